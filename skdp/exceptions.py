@@ -1,0 +1,43 @@
+"""Errors and warnings of skdp."""
+
+__all__ = ["BudgetExceededError", "LedgerError", "SeededNoiseWarning"]
+
+
+class BudgetExceededError(RuntimeError):
+    """A release was refused because the budget cannot pay for it.
+
+    Nothing was computed from the data and nothing was charged. The message and the
+    attributes state public amounts only.
+
+    Parameters
+    ----------
+    asked : tuple of (float, float)
+        The (epsilon, delta) of the refused release.
+    left : tuple of (float, float)
+        What the budget has left.
+    total : tuple of (float, float)
+        The budget.
+    """
+
+    def __init__(self, asked, left, total):
+        super().__init__(asked, left, total)
+        self.asked = tuple(asked)
+        self.left = tuple(left)
+        self.total = tuple(total)
+
+    def __str__(self):
+        def amount(pair):
+            return f"(epsilon={pair[0]:.6g}, delta={pair[1]:.6g})"
+
+        return (
+            f"the release costs {amount(self.asked)}, the budget has {amount(self.left)} left "
+            f"of {amount(self.total)}; nothing was computed or charged"
+        )
+
+
+class LedgerError(RuntimeError):
+    """The ledger cannot be used: missing, locked, corrupt, foreign or opened with other terms."""
+
+
+class SeededNoiseWarning(UserWarning):
+    """Noise was drawn from an integer seed: whoever knows the seed can remove the noise."""
