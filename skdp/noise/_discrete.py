@@ -159,8 +159,8 @@ def _geometric(scale, leading, stream, exact):
 
 def _bracket(z, error):
     known = np.isfinite(z) & (error < 2.0**52)
-    low = np.where(known, np.maximum(np.floor(z - error), 0), 0)
-    high = np.where(known, np.floor(z + error) + 1, 1)
+    z, error = np.where(known, z, 0), np.where(known, error, 0)
+    low, high = np.floor(z - error), np.floor(z + error) + 1
     # Near 2**53 the floats above are themselves rounded.
     wide = np.where(z > 2.0**40, 2, 0)
     as_integers = np.frompyfunc(int, 1, 1)
