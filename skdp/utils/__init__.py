@@ -1,1 +1,1 @@
-"""To be filled."""
+"""Helpers for users and developers."""
