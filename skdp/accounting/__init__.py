@@ -1,1 +1,67 @@
-"""To be filled."""
+"""Privacy accounting: events, what they cost, and the noise that a budget buys."""
+
+from ._advanced import advanced_epsilon
+from ._bounds import delta, epsilon, trade_off
+from ._conversions import (
+    convert_relation,
+    rdp_to_delta,
+    rdp_to_epsilon,
+    zcdp_to_delta,
+    zcdp_to_epsilon,
+)
+from ._events import (
+    ZCDP,
+    ApproximateDP,
+    Composed,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    ExponentialMechanism,
+    Gaussian,
+    Laplace,
+    NonPrivate,
+    PoissonSampled,
+    PureDP,
+    RandomizedResponse,
+    RandomStopping,
+    Repeated,
+    SampledWithoutReplacement,
+    event_from_json,
+)
+from ._gaussian import gaussian_delta, gaussian_noise_multiplier, gdp_to_delta, gdp_to_epsilon
+from ._leaf import gdp, zcdp
+
+__all__ = [
+    "ZCDP",
+    "ApproximateDP",
+    "Composed",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Event",
+    "ExponentialMechanism",
+    "Gaussian",
+    "Laplace",
+    "NonPrivate",
+    "PoissonSampled",
+    "PureDP",
+    "RandomStopping",
+    "RandomizedResponse",
+    "Repeated",
+    "SampledWithoutReplacement",
+    "advanced_epsilon",
+    "convert_relation",
+    "delta",
+    "epsilon",
+    "event_from_json",
+    "gaussian_delta",
+    "gaussian_noise_multiplier",
+    "gdp",
+    "gdp_to_delta",
+    "gdp_to_epsilon",
+    "rdp_to_delta",
+    "rdp_to_epsilon",
+    "trade_off",
+    "zcdp",
+    "zcdp_to_delta",
+    "zcdp_to_epsilon",
+]

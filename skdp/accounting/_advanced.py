@@ -1,0 +1,122 @@
+"""Composition theorems on (epsilon, delta) pairs (Kairouz, Oh and Viswanath 2015)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import betaln, log1p
+
+from ._checks import check_delta
+
+__all__ = ["advanced_epsilon", "optimal_delta", "optimal_epsilon"]
+
+_MAX_TERMS = 2_000_000
+
+
+def optimal_delta(epsilon0: float, count: int, epsilon: float) -> float:
+    """delta of `count` releases of epsilon0-DP at epsilon: exact (theorem 3.3).
+
+    The sum over the losses (count - 2 i) epsilon0 of binomial probabilities. Returns 1 when
+    the sum would be too long.
+    """
+    top = count * epsilon0
+    if epsilon >= top:
+        return 0.0
+    last = min(count, math.floor((top - epsilon) / (2.0 * epsilon0)))
+    # Terms far below the largest one are dropped, and their mass is added instead.
+    mean = count / (1.0 + math.exp(min(epsilon0, 700.0)))
+    spread = 12.0 * math.sqrt(max(count, 1)) + 50.0
+    first = max(0, math.floor(min(mean, last) - spread * math.sqrt(3.0)))
+    if last - first > _MAX_TERMS:
+        return 1.0
+    i = np.arange(first, last + 1, dtype=float)
+    log_choose = -log1p(count) - betaln(count - i + 1.0, i + 1.0)
+    log_choose[i == 0.0] = 0.0
+    log_p = log_choose - i * epsilon0 - count * np.logaddexp(0.0, -epsilon0)
+    gap = np.minimum(epsilon - (count - 2.0 * i) * epsilon0, 0.0)
+    total = float(np.exp(log_p) @ -np.expm1(gap))
+    if first > 0:
+        total += first * math.exp(float(log_p[0]))
+    return min(1.0, total * (1.0 + 1e-15 * max(10.0, count**0.5)))
+
+
+def optimal_epsilon(epsilon0: float, count: int, delta: float, delta0: float = 0.0) -> float:
+    """epsilon of `count` releases of (epsilon0, delta0)-DP: exact (theorem 3.3).
+
+    1 - delta = (1 - delta0)^count (1 - optimal_delta(epsilon)).
+    """
+    spare = spare_delta([delta0], [count], delta)
+    if spare < 0.0 or epsilon0 == math.inf:
+        return math.inf
+    if spare >= 1.0:
+        return 0.0
+    low, high = 0.0, count * epsilon0
+    if optimal_delta(epsilon0, count, 0.0) <= spare:
+        return 0.0
+    for _ in range(80):
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            break
+        if optimal_delta(epsilon0, count, middle) <= spare:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def spare_delta(deltas, counts, delta):
+    """delta' with 1 - delta = (1 - delta') prod (1 - delta_i)^count_i; negative if none."""
+    if any(d >= 1.0 and c > 0 for d, c in zip(deltas, counts, strict=True)):
+        return -1.0 if delta < 1.0 else 1.0
+    if delta >= 1.0:
+        return 1.0
+    log_kept = math.fsum(c * math.log1p(-d) for d, c in zip(deltas, counts, strict=True))
+    spare = -math.expm1(math.log1p(-delta) - log_kept)
+    return spare * (1.0 - 1e-15) if spare > 0.0 else spare
+
+
+def advanced_epsilon(pairs, delta: float) -> float:
+    """epsilon at delta of releases that are (epsilon_i, delta_i)-DP (theorem 3.5).
+
+    For a schedule fixed beforehand: it is no filter.
+
+    Parameters
+    ----------
+    pairs : iterable of (float, float) or of (float, float, int)
+        epsilon and delta of each release, and how often it occurs.
+    delta : float in [0, 1]
+        The total, the deltas of the releases included: 1 - (1 - delta') prod (1 - delta_i).
+
+    Returns
+    -------
+    float
+        The least of the plain sum and the two advanced bounds; infinite when the deltas
+        alone exceed the total.
+
+    Examples
+    --------
+    >>> from skdp.accounting import advanced_epsilon
+    >>> round(advanced_epsilon([(0.1, 0.0)] * 100, 1e-6), 4)
+    5.7561
+    """
+    check_delta(delta)
+    pairs = [(*pair, 1)[:3] for pair in pairs]
+    if not pairs:
+        return 0.0
+    epsilons = np.array([float(pair[0]) for pair in pairs])
+    counts = np.array([float(pair[2]) for pair in pairs])
+    spare = spare_delta([float(p[1]) for p in pairs], [p[2] for p in pairs], float(delta))
+    plain = float(math.fsum(epsilons * counts)) * (1.0 + 1e-15)
+    if spare < 0.0 or not math.isfinite(plain):
+        return math.inf
+    if spare == 0.0:
+        return plain
+    squares = float(counts @ epsilons**2)
+    mean = float(counts @ (epsilons * np.tanh(0.5 * epsilons)))
+    slack = (
+        2.0
+        * squares
+        * min(-math.log(min(spare, 1.0)), math.log(math.e + math.sqrt(squares) / spare))
+    )
+    return min(plain, (mean + math.sqrt(max(0.0, slack))) * (1.0 + 1e-14))

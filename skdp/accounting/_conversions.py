@@ -1,0 +1,144 @@
+"""Conversions from RDP and zCDP to (epsilon, delta), and between relations."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ._checks import check_delta, check_epsilon, check_order, check_relation
+
+__all__ = [
+    "convert_relation",
+    "rdp_to_delta",
+    "rdp_to_epsilon",
+    "zcdp_to_delta",
+    "zcdp_to_epsilon",
+]
+
+
+def rdp_to_epsilon(rdp: float, order: float, delta: float) -> float:
+    """epsilon at delta of a release with Renyi divergence `rdp` at one `order`.
+
+    epsilon = rdp + ln(1 - 1/order) - (ln delta + ln order) / (order - 1) (Canonne, Kamath and
+    Steinke 2020, proposition 12; Asoodeh et al. 2020), at least 0.
+
+    Examples
+    --------
+    >>> from skdp.accounting import rdp_to_epsilon
+    >>> round(rdp_to_epsilon(0.5, 8.0, 1e-5), 6)
+    1.714109
+    """
+    check_order(order)
+    check_delta(delta)
+    if delta >= 1.0:
+        return 0.0
+    if delta == 0.0 or math.isnan(rdp):
+        return math.inf
+    bound = rdp + math.log1p(-1.0 / order) - (math.log(delta) + math.log(order)) / (order - 1.0)
+    return max(0.0, bound)
+
+
+def rdp_to_delta(rdp: float, order: float, epsilon: float) -> float:
+    """delta at epsilon of a release with Renyi divergence `rdp` at one `order`.
+
+    The inverse of `rdp_to_epsilon` at the same order, at most 1.
+    """
+    check_order(order)
+    check_epsilon(epsilon)
+    if epsilon == math.inf:
+        return 0.0 if rdp < math.inf else 1.0
+    if not rdp < math.inf:
+        return 1.0
+    log_delta = (order - 1.0) * (rdp - epsilon + math.log1p(-1.0 / order)) - math.log(order)
+    return math.exp(min(0.0, log_delta))
+
+
+def minimise_over_orders(function, low=1.0 + 1e-9, high=1e9, points=24, rounds=4):
+    """(order, value) at the least value of a function of real orders, on nested log-grids.
+
+    `function` maps an array of orders to an array of values; any order gives a valid bound,
+    so a local minimum costs tightness only.
+    """
+    log_low, log_high = math.log(low - 1.0), math.log(high - 1.0)
+    best = (2.0, math.inf)
+    for _ in range(rounds):
+        grid = np.linspace(log_low, log_high, points)
+        orders = 1.0 + np.exp(grid)
+        with np.errstate(all="ignore"):
+            values = np.where(np.isnan(v := function(orders)), math.inf, v)
+        index = int(np.argmin(values))
+        if values[index] < best[1]:
+            best = (float(orders[index]), float(values[index]))
+        log_low, log_high = grid[max(index - 1, 0)], grid[min(index + 1, points - 1)]
+    return best
+
+
+def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
+    """epsilon at delta of rho_delta-approximate rho-zCDP.
+
+    The RDP conversion with divergence rho * order, minimised over real orders (Canonne,
+    Kamath and Steinke 2020).
+
+    Examples
+    --------
+    >>> from skdp.accounting import zcdp_to_epsilon
+    >>> round(zcdp_to_epsilon(0.1, 1e-5), 6)
+    1.914239
+    """
+    check_delta(delta)
+    if rho == 0.0 and delta >= rho_delta:
+        return 0.0
+    spare = (delta - rho_delta) / (1.0 - rho_delta) if rho_delta < 1.0 else -1.0
+    if spare <= 0.0 or not rho < math.inf:
+        return math.inf if delta < 1.0 else 0.0
+    if spare >= 1.0:
+        return 0.0
+
+    def bound(order):
+        return rho * order + np.log1p(-1.0 / order) - np.log(spare * order) / (order - 1.0)
+
+    centre = 1.0 + math.sqrt(math.log(1.0 / spare) / rho) if rho > 0 else 2.0
+    span = (1.0 + (centre - 1.0) * 1e-3, 1.0 + (centre - 1.0) * 1e3)
+    return max(0.0, minimise_over_orders(bound, *span, points=40, rounds=6)[1]) * (1.0 + 1e-15)
+
+
+def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
+    """delta at epsilon of rho_delta-approximate rho-zCDP."""
+    check_epsilon(epsilon)
+    if rho == 0.0 or rho_delta >= 1.0:
+        return rho_delta
+    if not rho < math.inf:
+        return 1.0
+
+    def log_delta(order):
+        return (order - 1.0) * (rho * order - epsilon + np.log1p(-1.0 / order)) - np.log(order)
+
+    centre = max(1e-6, 0.5 * (epsilon / rho - 1.0))
+    span = (1.0 + centre * 1e-3, 1.0 + centre * 1e3 + 1.0)
+    value = minimise_over_orders(log_delta, *span, points=40, rounds=6)[1]
+    converted = math.exp(min(0.0, value)) if value == value else 1.0
+    return min(1.0, rho_delta + (1.0 - rho_delta) * converted)
+
+
+def convert_relation(epsilon: float, delta: float, source: str, target: str) -> tuple[float, float]:
+    """(epsilon, delta) under one relation, stated under the other.
+
+    Add/remove to replace-one: (2 epsilon, (1 + e^epsilon) delta), by a removal and an
+    addition. Replace-one to add/remove: unchanged, for add/remove read as zero-out, where
+    the null record is one that a record can be replaced by.
+
+    Examples
+    --------
+    >>> from skdp.accounting import convert_relation
+    >>> convert_relation(0.0, 1e-6, "add_remove", "replace_one")
+    (0.0, 2e-06)
+    """
+    check_relation(source)
+    check_relation(target)
+    check_epsilon(epsilon)
+    check_delta(delta)
+    if source == target or source == "replace_one":
+        return float(epsilon), float(delta)
+    factor = 1.0 + math.exp(min(epsilon, 700.0))
+    return 2.0 * epsilon, min(1.0, factor * delta) if delta > 0.0 else 0.0

@@ -1,0 +1,451 @@
+"""Privacy events: immutable values that say what was released and with what noise."""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+__all__ = [
+    "ZCDP",
+    "ApproximateDP",
+    "Composed",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Event",
+    "ExponentialMechanism",
+    "Gaussian",
+    "Laplace",
+    "NonPrivate",
+    "PoissonSampled",
+    "PureDP",
+    "RandomStopping",
+    "RandomizedResponse",
+    "Repeated",
+    "SampledWithoutReplacement",
+    "event_from_json",
+]
+
+
+def _number(name, value, low, high=math.inf, *, open_low=False, allow_inf=False):
+    if isinstance(value, bool):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} must be a number, got {value!r}") from None
+    inside = low < number if open_low else low <= number
+    finite = math.isfinite(number) or (allow_inf and number == math.inf)
+    if not (inside and number <= high and finite):
+        bounds = f"{'(' if open_low else '['}{low:g}, {high:g}{']' if high < math.inf else ')'}"
+        raise ValueError(f"{name} must lie in {bounds}, got {value!r}")
+    return number + 0.0
+
+
+def _integer(name, value, low):
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        if not (isinstance(value, float) and value.is_integer()):
+            raise ValueError(f"{name} must be an integer, got {value!r}") from None
+        number = int(value)
+    if number < low:
+        raise ValueError(f"{name} must be at least {low}, got {value!r}")
+    return number
+
+
+def _set(event, **values):
+    for name, value in values.items():
+        object.__setattr__(event, name, value)
+
+
+def _check_event(event):
+    if not isinstance(event, Event):
+        raise ValueError(f"event must be a privacy event, got {type(event).__name__}")
+
+
+class Event:
+    """A privacy event; ``a + b`` composes two and ``event * n`` repeats one.
+
+    Events are immutable, hashable values. A plain event (Gaussian, Laplace, pure DP, ...)
+    states its noise relative to the release's sensitivity under the relation in use, so it
+    costs the same under either relation. Inside a sampling event the noise of an additive
+    mechanism is relative to the contribution of one record, which replacing a record can
+    move by twice that amount; the sampling event accounts for it.
+    """
+
+    __slots__ = ()
+
+    def __add__(self, other):
+        if not isinstance(other, Event):
+            return NotImplemented
+        parts = []
+        for event in (self, other):
+            parts.extend(event.events if isinstance(event, Composed) else (event,))
+        return Composed(tuple(parts))
+
+    def __mul__(self, count):
+        if isinstance(count, Event):
+            return NotImplemented
+        count = _integer("count", count, 0)
+        return self if count == 1 else Repeated(self, count)
+
+    __rmul__ = __mul__
+
+    def to_json(self) -> str:
+        """Canonical JSON: sorted keys, no spaces, the type's name inside."""
+        return json.dumps(_to_dict(self), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+@dataclass(frozen=True)
+class Gaussian(Event):
+    """Gaussian noise on a release; `noise_multiplier` is its standard deviation over the
+    release's L2 sensitivity (inside a sampling event: over the norm bound of one record).
+
+    Examples
+    --------
+    >>> from skdp.accounting import Gaussian
+    >>> Gaussian(1) * 10 + Gaussian(2.0)
+    Composed(events=(Repeated(event=Gaussian(noise_multiplier=1.0), count=10), \
+Gaussian(noise_multiplier=2.0)))
+    """
+
+    noise_multiplier: float
+
+    def __post_init__(self):
+        value = _number("noise_multiplier", self.noise_multiplier, 0.0, open_low=True)
+        _set(self, noise_multiplier=value)
+
+
+@dataclass(frozen=True)
+class Laplace(Event):
+    """Laplace noise of scale sensitivity/epsilon (L1 sensitivity; inside a sampling event:
+    the L1 norm bound of one record)."""
+
+    epsilon: float
+
+    def __post_init__(self):
+        _set(self, epsilon=_number("epsilon", self.epsilon, 0.0, open_low=True))
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian(Event):
+    """One integer plus noise with P(x) proportional to exp(-x^2 / (2 sigma^2)) on the
+    integers (Canonne, Kamath and Steinke 2020); `sensitivity` is an integer."""
+
+    sigma: float
+    sensitivity: int = 1
+
+    def __post_init__(self):
+        _set(
+            self,
+            sigma=_number("sigma", self.sigma, 0.0, open_low=True),
+            sensitivity=_integer("sensitivity", self.sensitivity, 1),
+        )
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(Event):
+    """One integer plus noise with P(x) proportional to exp(-abs(x) / scale) on the integers;
+    `sensitivity` is an integer. It is (sensitivity / scale)-DP."""
+
+    scale: float
+    sensitivity: int = 1
+
+    def __post_init__(self):
+        _set(
+            self,
+            scale=_number("scale", self.scale, 0.0, open_low=True),
+            sensitivity=_integer("sensitivity", self.sensitivity, 1),
+        )
+
+
+@dataclass(frozen=True)
+class RandomizedResponse(Event):
+    """k-ary randomised response: the true one of `num_categories` categories is reported with
+    probability e^epsilon / (num_categories - 1 + e^epsilon), each other one equally often.
+
+    The pair of two different answers is used under both relations; it dominates that of an
+    answer and a null record, which reports uniformly.
+    """
+
+    epsilon: float
+    num_categories: int = 2
+
+    def __post_init__(self):
+        _set(
+            self,
+            epsilon=_number("epsilon", self.epsilon, 0.0),
+            num_categories=_integer("num_categories", self.num_categories, 2),
+        )
+
+
+@dataclass(frozen=True)
+class ExponentialMechanism(Event):
+    """A choice whose log-likelihood ratio has range at most `epsilon` (bounded range; Durfee
+    and Rogers 2019): the exponential mechanism exp(epsilon u / (2 sensitivity)) and Gumbel
+    noisy max. Permute-and-flip and noisy max with Laplace or exponential noise are not:
+    charge those as `PureDP`."""
+
+    epsilon: float
+
+    def __post_init__(self):
+        _set(self, epsilon=_number("epsilon", self.epsilon, 0.0))
+
+
+@dataclass(frozen=True)
+class PureDP(Event):
+    """Any epsilon-DP release."""
+
+    epsilon: float
+
+    def __post_init__(self):
+        _set(self, epsilon=_number("epsilon", self.epsilon, 0.0))
+
+
+@dataclass(frozen=True)
+class ApproximateDP(Event):
+    """Any (epsilon, delta)-DP release."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self):
+        _set(
+            self,
+            epsilon=_number("epsilon", self.epsilon, 0.0),
+            delta=_number("delta", self.delta, 0.0, 1.0),
+        )
+
+
+@dataclass(frozen=True)
+class ZCDP(Event):
+    """Any delta-approximate rho-zCDP release (Bun and Steinke 2016)."""
+
+    rho: float
+    delta: float = 0.0
+
+    def __post_init__(self):
+        _set(
+            self,
+            rho=_number("rho", self.rho, 0.0),
+            delta=_number("delta", self.delta, 0.0, 1.0),
+        )
+
+
+@dataclass(frozen=True)
+class NonPrivate(Event):
+    """A release without any privacy: infinite cost."""
+
+
+@dataclass(frozen=True)
+class PoissonSampled(Event):
+    """`event` run on a sample that holds each record independently with `sampling_rate`.
+
+    `event` is one additive-noise, pure, approximate-DP, randomised-response or
+    exponential-mechanism event, or a composition of Gaussians alone or of pure events alone.
+    The noise of additive mechanisms is relative to the contribution of one record: under
+    replace-one the inner release moves by two of them. Other inner events must hold for one
+    record of the sample changed in the way of the relation in use, or made null.
+    """
+
+    sampling_rate: float
+    event: Event
+
+    def __post_init__(self):
+        _set(self, sampling_rate=_number("sampling_rate", self.sampling_rate, 0.0, 1.0))
+        _check_sampled(self.event)
+
+
+@dataclass(frozen=True)
+class SampledWithoutReplacement(Event):
+    """`event` run on `sample_size` of `population_size` records drawn uniformly without
+    replacement.
+
+    Inner events as in `PoissonSampled`. The inner release is always taken to move by two
+    records' contributions (one leaves the sample, another enters), also under add/remove,
+    which is read as zero-out here: the population size is public and fixed.
+    """
+
+    population_size: int
+    sample_size: int
+    event: Event
+
+    def __post_init__(self):
+        population_size = _integer("population_size", self.population_size, 1)
+        sample_size = _integer("sample_size", self.sample_size, 0)
+        if sample_size > population_size:
+            raise ValueError(
+                f"sample_size must be at most population_size={population_size}, got {sample_size}"
+            )
+        _set(self, population_size=population_size, sample_size=sample_size)
+        _check_sampled(self.event)
+
+
+@dataclass(frozen=True)
+class RandomStopping(Event):
+    """The best of a random number of runs of `event`; only the best is released, and the
+    number stays secret (Papernot and Steinke 2022).
+
+    The number of runs follows the truncated negative binomial distribution of `shape`
+    (eta > -1; 1 is geometric, 0 logarithmic) or, for ``shape=inf``, the Poisson distribution;
+    `mean` is its mean (at least 1 for a truncated negative binomial).
+    """
+
+    event: Event
+    mean: float
+    shape: float = 1.0
+
+    def __post_init__(self):
+        shape = _number("shape", self.shape, -1.0, open_low=True, allow_inf=True)
+        low = 0.0 if shape == math.inf else 1.0
+        mean = _number("mean", self.mean, low, open_low=shape == math.inf)
+        _set(self, shape=shape, mean=mean)
+        _check_event(self.event)
+
+
+@dataclass(frozen=True)
+class Composed(Event):
+    """Several releases, in any order."""
+
+    events: tuple[Event, ...]
+
+    def __post_init__(self):
+        try:
+            events = tuple(self.events)
+        except TypeError:
+            raise ValueError(f"events must be a sequence, got {self.events!r}") from None
+        for event in events:
+            _check_event(event)
+        _set(self, events=events)
+
+
+@dataclass(frozen=True)
+class Repeated(Event):
+    """`event` repeated `count` times, each with fresh randomness."""
+
+    event: Event
+    count: int
+
+    def __post_init__(self):
+        _check_event(self.event)
+        _set(self, count=_integer("count", self.count, 0))
+
+
+ADDITIVE = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace)
+PURE = (Laplace, DiscreteLaplace, RandomizedResponse, ExponentialMechanism, PureDP)
+
+
+def leaves(event: Event) -> dict[Event, int]:
+    """Distinct uncomposed events and how often each occurs, in a canonical order."""
+    counts: dict[Event, int] = {}
+    stack: list[tuple[Event, int]] = [(event, 1)]
+    while stack:
+        item, count = stack.pop()
+        if count == 0:
+            continue
+        if isinstance(item, Composed):
+            stack.extend((part, count) for part in item.events)
+        elif isinstance(item, Repeated):
+            stack.append((item.event, count * item.count))
+        else:
+            _check_event(item)
+            counts[item] = counts.get(item, 0) + count
+    if len(counts) < 2:
+        return counts
+    return dict(sorted(counts.items(), key=lambda pair: pair[0].to_json()))
+
+
+def merged(event: Event) -> Event:
+    """A composition of Gaussians alone, or of pure events alone, as one event."""
+    parts = leaves(event)
+    if len(parts) == 1 and next(iter(parts.values())) == 1:
+        return next(iter(parts))
+    if parts and all(isinstance(part, Gaussian) for part in parts):
+        total = math.fsum(count / part.noise_multiplier**2 for part, count in parts.items())
+        return Gaussian(1.0 / math.sqrt(total))
+    if all(isinstance(part, PURE) for part in parts):
+        return Composed(tuple(part * count for part, count in parts.items()))
+    raise ValueError(
+        "a sampled composition must be of Gaussian events alone or of pure events alone, got "
+        + ", ".join(sorted({type(part).__name__ for part in parts}))
+    )
+
+
+def _check_sampled(event: Event) -> None:
+    _check_event(event)
+    single = (*ADDITIVE, *PURE, ApproximateDP, NonPrivate)
+    for part in leaves(event):
+        if not isinstance(part, single):
+            raise ValueError(f"{type(part).__name__} cannot be inside a sampling event")
+    merged(event)
+
+
+def _to_dict(event: Event) -> dict:
+    result: dict = {"type": type(event).__name__}
+    for field in fields(event):
+        value = getattr(event, field.name)
+        if isinstance(value, Event):
+            value = _to_dict(value)
+        elif isinstance(value, tuple):
+            value = [_to_dict(part) for part in value]
+        elif value == math.inf:
+            value = "inf"
+        result[field.name] = value
+    return result
+
+
+def _subclasses() -> Iterator[type]:
+    yield from Event.__subclasses__()
+
+
+def _from_dict(value) -> Event:
+    if not isinstance(value, dict) or not isinstance(value.get("type"), str):
+        raise ValueError(f"not an event: {value!r}")
+    types = {cls.__name__: cls for cls in _subclasses()}
+    if value["type"] not in types:
+        raise ValueError(f"unknown event type {value['type']!r}")
+    cls = types[value["type"]]
+    arguments = {key: item for key, item in value.items() if key != "type"}
+    if set(arguments) != {field.name for field in fields(cls)}:
+        raise ValueError(f"wrong fields for {cls.__name__}: {sorted(arguments)}")
+    for key, item in arguments.items():
+        if isinstance(item, dict):
+            arguments[key] = _from_dict(item)
+        elif isinstance(item, list):
+            arguments[key] = tuple(_from_dict(part) for part in item)
+    return cls(**arguments)
+
+
+def event_from_json(text: str) -> Event:
+    """The event that `Event.to_json` wrote.
+
+    Parameters
+    ----------
+    text : str
+        Canonical JSON of an event.
+
+    Returns
+    -------
+    Event
+
+    Raises
+    ------
+    ValueError
+        If the text is no event, or one whose parameters are out of range.
+
+    Examples
+    --------
+    >>> from skdp.accounting import Gaussian, event_from_json
+    >>> event_from_json((Gaussian(1.5) * 3).to_json())
+    Repeated(event=Gaussian(noise_multiplier=1.5), count=3)
+    """
+    try:
+        value = json.loads(text)
+    except (TypeError, json.JSONDecodeError) as error:
+        raise ValueError(f"not the JSON of an event: {error}") from None
+    return _from_dict(value)

@@ -1,0 +1,173 @@
+"""The Gaussian mechanism's exact privacy curve (Balle and Wang 2018), without cancellation."""
+
+from __future__ import annotations
+
+import math
+
+from scipy.optimize import brentq
+from scipy.special import erfcx, log_ndtr, ndtr
+
+from ._checks import check_delta, check_epsilon
+
+__all__ = [
+    "gaussian_delta",
+    "gaussian_noise_multiplier",
+    "gdp_to_delta",
+    "gdp_to_epsilon",
+]
+
+# Five-point Gauss-Legendre rule on [-1, 1].
+_NODES = (-0.906179845938664, -0.538469310105683, 0.0, 0.538469310105683, 0.906179845938664)
+_WEIGHTS = (
+    0.236926885056189,
+    0.478628670499366,
+    0.568888888888889,
+    0.478628670499366,
+    0.236926885056189,
+)
+_MAX_EXPONENT = 700.0
+
+
+def gdp_to_delta(mu: float, epsilon: float) -> float:
+    """delta of mu-Gaussian DP at epsilon (Balle and Wang 2018, theorem 8).
+
+    delta = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu). `epsilon` may be
+    negative; `mu` may be 0 or infinite.
+    """
+    if mu == 0.0:
+        return max(0.0, -math.expm1(min(epsilon, 0.0)))
+    if mu == math.inf:
+        return 1.0 if epsilon < math.inf else 0.0
+    if epsilon == math.inf:
+        return 0.0
+    if epsilon > _MAX_EXPONENT**4 or mu > _MAX_EXPONENT**2:
+        half = mu * (epsilon / mu / mu - 0.5)
+    else:
+        half = (epsilon - 0.5 * mu * mu) / mu
+    a, b = half, half + mu
+    if a < 0.0:
+        subtracted = math.exp(min(0.0, epsilon + float(log_ndtr(-b))))
+        return min(1.0, max(0.0, float(ndtr(-a)) - subtracted))
+    scale = math.exp(-0.5 * a * a)
+    if mu > 1e-2:
+        return 0.5 * scale * float(erfcx(a / math.sqrt(2)) - erfcx(b / math.sqrt(2)))
+    low, width = a / math.sqrt(2), mu / math.sqrt(2)
+    slope = 0.0
+    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+        x = low + 0.5 * width * (1.0 + node)
+        slope += 0.5 * weight * (2.0 / math.sqrt(math.pi) - 2.0 * x * float(erfcx(x)))
+    return 0.5 * scale * width * max(0.0, slope)
+
+
+def gdp_to_epsilon(mu: float, delta: float) -> float:
+    """The least epsilon >= 0 with `gdp_to_delta(mu, epsilon) <= delta`, rounded up."""
+    if gdp_to_delta(mu, 0.0) <= delta:
+        return 0.0
+    if delta <= 0.0 or mu == math.inf:
+        return math.inf
+    low, high = 0.0, 0.5 * mu * mu + mu * math.sqrt(2.0 * math.log(1.0 / delta))
+    while gdp_to_delta(mu, high) > delta:
+        low, high = high, high * (1.0 + 1e-9)
+        if not math.isfinite(high):
+            return math.inf
+    root = _decreasing_root(lambda e: gdp_to_delta(mu, e), delta, low, high)
+    return _nudge(lambda e: gdp_to_delta(mu, e) <= delta, root)
+
+
+def _decreasing_root(function, target, low, high):
+    """x in [low, high] with function(x) close to target, on the logarithms."""
+
+    def gap(x):
+        value = function(x)
+        return (math.log(value) if value > 0.0 else -1e4) - math.log(target)
+
+    if gap(low) <= 0.0:
+        return low
+    return brentq(gap, low, high, xtol=1e-300, rtol=4 * 2.0**-52, maxiter=500)
+
+
+def _nudge(is_safe, value):
+    """The value, or the first slightly larger one that is safe."""
+    step = 2.0**-52
+    while not is_safe(value):
+        value += max(abs(value), 1e-300) * step
+        step *= 2.0
+    return value
+
+
+def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
+    """delta of one Gaussian release at epsilon: exact (Balle and Wang 2018).
+
+    Parameters
+    ----------
+    noise_multiplier : float > 0
+        Standard deviation of the noise over the L2 sensitivity.
+    epsilon : float >= 0
+
+    Returns
+    -------
+    float
+        The least delta for which the release is (epsilon, delta)-DP.
+
+    Examples
+    --------
+    >>> from skdp.accounting import gaussian_delta
+    >>> round(gaussian_delta(1.0, 1.0), 6)
+    0.126937
+    """
+    check_epsilon(epsilon)
+    if not noise_multiplier > 0.0:
+        raise ValueError(f"noise_multiplier must be positive, got {noise_multiplier!r}")
+    return gdp_to_delta(1.0 / float(noise_multiplier), float(epsilon))
+
+
+def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
+    """The least noise multiplier whose Gaussian release is (epsilon, delta)-DP.
+
+    Balle and Wang (2018), valid for every epsilon; good from 1e-6 to 1e12.
+
+    Parameters
+    ----------
+    epsilon : float > 0
+    delta : float in (0, 1)
+
+    Returns
+    -------
+    float
+        On the safe side: both ``gaussian_delta(z, epsilon) <= delta`` and
+        ``epsilon(Gaussian(z), delta) <= epsilon`` hold in floating point.
+
+    Raises
+    ------
+    ValueError
+        If epsilon or delta is out of range; a Gaussian release needs delta > 0.
+
+    Examples
+    --------
+    >>> from skdp.accounting import gaussian_noise_multiplier
+    >>> round(gaussian_noise_multiplier(1.0, 1e-5), 6)
+    3.730632
+    """
+    check_epsilon(epsilon)
+    check_delta(delta)
+    if not (epsilon > 0.0 and math.isfinite(epsilon)):
+        raise ValueError(f"epsilon must be positive and finite, got {epsilon!r}")
+    if not 0.0 < delta < 1.0:
+        raise ValueError(f"a Gaussian release needs delta inside (0, 1), got {delta!r}")
+    epsilon, delta = float(epsilon), float(delta)
+
+    def delta_at(log_z):
+        return gdp_to_delta(math.exp(-log_z), epsilon)
+
+    low = high = -0.5 * math.log(2.0 * max(epsilon, 1e-300))
+    while delta_at(low) <= delta:
+        low -= 1.0
+    while delta_at(high) > delta:
+        high += 1.0
+    z = math.exp(_decreasing_root(delta_at, delta, low, high))
+
+    def is_safe(value):
+        mu = 1.0 / value
+        return gdp_to_delta(mu, epsilon) <= delta and gdp_to_epsilon(mu, delta) <= epsilon
+
+    return _nudge(is_safe, z)

@@ -1,0 +1,119 @@
+import math
+
+import mpmath
+import pytest
+
+from skdp.accounting import (
+    ZCDP,
+    ApproximateDP,
+    Gaussian,
+    Laplace,
+    NonPrivate,
+    PureDP,
+    delta,
+    epsilon,
+    gaussian_delta,
+    gaussian_noise_multiplier,
+    gdp,
+    gdp_to_delta,
+    gdp_to_epsilon,
+    zcdp,
+)
+
+
+def exact_gaussian_delta(mu, eps):
+    with mpmath.workdps(60):
+        mu, eps = mpmath.mpf(mu), mpmath.mpf(eps)
+        upper = mpmath.ncdf(mu / 2 - eps / mu)
+        return upper - mpmath.exp(eps) * mpmath.ncdf(-mu / 2 - eps / mu)
+
+
+@pytest.mark.parametrize(
+    "mu, eps",
+    [
+        (1, 1),
+        (0.1, 0.5),
+        (1e-3, 1e-3),
+        (1e-6, 1e-6),
+        (1e-7, 1e-6),
+        (0.01, 0.05),
+        (0.011, 0.05),
+        (5, 3),
+        (30, 200),
+        (30, 600),
+        (100, 5400),
+        (1e-4, 0),
+        (1, -1),
+        (3, 100),
+    ],
+)
+def test_gaussian_curve_has_no_cancellation(mu, eps):
+    assert abs(gdp_to_delta(mu, eps) / exact_gaussian_delta(mu, eps) - 1) < 1e-12
+
+
+@pytest.mark.parametrize("delta_", [1e-300, 1e-15, 1e-5, 0.1, 0.9])
+@pytest.mark.parametrize("eps", [1e-6, 1e-3, 0.1, 1, 8, 100, 1e4, 1e8, 1e12])
+def test_gaussian_noise_is_on_the_safe_side_and_tight(eps, delta_):
+    z = gaussian_noise_multiplier(eps, delta_)
+    assert gaussian_delta(z, eps) <= delta_
+    assert epsilon(Gaussian(z), delta_) <= eps
+    assert gaussian_delta(z * (1 - 1e-8), eps) > delta_
+
+
+def test_gaussians_compose_to_one():
+    event = Gaussian(10) * 100
+    assert epsilon(event, 1e-5) == pytest.approx(epsilon(Gaussian(1.0), 1e-5), rel=1e-13)
+    assert gdp(event) == pytest.approx(1.0)
+    assert epsilon(Gaussian(1.0), 1e-5, group_size=3) == pytest.approx(
+        gdp_to_epsilon(3.0, 1e-5), rel=1e-12
+    )
+
+
+def test_pure_events():
+    assert epsilon(Laplace(1.0), 0.0) == 1.0
+    assert epsilon(Laplace(1.0), 1e-5) == pytest.approx(0.99998, abs=1e-9)
+    assert epsilon(PureDP(0.1) * 100, 1e-6) == pytest.approx(4.774567588, abs=2e-9)
+    assert epsilon(PureDP(0.1) * 100, 0.0) == pytest.approx(10.0)
+    assert epsilon(ApproximateDP(0.1, 1e-8) * 50, 1e-5) == pytest.approx(2.856550165, abs=2e-9)
+    assert epsilon(PureDP(0.5), 1e-5, group_size=4) <= 2.0
+
+
+def test_zcdp():
+    assert epsilon(ZCDP(0.1), 1e-5) == pytest.approx(1.914238832, rel=1e-8)
+    assert zcdp(Gaussian(2.0) * 8 + ZCDP(0.1, 1e-9)) == pytest.approx((1.1, 1e-9))
+    assert epsilon(ZCDP(0.1, 1e-6), 1e-7) == math.inf
+    total = 1 - (1 - 1e-6) * (1 - 1e-5)
+    assert epsilon(ZCDP(0.1, 1e-6), total) == pytest.approx(epsilon(ZCDP(0.1), 1e-5), rel=1e-9)
+
+
+def test_infinite_costs():
+    assert epsilon(Gaussian(1.0), 0.0) == math.inf
+    assert epsilon(Laplace(1.0) + NonPrivate(), 1e-5) == math.inf
+    assert delta(NonPrivate(), 5.0) == 1.0
+
+
+@pytest.mark.parametrize("event", [Gaussian(1.0), Laplace(1.0), ZCDP(0.3), PureDP(0.2) * 9])
+@pytest.mark.parametrize("eps", [0.1, 0.5, 2.0])
+def test_delta_inverts_epsilon(event, eps):
+    d = delta(event, eps)
+    assert epsilon(event, d) <= eps * (1 + 1e-9) + 1e-12
+    if d > 0:
+        assert epsilon(event, d * (1 - 1e-6)) >= eps * (1 - 1e-6)
+
+
+def test_bad_arguments():
+    for call in (
+        lambda: epsilon(Gaussian(1.0), -0.1),
+        lambda: epsilon(Gaussian(1.0), math.nan),
+        lambda: epsilon(Gaussian(1.0), 1e-5, relation="swap"),
+        lambda: epsilon(Gaussian(1.0), 1e-5, method="clt"),
+        lambda: epsilon(Gaussian(1.0), 1e-5, group_size=0),
+        lambda: epsilon("Gaussian", 1e-5),
+        lambda: delta(Gaussian(1.0), -1.0),
+        lambda: gaussian_noise_multiplier(0.0, 1e-5),
+        lambda: gaussian_noise_multiplier(1.0, 0.0),
+        lambda: gaussian_delta(0.0, 1.0),
+        lambda: gdp(ZCDP(0.1)),
+    ):
+        with pytest.raises(ValueError):
+            call()
