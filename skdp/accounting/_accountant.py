@@ -36,7 +36,9 @@ class Terms:
     unit: str = "row"
 
     def __post_init__(self):
-        check_privacy_parameters(self.epsilon, self.delta)
+        epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "delta", delta)
         if self.relation not in ("add_remove", "replace_one"):
             raise ValueError(
                 f"relation must be 'add_remove' or 'replace_one', got {self.relation!r}"
@@ -187,7 +189,7 @@ class PrivacyAccountant:
         ledger=None,
         dataset="default",
     ):
-        terms = Terms(float(epsilon), float(delta), relation, composition, unit)
+        terms = Terms(epsilon, delta, relation, composition, unit)
         address = _temporary_ledger() if ledger is None else _address(ledger)
         handle = _attach(address, dataset)
         handle._open(terms)
@@ -295,7 +297,7 @@ class PrivacyAccountant:
 
         def decide(records):
             nonlocal spend
-            state = self._fold(records)
+            self._state = state = self._fold(records)
             spend = self._priced(state, event, label, epsilon, delta, seeded)
             return "charge", _body(spend)
 

@@ -11,11 +11,12 @@ from fractions import Fraction
 
 from skdp.accounting._bounds import delta as event_delta
 from skdp.accounting._bounds import epsilon as event_epsilon
-from skdp.accounting._bounds import zcdp, zcdp_epsilon
-from skdp.accounting._events import own_delta
+from skdp.accounting._conversions import zcdp_to_epsilon
+from skdp.accounting._events import ApproximateDP, leaves
+from skdp.accounting._leaf import zcdp
 from skdp.utils._validation import check_privacy_parameters
 
-__all__ = ["BasicComposition", "ZCDPComposition", "composition_rule"]
+__all__ = ["BasicComposition", "ZCDPComposition", "claimed_price", "composition_rule"]
 
 
 def exact(number):
@@ -26,6 +27,12 @@ def exact(number):
 def _floor(fraction):
     value = float(fraction)
     return math.nextafter(value, 0.0) if exact(value) > fraction else value
+
+
+def _own_delta(event):
+    """Return the sum of the deltas that an event's (epsilon, delta)-DP parts state."""
+    parts = leaves(event).items()
+    return min(1.0, math.fsum(n * p.delta for p, n in parts if isinstance(p, ApproximateDP)))
 
 
 def claimed_price(event, epsilon, delta, relation):
@@ -59,9 +66,7 @@ class BasicComposition:
 
     def price(self, event, total, cap):
         """Return the (epsilon, delta) at which an event is booked, chosen before its release."""
-        delta = own_delta(event) if self.group_size == 1 else None
-        if delta is None:
-            delta = 0.0
+        delta = _own_delta(event) if self.group_size == 1 else 0.0
         price = self._epsilon(event, delta)
         if price < math.inf:
             return price, delta
@@ -136,8 +141,7 @@ class ZCDPComposition:
         """Return the (epsilon, delta) spent so far; delta is the cap's."""
         if total.count == 0:
             return 0.0, 0.0
-        rest = float(exact(cap[1]) - total.delta)
-        composed = zcdp_epsilon(float(total.rho), rest) if rest >= 0 else math.inf
+        composed = zcdp_to_epsilon(float(total.rho), cap[1], float(total.delta))
         if total.count == 1 and total.only[1] <= cap[1]:
             composed = min(composed, total.only[0])
         return composed, cap[1]

@@ -253,6 +253,8 @@ class SQLiteLedger:
             if create:
                 self._initialise(connection)
             self._check_schema(connection)
+            if create:
+                self._use_write_ahead_log(connection)
             connection.execute("PRAGMA synchronous = FULL")
         except BaseException:
             connection.close()
@@ -268,7 +270,6 @@ class SQLiteLedger:
             for statement in _SCHEMA.split(";"):
                 connection.execute(statement)
         connection.execute("COMMIT")
-        self._use_write_ahead_log(connection)
 
     def _use_write_ahead_log(self, connection):
         # Changing the journal's mode does not wait for other connections as other statements do.
