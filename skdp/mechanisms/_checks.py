@@ -1,0 +1,77 @@
+"""Checks of a mechanism's parameters and of the values it is given."""
+
+import math
+import numbers
+
+import numpy as np
+
+_LARGEST_INTEGER = 2**53
+_LARGEST_VALUE = 2.0**1000
+
+
+def check_number(name, value, *, low=0.0, high=math.inf, include_low=False):
+    """Return `value` as a float in (low, high), or raise `ValueError`."""
+    if value is None:
+        raise ValueError(f"{name} must be set: an unset {name} never means that no noise is needed")
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
+    try:
+        number = float(value) if is_number else math.nan
+    except OverflowError:
+        number = math.nan
+    above = number >= low if include_low else number > low
+    if not (above and number < high):
+        opening = "[" if include_low else "("
+        raise ValueError(f"{name} must be a number in {opening}{low:g}, {high:g}), got {value!r}")
+    return number
+
+
+def check_integer(name, value, *, low):
+    """Return `value` as an int >= low, or raise `ValueError`."""
+    if value is None:
+        raise ValueError(f"{name} must be set: an unset {name} never means that no noise is needed")
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+    if not is_integer or value < low:
+        raise ValueError(f"{name} must be an integer >= {low}, got {value!r}")
+    return int(value)
+
+
+def check_values(values):
+    """Return `values` as a float64 vector and their shape, or raise `ValueError`.
+
+    Integers beyond 2**53 are refused: their conversion would change by how much they differ.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
+        raise ValueError(
+            f"values must be real numbers of at most 64 bits, got an array of {array.dtype}"
+        )
+    if array.size == 0:
+        raise ValueError("values must not be empty")
+    if array.dtype.kind in "iu":
+        if int(array.max()) > _LARGEST_INTEGER or int(array.min()) < -_LARGEST_INTEGER:
+            raise ValueError("integer values must not exceed 2**53 in magnitude")
+    vector = array.astype(np.float64).ravel()
+    if not np.all(np.abs(vector) < _LARGEST_VALUE):
+        raise ValueError("values must be finite and below 2**1000 in magnitude")
+    return vector, array.shape
+
+
+def check_confidence(confidence, size):
+    """Return the confidence that each of `size` independent errors needs for a joint one."""
+    confidence = check_number("confidence", confidence, high=1.0)
+    return confidence ** (1.0 / check_integer("size", size, low=1))
+
+
+def round_up(value):
+    """The next float: covers the rounding of one operation, on the safe side for a scale."""
+    return math.nextafter(value, math.inf)
+
+
+def check_scale(scale):
+    """Return a noise scale whose grid has room on both sides in float64."""
+    if not 2.0**-900 <= scale <= 2.0**900:
+        raise ValueError(
+            f"the noise scale {scale:g} lies outside [2**-900, 2**900], where noise on a grid of "
+            "floating-point numbers overflows; rescale the values"
+        )
+    return scale

@@ -1,0 +1,152 @@
+"""Exact comparison of a uniform random number with exp(-a/b), in integers."""
+
+import numpy as np
+
+
+def exp_bounds(numerator, denominator, precision):
+    """Return integers that enclose ``2**precision * exp(-numerator / denominator)``.
+
+    Taylor series of the argument divided by ``2**j``, then `j` squarings, all in integers. With
+    ``p = precision + 2 j + 16`` working bits the series is off by fewer than `p` units and each
+    squaring doubles the error and adds one, which leaves less than half a unit of the result.
+
+    Parameters
+    ----------
+    numerator : ndarray of shape (n,), dtype object
+        Python integers >= 0.
+    denominator : int
+        A positive integer.
+    precision : int
+        Bits behind the binary point.
+
+    Returns
+    -------
+    low, high : ndarray of shape (n,), dtype object
+        ``low <= 2**precision * exp(-numerator / denominator) <= high``; both are
+        ``2**precision`` where the numerator is zero.
+    """
+    one = 1 << precision
+    halvings = precision.bit_length() + 6
+    work = precision + 2 * halvings + 16
+    far = numerator > precision * denominator
+    near = np.where(far, 0, numerator)
+    x = (near << (work - halvings)) // denominator
+    value = _exp_series(x, work)
+    for _ in range(halvings):
+        value = (value * value) >> work
+    value = value >> (work - precision)
+    low, high = np.maximum(value - 1, 0), np.minimum(value + 2, one)
+    low, high = np.where(far, 0, low), np.where(far, 1, high)
+    exact = numerator == 0
+    return np.where(exact, one, low), np.where(exact, one, high)
+
+
+def _exp_series(x, work):
+    term = np.full(x.shape, 1 << work, dtype=object)
+    total = term.copy()
+    n = 0
+    while np.any(term != 0):
+        n += 1
+        term = ((term * x) >> work) // n
+        total = total - term if n % 2 else total + term
+    return total
+
+
+class LazyUniform:
+    """Uniform random numbers in [0, 1) of which more bits are drawn when they are needed.
+
+    Parameters
+    ----------
+    leading : ndarray of shape (n,), dtype uint64
+        The leading bits, as integers.
+    precision : int
+        How many leading bits there are.
+    stream : Stream
+        Where further bits come from.
+    """
+
+    def __init__(self, leading, precision, stream):
+        self._value = leading.astype(object)
+        self._precision = precision
+        self._stream = stream
+
+    def below(self, bounds):
+        """Decide exactly whether each number lies below its threshold.
+
+        Parameters
+        ----------
+        bounds : callable
+            ``bounds(index, precision)`` returns integers `low`, `high` that enclose
+            ``2**precision`` times the thresholds of the numbers at `index`, the closer the
+            greater the precision.
+
+        Returns
+        -------
+        ndarray of shape (n,), dtype bool
+        """
+        result = np.zeros(self._value.size, dtype=bool)
+        undecided = np.arange(self._value.size)
+        while undecided.size:
+            low, high = bounds(undecided, self._precision + 8)
+            value = self._value[undecided]
+            yes = (((value + 1) << 8) <= low).astype(bool)
+            no = ((value << 8) >= high).astype(bool)
+            result[undecided] = yes
+            undecided = undecided[~(yes | no)]
+            if undecided.size:
+                self._extend()
+        return result
+
+    def below_exp(self, numerator, denominator):
+        """Decide exactly whether each number lies below ``exp(-numerator / denominator)``.
+
+        Parameters
+        ----------
+        numerator : ndarray of shape (n,), dtype object
+            Python integers >= 0.
+        denominator : int
+            A positive integer.
+
+        Returns
+        -------
+        ndarray of shape (n,), dtype bool
+        """
+        return self.below(
+            lambda index, precision: exp_bounds(numerator[index], denominator, precision)
+        )
+
+    def _extend(self):
+        more = self._stream.words(self._value.size).astype(object)
+        self._value = (self._value << 64) | more
+        self._precision += 64
+
+
+def bernoulli_exp(exponent, exact_exponent, stream, *, exact=False):
+    """Draw independent Bernoulli(exp(-x)) variables, exactly.
+
+    A uniform number of 64 bits is compared with the float ``exp(-exponent)``; when the two are
+    within 2**-40, the comparison is repeated in integers with as many further bits as it takes.
+
+    Parameters
+    ----------
+    exponent : ndarray of shape (n,), dtype float64
+        The exponents x >= 0, such that ``exp(-exponent)`` is within 2**-45 of ``exp(-x)``.
+    exact_exponent : callable
+        ``exact_exponent(index)`` returns x at `index` as ``(numerators, denominator)``.
+    stream : Stream
+    exact : bool, default=False
+        Compare all of them in integers. The result is the same.
+
+    Returns
+    -------
+    ndarray of shape (n,), dtype bool
+    """
+    words = stream.words(exponent.size)
+    distance = words * 2.0**-64 - np.exp(-exponent)
+    result = distance < 0
+    close = np.arange(exponent.size) if exact else np.flatnonzero(np.abs(distance) <= 2.0**-40)
+    if close.size:
+        numerator, denominator = exact_exponent(close)
+        uniform = LazyUniform(words[close], 64, stream)
+        result[close] = uniform.below_exp(numerator, denominator)
+    return result

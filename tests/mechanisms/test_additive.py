@@ -1,0 +1,220 @@
+import math
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skdp import accounting
+from skdp.exceptions import SeededNoiseWarning
+from skdp.mechanisms import GammaNormMechanism, GaussianMechanism, LaplaceMechanism
+from skdp.mechanisms._gaussian import _sigma_in_steps
+from skdp.mechanisms._grid import grid_step
+from skdp.mechanisms._laplace import _scale_in_steps
+from skdp.noise import RandomSource
+
+MECHANISMS = [
+    LaplaceMechanism(1.0, 2.0),
+    GaussianMechanism(1.0, 1e-5, 2.0),
+    GammaNormMechanism(1.0, 2.0),
+]
+by_name = pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: m.name)
+
+
+def seeded(seed=0):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SeededNoiseWarning)
+        return RandomSource(seed)
+
+
+@by_name
+def test_release_returns_its_like(mechanism):
+    assert isinstance(mechanism.release(3), float)
+    assert isinstance(mechanism.release(np.float32(3)), float)
+    for values in (
+        [1, 2, 3],
+        np.zeros((2, 3), dtype=np.float32),
+        np.ones((1, 1, 1), dtype=np.int8),
+    ):
+        released = mechanism.release(values)
+        assert released.shape == np.shape(values) and released.dtype == np.float64
+
+
+@by_name
+def test_every_release_has_its_own_noise(mechanism):
+    source = seeded(1)
+    releases = [mechanism.release(np.zeros(3), random_state=source) for _ in range(20)]
+    assert len({r.tobytes() for r in releases}) == 20
+    a, b = mechanism.release(np.zeros(3)), mechanism.release(np.zeros(3))
+    assert not np.array_equal(a, b)
+
+
+@by_name
+def test_an_integer_is_reproducible_and_warns(mechanism):
+    with pytest.warns(SeededNoiseWarning):
+        first = mechanism.release([1.0, 2.0], random_state=3)
+    second = mechanism.release([1.0, 2.0], random_state=seeded(3))
+    assert np.array_equal(first, second)
+
+
+@by_name
+@pytest.mark.parametrize("value", [0.1, -7.0, 1e6, 123456.789e9])
+def test_releases_lie_on_a_grid_whatever_the_value(mechanism, value):
+    source = seeded(2)
+    step = mechanism.scale * 2.0**-23
+    step = 2.0 ** math.floor(math.log2(step))
+    released = [mechanism.release(value, random_state=source) for _ in range(50)]
+    assert all(float(r / step).is_integer() for r in released)
+
+
+@by_name
+def test_noise_is_centred_and_of_the_stated_scale(mechanism):
+    source, n = seeded(3), 3000
+    noise = np.array([mechanism.release([5.0, -1e3], random_state=source) for _ in range(n)])
+    noise -= [5.0, -1e3]
+    variance = {"Laplace mechanism": 2.0, "Gaussian mechanism": 1.0, "Gamma-norm mechanism": 3.0}
+    sd = mechanism.scale * math.sqrt(variance[mechanism.name])
+    assert np.all(np.abs(noise.mean(axis=0)) < 5 * sd / math.sqrt(n))
+    # The kurtosis is at most 6, so a variance has a relative standard error of sqrt(5 / n).
+    assert np.all(np.abs(noise.var(axis=0) / sd**2 - 1) < 5 * math.sqrt(5 / n))
+
+
+@by_name
+def test_large_values_do_not_overflow_and_keep_the_others_noise(mechanism):
+    released = mechanism.release([1e300, -1e25, 0.5], random_state=seeded(4))
+    assert released[0] == 1e300
+    assert abs(released[1] + 1e25) < 1e12
+    assert 1e-6 < abs(released[2] - 0.5) < 100 * mechanism.scale
+
+
+@by_name
+@pytest.mark.parametrize(
+    "bad", [np.nan, np.inf, 1e308, None, "a", 1j, [None, 1], 2**53 + 1, 2**70, [], np.longdouble(1)]
+)
+def test_bad_values(mechanism, bad):
+    with pytest.raises(ValueError, match="values"):
+        mechanism.release(bad)
+
+
+@pytest.mark.parametrize("cls", [LaplaceMechanism, GammaNormMechanism, GaussianMechanism])
+@pytest.mark.parametrize("bad", [0, 0.0, -1.0, np.nan, np.inf, None, "1", True, 10**400, [1.0]])
+def test_bad_parameters(cls, bad):
+    delta = {"delta": 1e-5} if cls is GaussianMechanism else {}
+    with pytest.raises(ValueError, match="epsilon must be"):
+        cls(epsilon=bad, sensitivity=1.0, **delta)
+    with pytest.raises(ValueError, match="sensitivity must be"):
+        cls(epsilon=1.0, sensitivity=bad, **delta)
+
+
+@pytest.mark.parametrize("cls", [LaplaceMechanism, GammaNormMechanism, GaussianMechanism])
+@pytest.mark.parametrize("sensitivity", [1e-300, 1e300])
+def test_scales_that_overflow(cls, sensitivity):
+    delta = {"delta": 1e-5} if cls is GaussianMechanism else {}
+    with pytest.raises(ValueError, match="scale"):
+        cls(epsilon=1.0, sensitivity=sensitivity, **delta)
+
+
+@pytest.mark.parametrize("bad", [0, -1e-5, 1.0, 2, np.nan, None, "x"])
+def test_bad_delta(bad):
+    with pytest.raises(ValueError, match="delta must be"):
+        GaussianMechanism(1.0, bad, 1.0)
+
+
+@pytest.mark.parametrize("bad", [-1, 1.5, "x", np.random.default_rng(0)])
+@by_name
+def test_bad_random_state(mechanism, bad):
+    with pytest.raises(ValueError, match="random_state"):
+        mechanism.release(1.0, random_state=bad)
+
+
+def test_mechanisms_are_values():
+    assert LaplaceMechanism(1, 2) == LaplaceMechanism(1.0, 2.0)
+    assert hash(GaussianMechanism(1, 1e-5, 2)) == hash(GaussianMechanism(1.0, 1e-5, 2.0))
+    with pytest.raises(AttributeError):
+        LaplaceMechanism(1, 2).epsilon = 3
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.3, 1.0, 5.0, 1e3, 1e8])
+def test_scales_and_events(epsilon):
+    laplace = LaplaceMechanism(epsilon, 3.0)
+    assert Fraction(laplace.scale) >= Fraction(3) / Fraction(epsilon)
+    assert laplace.event == accounting.Laplace(epsilon)
+    assert laplace.scale == pytest.approx(3 / epsilon)
+    assert LaplaceMechanism.from_scale(laplace.scale, 3.0).epsilon == pytest.approx(epsilon)
+    assert GammaNormMechanism(epsilon, 3.0).event == accounting.PureDP(epsilon)
+    gaussian = GaussianMechanism(epsilon, 1e-6, 3.0)
+    z = gaussian.event.noise_multiplier
+    assert Fraction(gaussian.scale) >= Fraction(z) * 3
+    assert accounting.gaussian_delta(z, epsilon) <= 1e-6
+    assert accounting.gaussian_delta(z * (1 - 1e-6), epsilon) > 1e-6
+    back = GaussianMechanism.from_scale(gaussian.scale, 3.0, 1e-6)
+    assert back.epsilon == pytest.approx(epsilon, rel=1e-9)
+    assert back.scale <= gaussian.scale * (1 + 1e-15)
+
+
+def test_gaussian_from_rho():
+    mechanism = GaussianMechanism.from_rho(0.125, 3.0, 1e-6)
+    assert mechanism.scale == pytest.approx(3.0 / math.sqrt(2 * 0.125))
+    assert mechanism.rho == pytest.approx(0.125)
+    assert mechanism.epsilon == pytest.approx(accounting.epsilon(mechanism.event, 1e-6))
+
+
+def test_classical_calibration():
+    classical = GaussianMechanism(0.5, 1e-5, 2.0, calibration="classical")
+    assert classical.scale == pytest.approx(math.sqrt(2 * math.log(1.25e5)) * 2 / 0.5)
+    assert classical.scale > GaussianMechanism(0.5, 1e-5, 2.0).scale
+    with pytest.raises(ValueError, match="epsilon <= 1"):
+        GaussianMechanism(1.01, 1e-5, 2.0, calibration="classical")
+    with pytest.raises(ValueError, match="calibration"):
+        GaussianMechanism(1.0, 1e-5, 2.0, calibration="other")
+
+
+def test_a_noise_multiplier_that_does_not_suffice():
+    z = GaussianMechanism(1.0, 1e-5, 2.0).noise_multiplier
+    assert GaussianMechanism(1.0, 1e-5, 2.0, noise_multiplier=z).scale > 0
+    with pytest.raises(ValueError, match="too small"):
+        GaussianMechanism(1.0, 1e-5, 2.0, noise_multiplier=z * 0.999)
+
+
+@pytest.mark.parametrize("d", [1, 100, 10**6])
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 50.0])
+def test_the_noise_pays_for_rounding(d, epsilon):
+    """Exact inequalities of docs/mechanisms.md, in rational numbers."""
+    laplace = LaplaceMechanism(epsilon, 0.7)
+    step = grid_step(laplace.scale, 0.7 / d)
+    scale = Fraction(_scale_in_steps(0.7, epsilon, d, step))
+    assert scale >= 2**18
+    distance = Fraction(0.7) / Fraction(step) + d
+    assert distance / scale + d / (4 * scale**2) <= Fraction(epsilon)
+    extra = max(2.0**-15, 2.0**-43 * d / epsilon)
+    assert scale * Fraction(step) <= Fraction(laplace.scale * (1 + extra))
+
+    gaussian = GaussianMechanism(epsilon, 1e-6, 0.7)
+    step = grid_step(gaussian.scale, 0.7 / math.sqrt(d))
+    sigma = Fraction(_sigma_in_steps(gaussian.scale, 0.7, math.sqrt(d), step))
+    assert sigma >= 2**18
+    root = Fraction(math.nextafter(math.sqrt(d), math.inf))
+    distance = Fraction(0.7) / Fraction(step) + root
+    assert sigma**2 - 16 >= (distance * Fraction(gaussian.noise_multiplier)) ** 2
+    assert sigma * Fraction(step) <= Fraction(gaussian.scale) * (1 + Fraction(1, 2**15))
+
+
+@by_name
+@pytest.mark.parametrize("confidence", [0.5, 0.95])
+def test_expected_error_covers(mechanism, confidence):
+    source, n = seeded(7), 2000
+    errors = np.array([mechanism.release(np.zeros(4), random_state=source) for _ in range(n)])
+    if isinstance(mechanism, GammaNormMechanism):
+        size = np.linalg.norm(errors, axis=1)
+    else:
+        size = np.abs(errors).max(axis=1)
+    inside = np.sum(size <= mechanism.expected_error(confidence, size=4))
+    assert stats.binomtest(int(inside), n, confidence).pvalue > 1e-5
+
+
+@by_name
+@pytest.mark.parametrize("bad", [{"confidence": 1.0}, {"confidence": 0}, {"size": 0}])
+def test_expected_error_refuses(mechanism, bad):
+    with pytest.raises(ValueError):
+        mechanism.expected_error(**bad)

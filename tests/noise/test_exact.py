@@ -1,0 +1,106 @@
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+from skdp.noise._discrete import _geometric
+from skdp.noise._exact import LazyUniform, bernoulli_exp, exp_bounds
+
+
+class Scripted:
+    """A stream whose words are given."""
+
+    def __init__(self, *words):
+        self._words = list(words)
+
+    def words(self, n):
+        taken, self._words = self._words[:n], self._words[n:]
+        assert len(taken) == n, "more words were drawn than were given"
+        return np.array(taken, dtype=np.uint64)
+
+    @property
+    def left(self):
+        return len(self._words)
+
+
+def objects(*values):
+    return np.array(values, dtype=object)
+
+
+@pytest.mark.parametrize("precision", [8, 71, 135, 500, 3000])
+def test_exp_bounds_enclose_and_are_tight(precision):
+    mpmath.mp.prec = precision + 200
+    exponents = [Fraction(1, 10**30), Fraction(1, 3), Fraction(1), Fraction(22, 7), Fraction(100)]
+    exponents += [Fraction(precision), Fraction(10**400)]
+    denominator = 3 * 7 * 10**30
+    numerators = objects(*[int(x * denominator) for x in exponents])
+    low, high = exp_bounds(numerators, denominator, precision)
+    for x, a, b in zip(numerators, low, high, strict=True):
+        true = mpmath.ldexp(mpmath.exp(-mpmath.mpf(x) / denominator), precision)
+        assert a <= true <= b
+        assert b - a <= 3
+
+
+def test_exp_of_zero_is_one():
+    low, high = exp_bounds(objects(0, 0), 5, 100)
+    assert all(low == 1 << 100) and all(high == 1 << 100)
+
+
+def test_a_comparison_draws_more_bits_only_inside_the_band():
+    mpmath.mp.prec = 400
+    bits = int(mpmath.floor(mpmath.ldexp(mpmath.exp(-1), 128)))
+    leading, following = bits >> 64, bits & (2**64 - 1)
+    for shift, expected in ((-1, True), (1, False)):
+        script = Scripted(following + shift)
+        uniform = LazyUniform(np.array([leading], dtype=np.uint64), 64, script)
+        assert uniform.below_exp(objects(1), 1)[0] == expected
+        assert script.left == 0
+    script = Scripted(1)
+    assert LazyUniform(np.array([leading - 1000], dtype=np.uint64), 64, script).below_exp(
+        objects(1), 1
+    )[0]
+    assert script.left == 1
+
+
+def test_bernoulli_inside_the_band_is_decided_by_integers():
+    mpmath.mp.prec = 400
+    bits = int(mpmath.floor(mpmath.ldexp(mpmath.exp(-1), 128)))
+    leading, following = bits >> 64, bits & (2**64 - 1)
+
+    def exponent(index):
+        return np.full(index.size, 1, dtype=object), 1
+
+    for shift, expected in ((-1, True), (1, False)):
+        result = bernoulli_exp(np.ones(1), exponent, Scripted(leading, following + shift))
+        assert result[0] == expected
+
+
+def test_a_geometric_draw_at_the_edge_of_two_integers():
+    """The 63 bits of U that enclose exp(-5/3): the next bits decide between 4 and 5."""
+    mpmath.mp.prec = 400
+    bits = int(mpmath.floor(mpmath.ldexp(mpmath.exp(mpmath.mpf(-5) / 3), 127)))
+    leading, following = np.array([bits >> 64], dtype=np.uint64), bits & (2**64 - 1)
+    assert _geometric(3.0, leading, Scripted(following - 1), False)[0] == 5
+    assert _geometric(3.0, leading, Scripted(following + 1), False)[0] == 4
+
+
+def test_a_geometric_draw_whose_leading_bits_are_all_zero():
+    """U = 2**-64: -s ln U = 64 s ln 2."""
+    word = np.zeros(1, dtype=np.uint64)
+    value = _geometric(1000.0, word, Scripted(2**63, 1), False)[0]
+    assert value == int(1000 * 64 * np.log(2))
+
+
+def test_a_guard_band_of_zero_width_would_be_wrong():
+    """The float alone decides this draw wrongly, so the check above can fail."""
+    mpmath.mp.prec = 400
+    scale, wrong = 1000.0, 0
+    for m in range(1, 400):
+        bits = int(mpmath.floor(mpmath.ldexp(mpmath.exp(mpmath.mpf(-m) / 1000), 127)))
+        for shift, expected in ((-1, m), (1, m - 1)):
+            leading = np.array([bits >> 64], dtype=np.uint64)
+            following = (bits & (2**64 - 1)) + shift
+            assert _geometric(scale, leading, Scripted(following), False)[0] == expected
+            wrong += int(np.floor(-scale * np.log(leading * 2.0**-63))[0]) != expected
+    assert wrong > 300
