@@ -4,7 +4,6 @@
 from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
 from skdp.noise import RandomSource
-from skdp.utils._validation import check_random_state
 
 __all__ = ["DEFAULT_RELATION", "PrivateFit", "relation_of"]
 
@@ -78,17 +77,17 @@ class PrivateFit:
             If the accountant refuses.
         """
         accountant = self._estimator.accountant
-        seed = check_random_state(self._estimator.random_state)
+        source = RandomSource(self._estimator.random_state)
         if accountant is not None:
             self._charged = accountant.charge(
                 mechanism.event,
                 label=type(self._estimator).__name__,
                 epsilon=mechanism.epsilon,
                 delta=mechanism.delta,
-                seeded=seed is not None,
+                seeded=source.seeded,
             )
-        self._source = RandomSource(seed)
-        return self._source
+        self._source = source
+        return source
 
     def publish(self, mechanism, *, public, sampler="all rows, once", **released):
         """Set the fitted attributes and the privacy statement.

@@ -10,7 +10,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp.base import PrivateFit, relation_of
-from skdp.linear_model._output_perturbation import balanced_C, plan_output_perturbation
+from skdp.linear_model._output_perturbation import (
+    EXPECTED_WEIGHTS_NORM,
+    balanced_C,
+    plan_output_perturbation,
+)
 from skdp.linear_model._rows import BoundedRows
 from skdp.utils._validation import check_classes, check_positive, check_privacy_parameters
 
@@ -158,7 +162,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
             shape = (X.shape[0], X.shape[1] + (constant > 0))
             public = (loss, *shape, np.hypot(data_norm, constant))
             relation = relation_of(self.accountant)
-            C = self._check_C(public, epsilon, delta, relation)
+            C = self._check_C(public, data_norm, epsilon, delta, relation)
             plan = plan_output_perturbation(*public, C, epsilon, delta, relation)
 
             source = fit.charge(plan.mechanism)
@@ -256,9 +260,10 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         scaling = check_positive(self.intercept_scaling, "intercept_scaling")
         return data_norm, scaling * data_norm if self.fit_intercept else 0.0
 
-    def _check_C(self, public, epsilon, delta, relation):
+    def _check_C(self, public, data_norm, epsilon, delta, relation):
         if isinstance(self.C, str) and self.C == "auto":
-            return balanced_C(*public, epsilon, delta, relation)
+            weights_norm = EXPECTED_WEIGHTS_NORM / data_norm
+            return balanced_C(*public, weights_norm, epsilon, delta, relation)
         if not isinstance(self.C, Real):
             raise ValueError(f"C must be a positive number or 'auto', got {self.C!r}")
         return check_positive(self.C, "C")

@@ -24,7 +24,8 @@ ROWS_MOVED = {"add_remove": 1, "replace_one": 2}
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 RELATIVE_TOLERANCE = 2.0**-13
 
-# The norm of weights that the regulariser is balanced for; chosen with the Adult table in view.
+# The norm of weights, times data_norm, that the regulariser is balanced for; chosen with the
+# Adult table in view.
 EXPECTED_WEIGHTS_NORM = 5.0
 
 
@@ -98,7 +99,7 @@ def plan_output_perturbation(loss, n_rows, n_features, norm, C, epsilon, delta, 
     return OutputPerturbation(C=C, tolerance=tolerance, mechanism=mechanism)
 
 
-def balanced_C(loss, n_rows, n_features, norm, epsilon, delta, relation):
+def balanced_C(loss, n_rows, n_features, norm, weights_norm, epsilon, delta, relation):
     r"""Return the C at which regularisation and noise are expected to cost the same.
 
     Weights :math:`w_0` lose at most :math:`\|w_0\|^2 / (2C)` in summed loss to the
@@ -108,7 +109,7 @@ def balanced_C(loss, n_rows, n_features, norm, epsilon, delta, relation):
     """
     s = ROWS_MOVED[relation] * loss.lipschitz(norm)
     s *= _noise_per_sensitivity(loss, n_features, epsilon, delta)
-    return (EXPECTED_WEIGHTS_NORM**2 / (n_rows * loss.smoothness(norm) * s**2)) ** (1.0 / 3.0)
+    return (weights_norm**2 / (n_rows * loss.smoothness(norm) * s**2)) ** (1.0 / 3.0)
 
 
 def _noise_per_sensitivity(loss, n_features, epsilon, delta):

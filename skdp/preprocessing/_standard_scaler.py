@@ -152,8 +152,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             middle, half = low + (high - low) / 2, (high - low) / 2
             sums = mechanism.release(_sums(X, middle, half, n_moments), random_state=source)
 
-            moments = _moments(sums, len(X), mechanism)
-            mean, variance = moments if self.with_std else (*moments, None)
+            mean, variance = _moments(sums, len(X), _noise_deviation(mechanism))
             var = None if variance is None else variance * half**2
             fit.publish(
                 mechanism,
@@ -232,15 +231,18 @@ def _sums(X, middle, half, n_moments):
     return sums
 
 
-def _moments(sums, n_rows, mechanism):
-    """Return means, and variances if there are two rows of sums, of u."""
-    noise = mechanism.standard_deviation / n_rows
-    if noise > UNIFORM_VARIANCE:
-        sums = np.zeros_like(sums)
-    mean = np.clip(sums[0] / n_rows, -1.0, 1.0)
+def _noise_deviation(mechanism):
+    """Return the standard deviation of a mechanism's noise."""
+    return mechanism.scale * (math.sqrt(2.0) if mechanism.delta == 0.0 else 1.0)
+
+
+def _moments(sums, n_rows, deviation):
+    """Return the means of u and, if sums of squares were released, its variances or None."""
+    noise = deviation / n_rows
+    nothing_left = noise > UNIFORM_VARIANCE
+    mean = np.zeros(sums.shape[1]) if nothing_left else np.clip(sums[0] / n_rows, -1.0, 1.0)
     if len(sums) == 1:
-        return (mean,)
-    variance = sums[1] / n_rows + 0.5 - mean**2
-    if noise > UNIFORM_VARIANCE:
-        variance = np.full_like(mean, UNIFORM_VARIANCE)
-    return mean, np.clip(variance, noise, 1.0)
+        return mean, None
+    if nothing_left:
+        return mean, np.full_like(mean, UNIFORM_VARIANCE)
+    return mean, np.clip(sums[1] / n_rows + 0.5 - mean**2, noise, 1.0)

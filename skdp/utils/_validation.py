@@ -1,11 +1,11 @@
 """Checks of parameters that every estimator and mechanism takes."""
 
 import math
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 
-__all__ = ["check_bounds", "check_positive", "check_privacy_parameters", "check_random_state"]
+__all__ = ["check_bounds", "check_classes", "check_positive", "check_privacy_parameters"]
 
 
 def check_positive(value, name):
@@ -24,17 +24,6 @@ def check_privacy_parameters(epsilon, delta):
     if isinstance(delta, bool) or not isinstance(delta, Real) or not 0 <= delta < 1:
         raise ValueError(f"delta must be a number in [0, 1), got {delta!r}")
     return epsilon, float(delta)
-
-
-def check_random_state(random_state):
-    """Return None or a non-negative int; generators are refused, a copy would repeat noise."""
-    if random_state is None:
-        return None
-    if isinstance(random_state, bool) or not isinstance(random_state, Integral):
-        raise ValueError(f"random_state must be an int or None, got {random_state!r}")
-    if random_state < 0:
-        raise ValueError(f"random_state must not be negative, got {random_state!r}")
-    return int(random_state)
 
 
 def check_bounds(bounds, n_features):
