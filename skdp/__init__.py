@@ -1,3 +1,19 @@
 """Private estimators for scikit-learn."""
 
-__version__ = "0.1.0.dev0"
+from skdp._privacy_statement import PrivacyStatement
+from skdp._version import __version__
+from skdp.accounting import PrivacyAccountant
+from skdp.exceptions import BudgetExceededError, LedgerError, SeededNoiseWarning
+from skdp.linear_model import DPLogisticRegression
+from skdp.preprocessing import DPStandardScaler
+
+__all__ = [
+    "BudgetExceededError",
+    "DPLogisticRegression",
+    "DPStandardScaler",
+    "LedgerError",
+    "PrivacyAccountant",
+    "PrivacyStatement",
+    "SeededNoiseWarning",
+    "__version__",
+]

@@ -1,1 +1,10 @@
-"""To be filled."""
+"""Losses of linear models as functions of scores, with the bounds that privacy needs.
+
+A loss knows its value, its derivative by the scores (`residual`) and its curvature, and two
+constants for rows of norm at most R: how long one row's gradient can be (`lipschitz`) and how
+much one row can curve the objective (`smoothness`).
+"""
+
+from skdp._losses._logistic import BinaryLogisticLoss, MultinomialLogisticLoss
+
+__all__ = ["BinaryLogisticLoss", "MultinomialLogisticLoss"]

@@ -1,5 +1,6 @@
 """Privacy accounting: events, what they cost, and the noise that a budget buys."""
 
+from ._accountant import PrivacyAccountant, Spend
 from ._advanced import advanced_epsilon
 from ._bounds import delta, epsilon, trade_off
 from ._conversions import (
@@ -30,10 +31,12 @@ from ._events import (
 )
 from ._gaussian import gaussian_delta, gaussian_noise_multiplier, gdp_to_delta, gdp_to_epsilon
 from ._leaf import gdp, zcdp
+from ._report import BudgetReport
 
 __all__ = [
     "ZCDP",
     "ApproximateDP",
+    "BudgetReport",
     "Composed",
     "DiscreteGaussian",
     "DiscreteLaplace",
@@ -43,11 +46,13 @@ __all__ = [
     "Laplace",
     "NonPrivate",
     "PoissonSampled",
+    "PrivacyAccountant",
     "PureDP",
     "RandomStopping",
     "RandomizedResponse",
     "Repeated",
     "SampledWithoutReplacement",
+    "Spend",
     "advanced_epsilon",
     "convert_relation",
     "delta",

@@ -1,1 +1,5 @@
-"""To be filled."""
+"""Transformers with differential privacy."""
+
+from skdp.preprocessing._standard_scaler import DPStandardScaler
+
+__all__ = ["DPStandardScaler"]

@@ -1,4 +1,4 @@
-"""Clipping, exact sums and other tools for private estimators."""
+"""Helpers for users and developers."""
 
 from skdp.utils._clipping import clip_features, clip_rows
 from skdp.utils._sums import exact_counts, exact_sum, sum_grid

@@ -12,7 +12,7 @@ def clip_rows(X, norm):
 
     The norm of the returned floats, taken as real numbers, is at most `norm`: the computed norm is
     compared and scaled with a margin for its own rounding and that of the products, of a relative
-    size of about ``(n_features + 8) * 2**-53`` (float32: ``2**-23``). Clipping twice changes
+    size of about ``(n_features + 8) * 2**-51`` (float32: ``2**-23`` more). Clipping twice changes
     nothing. A row whose squared norm overflows float64 becomes zero.
 
     Parameters
@@ -48,7 +48,7 @@ def clip_rows(X, norm):
     unit = 2.0**-24 if X.dtype == np.float32 else 2.0**-53
     tiny = math.sqrt(d) * float(np.finfo(X.dtype).smallest_subnormal)
     keep_below = norm * (1.0 - margin) - 2.0**-500
-    target = norm * (1.0 - 2.0 * margin - 2.0 * unit) - tiny
+    target = norm * (1.0 - 4.0 * margin - 2.0 * unit) - tiny
     if keep_below <= 0 or target <= 0:
         raise ValueError(f"norm={norm!r} is too small for {X.dtype} and {d} features")
     rows = max(1, _BLOCK_VALUES // max(d, 1))
@@ -61,7 +61,7 @@ def _clip_block(X, keep_below, target, out):
     wide = X.astype(np.float64, copy=False)
     with np.errstate(over="ignore", invalid="ignore"):
         norms = np.sqrt(np.einsum("ij,ij->i", wide, wide))
-        if np.isnan(norms).any() and np.isnan(X).any():
+        if np.isnan(norms).any():
             raise ValueError("X holds NaN")
         factors = np.where(norms <= keep_below, 1.0, target / norms)
         np.multiply(wide, factors[:, None], out=out, casting="same_kind")

@@ -1,7 +1,5 @@
 """Sums and counts that are exact and do not depend on the order of the rows."""
 
-import math
-
 import numpy as np
 
 from skdp.utils._clipping import _check_bounds, _check_matrix
@@ -32,8 +30,8 @@ def sum_grid(bound, n_samples):
     """
     mantissa, exponent = np.frexp(bound)
     exponent = np.where(mantissa == 0.5, exponent - 1, exponent)
-    rows = max(0, math.ceil(math.log2(max(n_samples, 1))))
-    return np.ldexp(1.0, exponent + rows - 53)[()]
+    doublings = max(int(n_samples) - 1, 0).bit_length()
+    return np.ldexp(1.0, exponent + doublings - 53)[()]
 
 
 def exact_sum(X, bounds, *, n_samples=None):
@@ -42,8 +40,10 @@ def exact_sum(X, bounds, *, n_samples=None):
     Each value is clipped to its bounds and rounded towards zero to a multiple of `sum_grid`, which
     moves it by less than ``4 * n * max(|low|, |high|) * 2**-53``; the sum of these is exact. Hence
     the result does not depend on the order of the rows, nor on blocks or threads, and its
-    sensitivity is exactly ``max(|low|, |high|)`` under add/remove: no slack for rounding. Rounding
-    towards zero never raises a row's norm, so bounds on the L1 or L2 norm of rows hold as well.
+    sensitivity is exactly ``max(|low|, |high|)`` under add/remove, without slack for rounding, and
+    ``high - low`` under replace-one (plus one step of the grid unless ``low <= 0 <= high``).
+    Rounding towards zero never raises a row's norm, so bounds on the L1 or L2 norm of rows hold
+    as well.
 
     Parameters
     ----------
@@ -80,6 +80,9 @@ def exact_sum(X, bounds, *, n_samples=None):
     if rows < n:
         raise ValueError(f"n_samples={n_samples!r} is less than the {n} rows of X")
     bound = np.maximum(np.abs(low), np.abs(high))
+    with np.errstate(over="ignore"):
+        if not np.all(np.isfinite(bound * rows)):
+            raise ValueError("n_samples times the bounds overflows float64")
     grid = sum_grid(np.maximum(bound, 2.0**-900), rows)
     total = np.zeros(d)
     block = max(1, _BLOCK_VALUES // max(d, 1))

@@ -1,0 +1,92 @@
+"""Fit time of DPLogisticRegression against scikit-learn's solvers at the same gradient norm.
+
+Usage: python docs/benchmarks/fit_time.py [repetitions]
+
+scikit-learn's tolerance does not name the gradient norm that it reaches, so each solver's
+tolerance is lowered tenfold from its default until the norm of the gradient of
+C * sum(loss) + |w|^2 / 2 is at most the one that DPLogisticRegression certifies. Times are
+medians; solvers are run in turn so that a busy machine slows all of them.
+"""
+
+import sys
+import time
+import warnings
+
+import numpy as np
+from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from skdp import DPLogisticRegression
+from skdp._losses import BinaryLogisticLoss
+from skdp.linear_model._output_perturbation import plan_output_perturbation
+
+SIZES = ((100_000, 100), (1_000_000, 20))
+SOLVERS = ("lbfgs", "newton-cholesky", "newton-cg")
+
+
+def make_table(n, d):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X, (rng.random(n) < expit(X @ rng.normal(scale=5.0, size=d))).astype(int)
+
+
+def gradient_norm(w, X, y, C):
+    return np.linalg.norm(C * ((expit(X @ w) - y) @ X) + w)
+
+
+def tolerance_for(solver, X, y, C, target):
+    for tol in 10.0 ** -np.arange(4, 15):
+        model = LogisticRegression(
+            C=C, solver=solver, tol=tol, fit_intercept=False, max_iter=10_000
+        ).fit(X, y)
+        if gradient_norm(model.coef_[0], X, y, C) <= target:
+            return tol
+    return None
+
+
+def seconds(fit):
+    start = time.perf_counter()
+    fit()
+    return time.perf_counter() - start
+
+
+def main():
+    repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    for n, d in SIZES:
+        X, y = make_table(n, d)
+        augmented = np.column_stack([X, np.full(n, 0.3)])
+        for C in (0.01, 1.0):
+            private = DPLogisticRegression(1.0, delta=1e-6, C=C)
+            norm = np.hypot(1.0, 0.3)
+            target = plan_output_perturbation(
+                BinaryLogisticLoss(), n, d + 1, norm, C, 1.0, 1e-6, "add_remove"
+            ).tolerance
+            runs = {"skdp": lambda p=private: p.fit(X, y)}
+            for solver in SOLVERS:
+                tol = tolerance_for(solver, augmented, y, C, target)
+                same = None if tol is None else {"tol": tol}
+                for name, options in (("default", {}), ("same norm", same)):
+                    if options is not None:
+                        model = LogisticRegression(
+                            C=C, solver=solver, fit_intercept=False, max_iter=10_000, **options
+                        )
+                        runs[f"{solver}, {name}"] = lambda m=model: m.fit(augmented, y)
+            times = {name: [] for name in runs}
+            for _ in range(repetitions):
+                for name, run in runs.items():
+                    times[name].append(seconds(run))
+            median = {name: np.median(values) for name, values in times.items()}
+            best = min(v for k, v in median.items() if k.endswith("same norm"))
+            default = min(v for k, v in median.items() if k.endswith("default"))
+            print(f"n = {n}, d = {d}, C = {C}, gradient norm <= {target:.2g}")
+            for name, value in median.items():
+                print(f"  {name:<28} {value:7.3f} s")
+            print(f"  skdp / fastest at the same norm: {median['skdp'] / best:.2f}")
+            print(f"  skdp / fastest default: {median['skdp'] / default:.2f}")
+
+
+if __name__ == "__main__":
+    main()

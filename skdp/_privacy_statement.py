@@ -1,0 +1,107 @@
+"""What a fitted estimator says about the privacy of what it published."""
+
+from dataclasses import asdict, dataclass
+from html import escape
+
+__all__ = ["PrivacyStatement"]
+
+
+@dataclass(frozen=True)
+class PrivacyStatement:
+    """The guarantee that covers a fitted estimator's public attributes and predictions.
+
+    Printing gives text, a notebook shows HTML, `to_dict` gives JSON values.
+
+    Parameters
+    ----------
+    estimator : str
+        The estimator's class.
+    epsilon, delta : float
+        The guarantee of this fit.
+    relation : {"add_remove", "replace_one"}
+        Which data sets are neighbours; add/remove is read as replacing a row by a null row.
+    unit : str
+        What is protected.
+    mechanism : str
+        The mechanism that made the release.
+    noise_scale : float
+        The scale of its noise: the standard deviation of a Gaussian, the scale of a Laplace
+        distribution, sensitivity over epsilon for the Gamma-norm mechanism.
+    sensitivity : float
+        What the noise was calibrated to, in the mechanism's norm.
+    composition : str
+        How this fit's cost adds to the others in the ledger, or "none" without an accountant.
+    sampler : str
+        Which rows went into the release.
+    public : tuple of str
+        What was taken to be known to everyone.
+    seeded : bool
+        Whether the noise came from an integer seed; then whoever knows it can remove the noise
+        and the guarantee holds against others only.
+    record : str
+        The hash of the ledger's record of this fit, empty without an accountant.
+    version : str
+        The version of skdp.
+    """
+
+    estimator: str
+    epsilon: float
+    delta: float
+    relation: str
+    unit: str
+    mechanism: str
+    noise_scale: float
+    sensitivity: float
+    composition: str
+    sampler: str
+    public: tuple
+    seeded: bool
+    record: str
+    version: str
+
+    covered = "the public attributes of this fit and what is computed from them: predictions too"
+    not_covered = (
+        "scores on private rows, other steps of a pipeline, choices made by looking at the data, "
+        "the time that fitting took; rows must be chosen by index and a public seed, which "
+        "stratified folds are not"
+    )
+    trust_model = "central: whoever fits sees the data, the world sees the fitted estimator"
+
+    def to_dict(self):
+        """Return the statement as JSON values.
+
+        Returns
+        -------
+        dict
+        """
+        values = asdict(self)
+        values["public"] = list(self.public)
+        return values | {
+            "covered": self.covered,
+            "not_covered": self.not_covered,
+            "trust_model": self.trust_model,
+        }
+
+    def __str__(self):
+        lines = [f"{self.estimator} is ({self.epsilon:g}, {self.delta:g})-differentially private"]
+        rows = self.to_dict()
+        for name in ("estimator", "epsilon", "delta"):
+            del rows[name]
+        for name, value in rows.items():
+            lines.append(f"  {name.replace('_', ' '):<12} {_words(value)}")
+        return "\n".join(lines)
+
+    def _repr_html_(self):
+        rows = "".join(
+            f"<tr><th>{escape(name.replace('_', ' '))}</th><td>{escape(_words(value))}</td></tr>"
+            for name, value in self.to_dict().items()
+        )
+        return f"<table><caption>Privacy statement</caption>{rows}</table>"
+
+
+def _words(value):
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return "; ".join(value) or "nothing"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,112 @@
+"""What a ledger says about a data set, for people and for programs."""
+
+from dataclasses import asdict, dataclass, replace
+from html import escape
+
+__all__ = ["BudgetReport"]
+
+ROWS_BY_INDEX = (
+    "The total holds if the rows of each release were chosen by their index and a public seed. "
+    "Stratified folds depend on labels: under them the sum is no guarantee; "
+    "use cv=KFold(k, shuffle=True, random_state=0)."
+)
+SCORES = "Scores computed on private rows are not covered unless they were charged."
+
+
+@dataclass(frozen=True)
+class BudgetReport:
+    """A data set's budget and what was spent of it.
+
+    Printing gives text, a notebook shows HTML, `to_dict` gives JSON values.
+
+    Parameters
+    ----------
+    dataset : str
+        The data set within the ledger.
+    cap, spent : tuple of (float, float)
+        (epsilon, delta).
+    relation, unit, composition : str
+        The terms of the budget.
+    spends : tuple of Spend
+        Every charge, oldest first.
+    head_hash : str
+        The hash of the ledger's last record; the chain was verified for this report.
+    """
+
+    dataset: str
+    cap: tuple
+    spent: tuple
+    relation: str
+    unit: str
+    composition: str
+    spends: tuple
+    head_hash: str
+
+    notes = (ROWS_BY_INDEX, SCORES)
+
+    def to_dict(self):
+        """Return the report as JSON values.
+
+        Returns
+        -------
+        dict
+        """
+        spends = [asdict(replace(s, event=s.event.to_json())) for s in self.spends]
+        return {
+            "dataset": self.dataset,
+            "epsilon": {"cap": self.cap[0], "spent": self.spent[0]},
+            "delta": {"cap": self.cap[1], "spent": self.spent[1]},
+            "relation": self.relation,
+            "unit": self.unit,
+            "composition": self.composition,
+            "spends": spends,
+            "head_hash": self.head_hash,
+            "notes": list(self.notes),
+        }
+
+    def _summary(self):
+        return (
+            ("data set", self.dataset),
+            ("epsilon", f"{self.spent[0]:.6g} spent of {self.cap[0]:.6g}"),
+            ("delta", f"{self.spent[1]:.6g} spent of {self.cap[1]:.6g}"),
+            ("relation", self.relation),
+            ("unit", self.unit),
+            ("composition", self.composition),
+            ("head hash", self.head_hash),
+        )
+
+    def _rows(self):
+        for number, spend in enumerate(self.spends, start=1):
+            yield (
+                str(number),
+                spend.time,
+                spend.label + (" [seeded]" if spend.seeded else ""),
+                f"{spend.epsilon:.6g}",
+                f"{spend.delta:.6g}",
+            )
+
+    def __str__(self):
+        lines = ["Privacy budget", ""]
+        lines += [f"  {name:<12} {value}" for name, value in self._summary()]
+        lines += ["", f"  {'no.':>4}  {'charged at':<25}  {'epsilon':>9}  {'delta':>9}  release"]
+        for number, time, label, epsilon, delta in self._rows():
+            lines.append(f"  {number:>4}  {time:<25}  {epsilon:>9}  {delta:>9}  {label}")
+        return "\n".join([*lines, "", *(f"  {note}" for note in self.notes)])
+
+    def _repr_html_(self):
+        summary = "".join(
+            f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>"
+            for name, value in self._summary()
+        )
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in self._rows()
+        )
+        head = "".join(
+            f"<th>{name}</th>" for name in ("no.", "charged at", "release", "epsilon", "delta")
+        )
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        return (
+            f"<table><caption>Privacy budget</caption>{summary}</table>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{notes}"
+        )

@@ -1,0 +1,129 @@
+"""The life of a private fit: validate, plan, charge, run, publish."""
+
+
+from skdp._privacy_statement import PrivacyStatement
+from skdp._version import __version__
+from skdp.noise import RandomSource
+
+__all__ = ["DEFAULT_RELATION", "PrivateFit", "relation_of"]
+
+DEFAULT_RELATION = "add_remove"
+
+
+def relation_of(accountant):
+    """Return the relation that an estimator's sensitivities are for."""
+    return DEFAULT_RELATION if accountant is None else accountant.relation
+
+
+def fitted_names(estimator):
+    """Return the names of an estimator's fitted attributes, by sklearn's convention."""
+    return [name for name in vars(estimator) if name.endswith("_") and not name.startswith("__")]
+
+
+class PrivateFit:
+    """One private fit of an estimator, as a context that keeps its steps in order.
+
+    Noise can be drawn only from the source that `charge` returns, so a release that is not in
+    the ledger cannot be made. If anything fails before `publish`, the estimator is left without
+    a fitted attribute; what was charged stays charged.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With parameters `accountant` and `random_state`.
+
+    Examples
+    --------
+    In an estimator's ``fit``::
+
+        with PrivateFit(self) as fit:
+            X = validate_data(self, X)
+            mechanism = LaplaceMechanism(self.epsilon, sensitivity=...)
+            source = fit.charge(mechanism)
+            value = mechanism.release(X.sum(axis=0), random_state=source)
+            fit.publish(mechanism, public=("the bounds",), sum_=value)
+    """
+
+    def __init__(self, estimator):
+        self._estimator = estimator
+        self._charged = None
+        self._source = None
+        self._published = False
+
+    def __enter__(self):
+        self._forget()
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        if not self._published:
+            self._forget()
+        return False
+
+    def charge(self, mechanism):
+        """Book the mechanism's event and return the source of its noise.
+
+        Parameters
+        ----------
+        mechanism : mechanism
+            With `event`, `epsilon` and `delta`.
+
+        Returns
+        -------
+        RandomSource
+
+        Raises
+        ------
+        BudgetExceededError
+            If the accountant refuses.
+        """
+        accountant = self._estimator.accountant
+        source = RandomSource(self._estimator.random_state)
+        if accountant is not None:
+            self._charged = accountant.charge(
+                mechanism.event,
+                label=type(self._estimator).__name__,
+                epsilon=mechanism.epsilon,
+                delta=mechanism.delta,
+                seeded=source.seeded,
+            )
+        self._source = source
+        return source
+
+    def publish(self, mechanism, *, public, sampler="all rows, once", **released):
+        """Set the fitted attributes and the privacy statement.
+
+        Parameters
+        ----------
+        mechanism : mechanism
+            The one that was charged.
+        public : tuple of str
+            What was taken to be public, in words.
+        sampler : str
+            Which rows went into the release, in words.
+        **released
+            Attributes: released values and what is computed from them.
+        """
+        accountant = self._estimator.accountant
+        for name, value in released.items():
+            setattr(self._estimator, name, value)
+        self._estimator.privacy_ = PrivacyStatement(
+            estimator=type(self._estimator).__name__,
+            epsilon=mechanism.epsilon,
+            delta=mechanism.delta,
+            relation=relation_of(accountant),
+            unit="row" if accountant is None else accountant.unit,
+            mechanism=mechanism.name,
+            noise_scale=mechanism.scale,
+            sensitivity=mechanism.sensitivity,
+            composition="none" if accountant is None else accountant.composition,
+            sampler=sampler,
+            public=tuple(public),
+            seeded=self._source.seeded,
+            record="" if self._charged is None else self._charged.hash,
+            version=__version__,
+        )
+        self._published = True
+
+    def _forget(self):
+        for name in fitted_names(self._estimator):
+            delattr(self._estimator, name)

@@ -1,0 +1,136 @@
+r"""Output perturbation of a certified minimiser (Chaudhuri, Monteleoni and Sarwate 2011).
+
+The objective :math:`J(w) = C \sum_i \ell_i(w) + \tfrac12\|w\|^2` is 1-strongly convex and one
+row adds a term whose gradient is at most :math:`C L`, so that the minimisers of neighbours are
+at most :math:`C L` apart under add/remove and :math:`2 C L` under replace-one. Weights at which
+:math:`\|\nabla J\| \le \tau` are within :math:`\tau` of the minimiser. The released vector
+therefore moves by at most :math:`\Delta_2 = m C L + 2\tau` with m = 1 or 2.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp.accounting import gaussian_noise_multiplier
+from skdp.linear_model._newton import minimise
+from skdp.linear_model._objective import LinearObjective
+from skdp.linear_model._rows import block_size
+from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
+
+__all__ = ["OutputPerturbation", "balanced_C", "plan_output_perturbation"]
+
+ROWS_MOVED = {"add_remove": 1, "replace_one": 2}
+UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
+RELATIVE_TOLERANCE = 2.0**-13
+
+# The norm of weights, times data_norm, that the regulariser is balanced for; chosen with the
+# Adult table in view.
+EXPECTED_WEIGHTS_NORM = 5.0
+
+
+@dataclass(frozen=True)
+class OutputPerturbation:
+    """What a fit by output perturbation will do.
+
+    Parameters
+    ----------
+    C : float
+        Inverse regularisation strength, as in scikit-learn.
+    tolerance : float
+        The computed gradient norm at which the solver stops.
+    mechanism : GaussianMechanism or GammaNormMechanism
+        The noise, its sensitivity and its event.
+    """
+
+    C: float
+    tolerance: float
+    mechanism: object
+
+    def run(self, loss, rows, y, source):
+        """Return the noisy minimiser.
+
+        Parameters
+        ----------
+        loss : loss
+        rows : BoundedRows
+        y : array of shape (n_rows,)
+        source : RandomSource
+
+        Returns
+        -------
+        ndarray
+        """
+        weights = minimise(LinearObjective(loss, rows, y, self.C), self.tolerance)
+        return self.mechanism.release(weights, random_state=source)
+
+
+def plan_output_perturbation(loss, n_rows, n_features, norm, C, epsilon, delta, relation):
+    """Plan a fit from public quantities alone.
+
+    Parameters
+    ----------
+    loss : loss
+        From `skdp._losses`.
+    n_rows, n_features : int
+        The size of the problem, the constant feature included.
+    norm : float
+        The bound on a row's norm, the constant feature included.
+    C : float
+    epsilon, delta : float
+        The guarantee of the release; delta = 0 takes the Gamma-norm mechanism.
+    relation : {"add_remove", "replace_one"}
+
+    Returns
+    -------
+    OutputPerturbation
+    """
+    moved = C * loss.lipschitz(norm)
+    rounding = _gradient_rounding(loss, n_rows, n_features, norm, C)
+    noise = _noise_per_sensitivity(loss, n_features, epsilon, delta)
+    # The noise hides the solver's error when that is far below both the noise and what one row
+    # moves. A tolerance below four times the rounding error might not be reached.
+    tolerance = max(moved * min(RELATIVE_TOLERANCE, noise / 64.0), 4.0 * rounding)
+    sensitivity = (ROWS_MOVED[relation] * moved + 2.0 * (tolerance + rounding)) * (1.0 + 1e-12)
+    if delta == 0.0:
+        mechanism = GammaNormMechanism(epsilon=epsilon, sensitivity=sensitivity)
+    else:
+        mechanism = GaussianMechanism(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
+    return OutputPerturbation(C=C, tolerance=tolerance, mechanism=mechanism)
+
+
+def balanced_C(loss, n_rows, n_features, norm, weights_norm, epsilon, delta, relation):
+    r"""Return the C at which regularisation and noise are expected to cost the same.
+
+    Weights :math:`w_0` lose at most :math:`\|w_0\|^2 / (2C)` in summed loss to the
+    regulariser; noise of standard deviation :math:`\sigma(C) = s C` loses about
+    :math:`n \kappa R^2 \sigma^2(C) / 2`, where :math:`\kappa` bounds the loss's curvature.
+    The two are equal at :math:`C^3 = \|w_0\|^2 / (n \kappa R^2 s^2)`.
+    """
+    s = ROWS_MOVED[relation] * loss.lipschitz(norm)
+    s *= _noise_per_sensitivity(loss, n_features, epsilon, delta)
+    return (weights_norm**2 / (n_rows * loss.smoothness(norm) * s**2)) ** (1.0 / 3.0)
+
+
+def _noise_per_sensitivity(loss, n_features, epsilon, delta):
+    """Return the noise's standard deviation in a coordinate, for sensitivity 1."""
+    if delta == 0.0:
+        return math.sqrt(math.prod(loss.weights_shape) * n_features + 1) / epsilon
+    return gaussian_noise_multiplier(epsilon, delta)
+
+
+def _gradient_rounding(loss, n_rows, n_features, norm, C):
+    r"""Bound the rounding error of a computed gradient near the minimiser.
+
+    A sum of m terms in any order is off by at most :math:`\gamma_m` times the sum of their
+    magnitudes (Higham 2002, section 3.1); rows are added in blocks and blocks to a total. The error of a score, :math:`\gamma_p R \|w\|`, moves a
+    residual by the loss's curvature; the minimiser has :math:`\|w\|^2 \le 2 C n \ell(0)`.
+    """
+    size = block_size(n_features)
+    additions = size + n_rows / size + 16
+    weights = 1.0 + min(
+        math.sqrt(2.0 * C * n_rows * loss.value_at_zero()), C * n_rows * loss.lipschitz(norm)
+    )
+    sums = n_rows * loss.lipschitz(norm) * additions
+    scores = n_rows * loss.smoothness(norm) * (n_features + 4) * weights
+    return 1.1 * UNIT_ROUNDOFF * (C * (sums + scores) + 4.0 * weights)

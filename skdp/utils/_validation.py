@@ -1,0 +1,92 @@
+"""Checks of parameters that every estimator and mechanism takes."""
+
+import math
+from numbers import Real
+
+import numpy as np
+
+__all__ = ["check_bounds", "check_classes", "check_positive", "check_privacy_parameters"]
+
+
+def check_positive(value, name):
+    """Return a positive finite float, or raise `ValueError`."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    value = float(value)
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} must be positive and finite, got {value!r}")
+    return value
+
+
+def check_privacy_parameters(epsilon, delta):
+    """Return (epsilon, delta) as floats: epsilon positive and finite, delta in [0, 1)."""
+    epsilon = check_positive(epsilon, "epsilon")
+    if isinstance(delta, bool) or not isinstance(delta, Real) or not 0 <= delta < 1:
+        raise ValueError(f"delta must be a number in [0, 1), got {delta!r}")
+    return epsilon, float(delta)
+
+
+def check_bounds(bounds, n_features):
+    """Return (low, high), two float64 arrays of length `n_features` with low < high.
+
+    Parameters
+    ----------
+    bounds : tuple of (scalar or array-like, scalar or array-like)
+    n_features : int
+
+    Raises
+    ------
+    ValueError
+        If a bound is missing, not finite, of another length, or not below its partner.
+    """
+    try:
+        low, high = bounds
+        low, high = (np.asarray(b, dtype=np.float64) for b in (low, high))
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"bounds must be (low, high), numbers or arrays of length n_features, got {bounds!r}"
+        ) from None
+    for name, bound in (("low", low), ("high", high)):
+        if bound.ndim > 1 or (bound.ndim == 1 and bound.shape != (n_features,)):
+            raise ValueError(
+                f"bounds: {name} must be a number or of shape ({n_features},), got {bound.shape}"
+            )
+        if not np.isfinite(bound).all():
+            raise ValueError(f"bounds: {name} must be finite")
+    low, high = (np.broadcast_to(b, (n_features,)).copy() for b in (low, high))
+    if not (low < high).all():
+        raise ValueError("bounds: every low must be below its high")
+    if not np.isfinite(high - low).all():
+        raise ValueError("bounds: a range overflows")
+    return low, high
+
+
+def check_classes(classes, y):
+    """Return (classes, codes): sorted labels and the position of each y among them.
+
+    Parameters
+    ----------
+    classes : array-like or None
+        The declared labels; None takes those of y.
+    y : array of shape (n_samples,)
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two classes, or y holds a label that is not among them.
+    """
+    if classes is None:
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"y holds one class only, {classes[0]!r}; declare classes if others can occur"
+            )
+        return classes, codes
+    classes = np.unique(np.asarray(classes))
+    if classes.ndim != 1 or len(classes) < 2:
+        raise ValueError(f"classes must list at least two labels, got {classes!r}")
+    codes = np.searchsorted(classes, y)
+    known = classes[np.minimum(codes, len(classes) - 1)] == y
+    if not known.all():
+        raise ValueError("y holds labels that are not among the declared classes")
+    return classes, codes

@@ -1,0 +1,281 @@
+import copy
+import json
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sklearn.base import clone
+
+from skdp import BudgetExceededError, LedgerError, PrivacyAccountant
+from skdp.accounting import (
+    ApproximateDP,
+    Gaussian,
+    NonPrivate,
+    PureDP,
+    epsilon,
+    gaussian_noise_multiplier,
+    zcdp_to_epsilon,
+)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "budget.db"
+
+
+def test_ten_tenths_are_one_and_no_more():
+    accountant = PrivacyAccountant(1.0, 0.0)
+    for _ in range(10):
+        accountant.charge(PureDP(0.1))
+    assert accountant.epsilon_spent == 1.0
+    assert accountant.epsilon_remaining == 0.0
+    with pytest.raises(BudgetExceededError):
+        accountant.charge(PureDP(1e-12))
+
+
+@pytest.mark.parametrize("composition", ["basic", "zcdp"])
+@pytest.mark.parametrize("budget", [(1.0, 1e-5), (0.1, 1e-9), (8.0, 1e-6), (50.0, 1e-5)])
+def test_a_budget_pays_for_one_release_calibrated_to_it(composition, budget):
+    gaussian = Gaussian(gaussian_noise_multiplier(*budget))
+    for event in (gaussian, PureDP(budget[0]), ApproximateDP(*budget)):
+        accountant = PrivacyAccountant(*budget, composition=composition)
+        assert accountant.can_afford(event)
+        accountant.charge(event, epsilon=budget[0], delta=budget[1])
+        assert accountant.epsilon_spent <= budget[0]
+        assert not accountant.can_afford(PureDP(0.2 * budget[0]))
+        unstated = PrivacyAccountant(*budget, composition=composition)
+        unstated.charge(event)
+        assert unstated.epsilon_spent <= budget[0]
+
+
+def test_a_refused_charge_changes_nothing():
+    accountant = PrivacyAccountant(1.0, 1e-5)
+    accountant.charge(PureDP(0.75), label="first")
+    head = accountant.verify()
+    with pytest.raises(BudgetExceededError) as refusal:
+        accountant.charge(PureDP(0.5))
+    assert refusal.value.asked == (0.5, 0.0)
+    assert refusal.value.left == (0.25, 1e-5)
+    assert refusal.value.total == (1.0, 1e-5)
+    for amount in ("0.5", "0.25", "1e-05", "epsilon=1"):
+        assert amount in str(refusal.value)
+    assert accountant.verify() == head
+    assert [spend.label for spend in accountant.spends] == ["first"]
+    assert pickle.loads(pickle.dumps(refusal.value)).left == (0.25, 1e-5)
+
+
+def test_basic_composition_adds_deltas():
+    accountant = PrivacyAccountant(10.0, 1e-5)
+    for _ in range(5):
+        accountant.charge(ApproximateDP(1.0, 2e-6))
+    assert accountant.epsilon_spent == 5.0
+    assert accountant.delta_spent == 1e-5
+    with pytest.raises(BudgetExceededError):
+        accountant.charge(ApproximateDP(1.0, 1e-12))
+    accountant.charge(PureDP(1.0))
+
+
+def test_basic_composition_prices_a_gaussian_at_half_of_the_delta_left():
+    accountant = PrivacyAccountant(10.0, 1e-5)
+    accountant.charge(Gaussian(4.0))
+    accountant.charge(Gaussian(4.0))
+    assert [spend.delta for spend in accountant.spends] == [5e-6, 2.5e-6]
+    expected = epsilon(Gaussian(4.0), 5e-6) + epsilon(Gaussian(4.0), 2.5e-6)
+    assert accountant.epsilon_spent == pytest.approx(expected, rel=1e-12)
+
+
+def test_zcdp_composition_adds_rho():
+    accountant = PrivacyAccountant(10.0, 1e-5, composition="zcdp")
+    for _ in range(50):
+        accountant.charge(Gaussian(20.0))
+    assert accountant.epsilon_spent == pytest.approx(zcdp_to_epsilon(50 / 800, 1e-5), rel=1e-9)
+    assert accountant.epsilon_remaining == 10.0 - accountant.epsilon_spent
+
+
+def test_a_claim_is_checked():
+    accountant = PrivacyAccountant(10.0, 1e-5)
+    with pytest.raises(ValueError, match="not"):
+        accountant.charge(PureDP(1.0), epsilon=0.9)
+    with pytest.raises(ValueError, match="not"):
+        accountant.charge(Gaussian(1.0), epsilon=1.0, delta=1e-5)
+    assert accountant.spends == []
+    accountant.charge(PureDP(1.0), epsilon=1.0)
+
+
+def test_what_has_no_privacy_is_never_affordable():
+    accountant = PrivacyAccountant(1e6, 0.5)
+    assert not accountant.can_afford(NonPrivate())
+    assert not PrivacyAccountant(1e6, 0.0).can_afford(Gaussian(100.0))
+
+
+def test_copies_clones_and_pickles_are_the_handle(path):
+    accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
+    assert clone(accountant, safe=False) is accountant
+    assert copy.copy(accountant) is accountant
+    assert copy.deepcopy([accountant])[0] is accountant
+    assert pickle.loads(pickle.dumps(accountant)) is accountant
+    assert PrivacyAccountant(1.0, 0.0, ledger=str(path)) is accountant
+    assert not hasattr(accountant, "get_params")
+    assert repr(accountant) == "PrivacyAccountant(dataset='default')"
+
+
+def test_an_accountant_whose_ledger_is_elsewhere_opens_nothing(path):
+    accountant = PrivacyAccountant(1.0, 0.0, ledger=path, dataset="gone")
+    pickled = pickle.dumps(accountant)
+    del accountant
+    path.unlink()
+    handle = pickle.loads(pickled)
+    assert "gone" in repr(handle)
+    for use in (
+        lambda: handle.epsilon_spent,
+        lambda: handle.spends,
+        lambda: handle.can_afford(PureDP(0.1)),
+        lambda: handle.charge(PureDP(0.1)),
+        lambda: handle.report(),
+    ):
+        with pytest.raises(LedgerError, match="no ledger"):
+            use()
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"epsilon": 2.0},
+        {"delta": 1e-6},
+        {"relation": "replace_one"},
+        {"composition": "zcdp"},
+    ],
+)
+def test_terms_cannot_differ(path, other):
+    terms = {"epsilon": 1.0, "delta": 1e-5, "ledger": path}
+    accountant = PrivacyAccountant(**terms)
+    with pytest.raises(LedgerError, match="other terms"):
+        PrivacyAccountant(**(terms | other))
+    assert accountant.can_afford(PureDP(1.0))
+
+
+def test_data_sets_have_budgets_of_their_own(path):
+    first = PrivacyAccountant(1.0, 0.0, ledger=path, dataset="first")
+    second = PrivacyAccountant(2.0, 0.0, ledger=path, dataset="second", relation="replace_one")
+    first.charge(PureDP(1.0))
+    second.charge(PureDP(0.5))
+    assert (first.epsilon_spent, second.epsilon_spent) == (1.0, 0.5)
+    assert first.verify() == second.verify()
+
+
+def test_the_cap_can_be_changed_with_a_reason(path):
+    accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
+    accountant.charge(PureDP(1.0))
+    with pytest.raises(ValueError, match="reason"):
+        accountant.change_cap(2.0, 0.0, reason=" ")
+    accountant.change_cap(2.0, 0.0, reason="agreed by the data board")
+    accountant.charge(PureDP(0.5))
+    assert (accountant.epsilon, accountant.epsilon_remaining) == (2.0, 0.5)
+    accountant.change_cap(1.0, 0.0, reason="withdrawn")
+    assert accountant.epsilon_remaining == 0.0
+    assert not accountant.can_afford(PureDP(1e-9))
+    accountant.verify()
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"epsilon": 0.0},
+        {"epsilon": -1.0},
+        {"epsilon": float("nan")},
+        {"epsilon": float("inf")},
+        {"epsilon": "1"},
+        {"epsilon": True},
+        {"delta": 1.0},
+        {"delta": -1e-9},
+        {"delta": "small"},
+        {"relation": "neighbours"},
+        {"composition": "best"},
+        {"unit": "person"},
+        {"dataset": ""},
+        {"ledger": b"bytes"},
+    ],
+)
+def test_bad_terms_are_refused(terms):
+    with pytest.raises(ValueError):
+        PrivacyAccountant(**({"epsilon": 1.0, "delta": 1e-5} | terms))
+
+
+def test_the_report_says_everything(path):
+    accountant = PrivacyAccountant(1.0, 1e-5, ledger=path)
+    accountant.charge(PureDP(0.25), label="mean of <age>", seeded=True)
+    report = accountant.report()
+    text, html = str(report), report._repr_html_()
+    for words in ("0.25 spent of 1", "mean of <age>", "seeded", "Stratified", accountant.verify()):
+        assert words in text
+    assert "mean of &lt;age&gt;" in html and "<age>" not in html
+    values = json.loads(json.dumps(report.to_dict()))
+    assert values["epsilon"] == {"cap": 1.0, "spent": 0.25}
+    assert values["spends"][0]["seeded"] is True
+
+
+def _charge_many(path, times):
+    accountant = PrivacyAccountant(1000.0, 0.0, ledger=path)
+    done = 0
+    for _ in range(times):
+        try:
+            accountant.charge(PureDP(1.0))
+            done += 1
+        except BudgetExceededError:
+            pass
+    return done
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_racing_processes_never_pass_the_cap(path, method):
+    PrivacyAccountant(1000.0, 0.0, ledger=path)
+    with multiprocessing.get_context(method).Pool(4) as pool:
+        done = pool.starmap(_charge_many, [(path, 500)] * 4)
+    accountant = PrivacyAccountant(1000.0, 0.0, ledger=path)
+    assert sum(done) == 1000 == len(accountant.spends)
+    assert accountant.epsilon_spent == 1000.0
+    accountant.verify()
+
+
+def test_racing_threads_never_pass_the_cap(path):
+    accountant = PrivacyAccountant(100.0, 0.0, ledger=path)
+    barrier = threading.Barrier(16)
+
+    def charge(_):
+        barrier.wait()
+        done = 0
+        for _ in range(12):
+            try:
+                accountant.charge(PureDP(1.0))
+                done += 1
+            except BudgetExceededError:
+                pass
+        return done
+
+    with ThreadPoolExecutor(16) as threads:
+        assert sum(threads.map(charge, range(16))) == 100
+    assert accountant.epsilon_spent == 100.0
+    accountant.verify()
+
+
+def test_a_temporary_ledger_goes_with_the_process_that_made_it():
+    script = (
+        "import os\n"
+        "from skdp import PrivacyAccountant\n"
+        "accountant = PrivacyAccountant(1.0, 0.0)\n"
+        "if os.fork() == 0:\n"
+        "    raise SystemExit\n"
+        "os.wait()\n"
+        "print(accountant._address, os.path.exists(accountant._address))\n"
+    )
+    output = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert output[-1] == "True"
+    assert not os.path.exists(output[-2])

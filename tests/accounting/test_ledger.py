@@ -1,0 +1,174 @@
+import os
+import random
+import signal
+import sqlite3
+import time
+
+import pytest
+
+from skdp.accounting import PrivacyAccountant, PureDP
+from skdp.accounting._ledger import SQLiteLedger
+from skdp.exceptions import LedgerError
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "budget.db"
+
+
+def charged(path, times=3):
+    accountant = PrivacyAccountant(10.0, 0.0, ledger=path)
+    for _ in range(times):
+        accountant.charge(PureDP(0.5))
+    return accountant
+
+
+def edit(path, statement):
+    connection = sqlite3.connect(path)
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+def test_verify_returns_the_last_hash(path):
+    accountant = charged(path)
+    assert accountant.verify() == accountant.spends[-1].hash
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE records SET body = replace(body, '0.5', '0.1') WHERE sequence = 3",
+        "DELETE FROM records WHERE sequence = 2",
+        "UPDATE records SET sequence = sequence + 1 WHERE sequence = 4",
+        "UPDATE records SET dataset = 'other' WHERE sequence = 4",
+        "UPDATE records SET hash = lower(hex(randomblob(32))) WHERE sequence = 4",
+    ],
+)
+def test_verify_finds_an_edit(path, statement):
+    accountant = charged(path)
+    edit(path, statement)
+    with pytest.raises(LedgerError, match="chain breaks"):
+        accountant.verify()
+
+
+def test_a_decision_that_raises_leaves_no_record(path):
+    ledger = SQLiteLedger(path)
+    ledger.create()
+
+    def refuse(records):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ledger.append("default", 0, refuse)
+    assert ledger.read("default") == []
+    assert ledger.append("default", 0, lambda records: ("open", {}))[-1].sequence == 1
+
+
+def test_a_corrupt_file_is_refused(path):
+    path.write_bytes(b"SQLite format 3\0" + os.urandom(4096))
+    with pytest.raises(LedgerError):
+        PrivacyAccountant(1.0, 0.0, ledger=path)
+
+
+def test_a_file_of_another_kind_is_refused(path):
+    path.write_text("epsilon,delta\n1,0\n")
+    with pytest.raises(LedgerError):
+        PrivacyAccountant(1.0, 0.0, ledger=path)
+    assert path.read_text() == "epsilon,delta\n1,0\n"
+
+
+def test_a_database_of_another_program_is_refused(path):
+    edit(path, "CREATE TABLE persons (name TEXT)")
+    before = path.read_bytes()
+    with pytest.raises(LedgerError, match="not a ledger of skdp"):
+        PrivacyAccountant(1.0, 0.0, ledger=path)
+    assert path.read_bytes() == before
+
+
+def test_a_newer_schema_is_refused(path):
+    charged(path).__reduce__()
+    edit(path, "PRAGMA user_version = 99")
+    with pytest.raises(LedgerError, match="newer"):
+        SQLiteLedger(path).read("default")
+
+
+def test_a_read_only_ledger_refuses_charges(path, monkeypatch):
+    accountant = charged(path)
+    accountant._ledger.close()
+    path.chmod(0o444)
+    connect = sqlite3.connect
+    # Whoever runs the tests as root may write to any file: ask for what others get.
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda file, **k: connect(file.replace("mode=rw", "mode=ro"), **k)
+    )
+    with pytest.raises(LedgerError, match="readonly"):
+        accountant.charge(PureDP(0.5))
+    assert accountant.epsilon_spent == 1.5
+
+
+def test_a_locked_ledger_is_refused(path, monkeypatch):
+    monkeypatch.setattr("skdp.accounting._ledger.BUSY_TIMEOUT_SECONDS", 0.05)
+    accountant = charged(path)
+    blocker = sqlite3.connect(path, isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    with pytest.raises(LedgerError, match="locked"):
+        accountant.charge(PureDP(0.5))
+    blocker.execute("ROLLBACK")
+    blocker.close()
+    assert len(accountant.spends) == 3
+    accountant.charge(PureDP(0.5))
+
+
+def test_a_ledger_that_vanished_while_in_use_is_refused(path):
+    accountant = charged(path)
+    path.unlink()
+    with pytest.raises(LedgerError, match="removed or replaced"):
+        accountant.charge(PureDP(0.5))
+    with pytest.raises(LedgerError, match="removed or replaced"):
+        PrivacyAccountant(10.0, 0.0, ledger=path)
+
+
+def test_a_missing_folder_is_refused(tmp_path):
+    with pytest.raises(LedgerError):
+        PrivacyAccountant(1.0, 0.0, ledger=tmp_path / "nowhere" / "budget.db")
+
+
+def test_unknown_kinds_of_ledger_are_refused():
+    with pytest.raises(LedgerError, match="no ledger of kind"):
+        PrivacyAccountant(1.0, 0.0, ledger="gopher://host/budget")
+
+
+def _charge_until_killed(path, write_end):
+    accountant = PrivacyAccountant(1e6, 0.0, ledger=path)
+    while True:
+        accountant.charge(PureDP(1.0))
+        os.write(write_end, b"r")
+
+
+def test_kill_loses_no_release_and_breaks_no_chain(path):
+    moments = random.Random(0)
+    released = 0
+    for _ in range(20):
+        read_end, write_end = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                _charge_until_killed(path, write_end)
+            finally:
+                os._exit(1)
+        os.close(write_end)
+        os.read(read_end, 1)
+        released += 1
+        time.sleep(moments.uniform(0.0, 0.03))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        while data := os.read(read_end, 1 << 16):
+            released += len(data)
+        os.close(read_end)
+        accountant = PrivacyAccountant(1e6, 0.0, ledger=path)
+        accountant.verify()
+        # A child may die between the commit and its word of it, once each.
+        assert released <= len(accountant.spends)
+    assert len(accountant.spends) <= released + 20
+    assert released > 100
