@@ -25,7 +25,7 @@ def sum_grid(bound, n_samples):
     Examples
     --------
     >>> from skdp.utils import sum_grid
-    >>> sum_grid(1.0, 2**20) == 2.0**-33
+    >>> bool(sum_grid(1.0, 2**20) == 2.0**-33)
     True
     """
     mantissa, exponent = np.frexp(bound)
