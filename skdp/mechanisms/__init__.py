@@ -6,6 +6,12 @@ from skdp.mechanisms._geometric import GeometricMechanism
 from skdp.mechanisms._laplace import LaplaceMechanism
 from skdp.mechanisms._randomized_response import RandomizedResponse
 from skdp.mechanisms._selection import ExponentialMechanism, PermuteAndFlip, ReportNoisyMax
+from skdp.mechanisms._sensitivity import (
+    bounded_sum_sensitivity,
+    convert_sensitivity,
+    histogram_sensitivity,
+    sum_sensitivity,
+)
 
 __all__ = [
     "ExponentialMechanism",
@@ -16,4 +22,8 @@ __all__ = [
     "PermuteAndFlip",
     "RandomizedResponse",
     "ReportNoisyMax",
+    "bounded_sum_sensitivity",
+    "convert_sensitivity",
+    "histogram_sensitivity",
+    "sum_sensitivity",
 ]

@@ -62,7 +62,7 @@ def attack_pair(mechanism, pair, n, release=releases):
 @by_name
 @pytest.mark.parametrize("pair", PAIRS)
 def test_attacks_certify_nothing_above_the_claim(mechanism, pair):
-    certified = attack_pair(mechanism, pair, 5000)
+    certified = attack_pair(mechanism, pair, 4000)
     assert set(certified) == {"precision", "low bits", "grid bits", "support", "learned"}
     assert max(certified.values()) <= EPSILON
 
@@ -89,7 +89,7 @@ def test_vectors_of_public_floats(mechanism):
     outputs = []
     for seed, value in enumerate(([0.1, 0.2, -0.3], [0.1, 0.9, 0.3])):
         root = source(seed)
-        outputs.append([mechanism.release(value, random_state=root) for _ in range(4000)])
+        outputs.append([mechanism.release(value, random_state=root) for _ in range(2000)])
     assert certified_epsilon(*outputs, delta=mechanism.delta) <= EPSILON
 
 
@@ -107,14 +107,14 @@ def test_vectors_of_public_floats(mechanism):
     ids=lambda m: getattr(m, "name", ""),
 )
 def test_choices_certify_nothing_above_the_claim(mechanism, pair):
-    outputs = [releases(mechanism, value, 4000, seed) for seed, value in enumerate(pair)]
+    outputs = [releases(mechanism, value, 3000, seed) for seed, value in enumerate(pair)]
     assert attack_choices(*outputs) <= EPSILON
     assert attack_choices(*outputs) > 0.0
 
 
 def test_choices_with_half_the_noise_are_caught():
     mechanism, pair = RandomizedResponse(2 * EPSILON, (0, 1)), (0, 1)
-    outputs = [releases(mechanism, value, 4000, seed) for seed, value in enumerate(pair)]
+    outputs = [releases(mechanism, value, 3000, seed) for seed, value in enumerate(pair)]
     assert attack_choices(*outputs) > EPSILON
 
 
