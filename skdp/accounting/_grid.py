@@ -114,7 +114,7 @@ def _add_atoms(mass, pair, step, first, last):
     above = pair.losses > last * step
     inside = ~above
     losses, p = np.maximum(pair.losses[inside], first * step), pair.p[inside]
-    index = np.minimum(np.floor(losses / step).astype(np.int64), last - 1)
+    index = np.clip(np.floor(losses / step).astype(np.int64), first, last - 1)
     share = np.clip(-np.expm1(index * step - losses) / -math.expm1(-step), 0.0, 1.0)
     position = index - first
     mass += np.bincount(position + 1, p * share, minlength=len(mass))[: len(mass)]

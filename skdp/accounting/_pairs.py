@@ -214,9 +214,7 @@ def _mixed(pair: LossPair, rate: float) -> LossPair:
     if pair.q_inf > 0.0:
         losses = np.concatenate(([log_keep], losses))
         p, q = np.concatenate(([(1.0 - rate) * pair.q_inf], p)), np.concatenate(([pair.q_inf], q))
-    return LossPair(
-        tails, float(ends[0]), float(ends[1]), losses, p, q, rate * pair.p_inf, 0.0
-    )
+    return LossPair(tails, float(ends[0]), float(ends[1]), losses, p, q, rate * pair.p_inf, 0.0)
 
 
 def _replace_curve(pair: LossPair, rate: float) -> LossPair:
