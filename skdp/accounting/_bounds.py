@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from scipy.optimize import brentq
+
 from . import _advanced, _conversions, _gaussian, _leaf, _pld, _rdp
 from . import _events as ev
 from ._checks import check_delta, check_epsilon, check_group_size, check_relation, check_tolerance
@@ -326,29 +328,27 @@ def delta(
 
 
 def _delta(parts, target, relation, method, tolerance):
-    if not parts or target == math.inf:
-        return 0.0 if not any(_is_non_private(part) for part in parts) else 1.0
     if any(_is_non_private(part) for part in parts):
         return 1.0
+    if not parts or target == math.inf:
+        return 0.0
+    simple = _merge(parts, relation, simplified)
+    best = 1.0
+    if method in ("auto", "zcdp"):
+        rho, rho_delta = _total_zcdp(simple, relation)
+        best = min(best, _conversions.zcdp_to_delta(rho, target, rho_delta))
+    if method in ("auto", "rdp"):
+        fixed = _total_fixed(simple)
+        converted = _rdp.rdp_delta(simple, target, relation)
+        best = min(best, fixed + (1.0 - fixed) * converted)
     if method == "pld":
         _require_loss_distribution(parts, relation)
-    simple = _merge(parts, relation, simplified)
-    bounds = [1.0]
-    for name, bound in _BOUNDS.items():
-        if method not in ("auto", name):
-            continue
-        if name in ("basic", "advanced"):
-            bounds.append(_inverted_delta(lambda d, f=bound: f(simple, d, relation), target))
-        elif name == "zcdp":
-            rho, rho_delta = _total_zcdp(simple, relation)
-            bounds.append(_conversions.zcdp_to_delta(rho, target, rho_delta))
-        else:
-            fixed = _total_fixed(simple)
-            converted = _rdp.rdp_delta(simple, target, relation)
-            bounds.append(fixed + (1.0 - fixed) * converted)
     if method == "pld" or (method == "auto" and has_loss_distribution(parts, relation)):
-        bounds.append(_pld_delta(parts, simple, target, relation, tolerance))
-    return min(bounds)
+        best = min(best, _pld_delta(parts, simple, target, relation, tolerance))
+    for name, bound in (("basic", _basic), ("advanced", _advanced_bound)):
+        if method in ("auto", name):
+            best = _inverted_delta(lambda d, f=bound: f(simple, d, relation), target, best)
+    return best
 
 
 def _pld_delta(parts, simple, target, relation, tolerance):
@@ -361,20 +361,24 @@ def _pld_delta(parts, simple, target, relation, tolerance):
     return bound
 
 
-def _inverted_delta(epsilon_at, target):
-    """The least delta found whose epsilon is at most the target, by bisection on its log."""
-    if epsilon_at(0.0) <= target:
+def _inverted_delta(epsilon_at, target, known=1.0):
+    """The lesser of `known` and the least delta found whose epsilon is at most the target."""
+    if known == 0.0 or epsilon_at(0.0) <= target:
         return 0.0
-    low, high = math.log(1e-300), 0.0
-    if epsilon_at(1e-300) <= target:
+    if epsilon_at(known * (1.0 - 1e-9)) > target:
+        return known
+
+    def gap(log_delta):
+        return min(epsilon_at(math.exp(log_delta)), 1e9) - target
+
+    low, high = math.log(1e-300), math.log(known)
+    if gap(low) <= 0.0:
         return 1e-300
-    for _ in range(50):
-        middle = 0.5 * (low + high)
-        if epsilon_at(math.exp(middle)) <= target:
-            high = middle
-        else:
-            low = middle
-    return min(1.0, math.exp(high))
+    root = brentq(gap, low, high, xtol=1e-11, maxiter=100) if gap(high) < 0.0 else high
+    step = 1e-12
+    while root < high and gap(root) > 0.0:
+        root, step = min(root + step, high), 2.0 * step
+    return min(known, math.exp(root))
 
 
 def trade_off(

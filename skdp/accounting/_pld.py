@@ -14,7 +14,7 @@ from ._pairs import LossPair, loss_pairs
 
 __all__ = ["pld_delta", "pld_epsilon"]
 
-_MAX_CELLS = 1 << 22
+_MAX_CELLS = 1 << 21
 _COARSE_CELLS = 3000
 _TILTS = np.concatenate(([0.0], np.geomspace(1e-3, 1e5, 49)))
 _MAX_WIDTH = 600.0
@@ -22,13 +22,15 @@ _MAX_WIDTH = 600.0
 
 @dataclass(frozen=True)
 class _Plan:
-    """How one direction is composed: grid step, tilt, and window of the total loss."""
+    """How one direction is composed: grid step, tilt, and window of the total loss; losses
+    above `cut` are as good as infinite."""
 
     step: float
     tilt: float
     low: float
     high: float
     log_tail: float
+    cut: float
 
 
 @dataclass(frozen=True)
@@ -96,14 +98,14 @@ def _delta_tilt(parts, epsilon):
 
 
 def _step(parts, tilt, epsilon, tolerance, width):
-    """Grid step for an error in epsilon of about tolerance * min(1, epsilon).
+    """Grid step for an error in epsilon of about tolerance * min(1, max(epsilon, 1e-3)).
 
     Each release adds at most about step^2 / 12 to the variance of the total loss, which
     moves epsilon by about (tilt + 1) / 2 times as much; the factor below was checked against
     finer grids. A lattice common to all atoms is met exactly where there is one.
     """
     total = sum(part.count for part in parts)
-    wanted = tolerance * min(1.0, max(epsilon, 1e-12))
+    wanted = tolerance * min(1.0, max(epsilon, 1e-3))
     step = math.sqrt(6.0 * wanted / (max(1.0, tilt + 1.0) * (total + 6.0)))
     longest = max(width, *(part.high - part.low for part in parts))
     step = max(step, longest / _MAX_CELLS)
@@ -142,14 +144,8 @@ def _window(parts, tilt, epsilon, delta):
 
 def _plan(parts, tilt, epsilon, delta, tolerance):
     low, high, log_tail = _window(parts, tilt, epsilon, delta)
-    if high - low > _MAX_WIDTH:
-        # The loss far above epsilon is as good as infinite.
-        high = min(high, max(epsilon, low) + 0.5 * _MAX_WIDTH)
-        low = max(low, high - _MAX_WIDTH)
-        tilts = _TILTS[1:]
-        log_tail = float(np.min(_log_moment(parts, tilts) - tilts * high))
     step = _step(parts, tilt, epsilon, tolerance, high - low)
-    return _Plan(step, tilt, low, high, log_tail)
+    return _Plan(step, tilt, low, high, log_tail, max(epsilon, low) + 0.5 * _MAX_WIDTH)
 
 
 def _power(values, count):
@@ -164,7 +160,8 @@ def _power(values, count):
 
 
 def _compose(parts, plan):
-    """(losses, P-masses of the total loss, P-mass beyond) inside the window."""
+    """(losses, P-masses of the total loss, P-mass beyond) inside the window, and ln c where
+    round-off adds about c e^(-tilt epsilon) to delta."""
     grids = [discretise(part.pair, plan.step, part.low, part.high) for part in parts]
     start = math.floor(plan.low / plan.step) - 1
     stop = math.ceil(plan.high / plan.step) + 2
@@ -189,7 +186,12 @@ def _compose(parts, plan):
     beyond = -math.expm1(log_kept) + math.exp(min(0.0, plan.log_tail))
     count = sum(part.count for part in parts)
     round_off = math.exp(min(1.0, 1e-14 * (count + 1e4)))
-    return losses, masses * round_off, beyond * round_off
+    noise = math.log(2.0**-52 * float(density.max()) / (max(plan.tilt, 1.0) * plan.step))
+    kept = np.abs(losses - plan.cut + 0.5 * _MAX_WIDTH) <= 0.5 * _MAX_WIDTH
+    if not kept.all():
+        beyond += float(masses[losses > plan.cut].sum())
+        losses, masses = losses[kept], masses[kept]
+    return losses, masses * round_off, beyond * round_off, log_total + noise
 
 
 def _tilted(grid, tilt):
@@ -263,10 +265,29 @@ def pld_epsilon(parts: dict[ev.Event, int], delta: float, relation: str, toleran
     for epsilon, tilt, coarse, infinite in sorted(prepared, key=lambda item: -item[0]):
         if epsilon <= result and infinite < delta * (1.0 - 1e-3):
             continue
-        plan = _plan(coarse, tilt, epsilon, delta, tolerance)
-        losses, masses, beyond = _compose(coarse, plan)
-        result = max(result, _read_epsilon(losses, masses, beyond, delta, plan.step))
+        result = max(result, _composed_epsilon(coarse, tilt, epsilon, delta, tolerance))
     return result
+
+
+def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance):
+    """epsilon of one direction; the tilt is lowered while the window lies above the answer."""
+    best = math.inf
+    for _ in range(6):
+        plan = _plan(coarse, tilt, epsilon, delta, tolerance)
+        losses, masses, beyond, log_noise = _compose(coarse, plan)
+        found = _read_epsilon(losses, masses, beyond, delta, plan.step)
+        best = min(best, found)
+        if found == 0.0 or beyond > delta:
+            break
+        if found <= losses[0] + plan.step:
+            tilt, epsilon = 0.25 * tilt, 0.0
+        elif log_noise - tilt * found > math.log(1e-5 * delta) and tilt > 0.01:
+            tilt, epsilon = 0.5 * tilt, 0.5 * found
+        elif found < 0.2 * min(1.0, epsilon):
+            epsilon = found
+        else:
+            break
+    return best
 
 
 def _epsilon_without_delta(parts, relation):
@@ -299,6 +320,6 @@ def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: str, toleran
             result = max(result, -math.expm1(math.fsum(logs)))
             continue
         plan = _plan(coarse, tilt, epsilon, max(delta * 1e-2, 1e-300), tolerance)
-        losses, masses, beyond = _compose(coarse, plan)
+        losses, masses, beyond, _ = _compose(coarse, plan)
         result = max(result, _read_delta(losses, masses, beyond, epsilon))
     return result
