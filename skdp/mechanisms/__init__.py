@@ -2,6 +2,28 @@
 
 from skdp.mechanisms._gamma_norm import GammaNormMechanism
 from skdp.mechanisms._gaussian import GaussianMechanism
+from skdp.mechanisms._geometric import GeometricMechanism
 from skdp.mechanisms._laplace import LaplaceMechanism
+from skdp.mechanisms._randomized_response import RandomizedResponse
+from skdp.mechanisms._selection import ExponentialMechanism, PermuteAndFlip, ReportNoisyMax
+from skdp.mechanisms._sensitivity import (
+    bounded_sum_sensitivity,
+    convert_sensitivity,
+    histogram_sensitivity,
+    sum_sensitivity,
+)
 
-__all__ = ["GammaNormMechanism", "GaussianMechanism", "LaplaceMechanism"]
+__all__ = [
+    "ExponentialMechanism",
+    "GammaNormMechanism",
+    "GaussianMechanism",
+    "GeometricMechanism",
+    "LaplaceMechanism",
+    "PermuteAndFlip",
+    "RandomizedResponse",
+    "ReportNoisyMax",
+    "bounded_sum_sensitivity",
+    "convert_sensitivity",
+    "histogram_sensitivity",
+    "sum_sensitivity",
+]

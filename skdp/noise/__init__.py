@@ -1,13 +1,19 @@
-"""Where randomness comes from, and exact samplers on a grid."""
+"""Where randomness comes from, and exact samplers."""
 
 from skdp.noise._discrete import discrete_gaussian, discrete_laplace
+from skdp.noise._exact import bernoulli_exp, truthful
+from skdp.noise._integers import random_order, uniform_integers
 from skdp.noise._norm import rounded_norm_noise
 from skdp.noise._source import RandomSource, as_source
 
 __all__ = [
     "RandomSource",
     "as_source",
+    "bernoulli_exp",
     "discrete_gaussian",
     "discrete_laplace",
+    "random_order",
     "rounded_norm_noise",
+    "truthful",
+    "uniform_integers",
 ]

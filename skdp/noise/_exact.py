@@ -150,3 +150,42 @@ def bernoulli_exp(exponent, exact_exponent, stream, *, exact=False):
         uniform = LazyUniform(words[close], 64, stream)
         result[close] = uniform.below_exp(numerator, denominator)
     return result
+
+
+def truthful(exponent, others, n, stream, *, exact=False):
+    """Draw independent Bernoulli variables with P(1) = 1 / (1 + others * exp(-exponent)), exactly.
+
+    It is the probability with which randomised response over ``others + 1`` categories reports
+    the truth. Floats decide outside a guard band, integers inside it.
+
+    Parameters
+    ----------
+    exponent : float > 0
+        Used as the exact rational that the float is.
+    others : int
+    n : int
+    stream : Stream
+    exact : bool, default=False
+        Decide all draws in integers. The result is the same.
+
+    Returns
+    -------
+    ndarray of shape (n,), dtype bool
+    """
+    words = stream.words(n)
+    distance = words * 2.0**-64 - 1.0 / (1.0 + others * np.exp(-exponent))
+    result = distance < 0
+    close = np.arange(n) if exact else np.flatnonzero(np.abs(distance) <= 2.0**-40)
+    if close.size:
+        numerator, denominator = exponent.as_integer_ratio()
+
+        def bounds(index, precision):
+            bits = precision + others.bit_length() + 2
+            one = 1 << bits
+            low, high = exp_bounds(np.array([numerator], dtype=object), denominator, bits)
+            below = (one << precision) // (one + others * high[0])
+            above = -((-one << precision) // (one + others * low[0]))
+            return np.full(index.size, below), np.full(index.size, above)
+
+        result[close] = LazyUniform(words[close], 64, stream).below(bounds)
+    return result

@@ -1,1 +1,6 @@
 """Helpers for users and developers."""
+
+from skdp.utils._clipping import clip_features, clip_rows
+from skdp.utils._sums import exact_counts, exact_sum, sum_grid
+
+__all__ = ["clip_features", "clip_rows", "exact_counts", "exact_sum", "sum_grid"]

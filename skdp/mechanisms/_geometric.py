@@ -1,0 +1,147 @@
+"""The geometric mechanism: discrete Laplace noise on integers."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from skdp.accounting import DiscreteLaplace
+from skdp.mechanisms._checks import check_confidence, check_integer, check_number, round_up
+from skdp.noise import as_source, discrete_laplace
+
+_LARGEST_SCALE = 2.0**48
+_LARGEST_VALUE = 2**61
+
+
+@dataclass(frozen=True)
+class GeometricMechanism:
+    """Add discrete Laplace noise to integers; the release is epsilon-DP.
+
+    The noise x has probability proportional to ``exp(-epsilon |x| / sensitivity)`` and is drawn
+    exactly. Integers need no grid and nothing is rounded.
+
+    Parameters
+    ----------
+    epsilon : float > 0
+        The privacy loss of one release.
+    sensitivity : int >= 1, default=1
+        By how much the integers can differ in L1 norm between neighbouring data sets, under the
+        relation that the accountant protects.
+
+    Attributes
+    ----------
+    scale : float
+        sensitivity / epsilon.
+    event : skdp.accounting.DiscreteLaplace
+        What one release costs. It holds for a whole array of that L1 sensitivity.
+    delta : float
+        0.
+
+    Raises
+    ------
+    ValueError
+        If epsilon is not a positive finite number, the sensitivity not a positive integer, or the
+        scale above 2**48.
+
+    References
+    ----------
+    A. Ghosh, T. Roughgarden, M. Sundararajan, "Universally Utility-Maximizing Privacy Mechanisms",
+    2009.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import GeometricMechanism
+    >>> isinstance(GeometricMechanism(epsilon=1.0).release(100), int)
+    True
+    """
+
+    epsilon: float
+    sensitivity: int = 1
+
+    name: ClassVar[str] = "Geometric mechanism"
+    delta: ClassVar[float] = 0.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "epsilon", check_number("epsilon", self.epsilon))
+        sensitivity = check_integer("sensitivity", self.sensitivity, low=1)
+        object.__setattr__(self, "sensitivity", sensitivity)
+        if sensitivity > _LARGEST_SCALE or not 0 < self.scale <= _LARGEST_SCALE:
+            raise ValueError("the noise scale sensitivity / epsilon must be at most 2**48")
+
+    @classmethod
+    def from_scale(cls, scale, sensitivity=1):
+        """Return the mechanism whose noise has a given scale.
+
+        Parameters
+        ----------
+        scale : float > 0
+        sensitivity : int >= 1, default=1
+
+        Returns
+        -------
+        GeometricMechanism
+            Its epsilon is sensitivity / scale, rounded up.
+        """
+        scale = check_number("scale", scale)
+        sensitivity = check_integer("sensitivity", sensitivity, low=1)
+        return cls(round_up(sensitivity / scale), sensitivity)
+
+    @property
+    def scale(self):
+        return round_up(self.sensitivity / self.epsilon)
+
+    @property
+    def event(self):
+        return DiscreteLaplace(self.scale, self.sensitivity)
+
+    def expected_error(self, confidence=0.95, size=1):
+        """Return what the error of a release stays below.
+
+        Parameters
+        ----------
+        confidence : float in (0, 1), default=0.95
+        size : int, default=1
+            How many integers are released together.
+
+        Returns
+        -------
+        int
+            No error of the `size` integers exceeds it, with probability `confidence` at least.
+        """
+        # P(|X| > t) = 2 a**(t + 1) / (1 + a) with a = exp(-1 / scale).
+        tail = 1.0 - check_confidence(confidence, size)
+        bound = -self.scale * math.log(0.5 * tail * (1.0 + math.exp(-1.0 / self.scale)))
+        return max(0, math.ceil(bound) - 1)
+
+    def release(self, values, *, random_state=None):
+        """Return the integers with fresh noise.
+
+        Parameters
+        ----------
+        values : int or array-like of int
+            Their L1 sensitivity, all together, is `sensitivity`.
+        random_state : None, int or RandomSource, default=None
+            None draws from the operating system's generator. An integer is reproducible and
+            protects nothing.
+
+        Returns
+        -------
+        int or ndarray of int64
+            Of the shape of `values`.
+
+        Raises
+        ------
+        ValueError
+            If the values are not integers of magnitude at most 2**61.
+        """
+        array = np.asarray(values)
+        if array.dtype.kind not in "iu" or array.size == 0:
+            raise ValueError(
+                f"values must be integers and not empty, got {array.size} of {array.dtype}"
+            )
+        if int(array.max()) > _LARGEST_VALUE or int(array.min()) < -_LARGEST_VALUE:
+            raise ValueError("values must not exceed 2**61 in magnitude")
+        noise = discrete_laplace(self.scale, array.size, as_source(random_state).stream())
+        released = array.astype(np.int64) + noise.reshape(array.shape)
+        return int(released) if array.ndim == 0 else released

@@ -1,0 +1,306 @@
+"""Randomised response: a category, reported truthfully with a known probability."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import ndtri
+
+from skdp import accounting
+from skdp.mechanisms._checks import check_integer, check_number
+from skdp.noise import as_source, truthful, uniform_integers
+
+
+@dataclass(frozen=True)
+class RandomizedResponse:
+    """Report each row's category, or another one at random; each report is epsilon-DP.
+
+    With k categories the truth is reported with probability ``p = e^epsilon / (k - 1 + e^epsilon)``
+    and each other category with ``q = 1 / (k - 1 + e^epsilon)``. Each row is protected by itself,
+    also from whoever collects the reports. A value outside the categories is the null record and
+    reports uniformly.
+
+    Parameters
+    ----------
+    epsilon : float > 0
+        The privacy loss of one report.
+    categories : sequence, default=(0, 1)
+        The k >= 2 distinct categories, declared without a look at the data.
+
+    Attributes
+    ----------
+    truth_probability, other_probability : float
+        p and q.
+    sensitivity : float
+        1: a row has one report.
+    scale : float
+        ``sqrt(q (1 - q)) / (p - q)``, the standard deviation that one row of another category adds
+        to a category's debiased count.
+    event : skdp.accounting.RandomizedResponse
+        What one report of every row costs.
+    delta : float
+        0.
+
+    Raises
+    ------
+    ValueError
+        If epsilon is not a positive finite number, or the categories are fewer than two, repeated
+        or missing (NaN).
+
+    References
+    ----------
+    S. Warner, "Randomized Response", 1965. P. Kairouz, K. Bonawitz, D. Ramage, "Discrete
+    Distribution Estimation under Local Privacy", 2016 (k categories).
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import RandomizedResponse
+    >>> mechanism = RandomizedResponse(epsilon=1.0, categories=("cat", "dog", "fish"))
+    >>> reports = mechanism.release(["cat"] * 700 + ["dog"] * 300)
+    >>> mechanism.estimate_frequencies(reports).shape
+    (3,)
+    """
+
+    epsilon: float
+    categories: tuple = (0, 1)
+
+    name: ClassVar[str] = "Randomised response"
+    delta: ClassVar[float] = 0.0
+    sensitivity: ClassVar[float] = 1.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "epsilon", check_number("epsilon", self.epsilon))
+        object.__setattr__(self, "categories", _check_categories(self.categories))
+
+    @classmethod
+    def from_scale(cls, scale, categories=(0, 1)):
+        """Return the mechanism of a given `scale`, the epsilon rounded to a float.
+
+        Parameters
+        ----------
+        scale : float > 0
+        categories : sequence, default=(0, 1)
+
+        Returns
+        -------
+        RandomizedResponse
+        """
+        scale = check_number("scale", scale)
+        k = len(_check_categories(categories))
+        # scale**2 = (k - 2 + x) / (x - 1)**2 for x = e^epsilon, a quadratic in y = x - 1.
+        square = scale * scale
+        y = (1.0 + math.sqrt(1.0 + 4.0 * square * (k - 1))) / (2.0 * square)
+        return cls(math.log1p(y), categories)
+
+    @property
+    def truth_probability(self):
+        return 1.0 / (1.0 + (len(self.categories) - 1) * math.exp(-self.epsilon))
+
+    @property
+    def other_probability(self):
+        return math.exp(-self.epsilon) * self.truth_probability
+
+    @property
+    def _gap(self):
+        return -math.expm1(-self.epsilon) * self.truth_probability
+
+    @property
+    def scale(self):
+        q = self.other_probability
+        return math.sqrt(q * (1.0 - q)) / self._gap
+
+    @property
+    def event(self):
+        return accounting.RandomizedResponse(self.epsilon, len(self.categories))
+
+    def release(self, values, *, random_state=None):
+        """Return a report for each value.
+
+        Parameters
+        ----------
+        values : scalar or array-like
+            Categories; anything else is the null record.
+        random_state : None, int or RandomSource, default=None
+            None draws from the operating system's generator. An integer is reproducible and
+            protects nothing.
+
+        Returns
+        -------
+        scalar or ndarray
+            Of the shape of `values`, each one of the categories.
+        """
+        codes = self._encode(values)
+        released = self.release_codes(codes, random_state=random_state)
+        if codes.ndim == 0:
+            return self.categories[int(released)]
+        return _as_array(self.categories)[released]
+
+    def release_codes(self, codes, *, random_state=None):
+        """Return a report for each category's number.
+
+        Parameters
+        ----------
+        codes : array-like of int
+            Positions in `categories`; -1 is the null record.
+        random_state : None, int or RandomSource, default=None
+
+        Returns
+        -------
+        ndarray of int64
+            Of the shape of `codes`.
+
+        Raises
+        ------
+        ValueError
+            If the codes are not integers from -1 to k - 1.
+        """
+        codes = np.asarray(codes)
+        k = len(self.categories)
+        if codes.dtype.kind not in "iu" or np.any(codes < -1) or np.any(codes >= k):
+            raise ValueError(f"codes must be integers from -1 to {k - 1}")
+        stream = as_source(random_state).stream()
+        flat = codes.astype(np.int64).ravel()
+        keep = truthful(self.epsilon, k - 1, flat.size, stream)
+        other = uniform_integers(k - 1, flat.size, stream)
+        other += other >= flat
+        null = uniform_integers(k, flat.size, stream)
+        return np.where(flat < 0, null, np.where(keep, flat, other)).reshape(codes.shape)
+
+    def estimate_frequencies(self, released):
+        """Return an unbiased estimate of each category's share among the true values.
+
+        Parameters
+        ----------
+        released : array-like
+            Reports of one column.
+
+        Returns
+        -------
+        ndarray of shape (k,)
+            The shares sum to 1 and may lie outside [0, 1]. A null record adds 1 / k of a row to
+            each category.
+        """
+        counts, n = self._counts(released)
+        return (counts / n - self.other_probability) / self._gap
+
+    def variance(self, frequencies, n_rows):
+        """Return the variance of the estimated frequencies for given true ones.
+
+        Parameters
+        ----------
+        frequencies : array-like
+            True shares.
+        n_rows : int
+            Number of reports.
+
+        Returns
+        -------
+        ndarray
+            Of the shape of `frequencies`.
+        """
+        constant, slope = self._variance_line(check_integer("n_rows", n_rows, low=1))
+        return constant + slope * np.asarray(frequencies, dtype=np.float64)
+
+    def confidence_interval(self, released, confidence=0.95):
+        """Return an interval for each category's share among the true values.
+
+        The interval holds the shares that a two-sided normal test with the variance at that very
+        share does not refuse (a score interval).
+
+        Parameters
+        ----------
+        released : array-like
+            Reports of one column.
+        confidence : float in (0, 1), default=0.95
+
+        Returns
+        -------
+        ndarray of shape (k, 2)
+            Lower and upper ends, within [0, 1].
+        """
+        confidence = check_number("confidence", confidence, high=1.0)
+        counts, n = self._counts(released)
+        estimate = (counts / n - self.other_probability) / self._gap
+        constant, slope = self._variance_line(n)
+        square = ndtri(0.5 + 0.5 * confidence) ** 2
+        half = 0.5 * square * slope
+        width = np.sqrt(np.maximum(2.0 * half * estimate + half**2 + square * constant, 0.0))
+        interval = np.stack([estimate + half - width, estimate + half + width], axis=1)
+        return np.clip(interval, 0.0, 1.0)
+
+    def expected_error(self, confidence=0.95, size=1):
+        """Return what the error of one category's estimated share stays below.
+
+        Parameters
+        ----------
+        confidence : float in (0, 1), default=0.95
+        size : int, default=1
+            The number of rows.
+
+        Returns
+        -------
+        float
+            For the least favourable share, in the normal approximation.
+        """
+        confidence = check_number("confidence", confidence, high=1.0)
+        worst = self.variance([0.0, 1.0], check_integer("size", size, low=1)).max()
+        return float(ndtri(0.5 + 0.5 * confidence) * np.sqrt(worst))
+
+    def _variance_line(self, n):
+        p, q = self.truth_probability, self.other_probability
+        lie = (len(self.categories) - 1) * q
+        at_zero, at_one = q * (1.0 - q), p * lie
+        return at_zero / (n * self._gap**2), (at_one - at_zero) / (n * self._gap**2)
+
+    def _counts(self, released):
+        codes = self._encode(released).ravel()
+        if codes.size == 0 or np.any(codes < 0):
+            raise ValueError("reports must not be empty and each be one of the categories")
+        return np.bincount(codes, minlength=len(self.categories)), codes.size
+
+    def _encode(self, values):
+        array, categories = np.asarray(values), _as_array(self.categories)
+        both = array.dtype.kind + categories.dtype.kind
+        if not (set(both) <= set("biuf") or both == "UU"):
+            position = {category: i for i, category in enumerate(self.categories)}
+            lookup = np.frompyfunc(lambda value: _position(position, value), 1, 1)
+            return np.asarray(lookup(array.astype(object)), dtype=np.int64)
+        order = np.argsort(categories)
+        found = np.minimum(np.searchsorted(categories[order], array), len(order) - 1)
+        codes = order[found]
+        return np.where(categories[codes] == array, codes, -1)
+
+
+def _position(position, value):
+    try:
+        return position.get(value, -1)
+    except TypeError:
+        return -1
+
+
+def _as_array(categories):
+    array = np.asarray(categories)
+    if array.ndim == 1 and (array.dtype.kind in "biuf" or _all_strings(categories)):
+        return array
+    array = np.empty(len(categories), dtype=object)
+    array[:] = categories
+    return array
+
+
+def _all_strings(categories):
+    """Whether numpy's conversion to a string array changes none of them."""
+    return all(isinstance(category, str) for category in categories)
+
+
+def _check_categories(categories):
+    if isinstance(categories, (str, bytes)) or not hasattr(categories, "__iter__"):
+        raise ValueError(f"categories must be a sequence, got {categories!r}")
+    labels = tuple(c.item() if isinstance(c, np.generic) else c for c in categories)
+    try:
+        distinct = len(set(labels)) == len(labels)
+    except TypeError:
+        raise ValueError("categories must be hashable") from None
+    if len(labels) < 2 or not distinct or any(label != label for label in labels):
+        raise ValueError(f"categories must be at least two, distinct and not NaN, got {labels!r}")
+    return labels

@@ -1,0 +1,340 @@
+"""Mechanisms that choose one of several candidates by their scores."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from skdp.accounting import ExponentialMechanism as ExponentialMechanismEvent
+from skdp.accounting import PureDP
+from skdp.mechanisms._checks import check_integer, check_number, check_scale, round_up
+from skdp.mechanisms._choice import (
+    Acceptance,
+    check_scores,
+    choose_exponentially,
+    permute_and_flip,
+)
+from skdp.mechanisms._grid import grid_step, to_steps
+from skdp.noise import as_source, discrete_laplace
+
+_NOISES = ("gumbel", "laplace", "exponential")
+
+
+@dataclass(frozen=True)
+class _Selection:
+    """Parameters, scale and utility of a choice."""
+
+    epsilon: float
+    sensitivity: float
+    monotonic: bool = False
+
+    delta: ClassVar[float] = 0.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "epsilon", check_number("epsilon", self.epsilon))
+        object.__setattr__(self, "sensitivity", check_number("sensitivity", self.sensitivity))
+        if not isinstance(self.monotonic, (bool, np.bool_)):
+            raise ValueError(f"monotonic must be True or False, got {self.monotonic!r}")
+        check_scale(self.scale)
+
+    @classmethod
+    def from_scale(cls, scale, sensitivity, monotonic=False, **options):
+        """Return the mechanism of a given scale: its epsilon is rounded up.
+
+        Parameters
+        ----------
+        scale : float > 0
+        sensitivity : float > 0
+        monotonic : bool, default=False
+        **options : dict
+            Further parameters of the mechanism.
+
+        Returns
+        -------
+        mechanism
+        """
+        scale = check_number("scale", scale)
+        sensitivity = check_number("sensitivity", sensitivity)
+        factor = 1 if monotonic else 2
+        return cls(round_up(factor * sensitivity / scale), sensitivity, monotonic, **options)
+
+    @property
+    def scale(self):
+        return round_up(self._factor * self.sensitivity / self.epsilon)
+
+    @property
+    def _factor(self):
+        return 1 if self.monotonic else 2
+
+    def expected_error(self, confidence=0.95, size=2):
+        """Return by how much the chosen score falls short of the best at most.
+
+        Parameters
+        ----------
+        confidence : float in (0, 1), default=0.95
+        size : int, default=2
+            The number of candidates.
+
+        Returns
+        -------
+        float
+            The shortfall is at most this, with probability `confidence` at least:
+            ``scale * ln(size / (1 - confidence))``, and twice that for Laplace noise.
+        """
+        confidence = check_number("confidence", confidence, high=1.0)
+        size = check_integer("size", size, low=1)
+        return self.scale * math.log(size / (1.0 - confidence))
+
+    def _acceptance(self, scores):
+        return Acceptance(scores, self.epsilon, self.sensitivity, self._factor)
+
+
+@dataclass(frozen=True)
+class ExponentialMechanism(_Selection):
+    """Choose candidate i with probability proportional to exp(epsilon u_i / (2 sensitivity)).
+
+    The choice is epsilon-DP. A candidate is proposed uniformly and accepted with probability
+    ``exp(-epsilon (max(u) - u_i) / (2 sensitivity))``, decided exactly; scores are used as the
+    rational numbers that the floats are.
+
+    Parameters
+    ----------
+    epsilon : float > 0
+        The privacy loss of one choice.
+    sensitivity : float > 0
+        By how much each single score can differ between neighbouring data sets, under the relation
+        that the accountant protects.
+    monotonic : bool, default=False
+        Whether all scores change in the same direction between neighbours, as counts do under
+        add/remove but not under replace-one. The exponent is then epsilon u_i / sensitivity.
+
+    Attributes
+    ----------
+    scale : float
+        2 sensitivity / epsilon (monotonic: sensitivity / epsilon).
+    event : skdp.accounting.ExponentialMechanism
+        What one choice costs: the privacy loss has a bounded range.
+    delta : float
+        0.
+
+    References
+    ----------
+    F. McSherry, K. Talwar, "Mechanism Design via Differential Privacy", 2007. D. Durfee, R.
+    Rogers, "Practical Differentially Private Top-k Selection with Pay-what-you-get Composition",
+    2019 (bounded range).
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import ExponentialMechanism
+    >>> ExponentialMechanism(epsilon=100.0, sensitivity=1.0).release([1.0, 50.0, 3.0])
+    1
+    """
+
+    name: ClassVar[str] = "Exponential mechanism"
+
+    @property
+    def event(self):
+        return ExponentialMechanismEvent(self.epsilon)
+
+    def release(self, scores, *, random_state=None):
+        """Return the index of the chosen candidate.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_candidates,)
+            -inf marks a candidate that is never chosen; which ones must not depend on the data.
+        random_state : None, int or RandomSource, default=None
+            None draws from the operating system's generator. An integer is reproducible and
+            protects nothing.
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        ValueError
+            If the scores are not a vector of numbers, one of them NaN or +inf, or all -inf.
+        """
+        scores = check_scores(scores)
+        stream = as_source(random_state).stream()
+        return choose_exponentially(scores, self._acceptance(scores), stream)
+
+
+@dataclass(frozen=True)
+class PermuteAndFlip(_Selection):
+    """Choose a candidate by permute-and-flip: as private as the exponential mechanism, never worse.
+
+    Candidates are visited in random order and each is accepted with probability
+    ``exp(-epsilon (max(u) - u_i) / (2 sensitivity))``, decided exactly. The choice is epsilon-DP
+    and its expected score is at least the exponential mechanism's. Its privacy loss has no bounded
+    range, so that in compositions it can cost more.
+
+    Parameters
+    ----------
+    epsilon : float > 0
+        The privacy loss of one choice.
+    sensitivity : float > 0
+        By how much each single score can differ between neighbouring data sets, under the relation
+        that the accountant protects.
+    monotonic : bool, default=False
+        Whether all scores change in the same direction between neighbours, as counts do under
+        add/remove but not under replace-one. The exponent is then twice as large.
+
+    Attributes
+    ----------
+    scale : float
+        2 sensitivity / epsilon (monotonic: sensitivity / epsilon).
+    event : skdp.accounting.PureDP
+        What one choice costs.
+    delta : float
+        0.
+
+    References
+    ----------
+    R. McKenna, D. Sheldon, "Permute-and-Flip: A new mechanism for differentially private
+    selection", 2020.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import PermuteAndFlip
+    >>> PermuteAndFlip(epsilon=100.0, sensitivity=1.0).release([1.0, 50.0, 3.0])
+    1
+    """
+
+    name: ClassVar[str] = "Permute-and-flip"
+
+    @property
+    def event(self):
+        return PureDP(self.epsilon)
+
+    def release(self, scores, *, random_state=None):
+        """Return the index of the chosen candidate.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_candidates,)
+            -inf marks a candidate that is never chosen; which ones must not depend on the data.
+        random_state : None, int or RandomSource, default=None
+            None draws from the operating system's generator. An integer is reproducible and
+            protects nothing.
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        ValueError
+            If the scores are not a vector of numbers, one of them NaN or +inf, or all -inf.
+        """
+        scores = check_scores(scores)
+        stream = as_source(random_state).stream()
+        return permute_and_flip(scores, self._acceptance(scores), stream)
+
+
+@dataclass(frozen=True)
+class ReportNoisyMax(_Selection):
+    """Add noise to each score and return the index of the largest; nothing else is released.
+
+    The choice is epsilon-DP. With Gumbel noise of scale 2 sensitivity / epsilon the index has
+    exactly the law of the exponential mechanism, and with exponential noise that of
+    permute-and-flip; the index is drawn from these laws. Laplace noise is added on a grid, where
+    the rounding of the scores is charged to the sensitivity, and ties go to the first candidate.
+
+    Parameters
+    ----------
+    epsilon : float > 0
+        The privacy loss of one choice.
+    sensitivity : float > 0
+        By how much each single score can differ between neighbouring data sets, under the relation
+        that the accountant protects.
+    monotonic : bool, default=False
+        Whether all scores change in the same direction between neighbours, as counts do under
+        add/remove but not under replace-one. Half the noise then suffices.
+    noise : {"gumbel", "laplace", "exponential"}, default="gumbel"
+        The distribution of the noise.
+
+    Attributes
+    ----------
+    scale : float
+        The scale of the noise, 2 sensitivity / epsilon (monotonic: sensitivity / epsilon).
+    event : skdp.accounting.ExponentialMechanism or skdp.accounting.PureDP
+        What one choice costs. Gumbel noise has a bounded range; the others are PureDP.
+    delta : float
+        0.
+
+    References
+    ----------
+    Z. Ding, D. Kifer, et al., "The Permute-and-Flip Mechanism is Identical to
+    Report-Noisy-Max with Exponential Noise", 2021. D. Durfee, R. Rogers, "Practical Differentially
+    Private Top-k Selection with Pay-what-you-get Composition", 2019 (Gumbel noise). C. Dwork, A.
+    Roth, "The Algorithmic Foundations of Differential Privacy", 2014, section 3.3 (Laplace noise).
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import ReportNoisyMax
+    >>> mechanism = ReportNoisyMax(epsilon=100.0, sensitivity=1.0, noise="laplace")
+    >>> mechanism.release([1.0, 50.0, 3.0])
+    1
+    """
+
+    noise: str = "gumbel"
+
+    name: ClassVar[str] = "Report noisy max"
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.noise not in _NOISES:
+            raise ValueError(f"noise must be one of {_NOISES}, got {self.noise!r}")
+
+    @property
+    def event(self):
+        if self.noise == "gumbel":
+            return ExponentialMechanismEvent(self.epsilon)
+        return PureDP(self.epsilon)
+
+    def expected_error(self, confidence=0.95, size=2):
+        bound = super().expected_error(confidence, size)
+        return 2.0 * bound if self.noise == "laplace" else bound
+
+    expected_error.__doc__ = _Selection.expected_error.__doc__
+
+    def release(self, scores, *, random_state=None):
+        """Return the index of the chosen candidate.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_candidates,)
+            -inf marks a candidate that is never chosen; which ones must not depend on the data.
+        random_state : None, int or RandomSource, default=None
+            None draws from the operating system's generator. An integer is reproducible and
+            protects nothing.
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        ValueError
+            If the scores are not a vector of numbers, one of them NaN or +inf, or all -inf.
+        """
+        scores = check_scores(scores)
+        stream = as_source(random_state).stream()
+        if self.noise == "laplace":
+            return self._largest_with_laplace_noise(scores, stream)
+        choose = choose_exponentially if self.noise == "gumbel" else permute_and_flip
+        return choose(scores, self._acceptance(scores), stream)
+
+    def _largest_with_laplace_noise(self, scores, stream):
+        """Rounding two scores moves their difference by one step at most."""
+        step = grid_step(self.scale, self.sensitivity)
+        candidates = np.flatnonzero(scores > -np.inf)
+        distance = Fraction(self.sensitivity) / Fraction(step) + 1
+        scale = round_up(float(self._factor * distance / Fraction(self.epsilon)))
+        steps = to_steps(scores[candidates], step)
+        noisy = steps + discrete_laplace(scale, candidates.size, stream)
+        return int(candidates[np.argmax(noisy)])

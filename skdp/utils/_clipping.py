@@ -1,0 +1,146 @@
+"""Clipping whose bounds hold after floating-point rounding."""
+
+import math
+
+import numpy as np
+
+_BLOCK_VALUES = 1 << 17
+
+
+def clip_rows(X, norm):
+    """Scale rows down to an L2 norm that never exceeds the bound.
+
+    The norm of the returned floats, taken as real numbers, is at most `norm`: the computed norm is
+    compared and scaled with a margin for its own rounding and that of the products, of a relative
+    size of about ``(n_features + 8) * 2**-51`` (float32: ``2**-23`` more). Clipping twice changes
+    nothing. A row whose squared norm overflows float64 becomes zero.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        float64 or float32; other numbers become float64.
+    norm : float > 0
+        The bound C. Each row g becomes ``g * min(1, C / ||g||)``.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features)
+        A new array of the dtype of `X`.
+
+    Raises
+    ------
+    ValueError
+        If `X` is not a matrix of numbers, holds NaN, or `norm` is not positive and finite.
+
+    Examples
+    --------
+    >>> from skdp.utils import clip_rows
+    >>> clip_rows([[3.0, 4.0], [0.3, 0.4]], norm=1.0).round(6)
+    array([[0.6, 0.8],
+           [0.3, 0.4]])
+    """
+    X = _check_matrix(X)
+    norm = _check_positive("norm", norm)
+    out = np.empty_like(X)
+    d = X.shape[1]
+    # Sum of d squares in any order, the square root, the division, the product.
+    margin = (d + 8) * 2.0**-53
+    unit = 2.0**-24 if X.dtype == np.float32 else 2.0**-53
+    tiny = math.sqrt(d) * float(np.finfo(X.dtype).smallest_subnormal)
+    keep_below = norm * (1.0 - margin) - 2.0**-500
+    target = norm * (1.0 - 4.0 * margin - 2.0 * unit) - tiny
+    if keep_below <= 0 or target <= 0:
+        raise ValueError(f"norm={norm!r} is too small for {X.dtype} and {d} features")
+    rows = max(1, _BLOCK_VALUES // max(d, 1))
+    for start in range(0, X.shape[0], rows):
+        _clip_block(X[start : start + rows], keep_below, target, out[start : start + rows])
+    return out
+
+
+def _clip_block(X, keep_below, target, out):
+    wide = X.astype(np.float64, copy=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = np.sqrt(np.einsum("ij,ij->i", wide, wide))
+        if np.isnan(norms).any():
+            raise ValueError("X holds NaN")
+        factors = np.where(norms <= keep_below, 1.0, target / norms)
+        np.multiply(wide, factors[:, None], out=out, casting="same_kind")
+    out[~np.isfinite(norms)] = 0.0
+
+
+def clip_features(X, bounds):
+    """Clip each feature to its range.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        float64 or float32; other numbers become float64.
+    bounds : tuple of (low, high)
+        Scalars or arrays of shape (n_features,), finite, ``low <= high``.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features)
+        A new array of the dtype of `X`. For float32, bounds that float32 cannot represent are
+        rounded inwards.
+
+    Raises
+    ------
+    ValueError
+        If `X` is not a matrix of numbers, holds NaN, or the bounds are not ranges.
+
+    Examples
+    --------
+    >>> from skdp.utils import clip_features
+    >>> clip_features([[-1.0, 5.0], [0.5, 0.5]], bounds=(0.0, [1.0, 2.0]))
+    array([[0. , 2. ],
+           [0.5, 0.5]])
+    """
+    X = _check_matrix(X)
+    low, high = _check_bounds(bounds, X.shape[1])
+    if X.dtype == np.float32:
+        low, high = _inwards(low, np.float32(np.inf)), _inwards(high, np.float32(-np.inf))
+        if np.any(low > high):
+            raise ValueError("no float32 number lies inside the bounds")
+    out = np.clip(X, low, high)
+    if np.isnan(out).any():
+        raise ValueError("X holds NaN")
+    return out
+
+
+def _inwards(bound, towards):
+    rounded = bound.astype(np.float32)
+    outside = rounded < bound if towards > 0 else rounded > bound
+    return np.where(outside, np.nextafter(rounded, towards), rounded)
+
+
+def _check_bounds(bounds, n_features):
+    try:
+        low, high = bounds
+        low = np.broadcast_to(np.asarray(low, dtype=np.float64), (n_features,))
+        high = np.broadcast_to(np.asarray(high, dtype=np.float64), (n_features,))
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"bounds must be a pair (low, high) of scalars or arrays of {n_features} numbers, "
+            f"got {bounds!r}"
+        ) from None
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and np.all(low <= high)):
+        raise ValueError(f"bounds must be finite with low <= high, got {bounds!r}")
+    return low, high
+
+
+def _check_matrix(X):
+    X = np.asarray(X)
+    if X.ndim != 2 or X.dtype.kind not in "fiub":
+        raise ValueError(f"X must be a matrix of real numbers, got {X.dtype} of shape {X.shape}")
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+
+
+def _check_positive(name, value):
+    try:
+        number = math.nan if isinstance(value, (str, bool)) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not 0.0 < number < math.inf:
+        raise ValueError(f"{name} must be a positive finite number, got {value!r}")
+    return number
