@@ -1,6 +1,5 @@
 """The life of a private fit: validate, plan, charge, run, publish."""
 
-
 from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
 from skdp.noise import RandomSource

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skdp import DPLogisticRegression, DPStandardScaler
+from skdp import DPLogisticRegression, DPStandardScaler, PrivacyAccountant
+from skdp.accounting import PureDP
 from skdp.utils.estimator_checks import dp_checks
 
 ESTIMATORS = [
@@ -32,3 +33,73 @@ def test_no_private_estimator_is_missing_here():
     names = {n for n in skdp.__all__ if n.startswith("DP")}
     assert names == {type(estimator).__name__ for estimator in ESTIMATORS}
     assert np.all([e.get_params()["accountant"] is None for e in ESTIMATORS])
+
+
+def find(name):
+    return next(check for check in dp_checks() if check.__name__ == name)
+
+
+class PeekingScaler(DPStandardScaler):
+    """Computes from the data before the charge."""
+
+    def fit(self, X, y=None):
+        peeked = np.array(X, dtype=float)
+        super().fit(X)
+        self.mean_ = self.mean_ + peeked.mean(axis=0)
+        return self
+
+
+class LateScaler(DPStandardScaler):
+    """Charges after the fit."""
+
+    def fit(self, X, y=None):
+        accountant, self.accountant = self.accountant, None
+        super().fit(X)
+        self.accountant = accountant
+        if accountant is not None:
+            accountant.charge(PureDP(self.epsilon), epsilon=self.epsilon)
+        return self
+
+
+class HoardingScaler(DPStandardScaler):
+    """Keeps the table."""
+
+    def fit(self, X, y=None):
+        super().fit(X)
+        self._rows = np.array(X)
+        return self
+
+
+class RepeatingScaler(DPStandardScaler):
+    """Draws the same noise in every fit, and says nothing of it."""
+
+    def fit(self, X, y=None):
+        self.random_state, given = 0, self.random_state
+        super().fit(X)
+        self.random_state = given
+        return self
+
+
+@pytest.mark.parametrize(
+    ("broken", "name"),
+    [
+        (PeekingScaler, "check_charge_before_touch"),
+        (LateScaler, "check_refused_charge"),
+        (LateScaler, "check_charge_before_touch"),
+        (HoardingScaler, "check_nothing_raw"),
+        (RepeatingScaler, "check_fresh_noise"),
+    ],
+)
+def test_checks_find_broken_estimators(broken, name):
+    with pytest.raises(AssertionError):
+        find(name)(broken(bounds=(-10, 10)))
+
+
+def test_checks_find_a_copied_accountant(monkeypatch):
+    def copied(self, memo=None):
+        return PrivacyAccountant(self.epsilon, self.delta, dataset="copy")
+
+    monkeypatch.delattr(PrivacyAccountant, "__sklearn_clone__")
+    monkeypatch.setattr(PrivacyAccountant, "__deepcopy__", copied)
+    with pytest.raises(AssertionError):
+        find("check_exact_spend")(DPStandardScaler(bounds=(-10, 10)))

@@ -11,6 +11,7 @@ medians; solvers are run in turn so that a busy machine slows all of them.
 import sys
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 from scipy.special import expit
@@ -64,7 +65,7 @@ def main():
             target = plan_output_perturbation(
                 BinaryLogisticLoss(), n, d + 1, norm, C, 1.0, 1e-6, "add_remove"
             ).tolerance
-            runs = {"skdp": lambda p=private: p.fit(X, y)}
+            runs = {"skdp": partial(private.fit, X, y)}
             for solver in SOLVERS:
                 tol = tolerance_for(solver, augmented, y, C, target)
                 same = None if tol is None else {"tol": tol}
@@ -73,7 +74,7 @@ def main():
                         model = LogisticRegression(
                             C=C, solver=solver, fit_intercept=False, max_iter=10_000, **options
                         )
-                        runs[f"{solver}, {name}"] = lambda m=model: m.fit(augmented, y)
+                        runs[f"{solver}, {name}"] = partial(model.fit, augmented, y)
             times = {name: [] for name in runs}
             for _ in range(repetitions):
                 for name, run in runs.items():

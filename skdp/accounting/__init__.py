@@ -3,6 +3,7 @@
 from ._accountant import PrivacyAccountant, Spend
 from ._advanced import advanced_epsilon
 from ._bounds import delta, epsilon, trade_off
+from ._calibrate import calibrate
 from ._conversions import (
     convert_relation,
     rdp_to_delta,
@@ -30,7 +31,9 @@ from ._events import (
     event_from_json,
 )
 from ._gaussian import gaussian_delta, gaussian_noise_multiplier, gdp_to_delta, gdp_to_epsilon
+from ._interchange import from_dp_accounting, to_dp_accounting
 from ._leaf import gdp, zcdp
+from ._rdp import rdp
 from ._report import BudgetReport
 
 __all__ = [
@@ -54,17 +57,21 @@ __all__ = [
     "SampledWithoutReplacement",
     "Spend",
     "advanced_epsilon",
+    "calibrate",
     "convert_relation",
     "delta",
     "epsilon",
     "event_from_json",
+    "from_dp_accounting",
     "gaussian_delta",
     "gaussian_noise_multiplier",
     "gdp",
     "gdp_to_delta",
     "gdp_to_epsilon",
+    "rdp",
     "rdp_to_delta",
     "rdp_to_epsilon",
+    "to_dp_accounting",
     "trade_off",
     "zcdp",
     "zcdp_to_delta",

@@ -201,9 +201,7 @@ class PrivacyAccountant:
                 return "open", asdict(terms)
 
         self._ledger.create()
-        self._state = self._fold(
-            self._ledger.append(self.dataset, self._state.sequence, decide)
-        )
+        self._state = self._fold(self._ledger.append(self.dataset, self._state.sequence, decide))
         if self._state.terms != terms:
             raise LedgerError(
                 f"data set {self.dataset!r} was opened with other terms: {self._state.terms}, "
@@ -382,9 +380,7 @@ class PrivacyAccountant:
         return spend
 
     def _now(self):
-        self._state = state = self._fold(
-            self._ledger.read(self.dataset, self._state.sequence)
-        )
+        self._state = state = self._fold(self._ledger.read(self.dataset, self._state.sequence))
         if state.terms is None:
             raise LedgerError(f"the ledger holds no data set {self.dataset!r}")
         return state

@@ -3,61 +3,70 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
-from scipy.special import betaln, log1p
+from scipy.special import betaln
 
 from ._checks import check_delta
 
 __all__ = ["advanced_epsilon", "optimal_delta", "optimal_epsilon"]
 
-_MAX_TERMS = 2_000_000
+_MAX_TERMS = 40_000
 
 
-def optimal_delta(epsilon0: float, count: int, epsilon: float) -> float:
-    """delta of `count` releases of epsilon0-DP at epsilon: exact (theorem 3.3).
-
-    The sum over the losses (count - 2 i) epsilon0 of binomial probabilities. Returns 1 when
-    the sum would be too long.
-    """
-    top = count * epsilon0
-    if epsilon >= top:
-        return 0.0
-    last = min(count, math.floor((top - epsilon) / (2.0 * epsilon0)))
-    # Terms far below the largest one are dropped, and their mass is added instead.
-    mean = count / (1.0 + math.exp(min(epsilon0, 700.0)))
-    spread = 12.0 * math.sqrt(max(count, 1)) + 50.0
-    first = max(0, math.floor(min(mean, last) - spread * math.sqrt(3.0)))
+@lru_cache(maxsize=64)
+def _binomial_losses(epsilon0: float, count: int):
+    """(losses, probabilities, mass left out) of `count` randomised responses, or None if the
+    20 standard deviations that matter are too many terms."""
+    rate = 1.0 / (1.0 + math.exp(min(epsilon0, 700.0)))
+    reach = 20.0 * math.sqrt(count * rate * (1.0 - rate)) + 60.0
+    first, last = max(0, math.floor(count * rate - reach)), math.ceil(count * rate + reach)
+    last = min(count, last)
     if last - first > _MAX_TERMS:
-        return 1.0
+        return None
     i = np.arange(first, last + 1, dtype=float)
-    log_choose = -log1p(count) - betaln(count - i + 1.0, i + 1.0)
-    log_choose[i == 0.0] = 0.0
+    log_choose = -math.log1p(count) - betaln(count - i + 1.0, i + 1.0)
+    log_choose[(i == 0.0) | (i == count)] = 0.0
     log_p = log_choose - i * epsilon0 - count * np.logaddexp(0.0, -epsilon0)
-    gap = np.minimum(epsilon - (count - 2.0 * i) * epsilon0, 0.0)
-    total = float(np.exp(log_p) @ -np.expm1(gap))
-    if first > 0:
-        total += first * math.exp(float(log_p[0]))
-    return min(1.0, total * (1.0 + 1e-15 * max(10.0, count**0.5)))
+    # Terms fall away from the mean, so that those left out are no larger than the ends.
+    left_out = first * math.exp(float(log_p[0]))
+    return (count - 2.0 * i) * epsilon0, np.exp(log_p), left_out
+
+
+def optimal_delta(epsilon0: float, count: int, epsilon: float, delta0: float = 0.0) -> float:
+    """delta of `count` releases of (epsilon0, delta0)-DP at epsilon: exact (theorem 3.3).
+
+    1 - delta = (1 - delta0)^count (1 - the sum over the losses (count - 2 i) epsilon0 of
+    binomial probabilities times (1 - e^(epsilon - loss))). Returns 1 when the sum would be
+    too long.
+    """
+    pure = 0.0
+    if epsilon < count * epsilon0:
+        terms = _binomial_losses(epsilon0, count)
+        if terms is None:
+            return 1.0
+        losses, probabilities, left_out = terms
+        pure = float(probabilities @ -np.expm1(np.minimum(epsilon - losses, 0.0))) + left_out
+        pure = min(1.0, pure * (1.0 + 1e-15 * max(10.0, count**0.5)))
+    if delta0 == 0.0:
+        return pure
+    kept = count * math.log1p(-delta0) if delta0 < 1.0 else -math.inf
+    return min(1.0, -math.expm1(kept) + math.exp(kept) * pure)
 
 
 def optimal_epsilon(epsilon0: float, count: int, delta: float, delta0: float = 0.0) -> float:
-    """epsilon of `count` releases of (epsilon0, delta0)-DP: exact (theorem 3.3).
-
-    1 - delta = (1 - delta0)^count (1 - optimal_delta(epsilon)).
-    """
+    """The least epsilon with `optimal_delta` at most delta."""
     spare = spare_delta([delta0], [count], delta)
     if spare < 0.0 or epsilon0 == math.inf:
         return math.inf
-    if spare >= 1.0:
-        return 0.0
     low, high = 0.0, count * epsilon0
-    if optimal_delta(epsilon0, count, 0.0) <= spare:
+    if spare >= 1.0 or optimal_delta(epsilon0, count, 0.0) <= spare:
         return 0.0
-    for _ in range(80):
+    if _binomial_losses(epsilon0, count) is None:
+        return high
+    while high - low > 1e-13 * high:
         middle = 0.5 * (low + high)
-        if middle in (low, high):
-            break
         if optimal_delta(epsilon0, count, middle) <= spare:
             high = middle
         else:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 
-from . import _advanced, _conversions, _gaussian, _leaf
+from scipy.optimize import brentq
+
+from . import _advanced, _conversions, _gaussian, _leaf, _pld, _rdp
 from . import _events as ev
 from ._checks import check_delta, check_epsilon, check_group_size, check_relation, check_tolerance
+from ._rdp import fixed_delta, simplified
 
 __all__ = ["METHODS", "delta", "epsilon", "trade_off"]
 
-METHODS = ("auto", "basic", "advanced", "zcdp")
+METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
 
 
 def _closed_epsilon(part, delta_, relation):
     """Least epsilon at delta of one uncomposed event, by closed forms alone."""
     if delta_ >= 1.0:
         return 0.0
-    if isinstance(part, ev.NonPrivate):
-        return math.inf
     if isinstance(part, ev.Gaussian):
         return _gaussian.gdp_to_epsilon(1.0 / part.noise_multiplier, delta_)
     bounds = [math.inf]
@@ -42,82 +43,167 @@ def _closed_epsilon(part, delta_, relation):
     return min(bounds)
 
 
-def _fixed_delta(part, relation):
-    """The delta below which an event has no finite epsilon."""
-    return part.delta if isinstance(part, (ev.ApproximateDP, ev.ZCDP)) else 0.0
+def _single_epsilon(part, delta_, relation):
+    """Least epsilon at delta of one release, RDP included where closed forms are loose."""
+    bound = _closed_epsilon(part, delta_, relation)
+    if isinstance(part, (ev.PoissonSampled, ev.SampledWithoutReplacement, ev.RandomStopping)):
+        bound = min(bound, _rdp_bound({part: 1}, delta_, relation))
+    return bound
 
 
 def _shares(parts, delta_, relation):
     """Each event's part of delta: what it needs, and an equal share if it is not pure."""
-    fixed = math.fsum(n * _fixed_delta(p, relation) for p, n in parts.items())
-    needy = sum(
-        n
-        for p, n in parts.items()
-        if _leaf.pure_epsilon(p, relation) == math.inf and not isinstance(p, ev.ApproximateDP)
-    )
-    spare = max(0.0, delta_ - fixed) * (1.0 - 1e-15)
-    share = spare / needy if needy else 0.0
-    shares = {}
-    for part in parts:
-        pure = _leaf.pure_epsilon(part, relation) < math.inf
-        own = 0.0 if pure or isinstance(part, ev.ApproximateDP) else share
-        shares[part] = _fixed_delta(part, relation) + own
+    fixed = math.fsum(n * fixed_delta(part) for part, n in parts.items())
+    pure = {part: _leaf.pure_epsilon(part, relation) < math.inf for part in parts}
+    needy = {p: not pure[p] and not isinstance(p, ev.ApproximateDP) for p in parts}
+    total = sum(n for part, n in parts.items() if needy[part])
+    share = max(0.0, delta_ - fixed) * (1.0 - 1e-15) / total if total else 0.0
+    shares = {p: fixed_delta(p) + (share if needy[p] else 0.0) for p in parts}
     return shares, fixed <= delta_
 
 
 def _basic(parts, delta_, relation):
-    if len(parts) == 1 and sum(parts.values()) == 1:
-        return _closed_epsilon(next(iter(parts)), delta_, relation)
+    if sum(parts.values()) == 1:
+        return _single_epsilon(next(iter(parts)), delta_, relation)
     shares, enough = _shares(parts, delta_, relation)
     if not enough:
         return math.inf
-    costs = [n * _closed_epsilon(p, shares[p], relation) for p, n in parts.items()]
+    costs = [n * _single_epsilon(p, shares[p], relation) for p, n in parts.items()]
     return math.fsum(costs) * (1.0 + 1e-15)
 
 
 def _advanced_bound(parts, delta_, relation):
-    bounds = [math.inf]
-    for part_of_delta in (0.0, 0.5):
-        shares, enough = _shares(parts, delta_ * part_of_delta, relation)
-        if part_of_delta == 0.0:
-            shares = {part: _fixed_delta(part, relation) for part in parts}
-            enough = True
-        if not enough:
-            continue
-        costs = [(_closed_epsilon(p, shares[p], relation), shares[p], n) for p, n in parts.items()]
-        if all(cost[0] < math.inf for cost in costs):
-            bounds.append(_advanced.advanced_epsilon(costs, delta_))
-            if len(costs) == 1:
-                cost, own, count = costs[0]
-                bounds.append(_advanced.optimal_epsilon(cost, count, delta_, own))
+    shares = {part: fixed_delta(part) for part in parts}
+    bounds = [_advanced_at(parts, shares, delta_, relation)]
+    shares, enough = _shares(parts, 0.5 * delta_, relation)
+    if enough:
+        bounds.append(_advanced_at(parts, shares, delta_, relation))
     return min(bounds)
 
 
+def _advanced_at(parts, shares, delta_, relation):
+    costs = [(_single_epsilon(p, shares[p], relation), shares[p], n) for p, n in parts.items()]
+    if any(cost[0] == math.inf for cost in costs):
+        return math.inf
+    bound = _advanced.advanced_epsilon(costs, delta_)
+    if len(costs) == 1:
+        cost, own, count = costs[0]
+        bound = min(bound, _advanced.optimal_epsilon(cost, count, delta_, own))
+    return bound
+
+
 def _zcdp_bound(parts, delta_, relation):
-    event = ev.Composed(tuple(part * count for part, count in parts.items()))
-    rho, rho_delta = _leaf.zcdp(event, relation=relation)
+    rho, rho_delta = _total_zcdp(parts, relation)
     return _conversions.zcdp_to_epsilon(rho, delta_, rho_delta)
 
 
-def _gaussian_bound(parts, delta_, relation):
-    if not all(isinstance(part, ev.Gaussian) for part in parts):
+def _total_zcdp(parts, relation):
+    return _leaf.zcdp(_joined(parts), relation=relation)
+
+
+def _joined(parts):
+    return ev.Composed(tuple(part * count for part, count in parts.items()))
+
+
+def _total_fixed(parts):
+    return -math.expm1(
+        math.fsum(n * math.log1p(-min(fixed_delta(part), 1.0 - 1e-16)) for part, n in parts.items())
+    )
+
+
+def _rdp_bound(parts, delta_, relation):
+    fixed = _total_fixed(parts)
+    if fixed > 0.0:
+        delta_ = (delta_ - fixed) / (1.0 - fixed) * (1.0 - 1e-15)
+    if delta_ <= 0.0:
         return math.inf
-    mu = math.sqrt(math.fsum(n / p.noise_multiplier**2 for p, n in parts.items()))
-    return _gaussian.gdp_to_epsilon(mu, delta_)
+    return _rdp.rdp_epsilon(parts, delta_, relation)
 
 
-_BOUNDS = {"basic": _basic, "advanced": _advanced_bound, "zcdp": _zcdp_bound}
+def _gaussian_mu(parts):
+    if not all(isinstance(part, ev.Gaussian) for part in parts):
+        return None
+    return math.sqrt(math.fsum(n / part.noise_multiplier**2 for part, n in parts.items()))
+
+
+def has_loss_distribution(parts, relation):
+    """Whether the privacy loss distribution of every event is known."""
+    for part in parts:
+        base = part
+        if _leaf.is_sampled(part):
+            base = _leaf.inner_event(part, relation)
+        if isinstance(base, ev.DiscreteGaussian) and base.sigma > 5e4:
+            return False
+        known = (ev.Gaussian, ev.DiscreteGaussian, ev.ApproximateDP)
+        if not isinstance(base, known) and _leaf.pure_epsilon(base, relation) == math.inf:
+            return False
+    return True
+
+
+def _require_loss_distribution(parts, relation):
+    if not has_loss_distribution(parts, relation):
+        names = sorted({type(part).__name__ for part in parts})
+        raise ValueError(
+            "no privacy loss distribution is known for a composition of "
+            f"{', '.join(names)}; use method='auto', 'rdp' or 'zcdp'"
+        )
+
+
+def _pld_bound(parts, delta_, relation, tolerance):
+    mu = _gaussian_mu(parts)
+    if mu is not None:
+        return _gaussian.gdp_to_epsilon(mu, delta_)
+    bound = _pld.pld_epsilon(parts, delta_, relation, tolerance)
+    if _has_bounded_range(parts):
+        bound = min(bound, _rdp_bound(_merge(parts, relation, simplified), delta_, relation))
+    return bound
+
+
+def _has_bounded_range(parts):
+    """The pair of the exponential mechanism is the largest over its two-point pairs, which
+    for many releases is looser than the largest Renyi divergence over them."""
+    return any(isinstance(part, ev.ExponentialMechanism) for part in parts)
+
+
+_BOUNDS = {
+    "basic": _basic,
+    "advanced": _advanced_bound,
+    "zcdp": _zcdp_bound,
+    "rdp": _rdp_bound,
+}
+
+
+def _merge(parts, relation, change):
+    merged: dict[ev.Event, int] = {}
+    for part, count in parts.items():
+        for leaf, times in ev.leaves(change(part, relation)).items():
+            merged[leaf] = merged.get(leaf, 0) + count * times
+    return merged
 
 
 def _epsilon(parts, delta_, relation, method, tolerance):
     if not parts or delta_ >= 1.0:
         return 0.0
-    if any(isinstance(part, ev.NonPrivate) for part in parts):
+    if any(_is_non_private(part) for part in parts):
         return math.inf
+    simple = _merge(parts, relation, simplified)
+    if method == "pld":
+        _require_loss_distribution(parts, relation)
+        return _pld_bound(parts, delta_, relation, tolerance)
     if method != "auto":
-        return _BOUNDS[method](parts, delta_, relation)
-    bounds = [bound(parts, delta_, relation) for bound in _BOUNDS.values()]
-    return min(*bounds, _gaussian_bound(parts, delta_, relation))
+        return _BOUNDS[method](simple, delta_, relation)
+    bounds = [bound(simple, delta_, relation) for bound in _BOUNDS.values()]
+    if has_loss_distribution(parts, relation):
+        bounds.append(_pld_bound(parts, delta_, relation, tolerance))
+    return min(bounds)
+
+
+def _is_non_private(part):
+    if isinstance(part, ev.RandomStopping):
+        return any(_is_non_private(leaf) for leaf in ev.leaves(part.event))
+    if _leaf.is_sampled(part):
+        return _leaf.sampling_rate(part) > 0.0 and _is_non_private(ev.merged(part.event))
+    return isinstance(part, ev.NonPrivate)
 
 
 def _check(event, relation, method, tolerance, group_size):
@@ -147,8 +233,8 @@ def epsilon(
         What was released, its parameters fixed beforehand.
     delta : float in [0, 1]
     relation : {"add_remove", "replace_one"}, default="add_remove"
-    method : {"auto", "basic", "advanced", "zcdp"}, default="auto"
-        "auto" is the least of all bounds.
+    method : {"auto", "basic", "advanced", "zcdp", "rdp", "pld"}, default="auto"
+        "auto" is the least of all bounds that apply.
     tolerance : float, default=1e-4
         Wanted accuracy, relative to min(1, epsilon).
     group_size : int, default=1
@@ -162,7 +248,8 @@ def epsilon(
     Raises
     ------
     ValueError
-        If an argument is out of range.
+        If an argument is out of range, or if `method` is "pld" and an event has no known
+        privacy loss distribution (`ZCDP`, most `RandomStopping`).
 
     Examples
     --------
@@ -233,40 +320,65 @@ def delta(
     _check(event, relation, method, tolerance, group_size)
     check_epsilon(epsilon)
     target = float(epsilon)
-    parts = ev.leaves(event)
-    if (
-        group_size == 1
-        and method == "auto"
-        and parts
-        and all(isinstance(part, ev.Gaussian) for part in parts)
-    ):
-        mu = math.sqrt(math.fsum(n / p.noise_multiplier**2 for p, n in parts.items()))
-        return _gaussian.gdp_to_delta(mu, target)
+    if group_size == 1:
+        return _delta(ev.leaves(event), target, relation, method, tolerance)
     return _inverted_delta(
-        lambda d: _safe_epsilon(event, d, relation, method, tolerance, group_size), target
+        lambda d: _group_epsilon(event, d, relation, method, tolerance, int(group_size)), target
     )
 
 
-def _safe_epsilon(event, delta_, relation, method, tolerance, group_size):
-    if group_size > 1:
-        return _group_epsilon(event, delta_, relation, method, tolerance, int(group_size))
-    return _epsilon(ev.leaves(event), delta_, relation, method, tolerance)
-
-
-def _inverted_delta(epsilon_at, target):
-    """The least delta found whose epsilon is at most the target, by bisection on its log."""
-    if epsilon_at(0.0) <= target:
+def _delta(parts, target, relation, method, tolerance):
+    if any(_is_non_private(part) for part in parts):
+        return 1.0
+    if not parts or target == math.inf:
         return 0.0
-    low, high = math.log(1e-300), 0.0
-    if epsilon_at(1e-300) <= target:
+    simple = _merge(parts, relation, simplified)
+    best = 1.0
+    if method in ("auto", "zcdp"):
+        rho, rho_delta = _total_zcdp(simple, relation)
+        best = min(best, _conversions.zcdp_to_delta(rho, target, rho_delta))
+    if method in ("auto", "rdp"):
+        fixed = _total_fixed(simple)
+        converted = _rdp.rdp_delta(simple, target, relation)
+        best = min(best, fixed + (1.0 - fixed) * converted)
+    if method == "pld":
+        _require_loss_distribution(parts, relation)
+    if method == "pld" or (method == "auto" and has_loss_distribution(parts, relation)):
+        best = min(best, _pld_delta(parts, simple, target, relation, tolerance))
+    for name, bound in (("basic", _basic), ("advanced", _advanced_bound)):
+        if method in ("auto", name):
+            best = _inverted_delta(lambda d, f=bound: f(simple, d, relation), target, best)
+    return best
+
+
+def _pld_delta(parts, simple, target, relation, tolerance):
+    mu = _gaussian_mu(parts)
+    if mu is not None:
+        return _gaussian.gdp_to_delta(mu, target)
+    bound = _pld.pld_delta(parts, target, relation, tolerance)
+    if _has_bounded_range(parts):
+        bound = min(bound, _rdp.rdp_delta(simple, target, relation))
+    return bound
+
+
+def _inverted_delta(epsilon_at, target, known=1.0):
+    """The lesser of `known` and the least delta found whose epsilon is at most the target."""
+    if known == 0.0 or epsilon_at(0.0) <= target:
+        return 0.0
+    if epsilon_at(known * (1.0 - 1e-9)) > target:
+        return known
+
+    def gap(log_delta):
+        return min(epsilon_at(math.exp(log_delta)), 1e9) - target
+
+    low, high = math.log(1e-300), math.log(known)
+    if gap(low) <= 0.0:
         return 1e-300
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        if epsilon_at(math.exp(middle)) <= target:
-            high = middle
-        else:
-            low = middle
-    return math.exp(high)
+    root = brentq(gap, low, high, xtol=1e-11, maxiter=100) if gap(high) < 0.0 else high
+    step = 1e-12
+    while root < high and gap(root) > 0.0:
+        root, step = min(root + step, high), 2.0 * step
+    return min(known, math.exp(root))
 
 
 def trade_off(

@@ -306,6 +306,14 @@ class RandomStopping(Event):
         mean = _number("mean", self.mean, low, open_low=shape == math.inf)
         _set(self, shape=shape, mean=mean)
         _check_event(self.event)
+        for part in leaves(self.event):
+            inner = (
+                merged(part.event)
+                if isinstance(part, (PoissonSampled, SampledWithoutReplacement))
+                else part
+            )
+            if getattr(part, "delta", 0.0) > 0.0 or getattr(inner, "delta", 0.0) > 0.0:
+                raise ValueError("the base of RandomStopping must have a Renyi bound: no delta")
 
 
 @dataclass(frozen=True)

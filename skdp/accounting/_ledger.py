@@ -223,7 +223,9 @@ class SQLiteLedger:
         if connection is not None:
             if self._local.process == os.getpid():
                 if self._local.file != self._file_identity():
-                    raise LedgerError(f"the ledger {self.path} was removed or replaced while in use")
+                    raise LedgerError(
+                        f"the ledger {self.path} was removed or replaced while in use"
+                    )
                 return connection
             _INHERITED.append(connection)
         with self._errors():

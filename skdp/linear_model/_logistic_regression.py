@@ -1,5 +1,6 @@
 """Logistic regression with differential privacy."""
 
+import math
 from numbers import Real
 
 import numpy as np
@@ -160,7 +161,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
             classes, codes = check_classes(self.classes, y)
             loss = _loss(len(classes))
             shape = (X.shape[0], X.shape[1] + (constant > 0))
-            public = (loss, *shape, np.hypot(data_norm, constant))
+            public = (loss, *shape, _row_norm(data_norm, constant))
             relation = relation_of(self.accountant)
             C = self._check_C(public, data_norm, epsilon, delta, relation)
             plan = plan_output_perturbation(*public, C, epsilon, delta, relation)
@@ -279,6 +280,11 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def _row_norm(data_norm, constant):
+    """Return the bound on the norm of a row with its constant feature."""
+    return math.hypot(data_norm, constant)
 
 
 def _loss(n_classes):

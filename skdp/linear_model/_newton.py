@@ -83,10 +83,7 @@ def _line_search(objective, weights, value, gradient, step, fresh):
         candidate = weights + length * step
         new_value, new_gradient = objective.value_and_gradient(candidate)
         # Near the minimum values agree to the last digit and only the gradient tells.
-        if (
-            new_value <= value + 1e-4 * length * slope
-            or np.linalg.norm(new_gradient) <= 0.5 * norm
-        ):
+        if new_value <= value + 1e-4 * length * slope or np.linalg.norm(new_gradient) <= 0.5 * norm:
             return candidate, new_value, new_gradient
         length *= 0.5
     return None

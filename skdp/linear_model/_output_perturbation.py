@@ -100,16 +100,16 @@ def plan_output_perturbation(loss, n_rows, n_features, norm, C, epsilon, delta, 
 
 
 def balanced_C(loss, n_rows, n_features, norm, weights_norm, epsilon, delta, relation):
-    r"""Return the C at which regularisation and noise are expected to cost the same.
+    r"""Return the C at which regularisation and noise are expected to cost least together.
 
-    Weights :math:`w_0` lose at most :math:`\|w_0\|^2 / (2C)` in summed loss to the
-    regulariser; noise of standard deviation :math:`\sigma(C) = s C` loses about
+    Weights of norm W lose at most :math:`W^2 / (2C)` in summed loss to the regulariser; noise
+    of standard deviation :math:`\sigma(C) = s C` loses about
     :math:`n \kappa R^2 \sigma^2(C) / 2`, where :math:`\kappa` bounds the loss's curvature.
-    The two are equal at :math:`C^3 = \|w_0\|^2 / (n \kappa R^2 s^2)`.
+    The sum is least at :math:`C^3 = W^2 / (2 n \kappa R^2 s^2)`.
     """
     s = ROWS_MOVED[relation] * loss.lipschitz(norm)
     s *= _noise_per_sensitivity(loss, n_features, epsilon, delta)
-    return (weights_norm**2 / (n_rows * loss.smoothness(norm) * s**2)) ** (1.0 / 3.0)
+    return (weights_norm**2 / (2.0 * n_rows * loss.smoothness(norm) * s**2)) ** (1.0 / 3.0)
 
 
 def _noise_per_sensitivity(loss, n_features, epsilon, delta):
@@ -123,8 +123,9 @@ def _gradient_rounding(loss, n_rows, n_features, norm, C):
     r"""Bound the rounding error of a computed gradient near the minimiser.
 
     A sum of m terms in any order is off by at most :math:`\gamma_m` times the sum of their
-    magnitudes (Higham 2002, section 3.1); rows are added in blocks and blocks to a total. The error of a score, :math:`\gamma_p R \|w\|`, moves a
-    residual by the loss's curvature; the minimiser has :math:`\|w\|^2 \le 2 C n \ell(0)`.
+    magnitudes (Higham 2002, section 3.1); rows are added in blocks and blocks to a total. The
+    error of a score, :math:`\gamma_p R \|w\|`, moves a residual by the loss's curvature; the
+    minimiser has :math:`\|w\|^2 \le 2 C n \ell(0)`.
     """
     size = block_size(n_features)
     additions = size + n_rows / size + 16

@@ -181,8 +181,7 @@ def check_seeded_flag(estimator):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fits = [
-            _fit(estimator, X, y, random_state=seed, accountant=accountant)
-            for seed in (7, 7, None)
+            _fit(estimator, X, y, random_state=seed, accountant=accountant) for seed in (7, 7, None)
         ]
     assert np.array_equal(released(fits[0]), released(fits[1])), "a seed did not repeat"
     flags = [fit.privacy_.seeded for fit in fits]

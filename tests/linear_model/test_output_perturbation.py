@@ -1,13 +1,24 @@
 """The released optimum never moves by more than the sensitivity that the noise is made for."""
 
+from fractions import Fraction
+
+import mpmath
 import numpy as np
 import pytest
+from sklearn.base import clone
 
+from skdp import DPLogisticRegression, PrivacyAccountant
 from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss
+from skdp.accounting import gaussian_noise_multiplier
+from skdp.linear_model import _output_perturbation
 from skdp.linear_model._newton import _accelerated_descent, minimise
 from skdp.linear_model._objective import LinearObjective
-from skdp.linear_model._output_perturbation import plan_output_perturbation
+from skdp.linear_model._output_perturbation import (
+    _gradient_rounding,
+    plan_output_perturbation,
+)
 from skdp.linear_model._rows import BoundedRows
+from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 
 LOSSES = {2: BinaryLogisticLoss(), 3: MultinomialLogisticLoss(3), 5: MultinomialLogisticLoss(5)}
 
@@ -36,11 +47,11 @@ def worst_neighbours(n_classes, relation):
     short[:, 0] = np.tile([0.01, -0.01], 4000)
     labels = np.tile([1, 0], 4000)
     angle = np.deg2rad(80.0)
-    left, right = 2.0 * np.array([[np.cos(angle), s * np.sin(angle)] for s in (1, -1)])
-    one = np.vstack([short, left]), np.append(labels, 0)
+    right, left = 10.0 * np.array([[s * np.cos(angle), np.sin(angle)] for s in (1, -1)])
+    one = np.vstack([short, right]), np.append(labels, 0)
     if relation == "add_remove":
         return one, (short, labels), 1.0
-    return one, (np.vstack([short, right]), np.append(labels, 0)), 1.0
+    return one, (np.vstack([short, left]), np.append(labels, 1)), 1.0
 
 
 def moved_over_claimed(loss, pair, C, relation, constant):
@@ -63,6 +74,120 @@ def test_brute_force_sensitivity(relation, n_classes, constant):
     ratio = moved_over_claimed(loss, pair, C, relation, constant)
     # Nine tenths of the claim are reached: a smaller claim would be found out.
     assert 0.9 <= ratio <= 1.0
+
+
+def check_estimator_sensitivity(intercept_scaling):
+    """One seed's noise cancels in a difference of fits, which leaves how far the optima are."""
+    one, other, C = worst_neighbours(2, "replace_one")
+    accountant = PrivacyAccountant(100.0, 0.5, relation="replace_one")
+    model = DPLogisticRegression(
+        C=C,
+        data_norm=2.0,
+        intercept_scaling=intercept_scaling,
+        accountant=accountant,
+        random_state=0,
+    )
+    first, second = (clone(model).fit(*table) for table in (one, other))
+    moved = np.append(first.coef_, first.intercept_ / (2.0 * intercept_scaling))
+    moved -= np.append(second.coef_, second.intercept_ / (2.0 * intercept_scaling))
+    assert np.linalg.norm(moved) <= first.privacy_.sensitivity
+
+
+def check_planned_norm(monkeypatch):
+    """The noise is planned for rows as long as the ones that are fitted, constant included."""
+    planned = []
+
+    def spy(loss, n_rows, n_features, norm, *rest):
+        planned.append(norm)
+        return plan_output_perturbation(loss, n_rows, n_features, norm, *rest)
+
+    name = "skdp.linear_model._logistic_regression.plan_output_perturbation"
+    monkeypatch.setattr(name, spy)
+    X = 10.0 * np.random.default_rng(0).normal(size=(50, 3))
+    DPLogisticRegression(data_norm=2.0, intercept_scaling=1.0).fit(X, X[:, 0] > 0)
+    rows = BoundedRows(X, 2.0, 2.0)
+    fitted = np.column_stack([X * rows._factor[:, None], np.full(50, 2.0)])
+    assert np.linalg.norm(fitted, axis=1).max() <= planned[0] * (1 + 1e-15)
+
+
+def noise_ratio(delta):
+    """Return the spread of published weights over the least that their sensitivity allows."""
+    X, y = np.zeros((50, 400)), np.arange(50) % 2
+    model = DPLogisticRegression(delta=delta, C=1e-9, fit_intercept=False).fit(X, y)
+    sensitivity = model.privacy_.sensitivity
+    if delta == 0.0:
+        least = sensitivity * np.sqrt(401)
+    else:
+        least = sensitivity * gaussian_noise_multiplier(1.0, delta)
+    return np.sqrt(np.mean(model.coef_**2)) / least
+
+
+# The root mean square of 400 values is within a fifth of its expectation but for a chance below
+# 1e-7; the length of the gamma law is spread by another twentieth.
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_noise_is_what_the_sensitivity_asks_for(delta):
+    assert 0.75 < noise_ratio(delta) < 1.3
+
+
+def test_sensitivity_holds_for_the_estimator():
+    check_estimator_sensitivity(intercept_scaling=1.0)
+
+
+def test_the_noise_is_planned_for_whole_rows(monkeypatch):
+    check_planned_norm(monkeypatch)
+
+
+class TestMutations:
+    """Each of the classic mistakes is found by a check above."""
+
+    @pytest.mark.parametrize("delta", [0.0, 1e-6])
+    def test_halved_noise(self, delta, monkeypatch):
+        for mechanism in (GaussianMechanism, GammaNormMechanism):
+            release = mechanism.release
+
+            def halved(self, values, release=release, **source):
+                return values + 0.5 * (release(self, values, **source) - values)
+
+            monkeypatch.setattr(mechanism, "release", halved)
+        assert not 0.75 < noise_ratio(delta) < 1.3
+
+    def test_clipping_removed(self, monkeypatch):
+        initialise = BoundedRows.__init__
+
+        def unclipped(self, *args):
+            initialise(self, *args)
+            self._factor[:] = 1.0
+
+        monkeypatch.setattr(BoundedRows, "__init__", unclipped)
+        with pytest.raises(AssertionError):
+            test_brute_force_sensitivity("add_remove", 2, 0.0)
+
+    def test_clipping_to_twice_the_bound(self, monkeypatch):
+        initialise = BoundedRows.__init__
+
+        def loose(self, X, data_norm, constant):
+            initialise(self, X, 2.0 * data_norm, constant)
+
+        monkeypatch.setattr(BoundedRows, "__init__", loose)
+        with pytest.raises(AssertionError):
+            test_brute_force_sensitivity("add_remove", 2, 0.0)
+
+    def test_intercept_outside_the_bound(self, monkeypatch):
+        monkeypatch.setattr(
+            "skdp.linear_model._logistic_regression._row_norm", lambda norm, constant: norm
+        )
+        with pytest.raises(AssertionError):
+            check_planned_norm(monkeypatch)
+
+    def test_replacement_priced_as_removal(self, monkeypatch):
+        monkeypatch.setitem(_output_perturbation.ROWS_MOVED, "replace_one", 1)
+        with pytest.raises(AssertionError):
+            test_brute_force_sensitivity("replace_one", 2, 0.0)
+
+    def test_root_two_forgotten_for_many_classes(self, monkeypatch):
+        monkeypatch.setattr(MultinomialLogisticLoss, "lipschitz", lambda self, norm: norm)
+        with pytest.raises(AssertionError):
+            test_brute_force_sensitivity("add_remove", 3, 0.0)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -115,10 +240,6 @@ def test_the_tolerance_is_part_of_the_sensitivity():
 
 def test_rounding_of_gradients_is_within_its_bound():
     """Gradients in double precision against exact sums, near the minimiser."""
-    from fractions import Fraction
-
-    from skdp.linear_model._output_perturbation import _gradient_rounding
-
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(3000, 3)), rng.integers(2, size=3000)
     rows = BoundedRows(X, 1.0, 0.0)
@@ -127,15 +248,13 @@ def test_rounding_of_gradients_is_within_its_bound():
     scaled = [
         [Fraction(v) * Fraction(f) for v in row] for row, f in zip(X, rows._factor, strict=True)
     ]
-    import mpmath
-
-    mpmath.mp.prec = 120
-    exact = [mpmath.mpf(v) for v in weights]
-    for row, label in zip(scaled, y, strict=True):
-        row = [mpmath.mpf(v.numerator) / v.denominator for v in row]
-        score = sum(w * v for w, v in zip(map(mpmath.mpf, weights), row, strict=True))
-        residual = 1 / (1 + mpmath.exp(-score)) - int(label)
-        exact = [e + residual * v for e, v in zip(exact, row, strict=True)]
-    computed = objective.value_and_gradient(weights)[1]
-    error = max(abs(mpmath.mpf(c) - e) for c, e in zip(computed, exact, strict=True))
-    assert error < _gradient_rounding(LOSSES[2], 3000, 3, 1.0, 1.0)
+    with mpmath.workprec(120):
+        exact = [mpmath.mpf(v) for v in weights]
+        for row, label in zip(scaled, y, strict=True):
+            row = [mpmath.mpf(v.numerator) / v.denominator for v in row]
+            score = sum(w * v for w, v in zip(map(mpmath.mpf, weights), row, strict=True))
+            residual = 1 / (1 + mpmath.exp(-score)) - int(label)
+            exact = [e + residual * v for e, v in zip(exact, row, strict=True)]
+        computed = objective.value_and_gradient(weights)[1]
+        error = max(abs(mpmath.mpf(c) - e) for c, e in zip(computed, exact, strict=True))
+    assert 0 < error < _gradient_rounding(LOSSES[2], 3000, 3, 1.0, 1.0)

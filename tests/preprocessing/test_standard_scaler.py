@@ -1,0 +1,151 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.preprocessing import StandardScaler
+
+from skdp import DPStandardScaler, PrivacyAccountant
+from skdp.preprocessing._standard_scaler import SENSITIVITY, _plan, _sums
+
+
+def make_table(n=5000, d=3):
+    rng = np.random.default_rng(0)
+    return rng.uniform([0, -5, 10], [1, 5, 30], size=(n, d))
+
+
+BOUNDS = ([0, -5, 10], [1, 5, 30])
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_little_noise_gives_the_answer_of_sklearn(delta):
+    X = make_table()
+    ours = DPStandardScaler(epsilon=1e10, delta=delta, bounds=BOUNDS).fit(X)
+    theirs = StandardScaler().fit(X)
+    np.testing.assert_allclose(ours.mean_, theirs.mean_, atol=1e-3)
+    np.testing.assert_allclose(ours.scale_, theirs.scale_, rtol=1e-3)
+    np.testing.assert_allclose(ours.transform(X), theirs.transform(X), atol=1e-3)
+    np.testing.assert_allclose(ours.inverse_transform(ours.transform(X)), X, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_moments", [1, 2])
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_brute_force_sensitivity(relation, n_moments):
+    grid = np.linspace(-1.2, 1.2, 121)[:, None]
+    rows = [_sums(row[None], 0.0, 1.0, n_moments)[:, 0] for row in grid]
+    # One row's sums hold u^2 - 1/2; a missing row contributes nothing.
+    if relation == "add_remove":
+        moves = rows
+    else:
+        moves = [a - b for a, b in itertools.combinations(rows, 2)]
+    l1, l2 = SENSITIVITY[relation, n_moments]
+    largest_l1 = max(np.abs(move).sum() for move in moves)
+    largest_l2 = max(np.linalg.norm(move) for move in moves)
+    assert 0.999 * l1 < largest_l1 <= l1 * (1 + 1e-12)
+    assert 0.999 * l2 < largest_l2 <= l2 * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_sensitivity_grows_with_the_features(relation, delta):
+    l1, l2 = SENSITIVITY[relation, 2]
+    for d in (1, 10):
+        sensitivity = _plan(1000, d, 2, relation, 1.0, delta).sensitivity
+        expected = l1 * d if delta == 0.0 else l2 * math.sqrt(d)
+        assert expected < sensitivity < expected * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_noise_of_means_has_the_stated_law(delta):
+    X = np.zeros((1000, 200))
+    scaler = DPStandardScaler(delta=delta, bounds=(-1, 1), with_std=False, epsilon=100.0).fit(X)
+    noise = scaler.mean_ * 1000 / scaler.privacy_.noise_scale
+    law = stats.laplace() if delta == 0.0 else stats.norm()
+    # 200 draws from the operating system's generator: a false alarm in 1e6 runs.
+    assert stats.kstest(noise, law.cdf).pvalue > 1e-6
+
+
+def test_values_are_clipped_to_the_bounds():
+    X = make_table()
+    wild = X.copy()
+    wild[:100] = [1e300, -1e300, 1e5]
+    clipped = np.clip(wild, *BOUNDS)
+    one = DPStandardScaler(bounds=BOUNDS, random_state=0).fit(wild)
+    other = DPStandardScaler(bounds=BOUNDS, random_state=0).fit(clipped)
+    np.testing.assert_array_equal(one.mean_, other.mean_)
+    np.testing.assert_array_equal(one.var_, other.var_)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 1e-1, 10.0])
+def test_what_is_published_is_within_the_bounds(epsilon):
+    X = make_table(n=50)
+    low, high = map(np.array, BOUNDS)
+    for seed in range(20):
+        scaler = DPStandardScaler(epsilon, bounds=BOUNDS, random_state=seed).fit(X)
+        assert ((low <= scaler.mean_) & (scaler.mean_ <= high)).all()
+        assert (0 < scaler.scale_).all() and (scaler.scale_ <= (high - low) / 2).all()
+
+
+def test_where_noise_leaves_nothing_the_scaler_is_constant():
+    scaler = DPStandardScaler(1e-4, bounds=(0, 2)).fit(make_table(n=50))
+    np.testing.assert_allclose(scaler.mean_, 1.0)
+    np.testing.assert_allclose(scaler.var_, 1 / 3)
+
+
+def test_a_constant_column_stays_finite():
+    X = np.full((1000, 2), 0.7)
+    scaler = DPStandardScaler(bounds=(0, 1), epsilon=10.0).fit(X)
+    assert np.abs(scaler.transform(X)).max() < 10
+
+
+def test_means_alone_cost_less_noise():
+    X = make_table()
+    both = DPStandardScaler(bounds=BOUNDS).fit(X)
+    mean = DPStandardScaler(bounds=BOUNDS, with_std=False).fit(X)
+    assert mean.privacy_.noise_scale < both.privacy_.noise_scale
+    assert mean.var_ is None and mean.scale_ is None
+    np.testing.assert_allclose(mean.transform(X), X - mean.mean_)
+    scale = DPStandardScaler(bounds=BOUNDS, with_mean=False).fit(X)
+    np.testing.assert_allclose(scale.transform(X), X / scale.scale_)
+    np.testing.assert_allclose(scale.inverse_transform(scale.transform(X)), X)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, bool])
+def test_every_type_of_number_is_computed_in_double_precision(dtype):
+    X = np.random.default_rng(0).integers(0, 2, size=(500, 3)).astype(dtype)
+    one = DPStandardScaler(bounds=(0, 2), random_state=0).fit(X)
+    other = DPStandardScaler(bounds=(0, 2), random_state=0).fit(X.astype(np.float64))
+    np.testing.assert_array_equal(one.var_, other.var_)
+
+
+def test_frames_in_and_out():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(make_table(), columns=["a", "b", "c"])
+    scaler = DPStandardScaler(bounds=BOUNDS).set_output(transform="pandas").fit(frame)
+    assert list(scaler.transform(frame).columns) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"bounds": None},
+        {"bounds": (1, 0)},
+        {"bounds": (0, 0)},
+        {"bounds": ([0, 0], [1, 1])},
+        {"bounds": (0, [1, np.nan, 1])},
+        {"bounds": (0, np.inf)},
+        {"bounds": (-1e308, 1e308)},
+        {"bounds": "auto"},
+        {"bounds": (0, "high")},
+        {"bounds": (0, 1, 2)},
+        {"with_mean": False, "with_std": False},
+        {"epsilon": -1.0},
+    ],
+)
+def test_bad_parameters_are_refused_and_not_charged(params):
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    params = {"bounds": BOUNDS, "accountant": accountant} | params
+    with pytest.raises(ValueError):
+        DPStandardScaler(**params).fit(make_table())
+    assert accountant.spends == []
