@@ -2,6 +2,7 @@
 
 from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
+from skdp.accounting._report import describe_composition, describe_unit
 from skdp.noise import RandomSource
 
 __all__ = ["DEFAULT_RELATION", "PrivateFit", "relation_of"]
@@ -45,7 +46,7 @@ class PrivateFit:
 
     def __init__(self, estimator):
         self._estimator = estimator
-        self._charged = None
+        self._spend = None
         self._source = None
         self._published = False
 
@@ -78,7 +79,7 @@ class PrivateFit:
         accountant = self._estimator.accountant
         source = RandomSource(self._estimator.random_state)
         if accountant is not None:
-            self._charged = accountant.charge(
+            self._spend = accountant.charge(
                 mechanism.event,
                 label=type(self._estimator).__name__,
                 epsilon=mechanism.epsilon,
@@ -102,23 +103,27 @@ class PrivateFit:
         **released
             Attributes: released values and what is computed from them.
         """
-        accountant = self._estimator.accountant
+        accountant, spend = self._estimator.accountant, self._spend
         for name, value in released.items():
             setattr(self._estimator, name, value)
         self._estimator.privacy_ = PrivacyStatement(
             estimator=type(self._estimator).__name__,
-            epsilon=mechanism.epsilon,
-            delta=mechanism.delta,
+            epsilon=mechanism.epsilon if spend is None else spend.epsilon,
+            delta=mechanism.delta if spend is None else spend.delta,
             relation=relation_of(accountant),
-            unit="row" if accountant is None else accountant.unit,
+            unit="row"
+            if accountant is None
+            else describe_unit(accountant.unit, accountant.max_rows),
             mechanism=mechanism.name,
             noise_scale=mechanism.scale,
             sensitivity=mechanism.sensitivity,
-            composition="none" if accountant is None else accountant.composition,
+            composition="none"
+            if accountant is None
+            else describe_composition(accountant.composition),
             sampler=sampler,
             public=tuple(public),
             seeded=self._source.seeded,
-            record="" if self._charged is None else self._charged.hash,
+            record="" if spend is None else spend.hash,
             version=__version__,
         )
         self._published = True

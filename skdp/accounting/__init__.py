@@ -1,6 +1,6 @@
 """Privacy accounting: events, what they cost, and the noise that a budget buys."""
 
-from ._accountant import PrivacyAccountant, Spend
+from ._accountant import PrivacyAccountant
 from ._advanced import advanced_epsilon
 from ._bounds import delta, epsilon, trade_off
 from ._calibrate import calibrate
@@ -35,6 +35,7 @@ from ._interchange import from_dp_accounting, to_dp_accounting
 from ._leaf import gdp, zcdp
 from ._rdp import rdp
 from ._report import BudgetReport
+from ._state import Spend
 
 __all__ = [
     "ZCDP",

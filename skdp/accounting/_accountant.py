@@ -2,125 +2,27 @@
 
 import atexit
 import functools
-import math
 import os
 import shutil
 import tempfile
 import uuid
 import weakref
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from skdp._version import __version__
-from skdp.accounting._composition import claimed_price, composition_rule
-from skdp.accounting._events import event_from_json
+from skdp.accounting._bounds import epsilon as event_epsilon
+from skdp.accounting._events import Composed
 from skdp.accounting._ledger import open_ledger
 from skdp.accounting._report import BudgetReport
+from skdp.accounting._state import Part, Spend, State, Terms, read_spend
 from skdp.exceptions import BudgetExceededError, LedgerError
-from skdp.utils._validation import check_privacy_parameters
+from skdp.utils._validation import check_integer, check_privacy_parameters
 
-__all__ = ["PrivacyAccountant", "Spend"]
+__all__ = ["PrivacyAccountant"]
 
 _live = weakref.WeakValueDictionary()
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What a data set's budget was opened with; only the cap can change."""
-
-    epsilon: float
-    delta: float
-    relation: str = "add_remove"
-    composition: str = "basic"
-    unit: str = "row"
-
-    def __post_init__(self):
-        epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "delta", delta)
-        if self.relation not in ("add_remove", "replace_one"):
-            raise ValueError(
-                f"relation must be 'add_remove' or 'replace_one', got {self.relation!r}"
-            )
-        if self.unit != "row":
-            raise ValueError(f"unit must be 'row', got {self.unit!r}")
-        composition_rule(self)
-
-    @property
-    def cap(self):
-        """The budget as (epsilon, delta)."""
-        return self.epsilon, self.delta
-
-
-@dataclass(frozen=True)
-class Spend:
-    """One charge in the ledger.
-
-    Parameters
-    ----------
-    label : str
-        What was released, in the words of whoever charged.
-    event : Event
-        What the mechanism did, from which any method computes its cost.
-    epsilon, delta : float
-        The price of this release alone.
-    seeded : bool
-        Whether the noise came from an integer seed.
-    time : str
-        When it was charged, ISO 8601, UTC.
-    version : str
-        The version of skdp that charged.
-    sequence : int
-        The record's position in the ledger.
-    hash : str
-        The record's hash.
-    """
-
-    label: str
-    event: object
-    epsilon: float
-    delta: float
-    seeded: bool
-    time: str
-    version: str
-    sequence: int
-    hash: str
-
-
-@dataclass(frozen=True)
-class _State:
-    """What the records of a data set up to `sequence` add up to."""
-
-    sequence: int = 0
-    terms: Terms | None = None
-    total: object = None
-
-    @property
-    def rule(self):
-        return composition_rule(self.terms)
-
-    def after(self, record):
-        """Return the state after one more record."""
-        if record.kind == "open":
-            terms = Terms(**record.body)
-            return _State(record.sequence, terms, composition_rule(terms).zero)
-        if record.kind == "change_cap":
-            cap = {name: record.body[name] for name in ("epsilon", "delta")}
-            return replace(self, sequence=record.sequence, terms=replace(self.terms, **cap))
-        if record.kind == "charge":
-            total = self.rule.add(self.total, _spend(record))
-            return replace(self, sequence=record.sequence, total=total)
-        raise LedgerError(f"record {record.sequence} is of the unknown kind {record.kind!r}")
-
-
-def _spend(record):
-    try:
-        body = dict(record.body)
-        event = event_from_json(body.pop("event"))
-        return Spend(event=event, sequence=record.sequence, hash=record.hash, **body)
-    except (KeyError, TypeError, ValueError) as error:
-        raise LedgerError(f"record {record.sequence} cannot be read: {error}") from error
 
 
 class PrivacyAccountant:
@@ -140,11 +42,18 @@ class PrivacyAccountant:
         Which data sets are neighbours. Every estimator that is given this accountant takes
         its sensitivities from here. Adding or removing a record is read as replacing it by a
         null record that contributes nothing, so that the number of rows is public.
-    composition : {"basic", "zcdp"}, default="basic"
-        How charges add up; both stay valid when a release is chosen after seeing the ones
-        before it.
-    unit : {"row"}, default="row"
-        What is protected.
+    composition : str, default="basic"
+        How charges add up. "basic", "zcdp", "rdp" and "gdp" are filters: they stay valid when
+        a release is chosen after seeing the ones before it. "advanced", "pld" and "auto" (the
+        least of all bounds) are tighter and hold for a schedule of releases whose parameters
+        were fixed beforehand; choosing one of them declares that.
+    rdp_order : float, default=None
+        The order at which "rdp" adds up, above 1; fixed for the life of the ledger.
+    unit : {"row", "group"}, default="row"
+        What is protected: one row, or all rows of a person.
+    max_rows : int, default=1
+        With unit="group", how many rows of a person can be in a table at most; see
+        `skdp.utils.limit_rows`. Every release is charged for that many rows.
     ledger : str or path-like, default=None
         A file, created unless it exists; it must be on a local disk. None is a temporary file
         that this process removes when it ends.
@@ -185,11 +94,13 @@ class PrivacyAccountant:
         *,
         relation="add_remove",
         composition="basic",
+        rdp_order=None,
         unit="row",
+        max_rows=1,
         ledger=None,
         dataset="default",
     ):
-        terms = Terms(epsilon, delta, relation, composition, unit)
+        terms = Terms(epsilon, delta, relation, composition, rdp_order, unit, max_rows)
         address = _temporary_ledger() if ledger is None else _address(ledger)
         handle = _attach(address, dataset)
         handle._open(terms)
@@ -239,27 +150,29 @@ class PrivacyAccountant:
         return self._now().terms.unit
 
     @property
+    def max_rows(self):
+        """How many rows of a unit can be in a table."""
+        return self._now().terms.max_rows
+
+    @property
     def epsilon_spent(self):
         """The epsilon that everything charged costs together, at the cap's delta."""
-        state = self._now()
-        return state.rule.spent(state.total, state.terms.cap)[0]
+        return self._now().spent[0]
 
     @property
     def delta_spent(self):
         """The delta that goes with `epsilon_spent`."""
-        state = self._now()
-        return state.rule.spent(state.total, state.terms.cap)[1]
+        return self._now().spent[1]
 
     @property
     def epsilon_remaining(self):
         """The cap on epsilon minus `epsilon_spent`."""
-        state = self._now()
-        return state.rule.left(state.total, state.terms.cap)[0]
+        return self._now().left[0]
 
     @property
     def spends(self):
         """Every charge, oldest first, as a list of `Spend`."""
-        return [_spend(r) for r in self._ledger.read(self.dataset) if r.kind == "charge"]
+        return [read_spend(r) for r in self._ledger.read(self.dataset) if r.kind == "charge"]
 
     def charge(self, event, *, label="", epsilon=None, delta=None, seeded=False):
         """Book a release before it is made.
@@ -274,9 +187,10 @@ class PrivacyAccountant:
             What is released. It is stored in clear: put no data in it.
         epsilon, delta : float, default=None
             The (epsilon, delta) that the release was calibrated to; the event must satisfy it.
-            Under basic composition this is the price. By default the price is computed from
-            the event; a Gaussian, which has a whole curve of prices, is then booked at half of
-            the delta that is left, or all of it if the budget can pay only so.
+            Under basic composition with unit="row" this is the price. By default the price is
+            computed from the event; a Gaussian, which has a whole curve of prices, is then
+            booked at half of the delta that is left, or all of it if the budget can pay only
+            so.
         seeded : bool, default=False
             Whether the noise comes from an integer seed.
 
@@ -291,12 +205,14 @@ class PrivacyAccountant:
         LedgerError
             If the ledger cannot be used.
         """
+        asked = self._spend(event, label, seeded)
+        claim = None if epsilon is None else (epsilon, delta)
         spend = None
 
         def decide(records):
             nonlocal spend
             self._state = state = self._fold(records)
-            spend = self._priced(state, event, label, epsilon, delta, seeded)
+            spend = state.priced(asked, claim)
             return "charge", _body(spend)
 
         records = self._ledger.append(self.dataset, self._state.sequence, decide)
@@ -306,7 +222,8 @@ class PrivacyAccountant:
     def can_afford(self, event, *, epsilon=None, delta=None):
         """Say whether `charge` with the same arguments would be accepted now."""
         try:
-            self._priced(self._now(), event, "", epsilon, delta, False)
+            claim = None if epsilon is None else (epsilon, delta)
+            self._now().priced(self._spend(event), claim)
         except BudgetExceededError:
             return False
         return True
@@ -338,6 +255,73 @@ class PrivacyAccountant:
         records = self._ledger.append(self.dataset, self._state.sequence, decide)
         self._state = self._fold(records)
 
+    def partition(self, name, parts, *, by_index=False):
+        """Return handles for disjoint parts of the rows, which compose in parallel.
+
+        The worst part counts. Under "replace_one" a row that changes can leave one part and
+        enter another, so that the two largest count, unless its part is fixed by its index.
+
+        Parameters
+        ----------
+        name : str
+            The partition's name; the same name means the same parts.
+        parts : int
+            How many parts there are, at least 2.
+        by_index : bool, default=False
+            Declares that a row's part is fixed by its index, whatever its values.
+
+        Returns
+        -------
+        list of PrivacyAccountant
+            One handle a part: what it charges must be computed from that part's rows alone.
+            Caps and totals that it shows are those of the whole data set.
+
+        Examples
+        --------
+        >>> from skdp import PrivacyAccountant
+        >>> from skdp.accounting import PureDP
+        >>> accountant = PrivacyAccountant(epsilon=1.0, delta=0.0)
+        >>> for clinic in accountant.partition("clinic", 3, by_index=True):
+        ...     spend = clinic.charge(PureDP(0.5))
+        >>> accountant.epsilon_spent
+        0.5
+        """
+        if self._part is not None:
+            raise ValueError("a part cannot be partitioned again")
+        if not (isinstance(name, str) and name):
+            raise ValueError(f"name must be a name, got {name!r}")
+        parts = check_integer(parts, "parts", 2)
+        return [
+            _attach(self._address, self._dataset, Part(name, i, parts, bool(by_index)))
+            for i in range(parts)
+        ]
+
+    def recompose(self, method="auto", delta=None):
+        """Return what everything charged costs by another method.
+
+        The figure holds if all parameters had been fixed beforehand. Parts of partitions are
+        counted as if they held the same rows.
+
+        Parameters
+        ----------
+        method : str, default="auto"
+            A method of `skdp.accounting.epsilon`.
+        delta : float, default=None
+            At which epsilon is stated; None takes the cap's.
+
+        Returns
+        -------
+        float
+        """
+        terms = self._now().terms
+        return event_epsilon(
+            Composed(tuple(spend.event for spend in self.spends)),
+            terms.delta if delta is None else delta,
+            relation=terms.relation,
+            method=method,
+            group_size=terms.max_rows,
+        )
+
     def verify(self):
         """Check the ledger's hash chain and return the hash of its last record.
 
@@ -360,24 +344,17 @@ class PrivacyAccountant:
         return BudgetReport(
             dataset=self.dataset,
             cap=state.terms.cap,
-            spent=state.rule.spent(state.total, state.terms.cap),
+            spent=state.spent,
             relation=state.terms.relation,
             unit=state.terms.unit,
+            max_rows=state.terms.max_rows,
             composition=state.terms.composition,
             spends=tuple(self.spends),
             head_hash=self.verify(),
         )
 
-    def _priced(self, state, event, label, epsilon, delta, seeded):
-        rule, cap = state.rule, state.terms.cap
-        if epsilon is None:
-            price = rule.price(event, state.total, cap)
-        else:
-            price = claimed_price(event, epsilon, delta, state.terms.relation)
-        spend = Spend(label, event, *price, seeded, _time(), __version__, 0, "")
-        if price[0] == math.inf or not rule.within(rule.add(state.total, spend), cap):
-            raise BudgetExceededError(price, rule.left(state.total, cap), cap)
-        return spend
+    def _spend(self, event, label="", seeded=False):
+        return Spend(label, event, 0.0, 0.0, bool(seeded), _time(), __version__, self._part)
 
     def _now(self):
         self._state = state = self._fold(self._ledger.read(self.dataset, self._state.sequence))
@@ -402,20 +379,21 @@ class PrivacyAccountant:
         return self
 
     def __reduce__(self):
-        return _attach, (self._address, self._dataset)
+        return _attach, (self._address, self._dataset, self._part)
 
     def __repr__(self):
-        return f"PrivacyAccountant(dataset={self._dataset!r})"
+        part = "" if self._part is None else f", part={self._part.index}"
+        return f"PrivacyAccountant(dataset={self._dataset!r}{part})"
 
 
-def _attach(address, dataset):
+def _attach(address, dataset, part=None):
     """Return the live handle of a ledger's data set, or a new one that has opened nothing."""
     if not (isinstance(dataset, str) and dataset):
         raise ValueError(f"dataset must be a name, got {dataset!r}")
     handle = object.__new__(PrivacyAccountant)
-    handle._address, handle._dataset = address, dataset
-    handle._ledger, handle._state = open_ledger(address), _State()
-    return _live.setdefault((address, dataset), handle)
+    handle._address, handle._dataset, handle._part = address, dataset, part
+    handle._ledger, handle._state = open_ledger(address), State()
+    return _live.setdefault((address, dataset, part), handle)
 
 
 def _body(spend):
@@ -427,6 +405,7 @@ def _body(spend):
         "seeded": spend.seeded,
         "time": spend.time,
         "version": spend.version,
+        "part": None if spend.part is None else asdict(spend.part),
     }
 
 

@@ -1,22 +1,39 @@
 """How charges that are made one after another add up, and when the next one is refused.
 
-Between charges an analyst chooses the next release after seeing the results of the last ones.
-The compositions here are filters that stay valid then: their costs are plain sums, so that a
-total is kept up to date by one addition. All are pure functions of totals; none opens a file.
+Between charges an analyst chooses the next release after seeing the results of the last ones. A
+*filter* stays valid then; its cost is a plain sum, so that a total is kept up to date by one
+addition. A *schedule* composes more tightly and holds if all parameters were fixed beforehand.
+All are pure functions of totals; none opens a file.
 """
 
+import itertools
 import math
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
 
 from skdp.accounting._bounds import delta as event_delta
 from skdp.accounting._bounds import epsilon as event_epsilon
-from skdp.accounting._conversions import zcdp_to_epsilon
-from skdp.accounting._events import ApproximateDP, leaves
-from skdp.accounting._leaf import zcdp
+from skdp.accounting._conversions import rdp_to_epsilon, zcdp_to_epsilon
+from skdp.accounting._events import ApproximateDP, Composed, leaves
+from skdp.accounting._gaussian import gdp_to_epsilon
+from skdp.accounting._leaf import gdp, zcdp
+from skdp.accounting._rdp import rdp
 from skdp.utils._validation import check_privacy_parameters
 
-__all__ = ["BasicComposition", "ZCDPComposition", "claimed_price", "composition_rule"]
+__all__ = ["FILTERS", "SCHEDULES", "claimed_price", "composition_rule", "exact"]
+
+FILTERS = ("basic", "zcdp", "rdp", "gdp")
+SCHEDULES = ("advanced", "pld", "auto")
+
+# Orders of a bound that is quick to add up; any of them is valid for a schedule.
+QUICK_ORDERS = 1.0 + np.geomspace(0.05, 2000.0, 24)
+
+# More choices of one part from each partition than this are not looked through.
+MOST_CHOICES = 1000
 
 
 def exact(number):
@@ -29,10 +46,38 @@ def _floor(fraction):
     return math.nextafter(value, 0.0) if exact(value) > fraction else value
 
 
+def _ceil(fraction):
+    value = float(fraction)
+    return math.nextafter(value, math.inf) if Fraction(value) < fraction else value
+
+
 def _own_delta(event):
     """Return the sum of the deltas that an event's (epsilon, delta)-DP parts state."""
     parts = leaves(event).items()
     return min(1.0, math.fsum(n * p.delta for p, n in parts if isinstance(p, ApproximateDP)))
+
+
+@lru_cache(maxsize=1024)
+def _cached_delta(event, epsilon, relation):
+    return event_delta(event, epsilon, relation=relation)
+
+
+@lru_cache(maxsize=1024)
+def _composed_epsilon(counts, delta, relation, method, group_size):
+    """Return epsilon of a frozenset of (event, count)."""
+    event = Composed(tuple(event * count for event, count in counts))
+    return event_epsilon(event, delta, relation=relation, method=method, group_size=group_size)
+
+
+@lru_cache(maxsize=1024)
+def _rdp_at_quick_orders(event, relation, group_size):
+    terms = {"relation": relation, "group_size": group_size}
+    return np.array([rdp(event, order, **terms) for order in QUICK_ORDERS])
+
+
+def _single_epsilon(event, delta, relation, group_size):
+    """Return epsilon of one release, by its own curve."""
+    return _composed_epsilon(frozenset({(event, 1)}), delta, relation, "auto", group_size)
 
 
 def claimed_price(event, epsilon, delta, relation):
@@ -44,7 +89,7 @@ def claimed_price(event, epsilon, delta, relation):
         If the event costs more.
     """
     epsilon, delta = check_privacy_parameters(epsilon, 0.0 if delta is None else delta)
-    if event_delta(event, epsilon, relation=relation) > delta * (1 + 1e-9):
+    if _cached_delta(event, epsilon, relation) > delta * (1 + 1e-9):
         raise ValueError(f"the event is not ({epsilon:g}, {delta:g})-differentially private")
     return epsilon, delta
 
@@ -60,9 +105,23 @@ class BasicComposition:
     """
 
     relation: str
-    group_size: int = 1
+    group_size: int
 
     zero = (Fraction(0), Fraction(0))
+
+    def cost(self, spend):
+        """Return what one spend adds to a total."""
+        return exact(spend.epsilon), exact(spend.delta)
+
+    def add(self, *totals):
+        """Return the sum of totals."""
+        return tuple(map(sum, zip(*totals, strict=True)))
+
+    def worst(self, totals, affected):
+        """Return a bound on any `affected` of some totals together."""
+        return tuple(
+            sum(sorted(values, reverse=True)[:affected]) for values in zip(*totals, strict=True)
+        )
 
     def price(self, event, total, cap):
         """Return the (epsilon, delta) at which an event is booked, chosen before its release."""
@@ -77,12 +136,8 @@ class BasicComposition:
                 break
         return price, delta
 
-    def add(self, total, spend):
-        """Return the total after one more spend."""
-        return total[0] + exact(spend.epsilon), total[1] + exact(spend.delta)
-
     def spent(self, total, cap):
-        """Return the (epsilon, delta) spent so far."""
+        """Return the (epsilon, delta) that a total amounts to."""
         return float(total[0]), float(total[1])
 
     def left(self, total, cap):
@@ -94,57 +149,15 @@ class BasicComposition:
         return all(t <= exact(c) for c, t in zip(cap, total, strict=True))
 
     def _epsilon(self, event, delta):
-        return event_epsilon(event, delta, relation=self.relation, group_size=self.group_size)
+        return _single_epsilon(event, delta, self.relation, self.group_size)
 
 
-@dataclass(frozen=True)
-class _ZCDPTotal:
-    rho: Fraction = Fraction(0)
-    delta: Fraction = Fraction(0)
-    count: int = 0
-    only: tuple = (0.0, 0.0)
-
-
-@dataclass(frozen=True)
-class ZCDPComposition:
-    r"""Sums of :math:`\rho_i`, turned into :math:`\varepsilon` at the cap's :math:`\delta`.
-
-    A valid filter for (approximate) zero-concentrated differential privacy (Whitehouse, Ramdas,
-    Rogers and Wu 2023). A ledger with one release is priced by that release's own curve: which
-    of the two prices lets the first release through is known before any noise is drawn, and a
-    second release is held against the sum alone.
-    """
-
-    relation: str
-    group_size: int = 1
-
-    zero = _ZCDPTotal()
+class _PricedAtCap:
+    """What filters and schedules share whose totals are turned into epsilon at the cap's delta."""
 
     def price(self, event, total, cap):
         """Return the (epsilon, delta) that an event would cost alone."""
-        return (
-            event_epsilon(event, cap[1], relation=self.relation, group_size=self.group_size),
-            cap[1],
-        )
-
-    def add(self, total, spend):
-        """Return the total after one more spend."""
-        rho, delta = zcdp(spend.event, relation=self.relation, group_size=self.group_size)
-        return _ZCDPTotal(
-            rho=total.rho + Fraction(rho),
-            delta=total.delta + Fraction(delta),
-            count=total.count + 1,
-            only=(spend.epsilon, spend.delta),
-        )
-
-    def spent(self, total, cap):
-        """Return the (epsilon, delta) spent so far; delta is the cap's."""
-        if total.count == 0:
-            return 0.0, 0.0
-        composed = zcdp_to_epsilon(float(total.rho), cap[1], float(total.delta))
-        if total.count == 1 and total.only[1] <= cap[1]:
-            composed = min(composed, total.only[0])
-        return composed, cap[1]
+        return _single_epsilon(event, cap[1], self.relation, self.group_size), cap[1]
 
     def left(self, total, cap):
         """Return what the cap has left."""
@@ -155,17 +168,170 @@ class ZCDPComposition:
         return self.spent(total, cap)[0] <= cap[0]
 
 
-_RULES = {"basic": BasicComposition, "zcdp": ZCDPComposition}
+@dataclass(frozen=True)
+class _Sum:
+    cost: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    prices: tuple = ()
 
 
-def composition_rule(terms):
-    """Return the rule of a ledger's terms.
+@dataclass(frozen=True)
+class AdditiveFilter(_PricedAtCap):
+    r"""Sums of :math:`\rho_i`, of :math:`r_i(\alpha)` at one order, or of :math:`\mu_i^2`.
+
+    Valid filters: zero-concentrated differential privacy, also approximate (Whitehouse, Ramdas,
+    Rogers and Wu 2023); Renyi differential privacy at one order fixed beforehand (Feldman and
+    Zrnic 2021); Gaussian differential privacy (Smith and Thakurta 2022; Koskela, Tobaben and
+    Honkela 2023). A ledger with one release is priced by that release's own curve: which of the
+    two prices lets the first release through is known before any noise is drawn, and a second
+    release is held against the sum alone.
+    """
+
+    kind: str
+    relation: str
+    group_size: int
+    rdp_order: float | None = None
+
+    zero = _Sum()
+
+    def cost(self, spend):
+        """Return what one spend adds to a total."""
+        terms = {"relation": self.relation, "group_size": self.group_size}
+        delta = 0.0
+        if self.kind == "zcdp":
+            cost, delta = zcdp(spend.event, **terms)
+        elif self.kind == "rdp":
+            cost = rdp(spend.event, self.rdp_order, **terms)
+        else:
+            cost = gdp(spend.event, **terms) ** 2
+        if cost == math.inf:
+            raise ValueError(
+                f"the event has no finite cost under composition={self.kind!r}: {spend.event}"
+            )
+        return _Sum(Fraction(cost), Fraction(delta), ((spend.epsilon, spend.delta),))
+
+    def add(self, *totals):
+        """Return the sum of totals."""
+        return _Sum(
+            cost=sum(t.cost for t in totals),
+            delta=sum(t.delta for t in totals),
+            prices=tuple(itertools.islice(itertools.chain(*(t.prices for t in totals)), 2)),
+        )
+
+    def worst(self, totals, affected):
+        """Return a bound on any `affected` of some totals together."""
+        used = [t for t in totals if t.prices]
+        if len(used) <= affected:
+            return self.add(self.zero, *used)
+        costs = sorted((t.cost for t in used), reverse=True)
+        deltas = sorted((t.delta for t in used), reverse=True)
+        # Two prices stand for several releases: no release's own curve applies.
+        return _Sum(sum(costs[:affected]), sum(deltas[:affected]), ((0.0, 0.0),) * 2)
+
+    def spent(self, total, cap):
+        """Return the (epsilon, delta) that a total amounts to; delta is the cap's."""
+        if not total.prices:
+            return 0.0, 0.0
+        cost, delta = _ceil(total.cost), _ceil(total.delta)
+        if self.kind == "zcdp":
+            epsilon = zcdp_to_epsilon(cost, cap[1], delta)
+        elif self.kind == "rdp":
+            epsilon = rdp_to_epsilon(cost, self.rdp_order, cap[1])
+        else:
+            epsilon = gdp_to_epsilon(math.sqrt(cost) * (1 + 1e-15), cap[1])
+        if len(total.prices) == 1 and total.prices[0][1] <= cap[1]:
+            epsilon = min(epsilon, total.prices[0][0])
+        return epsilon, cap[1]
+
+
+@dataclass(frozen=True)
+class FixedSchedule(_PricedAtCap):
+    """Composition of all events by one method; parameters must have been fixed beforehand."""
+
+    method: str
+    relation: str
+    group_size: int
+
+    # The counts of events that a total is the worst of.
+    zero = (Counter(),)
+
+    def cost(self, spend):
+        """Return what one spend adds to a total."""
+        return (Counter(leaves(spend.event)),)
+
+    def add(self, *totals):
+        """Return the sum of totals."""
+        if math.prod(map(len, totals)) > MOST_CHOICES:
+            raise ValueError("too many different parts to look through; use a filter")
+        return _distinct(sum(counts, Counter()) for counts in itertools.product(*totals))
+
+    def worst(self, totals, affected):
+        """Return the counts that any `affected` of some totals can have together."""
+        groups = itertools.combinations(totals, min(affected, len(totals)))
+        return _distinct(itertools.chain(*(self.add(*group) for group in groups)))
+
+    def spent(self, total, cap):
+        """Return the (epsilon, delta) that a total amounts to; delta is the cap's."""
+        if not any(total):
+            return 0.0, 0.0
+        return max(self._epsilon(counts, cap[1], self.method) for counts in total), cap[1]
+
+    def within(self, total, cap):
+        """Say whether a total is within the cap, by a quicker bound where that suffices."""
+        quick = self.method == "auto"
+        return all(
+            (quick and self._quick_epsilon(counts, cap[1]) <= cap[0])
+            or self._epsilon(counts, cap[1], self.method) <= cap[0]
+            for counts in total
+        )
+
+    def _quick_epsilon(self, counts, delta):
+        if delta == 0.0:
+            return math.inf
+        total = sum(
+            count * _rdp_at_quick_orders(event, self.relation, self.group_size)
+            for event, count in counts.items()
+        )
+        gaps = np.log1p(-1 / QUICK_ORDERS)
+        gaps -= (math.log(delta) + np.log(QUICK_ORDERS)) / (QUICK_ORDERS - 1)
+        return float(np.min(total + gaps)) * (1 + 1e-12)
+
+    def _epsilon(self, counts, delta, method):
+        # A release by itself costs what its own curve says.
+        method = "auto" if sum(counts.values()) == 1 else method
+        counts = frozenset(counts.items())
+        return _composed_epsilon(counts, delta, self.relation, method, self.group_size)
+
+
+def _distinct(choices):
+    return tuple({frozenset(counts.items()): counts for counts in choices}.values())
+
+
+def composition_rule(composition, relation, group_size=1, rdp_order=None):
+    """Return the rule by which a ledger's charges add up.
+
+    Parameters
+    ----------
+    composition : str
+        One of `FILTERS` or `SCHEDULES`.
+    relation : {"add_remove", "replace_one"}
+    group_size : int, default=1
+        The number of rows protected together.
+    rdp_order : float, default=None
+        The order of "rdp", above 1; None for the others.
 
     Raises
     ------
     ValueError
-        If there is no composition of that name.
+        If there is no such composition, or an order is given or missing.
     """
-    if terms.composition not in _RULES:
-        raise ValueError(f"composition must be one of {sorted(_RULES)}, got {terms.composition!r}")
-    return _RULES[terms.composition](relation=terms.relation)
+    if composition not in FILTERS + SCHEDULES:
+        names = ", ".join(map(repr, FILTERS + SCHEDULES))
+        raise ValueError(f"composition must be one of {names}, got {composition!r}")
+    if (rdp_order is not None) != (composition == "rdp"):
+        raise ValueError("rdp_order goes with composition='rdp', and that with rdp_order")
+    if composition == "basic":
+        return BasicComposition(relation, group_size)
+    if composition in FILTERS:
+        return AdditiveFilter(composition, relation, group_size, rdp_order)
+    return FixedSchedule(composition, relation, group_size)

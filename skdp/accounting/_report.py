@@ -3,7 +3,9 @@
 from dataclasses import asdict, dataclass, replace
 from html import escape
 
-__all__ = ["BudgetReport"]
+from skdp.accounting._composition import SCHEDULES
+
+__all__ = ["BudgetReport", "describe_composition", "describe_unit"]
 
 ROWS_BY_INDEX = (
     "The total holds if the rows of each release were chosen by their index and a public seed. "
@@ -11,6 +13,18 @@ ROWS_BY_INDEX = (
     "use cv=KFold(k, shuffle=True, random_state=0)."
 )
 SCORES = "Scores computed on private rows are not covered unless they were charged."
+
+
+def describe_unit(unit, max_rows):
+    """Return a unit in words, with its assumption."""
+    return unit if unit == "row" else f"group of rows, at most {max_rows} of them in a table"
+
+
+def describe_composition(composition):
+    """Return a composition in words, with its assumption."""
+    if composition in SCHEDULES:
+        return f"{composition}, for releases whose parameters were fixed beforehand"
+    return composition
 
 
 @dataclass(frozen=True)
@@ -27,6 +41,8 @@ class BudgetReport:
         (epsilon, delta).
     relation, unit, composition : str
         The terms of the budget.
+    max_rows : int
+        How many rows a unit has at most.
     spends : tuple of Spend
         Every charge, oldest first.
     head_hash : str
@@ -38,6 +54,7 @@ class BudgetReport:
     spent: tuple
     relation: str
     unit: str
+    max_rows: int
     composition: str
     spends: tuple
     head_hash: str
@@ -58,6 +75,7 @@ class BudgetReport:
             "delta": {"cap": self.cap[1], "spent": self.spent[1]},
             "relation": self.relation,
             "unit": self.unit,
+            "max_rows": self.max_rows,
             "composition": self.composition,
             "spends": spends,
             "head_hash": self.head_hash,
@@ -70,8 +88,8 @@ class BudgetReport:
             ("epsilon", f"{self.spent[0]:.6g} spent of {self.cap[0]:.6g}"),
             ("delta", f"{self.spent[1]:.6g} spent of {self.cap[1]:.6g}"),
             ("relation", self.relation),
-            ("unit", self.unit),
-            ("composition", self.composition),
+            ("unit", describe_unit(self.unit, self.max_rows)),
+            ("composition", describe_composition(self.composition)),
             ("head hash", self.head_hash),
         )
 
@@ -80,7 +98,7 @@ class BudgetReport:
             yield (
                 str(number),
                 spend.time,
-                spend.label + (" [seeded]" if spend.seeded else ""),
+                spend.label + _where(spend.part) + (" [seeded]" if spend.seeded else ""),
                 f"{spend.epsilon:.6g}",
                 f"{spend.delta:.6g}",
             )
@@ -110,3 +128,9 @@ class BudgetReport:
             f"<table><caption>Privacy budget</caption>{summary}</table>"
             f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{notes}"
         )
+
+
+def _where(part):
+    if part is None:
+        return ""
+    return f" (part {part.index + 1} of {part.parts} of {part.partition!r})"

@@ -1,18 +1,37 @@
 """Checks of parameters that every estimator and mechanism takes."""
 
 import math
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
 
-__all__ = ["check_bounds", "check_classes", "check_positive", "check_privacy_parameters"]
+__all__ = [
+    "check_bounds",
+    "check_classes",
+    "check_integer",
+    "check_positive",
+    "check_privacy_parameters",
+    "check_real",
+]
+
+
+def check_real(value, name):
+    """Return a float, or raise `ValueError`."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    return float(value)
+
+
+def check_integer(value, name, low):
+    """Return an int of at least `low`, or raise `ValueError`."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < low:
+        raise ValueError(f"{name} must be an integer of at least {low}, got {value!r}")
+    return int(value)
 
 
 def check_positive(value, name):
     """Return a positive finite float, or raise `ValueError`."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ValueError(f"{name} must be a number, got {value!r}")
-    value = float(value)
+    value = check_real(value, name)
     if not (math.isfinite(value) and value > 0):
         raise ValueError(f"{name} must be positive and finite, got {value!r}")
     return value
@@ -21,9 +40,10 @@ def check_positive(value, name):
 def check_privacy_parameters(epsilon, delta):
     """Return (epsilon, delta) as floats: epsilon positive and finite, delta in [0, 1)."""
     epsilon = check_positive(epsilon, "epsilon")
-    if isinstance(delta, bool) or not isinstance(delta, Real) or not 0 <= delta < 1:
-        raise ValueError(f"delta must be a number in [0, 1), got {delta!r}")
-    return epsilon, float(delta)
+    delta = check_real(delta, "delta")
+    if not 0 <= delta < 1:
+        raise ValueError(f"delta must be in [0, 1), got {delta!r}")
+    return epsilon, delta
 
 
 def check_bounds(bounds, n_features):

@@ -69,8 +69,8 @@ def check_refused_charge(estimator):
 class _TableChanger:
     """An accountant that overwrites the table at the moment of the charge."""
 
-    relation, unit, composition = "add_remove", "row", "basic"
-    hash = ""
+    relation, unit, max_rows, composition = "add_remove", "row", 1, "basic"
+    hash = "0"
 
     def __init__(self, X, replacement):
         self.X, self.replacement, self.charges = X, replacement, 0
@@ -78,6 +78,7 @@ class _TableChanger:
     def charge(self, event, **terms):
         self.charges += 1
         self.X[:] = self.replacement
+        self.epsilon, self.delta = terms["epsilon"], terms.get("delta", 0.0)
         return self
 
     def __sklearn_clone__(self):

@@ -1,0 +1,222 @@
+"""What the records of a data set add up to: terms, totals and the price of a next charge."""
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from skdp.accounting._composition import claimed_price, composition_rule
+from skdp.accounting._events import event_from_json
+from skdp.exceptions import BudgetExceededError, LedgerError
+from skdp.utils._validation import check_integer, check_privacy_parameters, check_real
+
+__all__ = ["Part", "Spend", "State", "Terms", "read_spend"]
+
+RELATIONS = ("add_remove", "replace_one")
+UNITS = ("row", "group")
+
+_cached_event = lru_cache(maxsize=4096)(event_from_json)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a data set's budget was opened with; only the cap can change."""
+
+    epsilon: float
+    delta: float
+    relation: str = "add_remove"
+    composition: str = "basic"
+    rdp_order: float | None = None
+    unit: str = "row"
+    max_rows: int = 1
+
+    def __post_init__(self):
+        epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "delta", delta)
+        if self.relation not in RELATIONS:
+            raise ValueError(f"relation must be one of {RELATIONS}, got {self.relation!r}")
+        if self.unit not in UNITS:
+            raise ValueError(f"unit must be one of {UNITS}, got {self.unit!r}")
+        object.__setattr__(self, "max_rows", check_integer(self.max_rows, "max_rows", 1))
+        if self.unit == "row" and self.max_rows != 1:
+            raise ValueError("max_rows goes with unit='group'")
+        if self.rdp_order is not None:
+            order = check_real(self.rdp_order, "rdp_order")
+            if not 1.0 < order < math.inf:
+                raise ValueError(f"rdp_order must exceed 1, got {order!r}")
+            object.__setattr__(self, "rdp_order", order)
+        composition_rule(self.composition, self.relation, self.max_rows, self.rdp_order)
+
+    @property
+    def cap(self):
+        """The budget as (epsilon, delta)."""
+        return self.epsilon, self.delta
+
+    @property
+    def rule(self):
+        """The rule by which charges add up."""
+        return composition_rule(self.composition, self.relation, self.max_rows, self.rdp_order)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a partition of a data set's rows.
+
+    Parameters
+    ----------
+    partition : str
+        The partition's name.
+    index : int
+        Which part, from 0.
+    parts : int
+        How many parts there are.
+    by_index : bool
+        Whether a row's part is fixed by its index, whatever its values.
+    """
+
+    partition: str
+    index: int
+    parts: int
+    by_index: bool
+
+
+@dataclass(frozen=True)
+class Spend:
+    """One charge in the ledger.
+
+    Parameters
+    ----------
+    label : str
+        What was released, in the words of whoever charged.
+    event : Event
+        What the mechanism did, from which any method computes its cost.
+    epsilon, delta : float
+        The price of this release alone, for the ledger's unit.
+    seeded : bool
+        Whether the noise came from an integer seed.
+    time : str
+        When it was charged, ISO 8601, UTC.
+    version : str
+        The version of skdp that charged.
+    part : Part or None
+        The part of the rows that it was computed from; None for all rows.
+    sequence : int
+        The record's position in the ledger.
+    hash : str
+        The record's hash.
+    """
+
+    label: str
+    event: object
+    epsilon: float
+    delta: float
+    seeded: bool
+    time: str
+    version: str
+    part: Part | None = None
+    sequence: int = 0
+    hash: str = ""
+
+
+def read_spend(record):
+    """Return the spend that a record of kind "charge" holds."""
+    try:
+        body = dict(record.body)
+        event = _cached_event(body.pop("event"))
+        part = body.pop("part")
+        part = None if part is None else Part(**part)
+        return Spend(event=event, part=part, sequence=record.sequence, hash=record.hash, **body)
+    except (KeyError, TypeError, ValueError) as error:
+        raise LedgerError(f"record {record.sequence} cannot be read: {error}") from error
+
+
+@dataclass(frozen=True)
+class State:
+    """What the records of a data set up to `sequence` add up to.
+
+    `whole` is the total of what was computed from all rows, `partitions` maps a partition's
+    (name, number of parts, by_index) to the totals of its parts.
+    """
+
+    sequence: int = 0
+    terms: Terms | None = None
+    whole: object = None
+    partitions: tuple = ()
+
+    def after(self, record):
+        """Return the state after one more record."""
+        if record.kind == "open":
+            terms = Terms(**record.body)
+            return State(record.sequence, terms, terms.rule.zero)
+        if record.kind == "change_cap":
+            cap = {name: record.body[name] for name in ("epsilon", "delta")}
+            return replace(self, sequence=record.sequence, terms=replace(self.terms, **cap))
+        if record.kind == "charge":
+            return replace(self.with_spend(read_spend(record)), sequence=record.sequence)
+        raise LedgerError(f"record {record.sequence} is of the unknown kind {record.kind!r}")
+
+    def with_spend(self, spend):
+        """Return the state with one more spend."""
+        rule, cost = self.terms.rule, self.terms.rule.cost(spend)
+        if spend.part is None:
+            return replace(self, whole=rule.add(self.whole, cost))
+        partitions = dict(self.partitions)
+        key = spend.part.partition
+        same = [p for p, _ in partitions.get(key, ())]
+        if any((p.parts, p.by_index) != (spend.part.parts, spend.part.by_index) for p in same):
+            raise ValueError(f"partition {key!r} was charged with other parts before")
+        totals = dict(partitions.get(key, ()))
+        totals[spend.part] = rule.add(totals.get(spend.part, rule.zero), cost)
+        partitions[key] = tuple(totals.items())
+        return replace(self, partitions=tuple(partitions.items()))
+
+    @property
+    def total(self):
+        """The worst that the records amount to for any one unit."""
+        rule = self.terms.rule
+        worst = [
+            rule.worst([total for _, total in totals], self._affected(totals[0][0]))
+            for _, totals in self.partitions
+        ]
+        return rule.add(self.whole, *worst) if worst else self.whole
+
+    def _affected(self, part):
+        """How many parts of a partition one unit can be in, or move between."""
+        moves = self.terms.relation == "replace_one" and not part.by_index
+        return self.terms.max_rows * (2 if moves else 1)
+
+    @property
+    def spent(self):
+        """The (epsilon, delta) spent so far."""
+        return self.terms.rule.spent(self.total, self.terms.cap)
+
+    @property
+    def left(self):
+        """What the cap has left."""
+        return self.terms.rule.left(self.total, self.terms.cap)
+
+    def priced(self, spend, claim):
+        """Return a spend with its price, if the cap can pay for it.
+
+        Parameters
+        ----------
+        spend : Spend
+            Its price is not read.
+        claim : tuple of (float, float) or None
+            The (epsilon, delta) that the release was calibrated to, for one row.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the cap cannot pay.
+        """
+        rule, cap = self.terms.rule, self.terms.cap
+        price = None
+        if claim is not None:
+            price = claimed_price(spend.event, *claim, self.terms.relation)
+        if price is None or self.terms.max_rows > 1:
+            price = rule.price(spend.event, self.total, cap)
+        spend = replace(spend, epsilon=price[0], delta=price[1])
+        if price[0] == math.inf or not rule.within(self.with_spend(spend).total, cap):
+            raise BudgetExceededError(price, self.left, cap)
+        return spend

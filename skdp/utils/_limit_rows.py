@@ -1,0 +1,69 @@
+"""At most so many rows a person, so that a person can be the unit of privacy."""
+
+import numpy as np
+from sklearn.utils import check_consistent_length
+
+from skdp.utils._validation import check_integer
+
+__all__ = ["limit_rows"]
+
+
+def limit_rows(X, y, groups, max_rows):
+    """Keep each person's first rows by index.
+
+    With ``PrivacyAccountant(unit="group", max_rows=max_rows)`` every release from the rows that
+    are kept is charged for `max_rows` rows, and the budget then protects persons.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows.
+    y : array-like of shape (n_samples,) or None
+        Labels.
+    groups : array-like of shape (n_samples,)
+        Whose row each is.
+    max_rows : int
+        How many rows of a person are kept at most.
+
+    Returns
+    -------
+    X : array-like of shape (n_kept, n_features)
+        The rows kept, in their order.
+    y : array-like of shape (n_kept,) or None
+        Their labels.
+
+    Raises
+    ------
+    ValueError
+        If lengths differ or `max_rows` is no positive integer.
+
+    Notes
+    -----
+    Which rows are kept depends on `groups` and on order alone. A person who comes or goes
+    changes no one else's rows, but moves the indices of the rows behind; where folds or parts
+    follow the index, use splits that depend on the person, such as ``GroupKFold``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.utils import limit_rows
+    >>> X, y = np.arange(10).reshape(5, 2), np.arange(5)
+    >>> limit_rows(X, y, ["ann", "bob", "ann", "ann", "bob"], max_rows=2)[1]
+    array([0, 1, 2, 4])
+    """
+    max_rows = check_integer(max_rows, "max_rows", 1)
+    groups = np.asarray(groups)
+    check_consistent_length(X, y, groups)
+    codes = np.unique(groups, return_inverse=True)[1]
+    order = np.argsort(codes, kind="stable")
+    starts = np.searchsorted(codes[order], codes[order])
+    rank = np.empty(len(codes), dtype=np.intp)
+    rank[order] = np.arange(len(codes)) - starts
+    kept = np.flatnonzero(rank < max_rows)
+    return _take(X, kept), None if y is None else _take(y, kept)
+
+
+def _take(table, rows):
+    if hasattr(table, "iloc"):
+        return table.iloc[rows]
+    return table[rows] if hasattr(table, "shape") else np.asarray(table)[rows]

@@ -1,0 +1,34 @@
+import numpy as np
+import pytest
+
+from skdp.utils import limit_rows
+
+
+def test_each_person_keeps_the_first_rows():
+    groups = np.random.default_rng(0).integers(0, 30, size=500)
+    X = np.arange(1000).reshape(500, 2)
+    kept, y = limit_rows(X, np.arange(500), groups, max_rows=3)
+    np.testing.assert_array_equal(kept, X[y])
+    assert (np.diff(y) > 0).all()
+    for person in range(30):
+        np.testing.assert_array_equal(y[groups[y] == person], np.flatnonzero(groups == person)[:3])
+
+
+def test_frames_lists_and_no_labels():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1, 2, 3]}, index=[7, 8, 9])
+    X, y = limit_rows(frame, None, ["p", "p", "q"], max_rows=1)
+    assert list(X.index) == [7, 9] and y is None
+    X, y = limit_rows([[1], [2]], ["no", "yes"], [0, 0], max_rows=1)
+    assert X.tolist() == [[1]] and y.tolist() == ["no"]
+
+
+@pytest.mark.parametrize("max_rows", [0, -1, 1.5, None, True])
+def test_bad_limits_are_refused(max_rows):
+    with pytest.raises(ValueError, match="max_rows"):
+        limit_rows([[1]], [1], [0], max_rows)
+
+
+def test_lengths_must_agree():
+    with pytest.raises(ValueError):
+        limit_rows([[1], [2]], [1, 2], [0], 1)
