@@ -5,7 +5,7 @@ from skdp._version import __version__
 from skdp.accounting import PrivacyAccountant
 from skdp.exceptions import BudgetExceededError, LedgerError, SeededNoiseWarning
 from skdp.linear_model import DPLogisticRegression
-from skdp.preprocessing import DPStandardScaler
+from skdp.preprocessing import DPStandardScaler, RandomizedResponseTransformer
 
 __all__ = [
     "BudgetExceededError",
@@ -14,6 +14,7 @@ __all__ = [
     "LedgerError",
     "PrivacyAccountant",
     "PrivacyStatement",
+    "RandomizedResponseTransformer",
     "SeededNoiseWarning",
     "__version__",
 ]

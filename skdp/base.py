@@ -1,11 +1,11 @@
 """The life of a private fit: validate, plan, charge, run, publish."""
 
-from skdp._privacy_statement import PrivacyStatement
+from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
 from skdp.accounting._report import describe_composition, describe_unit
 from skdp.noise import RandomSource
 
-__all__ = ["DEFAULT_RELATION", "PrivateFit", "relation_of"]
+__all__ = ["DEFAULT_RELATION", "PrivateFit", "charge", "relation_of"]
 
 DEFAULT_RELATION = "add_remove"
 
@@ -18,6 +18,40 @@ def relation_of(accountant):
 def fitted_names(estimator):
     """Return the names of an estimator's fitted attributes, by sklearn's convention."""
     return [name for name in vars(estimator) if name.endswith("_") and not name.startswith("__")]
+
+
+def charge(estimator, mechanism):
+    """Book a release and return what was booked, and the source of its noise.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With parameters `accountant` and `random_state`.
+    mechanism : mechanism
+        With `event`, `epsilon` and `delta`.
+
+    Returns
+    -------
+    spend : Spend or None
+        None without an accountant.
+    source : RandomSource
+
+    Raises
+    ------
+    BudgetExceededError
+        If the accountant refuses.
+    """
+    source = RandomSource(estimator.random_state)
+    if estimator.accountant is None:
+        return None, source
+    spend = estimator.accountant.charge(
+        mechanism.event,
+        label=type(estimator).__name__,
+        epsilon=mechanism.epsilon,
+        delta=mechanism.delta,
+        seeded=source.seeded,
+    )
+    return spend, source
 
 
 class PrivateFit:
@@ -76,20 +110,12 @@ class PrivateFit:
         BudgetExceededError
             If the accountant refuses.
         """
-        accountant = self._estimator.accountant
-        source = RandomSource(self._estimator.random_state)
-        if accountant is not None:
-            self._spend = accountant.charge(
-                mechanism.event,
-                label=type(self._estimator).__name__,
-                epsilon=mechanism.epsilon,
-                delta=mechanism.delta,
-                seeded=source.seeded,
-            )
-        self._source = source
-        return source
+        self._spend, self._source = charge(self._estimator, mechanism)
+        return self._source
 
-    def publish(self, mechanism, *, public, sampler="all rows, once", **released):
+    def publish(
+        self, mechanism, *, public, sampler="all rows, once", trust_model=CENTRAL, **released
+    ):
         """Set the fitted attributes and the privacy statement.
 
         Parameters
@@ -100,6 +126,8 @@ class PrivateFit:
             What was taken to be public, in words.
         sampler : str
             Which rows went into the release, in words.
+        trust_model : str
+            Who sees what, in words.
         **released
             Attributes: released values and what is computed from them.
         """
@@ -122,9 +150,10 @@ class PrivateFit:
             else describe_composition(accountant.composition),
             sampler=sampler,
             public=tuple(public),
-            seeded=self._source.seeded,
+            seeded=self._estimator.random_state is not None,
             record="" if spend is None else spend.hash,
             version=__version__,
+            trust_model=trust_model,
         )
         self._published = True
 
