@@ -184,9 +184,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Base
         list of ndarray of shape (n_categories,)
             One array a column. Shares sum to 1 and may lie outside [0, 1].
         """
-        return [
-            column.estimate_frequencies(values) for column, values in self._columns_of(reports)
-        ]
+        return [column.estimate_frequencies(values) for column, values in self._columns_of(reports)]
 
     def confidence_intervals(self, reports, confidence=0.95):
         """Return an interval for each category's share among the true values.
