@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
@@ -247,8 +247,16 @@ def _read_delta(losses, masses, beyond, epsilon):
     return min(1.0, float(kept) + beyond)
 
 
-def pld_epsilon(parts: dict[ev.Event, int], delta: float, relation: str, tolerance: float):
+def pld_epsilon(
+    parts: dict[ev.Event, int],
+    delta: float,
+    relation: str,
+    tolerance: float,
+    step: float | None = None,
+) -> float:
     """Upper bound on epsilon at delta of the composition of all events.
+
+    The grid is chosen from the tolerance unless `step` is given.
 
     Each direction is composed for itself; the larger epsilon counts. A direction whose Renyi
     bound is no larger than what another one costs needs no transform.
@@ -265,15 +273,17 @@ def pld_epsilon(parts: dict[ev.Event, int], delta: float, relation: str, toleran
     for epsilon, tilt, coarse, infinite in sorted(prepared, key=lambda item: -item[0]):
         if epsilon <= result and infinite < delta * (1.0 - 1e-3):
             continue
-        result = max(result, _composed_epsilon(coarse, tilt, epsilon, delta, tolerance))
+        result = max(result, _composed_epsilon(coarse, tilt, epsilon, delta, tolerance, step))
     return result
 
 
-def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance):
+def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance, step):
     """epsilon of one direction; the tilt is lowered while the window lies above the answer."""
     best = math.inf
     for _ in range(6):
         plan = _plan(coarse, tilt, epsilon, delta, tolerance)
+        if step is not None:
+            plan = replace(plan, step=step)
         losses, masses, beyond, log_noise = _compose(coarse, plan)
         found = _read_epsilon(losses, masses, beyond, delta, plan.step)
         best = min(best, found)

@@ -25,6 +25,7 @@ __all__ = [
     "rdp_delta",
     "rdp_epsilon",
     "simplified",
+    "whole_sample",
 ]
 
 _UP = 1.0 + 1e-13
@@ -388,18 +389,21 @@ def fixed_delta(event: ev.Event) -> float:
     return 0.0
 
 
+def whole_sample(event: ev.Event, relation: str) -> ev.Event:
+    """A sampling event of rate 1 as the event that it holds; others unchanged."""
+    if is_sampled(event) and sampling_rate(event) == 1.0:
+        return inner_event(event, relation)
+    return event
+
+
 def simplified(event: ev.Event, relation: str) -> ev.Event:
-    """A sampled (epsilon, delta) event as the (epsilon', q delta) one that it amplifies to,
-    and a sampling event of rate 1 as what it holds (Balle, Barthe and Gaboardi 2018)."""
-    if not is_sampled(event):
-        return event
-    rate = sampling_rate(event)
-    inner = inner_event(event, relation)
-    if rate == 1.0:
-        return inner
-    if isinstance(inner, ev.ApproximateDP):
-        amplified = pure_epsilon(type_with(event, ev.PureDP(inner.epsilon)), relation)
-        return ev.ApproximateDP(amplified, rate * inner.delta)
+    """A sampled (epsilon, delta) event as the (epsilon', q delta) one that it amplifies to
+    (Balle, Barthe and Gaboardi 2018); others unchanged."""
+    if is_sampled(event):
+        inner = inner_event(event, relation)
+        if isinstance(inner, ev.ApproximateDP):
+            amplified = pure_epsilon(type_with(event, ev.PureDP(inner.epsilon)), relation)
+            return ev.ApproximateDP(amplified, sampling_rate(event) * inner.delta)
     return event
 
 
