@@ -142,9 +142,9 @@ def _window(parts, tilt, epsilon, delta):
     return low, high, float(np.min(moments - tilts * high))
 
 
-def _plan(parts, tilt, epsilon, delta, tolerance):
+def _plan(parts, tilt, epsilon, delta, tolerance, order=None):
     low, high, log_tail = _window(parts, tilt, epsilon, delta)
-    step = _step(parts, tilt, epsilon, tolerance, high - low)
+    step = _step(parts, (order or 1.0 + tilt) - 1.0, epsilon, tolerance, high - low)
     return _Plan(step, tilt, low, high, log_tail, max(epsilon, low) + 0.5 * _MAX_WIDTH)
 
 
@@ -279,9 +279,11 @@ def pld_epsilon(
 
 def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance, step):
     """epsilon of one direction; the tilt is lowered while the window lies above the answer."""
-    best = math.inf
+    best, order = math.inf, 1.0 + tilt
+    # Round-off is far below a large delta also without the whole tilt, and the window shorter.
+    tilt *= min(1.0, max(0.0, -4.0 - math.log10(delta)) / 8.0)
     for _ in range(6):
-        plan = _plan(coarse, tilt, epsilon, delta, tolerance)
+        plan = _plan(coarse, tilt, epsilon, delta, tolerance, order)
         if step is not None:
             plan = replace(plan, step=step)
         losses, masses, beyond, log_noise = _compose(coarse, plan)

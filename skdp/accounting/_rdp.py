@@ -304,7 +304,11 @@ def minimum_over_orders(function, low: float = 1e-4, high: float = 1e8) -> tuple
         value = function(1.0 + math.exp(log_excess))
         return value if value == value else math.inf
 
-    values = [at(point) for point in grid]
+    values = []
+    for point in grid:
+        values.append(at(point))
+        if _has_turned(values):
+            break
     best = int(np.argmin(values))
     if values[best] == math.inf:
         return 2.0, math.inf
@@ -313,6 +317,13 @@ def minimum_over_orders(function, low: float = 1e-4, high: float = 1e8) -> tuple
     if found.fun < values[best]:
         return 1.0 + math.exp(float(found.x)), float(found.fun)
     return 1.0 + math.exp(float(grid[best])), float(values[best])
+
+
+def _has_turned(values, points=5):
+    """Whether the last values are finite and rise for some points on end."""
+    last = values[-points - 1 :]
+    rising = all(low < high for low, high in zip(last, last[1:], strict=False))
+    return len(last) > points and rising and last[-1] < math.inf
 
 
 def rdp_epsilon(parts, delta, relation):
