@@ -165,7 +165,7 @@ def _compose(parts, plan):
     grids = [discretise(part.pair, plan.step, part.low, part.high) for part in parts]
     # The grid reaches below the least loss by up to one step a release, mostly far less.
     total = sum(part.count for part in parts)
-    start = math.floor(plan.low / plan.step) - 1 - math.ceil(min(total, 20.0 * total**0.5))
+    start = math.floor(plan.low / plan.step) - 1 - math.ceil(min(total, 20.0 * total**0.5, 1 << 16))
     stop = math.ceil(plan.high / plan.step) + 2
     if plan.log_tail == -math.inf:
         stop = sum(p.count * (g.first + len(g.mass)) for p, g in zip(parts, grids, strict=True))
