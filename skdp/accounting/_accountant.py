@@ -125,6 +125,11 @@ class PrivacyAccountant:
         return self._dataset
 
     @property
+    def terms(self):
+        """Cap, relation, composition and unit, as one value."""
+        return self._now().terms
+
+    @property
     def epsilon(self):
         """The cap on epsilon."""
         return self._now().terms.epsilon
@@ -335,16 +340,17 @@ class PrivacyAccountant:
 
     def report(self):
         """Return the budget and every spend as a `BudgetReport` (text, HTML, dict)."""
-        state = self._now()
+        records = self._ledger.read(self._dataset)
+        state = self._opened(State().after(records))
         return BudgetReport(
-            dataset=self.dataset,
+            dataset=self._dataset,
             cap=state.terms.cap,
             spent=state.spent,
             relation=state.terms.relation,
             unit=state.terms.unit,
             max_rows=state.terms.max_rows,
             composition=state.terms.composition,
-            spends=tuple(self.spends),
+            spends=tuple(read_spend(r) for r in records if r.kind == "charge"),
             head_hash=self.verify(),
         )
 
