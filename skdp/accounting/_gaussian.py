@@ -7,7 +7,7 @@ import math
 from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from ._checks import check_delta, check_epsilon
+from skdp.accounting._checks import check_delta, check_epsilon
 
 __all__ = [
     "gaussian_delta",
