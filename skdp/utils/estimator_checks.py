@@ -11,7 +11,8 @@ import pickle
 import warnings
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
 from skdp.accounting import PrivacyAccountant
@@ -40,7 +41,7 @@ def released(estimator):
 
 def _fit(estimator, X, y, **params):
     estimator = clone(estimator).set_params(**params)
-    return estimator.fit(X, y) if is_classifier(estimator) else estimator.fit(X)
+    return estimator.fit(X, y) if get_tags(estimator).target_tags.required else estimator.fit(X)
 
 
 def _budget(estimator, fits):

@@ -30,7 +30,7 @@ def test_rows_inside_the_bound_keep_their_length():
 
 @pytest.mark.parametrize("n_rows", [1, 63, 64, 65, 1000])
 def test_blocks_give_what_whole_tables_give(n_rows, monkeypatch):
-    monkeypatch.setattr("skdp.linear_model._rows.BLOCK_BYTES", 1)
+    monkeypatch.setattr("skdp.utils._tables.BLOCK_BYTES", 1)
     rng = np.random.default_rng(0)
     X, w, r = rng.normal(size=(n_rows, 4)), rng.normal(size=(3, 5)), rng.normal(size=(n_rows, 3))
     rows = BoundedRows(X, 1.0, 0.5)
