@@ -185,7 +185,7 @@ class DPPoissonRegressor(PrivateLinearRegressorMixin, BaseEstimator):
         """
         scores = super().predict(X)
         low, high = check_target_bounds(self.target_bounds, smallest=0.0)
-        return np.clip(np.exp(np.minimum(scores, np.log(high))), low, high)
+        return np.clip(np.exp(np.minimum(scores, np.log(high) + 1.0)), low, high)
 
     def score(self, X, y):
         """Return the fraction of the Poisson deviance that is explained (D²).

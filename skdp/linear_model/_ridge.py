@@ -59,8 +59,8 @@ class SufficientStatisticsRegressor(PrivateLinearRegressorMixin, BaseEstimator):
             )
 
             source = fit.charge(plan.mechanism)
-            targets = np.clip(y, low, high, dtype=np.float64) - middle
             rows = BoundedRows(X, data_norm, constant)
+            targets = _centred(y, low, high, middle)
             coef, intercept = plan.run(rows, targets, alpha, source)
 
             fit.publish(
@@ -284,3 +284,7 @@ class DPRidge(SufficientStatisticsRegressor):
         if not 0.0 <= alpha < np.inf:
             raise ValueError(f"alpha must be finite and at least 0, got {self.alpha!r}")
         return alpha
+
+
+def _centred(y, low, high, middle):
+    return np.clip(y, low, high, dtype=np.float64) - middle
