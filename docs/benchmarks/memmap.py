@@ -96,7 +96,8 @@ def main():
                     seconds = time.perf_counter() - start
                 print(
                     f"  {n:>9} rows, {kind:<7} {type(estimator).__name__:<21} {seconds:7.2f} s, "
-                    f"{1e9 * seconds / n:6.0f} ns a row, RssAnon at most {memory.peak / 1e6:5.0f} MB"
+                    f"{1e9 * seconds / n:6.0f} ns a row, "
+                    f"RssAnon at most {memory.peak / 1e6:5.0f} MB"
                 )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp.base import PrivateFit, relation_of
@@ -17,6 +17,7 @@ from skdp.linear_model._output_perturbation import (
     plan_output_perturbation,
 )
 from skdp.linear_model._rows import BoundedRows
+from skdp.utils._tables import linear_scores, validate_table
 from skdp.utils._validation import check_classes, check_positive, check_privacy_parameters
 
 __all__ = ["DPLogisticRegression"]
@@ -156,7 +157,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         with PrivateFit(self) as fit:
             epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
             data_norm, constant = self._check_norms()
-            X, y = validate_data(self, X, y, dtype="numeric", order=None)
+            X, y = validate_table(self, X, y)
             check_classification_targets(y)
             classes, codes = check_classes(self.classes, y)
             loss = _loss(len(classes))
@@ -197,8 +198,8 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
             For two classes the score of the second.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype="numeric", reset=False)
-        scores = X @ self.coef_.T + self.intercept_
+        X = validate_table(self, X, reset=False)
+        scores = linear_scores(X, self.coef_, self.intercept_)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X):
@@ -279,6 +280,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
+        tags.input_tags.sparse = True
         return tags
 
 
