@@ -10,7 +10,7 @@ from skdp.linear_model import (
     DPPoissonRegressor,
     DPRidge,
 )
-from skdp.preprocessing import DPStandardScaler
+from skdp.preprocessing import DPStandardScaler, RandomizedResponseTransformer
 from skdp.svm import DPLinearSVC
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "LedgerError",
     "PrivacyAccountant",
     "PrivacyStatement",
+    "RandomizedResponseTransformer",
     "SeededNoiseWarning",
     "__version__",
 ]

@@ -3,7 +3,10 @@
 from dataclasses import asdict, dataclass
 from html import escape
 
-__all__ = ["PrivacyStatement"]
+__all__ = ["CENTRAL", "LOCAL", "PrivacyStatement"]
+
+CENTRAL = "central: whoever fits sees the data, the world sees the fitted estimator"
+LOCAL = "local: each row is noised by itself, whoever collects the rows sees noisy ones"
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class PrivacyStatement:
         The hash of the ledger's record of this fit, empty without an accountant.
     version : str
         The version of skdp.
+    trust_model : str
+        Who sees what.
     """
 
     estimator: str
@@ -58,6 +63,7 @@ class PrivacyStatement:
     seeded: bool
     record: str
     version: str
+    trust_model: str = CENTRAL
 
     covered = "the public attributes of this fit and what is computed from them: predictions too"
     not_covered = (
@@ -65,7 +71,6 @@ class PrivacyStatement:
         "the time that fitting took; rows must be chosen by index and a public seed, which "
         "stratified folds are not"
     )
-    trust_model = "central: whoever fits sees the data, the world sees the fitted estimator"
 
     def to_dict(self):
         """Return the statement as JSON values.
@@ -76,11 +81,7 @@ class PrivacyStatement:
         """
         values = asdict(self)
         values["public"] = list(self.public)
-        return values | {
-            "covered": self.covered,
-            "not_covered": self.not_covered,
-            "trust_model": self.trust_model,
-        }
+        return values | {"covered": self.covered, "not_covered": self.not_covered}
 
     def __str__(self):
         lines = [f"{self.estimator} is ({self.epsilon:g}, {self.delta:g})-differentially private"]

@@ -1,23 +1,74 @@
 """The life of a private fit: validate, plan, charge, run, publish."""
 
-from skdp._privacy_statement import PrivacyStatement
+from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
 from skdp.accounting._report import describe_composition, describe_unit
+from skdp.accounting._state import Terms
 from skdp.noise import RandomSource
 
-__all__ = ["DEFAULT_RELATION", "PrivateFit", "relation_of"]
+__all__ = ["PrivateFit", "charge", "relation_of", "terms_of"]
 
-DEFAULT_RELATION = "add_remove"
+UNACCOUNTED = Terms(1.0, 0.0)
 
 
 def relation_of(accountant):
     """Return the relation that an estimator's sensitivities are for."""
-    return DEFAULT_RELATION if accountant is None else accountant.relation
+    return terms_of(accountant).relation
+
+
+def terms_of(accountant):
+    """Return what an accountant protects, add/remove of one row without one.
+
+    Raises
+    ------
+    ValueError
+        If it is no accountant.
+    """
+    if accountant is None:
+        return UNACCOUNTED
+    if not hasattr(accountant, "charge"):
+        raise ValueError(f"accountant must be a PrivacyAccountant or None, got {accountant!r}")
+    return accountant.terms
 
 
 def fitted_names(estimator):
     """Return the names of an estimator's fitted attributes, by sklearn's convention."""
     return [name for name in vars(estimator) if name.endswith("_") and not name.startswith("__")]
+
+
+def charge(estimator, mechanism):
+    """Book a release and return what was booked, and the source of its noise.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With parameters `accountant` and `random_state`.
+    mechanism : mechanism
+        With `event`, `epsilon` and `delta`.
+
+    Returns
+    -------
+    spend : Spend or None
+        None without an accountant.
+    source : RandomSource
+
+    Raises
+    ------
+    BudgetExceededError
+        If the accountant refuses.
+    """
+    source = RandomSource(estimator.random_state)
+    terms_of(estimator.accountant)
+    if estimator.accountant is None:
+        return None, source
+    spend = estimator.accountant.charge(
+        mechanism.event,
+        label=type(estimator).__name__,
+        epsilon=mechanism.epsilon,
+        delta=mechanism.delta,
+        seeded=source.seeded,
+    )
+    return spend, source
 
 
 class PrivateFit:
@@ -47,7 +98,7 @@ class PrivateFit:
     def __init__(self, estimator):
         self._estimator = estimator
         self._spend = None
-        self._source = None
+        self._terms = None
         self._published = False
 
     def __enter__(self):
@@ -76,20 +127,13 @@ class PrivateFit:
         BudgetExceededError
             If the accountant refuses.
         """
-        accountant = self._estimator.accountant
-        source = RandomSource(self._estimator.random_state)
-        if accountant is not None:
-            self._spend = accountant.charge(
-                mechanism.event,
-                label=type(self._estimator).__name__,
-                epsilon=mechanism.epsilon,
-                delta=mechanism.delta,
-                seeded=source.seeded,
-            )
-        self._source = source
+        self._terms = terms_of(self._estimator.accountant)
+        self._spend, source = charge(self._estimator, mechanism)
         return source
 
-    def publish(self, mechanism, *, public, sampler="all rows, once", **released):
+    def publish(
+        self, mechanism, *, public, sampler="all rows, once", trust_model=CENTRAL, **released
+    ):
         """Set the fitted attributes and the privacy statement.
 
         Parameters
@@ -100,31 +144,31 @@ class PrivateFit:
             What was taken to be public, in words.
         sampler : str
             Which rows went into the release, in words.
+        trust_model : str
+            Who sees what, in words.
         **released
             Attributes: released values and what is computed from them.
         """
         accountant, spend = self._estimator.accountant, self._spend
+        terms = self._terms or terms_of(accountant)
         for name, value in released.items():
             setattr(self._estimator, name, value)
         self._estimator.privacy_ = PrivacyStatement(
             estimator=type(self._estimator).__name__,
             epsilon=mechanism.epsilon if spend is None else spend.epsilon,
             delta=mechanism.delta if spend is None else spend.delta,
-            relation=relation_of(accountant),
-            unit="row"
-            if accountant is None
-            else describe_unit(accountant.unit, accountant.max_rows),
+            relation=terms.relation,
+            unit=describe_unit(terms.unit, terms.max_rows),
             mechanism=mechanism.name,
             noise_scale=mechanism.scale,
             sensitivity=mechanism.sensitivity,
-            composition="none"
-            if accountant is None
-            else describe_composition(accountant.composition),
+            composition="none" if accountant is None else describe_composition(terms.composition),
             sampler=sampler,
             public=tuple(public),
-            seeded=self._source.seeded,
+            seeded=self._estimator.random_state is not None,
             record="" if spend is None else spend.hash,
             version=__version__,
+            trust_model=trust_model,
         )
         self._published = True
 

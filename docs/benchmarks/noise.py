@@ -1,7 +1,8 @@
 """Draws a second of the exact samplers, against published libraries.
 
 Run with ``OPENBLAS_NUM_THREADS=1 python docs/benchmarks/noise.py``. Peers (opendp, diffprivlib) are
-measured in the same run when they can be imported; each figure is the median of several runs.
+measured in the same run when they can be imported. Each figure is the median of several runs, in
+processor time of one core, which other work on the machine disturbs less than the clock's.
 """
 
 import statistics
@@ -22,9 +23,9 @@ def rate(draw, n):
     draw(n)
     times = []
     for _ in range(RUNS):
-        start = time.perf_counter()
+        start = time.process_time()
         draw(n)
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return n / statistics.median(times)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 from scipy.optimize import brentq
 
 from . import _advanced, _conversions, _gaussian, _leaf, _pld, _rdp
 from . import _events as ev
 from ._checks import check_delta, check_epsilon, check_group_size, check_relation, check_tolerance
-from ._rdp import fixed_delta, simplified
+from ._rdp import fixed_delta, simplified, whole_sample
 
 __all__ = ["METHODS", "delta", "epsilon", "trade_off"]
 
@@ -186,6 +187,7 @@ def _epsilon(parts, delta_, relation, method, tolerance):
         return 0.0
     if any(_is_non_private(part) for part in parts):
         return math.inf
+    parts = _merge(parts, relation, whole_sample)
     simple = _merge(parts, relation, simplified)
     if method == "pld":
         _require_loss_distribution(parts, relation)
@@ -281,17 +283,21 @@ def _group_epsilon(event, delta_, relation, method, tolerance, k):
 
 
 def _generic_group_epsilon(event, delta_, relation, method, tolerance, k):
-    """k epsilon, for the least found epsilon at whose delta the group's delta fits."""
+    """k epsilon, for the largest found delta of one record that makes the group's delta fit."""
     parts = ev.leaves(event)
-    best, low, high = math.inf, math.log(delta_) - 700.0, math.log(delta_ / k)
-    for _ in range(24):
-        middle = 0.5 * (low + high)
-        single = math.exp(max(middle, -744.0))
-        value = _epsilon(parts, single, relation, method, tolerance)
-        if value < math.inf and _leaf.group_delta(value, single, k) <= delta_:
-            best, low = min(best, k * value), middle
-        else:
-            high = middle
+    rough = "rdp" if method in ("auto", "pld") else method
+    log_high = math.log(delta_ / k)
+    best, low, high = math.inf, log_high - 600.0, log_high
+    for name, steps in ((rough, 24), (method, 8 if rough != method else 0)):
+        for _ in range(steps):
+            middle = 0.5 * (low + high)
+            single = math.exp(max(middle, -700.0))
+            value = _epsilon(parts, single, relation, name, tolerance)
+            if value < math.inf and _leaf.group_delta(value, single, k) <= delta_:
+                best, low = min(best, k * value), middle
+            else:
+                high = middle
+        high = log_high
     return best
 
 
@@ -332,6 +338,7 @@ def _delta(parts, target, relation, method, tolerance):
         return 1.0
     if not parts or target == math.inf:
         return 0.0
+    parts = _merge(parts, relation, whole_sample)
     simple = _merge(parts, relation, simplified)
     best = 1.0
     if method in ("auto", "zcdp"):
@@ -406,19 +413,30 @@ def trade_off(
         raise ValueError(f"alpha must lie in [0, 1], got {alpha!r}")
     options = {"relation": relation, "method": method, "tolerance": tolerance}
 
-    def at(eps):
-        d = delta(event, eps, group_size=group_size, **options)
-        return max(1.0 - d - math.exp(eps) * alpha, math.exp(-eps) * (1.0 - d - alpha))
+    @cache
+    def curve(eps):
+        return delta(event, eps, group_size=group_size, **options)
 
-    high = math.log(1.0 / alpha) if alpha > 0.0 else 50.0
-    grid = [high * i / 32 for i in range(33)]
-    values = [at(eps) for eps in grid]
-    index = max(range(33), key=values.__getitem__)
-    low, top = grid[max(0, index - 1)], grid[min(32, index + 1)]
-    best = values[index]
-    for _ in range(30):
-        one, two = low + (top - low) / 3, top - (top - low) / 3
-        first, second = at(one), at(two)
-        best = max(best, first, second)
-        low, top = (one, top) if first < second else (low, two)
-    return max(0.0, best)
+    def first(eps):
+        return 1.0 - curve(eps) - math.exp(eps) * alpha
+
+    def second(eps):
+        return math.exp(-eps) * (1.0 - curve(eps) - alpha)
+
+    _check(event, relation, method, tolerance, group_size)
+    smallest = (epsilon(event, d, group_size=group_size, **options) for d in (0.0, 1e-9))
+    far = min(700.0, *smallest)
+    near = min(far, -math.log(alpha)) if alpha > 0.0 else far
+    return max(0.0, _largest(first, near), _largest(second, far))
+
+
+def _largest(function, high, points=17, rounds=3):
+    """The largest value found of a function on [0, high], on nested grids."""
+    low, best = 0.0, -math.inf
+    for _ in range(rounds):
+        grid = [low + (high - low) * i / (points - 1) for i in range(points)]
+        values = [function(point) for point in grid]
+        index = max(range(points), key=values.__getitem__)
+        best = max(best, values[index])
+        low, high = grid[max(0, index - 1)], grid[min(points - 1, index + 1)]
+    return best

@@ -61,6 +61,25 @@ def calibrate(
     >>> round(sigma, 3)
     1.415
     """
+    low, high = _checked(epsilon, delta, bounds, rtol)
+    options = {"relation": relation, "tolerance": tolerance, "group_size": group_size}
+
+    def cost(value, name=method):
+        return _bounds.epsilon(make_event(value), delta, method=name, **options)
+
+    start = min(max(1.0, low), high)
+    exact = method in ("auto", "pld")
+    if exact and 0.0 < delta < 1.0 and epsilon > 0.0:
+        closed = _gaussian_scale(make_event, start, low, high)
+        if closed is not None:
+            value = closed * group_size * gaussian_noise_multiplier(epsilon, delta)
+            if low <= value <= high:
+                return _first_safe(cost, value, epsilon)
+    transform = exact and delta > 0.0 and _needs_transform(make_event(start))
+    return _search(cost, epsilon, start, low, high, rtol, "rdp" if transform else None)
+
+
+def _checked(epsilon, delta, bounds, rtol):
     check_epsilon(epsilon)
     check_delta(delta)
     low, high = (float(bound) for bound in bounds)
@@ -68,25 +87,17 @@ def calibrate(
         raise ValueError(f"bounds must be positive, finite and increasing, got {bounds!r}")
     if not 0.0 < rtol < 1.0:
         raise ValueError(f"rtol must lie in (0, 1), got {rtol!r}")
-    options = {"relation": relation, "tolerance": tolerance, "group_size": group_size}
+    return low, high
 
-    def cost(value, name=method):
-        return _bounds.epsilon(make_event(value), delta, method=name, **options)
 
-    start = min(max(1.0, low), high)
-    closed = _gaussian_scale(make_event, start, low, high)
-    if closed is not None and method in ("auto", "pld") and 0.0 < delta < 1.0 and epsilon > 0.0:
-        value = closed * group_size * gaussian_noise_multiplier(epsilon, delta)
-        if low <= value <= high:
-            return _first_safe(cost, value, epsilon)
-    rough = cost
-    if method in ("auto", "pld") and delta > 0.0 and _needs_transform(make_event(start)):
+def _search(cost, epsilon, start, low, high, rtol, rough_method):
+    """The safe parameter: bracketed by a cheap method if one is named, then by the cost."""
 
-        def rough(value):
-            return cost(value, "rdp")
+    def rough(value):
+        return cost(value, rough_method) if rough_method else cost(value)
 
     safe, unsafe = _bracket(rough, epsilon, start, low, high)
-    if rough is not cost:
+    if rough_method:
         safe, unsafe = _tightened(rough, safe, unsafe, epsilon, 0.05)
         safe, unsafe = _rebracketed(cost, safe, unsafe, epsilon, low, high)
     if unsafe is None:

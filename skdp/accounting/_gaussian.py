@@ -83,14 +83,15 @@ def _decreasing_root(function, target, low, high):
 
     if gap(low) <= 0.0:
         return low
-    return brentq(gap, low, high, xtol=1e-300, rtol=4 * 2.0**-52, maxiter=500)
+    accuracy = 2.0**-54 * min(1.0, max(abs(low), abs(high)))
+    return brentq(gap, low, high, xtol=accuracy, rtol=4 * 2.0**-52, maxiter=200, disp=False)
 
 
 def _nudge(is_safe, value):
     """The value, or the first slightly larger one that is safe."""
     step = 2.0**-52
     while not is_safe(value):
-        value += max(abs(value), 1e-300) * step
+        value += max(abs(value), 1e-20) * step
         step *= 2.0
     return value
 

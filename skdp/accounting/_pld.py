@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
@@ -142,9 +142,9 @@ def _window(parts, tilt, epsilon, delta):
     return low, high, float(np.min(moments - tilts * high))
 
 
-def _plan(parts, tilt, epsilon, delta, tolerance):
+def _plan(parts, tilt, epsilon, delta, tolerance, order=None):
     low, high, log_tail = _window(parts, tilt, epsilon, delta)
-    step = _step(parts, tilt, epsilon, tolerance, high - low)
+    step = _step(parts, (order or 1.0 + tilt) - 1.0, epsilon, tolerance, high - low)
     return _Plan(step, tilt, low, high, log_tail, max(epsilon, low) + 0.5 * _MAX_WIDTH)
 
 
@@ -163,7 +163,9 @@ def _compose(parts, plan):
     """(losses, P-masses of the total loss, P-mass beyond) inside the window, and ln c where
     round-off adds about c e^(-tilt epsilon) to delta."""
     grids = [discretise(part.pair, plan.step, part.low, part.high) for part in parts]
-    start = math.floor(plan.low / plan.step) - 1
+    # The grid reaches below the least loss by up to one step a release, mostly far less.
+    total = sum(part.count for part in parts)
+    start = math.floor(plan.low / plan.step) - 1 - math.ceil(min(total, 20.0 * total**0.5, 1 << 16))
     stop = math.ceil(plan.high / plan.step) + 2
     if plan.log_tail == -math.inf:
         stop = sum(p.count * (g.first + len(g.mass)) for p, g in zip(parts, grids, strict=True))
@@ -184,8 +186,7 @@ def _compose(parts, plan):
     # Round-off far below the tilted mean is blown up; a probability is at most 1.
     masses = np.minimum(masses, 1.0)
     beyond = -math.expm1(log_kept) + math.exp(min(0.0, plan.log_tail))
-    count = sum(part.count for part in parts)
-    round_off = math.exp(min(1.0, 1e-14 * (count + 1e4)))
+    round_off = math.exp(min(1.0, 1e-14 * (total + 1e4)))
     noise = math.log(2.0**-52 * float(density.max()) / (max(plan.tilt, 1.0) * plan.step))
     kept = np.abs(losses - plan.cut + 0.5 * _MAX_WIDTH) <= 0.5 * _MAX_WIDTH
     if not kept.all():
@@ -247,8 +248,16 @@ def _read_delta(losses, masses, beyond, epsilon):
     return min(1.0, float(kept) + beyond)
 
 
-def pld_epsilon(parts: dict[ev.Event, int], delta: float, relation: str, tolerance: float):
+def pld_epsilon(
+    parts: dict[ev.Event, int],
+    delta: float,
+    relation: str,
+    tolerance: float,
+    step: float | None = None,
+) -> float:
     """Upper bound on epsilon at delta of the composition of all events.
+
+    The grid is chosen from the tolerance unless `step` is given.
 
     Each direction is composed for itself; the larger epsilon counts. A direction whose Renyi
     bound is no larger than what another one costs needs no transform.
@@ -265,15 +274,19 @@ def pld_epsilon(parts: dict[ev.Event, int], delta: float, relation: str, toleran
     for epsilon, tilt, coarse, infinite in sorted(prepared, key=lambda item: -item[0]):
         if epsilon <= result and infinite < delta * (1.0 - 1e-3):
             continue
-        result = max(result, _composed_epsilon(coarse, tilt, epsilon, delta, tolerance))
+        result = max(result, _composed_epsilon(coarse, tilt, epsilon, delta, tolerance, step))
     return result
 
 
-def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance):
+def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance, step):
     """epsilon of one direction; the tilt is lowered while the window lies above the answer."""
-    best = math.inf
+    best, order = math.inf, 1.0 + tilt
+    # Round-off is far below a large delta also without the whole tilt, and the window shorter.
+    tilt *= min(1.0, max(0.0, -4.0 - math.log10(delta)) / 8.0)
     for _ in range(6):
-        plan = _plan(coarse, tilt, epsilon, delta, tolerance)
+        plan = _plan(coarse, tilt, epsilon, delta, tolerance, order)
+        if step is not None:
+            plan = replace(plan, step=step)
         losses, masses, beyond, log_noise = _compose(coarse, plan)
         found = _read_epsilon(losses, masses, beyond, delta, plan.step)
         best = min(best, found)

@@ -25,6 +25,7 @@ __all__ = [
     "rdp_delta",
     "rdp_epsilon",
     "simplified",
+    "whole_sample",
 ]
 
 _UP = 1.0 + 1e-13
@@ -303,7 +304,11 @@ def minimum_over_orders(function, low: float = 1e-4, high: float = 1e8) -> tuple
         value = function(1.0 + math.exp(log_excess))
         return value if value == value else math.inf
 
-    values = [at(point) for point in grid]
+    values = []
+    for point in grid:
+        values.append(at(point))
+        if _has_turned(values):
+            break
     best = int(np.argmin(values))
     if values[best] == math.inf:
         return 2.0, math.inf
@@ -312,6 +317,13 @@ def minimum_over_orders(function, low: float = 1e-4, high: float = 1e8) -> tuple
     if found.fun < values[best]:
         return 1.0 + math.exp(float(found.x)), float(found.fun)
     return 1.0 + math.exp(float(grid[best])), float(values[best])
+
+
+def _has_turned(values, points=5):
+    """Whether the last values are finite and rise for some points on end."""
+    last = values[-points - 1 :]
+    rising = all(low < high for low, high in zip(last, last[1:], strict=False))
+    return len(last) > points and rising and last[-1] < math.inf
 
 
 def rdp_epsilon(parts, delta, relation):
@@ -388,18 +400,21 @@ def fixed_delta(event: ev.Event) -> float:
     return 0.0
 
 
+def whole_sample(event: ev.Event, relation: str) -> ev.Event:
+    """A sampling event of rate 1 as the event that it holds; others unchanged."""
+    if is_sampled(event) and sampling_rate(event) == 1.0:
+        return inner_event(event, relation)
+    return event
+
+
 def simplified(event: ev.Event, relation: str) -> ev.Event:
-    """A sampled (epsilon, delta) event as the (epsilon', q delta) one that it amplifies to,
-    and a sampling event of rate 1 as what it holds (Balle, Barthe and Gaboardi 2018)."""
-    if not is_sampled(event):
-        return event
-    rate = sampling_rate(event)
-    inner = inner_event(event, relation)
-    if rate == 1.0:
-        return inner
-    if isinstance(inner, ev.ApproximateDP):
-        amplified = pure_epsilon(type_with(event, ev.PureDP(inner.epsilon)), relation)
-        return ev.ApproximateDP(amplified, rate * inner.delta)
+    """A sampled (epsilon, delta) event as the (epsilon', q delta) one that it amplifies to
+    (Balle, Barthe and Gaboardi 2018); others unchanged."""
+    if is_sampled(event):
+        inner = inner_event(event, relation)
+        if isinstance(inner, ev.ApproximateDP):
+            amplified = pure_epsilon(type_with(event, ev.PureDP(inner.epsilon)), relation)
+            return ev.ApproximateDP(amplified, sampling_rate(event) * inner.delta)
     return event
 
 

@@ -6,7 +6,6 @@ from numbers import Real
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss
@@ -18,7 +17,12 @@ from skdp.linear_model._output_perturbation import (
 )
 from skdp.linear_model._rows import BoundedRows
 from skdp.utils._tables import linear_scores, validate_table
-from skdp.utils._validation import check_classes, check_positive, check_privacy_parameters
+from skdp.utils._validation import (
+    check_boolean,
+    check_classes,
+    check_positive,
+    check_privacy_parameters,
+)
 
 __all__ = ["DPLogisticRegression"]
 
@@ -42,7 +46,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         grows with C. "auto" balances regularisation against noise from public quantities: the
         numbers of rows, columns and classes, epsilon, delta and the norm bound.
     data_norm : float, default=1.0
-        The bound on the Euclidean norm of a row of X, between 1e-100 and 1e100. It must not
+        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
     fit_intercept : bool, default=True
         Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
@@ -158,7 +162,6 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
             epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
             data_norm, constant = self._check_norms()
             X, y = validate_table(self, X, y)
-            check_classification_targets(y)
             classes, codes = check_classes(self.classes, y)
             loss = _loss(len(classes))
             shape = (X.shape[0], X.shape[1] + (constant > 0))
@@ -257,10 +260,13 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
 
     def _check_norms(self):
         data_norm = check_positive(self.data_norm, "data_norm")
-        if not 1e-100 <= data_norm <= 1e100:
-            raise ValueError(f"data_norm must be between 1e-100 and 1e100, got {data_norm!r}")
+        if not 1e-50 <= data_norm <= 1e50:
+            raise ValueError(f"data_norm must be between 1e-50 and 1e50, got {data_norm!r}")
         scaling = check_positive(self.intercept_scaling, "intercept_scaling")
-        return data_norm, scaling * data_norm if self.fit_intercept else 0.0
+        if scaling > 1e50:
+            raise ValueError(f"intercept_scaling must be at most 1e50, got {scaling!r}")
+        fit_intercept = check_boolean(self.fit_intercept, "fit_intercept")
+        return data_norm, scaling * data_norm if fit_intercept else 0.0
 
     def _check_C(self, public, data_norm, epsilon, delta, relation):
         if isinstance(self.C, str) and self.C == "auto":

@@ -13,7 +13,7 @@ from skdp.linear_model._output_perturbation import (
     plan_output_perturbation,
 )
 from skdp.linear_model._rows import BoundedRows
-from skdp.utils._validation import check_positive, check_privacy_parameters
+from skdp.utils._validation import check_boolean, check_positive, check_privacy_parameters
 
 __all__ = [
     "LinearRelease",
@@ -61,10 +61,13 @@ def check_linear_settings(estimator):
     """Return an estimator's `LinearSettings`, or raise `ValueError`."""
     epsilon, delta = check_privacy_parameters(estimator.epsilon, estimator.delta)
     data_norm = check_positive(estimator.data_norm, "data_norm")
-    if not 1e-100 <= data_norm <= 1e100:
-        raise ValueError(f"data_norm must be between 1e-100 and 1e100, got {data_norm!r}")
+    if not 1e-50 <= data_norm <= 1e50:
+        raise ValueError(f"data_norm must be between 1e-50 and 1e50, got {data_norm!r}")
     scaling = check_positive(estimator.intercept_scaling, "intercept_scaling")
-    constant = scaling * data_norm if estimator.fit_intercept else 0.0
+    if scaling > 1e50:
+        raise ValueError(f"intercept_scaling must be at most 1e50, got {scaling!r}")
+    fit_intercept = check_boolean(estimator.fit_intercept, "fit_intercept")
+    constant = scaling * data_norm if fit_intercept else 0.0
     return LinearSettings(epsilon, delta, data_norm, constant)
 
 

@@ -23,6 +23,7 @@ __all__ = ["OutputPerturbation", "balanced_C", "plan_output_perturbation"]
 ROWS_MOVED = {"add_remove": 1, "replace_one": 2}
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 RELATIVE_TOLERANCE = 2.0**-13
+LARGEST_CURVATURE = 1e9
 
 # The norm of weights, times data_norm, that the regulariser is balanced for; chosen with the
 # Adult table in view.
@@ -90,7 +91,7 @@ def plan_output_perturbation(loss, n_rows, n_features, norm, C, epsilon, delta, 
     noise = _noise_per_sensitivity(loss, n_features, epsilon, delta)
     # The noise hides the solver's error when that is far below both the noise and what one row
     # moves. A tolerance below four times the rounding error might not be reached.
-    tolerance = max(moved * min(RELATIVE_TOLERANCE, noise / 64.0), 4.0 * rounding)
+    tolerance = moved * min(RELATIVE_TOLERANCE, noise / 64.0) + 4.0 * rounding
     sensitivity = (ROWS_MOVED[relation] * moved + 2.0 * (tolerance + rounding)) * (1.0 + 1e-12)
     if delta == 0.0:
         mechanism = GammaNormMechanism(epsilon=epsilon, sensitivity=sensitivity)
@@ -109,7 +110,10 @@ def balanced_C(loss, n_rows, n_features, norm, weights_norm, epsilon, delta, rel
     """
     s = ROWS_MOVED[relation] * loss.lipschitz(norm)
     s *= _noise_per_sensitivity(loss, n_features, epsilon, delta)
-    return (weights_norm**2 / (2.0 * n_rows * loss.smoothness(norm) * s**2)) ** (1.0 / 3.0)
+    curvature = n_rows * loss.smoothness(norm)
+    C = ((weights_norm / s) ** 2 / (2.0 * curvature)) ** (1.0 / 3.0)
+    # Beyond this condition number less regularisation buys nothing but rounding errors.
+    return min(C, LARGEST_CURVATURE / curvature)
 
 
 def _noise_per_sensitivity(loss, n_features, epsilon, delta):
@@ -132,6 +136,11 @@ def _gradient_rounding(loss, n_rows, n_features, norm, C):
     weights = 1.0 + min(
         math.sqrt(2.0 * C * n_rows * loss.value_at_zero()), C * n_rows * loss.lipschitz(norm)
     )
-    sums = n_rows * loss.lipschitz(norm) * additions
-    scores = n_rows * loss.smoothness(norm) * (n_features + 4) * weights
-    return 1.1 * UNIT_ROUNDOFF * (C * (sums + scores) + 4.0 * weights)
+    # The solver stops within its tolerance of the minimiser, which is below what one row moves
+    # plus four rounding errors: a linear equation for the rounding error.
+    weights += C * loss.lipschitz(norm)
+    per_weight = 1.1 * UNIT_ROUNDOFF * (C * n_rows * loss.smoothness(norm) * (n_features + 4) + 4)
+    if per_weight > 1.0 / 16.0:
+        raise ValueError(f"C={C:g} is too large for {n_rows} rows of norm {norm:g}")
+    sums = 1.1 * UNIT_ROUNDOFF * C * n_rows * loss.lipschitz(norm) * additions
+    return (sums + per_weight * weights) / (1.0 - 4.0 * per_weight)

@@ -38,7 +38,7 @@ class DPPoissonRegressor(PrivateLinearRegressorMixin, BaseEstimator):
         noise shrinks as alpha grows. "auto" balances regularisation against noise from public
         quantities.
     data_norm : float, default=1.0
-        The bound on the Euclidean norm of a row of X, between 1e-100 and 1e100. It must not
+        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
     target_bounds : tuple of (low, high)
         The range of targets, 0 <= low < high. It must be given and must not be computed from

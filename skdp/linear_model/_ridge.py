@@ -91,7 +91,7 @@ class DPLinearRegression(SufficientStatisticsRegressor):
         The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
         with the number of features.
     data_norm : float, default=1.0
-        The bound on the Euclidean norm of a row of X, between 1e-100 and 1e100. It must not
+        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
     target_bounds : tuple of (low, high)
         The range of targets, low < high. It must be given and must not be computed from the
@@ -194,7 +194,7 @@ class DPRidge(SufficientStatisticsRegressor):
         Regularisation strength as in scikit-learn: the objective is the summed squared error
         plus alpha times the squared norm of `coef_`. At least 0. It does not change the noise.
     data_norm : float, default=1.0
-        The bound on the Euclidean norm of a row of X, between 1e-100 and 1e100. It must not
+        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
     target_bounds : tuple of (low, high)
         The range of targets, low < high. It must be given and must not be computed from the

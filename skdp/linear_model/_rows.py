@@ -26,7 +26,7 @@ class BoundedRows:
     X : array, CSR matrix or ChunkedArray of shape (n_rows, n_columns)
         Of numbers, validated; arrays may be memory-mapped.
     data_norm : float
-        The bound B, between 1e-100 and 1e100, far from where squares under- or overflow.
+        The bound B, between 1e-50 and 1e50, far from where squares under- or overflow.
     constant : float
         The value c of the constant feature that carries the intercept; 0 for none.
     """

@@ -189,8 +189,9 @@ def _gaussian_block(sigma, n, stream, exact):
     p, q = sigma.as_integer_ratio()
     t = math.floor(sigma) + 1
     proposal = _laplace_block(float(t), n, stream, exact)
-    exponent = (np.abs(proposal) - sigma / t * sigma) / sigma
-    exponent *= 0.5 * exponent
+    with np.errstate(over="ignore"):
+        exponent = (np.abs(proposal) - sigma / t * sigma) / sigma
+        exponent *= 0.5 * exponent
 
     def exact_exponent(index):
         shifted = np.abs(proposal[index]).astype(object) * (q * q * t) - p * p

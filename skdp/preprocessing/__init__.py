@@ -1,5 +1,6 @@
 """Transformers with differential privacy."""
 
+from skdp.preprocessing._randomized_response import RandomizedResponseTransformer
 from skdp.preprocessing._standard_scaler import DPStandardScaler
 
-__all__ = ["DPStandardScaler"]
+__all__ = ["DPStandardScaler", "RandomizedResponseTransformer"]

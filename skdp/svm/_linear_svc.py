@@ -1,7 +1,6 @@
 """Linear support vector classification with differential privacy."""
 
 from sklearn.base import BaseEstimator
-from sklearn.utils.multiclass import check_classification_targets
 
 from skdp._losses import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
 from skdp.base import PrivateFit
@@ -41,7 +40,7 @@ class DPLinearSVC(PrivateLinearClassifierMixin, BaseEstimator):
         loss is at most h / 4 (several classes: h / 2) above the hinge. The noise does not
         depend on it; small values take longer to fit.
     data_norm : float, default=1.0
-        The bound on the Euclidean norm of a row of X, between 1e-100 and 1e100. It must not
+        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
     fit_intercept : bool, default=True
         Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
@@ -161,7 +160,6 @@ class DPLinearSVC(PrivateLinearClassifierMixin, BaseEstimator):
             h = check_positive(self.huber_threshold, "huber_threshold")
             C = check_strength(self.C, "C")
             X, y = validate_table(self, X, y)
-            check_classification_targets(y)
             classes, codes = check_classes(self.classes, y)
             k = len(classes)
             loss = BinaryHuberisedHingeLoss(h) if k == 2 else MulticlassHuberisedHingeLoss(k, h)

@@ -72,22 +72,9 @@ def read_block(X, rows):
 
     Entries of a CSR matrix that share a place are summed.
     """
-    if not issparse(X):
-        return np.asarray(X[rows], dtype=np.float64)
-    first, last = X.indptr[rows.start], X.indptr[rows.stop]
-    block = csr_array(
-        (
-            X.data[first:last].astype(np.float64),
-            X.indices[first:last],
-            X.indptr[rows.start : rows.stop + 1] - first,
-        ),
-        shape=(rows.stop - rows.start, X.shape[1]),
-    )
-    # What X says of its format may be out of date; `block` is new and looks for itself.
-    if not block.has_canonical_format:
-        block = block.copy()
-        block.sum_duplicates()
-    return block
+    # What overflows makes its row count as zero; whether any did is nobody's business.
+    with np.errstate(all="ignore"):
+        return _csr_block(X, rows) if issparse(X) else np.asarray(X[rows], dtype=np.float64)
 
 
 def linear_scores(X, coef, intercept):
@@ -128,3 +115,20 @@ def _check_target(estimator, y, y_numeric):
     y = column_or_1d(y, warn=True)
     assert_all_finite(y, input_name="y")
     return y.astype(np.float64) if y_numeric and y.dtype.kind == "O" else y
+
+
+def _csr_block(X, rows):
+    first, last = X.indptr[rows.start], X.indptr[rows.stop]
+    block = csr_array(
+        (
+            X.data[first:last].astype(np.float64),
+            X.indices[first:last],
+            X.indptr[rows.start : rows.stop + 1] - first,
+        ),
+        shape=(rows.stop - rows.start, X.shape[1]),
+    )
+    # What X says of its format may be out of date; `block` is new and looks for itself.
+    if not block.has_canonical_format:
+        block = block.copy()
+        block.sum_duplicates()
+    return block

@@ -4,10 +4,13 @@ import math
 from numbers import Integral, Real
 
 import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
 
 __all__ = [
+    "check_boolean",
     "check_bounds",
     "check_classes",
+    "check_delta",
     "check_integer",
     "check_positive",
     "check_privacy_parameters",
@@ -38,13 +41,24 @@ def check_positive(value, name):
     return value
 
 
-def check_privacy_parameters(epsilon, delta):
-    """Return (epsilon, delta) as floats: epsilon positive and finite, delta in [0, 1)."""
-    epsilon = check_positive(epsilon, "epsilon")
+def check_delta(delta):
+    """Return delta as a float, 0 or from 1e-100 to below 1."""
     delta = check_real(delta, "delta")
-    if not 0 <= delta < 1:
-        raise ValueError(f"delta must be in [0, 1), got {delta!r}")
-    return epsilon, delta
+    if not (delta == 0 or 1e-100 <= delta < 1):
+        raise ValueError(f"delta must be 0 or between 1e-100 and 1, got {delta!r}")
+    return delta
+
+
+def check_privacy_parameters(epsilon, delta):
+    """Return (epsilon, delta) as floats: epsilon positive and finite, delta as `check_delta`."""
+    return check_positive(epsilon, "epsilon"), check_delta(delta)
+
+
+def check_boolean(value, name):
+    """Return a bool, or raise `ValueError`."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
 
 
 def check_bounds(bounds, n_features):
@@ -77,8 +91,8 @@ def check_bounds(bounds, n_features):
     low, high = (np.broadcast_to(b, (n_features,)).copy() for b in (low, high))
     if not (low < high).all():
         raise ValueError("bounds: every low must be below its high")
-    if not np.isfinite(high - low).all():
-        raise ValueError("bounds: a range overflows")
+    if max(np.abs(low).max(), np.abs(high).max()) > 1e150 or (high - low).min() < 1e-150:
+        raise ValueError("bounds must lie within -1e150 and 1e150 and be at least 1e-150 apart")
     return low, high
 
 
@@ -97,20 +111,27 @@ def check_classes(classes, y):
         If there are fewer than two classes, or y holds a label that is not among them.
     """
     if classes is None:
+        check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
                 f"y holds one class only, {classes[0]!r}; declare classes if others can occur"
             )
         return classes, codes
-    classes = np.unique(np.asarray(classes))
-    if classes.ndim != 1 or len(classes) < 2:
+    classes = np.asarray(classes)
+    missing = classes.dtype.kind == "f" and np.isnan(classes).any()
+    if classes.ndim != 1 or missing or len(set(map(type, classes.tolist()))) != 1:
+        raise ValueError(f"classes must be a flat list of labels of one type, got {classes!r}")
+    classes = np.unique(classes)
+    if len(classes) < 2:
         raise ValueError(f"classes must list at least two labels, got {classes!r}")
-    codes = np.searchsorted(classes, y)
-    known = classes[np.minimum(codes, len(classes) - 1)] == y
+    if y.dtype.kind == "O":
+        known = np.array([label in set(classes.tolist()) for label in y])
+    else:
+        known = np.isin(y, classes)
     if not known.all():
         raise ValueError("y holds labels that are not among the declared classes")
-    return classes, codes
+    return classes, np.searchsorted(classes, y)
 
 
 def check_target_bounds(target_bounds, smallest=-math.inf):

@@ -8,11 +8,16 @@ from scipy import stats
 
 from skdp import accounting
 from skdp.exceptions import SeededNoiseWarning
-from skdp.mechanisms import GammaNormMechanism, GaussianMechanism, LaplaceMechanism
-from skdp.mechanisms._gaussian import _sigma_in_steps
+from skdp.mechanisms import (
+    GammaNormMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+    _gamma_norm,
+    _gaussian,
+    _laplace,
+)
 from skdp.mechanisms._grid import grid_step
-from skdp.mechanisms._laplace import _scale_in_steps
-from skdp.noise import RandomSource
+from skdp.noise import RandomSource, discrete_gaussian, discrete_laplace, rounded_norm_noise
 
 MECHANISMS = [
     LaplaceMechanism(1.0, 2.0),
@@ -41,13 +46,16 @@ def test_release_returns_its_like(mechanism):
         assert released.shape == np.shape(values) and released.dtype == np.float64
 
 
-@by_name
-def test_every_release_has_its_own_noise(mechanism):
+def check_fresh(mechanism):
     source = seeded(1)
     releases = [mechanism.release(np.zeros(3), random_state=source) for _ in range(20)]
-    assert len({r.tobytes() for r in releases}) == 20
-    a, b = mechanism.release(np.zeros(3)), mechanism.release(np.zeros(3))
-    assert not np.array_equal(a, b)
+    releases += [mechanism.release(np.zeros(3)) for _ in range(20)]
+    assert len({r.tobytes() for r in releases}) == 40
+
+
+@by_name
+def test_every_release_has_its_own_noise(mechanism):
+    check_fresh(mechanism)
 
 
 @by_name
@@ -68,9 +76,9 @@ def test_releases_lie_on_a_grid_whatever_the_value(mechanism, value):
     assert all(float(r / step).is_integer() for r in released)
 
 
-@by_name
-def test_noise_is_centred_and_of_the_stated_scale(mechanism):
-    source, n = seeded(3), 3000
+def check_noise(mechanism, n=3000):
+    """Mean and variance of the noise, within five standard errors."""
+    source = seeded(3)
     noise = np.array([mechanism.release([5.0, -1e3], random_state=source) for _ in range(n)])
     noise -= [5.0, -1e3]
     variance = {"Laplace mechanism": 2.0, "Gaussian mechanism": 1.0, "Gamma-norm mechanism": 3.0}
@@ -78,6 +86,34 @@ def test_noise_is_centred_and_of_the_stated_scale(mechanism):
     assert np.all(np.abs(noise.mean(axis=0)) < 5 * sd / math.sqrt(n))
     # The kurtosis is at most 6, so a variance has a relative standard error of sqrt(5 / n).
     assert np.all(np.abs(noise.var(axis=0) / sd**2 - 1) < 5 * math.sqrt(5 / n))
+
+
+@by_name
+def test_noise_is_centred_and_of_the_stated_scale(mechanism):
+    check_noise(mechanism)
+
+
+@by_name
+def test_half_the_noise_is_caught(mechanism, monkeypatch):
+    def halved(sampler):
+        return lambda scale, *args: sampler(scale / 2, *args)
+
+    def halved_norm(offset, scale, stream):
+        return rounded_norm_noise(offset, scale / 2, stream)
+
+    monkeypatch.setattr(_laplace, "discrete_laplace", halved(discrete_laplace))
+    monkeypatch.setattr(_gaussian, "discrete_gaussian", halved(discrete_gaussian))
+    monkeypatch.setattr(_gamma_norm, "rounded_norm_noise", halved_norm)
+    with pytest.raises(AssertionError):
+        check_noise(mechanism, n=1500)
+
+
+@by_name
+def test_noise_shared_by_releases_is_caught(mechanism, monkeypatch):
+    for module in (_laplace, _gaussian, _gamma_norm):
+        monkeypatch.setattr(module, "as_source", lambda random_state: seeded(0))
+    with pytest.raises(AssertionError):
+        check_fresh(mechanism)
 
 
 @by_name
@@ -177,27 +213,43 @@ def test_a_noise_multiplier_that_does_not_suffice():
         GaussianMechanism(1.0, 1e-5, 2.0, noise_multiplier=z * 0.999)
 
 
-@pytest.mark.parametrize("d", [1, 100, 10**6])
-@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 50.0])
-def test_the_noise_pays_for_rounding(d, epsilon):
-    """Exact inequalities of docs/mechanisms.md, in rational numbers."""
-    laplace = LaplaceMechanism(epsilon, 0.7)
-    step = grid_step(laplace.scale, 0.7 / d)
-    scale = Fraction(_scale_in_steps(0.7, epsilon, d, step))
+def check_laplace_pays(epsilon, d, scale_in_steps):
+    """The inequalities of docs/mechanisms.md, in rational numbers."""
+    mechanism = LaplaceMechanism(epsilon, 0.7)
+    step = grid_step(mechanism.scale, 0.7 / d)
+    scale = Fraction(scale_in_steps(0.7, epsilon, d, step))
     assert scale >= 2**18
     distance = Fraction(0.7) / Fraction(step) + d
     assert distance / scale + d / (4 * scale**2) <= Fraction(epsilon)
     extra = max(2.0**-15, 2.0**-43 * d / epsilon)
-    assert scale * Fraction(step) <= Fraction(laplace.scale * (1 + extra))
+    assert scale * Fraction(step) <= Fraction(mechanism.scale * (1 + extra))
 
-    gaussian = GaussianMechanism(epsilon, 1e-6, 0.7)
-    step = grid_step(gaussian.scale, 0.7 / math.sqrt(d))
-    sigma = Fraction(_sigma_in_steps(gaussian.scale, 0.7, math.sqrt(d), step))
+
+def check_gaussian_pays(epsilon, d, sigma_in_steps):
+    """The inequalities of docs/mechanisms.md, in rational numbers."""
+    mechanism = GaussianMechanism(epsilon, 1e-6, 0.7)
+    step = grid_step(mechanism.scale, 0.7 / math.sqrt(d))
+    sigma = Fraction(sigma_in_steps(mechanism.scale, 0.7, math.sqrt(d), step))
     assert sigma >= 2**18
     root = Fraction(math.nextafter(math.sqrt(d), math.inf))
     distance = Fraction(0.7) / Fraction(step) + root
-    assert sigma**2 - 16 >= (distance * Fraction(gaussian.noise_multiplier)) ** 2
-    assert sigma * Fraction(step) <= Fraction(gaussian.scale) * (1 + Fraction(1, 2**15))
+    assert sigma**2 - 16 >= (distance * Fraction(mechanism.noise_multiplier)) ** 2
+    assert sigma * Fraction(step) <= Fraction(mechanism.scale) * (1 + Fraction(1, 2**15))
+
+
+@pytest.mark.parametrize("d", [1, 100, 10**6])
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 50.0])
+def test_the_noise_pays_for_rounding(d, epsilon):
+    check_laplace_pays(epsilon, d, _laplace._scale_in_steps)
+    check_gaussian_pays(epsilon, d, _gaussian._sigma_in_steps)
+
+
+@pytest.mark.parametrize("d", [1, 100])
+def test_noise_that_does_not_pay_for_rounding_is_caught(d):
+    with pytest.raises(AssertionError):
+        check_laplace_pays(1.0, d, lambda delta, eps, d, step: delta / step / eps)
+    with pytest.raises(AssertionError):
+        check_gaussian_pays(1.0, d, lambda sigma, delta, root, step: sigma / step)
 
 
 @by_name

@@ -24,7 +24,7 @@ MECHANISMS = [
     LaplaceMechanism(1.0, 1.0),
     GaussianMechanism(1.0, 1e-5, 1.0),
     GammaNormMechanism(1.0, 1.0),
-    GeometricMechanism(1e-6),
+    GeometricMechanism(1e-9),
 ]
 
 

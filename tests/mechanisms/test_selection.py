@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 
 from skdp import accounting
 from skdp.exceptions import SeededNoiseWarning
@@ -55,7 +55,7 @@ def laplace_noisy_max_law(scores, scale):
     x = np.linspace(scores.min() - 40 * scale, scores.max() + 40 * scale, 60_001)
     cdf = stats.laplace.cdf(x[:, None], scores, scale)
     law = [
-        np.trapezoid(
+        integrate.trapezoid(
             stats.laplace.pdf(x, scores[i], scale) * np.delete(cdf, i, axis=1).prod(axis=1), x
         )
         for i in range(len(scores))

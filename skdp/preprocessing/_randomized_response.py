@@ -1,0 +1,247 @@
+"""Local differential privacy: categories that each row reports by randomised response."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdp._privacy_statement import LOCAL
+from skdp.accounting import Composed
+from skdp.base import PrivateFit, charge
+from skdp.mechanisms import RandomizedResponse
+from skdp.utils._validation import check_positive
+
+__all__ = ["RandomizedResponseTransformer"]
+
+
+@dataclass(frozen=True)
+class ColumnwiseResponse:
+    """Randomised response on each column of a row, of one epsilon together."""
+
+    epsilon: float
+    columns: tuple
+
+    name = "k-ary randomised response on each column"
+    delta = 0.0
+    sensitivity = 1.0
+
+    @property
+    def event(self):
+        """What the columns of a row cost together."""
+        return Composed(tuple(column.event for column in self.columns))
+
+    @property
+    def scale(self):
+        """The largest noise of a column's debiased counts, for one row."""
+        return max(column.scale for column in self.columns)
+
+
+class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    r"""Report each row's categories by k-ary randomised response.
+
+    The release is `transform`: each call charges once, before its noise, and its output is a
+    new report of every row. `fit` reads the number of columns, charges nothing and learns
+    nothing.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of one `transform`, positive, for a row's columns together; each of d
+        columns gets epsilon / d.
+    categories : list
+        One list of categories a column, or one flat list for every column; declared, never
+        read off the data. A value that is not among them is the null record, which reports
+        uniformly.
+    accountant : PrivacyAccountant, default=None
+        Where calls of `transform` are charged. None charges nothing.
+    random_state : int or None, default=None
+        None draws from the operating system's cryptographic generator. An int makes the
+        reports reproducible and protects nothing.
+
+    Attributes
+    ----------
+    categories_ : list of ndarray
+        The categories of each column.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of columns, where X has string names.
+    privacy_ : PrivacyStatement
+        What each `transform` guarantees, and under which assumptions.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses a `transform`; nothing was reported.
+
+    Notes
+    -----
+    Each row's report is `epsilon`-differentially private by itself: with k categories the
+    truth is told with probability :math:`e^{\varepsilon'} / (k - 1 + e^{\varepsilon'})`,
+    :math:`\varepsilon' = \varepsilon / d`. The guarantee holds under either relation and also
+    against whoever collects the reports. Reports of the same rows by several calls add up.
+
+    References
+    ----------
+    S. L. Warner. Randomized response: a survey technique for eliminating evasive answer bias.
+    JASA 60, 1965.
+
+    P. Kairouz, K. Bonawitz and D. Ramage. Discrete distribution estimation under local privacy.
+    ICML 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import RandomizedResponseTransformer
+    >>> X = np.array([["yes"], ["no"], ["no"], ["no"]] * 2500)
+    >>> transformer = RandomizedResponseTransformer(epsilon=2.0, categories=["no", "yes"])
+    >>> reports = transformer.fit_transform(X)
+    >>> no, yes = transformer.estimate_frequencies(reports)[0]
+    >>> bool(abs(no - 0.75) < 0.1)
+    True
+    """
+
+    def __init__(self, epsilon=1.0, *, categories=None, accountant=None, random_state=None):
+        self.epsilon = epsilon
+        self.categories = categories
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Check the parameters against the number of columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; their values are not used.
+        y : None
+            Ignored, present for pipelines.
+
+        Returns
+        -------
+        self : RandomizedResponseTransformer
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described.
+        """
+        with PrivateFit(self) as fit:
+            X = validate_data(self, X, dtype=None)
+            categories = _check_categories(self.categories, X.shape[1])
+            plan = _plan(check_positive(self.epsilon, "epsilon"), categories)
+            fit.publish(
+                plan,
+                public=("the number of rows and columns", "categories"),
+                sampler="every row by itself, at each transform",
+                trust_model=LOCAL,
+                categories_=categories,
+            )
+        return self
+
+    def transform(self, X):
+        """Charge, and report each row's categories.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Reports, each one of its column's categories.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the accountant refuses; nothing was reported.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=None, reset=False)
+        plan = _plan(check_positive(self.epsilon, "epsilon"), self.categories_)
+        _, source = charge(self, plan)
+        reports = np.empty(X.shape, dtype=_common_dtype(self.categories_))
+        for j, column in enumerate(plan.columns):
+            reports[:, j] = column.release(X[:, j], random_state=source)
+        return reports
+
+    def estimate_frequencies(self, reports):
+        """Return each category's share among the true values, without bias.
+
+        Parameters
+        ----------
+        reports : array-like of shape (n_samples, n_features)
+            What `transform` returned.
+
+        Returns
+        -------
+        list of ndarray of shape (n_categories,)
+            One array a column. Shares sum to 1 and may lie outside [0, 1].
+        """
+        return [column.estimate_frequencies(values) for column, values in self._columns_of(reports)]
+
+    def confidence_intervals(self, reports, confidence=0.95):
+        """Return an interval for each category's share among the true values.
+
+        Parameters
+        ----------
+        reports : array-like of shape (n_samples, n_features)
+            What `transform` returned.
+        confidence : float, default=0.95
+            The probability with which each interval covers its share, inside (0, 1).
+
+        Returns
+        -------
+        list of ndarray of shape (n_categories, 2)
+            One array a column: lower and upper ends.
+        """
+        return [
+            column.confidence_interval(values, confidence)
+            for column, values in self._columns_of(reports)
+        ]
+
+    def _columns_of(self, reports):
+        check_is_fitted(self)
+        reports = validate_data(self, reports, dtype=None, reset=False)
+        plan = _plan(check_positive(self.epsilon, "epsilon"), self.categories_)
+        return zip(plan.columns, reports.T, strict=True)
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "privacy_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        tags.transformer_tags.preserves_dtype = []
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+def _check_categories(categories, n_columns):
+    if categories is None or isinstance(categories, str) or not len(categories):
+        raise ValueError("categories must be declared: one list a column, or one for every column")
+    flat = all(np.ndim(item) == 0 for item in categories)
+    columns = [categories] * n_columns if flat else list(categories)
+    if len(columns) != n_columns:
+        raise ValueError(f"categories has {len(columns)} lists, X has {n_columns} columns")
+    return [np.asarray(column) for column in columns]
+
+
+def _common_dtype(arrays):
+    kinds = {array.dtype.kind for array in arrays}
+    return np.result_type(*arrays) if len(kinds) == 1 else np.dtype(object)
+
+
+def _plan(epsilon, categories):
+    share = epsilon / len(categories)
+    while math.fsum([share] * len(categories)) > epsilon:
+        share = math.nextafter(share, 0.0)
+    columns = tuple(RandomizedResponse(share, tuple(column.tolist())) for column in categories)
+    return ColumnwiseResponse(epsilon, columns)

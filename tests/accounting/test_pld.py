@@ -1,0 +1,170 @@
+"""Privacy loss distributions against curves found in other ways."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from skdp.accounting import (
+    DiscreteGaussian,
+    ExponentialMechanism,
+    Gaussian,
+    Laplace,
+    PoissonSampled,
+    RandomizedResponse,
+    SampledWithoutReplacement,
+    delta,
+    epsilon,
+)
+from skdp.accounting._events import leaves
+from skdp.accounting._grid import discretise
+from skdp.accounting._pairs import loss_pairs
+from skdp.accounting._pld import pld_epsilon
+
+
+def hockey_stick(p, q, eps, breaks):
+    """Integral of (p - e^eps q)_+ by quadrature on the intervals between breaks."""
+    pieces = zip(breaks[:-1], breaks[1:], strict=True)
+    function = lambda x: max(0.0, p(x) - math.exp(eps) * q(x))  # noqa: E731
+    return math.fsum(
+        quad(function, a, b, epsabs=1e-14, epsrel=1e-11, limit=400)[0] for a, b in pieces
+    )
+
+
+def densities(event, relation):
+    """Densities of the pair (both orders are tried) and points to break the integral at."""
+    inner = event.event
+    if isinstance(inner, Gaussian):
+        sigma = inner.noise_multiplier
+        base, breaks = (lambda x, m: norm.pdf(x, m, sigma)), np.linspace(-14, 15, 59) * sigma
+    else:
+        scale = 1 / inner.epsilon
+        base = lambda x, m: math.exp(-abs(x - m) / scale) / (2 * scale)  # noqa: E731
+        breaks = np.concatenate((np.linspace(-60, 0, 7), [0.5], np.linspace(1, 61, 7))) * scale
+        breaks = np.unique(np.concatenate((breaks, [-1.0, 0.0, 0.5, 1.0])))
+    q = event.sampling_rate
+    mixture = lambda m: lambda x: (1 - q) * base(x, 0.0) + q * base(x, m)  # noqa: E731
+    other = mixture(-1.0) if relation == "replace_one" else lambda x: base(x, 0.0)
+    return mixture(1.0), other, breaks
+
+
+@pytest.mark.parametrize("eps", [0.01, 0.1, 0.4])
+@pytest.mark.parametrize(
+    "event, relation",
+    [
+        (PoissonSampled(0.1, Gaussian(1.3)), "add_remove"),
+        (PoissonSampled(0.1, Gaussian(1.3)), "replace_one"),
+        (PoissonSampled(0.6, Gaussian(2.0)), "replace_one"),
+        (PoissonSampled(0.3, Laplace(1.0)), "add_remove"),
+    ],
+)
+def test_one_sampled_release_by_quadrature(event, relation, eps):
+    p, q, breaks = densities(event, relation)
+    truth = max(hockey_stick(p, q, eps, breaks), hockey_stick(q, p, eps, breaks))
+    found = delta(event, eps, relation=relation, method="pld", tolerance=1e-6)
+    assert truth * (1 - 1e-7) - 1e-13 <= found <= truth * (1 + 1e-3)
+
+
+def test_replacing_under_general_noise_covers_the_attained_pair():
+    event = PoissonSampled(0.3, Laplace(1.0))
+    p, q, breaks = densities(event, "replace_one")
+    for eps in (0.05, 0.3):
+        assert delta(event, eps, relation="replace_one") >= hockey_stick(p, q, eps, breaks)
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.3])
+def test_sampling_without_replacement_is_the_amplified_curve(rate):
+    # Balle, Barthe and Gaboardi (2018): delta' = q delta at epsilon' = ln(1 + q (e^eps - 1)).
+    event = SampledWithoutReplacement(1000, int(1000 * rate), Gaussian(2.0))
+    for eps in (0.1, 1.0, 2.0):
+        amplified = math.log1p(rate * math.expm1(eps))
+        truth = rate * delta(Gaussian(1.0), eps)
+        found = delta(event, amplified, relation="replace_one", method="pld", tolerance=1e-6)
+        assert truth * (1 - 1e-7) <= found <= truth * (1 + 1e-3)
+
+
+def certified_lower_delta(event, count, relation, eps, cells=30_000):
+    """A lower bound: outcomes merged into cells (post-processing), their losses floored."""
+    bounds = []
+    for pair in loss_pairs(event, relation):
+        grid = discretise(pair, 8.0 / cells, -4.0, 4.0)
+        edges = grid.losses
+        p_cdf, p_sf, q_cdf, q_sf = pair.tails(edges)
+        p = np.where(p_sf[:-1] < p_cdf[1:], p_sf[:-1] - p_sf[1:], p_cdf[1:] - p_cdf[:-1])
+        q = np.where(q_sf[:-1] < q_cdf[1:], q_sf[:-1] - q_sf[1:], q_cdf[1:] - q_cdf[:-1])
+        p, q = np.append(p, p_sf[-1]), np.append(q, q_sf[-1])
+        p, q = np.append(p, pair.p), np.append(q, pair.q)
+        keep = (p > 1e-290) & (q > 1e-290)
+        losses = np.log(p[keep] / q[keep])
+        floor = np.floor(losses / grid.step).astype(int)
+        mass = np.bincount(floor - floor.min(), p[keep])
+        size = 1 << (len(mass) * 2 * count).bit_length()
+        total = np.fft.irfft(np.fft.rfft(mass, size) ** count, size)
+        grid_losses = grid.step * (floor.min() * count + np.arange(size))
+        bounds.append(float(total @ np.maximum(0.0, -np.expm1(eps - grid_losses))))
+    return max(bounds)
+
+
+@pytest.mark.parametrize(
+    "event, relation",
+    [
+        (PoissonSampled(0.1, Gaussian(1.3)), "add_remove"),
+        (PoissonSampled(0.2, Gaussian(2.0)), "replace_one"),
+        (SampledWithoutReplacement(10, 2, Gaussian(2.0)), "replace_one"),
+    ],
+)
+def test_between_a_certified_lower_bound_and_little_more(event, relation):
+    lower = certified_lower_delta(event, 10, relation, 0.8)
+    upper = delta(event * 10, 0.8, relation=relation, method="pld")
+    assert lower - 1e-12 <= upper <= lower * 1.01 + 1e-9
+
+
+@pytest.mark.parametrize("delta_", [1e-60, 1e-20, 1e-15, 1e-11, 1e-5, 0.1])
+def test_gaussian_by_transform(delta_):
+    exact = epsilon(Gaussian(1.0), delta_)
+    found = pld_epsilon(leaves(Gaussian(2.0) * 4), delta_, "add_remove", 1e-6)
+    assert exact * (1 - 1e-9) <= found <= exact * (1 + 1e-5)
+
+
+def test_randomised_response_by_enumeration():
+    eps0, k, count = 1.0, 5, 3
+    top, low = math.exp(eps0) / (k - 1 + math.exp(eps0)), 1 / (k - 1 + math.exp(eps0))
+    p, q = np.array([top, low] + [low] * (k - 2)), np.array([low, top] + [low] * (k - 2))
+    joint_p, joint_q = p, q
+    for _ in range(count - 1):
+        joint_p, joint_q = np.outer(joint_p, p).ravel(), np.outer(joint_q, q).ravel()
+    for eps in (0.3, 1.5, 2.5):
+        truth = np.maximum(joint_p - math.exp(eps) * joint_q, 0).sum()
+        assert delta(RandomizedResponse(eps0, k) * count, eps) == pytest.approx(truth, rel=1e-9)
+
+
+def test_discrete_gaussian_by_enumeration():
+    sigma, shift = 1.7, 2
+    x = np.arange(-80, 81)
+    p = np.exp(-0.5 * (x / sigma) ** 2)
+    q = np.exp(-0.5 * ((x - shift) / sigma) ** 2)
+    p, q = p / p.sum(), q / p.sum()
+    p2, q2 = np.outer(p, p), np.outer(q, q)
+    for eps in (0.5, 3.0):
+        truth = np.maximum(p2 - math.exp(eps) * q2, 0).sum()
+        found = delta(DiscreteGaussian(sigma, shift) * 2, eps, method="pld")
+        assert truth * (1 - 1e-10) <= found <= truth * (1 + 1e-6)
+
+
+def test_exponential_mechanism_curve_is_the_largest_two_point_curve():
+    eps0 = 1.0
+    t = np.linspace(0, eps0, 20001)
+    top = (math.exp(eps0) - np.exp(t)) / math.expm1(eps0)
+    for eps in (0.1, 0.5, 0.9):
+        truth = np.max(top * np.maximum(0.0, -np.expm1(eps - t)))
+        found = delta(ExponentialMechanism(eps0), eps)
+        assert truth * (1 - 1e-6) <= found <= truth * (1 + 1e-3)
+
+
+def test_step_shrinks_with_the_tolerance():
+    event = PoissonSampled(0.01, Gaussian(1.0)) * 1000
+    values = [epsilon(event, 1e-5, method="pld", tolerance=t) for t in (1e-2, 1e-3, 1e-4, 1e-6)]
+    assert values == sorted(values, reverse=True)
+    assert values[0] - values[-1] < 1e-2

@@ -1,0 +1,76 @@
+"""What the layout of the package promises: one source of noise, imports that go down."""
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+import skdp
+
+ROOT = Path(skdp.__file__).parent
+SOURCES = sorted(ROOT.rglob("*.py"))
+
+# A package may import from the ones behind it.
+ORDER = [
+    "display",
+    "preprocessing",
+    "svm",
+    "linear_model",
+    "base",
+    "_privacy_statement",
+    "mechanisms",
+    "accounting",
+    "_losses",
+    "noise",
+    "utils",
+    "exceptions",
+    "_version",
+]
+DEVELOPER_TOOLS = {"estimator_checks.py"}
+
+
+def imported_modules(path):
+    """Yield the absolute names of what a file imports at any depth."""
+    package = ("skdp", *path.relative_to(ROOT).parts[:-1])
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            yield ".".join((*base, *filter(None, [node.module])))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_randomness_comes_from_one_package(path):
+    if path.is_relative_to(ROOT / "noise") or path.name in DEVELOPER_TOOLS:
+        return
+    roads = r"np\.random|numpy\.random|default_rng|RandomState|\.rvs\(|urandom|secrets|\brandom\."
+    code = re.sub(r'""".*?"""|#.*', "", path.read_text(), flags=re.S)
+    assert not re.findall(roads, code)
+    assert not {"random", "secrets", "numpy.random"} & set(imported_modules(path))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_only_public_names_of_sklearn_are_imported(path):
+    for name in imported_modules(path):
+        assert not re.match(r"sklearn(\..*)?\._", name)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_go_down(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    if parts[0] == "__init__" or path.name in DEVELOPER_TOOLS:
+        return
+    for name in imported_modules(path):
+        if name.startswith("skdp.") and name.split(".")[1] != parts[0]:
+            assert ORDER.index(name.split(".")[1]) > ORDER.index(parts[0]), name
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("__init__.py")), ids=lambda p: p.parent.name)
+def test_public_names_are_there(path):
+    name = ".".join(("skdp", *path.parent.relative_to(ROOT).parts))
+    package = importlib.import_module(name)
+    assert len(set(package.__all__)) == len(package.__all__)
+    assert all(hasattr(package, name) for name in package.__all__)
