@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from . import _bounds
-from . import _events as ev
-from ._checks import check_delta, check_epsilon
-from ._gaussian import gaussian_noise_multiplier
-from ._leaf import is_sampled
+from skdp.accounting import _bounds
+from skdp.accounting import _events as ev
+from skdp.accounting._checks import check_delta, check_epsilon
+from skdp.accounting._gaussian import gaussian_noise_multiplier
+from skdp.accounting._leaf import is_sampled
 
 __all__ = ["calibrate"]
 

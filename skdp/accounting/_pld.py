@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 
-from . import _events as ev
-from ._grid import GridLoss, discretise, loss_range
-from ._pairs import LossPair, loss_pairs
+from skdp.accounting import _events as ev
+from skdp.accounting._grid import GridLoss, discretise, loss_range
+from skdp.accounting._pairs import LossPair, loss_pairs
 
 __all__ = ["pld_delta", "pld_epsilon"]
 

@@ -219,7 +219,6 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Base
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         tags.transformer_tags.preserves_dtype = []
-        tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
 

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
 __all__ = [
+    "broadcast_bounds",
     "check_boolean",
     "check_bounds",
     "check_classes",
@@ -23,7 +24,10 @@ def check_real(value, name):
     """Return a float, or raise `ValueError`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise ValueError(f"{name} must be a number, got {value!r}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{name} is too large: {value!r}") from None
 
 
 def check_integer(value, name, low):
@@ -61,6 +65,27 @@ def check_boolean(value, name):
     return bool(value)
 
 
+def broadcast_bounds(bounds, n_features):
+    """Return (low, high), two finite float64 arrays of length `n_features` with low <= high."""
+    try:
+        low, high = (np.asarray(bound, dtype=np.float64) for bound in bounds)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"bounds must be (low, high), numbers or arrays of length n_features, got {bounds!r}"
+        ) from None
+    for name, bound in (("low", low), ("high", high)):
+        if bound.ndim > 1 or (bound.ndim == 1 and bound.shape != (n_features,)):
+            raise ValueError(
+                f"bounds: {name} must be a number or of shape ({n_features},), got {bound.shape}"
+            )
+        if not np.isfinite(bound).all():
+            raise ValueError(f"bounds: {name} must be finite")
+    low, high = (np.broadcast_to(bound, (n_features,)) for bound in (low, high))
+    if not (low <= high).all():
+        raise ValueError("bounds: no low may exceed its high")
+    return low, high
+
+
 def check_bounds(bounds, n_features):
     """Return (low, high), two float64 arrays of length `n_features` with low < high.
 
@@ -74,23 +99,7 @@ def check_bounds(bounds, n_features):
     ValueError
         If a bound is missing, not finite, of another length, or not below its partner.
     """
-    try:
-        low, high = bounds
-        low, high = (np.asarray(b, dtype=np.float64) for b in (low, high))
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"bounds must be (low, high), numbers or arrays of length n_features, got {bounds!r}"
-        ) from None
-    for name, bound in (("low", low), ("high", high)):
-        if bound.ndim > 1 or (bound.ndim == 1 and bound.shape != (n_features,)):
-            raise ValueError(
-                f"bounds: {name} must be a number or of shape ({n_features},), got {bound.shape}"
-            )
-        if not np.isfinite(bound).all():
-            raise ValueError(f"bounds: {name} must be finite")
-    low, high = (np.broadcast_to(b, (n_features,)).copy() for b in (low, high))
-    if not (low < high).all():
-        raise ValueError("bounds: every low must be below its high")
+    low, high = broadcast_bounds(bounds, n_features)
     if max(np.abs(low).max(), np.abs(high).max()) > 1e150 or (high - low).min() < 1e-150:
         raise ValueError("bounds must lie within -1e150 and 1e150 and be at least 1e-150 apart")
     return low, high
