@@ -139,5 +139,4 @@ def test_a_mapped_table_is_never_held(estimator, kind, tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     # Blocks of 1 MB, some vectors of n numbers a class, and the Hessian of 200 features.
-    print(peak)
     assert peak < 6.4e6
