@@ -1,4 +1,5 @@
 import pickle
+import subprocess
 import sys
 import types
 
@@ -104,8 +105,6 @@ def test_objects_in_files_are_not_unpickled(tmp_path):
 def test_dask_is_not_imported():
     assert as_chunked(np.ones((2, 2))) is None
     code = "import sys, skdp, skdp.utils; assert 'dask' not in sys.modules"
-    import subprocess
-
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -298,9 +298,7 @@ def audited_epsilon(name, epsilon, fits):
         ]
         t = thresholds[int(np.argmax(trial))]
         hits, false_hits = (low[half:] > t).sum(), (high[half:] > t).sum()
-        bounds.append(
-            epsilon_lower_bound(hits, half, false_hits, half, confidence=1 - 5e-7)
-        )
+        bounds.append(epsilon_lower_bound(hits, half, false_hits, half, confidence=1 - 5e-7))
     return max(bounds)
 
 

@@ -1,6 +1,6 @@
 """Accuracy of the other linear models at their defaults, beside models without privacy.
 
-Usage: SKDP_DATA=folder python docs/benchmarks/siblings.py [fits]
+Usage: SKDP_DATA=folder python docs/benchmarks/linear_models.py [fits]
 
 `DPLinearSVC` on Adult with the protocol of ``adult.py``, beside `DPLogisticRegression`;
 `DPLinearRegression` and `DPRidge` on California housing, with public ranges of the columns and
