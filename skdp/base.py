@@ -2,6 +2,8 @@
 
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
+from skdp.accounting import Spend
+from skdp.accounting import epsilon as event_epsilon
 from skdp.accounting._report import describe_composition, describe_unit
 from skdp.accounting._state import Terms
 from skdp.noise import RandomSource
@@ -69,6 +71,15 @@ def charge(estimator, mechanism):
         seeded=source.seeded,
     )
     return spend, source
+
+
+def _unbooked(mechanism, terms):
+    """Return what a release that is not charged, or not yet, would cost its unit."""
+    epsilon, delta = mechanism.epsilon, mechanism.delta
+    if terms.max_rows > 1:
+        terms_of_event = {"relation": terms.relation, "group_size": terms.max_rows}
+        epsilon = event_epsilon(mechanism.event, delta, **terms_of_event)
+    return Spend("", mechanism.event, epsilon, delta, False, "", __version__)
 
 
 class PrivateFit:
@@ -149,14 +160,15 @@ class PrivateFit:
         **released
             Attributes: released values and what is computed from them.
         """
-        accountant, spend = self._estimator.accountant, self._spend
+        accountant = self._estimator.accountant
         terms = self._terms or terms_of(accountant)
+        spend = self._spend or _unbooked(mechanism, terms)
         for name, value in released.items():
             setattr(self._estimator, name, value)
         self._estimator.privacy_ = PrivacyStatement(
             estimator=type(self._estimator).__name__,
-            epsilon=mechanism.epsilon if spend is None else spend.epsilon,
-            delta=mechanism.delta if spend is None else spend.delta,
+            epsilon=spend.epsilon,
+            delta=spend.delta,
             relation=terms.relation,
             unit=describe_unit(terms.unit, terms.max_rows),
             mechanism=mechanism.name,
@@ -166,7 +178,7 @@ class PrivateFit:
             sampler=sampler,
             public=tuple(public),
             seeded=self._estimator.random_state is not None,
-            record="" if spend is None else spend.hash,
+            record=spend.hash,
             version=__version__,
             trust_model=trust_model,
         )

@@ -236,6 +236,19 @@ def check_statement(estimator):
     assert str(fitted.privacy_) and "<table" in fitted.privacy_._repr_html_()
 
 
+def check_group_statement(estimator):
+    """Where groups of rows are protected the statement speaks of groups, as the ledger does."""
+    X, y = make_table(estimator)
+    accountant = PrivacyAccountant(1e3, 0.5, unit="group", max_rows=3)
+    fitted = _fit(estimator, X, y, accountant=accountant)
+    _published(fitted, X)
+    spend = accountant.spends[0]
+    assert spend.epsilon > _price(estimator)[0], "three rows cost no more than one"
+    statement = fitted.privacy_
+    assert (statement.epsilon, statement.delta) == (spend.epsilon, spend.delta)
+    assert "3" in statement.unit
+
+
 def check_relation(estimator):
     """The relation comes from the accountant: under replace-one the sensitivity is larger.
 
@@ -279,6 +292,7 @@ def dp_checks():
         check_fresh_noise,
         check_seeded_flag,
         check_statement,
+        check_group_statement,
         check_relation,
         check_no_sample_weight,
         check_sklearn_contract,
