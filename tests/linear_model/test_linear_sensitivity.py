@@ -309,7 +309,7 @@ def test_no_attack_on_the_coefficients_certifies_more_than_is_claimed(name):
 
 
 @pytest.mark.slow
-def test_the_attack_is_sharp_and_finds_halved_noise(monkeypatch):
+def test_the_attack_is_sharp_and_finds_a_quarter_of_the_noise(monkeypatch):
     """What is certified is about half of the claim, with a spread of a twentieth of it."""
     assert audited_epsilon("svc", 2.0, fits=12_000) >= 0.3 * 2.0
     release = GammaNormMechanism.release
