@@ -5,6 +5,14 @@ constants for rows of norm at most R: how long one row's gradient can be (`lipsc
 much one row can curve the objective (`smoothness`).
 """
 
+from skdp._losses._hinge import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
 from skdp._losses._logistic import BinaryLogisticLoss, MultinomialLogisticLoss
+from skdp._losses._poisson import ClippedPoissonLoss
 
-__all__ = ["BinaryLogisticLoss", "MultinomialLogisticLoss"]
+__all__ = [
+    "BinaryHuberisedHingeLoss",
+    "BinaryLogisticLoss",
+    "ClippedPoissonLoss",
+    "MulticlassHuberisedHingeLoss",
+    "MultinomialLogisticLoss",
+]

@@ -36,7 +36,7 @@ class BinaryLogisticLoss:
         """Return the derivative by each score, shape (n_rows,)."""
         return expit(scores) - y
 
-    def curvature(self, scores):
+    def curvature(self, scores, y):
         """Return the second derivative by each score, shape (n_rows,)."""
         probability = expit(scores)
         return probability * (1.0 - probability)
@@ -88,7 +88,7 @@ class MultinomialLogisticLoss:
         probabilities[np.arange(len(y)), y] -= 1.0
         return probabilities
 
-    def curvature(self, scores):
+    def curvature(self, scores, y):
         """Return the probabilities, from which `curvature_product` applies the curvature."""
         return softmax(scores, axis=1)
 

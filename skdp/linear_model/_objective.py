@@ -40,7 +40,7 @@ class LinearObjective:
         """Return a function that solves a system with the Hessian of a one-output loss."""
         gram = np.zeros((self.rows.n_features,) * 2, order="F")
         for rows in self.rows.blocks():
-            curvature = self.loss.curvature(self.rows.scores(rows, weights))
+            curvature = self.loss.curvature(self.rows.scores(rows, weights), self.y[rows])
             self.rows.add_weighted_gram(rows, curvature, gram)
         gram *= self.C
         gram.flat[:: self.rows.n_features + 1] += 1.0
@@ -50,7 +50,8 @@ class LinearObjective:
     def hessian_product(self, weights):
         """Return a function that multiplies by the Hessian."""
         curvatures = [
-            self.loss.curvature(self.rows.scores(rows, weights)) for rows in self.rows.blocks()
+            self.loss.curvature(self.rows.scores(rows, weights), self.y[rows])
+            for rows in self.rows.blocks()
         ]
 
         def product(direction):
