@@ -6,22 +6,7 @@ import pytest
 
 from skdp.noise._discrete import _geometric
 from skdp.noise._exact import LazyUniform, bernoulli_exp, exp_bounds
-
-
-class Scripted:
-    """A stream whose words are given."""
-
-    def __init__(self, *words):
-        self._words = list(words)
-
-    def words(self, n):
-        taken, self._words = self._words[:n], self._words[n:]
-        assert len(taken) == n, "more words were drawn than were given"
-        return np.array(taken, dtype=np.uint64)
-
-    @property
-    def left(self):
-        return len(self._words)
+from tests.noise._scripted import Scripted
 
 
 def objects(*values):
@@ -55,12 +40,12 @@ def test_a_comparison_draws_more_bits_only_inside_the_band():
         script = Scripted(following + shift)
         uniform = LazyUniform(np.array([leading], dtype=np.uint64), 64, script)
         assert uniform.below_exp(objects(1), 1)[0] == expected
-        assert script.left == 0
+        assert script.batches == []
     script = Scripted(1)
     assert LazyUniform(np.array([leading - 1000], dtype=np.uint64), 64, script).below_exp(
         objects(1), 1
     )[0]
-    assert script.left == 1
+    assert len(script.batches) == 1
 
 
 def test_bernoulli_inside_the_band_is_decided_by_integers():
