@@ -102,6 +102,21 @@ class GammaNormMechanism:
     def event(self):
         return PureDP(self.epsilon)
 
+    def check_size(self, size):
+        """Refuse a `size` that is not a positive integer: any number of values can be released.
+
+        Parameters
+        ----------
+        size : int
+            How many values would be released together.
+
+        Raises
+        ------
+        ValueError
+            If `size` is not a positive integer.
+        """
+        check_integer("size", size, low=1)
+
     def expected_error(self, confidence=0.95, size=1):
         """Return what the L2 norm of the error of a release stays below.
 

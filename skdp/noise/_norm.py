@@ -138,6 +138,7 @@ class _Draw:
         return (leading << 64) | self._stream.words(leading.size).astype(object)
 
     def _radius_interval(self, uniforms, x, y, bits):
+        # A product of up to 1e10 factors is off by a relative 1e11 units of the last digit.
         slack = Decimal(10) ** (12 - getcontext().prec)
         low = max(_chi_square(uniforms + 1, bits + 1) - slack, Decimal(0))
         high = Decimal("Infinity")
@@ -211,7 +212,7 @@ def _normal_interval(x, y, i, bits):
 
 
 def _chi_square(uniforms, bits):
-    """``-2 * sum(ln U)``, as the logarithm of one product whose relative error is below 1e11 ulp."""
+    """``-2 * sum(ln U)``, from a single logarithm: that of the product."""
     one = Decimal(1 << bits)
     return -2 * math.prod((Decimal(u) / one for u in uniforms), start=Decimal(1)).ln()
 
