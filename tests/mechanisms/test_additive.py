@@ -266,6 +266,24 @@ def test_expected_error_covers(mechanism, confidence):
     assert stats.binomtest(int(inside), n, confidence).pvalue > 1e-5
 
 
+def test_gamma_norm_rounds_the_value_plus_the_noise(monkeypatch):
+    """What the sampler is told to add before rounding and the steps make up the value, exactly."""
+    offsets = []
+
+    def no_noise(offset, scale, stream):
+        offsets.extend(offset.tolist())
+        return np.zeros(offset.size, dtype=np.int64)
+
+    monkeypatch.setattr(_gamma_norm, "rounded_norm_noise", no_noise)
+    values = [0.1, -7.3, 1e6 / 3, 5e-7, -123456.789]
+    released = MECHANISMS[2].release(values).tolist()
+    step = Fraction(2) ** (math.floor(math.log2(MECHANISMS[2].scale * math.sqrt(5))) - 20)
+    assert all((Fraction(r) / step).denominator == 1 for r in released)
+    for value, rounded, offset in zip(values, released, offsets, strict=True):
+        assert Fraction(value) == Fraction(rounded) + Fraction(offset) * step
+    assert all(0 < abs(offset) <= 0.5 for offset in offsets)
+
+
 @by_name
 @pytest.mark.parametrize("bad", [{"confidence": 1.0}, {"confidence": 0}, {"size": 0}])
 def test_expected_error_refuses(mechanism, bad):
