@@ -26,6 +26,11 @@ def check_number(name, value, *, low=0.0, high=math.inf, include_low=False):
     return number
 
 
+def epsilon_of_scale(scale, sensitivity):
+    """Return the epsilon of noise of scale sensitivity / epsilon, rounded up."""
+    return round_up(check_number("sensitivity", sensitivity) / check_number("scale", scale))
+
+
 def check_integer(name, value, *, low):
     """Return `value` as an int >= low, or raise `ValueError`."""
     if value is None:

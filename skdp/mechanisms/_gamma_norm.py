@@ -12,6 +12,7 @@ from skdp.mechanisms._checks import (
     check_number,
     check_scale,
     check_values,
+    epsilon_of_scale,
     round_up,
 )
 from skdp.mechanisms._grid import fractions_of_steps, from_steps, power_of_two_below, to_steps
@@ -90,9 +91,7 @@ class GammaNormMechanism:
         GammaNormMechanism
             Its epsilon is sensitivity / scale, rounded up.
         """
-        scale = check_number("scale", scale)
-        sensitivity = check_number("sensitivity", sensitivity)
-        return cls(round_up(sensitivity / scale), sensitivity)
+        return cls(epsilon_of_scale(scale, sensitivity), sensitivity)
 
     @property
     def scale(self):

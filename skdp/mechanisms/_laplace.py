@@ -13,6 +13,7 @@ from skdp.mechanisms._checks import (
     check_steps,
     check_tail,
     check_values,
+    epsilon_of_scale,
     float_up,
     round_up,
 )
@@ -98,9 +99,7 @@ class LaplaceMechanism:
         LaplaceMechanism
             Its epsilon is sensitivity / scale, rounded up.
         """
-        scale = check_number("scale", scale)
-        sensitivity = check_number("sensitivity", sensitivity)
-        return cls(round_up(sensitivity / scale), sensitivity)
+        return cls(epsilon_of_scale(scale, sensitivity), sensitivity)
 
     @property
     def scale(self):
