@@ -121,13 +121,16 @@ class PrivateFit:
             self._forget()
         return False
 
-    def charge(self, mechanism):
+    def charge(self, mechanism, size=None):
         """Book the mechanism's event and return the source of its noise.
 
         Parameters
         ----------
         mechanism : mechanism
             With `event`, `epsilon` and `delta`.
+        size : int, default=None
+            How many values an additive mechanism will release together: it is asked first
+            whether it can.
 
         Returns
         -------
@@ -135,9 +138,13 @@ class PrivateFit:
 
         Raises
         ------
+        ValueError
+            If epsilon is too small for that many values.
         BudgetExceededError
             If the accountant refuses.
         """
+        if size is not None:
+            mechanism.check_size(size)
         self._terms = terms_of(self._estimator.accountant)
         self._spend, source = charge(self._estimator, mechanism)
         return source

@@ -109,7 +109,8 @@ def fit_by_output_perturbation(estimator, fit, settings, loss, X, y, C=None):
         C = balanced_C(*public, EXPECTED_WEIGHTS_NORM / settings.data_norm, *budget)
     plan = plan_output_perturbation(*public, C, *budget)
 
-    source = fit.charge(plan.mechanism)
+    n_weights = math.prod(loss.weights_shape) * (n_columns + (constant > 0))
+    source = fit.charge(plan.mechanism, n_weights)
     rows = BoundedRows(X, settings.data_norm, constant)
     weights = np.atleast_2d(plan.run(loss, rows, y, source))
 

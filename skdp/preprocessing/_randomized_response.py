@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Number
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -12,6 +13,7 @@ from skdp._privacy_statement import LOCAL
 from skdp.accounting import Composed
 from skdp.base import PrivateFit, charge
 from skdp.mechanisms import RandomizedResponse
+from skdp.mechanisms._randomized_response import categories_array
 from skdp.utils._validation import check_positive
 
 __all__ = ["RandomizedResponseTransformer"]
@@ -234,13 +236,13 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Base
 
 
 def _check_categories(categories, n_columns):
-    if categories is None or isinstance(categories, str) or not len(categories):
+    if categories is None or isinstance(categories, str | dict | set | Number):
         raise ValueError("categories must be declared: one list a column, or one for every column")
     flat = all(np.ndim(item) == 0 for item in categories)
     columns = [categories] * n_columns if flat else list(categories)
     if len(columns) != n_columns:
         raise ValueError(f"categories has {len(columns)} lists, X has {n_columns} columns")
-    return [np.asarray(column) for column in columns]
+    return [categories_array(column) for column in columns]
 
 
 def _common_dtype(arrays):

@@ -151,7 +151,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             relation = relation_of(self.accountant)
             mechanism = _plan(*X.shape, n_moments, relation, epsilon, delta)
 
-            source = fit.charge(mechanism)
+            source = fit.charge(mechanism, n_moments * X.shape[1])
             middle, half = low + (high - low) / 2, (high - low) / 2
             sums = mechanism.release(_sums(X, low, high, n_moments), random_state=source)
 

@@ -180,6 +180,19 @@ def check_privacy_parameters(estimator):
     assert not accountant.spends, "a release with impossible parameters was charged"
 
 
+def check_tiny_epsilon(estimator):
+    """An epsilon too small to be of use gives a release all the same, or an uncharged error."""
+    X, y = make_table(estimator)
+    for epsilon in (1e-6, 1e-14, 1e-100, 1e-300):
+        accountant = PrivacyAccountant(1.0, 0.5)
+        try:
+            result = _release(estimator, X, y, epsilon=epsilon, accountant=accountant)
+        except ValueError:
+            assert not accountant.spends, f"a failure at epsilon={epsilon} was charged"
+        else:
+            assert np.isfinite(result.astype(float)).all(), f"not finite at epsilon={epsilon}"
+
+
 def check_nothing_raw(estimator):
     """No pickle of a fitted estimator holds a value of the table.
 
@@ -288,6 +301,7 @@ def dp_checks():
         check_exact_spend,
         check_failed_fit,
         check_privacy_parameters,
+        check_tiny_epsilon,
         check_nothing_raw,
         check_fresh_noise,
         check_seeded_flag,

@@ -85,6 +85,14 @@ def test_output_has_the_type_of_the_categories():
     assert set(map(type, mixed[0])) == {int, str}
 
 
+def test_categories_of_mixed_types_stay_what_they_are():
+    X = np.array([[1], ["a"]] * 5000, dtype=object)
+    transformer = RandomizedResponseTransformer(epsilon=5.0, categories=[1, "a"])
+    reports = transformer.fit_transform(X)
+    assert set(reports[:, 0]) == {1, "a"}
+    np.testing.assert_allclose(transformer.estimate_frequencies(reports)[0], 0.5, atol=0.05)
+
+
 def test_frames_in_and_out():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(make_table(50), columns=["answer", "group"])
@@ -95,7 +103,8 @@ def test_frames_in_and_out():
 
 
 @pytest.mark.parametrize(
-    "categories", [None, [], "abc", [["a", "b"]], [["a"], ["b", "c"]], [["a", "a"], ["b", "c"]]]
+    "categories",
+    [None, [], "abc", [["a", "b"]], [["a"], ["b", "c"]], [["a", "a"], ["b", "c"]], 5, {"a", "b"}],
 )
 def test_bad_categories_are_refused(categories):
     with pytest.raises(ValueError):
