@@ -29,25 +29,33 @@ def _closed_epsilon(part, delta_, relation):
         return 0.0
     if isinstance(part, ev.Gaussian):
         return _gaussian.gdp_to_epsilon(1.0 / part.noise_multiplier, delta_)
-    bounds = [math.inf]
     pure = _leaf.pure_epsilon(part, relation)
+    if delta_ == 0.0:
+        return pure
+    bounds = [math.inf]
     if pure < math.inf:
         bounds += [pure, _advanced.optimal_epsilon(pure, 1, delta_)]
     if isinstance(part, ev.Laplace):
-        bounds.append(max(0.0, pure + 2.0 * math.log1p(-delta_)))
+        bounds.append(_lessened(pure, 2.0, delta_))
     if isinstance(part, ev.ExponentialMechanism):
         # The largest of the two-point curves of Dong, Durfee and Rogers (2020).
-        root = math.sqrt(delta_ * -math.expm1(-pure))
-        bounds.append(max(0.0, pure + 2.0 * math.log1p(-root)))
-    if isinstance(part, ev.RandomizedResponse) and pure < 700.0:
-        top = math.exp(pure)
-        rest = top - delta_ * (part.num_categories - 1.0 + top)
-        bounds.append(math.log(rest) if rest > 1.0 else 0.0)
+        bounds.append(_lessened(pure, 2.0, math.sqrt(delta_ * -math.expm1(-pure))))
+    if isinstance(part, ev.RandomizedResponse):
+        others = (part.num_categories - 1.0) * math.exp(-pure)
+        bounds.append(_lessened(pure, 1.0, delta_ * (1.0 + others)))
     if isinstance(part, ev.ApproximateDP):
         bounds.append(_advanced.optimal_epsilon(part.epsilon, 1, delta_, part.delta))
     rho, rho_delta = _leaf.leaf_zcdp(part, relation)
     bounds.append(_conversions.zcdp_to_epsilon(rho, delta_, rho_delta))
     return min(bounds)
+
+
+def _lessened(epsilon, factor, share):
+    """epsilon + factor ln(1 - share), rounded up, at least 0."""
+    share *= 1.0 - 2.0**-50
+    if share >= 1.0:
+        return 0.0
+    return max(0.0, epsilon * (1.0 + 2.0**-50) + factor * math.log1p(-share) * (1.0 - 2.0**-50))
 
 
 def _single_epsilon(part, delta_, relation):
@@ -358,10 +366,24 @@ def _delta(parts, target, relation, method, tolerance):
         _require_loss_distribution(parts, relation)
     if method == "pld" or (method == "auto" and has_loss_distribution(parts, relation)):
         best = min(best, _pld_delta(parts, simple, target, relation, tolerance))
+    if method in ("auto", "pld") and sum(simple.values()) == 1:
+        best = min(best, _amplified_gaussian_delta(next(iter(simple)), target, relation))
     for name, bound in (("basic", _basic), ("advanced", _advanced_bound)):
         if method in ("auto", name):
             best = _inverted_delta(lambda d, f=bound: f(simple, d, relation), target, best)
     return best
+
+
+def _amplified_gaussian_delta(part, target, relation):
+    """delta = q delta(epsilon'), epsilon' = ln(1 + (e^epsilon - 1) / q), of a sampled Gaussian
+    (Balle, Barthe and Gaboardi 2018), exact under add/remove and at epsilon = 0; 1 for others."""
+    if not _leaf.is_sampled(part) or target > 700.0:
+        return 1.0
+    inner, rate = _leaf.inner_event(part, relation), _leaf.sampling_rate(part)
+    if not isinstance(inner, ev.Gaussian) or rate == 0.0:
+        return 1.0
+    amplified = math.log1p(math.expm1(target) / rate) * (1.0 - 2.0**-50)
+    return rate * _gaussian.gdp_to_delta(1.0 / inner.noise_multiplier, amplified) * (1.0 + 1e-14)
 
 
 def _pld_delta(parts, simple, target, relation, tolerance):
@@ -415,8 +437,7 @@ def trade_off(
     >>> round(trade_off(Gaussian(1.0), 0.05), 4)
     0.7405
     """
-    if isinstance(alpha, bool) or not 0.0 <= alpha <= 1.0:
-        raise ValueError(f"alpha must lie in [0, 1], got {alpha!r}")
+    check_delta(alpha, "alpha")
     options = {"relation": relation, "method": method, "tolerance": tolerance}
 
     @cache
