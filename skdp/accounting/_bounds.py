@@ -208,6 +208,9 @@ def _epsilon(parts, delta_, relation, method, tolerance):
         return _pld_bound(parts, delta_, relation, tolerance)
     if method != "auto":
         return _BOUNDS[method](simple, delta_, relation)
+    mu = _gaussian_mu(parts)
+    if mu is not None:
+        return _gaussian.gdp_to_epsilon(mu, delta_)
     bounds = [bound(simple, delta_, relation) for bound in _BOUNDS.values()]
     if has_loss_distribution(parts, relation):
         bounds.append(_pld_bound(parts, delta_, relation, tolerance))
@@ -404,12 +407,14 @@ def _inverted_delta(epsilon_at, target, known=1.0):
         return known
 
     def gap(log_delta):
-        return min(epsilon_at(math.exp(log_delta)), 1e9) - target
+        found = min(epsilon_at(math.exp(log_delta)), 1e9)
+        # At the target itself delta may still be larger than it need be.
+        return found - target if found > target else min(found - target, -1e-300)
 
     low, high = math.log(1e-300), math.log(known)
     if gap(low) <= 0.0:
         return 1e-300
-    root = brentq(gap, low, high, xtol=1e-11, maxiter=100) if gap(high) < 0.0 else high
+    root = brentq(gap, low, high, xtol=1e-11, disp=False) if gap(high) < 0.0 else high
     step = 1e-12
     while root < high and gap(root) > 0.0:
         root, step = min(root + step, high), 2.0 * step

@@ -233,7 +233,7 @@ def _curve(losses, masses, step):
 
 
 def _read_epsilon(losses, masses, beyond, delta, step):
-    if beyond > delta:
+    if beyond > delta or not len(losses):
         return math.inf
     curve, q_above, centre = _curve(losses, masses, step)
     spare = delta - beyond
@@ -275,6 +275,8 @@ def pld_epsilon(
     prepared = []
     for direction in _directions(parts, relation):
         coarse = _coarse_parts(direction, delta)
+        if any(part.coarse.infinite >= 1.0 for part in coarse):
+            return math.inf
         infinite = sum(part.count * part.coarse.infinite for part in coarse)
         tilt, epsilon = _rdp_tilt(coarse, max(delta - infinite, delta * 1e-3))
         prepared.append((epsilon, tilt, coarse, infinite))
@@ -344,6 +346,8 @@ def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: str, toleran
         rough, tilt, delta = 1e-12, 0.0, 1.0
         for _ in range(3):
             coarse = _coarse_parts(direction, rough)
+            if any(part.coarse.infinite >= 1.0 for part in coarse):
+                return 1.0
             tilt, delta = _delta_tilt(coarse, epsilon)
             if delta >= 0.1 * rough:
                 break
