@@ -24,10 +24,10 @@ def to_dp_accounting(event: ev.Event):
     replacement sensitivity, here to the contribution of one record; it is converted.
 
     Events carry no relation. A plain event here states its noise over the release's
-    sensitivity under the relation in use and costs the same under both; dp-accounting under
-    REPLACE_ONE (and REPLACE_SPECIAL) takes a plain Gaussian or Laplace to move by two
-    records and prices it at half its noise multiplier. Hand plain events to an accountant
-    for ADD_OR_REMOVE_ONE there, whatever the relation here; sampled ones under the same relation.
+    sensitivity under the relation in use and costs the same under both; the `PLDAccountant`
+    there prices a plain Gaussian under REPLACE_ONE at half its noise multiplier and refuses a
+    plain Laplace. Give plain events to an accountant for ADD_OR_REMOVE_ONE, whatever the
+    relation here, and events of Poisson sampling to one for the same relation.
 
     Parameters
     ----------
@@ -102,8 +102,8 @@ def _scaled(event, factor):
 def from_dp_accounting(event) -> ev.Event:
     """The event that states the same releases as one of the dp-accounting library.
 
-    The event is read as under ADD_OR_REMOVE_ONE: dp-accounting under REPLACE_ONE doubles the
-    sensitivity of a plain Gaussian or Laplace, an event here has its sensitivity inside.
+    Events carry no relation. A plain Gaussian of which the `PLDAccountant` there says what it
+    costs under REPLACE_ONE has half the noise multiplier here: halve it yourself.
 
     Parameters
     ----------

@@ -110,6 +110,12 @@ def pure_rho(epsilon: float) -> float:
     return max(epsilon * math.tanh(0.5 * epsilon) * _UP, _TINY)
 
 
+def laplace_rho(epsilon: float) -> float:
+    """rho of a Laplace release: epsilon + e^-epsilon - 1 (Harrison and Manurangsi 2025)."""
+    exact = epsilon + math.expm1(-epsilon) + 2.0**-51 * epsilon
+    return min(exact, 0.5 * squared(epsilon)) * _UP
+
+
 def leaf_zcdp(event: ev.Event, relation: str) -> tuple[float, float]:
     """(rho, delta) of an uncomposed event; rho may be infinite."""
     if isinstance(event, ev.Gaussian):
@@ -117,9 +123,7 @@ def leaf_zcdp(event: ev.Event, relation: str) -> tuple[float, float]:
     if isinstance(event, ev.DiscreteGaussian):
         return 0.5 * (event.sensitivity / event.sigma) ** 2 * _UP, 0.0
     if isinstance(event, ev.Laplace):
-        # Harrison and Manurangsi (2025): epsilon + e^-epsilon - 1.
-        exact = event.epsilon + math.expm1(-event.epsilon)
-        return min(exact if event.epsilon > 1e-4 else math.inf, 0.5 * squared(event.epsilon)) * _UP, 0.0
+        return laplace_rho(event.epsilon), 0.0
     if isinstance(event, ev.ExponentialMechanism):
         rho = squared(event.epsilon) / 8.0
         return min(rho, pure_rho(event.epsilon)) * _UP, 0.0
@@ -225,7 +229,12 @@ def group_delta(epsilon: float, delta: float, k: int) -> float:
         return 1.0
     if epsilon < 1e-12 and k * epsilon < 1.0:
         return min(1.0, k * delta * math.exp(k * epsilon))
-    log_sum = k * epsilon + math.log(-math.expm1(-k * epsilon)) - epsilon - math.log(-math.expm1(-epsilon))
+    log_sum = (
+        k * epsilon
+        + math.log(-math.expm1(-k * epsilon))
+        - epsilon
+        - math.log(-math.expm1(-epsilon))
+    )
     return min(1.0, delta * math.exp(min(log_sum, 800.0 - 100.0)) * _UP)
 
 

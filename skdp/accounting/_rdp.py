@@ -18,7 +18,9 @@ from skdp.accounting._leaf import (
     group_event,
     inner_event,
     is_sampled,
+    laplace_rho,
     pure_epsilon,
+    pure_rho,
     sampling_rate,
     squared,
 )
@@ -56,7 +58,7 @@ def _pure(epsilon, order, num_categories=2):
     ]
     peak = max(terms)
     total = peak + math.log(math.fsum(math.exp(term - peak) for term in terms))
-    small = 0.5 * order * squared(epsilon) * _UP
+    small = order * pure_rho(epsilon)
     round_off = _ROUND_OFF * (1.0 - top)
     return min(epsilon, small, (max(0.0, total) * _UP + round_off) / (order - 1.0))
 
@@ -67,7 +69,7 @@ def _laplace(epsilon, order):
     first = math.log(order / width) + (order - 1.0) * epsilon
     second = math.log((order - 1.0) / width) - order * epsilon
     total = max(first, second) + math.log1p(math.exp(-abs(first - second)))
-    small = 0.5 * order * squared(epsilon) * _UP
+    small = order * laplace_rho(epsilon)
     return min(epsilon, small, (max(0.0, total) * _UP + _ROUND_OFF) / (order - 1.0))
 
 
