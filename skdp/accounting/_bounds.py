@@ -138,6 +138,8 @@ def _rdp_bound(parts, delta_, relation):
 def _gaussian_mu(parts):
     if not all(isinstance(part, ev.Gaussian) for part in parts):
         return None
+    if sum(parts.values()) == 1:
+        return 1.0 / next(iter(parts)).noise_multiplier
     return math.sqrt(math.fsum(n / part.noise_multiplier**2 for part, n in parts.items()))
 
 

@@ -98,7 +98,7 @@ def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
     def bound(order):
         return rho * order + np.log1p(-1.0 / order) - np.log(spare * order) / (order - 1.0)
 
-    excess = max(1e-9, math.sqrt(-math.log(spare) / rho))
+    excess = max(1e-9, math.sqrt(-math.log(spare)) / math.sqrt(rho))
     span = (1.0 + excess * 1e-3, 1.0 + excess * 1e3)
     return max(0.0, minimise_over_orders(bound, *span, points=40, rounds=6)[1]) * (1.0 + 1e-15)
 

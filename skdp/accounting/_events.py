@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import operator
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 from skdp.accounting._checks import as_number
@@ -183,11 +182,8 @@ class RandomizedResponse(Event):
     num_categories: int = 2
 
     def __post_init__(self):
-        _set(
-            self,
-            epsilon=_number("epsilon", self.epsilon, 0.0),
-            num_categories=_integer("num_categories", self.num_categories, 2),
-        )
+        _set(self, epsilon=_number("epsilon", self.epsilon, 0.0))
+        _set(self, num_categories=_integer("num_categories", self.num_categories, 2))
 
 
 @dataclass(frozen=True)
@@ -221,11 +217,8 @@ class ApproximateDP(Event):
     delta: float
 
     def __post_init__(self):
-        _set(
-            self,
-            epsilon=_number("epsilon", self.epsilon, 0.0),
-            delta=_number("delta", self.delta, 0.0, 1.0),
-        )
+        _set(self, epsilon=_number("epsilon", self.epsilon, 0.0))
+        _set(self, delta=_number("delta", self.delta, 0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -236,11 +229,8 @@ class ZCDP(Event):
     delta: float = 0.0
 
     def __post_init__(self):
-        _set(
-            self,
-            rho=_number("rho", self.rho, 0.0),
-            delta=_number("delta", self.delta, 0.0, 1.0),
-        )
+        _set(self, rho=_number("rho", self.rho, 0.0))
+        _set(self, delta=_number("delta", self.delta, 0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -313,11 +303,8 @@ class RandomStopping(Event):
         _set(self, shape=shape, mean=mean)
         _check_event(self.event)
         for part in leaves(self.event):
-            inner = (
-                merged(part.event)
-                if isinstance(part, (PoissonSampled, SampledWithoutReplacement))
-                else part
-            )
+            sampled = isinstance(part, (PoissonSampled, SampledWithoutReplacement))
+            inner = merged(part.event) if sampled else part
             if getattr(part, "delta", 0.0) > 0.0 or getattr(inner, "delta", 0.0) > 0.0:
                 raise ValueError("the base of RandomStopping must have a Renyi bound: no delta")
 
@@ -363,7 +350,7 @@ PURE = (Laplace, DiscreteLaplace, RandomizedResponse, ExponentialMechanism, Pure
 
 
 def _set_extent(event, parts):
-    """Note how deep an event nests and how many events it writes out as; refuse too deep ones."""
+    """Note how deep an event nests and how many events it is; refuse too deep ones."""
     depth = 1 + max((getattr(part, "_depth", 0) for part in parts), default=0)
     if depth > _MAX_DEPTH:
         raise ValueError(f"events may be nested {_MAX_DEPTH} deep, not deeper")
@@ -451,14 +438,10 @@ def _to_dict(event: Event) -> dict:
     return result
 
 
-def _subclasses() -> Iterator[type]:
-    yield from Event.__subclasses__()
-
-
 def _from_dict(value) -> Event:
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         raise ValueError(f"not an event: {value!r}")
-    types = {cls.__name__: cls for cls in _subclasses()}
+    types = {cls.__name__: cls for cls in Event.__subclasses__()}
     if value["type"] not in types:
         raise ValueError(f"unknown event type {value['type']!r}")
     cls = types[value["type"]]

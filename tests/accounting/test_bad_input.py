@@ -145,7 +145,11 @@ def test_the_limits_of_parameters_still_have_a_price():
     for event in (PoissonSampled(0.01, huge), SampledWithoutReplacement(100, 1, huge), huge):
         for relation in ("add_remove", "replace_one"):
             assert epsilon(event * 10, 1e-5, relation=relation) == 0.0
-    for event in (small, PoissonSampled(0.01, small), PoissonSampled(0.5, Gaussian(1e-5))):
+    for event in (
+        small,
+        PoissonSampled(0.01, Gaussian(1e-40)),
+        PoissonSampled(0.5, Gaussian(1e-5)),
+    ):
         for relation in ("add_remove", "replace_one"):
             assert epsilon(event, 1e-5, relation=relation) >= 1e9
     assert epsilon(ApproximateDP(1.0, 1e-9), 1e-5, group_size=10**6) == math.inf
