@@ -99,6 +99,10 @@ class Event:
 
     __rmul__ = __mul__
 
+    def __reduce__(self):
+        # By the constructor: a cached hash holds in its own process only.
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
+
     def to_json(self) -> str:
         """Canonical JSON: sorted keys, no spaces, the type's name inside."""
         if getattr(self, "_nodes", 1) > _MAX_NODES:

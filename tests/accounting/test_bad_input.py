@@ -1,4 +1,5 @@
 import math
+import pickle
 
 import pytest
 
@@ -184,3 +185,11 @@ def test_a_part_that_occurs_twice_in_every_level_is_priced_once():
     assert hash(event) == hash(Composed(event.events))
     with pytest.raises(ValueError, match="too long"):
         event.to_json()
+
+
+def test_a_pickle_holds_no_cached_hash():
+    event = Gaussian(1.0) * 3 + Laplace(0.1)
+    before = pickle.dumps(event)
+    assert hash(pickle.loads(before)) == hash(event)
+    assert pickle.dumps(event) == before
+    assert pickle.loads(before) == event
