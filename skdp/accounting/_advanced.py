@@ -19,6 +19,8 @@ _MAX_TERMS = 40_000
 def _binomial_losses(epsilon0: float, count: int):
     """(losses, probabilities, mass left out) of `count` randomised responses, or None if the
     20 standard deviations that matter are too many terms."""
+    if count > 2**53 or epsilon0 > 1e15:
+        return None
     rate = 1.0 / (1.0 + math.exp(min(epsilon0, 700.0)))
     reach = 20.0 * math.sqrt(count * rate * (1.0 - rate)) + 60.0
     first, last = max(0, math.floor(count * rate - reach)), math.ceil(count * rate + reach)

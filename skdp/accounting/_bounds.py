@@ -29,25 +29,33 @@ def _closed_epsilon(part, delta_, relation):
         return 0.0
     if isinstance(part, ev.Gaussian):
         return _gaussian.gdp_to_epsilon(1.0 / part.noise_multiplier, delta_)
-    bounds = [math.inf]
     pure = _leaf.pure_epsilon(part, relation)
+    if delta_ == 0.0:
+        return pure
+    bounds = [math.inf]
     if pure < math.inf:
         bounds += [pure, _advanced.optimal_epsilon(pure, 1, delta_)]
     if isinstance(part, ev.Laplace):
-        bounds.append(max(0.0, pure + 2.0 * math.log1p(-delta_)))
+        bounds.append(_lessened(pure, 2.0, delta_))
     if isinstance(part, ev.ExponentialMechanism):
         # The largest of the two-point curves of Dong, Durfee and Rogers (2020).
-        root = math.sqrt(delta_ * -math.expm1(-pure))
-        bounds.append(max(0.0, pure + 2.0 * math.log1p(-root)))
-    if isinstance(part, ev.RandomizedResponse) and pure < 700.0:
-        top = math.exp(pure)
-        rest = top - delta_ * (part.num_categories - 1.0 + top)
-        bounds.append(math.log(rest) if rest > 1.0 else 0.0)
+        bounds.append(_lessened(pure, 2.0, math.sqrt(delta_ * -math.expm1(-pure))))
+    if isinstance(part, ev.RandomizedResponse):
+        others = (part.num_categories - 1.0) * math.exp(-pure)
+        bounds.append(_lessened(pure, 1.0, delta_ * (1.0 + others)))
     if isinstance(part, ev.ApproximateDP):
         bounds.append(_advanced.optimal_epsilon(part.epsilon, 1, delta_, part.delta))
     rho, rho_delta = _leaf.leaf_zcdp(part, relation)
     bounds.append(_conversions.zcdp_to_epsilon(rho, delta_, rho_delta))
     return min(bounds)
+
+
+def _lessened(epsilon, factor, share):
+    """epsilon + factor ln(1 - share), rounded up, at least 0."""
+    share *= 1.0 - 2.0**-50
+    if share >= 1.0:
+        return 0.0
+    return max(0.0, epsilon * (1.0 + 2.0**-50) + factor * math.log1p(-share) * (1.0 - 2.0**-50))
 
 
 def _single_epsilon(part, delta_, relation):
@@ -130,6 +138,8 @@ def _rdp_bound(parts, delta_, relation):
 def _gaussian_mu(parts):
     if not all(isinstance(part, ev.Gaussian) for part in parts):
         return None
+    if sum(parts.values()) == 1:
+        return 1.0 / next(iter(parts)).noise_multiplier
     return math.sqrt(math.fsum(n / part.noise_multiplier**2 for part, n in parts.items()))
 
 
@@ -200,6 +210,9 @@ def _epsilon(parts, delta_, relation, method, tolerance):
         return _pld_bound(parts, delta_, relation, tolerance)
     if method != "auto":
         return _BOUNDS[method](simple, delta_, relation)
+    mu = _gaussian_mu(parts)
+    if mu is not None:
+        return _gaussian.gdp_to_epsilon(mu, delta_)
     bounds = [bound(simple, delta_, relation) for bound in _BOUNDS.values()]
     if has_loss_distribution(parts, relation):
         bounds.append(_pld_bound(parts, delta_, relation, tolerance))
@@ -358,10 +371,24 @@ def _delta(parts, target, relation, method, tolerance):
         _require_loss_distribution(parts, relation)
     if method == "pld" or (method == "auto" and has_loss_distribution(parts, relation)):
         best = min(best, _pld_delta(parts, simple, target, relation, tolerance))
+    if method in ("auto", "pld") and sum(simple.values()) == 1:
+        best = min(best, _amplified_gaussian_delta(next(iter(simple)), target, relation))
     for name, bound in (("basic", _basic), ("advanced", _advanced_bound)):
         if method in ("auto", name):
             best = _inverted_delta(lambda d, f=bound: f(simple, d, relation), target, best)
     return best
+
+
+def _amplified_gaussian_delta(part, target, relation):
+    """delta = q delta(epsilon'), epsilon' = ln(1 + (e^epsilon - 1) / q), of a sampled Gaussian
+    (Balle, Barthe and Gaboardi 2018), exact under add/remove and at epsilon = 0; 1 for others."""
+    if not _leaf.is_sampled(part) or target > 700.0:
+        return 1.0
+    inner, rate = _leaf.inner_event(part, relation), _leaf.sampling_rate(part)
+    if not isinstance(inner, ev.Gaussian) or rate == 0.0:
+        return 1.0
+    amplified = math.log1p(math.expm1(target) / rate) * (1.0 - 2.0**-50)
+    return rate * _gaussian.gdp_to_delta(1.0 / inner.noise_multiplier, amplified) * (1.0 + 1e-14)
 
 
 def _pld_delta(parts, simple, target, relation, tolerance):
@@ -382,12 +409,14 @@ def _inverted_delta(epsilon_at, target, known=1.0):
         return known
 
     def gap(log_delta):
-        return min(epsilon_at(math.exp(log_delta)), 1e9) - target
+        found = min(epsilon_at(math.exp(log_delta)), 1e9)
+        # At the target itself delta may still be larger than it need be.
+        return found - target if found > target else min(found - target, -1e-300)
 
     low, high = math.log(1e-300), math.log(known)
     if gap(low) <= 0.0:
         return 1e-300
-    root = brentq(gap, low, high, xtol=1e-11, maxiter=100) if gap(high) < 0.0 else high
+    root = brentq(gap, low, high, xtol=1e-11, disp=False) if gap(high) < 0.0 else high
     step = 1e-12
     while root < high and gap(root) > 0.0:
         root, step = min(root + step, high), 2.0 * step
@@ -415,8 +444,7 @@ def trade_off(
     >>> round(trade_off(Gaussian(1.0), 0.05), 4)
     0.7405
     """
-    if isinstance(alpha, bool) or not 0.0 <= alpha <= 1.0:
-        raise ValueError(f"alpha must lie in [0, 1], got {alpha!r}")
+    check_delta(alpha, "alpha")
     options = {"relation": relation, "method": method, "tolerance": tolerance}
 
     @cache

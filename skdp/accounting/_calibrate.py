@@ -6,7 +6,7 @@ import math
 
 from skdp.accounting import _bounds
 from skdp.accounting import _events as ev
-from skdp.accounting._checks import check_delta, check_epsilon
+from skdp.accounting._checks import as_number, check_delta, check_epsilon
 from skdp.accounting._gaussian import gaussian_noise_multiplier
 from skdp.accounting._leaf import is_sampled
 
@@ -82,10 +82,13 @@ def calibrate(
 def _checked(epsilon, delta, bounds, rtol):
     check_epsilon(epsilon)
     check_delta(delta)
-    low, high = (float(bound) for bound in bounds)
+    try:
+        low, high = (as_number("bounds", bound) for bound in bounds)
+    except TypeError:
+        raise ValueError(f"bounds must be two numbers, got {bounds!r}") from None
     if not 0.0 < low < high < math.inf:
         raise ValueError(f"bounds must be positive, finite and increasing, got {bounds!r}")
-    if not 0.0 < rtol < 1.0:
+    if not 0.0 < as_number("rtol", rtol) < 1.0:
         raise ValueError(f"rtol must lie in (0, 1), got {rtol!r}")
     return low, high
 
@@ -200,7 +203,8 @@ def _tightened(cost, safe, unsafe, target, rtol):
         found = cost(value)
         if found <= 0.0 or not math.isfinite(found) or target <= 0.0:
             return -1.0 if found <= target else 1.0
-        return math.log(found / target) if found != target else -0.0
+        ratio = math.log(found / target)
+        return max(ratio, 1e-17) if found > target else min(ratio, -0.0)
 
     y_safe, y_unsafe, last = gap(safe), gap(unsafe), 0
     for step in range(_MAX_STEPS):

@@ -5,6 +5,17 @@ from __future__ import annotations
 import math
 
 RELATIONS = ("add_remove", "replace_one")
+MAX_GROUP_SIZE = 10**9
+
+
+def as_number(name, value):
+    """`value` as a float; truth values and text are no numbers."""
+    try:
+        if isinstance(value, (bool, str, bytes, bytearray)):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{name} must be a number, got {value!r}") from None
 
 
 def check_relation(relation):
@@ -12,26 +23,29 @@ def check_relation(relation):
         raise ValueError(f"relation must be one of {RELATIONS}, got {relation!r}")
 
 
-def check_delta(delta):
-    if isinstance(delta, bool) or not 0.0 <= delta <= 1.0:
-        raise ValueError(f"delta must lie in [0, 1], got {delta!r}")
+def check_delta(delta, name="delta"):
+    if not 0.0 <= as_number(name, delta) <= 1.0:
+        raise ValueError(f"{name} must lie in [0, 1], got {delta!r}")
 
 
 def check_epsilon(epsilon):
-    if isinstance(epsilon, bool) or not epsilon >= 0.0:
+    if not as_number("epsilon", epsilon) >= 0.0:
         raise ValueError(f"epsilon must be at least 0, got {epsilon!r}")
 
 
 def check_group_size(group_size):
-    if isinstance(group_size, bool) or int(group_size) != group_size or group_size < 1:
-        raise ValueError(f"group_size must be a positive integer, got {group_size!r}")
+    number = as_number("group_size", group_size)
+    if not (1.0 <= number <= MAX_GROUP_SIZE and number.is_integer()):
+        raise ValueError(
+            f"group_size must be an integer from 1 to {MAX_GROUP_SIZE:g}, got {group_size!r}"
+        )
 
 
 def check_order(order):
-    if not (order > 1.0 and math.isfinite(order)):
+    if not 1.0 < as_number("order", order) < math.inf:
         raise ValueError(f"order must be finite and greater than 1, got {order!r}")
 
 
 def check_tolerance(tolerance):
-    if not (0.0 < tolerance < math.inf):
+    if not 0.0 < as_number("tolerance", tolerance) < math.inf:
         raise ValueError(f"tolerance must be positive, got {tolerance!r}")

@@ -98,8 +98,8 @@ def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
     def bound(order):
         return rho * order + np.log1p(-1.0 / order) - np.log(spare * order) / (order - 1.0)
 
-    centre = 1.0 + math.sqrt(-math.log(spare) / rho)
-    span = (1.0 + (centre - 1.0) * 1e-3, 1.0 + (centre - 1.0) * 1e3)
+    excess = max(1e-9, math.sqrt(-math.log(spare)) / math.sqrt(rho))
+    span = (1.0 + excess * 1e-3, 1.0 + excess * 1e3)
     return max(0.0, minimise_over_orders(bound, *span, points=40, rounds=6)[1]) * (1.0 + 1e-15)
 
 
@@ -114,7 +114,7 @@ def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
     def log_delta(order):
         return (order - 1.0) * (rho * order - epsilon + np.log1p(-1.0 / order)) - np.log(order)
 
-    centre = max(1e-6, 0.5 * (epsilon / rho - 1.0))
+    centre = min(max(1e-6, 0.5 * (epsilon / rho - 1.0)), 1e300)
     span = (1.0 + centre * 1e-3, 1.0 + centre * 1e3 + 1.0)
     value = minimise_over_orders(log_delta, *span, points=40, rounds=6)[1]
     converted = math.exp(min(0.0, value)) if value == value else 1.0

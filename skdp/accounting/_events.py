@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import operator
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
+
+from skdp.accounting._checks import as_number
 
 __all__ = [
     "ZCDP",
@@ -28,23 +29,25 @@ __all__ = [
     "event_from_json",
 ]
 
+# Within these limits neither the square of a cost nor its multiples leave the range of floats.
+_LARGEST, _LEAST_NOISE = 1e100, 1e-50
+_MAX_COUNT = 10**100
+_MAX_SENSITIVITY = 10**40
+_MAX_DEPTH = 100
+_MAX_NODES = 10**7
 
-def _number(name, value, low, high=math.inf, *, open_low=False, allow_inf=False):
-    if isinstance(value, bool):
-        raise ValueError(f"{name} must be a number, got {value!r}")
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} must be a number, got {value!r}") from None
-    inside = low < number if open_low else low <= number
-    finite = math.isfinite(number) or (allow_inf and number == math.inf)
-    if not (inside and number <= high and finite):
-        bounds = f"{'(' if open_low else '['}{low:g}, {high:g}{']' if high < math.inf else ')'}"
-        raise ValueError(f"{name} must lie in {bounds}, got {value!r}")
+
+def _number(name, value, low, high=_LARGEST, *, open_low=False, allow_inf=False):
+    number = as_number(name, value)
+    inside = low < number <= high if open_low else low <= number <= high
+    if not (inside or (allow_inf and number == math.inf)):
+        raise ValueError(
+            f"{name} must lie in {'(' if open_low else '['}{low:g}, {high:g}], got {value!r}"
+        )
     return number + 0.0
 
 
-def _integer(name, value, low):
+def _integer(name, value, low, high=_MAX_COUNT):
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -53,8 +56,8 @@ def _integer(name, value, low):
         if not (isinstance(value, float) and value.is_integer()):
             raise ValueError(f"{name} must be an integer, got {value!r}") from None
         number = int(value)
-    if number < low:
-        raise ValueError(f"{name} must be at least {low}, got {value!r}")
+    if not low <= number <= high:
+        raise ValueError(f"{name} must lie in [{low}, {float(high):g}], got {value!r}")
     return number
 
 
@@ -96,8 +99,14 @@ class Event:
 
     __rmul__ = __mul__
 
+    def __reduce__(self):
+        # By the constructor: a cached hash holds in its own process only.
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
+
     def to_json(self) -> str:
         """Canonical JSON: sorted keys, no spaces, the type's name inside."""
+        if getattr(self, "_nodes", 1) > _MAX_NODES:
+            raise ValueError(f"an event of more than {_MAX_NODES:g} events is too long to write")
         return json.dumps(_to_dict(self), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -117,7 +126,7 @@ Gaussian(noise_multiplier=2.0)))
     noise_multiplier: float
 
     def __post_init__(self):
-        value = _number("noise_multiplier", self.noise_multiplier, 0.0, open_low=True)
+        value = _number("noise_multiplier", self.noise_multiplier, _LEAST_NOISE)
         _set(self, noise_multiplier=value)
 
 
@@ -143,8 +152,8 @@ class DiscreteGaussian(Event):
     def __post_init__(self):
         _set(
             self,
-            sigma=_number("sigma", self.sigma, 0.0, open_low=True),
-            sensitivity=_integer("sensitivity", self.sensitivity, 1),
+            sigma=_number("sigma", self.sigma, _LEAST_NOISE),
+            sensitivity=_integer("sensitivity", self.sensitivity, 1, _MAX_SENSITIVITY),
         )
 
 
@@ -159,8 +168,8 @@ class DiscreteLaplace(Event):
     def __post_init__(self):
         _set(
             self,
-            scale=_number("scale", self.scale, 0.0, open_low=True),
-            sensitivity=_integer("sensitivity", self.sensitivity, 1),
+            scale=_number("scale", self.scale, _LEAST_NOISE),
+            sensitivity=_integer("sensitivity", self.sensitivity, 1, _MAX_SENSITIVITY),
         )
 
 
@@ -177,11 +186,8 @@ class RandomizedResponse(Event):
     num_categories: int = 2
 
     def __post_init__(self):
-        _set(
-            self,
-            epsilon=_number("epsilon", self.epsilon, 0.0),
-            num_categories=_integer("num_categories", self.num_categories, 2),
-        )
+        _set(self, epsilon=_number("epsilon", self.epsilon, 0.0))
+        _set(self, num_categories=_integer("num_categories", self.num_categories, 2))
 
 
 @dataclass(frozen=True)
@@ -215,11 +221,8 @@ class ApproximateDP(Event):
     delta: float
 
     def __post_init__(self):
-        _set(
-            self,
-            epsilon=_number("epsilon", self.epsilon, 0.0),
-            delta=_number("delta", self.delta, 0.0, 1.0),
-        )
+        _set(self, epsilon=_number("epsilon", self.epsilon, 0.0))
+        _set(self, delta=_number("delta", self.delta, 0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -230,11 +233,8 @@ class ZCDP(Event):
     delta: float = 0.0
 
     def __post_init__(self):
-        _set(
-            self,
-            rho=_number("rho", self.rho, 0.0),
-            delta=_number("delta", self.delta, 0.0, 1.0),
-        )
+        _set(self, rho=_number("rho", self.rho, 0.0))
+        _set(self, delta=_number("delta", self.delta, 0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -307,11 +307,8 @@ class RandomStopping(Event):
         _set(self, shape=shape, mean=mean)
         _check_event(self.event)
         for part in leaves(self.event):
-            inner = (
-                merged(part.event)
-                if isinstance(part, (PoissonSampled, SampledWithoutReplacement))
-                else part
-            )
+            sampled = isinstance(part, (PoissonSampled, SampledWithoutReplacement))
+            inner = merged(part.event) if sampled else part
             if getattr(part, "delta", 0.0) > 0.0 or getattr(inner, "delta", 0.0) > 0.0:
                 raise ValueError("the base of RandomStopping must have a Renyi bound: no delta")
 
@@ -330,6 +327,10 @@ class Composed(Event):
         for event in events:
             _check_event(event)
         _set(self, events=events)
+        _set_extent(self, events)
+
+    def __hash__(self):
+        return _cached_hash(self)
 
 
 @dataclass(frozen=True)
@@ -342,30 +343,64 @@ class Repeated(Event):
     def __post_init__(self):
         _check_event(self.event)
         _set(self, count=_integer("count", self.count, 0))
+        _set_extent(self, (self.event,))
+
+    def __hash__(self):
+        return _cached_hash(self)
 
 
 ADDITIVE = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace)
 PURE = (Laplace, DiscreteLaplace, RandomizedResponse, ExponentialMechanism, PureDP)
 
 
+def _set_extent(event, parts):
+    """Note how deep an event nests and how many events it is; refuse too deep ones."""
+    depth = 1 + max((getattr(part, "_depth", 0) for part in parts), default=0)
+    if depth > _MAX_DEPTH:
+        raise ValueError(f"events may be nested {_MAX_DEPTH} deep, not deeper")
+    nodes = 1 + sum(getattr(part, "_nodes", 1) for part in parts)
+    _set(event, _depth=depth, _nodes=nodes)
+
+
+def _cached_hash(event):
+    """The hash, computed once: a part that occurs twice in every level is one of 2^depth."""
+    if "_hash" not in event.__dict__:
+        values = tuple(getattr(event, field.name) for field in fields(event))
+        _set(event, _hash=hash((type(event).__name__, values)))
+    return event._hash
+
+
 def leaves(event: Event) -> dict[Event, int]:
-    """Distinct uncomposed events and how often each occurs, in a canonical order."""
-    counts: dict[Event, int] = {}
-    stack: list[tuple[Event, int]] = [(event, 1)]
-    while stack:
-        item, count = stack.pop()
-        if count == 0:
-            continue
-        if isinstance(item, Composed):
-            stack.extend((part, count) for part in item.events)
-        elif isinstance(item, Repeated):
-            stack.append((item.event, count * item.count))
-        else:
-            _check_event(item)
-            counts[item] = counts.get(item, 0) + count
+    """Distinct uncomposed events and how often each occurs, in a canonical order.
+
+    A part that is the same object in several places is counted once, then multiplied.
+    """
+    counts = _counts(event, {})
+    if any(count > _MAX_COUNT for count in counts.values()):
+        raise ValueError(f"an event may be repeated {float(_MAX_COUNT):g} times, not more often")
     if len(counts) < 2:
-        return counts
-    return dict(sorted(counts.items(), key=lambda pair: pair[0].to_json()))
+        return dict(counts)
+    return dict(sorted(counts.items(), key=lambda pair: _sort_key(pair[0])))
+
+
+def _counts(event, known):
+    if not isinstance(event, (Composed, Repeated)):
+        _check_event(event)
+        return {event: 1}
+    if id(event) not in known:
+        known[id(event)] = counts = {}
+        repeated = isinstance(event, Repeated)
+        times = event.count if repeated else 1
+        for part in () if times == 0 else (event.event,) if repeated else event.events:
+            for leaf, count in _counts(part, known).items():
+                counts[leaf] = counts.get(leaf, 0) + times * count
+    return known[id(event)]
+
+
+def _sort_key(event):
+    values = vars(event).values()
+    plain = all(isinstance(value, (int, float)) for value in values)
+    return (type(event).__name__, plain, tuple(values) if plain else event.to_json())
 
 
 def merged(event: Event) -> Event:
@@ -407,14 +442,10 @@ def _to_dict(event: Event) -> dict:
     return result
 
 
-def _subclasses() -> Iterator[type]:
-    yield from Event.__subclasses__()
-
-
 def _from_dict(value) -> Event:
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         raise ValueError(f"not an event: {value!r}")
-    types = {cls.__name__: cls for cls in _subclasses()}
+    types = {cls.__name__: cls for cls in Event.__subclasses__()}
     if value["type"] not in types:
         raise ValueError(f"unknown event type {value['type']!r}")
     cls = types[value["type"]]
@@ -426,7 +457,16 @@ def _from_dict(value) -> Event:
             arguments[key] = _from_dict(item)
         elif isinstance(item, list):
             arguments[key] = tuple(_from_dict(part) for part in item)
+        elif item == "inf":
+            arguments[key] = math.inf
     return cls(**arguments)
+
+
+def _distinct_keys(pairs):
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        raise ValueError("not the JSON of an event: a key occurs twice")
+    return result
 
 
 def event_from_json(text: str) -> Event:
@@ -453,7 +493,8 @@ def event_from_json(text: str) -> Event:
     Repeated(event=Gaussian(noise_multiplier=1.5), count=3)
     """
     try:
-        value = json.loads(text)
+        return _from_dict(json.loads(text, object_pairs_hook=_distinct_keys))
     except (TypeError, json.JSONDecodeError) as error:
         raise ValueError(f"not the JSON of an event: {error}") from None
-    return _from_dict(value)
+    except RecursionError:
+        raise ValueError(f"events may be nested {_MAX_DEPTH} deep, not deeper") from None

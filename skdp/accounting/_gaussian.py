@@ -7,7 +7,7 @@ import math
 from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from skdp.accounting._checks import check_delta, check_epsilon
+from skdp.accounting._checks import as_number, check_delta, check_epsilon
 
 __all__ = [
     "gaussian_delta",
@@ -117,9 +117,10 @@ def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
     0.126937
     """
     check_epsilon(epsilon)
-    if not noise_multiplier > 0.0:
+    noise = as_number("noise_multiplier", noise_multiplier)
+    if not noise > 0.0:
         raise ValueError(f"noise_multiplier must be positive, got {noise_multiplier!r}")
-    return gdp_to_delta(1.0 / float(noise_multiplier), float(epsilon))
+    return gdp_to_delta(1.0 / noise, float(epsilon))
 
 
 def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:

@@ -23,6 +23,12 @@ def to_dp_accounting(event: ev.Event):
     Noise of additive mechanisms inside sampling without replacement is there relative to the
     replacement sensitivity, here to the contribution of one record; it is converted.
 
+    Events carry no relation. A plain event here states its noise over the release's
+    sensitivity under the relation in use and costs the same under both; the `PLDAccountant`
+    there prices a plain Gaussian under REPLACE_ONE at half its noise multiplier and refuses a
+    plain Laplace. Give plain events to an accountant for ADD_OR_REMOVE_ONE, whatever the
+    relation here, and events of Poisson sampling to one for the same relation.
+
     Parameters
     ----------
     event : Event
@@ -95,6 +101,9 @@ def _scaled(event, factor):
 
 def from_dp_accounting(event) -> ev.Event:
     """The event that states the same releases as one of the dp-accounting library.
+
+    Events carry no relation. A plain Gaussian of which the `PLDAccountant` there says what it
+    costs under REPLACE_ONE has half the noise multiplier here: halve it yourself.
 
     Parameters
     ----------

@@ -12,6 +12,12 @@ from skdp.accounting._checks import check_group_size, check_relation
 __all__ = ["gdp", "group_event", "inner_event", "pure_epsilon", "sampling_rate", "zcdp"]
 
 _UP = 1.0 + 2.0**-50
+_TINY = 1e-300
+
+
+def squared(x: float) -> float:
+    """x^2, which does not round to 0 unless x is 0."""
+    return max(x * x, _TINY) if x != 0.0 else 0.0
 
 
 def scaled(event: ev.Event, k: int) -> ev.Event:
@@ -82,7 +88,7 @@ def _sampled_pure_epsilon(event, relation):
         one = pure_epsilon(ev.merged(event.event), "add_remove")
         if all(isinstance(part, ev.ADDITIVE) for part in ev.leaves(event.event)):
             bound = min(bound, _amplified(one, rate) - _amplified(-one, rate))
-    return bound * _UP
+    return math.nextafter(bound * _UP, math.inf)
 
 
 def _amplified(epsilon, rate):
@@ -99,7 +105,15 @@ def pure_rho(epsilon: float) -> float:
     It is the Renyi divergence of randomised response at order 1, which is where the
     divergence over the order is largest (Harrison and Manurangsi 2025).
     """
-    return epsilon * math.tanh(0.5 * epsilon) * _UP if epsilon < math.inf else math.inf
+    if epsilon == 0.0 or epsilon == math.inf:
+        return epsilon
+    return max(epsilon * math.tanh(0.5 * epsilon) * _UP, _TINY)
+
+
+def laplace_rho(epsilon: float) -> float:
+    """rho of a Laplace release: epsilon + e^-epsilon - 1 (Harrison and Manurangsi 2025)."""
+    exact = epsilon + math.expm1(-epsilon) + 2.0**-51 * epsilon
+    return min(exact, 0.5 * squared(epsilon)) * _UP
 
 
 def leaf_zcdp(event: ev.Event, relation: str) -> tuple[float, float]:
@@ -109,11 +123,9 @@ def leaf_zcdp(event: ev.Event, relation: str) -> tuple[float, float]:
     if isinstance(event, ev.DiscreteGaussian):
         return 0.5 * (event.sensitivity / event.sigma) ** 2 * _UP, 0.0
     if isinstance(event, ev.Laplace):
-        # Harrison and Manurangsi (2025): epsilon + e^-epsilon - 1.
-        exact = event.epsilon + math.expm1(-event.epsilon)
-        return min(exact if event.epsilon > 1e-4 else math.inf, 0.5 * event.epsilon**2) * _UP, 0.0
+        return laplace_rho(event.epsilon), 0.0
     if isinstance(event, ev.ExponentialMechanism):
-        rho = event.epsilon**2 / 8.0
+        rho = squared(event.epsilon) / 8.0
         return min(rho, pure_rho(event.epsilon)) * _UP, 0.0
     if isinstance(event, ev.ZCDP):
         return event.rho, event.delta
@@ -213,9 +225,16 @@ def group_delta(epsilon: float, delta: float, k: int) -> float:
     """delta of a group of k at k epsilon: the sum of delta e^(i epsilon) over i < k."""
     if delta == 0.0:
         return 0.0
-    if epsilon < 1e-12:
+    if epsilon == math.inf:
+        return 1.0
+    if epsilon < 1e-12 and k * epsilon < 1.0:
         return min(1.0, k * delta * math.exp(k * epsilon))
-    log_sum = k * epsilon + math.log(-math.expm1(-k * epsilon)) - math.log(math.expm1(epsilon))
+    log_sum = (
+        k * epsilon
+        + math.log(-math.expm1(-k * epsilon))
+        - epsilon
+        - math.log(-math.expm1(-epsilon))
+    )
     return min(1.0, delta * math.exp(min(log_sum, 800.0 - 100.0)) * _UP)
 
 

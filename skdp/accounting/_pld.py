@@ -18,6 +18,8 @@ _MAX_CELLS = 1 << 21
 _COARSE_CELLS = 3000
 _TILTS = np.concatenate(([0.0], np.geomspace(1e-3, 1e5, 49)))
 _MAX_WIDTH = 600.0
+# Raising to the power T multiplies round-off by T, which then exceeds what is worth finding.
+_MAX_RELEASES = 10**9
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,7 @@ def _power(values, count):
 
 def _compose(parts, plan):
     """(losses, P-masses of the total loss, P-mass beyond) inside the window, and ln c where
-    round-off adds about c e^(-tilt epsilon) to delta."""
+    round-off of one release adds about c e^(-tilt epsilon) to delta."""
     grids = [discretise(part.pair, plan.step, part.low, part.high) for part in parts]
     # The grid reaches below the least loss by up to one step a release, mostly far less.
     total = sum(part.count for part in parts)
@@ -186,12 +188,15 @@ def _compose(parts, plan):
     # Round-off far below the tilted mean is blown up; a probability is at most 1.
     masses = np.minimum(masses, 1.0)
     beyond = -math.expm1(log_kept) + math.exp(min(0.0, plan.log_tail))
-    round_off = math.exp(min(1.0, 1e-14 * (total + 1e4)))
-    noise = math.log(2.0**-52 * float(density.max()) / (max(plan.tilt, 1.0) * plan.step))
+    round_off = math.exp(1e-14 * (total + 1e4))
+    reach = min(plan.high - plan.low, 1.0 / max(plan.tilt, 1e-300)) / plan.step + 1.0
+    noise = math.log(2.0**-52 * float(density.max()) * reach)
     kept = np.abs(losses - plan.cut + 0.5 * _MAX_WIDTH) <= 0.5 * _MAX_WIDTH
     if not kept.all():
         beyond += float(masses[losses > plan.cut].sum())
         losses, masses = losses[kept], masses[kept]
+    # Cell masses are off by round-off of a tail, which shifts a loss by as little.
+    losses = losses + 1e-14 * (total + 10.0)
     return losses, masses * round_off, beyond * round_off, log_total + noise
 
 
@@ -228,7 +233,7 @@ def _curve(losses, masses, step):
 
 
 def _read_epsilon(losses, masses, beyond, delta, step):
-    if beyond > delta:
+    if beyond > delta or not len(losses):
         return math.inf
     curve, q_above, centre = _curve(losses, masses, step)
     spare = delta - beyond
@@ -262,11 +267,16 @@ def pld_epsilon(
     Each direction is composed for itself; the larger epsilon counts. A direction whose Renyi
     bound is no larger than what another one costs needs no transform.
     """
-    if delta <= 0.0:
-        return _epsilon_without_delta(parts, relation)
+    pure = _epsilon_without_delta(parts, relation)
+    if delta <= 0.0 or pure == 0.0:
+        return pure
+    if sum(parts.values()) > _MAX_RELEASES:
+        return math.inf
     prepared = []
     for direction in _directions(parts, relation):
         coarse = _coarse_parts(direction, delta)
+        if any(part.coarse.infinite >= 1.0 for part in coarse):
+            return math.inf
         infinite = sum(part.count * part.coarse.infinite for part in coarse)
         tilt, epsilon = _rdp_tilt(coarse, max(delta - infinite, delta * 1e-3))
         prepared.append((epsilon, tilt, coarse, infinite))
@@ -275,12 +285,13 @@ def pld_epsilon(
         if epsilon <= result and infinite < delta * (1.0 - 1e-3):
             continue
         result = max(result, _composed_epsilon(coarse, tilt, epsilon, delta, tolerance, step))
-    return result
+    return min(result, pure)
 
 
 def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance, step):
     """epsilon of one direction; the tilt is lowered while the window lies above the answer."""
     best, order = math.inf, 1.0 + tilt
+    total = sum(part.count for part in coarse)
     # Round-off is far below a large delta also without the whole tilt, and the window shorter.
     tilt *= min(1.0, max(0.0, -4.0 - math.log10(delta)) / 8.0)
     for _ in range(6):
@@ -289,10 +300,13 @@ def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance, step):
             plan = replace(plan, step=step)
         losses, masses, beyond, log_noise = _compose(coarse, plan)
         found = _read_epsilon(losses, masses, beyond, delta, plan.step)
+        if beyond <= delta:
+            noise = _noise(total, log_noise - tilt * found)
+            found = _read_epsilon(losses, masses, beyond + noise, delta, plan.step)
         best = min(best, found)
         if found == 0.0 or beyond > delta:
             break
-        if found <= losses[0] + plan.step:
+        if found < math.inf and found <= losses[0] + plan.step:
             tilt, epsilon = 0.25 * tilt, 0.0
         elif log_noise - tilt * found > math.log(1e-5 * delta) and tilt > 0.01:
             tilt, epsilon = 0.5 * tilt, 0.5 * found
@@ -301,6 +315,12 @@ def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance, step):
         else:
             break
     return best
+
+
+def _noise(total, log_noise):
+    """What round-off adds to delta at most: that of one release and of one transform, times
+    the number of releases."""
+    return math.exp(min(0.0, math.log(total + 100.0) + log_noise))
 
 
 def _epsilon_without_delta(parts, relation):
@@ -319,11 +339,15 @@ def _epsilon_without_delta(parts, relation):
 
 def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: str, tolerance: float):
     """Upper bound on delta at epsilon of the composition of all events."""
+    if sum(parts.values()) > _MAX_RELEASES:
+        return 1.0
     result = 0.0
     for direction in _directions(parts, relation):
         rough, tilt, delta = 1e-12, 0.0, 1.0
         for _ in range(3):
             coarse = _coarse_parts(direction, rough)
+            if any(part.coarse.infinite >= 1.0 for part in coarse):
+                return 1.0
             tilt, delta = _delta_tilt(coarse, epsilon)
             if delta >= 0.1 * rough:
                 break
@@ -333,6 +357,7 @@ def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: str, toleran
             result = max(result, -math.expm1(math.fsum(logs)))
             continue
         plan = _plan(coarse, tilt, epsilon, max(delta * 1e-2, 1e-300), tolerance)
-        losses, masses, beyond, _ = _compose(coarse, plan)
+        losses, masses, beyond, log_noise = _compose(coarse, plan)
+        beyond += _noise(sum(part.count for part in coarse), log_noise - tilt * epsilon)
         result = max(result, _read_delta(losses, masses, beyond, epsilon))
     return result

@@ -14,7 +14,16 @@ from skdp.accounting._checks import check_group_size, check_order, check_relatio
 from skdp.accounting._conversions import rdp_to_delta, rdp_to_epsilon
 from skdp.accounting._gaussian import gdp_to_delta
 from skdp.accounting._grid import discretise
-from skdp.accounting._leaf import group_event, inner_event, is_sampled, pure_epsilon, sampling_rate
+from skdp.accounting._leaf import (
+    group_event,
+    inner_event,
+    is_sampled,
+    laplace_rho,
+    pure_epsilon,
+    pure_rho,
+    sampling_rate,
+    squared,
+)
 from skdp.accounting._pairs import LossPair, loss_pairs
 
 __all__ = [
@@ -29,6 +38,8 @@ __all__ = [
 ]
 
 _UP = 1.0 + 1e-13
+# Round-off of a logarithm of a moment near 1, which a low order would divide by order - 1.
+_ROUND_OFF = 1e-14
 _CELLS = 8192
 _MAX_NODES = 200_000
 _GL_NODES, _GL_WEIGHTS = np.polynomial.legendre.leggauss(16)
@@ -36,6 +47,8 @@ _GL_NODES, _GL_WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 def _pure(epsilon, order, num_categories=2):
     """Randomised response (Mironov 2017, table II), k-ary."""
+    if epsilon == math.inf:
+        return math.inf
     rest = num_categories - 1.0
     top = -math.log1p(rest * math.exp(-epsilon))
     terms = [
@@ -45,8 +58,9 @@ def _pure(epsilon, order, num_categories=2):
     ]
     peak = max(terms)
     total = peak + math.log(math.fsum(math.exp(term - peak) for term in terms))
-    small = 0.5 * order * epsilon**2
-    return min(epsilon, small, max(0.0, total) / (order - 1.0) * _UP + 1e-16)
+    small = order * pure_rho(epsilon)
+    round_off = _ROUND_OFF * (1.0 - top)
+    return min(epsilon, small, (max(0.0, total) * _UP + round_off) / (order - 1.0))
 
 
 def _laplace(epsilon, order):
@@ -55,8 +69,8 @@ def _laplace(epsilon, order):
     first = math.log(order / width) + (order - 1.0) * epsilon
     second = math.log((order - 1.0) / width) - order * epsilon
     total = max(first, second) + math.log1p(math.exp(-abs(first - second)))
-    small = 0.5 * order * epsilon**2
-    return min(epsilon, small, max(0.0, total) / (order - 1.0) * _UP + 1e-16)
+    small = order * laplace_rho(epsilon)
+    return min(epsilon, small, (max(0.0, total) * _UP + _ROUND_OFF) / (order - 1.0))
 
 
 def _bounded_range(epsilon, order):
@@ -65,16 +79,17 @@ def _bounded_range(epsilon, order):
     With x = e^t the moment is x^s (A - x B) / (e^epsilon - 1), s = order - 1,
     A = e^epsilon - e^(-s epsilon), B = 1 - e^(-s epsilon); it is largest at x = s A / (order B).
     """
-    bound = min(order * epsilon**2 / 8.0, epsilon)
+    bound = min(order * squared(epsilon) / 8.0 * _UP, epsilon)
     s = order - 1.0
     if epsilon < 1e-3 or epsilon > 300.0:
         return bound
     log_a = epsilon + math.log(-math.expm1(-order * epsilon))
     log_b = math.log(-math.expm1(-s * epsilon))
     x = min(max(math.log(s / order) + log_a - log_b, 0.0), epsilon)
-    excess = math.log1p(-math.exp(min(x + log_b - log_a, -1e-300)))
-    log_moment = s * x + log_a + excess - epsilon - math.log(-math.expm1(-epsilon))
-    return min(bound, max(0.0, log_moment) / s * _UP + 1e-13)
+    excess = -math.expm1(min(x + log_b - log_a, -1e-300))
+    log_moment = s * x + log_a + math.log(excess) - epsilon - math.log(-math.expm1(-epsilon))
+    round_off = 1e-15 * (10.0 + epsilon + abs(log_a) + abs(log_b)) / excess
+    return min(bound, (max(0.0, log_moment) * _UP + round_off) / s)
 
 
 def _gaussian_quadrature(sigma, rate, kind):
@@ -158,7 +173,7 @@ def _pair_curve(pairs: tuple[LossPair, ...], cap):
             exponent = log_p + (order - 1.0) * losses
             peak = float(exponent.max())
             moments.append(peak + math.log(float(np.exp(exponent - peak).sum())))
-        values.append((max(0.0, *moments) * _UP + 1e-15) / (order - 1.0))
+        values.append((max(0.0, *moments) * _UP + _ROUND_OFF) / (order - 1.0))
         return min(values)
 
     return curve
@@ -211,7 +226,7 @@ def stopping_gamma(mean: float, shape: float) -> float:
         if low < -700.0:
             raise ValueError(f"mean={mean:g} is out of reach for shape={shape:g}")
     if log_mean(high) > 0.0:
-        return 1.0
+        return math.exp(high)
     return math.exp(brentq(log_mean, low, high, xtol=1e-14)) * (1.0 - 1e-12)
 
 
@@ -227,8 +242,11 @@ def _stopping_curve(event, relation):
         hat = _base_delta(parts, relation)
 
         def poisson(order):
-            extra = mean * hat(math.log1p(1.0 / (order - 1.0))) + math.log(mean) / (order - 1.0)
-            return max(0.0, base(order) + extra)
+            # Theorem 6 bounds the moment of what some run released; no run at all, an outcome
+            # of probability e^-mean on both sides, adds just that to it.
+            s = order - 1.0
+            ran = s * (base(order) + mean * hat(math.log1p(1.0 / s))) + math.log(mean)
+            return (max(0.0, float(np.logaddexp(-mean, ran))) * _UP + _ROUND_OFF) / s
 
         return poisson
     log_gamma = math.log(stopping_gamma(mean, shape))

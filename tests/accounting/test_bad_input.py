@@ -1,20 +1,28 @@
 import math
+import pickle
 
 import pytest
 
 from skdp.accounting import (
     ZCDP,
     ApproximateDP,
+    Composed,
     DiscreteGaussian,
+    DiscreteLaplace,
     Gaussian,
     Laplace,
     PoissonSampled,
     PureDP,
     RandomStopping,
     Repeated,
+    SampledWithoutReplacement,
+    calibrate,
     convert_relation,
     delta,
     epsilon,
+    event_from_json,
+    gaussian_delta,
+    gdp,
     rdp,
     trade_off,
     zcdp,
@@ -92,3 +100,96 @@ def test_bad_delta_and_alpha(value):
 def test_bad_arguments(call):
     with pytest.raises(ValueError):
         call()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Gaussian(1e-200),
+        lambda: Gaussian(1e200),
+        lambda: DiscreteGaussian(1e-200),
+        lambda: DiscreteLaplace(1e-310),
+        lambda: PureDP(1e308),
+        lambda: Laplace(1e308),
+        lambda: Gaussian(1.0) * 10**400,
+        lambda: Gaussian("1.0"),
+        lambda: Gaussian(b"1"),
+        lambda: Gaussian(None),
+        lambda: Gaussian([1.0]),
+        lambda: epsilon(Gaussian(1.0) * 10**100 * 10**100, 1e-5),
+        lambda: epsilon(Gaussian(1.0), 1e-5, group_size=10**400),
+        lambda: epsilon(Gaussian(1.0), 1e-5, group_size=math.inf),
+        lambda: epsilon(PoissonSampled(0.1, Gaussian(1.0)), 1e-5, group_size=1e30),
+        lambda: epsilon(Gaussian(1.0), "1e-5"),
+        lambda: epsilon(Gaussian(1.0), None),
+        lambda: epsilon(Gaussian(1.0), [1e-5]),
+        lambda: epsilon(Gaussian(1.0), 1e-5, tolerance="a"),
+        lambda: delta(Gaussian(1.0), "1"),
+        lambda: trade_off(Gaussian(1.0), ".1"),
+        lambda: rdp(Gaussian(1.0), "2"),
+        lambda: gaussian_delta("1", 1.0),
+        lambda: calibrate(Gaussian, 1.0, 1e-5, bounds=None),
+        lambda: calibrate(Gaussian, 1.0, 1e-5, rtol="a"),
+        lambda: event_from_json("[" * 100_000),
+        lambda: event_from_json('{"type":"Gaussian","noise_multiplier":"1"}'),
+        lambda: event_from_json('{"type":"Gaussian","noise_multiplier":1,"noise_multiplier":2}'),
+    ],
+)
+def test_out_of_range_or_no_number(make):
+    with pytest.raises(ValueError):
+        make()
+
+
+def test_the_limits_of_parameters_still_have_a_price():
+    huge, small = Gaussian(1e100), Gaussian(1e-50)
+    assert zcdp(small)[0] >= 5e99 and rdp(small, 2.0) >= 9e99 and gdp(small) == pytest.approx(1e50)
+    for event in (PoissonSampled(0.01, huge), SampledWithoutReplacement(100, 1, huge), huge):
+        for relation in ("add_remove", "replace_one"):
+            assert epsilon(event * 10, 1e-5, relation=relation) == 0.0
+    for event in (
+        small,
+        PoissonSampled(0.01, Gaussian(1e-40)),
+        PoissonSampled(0.5, Gaussian(1e-5)),
+    ):
+        for relation in ("add_remove", "replace_one"):
+            assert epsilon(event, 1e-5, relation=relation) >= 1e9
+    assert epsilon(ApproximateDP(1.0, 1e-9), 1e-5, group_size=10**6) == math.inf
+    assert epsilon(Gaussian(1.0) * 10**100, 1e-5) >= 5e99
+
+
+def nested(depth):
+    event = Gaussian(1.0)
+    for _ in range(depth):
+        event = Repeated(event, 2)
+    return event
+
+
+def test_nesting_has_a_limit():
+    deepest = nested(100)
+    assert event_from_json(deepest.to_json()) == deepest
+    assert hash(event_from_json(deepest.to_json())) == hash(deepest)
+    with pytest.raises(ValueError, match="nested"):
+        nested(101)
+    text = Gaussian(1.0).to_json()
+    for _ in range(500):
+        text = '{"type":"Repeated","count":1,"event":' + text + "}"
+    with pytest.raises(ValueError, match="nested"):
+        event_from_json(text)
+
+
+def test_a_part_that_occurs_twice_in_every_level_is_priced_once():
+    event = Gaussian(1e6)
+    for _ in range(40):
+        event = Composed((event, event))
+    assert epsilon(event, 1e-5) == epsilon(Gaussian(1e6) * 2**40, 1e-5)
+    assert hash(event) == hash(Composed(event.events))
+    with pytest.raises(ValueError, match="too long"):
+        event.to_json()
+
+
+def test_a_pickle_holds_no_cached_hash():
+    event = Gaussian(1.0) * 3 + Laplace(0.1)
+    before = pickle.dumps(event)
+    assert hash(pickle.loads(before)) == hash(event)
+    assert pickle.dumps(event) == before
+    assert pickle.loads(before) == event

@@ -1,0 +1,186 @@
+"""Bounds that must not round to the wrong side: tiny costs, many releases, low orders."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+from skdp import PrivacyAccountant
+from skdp.accounting import (
+    DiscreteLaplace,
+    ExponentialMechanism,
+    Gaussian,
+    Laplace,
+    PoissonSampled,
+    PureDP,
+    RandomizedResponse,
+    RandomStopping,
+    calibrate,
+    delta,
+    epsilon,
+    gdp_to_epsilon,
+    rdp,
+    zcdp,
+)
+
+TINY = [
+    kind(value)
+    for kind in (RandomizedResponse, PureDP, Laplace, ExponentialMechanism)
+    for value in (1e-8, 1e-17, 1e-300)
+]
+
+
+@pytest.mark.parametrize("event", TINY, ids=lambda event: event.to_json())
+def test_a_tiny_pure_release_is_not_free(event):
+    for method in ("auto", "basic", "advanced", "pld"):
+        assert epsilon(event, 0.0, method=method) == event.epsilon
+    assert epsilon(event * 10**18, 0.0) >= event.epsilon * 10**18
+    assert min(zcdp(event)[0], rdp(event, 2.0)) > 0.0
+    least = 0.25 if isinstance(event, ExponentialMechanism) else 0.4999999
+    assert delta(event, 0.0) >= least * event.epsilon
+    assert PrivacyAccountant(1.0, 1e-6).charge(event).epsilon == event.epsilon
+
+
+@pytest.mark.parametrize("eps, num_categories", [(1e-12, 2), (1e-8, 3), (0.1, 2), (3.0, 7)])
+@pytest.mark.parametrize("share", [1e-9, 0.1, 0.5, 0.99])
+def test_randomised_response_exactly(eps, num_categories, share):
+    with mpmath.workdps(50):
+        e, k = mpmath.mpf(eps), num_categories
+        delta_ = float(share * mpmath.expm1(e) / (k - 1 + mpmath.exp(e)))
+        truth = mpmath.log(mpmath.exp(e) - delta_ * (k - 1 + mpmath.exp(e)))
+        found = epsilon(RandomizedResponse(eps, num_categories), delta_)
+        assert truth <= found <= truth + 1e-14 * e
+
+
+@pytest.mark.parametrize("noise", [1.0, 99.0, 101.0, 1e6, 1e12, 1e17])
+def test_gaussian_total_variation(noise):
+    truth = math.erf(1.0 / (2.0 * math.sqrt(2.0) * noise))
+    assert delta(Gaussian(noise), 0.0) == pytest.approx(truth, rel=1e-13)
+
+
+def test_many_tiny_releases():
+    assert epsilon(Gaussian(1e17) * 10**34, 1e-5) == pytest.approx(4.377178095681, rel=1e-11)
+    for exponent in (8, 9, 10, 17, 20):
+        event = RandomizedResponse(10 ** (-0.5 * exponent)) * 10**exponent
+        # Randomised response so near 0 composes to a Gaussian release.
+        for delta_ in (1e-3, 1e-5, 1e-9):
+            for method in ("pld", "auto"):
+                assert epsilon(event, delta_, method=method) >= gdp_to_epsilon(1.0, delta_) - 1e-7
+        assert delta(event, 1.0) >= 0.126936
+
+
+@pytest.mark.parametrize("count", [10**6, 10**8])
+def test_many_releases_stay_tight(count):
+    event = RandomizedResponse(count**-0.5) * count
+    for delta_ in (1e-5, 1e-9):
+        assert epsilon(event, delta_, method="pld") <= gdp_to_epsilon(1.0, delta_) * (1 + 1e-3)
+
+
+def renyi(p, q, order):
+    with mpmath.workdps(60):
+        total = mpmath.fsum(a**order * b ** (1 - order) for a, b in zip(p, q, strict=True))
+        return mpmath.log(total) / (order - 1)
+
+
+def exact_response(eps, order):
+    e, order = mpmath.mpf(eps), mpmath.mpf(order)
+    p = [mpmath.exp(e) / (1 + mpmath.exp(e)), 1 / (1 + mpmath.exp(e))]
+    return renyi(p, p[::-1], order)
+
+
+def exact_laplace(eps, order):
+    e, a = mpmath.mpf(eps), mpmath.mpf(order)
+    first = a / (2 * a - 1) * mpmath.exp((a - 1) * e)
+    return mpmath.log(first + (a - 1) / (2 * a - 1) * mpmath.exp(-a * e)) / (a - 1)
+
+
+def exact_bounded_range(eps, order):
+    e, a = mpmath.mpf(eps), mpmath.mpf(order)
+    best = mpmath.mpf(0)
+    for t in (e * i / 64 for i in range(1, 64)):
+        p = (mpmath.exp(e) - mpmath.exp(t)) / mpmath.expm1(e)
+        q = p * mpmath.exp(-t)
+        best = max(best, renyi([p, 1 - p], [q, 1 - q], a))
+    return best
+
+
+@pytest.mark.parametrize("order", [1.0 + 2.0**-40, 1.0 + 2.0**-20, 1.001, 1.5, 8.0])
+@pytest.mark.parametrize("eps", [1e-3, 0.013, 0.3, 2.0])
+def test_renyi_divergence_at_low_orders(eps, order):
+    with mpmath.workdps(60):
+        assert rdp(RandomizedResponse(eps), order) >= exact_response(eps, order)
+        assert rdp(Laplace(eps), order) >= exact_laplace(eps, order)
+        assert rdp(ExponentialMechanism(eps), order) >= exact_bounded_range(eps, order)
+
+
+@pytest.mark.parametrize("eps", [0.01, 0.5, 1.0, 4.0])
+def test_exponential_mechanism_covers_every_two_point_pair(eps):
+    """The pairs of Dong, Durfee and Rogers (2020): losses t and t - eps."""
+    t = np.linspace(0.0, eps, 20_001)
+    p = (math.exp(eps) - np.exp(t)) / math.expm1(eps)
+    for at in np.linspace(0.0, 0.999 * eps, 23):
+        truth = float(np.max(p * np.maximum(-np.expm1(at - t), 0.0)))
+        found = delta(ExponentialMechanism(eps), at)
+        assert truth * (1 - 1e-12) <= found <= truth * (1 + 1e-4) + 1e-12
+        assert epsilon(ExponentialMechanism(eps), truth) >= at - 1e-12
+        assert epsilon(ExponentialMechanism(eps), truth * (1 + 1e-4)) <= at + 1e-3 * eps
+
+
+@pytest.mark.parametrize("mean, at_least", [(0.1, 28.04), (1.0, 100.0)])
+def test_no_run_at_all_is_an_outcome_too(mean, at_least):
+    """delta of one release and the sum of its moment, by the best run's distribution."""
+    event = RandomStopping(RandomizedResponse(1.0), mean, math.inf)
+    assert epsilon(event * 200, 1e-5) >= at_least
+    for order in (1.5, 4.0, 32.0):
+        moments = []
+        for good in (math.e / (1 + math.e), 1 / (1 + math.e)):
+            # Poisson: no run; some run found the better answer; all found the worse one.
+            none, better = math.exp(-mean), -math.expm1(-mean * good)
+            moments.append([none, better, 1 - none - better])
+        assert rdp(event, order) >= float(renyi(*moments, order)) - 1e-12
+
+
+def test_no_run_at_all_leaves_a_mass():
+    # With a base that says nothing the truth is 0; the bound must not be negative.
+    event = RandomStopping(RandomizedResponse(0.0), 0.01, math.inf)
+    assert 0.0 <= rdp(event, 2.0) < math.inf
+
+
+@pytest.mark.parametrize("method", ["auto", "pld"])
+@pytest.mark.parametrize("rate, noise", [(1e-6, 50.0), (1e-9, 1e3), (0.01, 1.0)])
+def test_total_variation_of_a_sampled_gaussian(method, rate, noise):
+    event = PoissonSampled(rate, Gaussian(noise))
+    for relation, moves in (("add_remove", 1), ("replace_one", 2)):
+        truth = rate * math.erf(moves / (2.0 * math.sqrt(2.0) * noise))
+        found = delta(event, 0.0, relation=relation, method=method)
+        assert truth * (1 - 1e-15) <= found <= truth * (1 + 1e-12)
+
+
+def test_small_sampled_delta_by_the_transform():
+    """The transform is off by round-off of a tail, which two releases must cover as well."""
+    event = PoissonSampled(1e-6, Gaussian(50.0))
+    single = 1e-6 * math.erf(1.0 / (50.0 * math.sqrt(2.0)))
+    assert delta(event * 2, 0.0, relation="replace_one") >= single
+
+
+def test_calibration_stays_within_the_last_place():
+    # One unit in the last place decides.
+    target = 5.0
+    for eps in (target, math.nextafter(target, 6.0)):
+        found = calibrate(PureDP, eps, 0.0)
+        assert epsilon(PureDP(found), 0.0) <= eps
+        noise = calibrate(lambda s: Laplace(1 / s) * 3, eps, 1e-6, method="basic")
+        assert epsilon(Laplace(1 / noise) * 3, 1e-6, method="basic") <= eps
+
+
+def test_calibration_for_a_group_by_basic_composition():
+    options = {"method": "basic", "group_size": 3}
+    noise = calibrate(lambda s: PoissonSampled(0.01, Gaussian(s)) * 100, 1.0, 1e-5, **options)
+    assert epsilon(PoissonSampled(0.01, Gaussian(noise)) * 100, 1e-5, **options) <= 1.0
+
+
+def test_hardly_any_noise_costs_what_it_must():
+    assert epsilon(DiscreteLaplace(1e-49), 1e-5) >= 1e49
+    for event in (PureDP(1e100) * 10, Laplace(1e100) * 10, Gaussian(1e-50) * 10**6):
+        assert epsilon(event, 1e-5) > 1e99
