@@ -59,6 +59,7 @@ def test_gaussian_total_variation(noise):
     assert delta(Gaussian(noise), 0.0) == pytest.approx(truth, rel=1e-13)
 
 
+@pytest.mark.slow
 def test_many_tiny_releases():
     assert epsilon(Gaussian(1e17) * 10**34, 1e-5) == pytest.approx(4.377178095681, rel=1e-11)
     for exponent in (8, 9, 10, 17, 20):
