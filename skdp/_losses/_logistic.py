@@ -15,6 +15,8 @@ class BinaryLogisticLoss:
 
     weights_shape = ()
     curvature_bound = 0.25
+    curvature_rank = 1
+    n_vertices = 1
 
     def lipschitz(self, norm):
         r"""Bound a row's gradient: :math:`|\sigma(s) - y| \|x\| \le \|x\|`."""
@@ -23,6 +25,10 @@ class BinaryLogisticLoss:
     def smoothness(self, norm):
         r"""Bound a row's curvature: :math:`\sigma(s)(1 - \sigma(s)) \|x\|^2 \le \|x\|^2 / 4`."""
         return self.curvature_bound * norm**2
+
+    def curvature_trace(self, norm):
+        """Bound the trace of a row's curvature, which has rank one."""
+        return self.smoothness(norm)
 
     def value_at_zero(self):
         """Return the loss of a row at zero weights."""
@@ -36,7 +42,7 @@ class BinaryLogisticLoss:
         """Return the derivative by each score, shape (n_rows,)."""
         return expit(scores) - y
 
-    def curvature(self, scores):
+    def curvature(self, scores, y):
         """Return the second derivative by each score, shape (n_rows,)."""
         probability = expit(scores)
         return probability * (1.0 - probability)
@@ -65,6 +71,16 @@ class MultinomialLogisticLoss:
     def weights_shape(self):
         return (self.n_classes,)
 
+    @property
+    def curvature_rank(self):
+        """The rank of a row's curvature."""
+        return self.n_classes - 1
+
+    @property
+    def n_vertices(self):
+        r"""The gradient of a row is in the hull of 0 and the vectors :math:`(e_j - e_y) x^T`."""
+        return self.n_classes - 1
+
     def lipschitz(self, norm):
         r"""Bound a row's gradient: :math:`\|p - e_y\| \|x\| \le \sqrt 2 \|x\|`."""
         return math.sqrt(2.0) * norm
@@ -72,6 +88,10 @@ class MultinomialLogisticLoss:
     def smoothness(self, norm):
         r"""Bound a row's curvature: :math:`\|x\|^2 / 2`."""
         return self.curvature_bound * norm**2
+
+    def curvature_trace(self, norm):
+        r"""Bound the trace of a row's curvature: :math:`(1 - \|p\|^2) \|x\|^2`."""
+        return (1.0 - 1.0 / self.n_classes) * norm**2
 
     def value_at_zero(self):
         """Return the loss of a row at zero weights."""
@@ -88,7 +108,7 @@ class MultinomialLogisticLoss:
         probabilities[np.arange(len(y)), y] -= 1.0
         return probabilities
 
-    def curvature(self, scores):
+    def curvature(self, scores, y):
         """Return the probabilities, from which `curvature_product` applies the curvature."""
         return softmax(scores, axis=1)
 

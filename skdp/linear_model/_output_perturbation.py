@@ -10,23 +10,16 @@ therefore moves by at most :math:`\Delta_2 = m C L + 2\tau` with m = 1 or 2.
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from skdp.accounting import gaussian_noise_multiplier
 from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective
-from skdp.linear_model._rows import block_size
+from skdp.linear_model._rounding import gradient_rounding
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 
-__all__ = ["OutputPerturbation", "balanced_C", "plan_output_perturbation"]
+__all__ = ["OutputPerturbation", "balanced_C", "expected_excess", "plan_output_perturbation"]
 
 ROWS_MOVED = {"add_remove": 1, "replace_one": 2}
-UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 RELATIVE_TOLERANCE = 2.0**-13
-
-# The norm of weights, times data_norm, that the regulariser is balanced for; chosen with the
-# Adult table in view.
-EXPECTED_WEIGHTS_NORM = 5.0
 
 
 @dataclass(frozen=True)
@@ -112,6 +105,13 @@ def balanced_C(loss, n_rows, n_features, norm, weights_norm, epsilon, delta, rel
     return (weights_norm**2 / (2.0 * n_rows * loss.smoothness(norm) * s**2)) ** (1.0 / 3.0)
 
 
+def expected_excess(loss, n_rows, n_features, norm, C, weights_norm, epsilon, delta, relation):
+    """Return what `balanced_C` minimises: the summed loss above that of weights of a norm."""
+    noise = ROWS_MOVED[relation] * C * loss.lipschitz(norm)
+    noise *= _noise_per_sensitivity(loss, n_features, epsilon, delta)
+    return 0.5 * weights_norm**2 / C + 0.5 * n_rows * loss.smoothness(norm) * noise**2
+
+
 def _noise_per_sensitivity(loss, n_features, epsilon, delta):
     """Return the noise's standard deviation in a coordinate, for sensitivity 1."""
     if delta == 0.0:
@@ -120,18 +120,8 @@ def _noise_per_sensitivity(loss, n_features, epsilon, delta):
 
 
 def _gradient_rounding(loss, n_rows, n_features, norm, C):
-    r"""Bound the rounding error of a computed gradient near the minimiser.
-
-    A sum of m terms in any order is off by at most :math:`\gamma_m` times the sum of their
-    magnitudes (Higham 2002, section 3.1); rows are added in blocks and blocks to a total. The
-    error of a score, :math:`\gamma_p R \|w\|`, moves a residual by the loss's curvature; the
-    minimiser has :math:`\|w\|^2 \le 2 C n \ell(0)`.
-    """
-    size = block_size(n_features)
-    additions = size + n_rows / size + 16
+    r"""Bound the rounding error near the minimiser, where :math:`\|w\|^2 \le 2 C n \ell(0)`."""
     weights = 1.0 + min(
         math.sqrt(2.0 * C * n_rows * loss.value_at_zero()), C * n_rows * loss.lipschitz(norm)
     )
-    sums = n_rows * loss.lipschitz(norm) * additions
-    scores = n_rows * loss.smoothness(norm) * (n_features + 4) * weights
-    return 1.1 * UNIT_ROUNDOFF * (C * (sums + scores) + 4.0 * weights)
+    return gradient_rounding(loss, n_rows, n_features, norm, C, weights)
