@@ -9,16 +9,19 @@ therefore moves by at most :math:`\Delta_2 = m C L + 2\tau` with m = 1 or 2.
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
 
 from skdp.accounting import gaussian_noise_multiplier
 from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective
+from skdp.linear_model._planning import ROWS_MOVED
 from skdp.linear_model._rounding import gradient_rounding
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 
 __all__ = ["OutputPerturbation", "balanced_C", "expected_excess", "plan_output_perturbation"]
 
-ROWS_MOVED = {"add_remove": 1, "replace_one": 2}
 RELATIVE_TOLERANCE = 2.0**-13
 
 
@@ -39,6 +42,7 @@ class OutputPerturbation:
     C: float
     tolerance: float
     mechanism: object
+    sampler: ClassVar[str] = "all rows, once"
 
     def run(self, loss, rows, y, source):
         """Return the noisy minimiser.
@@ -56,6 +60,13 @@ class OutputPerturbation:
         """
         weights = minimise(LinearObjective(loss, rows, y, self.C), self.tolerance)
         return self.mechanism.release(weights, random_state=source)
+
+    def standard_error(self, shape):
+        """Return the standard deviation of the noise in each weight, of the given shape."""
+        deviation = self.mechanism.scale
+        if self.mechanism.delta == 0.0:
+            deviation *= math.sqrt(math.prod(shape) + 1)
+        return np.full(shape, deviation)
 
 
 def plan_output_perturbation(loss, n_rows, n_features, norm, C, epsilon, delta, relation):

@@ -1,0 +1,300 @@
+r"""Objective perturbation: a random linear term is added to the objective and the minimiser kept.
+
+.. math:: J(w) = C \sum_i \ell_i(w) + \tfrac{1 + \Lambda}2 \|w\|^2 + b^\top w
+
+With delta = 0 the density of b is proportional to :math:`e^{-\|b\| / s}` (Chaudhuri, Monteleoni
+and Sarwate 2011), otherwise b is Gaussian (Kifer, Smith and Thakurta 2012) and priced by the
+hockey-stick divergence (Redberg, Koskela and Wang 2023). The minimiser is found approximately and
+made exact by a small noise on the weights (Iyengar et al. 2019). Every step is derived in
+``docs/objective_perturbation.md``.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from skdp.accounting import ApproximateDP, PureDP, gaussian_noise_multiplier, gdp_to_delta
+from skdp.linear_model._newton import minimise
+from skdp.linear_model._objective import LinearObjective
+from skdp.linear_model._planning import ROWS_MOVED, FitCost
+from skdp.linear_model._rounding import gradient_rounding
+from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
+from skdp.noise import discrete_gaussian, rounded_norm_noise
+
+__all__ = [
+    "ObjectivePerturbation",
+    "expected_excess",
+    "log_jacobian",
+    "objective_C",
+    "plan_objective_perturbation",
+]
+
+# Of epsilon, what the Jacobian may cost at a given C before the quadratic term is raised.
+JACOBIAN_SHARE = 0.25
+# The small output noise has this share of the budget: of epsilon for delta = 0, of mu otherwise.
+OUTPUT_SHARE = 2.0**-6
+# The grid of b over its scale, and how far b lies from a continuous draw, in steps a coordinate.
+GRID = 2.0**-40
+GRID_DISTANCE = {"Gaussian": 160.0, "Gamma-norm": 0.5}
+SLACK = 1e-12
+# C="auto" is at most this, in units of the expected norm of the weights over that of a gradient.
+LARGEST_C = 100.0
+
+
+@dataclass(frozen=True)
+class LinearNoise:
+    """The law of the random linear term.
+
+    Parameters
+    ----------
+    law : {"Gaussian", "Gamma-norm"}
+    scale : float
+        The standard deviation, or the scale s of the density exp(-||b|| / s).
+    size : int
+        The number of weights.
+    """
+
+    law: str
+    scale: float
+    size: int
+
+    @property
+    def step(self):
+        """The grid on which b is drawn, a power of two."""
+        width = self.scale * (math.sqrt(self.size) if self.law == "Gamma-norm" else 1.0)
+        return math.ldexp(GRID, math.frexp(width)[1] - 1)
+
+    @property
+    def distance(self):
+        """How far b is from the continuous draw of which it is a rounding, in L2."""
+        return GRID_DISTANCE[self.law] * self.step * math.sqrt(self.size)
+
+    @property
+    def likely_norm(self):
+        """A norm that b hardly ever exceeds."""
+        root = math.sqrt(self.size)
+        long = self.size + 10.0 * root + 50.0 if self.law == "Gamma-norm" else root + 10.0
+        return self.scale * long
+
+    def draw(self, stream):
+        """Return b, of shape (size,)."""
+        if self.law == "Gamma-norm":
+            steps = rounded_norm_noise(np.zeros(self.size), self.scale / self.step, stream)
+        else:
+            sigma = math.hypot(self.scale / self.step, 4.0) * (1.0 + GRID)
+            steps = discrete_gaussian(sigma, self.size, stream)
+        return steps * self.step
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation:
+    """What a fit by objective perturbation will do.
+
+    Parameters
+    ----------
+    C : float
+        Inverse regularisation strength, as in scikit-learn.
+    quadratic : float
+        1 plus the extra quadratic term.
+    tolerance : float
+        The computed gradient norm at which the solver stops.
+    radius : float
+        Weights are projected onto the ball of this radius, which hardly ever matters.
+    noise : LinearNoise
+        The law of the linear term.
+    output : GaussianMechanism or GammaNormMechanism
+        The noise that hides the solver's error.
+    mechanism : FitCost
+        The price of both, the scale and the sensitivity for the summed loss without C.
+    """
+
+    C: float
+    quadratic: float
+    tolerance: float
+    radius: float
+    noise: LinearNoise
+    output: object
+    mechanism: FitCost
+    sampler: ClassVar[str] = "all rows, once"
+
+    def run(self, loss, rows, y, source):
+        """Return the minimiser of the perturbed objective, with the output noise.
+
+        Parameters
+        ----------
+        loss : loss
+        rows : BoundedRows
+        y : array of shape (n_rows,)
+        source : RandomSource
+
+        Returns
+        -------
+        ndarray
+        """
+        shape = (*loss.weights_shape, rows.n_features)
+        linear = self.noise.draw(source.stream()).reshape(shape)
+        objective = LinearObjective(loss, rows, y, self.C, self.quadratic, linear)
+        weights = minimise(objective, self.tolerance, self.radius)
+        weights /= max(1.0, np.linalg.norm(weights) / self.radius)
+        return self.output.release(weights, random_state=source)
+
+    def standard_error(self, shape):
+        """Return None: how the noise reaches the weights depends on the data."""
+        return None
+
+
+def plan_objective_perturbation(loss, n_rows, n_features, norm, C, epsilon, delta, relation):
+    """Plan a fit from public quantities alone.
+
+    Parameters
+    ----------
+    loss : loss
+        From `skdp._losses`.
+    n_rows, n_features : int
+        The size of the problem, the constant feature included.
+    norm : float
+        The bound on a row's norm, the constant feature included.
+    C : float
+    epsilon, delta : float
+        The guarantee of the fit; delta = 0 takes noise of Gamma-distributed norm.
+    relation : {"add_remove", "replace_one"}
+
+    Returns
+    -------
+    ObjectivePerturbation
+    """
+    quadratic = _quadratic(loss, norm, C, epsilon)
+    left = (epsilon - log_jacobian(loss, norm, C / quadratic)) * (1.0 - SLACK)
+    size = math.prod(loss.weights_shape) * n_features
+    moved = C * loss.lipschitz(norm) * (1.0 + SLACK)
+    law = "Gaussian" if delta > 0.0 else "Gamma-norm"
+    noise = LinearNoise(law, moved * _noise_multiplier(loss, left, delta, relation), size)
+    radius = _radius(loss, n_rows, norm, C, quadratic, noise.likely_norm)
+    rounding = _rounding(loss, n_rows, n_features, norm, C, quadratic, radius)
+    condition = 1.0 + C * n_rows * loss.smoothness(norm) / quadratic
+    tolerance = max(moved * min(2.0**-16, 2.0**-9 / condition), 4.0 * rounding)
+    # Each neighbour's weights are within twice this of its exact minimiser, projected.
+    distance = (tolerance + rounding + noise.distance) / quadratic
+    output = _output_mechanism(left, delta, noise.scale, moved, relation, 4.0 * distance)
+    cost = FitCost(
+        name=f"Objective perturbation, {law} noise",
+        event=ApproximateDP(epsilon, delta) if delta > 0.0 else PureDP(epsilon),
+        epsilon=epsilon,
+        delta=delta,
+        scale=noise.scale / C,
+        sensitivity=ROWS_MOVED[relation] * loss.lipschitz(norm),
+    )
+    return ObjectivePerturbation(C, quadratic, tolerance, radius, noise, output, cost)
+
+
+def log_jacobian(loss, norm, C):
+    r"""Bound :math:`\ln\det(I + A)`, A what one row adds to the Hessian over its least eigenvalue.
+
+    A has rank r and trace at most :math:`C t`, so that by the inequality of the means the
+    determinant is at most :math:`(1 + C t / r)^r`.
+    """
+    rank = loss.curvature_rank
+    return rank * math.log1p(C * loss.curvature_trace(norm) / rank)
+
+
+def objective_C(loss, n_rows, n_features, norm, weights_norm, epsilon, delta, relation):
+    """Return the C for which `expected_excess` is least."""
+
+    def excess(log_C):
+        C = math.exp(log_C)
+        if log_jacobian(loss, norm, C) > 0.99 * epsilon:
+            return math.inf
+        return expected_excess(
+            loss, n_rows, n_features, norm, C, weights_norm, epsilon, delta, relation, quadratic=1.0
+        )
+
+    rank = loss.curvature_rank
+    share = min(0.99 * epsilon / rank, 30.0)
+    high = math.log(rank * math.expm1(share) / loss.curvature_trace(norm))
+    high = min(high, math.log(LARGEST_C * weights_norm / loss.lipschitz(norm)))
+    found = minimize_scalar(excess, bounds=(high - 25.0, high), method="bounded")
+    return math.exp(found.x)
+
+
+def expected_excess(
+    loss, n_rows, n_features, norm, C, weights_norm, epsilon, delta, relation, quadratic=None
+):
+    r"""Return the summed loss expected above that of weights of norm W, in the quadratic model.
+
+    With :math:`\lambda = (1 + \Lambda) / C` the regulariser costs at most
+    :math:`\lambda W^2 / 2`. Noise of standard deviation :math:`\sigma` on the summed gradient
+    costs :math:`\tfrac12 \sigma^2 \sum_j h_j / (h_j + \lambda)^2` over the eigenvalues of the
+    Hessian, at most :math:`\sigma^2 D / (8 \lambda)` for D weights.
+    """
+    if quadratic is None:
+        quadratic = _quadratic(loss, norm, C, epsilon)
+    left = epsilon - log_jacobian(loss, norm, C / quadratic)
+    size, strength = math.prod(loss.weights_shape) * n_features, quadratic / C
+    noise = loss.lipschitz(norm) * _noise_multiplier(loss, left, delta, relation)
+    if delta == 0.0:
+        noise *= math.sqrt(size + 1)
+    return 0.5 * strength * weights_norm**2 + 0.125 * noise**2 * size / strength
+
+
+def _quadratic(loss, norm, C, epsilon):
+    """Return the least 1 + Lambda for which the Jacobian costs no more than its share."""
+    rank = loss.curvature_rank
+    allowed = rank * math.expm1(min(JACOBIAN_SHARE * epsilon / rank, 700.0))
+    return max(1.0, C * loss.curvature_trace(norm) / allowed)
+
+
+def _noise_multiplier(loss, epsilon, delta, relation):
+    """Return the scale of b over C times the bound on a row's gradient.
+
+    `epsilon` is what the Jacobian leaves; the output noise is paid from it too.
+    """
+    if delta == 0.0:
+        return ROWS_MOVED[relation] / ((1.0 - OUTPUT_SHARE) * epsilon) * (1.0 + SLACK)
+    moves = _moves(loss, relation)
+    longest = max(moves)
+    lengths = {math.hypot(move, OUTPUT_SHARE * longest): count for move, count in moves.items()}
+
+    def delta_at(multiplier):
+        return sum(n * gdp_to_delta(v / multiplier, epsilon) for v, n in lengths.items())
+
+    high = max(lengths) * gaussian_noise_multiplier(epsilon, delta / sum(lengths.values()))
+    low = longest * gaussian_noise_multiplier(epsilon, delta)
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        if not low < middle < high:
+            break
+        low, high = (low, middle) if delta_at(middle) <= delta else (middle, high)
+    return high * (1.0 + SLACK)
+
+
+def _moves(loss, relation):
+    """Return how far the vertices of the gradients' hull are from 0, and how many there are."""
+    n = loss.n_vertices
+    return {0.0: 1, 1.0: n} if relation == "add_remove" else {0.0: 1, 1.0: 2 * n, 2.0: n * n}
+
+
+def _output_mechanism(epsilon, delta, scale, moved, relation, sensitivity):
+    if delta == 0.0:
+        return GammaNormMechanism(epsilon=OUTPUT_SHARE * epsilon, sensitivity=sensitivity)
+    multiplier = scale / (moved * OUTPUT_SHARE * ROWS_MOVED[relation]) * (1.0 + SLACK)
+    return GaussianMechanism.from_scale(multiplier * sensitivity, sensitivity, delta)
+
+
+def _radius(loss, n_rows, norm, C, quadratic, linear_norm):
+    r"""Bound the minimiser for a linear term of that norm, from J at 0 and the gradient, twice."""
+    by_value = math.sqrt(linear_norm**2 + 2.0 * quadratic * C * n_rows * loss.value_at_zero())
+    by_gradient = C * n_rows * loss.lipschitz(norm)
+    return 2.0 * (linear_norm + min(by_value, by_gradient)) / quadratic
+
+
+def _rounding(loss, n_rows, n_features, norm, C, quadratic, radius):
+    """Bound the rounding error of the gradient at weights within the radius.
+
+    At the end of the solver the linear term is as long as the rest of the gradient.
+    """
+    terms = quadratic * radius + C * n_rows * loss.lipschitz(norm)
+    unit = np.finfo(np.float64).eps
+    return gradient_rounding(loss, n_rows, n_features, norm, C, radius) + 4.0 * unit * terms
