@@ -8,7 +8,6 @@ and smooth objective (2004, section 2.2), and the iterates of the last half are 
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 

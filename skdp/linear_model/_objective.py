@@ -1,4 +1,4 @@
-r"""The objective :math:`C \sum_i \ell(\langle w, x_i \rangle, y_i) + \tfrac{q}2 \|w\|^2 + b^T w`."""
+r"""The objective :math:`C \sum_i \ell(\langle w, x_i \rangle, y_i) + \tfrac q2 \|w\|^2 + b^T w`."""
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
