@@ -175,7 +175,7 @@ def plan_objective_perturbation(loss, n_rows, n_features, norm, C, epsilon, delt
     radius = _radius(loss, n_rows, norm, C, quadratic, noise.likely_norm)
     rounding = _rounding(loss, n_rows, n_features, norm, C, quadratic, radius)
     condition = 1.0 + C * n_rows * loss.smoothness(norm) / quadratic
-    tolerance = max(moved * min(2.0**-16, 2.0**-9 / condition), 4.0 * rounding)
+    tolerance = max(moved * min(2.0**-16, 2.0**-11 / condition), 4.0 * rounding)
     # Each neighbour's weights are within twice this of its exact minimiser, projected.
     distance = (tolerance + rounding + noise.distance) / quadratic
     output = _output_mechanism(left, delta, noise.scale, moved, relation, 4.0 * distance)
