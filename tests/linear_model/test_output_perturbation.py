@@ -11,8 +11,8 @@ from skdp import DPLogisticRegression, PrivacyAccountant
 from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp.accounting import gaussian_noise_multiplier
 from skdp.linear_model import _output_perturbation
-from skdp.linear_model._newton import _accelerated_descent, minimise
 from skdp.linear_model._mechanism_choice import MECHANISMS
+from skdp.linear_model._newton import _accelerated_descent, minimise
 from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._output_perturbation import (
     _gradient_rounding,
