@@ -34,6 +34,10 @@ class ClassWeightedLoss:
     def n_vertices(self):
         return self.loss.n_vertices
 
+    @property
+    def curvature_vanishes_at_vertices(self):
+        return self.loss.curvature_vanishes_at_vertices
+
     def lipschitz(self, norm):
         """Bound a row's gradient."""
         return max(self.weights) * self.loss.lipschitz(norm)

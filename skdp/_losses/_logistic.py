@@ -17,6 +17,8 @@ class BinaryLogisticLoss:
     curvature_bound = 0.25
     curvature_rank = 1
     n_vertices = 1
+    # A residual of magnitude t comes with the curvature t (1 - t).
+    curvature_vanishes_at_vertices = True
 
     def lipschitz(self, norm):
         r"""Bound a row's gradient: :math:`|\sigma(s) - y| \|x\| \le \|x\|`."""
@@ -66,6 +68,8 @@ class MultinomialLogisticLoss:
 
     n_classes: int
     curvature_bound = 0.5
+    # It does, but between two vertices that weigh the same nothing makes up for it.
+    curvature_vanishes_at_vertices = False
 
     @property
     def weights_shape(self):

@@ -166,12 +166,12 @@ def plan_objective_perturbation(loss, n_rows, n_features, norm, C, epsilon, delt
     -------
     ObjectivePerturbation
     """
-    quadratic = _quadratic(loss, norm, C, epsilon)
-    left = (epsilon - log_jacobian(loss, norm, C / quadratic)) * (1.0 - SLACK)
+    quadratic = _quadratic(loss, norm, C, epsilon, delta, relation)
     size = math.prod(loss.weights_shape) * n_features
     moved = C * loss.lipschitz(norm) * (1.0 + SLACK)
     law = "Gaussian" if delta > 0.0 else "Gamma-norm"
-    noise = LinearNoise(law, moved * _noise_multiplier(loss, left, delta, relation), size)
+    multiplier, left = _noise_multiplier(loss, norm, C / quadratic, epsilon, delta, relation)
+    noise = LinearNoise(law, moved * multiplier, size)
     radius = _radius(loss, n_rows, norm, C, quadratic, noise.likely_norm)
     rounding = _rounding(loss, n_rows, n_features, norm, C, quadratic, radius)
     condition = 1.0 + C * n_rows * loss.smoothness(norm) / quadratic
@@ -204,19 +204,29 @@ def objective_C(loss, n_rows, n_features, norm, weights_norm, epsilon, delta, re
     """Return the C for which `expected_excess` is least."""
 
     def excess(log_C):
-        C = math.exp(log_C)
-        if log_jacobian(loss, norm, C) > 0.99 * epsilon:
-            return math.inf
         return expected_excess(
-            loss, n_rows, n_features, norm, C, weights_norm, epsilon, delta, relation, quadratic=1.0
+            loss,
+            n_rows,
+            n_features,
+            norm,
+            math.exp(log_C),
+            weights_norm,
+            epsilon,
+            delta,
+            relation,
+            quadratic=1.0,
         )
 
-    rank = loss.curvature_rank
-    share = min(0.99 * epsilon / rank, 30.0)
-    high = math.log(rank * math.expm1(share) / loss.curvature_trace(norm))
-    high = min(high, math.log(LARGEST_C * weights_norm / loss.lipschitz(norm)))
-    found = minimize_scalar(excess, bounds=(high - 25.0, high), method="bounded")
-    return math.exp(found.x)
+    rank, trace = loss.curvature_rank, loss.curvature_trace(norm)
+    most = rank * math.expm1(min(0.99 * epsilon / rank, 30.0)) / trace
+    edges = [most, _free_tangent(epsilon, delta, relation) / (4.0 * trace)]
+    largest = LARGEST_C * weights_norm / loss.lipschitz(norm)
+    found = []
+    for edge in edges:
+        high = math.log(min(edge, largest)) - SLACK
+        best = minimize_scalar(excess, bounds=(high - 25.0, high), method="bounded")
+        found += [(best.fun, best.x), (excess(high), high)]
+    return math.exp(min(found)[1])
 
 
 def expected_excess(
@@ -230,38 +240,75 @@ def expected_excess(
     Hessian, at most :math:`\sigma^2 D / (8 \lambda)` for D weights.
     """
     if quadratic is None:
-        quadratic = _quadratic(loss, norm, C, epsilon)
-    left = epsilon - log_jacobian(loss, norm, C / quadratic)
+        quadratic = _quadratic(loss, norm, C, epsilon, delta, relation)
     size, strength = math.prod(loss.weights_shape) * n_features, quadratic / C
-    noise = loss.lipschitz(norm) * _noise_multiplier(loss, left, delta, relation)
+    multiplier, _ = _noise_multiplier(loss, norm, C / quadratic, epsilon, delta, relation)
+    noise = loss.lipschitz(norm) * multiplier
     if delta == 0.0:
         noise *= math.sqrt(size + 1)
     return 0.5 * strength * weights_norm**2 + 0.125 * noise**2 * size / strength
 
 
-def _quadratic(loss, norm, C, epsilon):
-    """Return the least 1 + Lambda for which the Jacobian costs no more than its share."""
-    rank = loss.curvature_rank
+def _quadratic(loss, norm, C, epsilon, delta, relation):
+    """Return the least 1 + Lambda for which the Jacobian costs its share, or nothing."""
+    rank, trace = loss.curvature_rank, loss.curvature_trace(norm)
     allowed = rank * math.expm1(min(JACOBIAN_SHARE * epsilon / rank, 700.0))
-    return max(1.0, C * loss.curvature_trace(norm) / allowed)
+    if loss.curvature_vanishes_at_vertices:
+        free = _free_tangent(epsilon, delta, relation)
+        allowed = max(allowed, free * (1.0 - SLACK) / 4.0)
+    return max(1.0, C * trace / allowed)
 
 
-def _noise_multiplier(loss, epsilon, delta, relation):
-    """Return the scale of b over C times the bound on a row's gradient.
+def _free_tangent(epsilon, delta, relation):
+    """Return up to which 4 C times the trace of a row's curvature costs nothing or little.
 
-    `epsilon` is what the Jacobian leaves; the output noise is paid from it too.
+    With delta = 0 and two rows that differ, one of them can move half as far as both while the
+    other's Jacobian adds up.
+    """
+    return (0.45 if delta == 0.0 and relation == "replace_one" else 0.9) * epsilon
+
+
+def _noise_multiplier(loss, norm, C, epsilon, delta, relation):
+    """Return the scale of b over C times the bound on a row's gradient, and the epsilon it has.
+
+    `C` is that over the quadratic term. The least of two analyses: the Jacobian is paid for, or,
+    where it vanishes at the vertices of the gradients' hull and is small, it costs nothing.
+    """
+    choices = []
+    paid = (epsilon - log_jacobian(loss, norm, C)) * (1.0 - SLACK)
+    if paid > 0.0:
+        choices.append((_multiplier(loss, paid, paid, delta, relation), paid))
+    tangent = 4.0 * C * loss.curvature_trace(norm)
+    if loss.curvature_vanishes_at_vertices and tangent <= _free_tangent(epsilon, delta, relation):
+        free = epsilon * (1.0 - SLACK)
+        choices.append((_multiplier(loss, free, free - tangent, delta, relation), free))
+    return min(choices)
+
+
+def _multiplier(loss, epsilon, reduced, delta, relation):
+    """Return the scale of b in the same units; the output noise is paid from epsilon too.
+
+    `reduced` is the epsilon of the vertices that the Jacobian can add to.
     """
     if delta == 0.0:
         return ROWS_MOVED[relation] / ((1.0 - OUTPUT_SHARE) * epsilon) * (1.0 + SLACK)
     moves = _moves(loss, relation)
-    longest = max(moves)
-    lengths = {math.hypot(move, OUTPUT_SHARE * longest): count for move, count in moves.items()}
+    longest = max(move for move, _, _ in moves)
 
     def delta_at(multiplier):
-        return sum(n * gdp_to_delta(v / multiplier, epsilon) for v, n in lengths.items())
+        return sum(
+            count
+            * gdp_to_delta(
+                math.hypot(move, OUTPUT_SHARE * longest) / multiplier,
+                reduced if adds else epsilon,
+            )
+            for move, count, adds in moves
+        )
 
-    high = max(lengths) * gaussian_noise_multiplier(epsilon, delta / sum(lengths.values()))
     low = longest * gaussian_noise_multiplier(epsilon, delta)
+    high = 2.0 * low
+    while delta_at(high) > delta:
+        high *= 2.0
     for _ in range(60):
         middle = math.sqrt(low * high)
         if not low < middle < high:
@@ -271,9 +318,14 @@ def _noise_multiplier(loss, epsilon, delta, relation):
 
 
 def _moves(loss, relation):
-    """Return how far the vertices of the gradients' hull are from 0, and how many there are."""
+    """Return the vertices of the gradients' hull: norm, number, and if the Jacobian adds to them.
+
+    It does where the row that the Jacobian belongs to contributes the gradient 0.
+    """
     n = loss.n_vertices
-    return {0.0: 1, 1.0: n} if relation == "add_remove" else {0.0: 1, 1.0: 2 * n, 2.0: n * n}
+    if relation == "add_remove":
+        return [(0.0, 1, True), (1.0, n, False)]
+    return [(0.0, 1, True), (1.0, n, True), (1.0, n, False), (2.0, n * n, False)]
 
 
 def _output_mechanism(epsilon, delta, scale, moved, relation, sensitivity):
