@@ -16,6 +16,10 @@ from skdp.utils.estimator_checks import dp_checks
 ESTIMATORS = [
     DPLogisticRegression(),
     DPLogisticRegression(epsilon=2.0, delta=0.0, C=0.5, data_norm=3.0),
+    DPLogisticRegression(mechanism="output"),
+    DPLogisticRegression(mechanism="objective"),
+    DPLogisticRegression(mechanism="objective", delta=0.0),
+    DPLogisticRegression(mechanism="gradient"),
     DPStandardScaler(bounds=(-10, 10)),
     DPStandardScaler(delta=1e-6, bounds=(-10, 10), with_std=False),
     RandomizedResponseTransformer(categories=[0, 1, 2]),

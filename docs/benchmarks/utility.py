@@ -1,14 +1,15 @@
 """Accuracy and AUC of DPLogisticRegression at its defaults, beside what else there is.
 
-Usage: SKDP_DATA=folder python docs/benchmarks/utility.py [fits]
+Usage: SKDP_DATA=folder python docs/benchmarks/utility.py [fits] [tables]
 
 Three tables (see ``_tables.py`` for their public encoding; Adult by its official split, the others
-by a fixed split of three to one), all mechanisms, delta = 1e-5 and 0, both relations. Where
+by a fixed split of three to one), delta = 1e-5 and 0, both relations; all mechanisms at delta =
+1e-5 under add/remove, elsewhere mechanism="auto" and "output". Where
 diffprivlib can be imported its LogisticRegression is fitted to the same rows with the same norm
 bound; it takes delta = 0 only and protects replacement of a row. Where scikit-learn is not of a
 version that both accept, run the script with ``peer`` in an environment of its own:
 
-    python docs/benchmarks/utility.py peer [fits]
+    python docs/benchmarks/utility.py peer [fits] [tables]
 """
 
 import sys
@@ -57,7 +58,7 @@ def private_rows(table, fits):
         for epsilon in EPSILONS:
             means = {}
             for mechanism in MECHANISMS:
-                if mechanism == "gradient" and delta == 0.0:
+                if mechanism in ("objective", "gradient") and (delta, relation) != SETTINGS[0]:
                     continue
                 model = DPLogisticRegression(
                     epsilon, delta=delta, mechanism=mechanism, accountant=accountant
@@ -87,7 +88,10 @@ def main():
     peer_only = "peer" in arguments
     fits = int(next((a for a in arguments if a.isdigit()), 10))
     warnings.simplefilter("ignore")
+    names = [a for a in arguments if a in {name for name, _ in TABLES}]
     for name, bins in TABLES:
+        if names and name not in names:
+            continue
         table = load(name, bins)
         X, y, X_test, y_test = table
         words = ", numbers in public bins" if bins else ""

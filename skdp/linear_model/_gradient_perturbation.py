@@ -10,10 +10,16 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from skdp.accounting import gaussian_noise_multiplier
 from skdp.linear_model._objective import loss_gradient
-from skdp.linear_model._planning import EXPECTED_WEIGHTS_NORM, ROWS_MOVED, FitCost
+from skdp.linear_model._planning import (
+    EXPECTED_WEIGHTS_NORM,
+    ROWS_MOVED,
+    FitCost,
+    gradient_noise_cost,
+)
 from skdp.linear_model._rounding import gradient_rounding
 from skdp.mechanisms import GaussianMechanism
 
@@ -147,25 +153,28 @@ def _n_steps(smoothness, noise):
 
 def gradient_C(loss, n_rows, n_features, norm, weights_norm, epsilon, delta, relation):
     """Return the C for which `expected_excess` is least, within a number of steps."""
-    noise = _summed_noise(loss, n_features, norm, epsilon, delta, relation)
-    best = 2.0 * weights_norm / (math.sqrt(NOISE_FACTOR) * noise)
+    multiplier = gaussian_noise_multiplier(epsilon, delta)
     condition = (STEPS_FOR_AUTOMATIC_C / STEPS_PER_ROOT) ** 2
-    return min(best, (condition - 1.0) / (n_rows * loss.smoothness(norm)))
+    high = math.log((condition - 1.0) / (n_rows * loss.smoothness(norm)))
+    table = loss, n_rows, n_features, norm
+
+    def excess(log_C):
+        return _excess(*table, math.exp(log_C), weights_norm, multiplier, relation)
+
+    return math.exp(minimize_scalar(excess, bounds=(high - 25.0, high), method="bounded").x)
 
 
 def expected_excess(loss, n_rows, n_features, norm, C, weights_norm, epsilon, delta, relation):
     r"""Return the summed loss expected above that of weights of norm W, in the quadratic model.
 
-    The regulariser costs at most :math:`W^2 / (2C)`, and noise of standard deviation
-    :math:`\sigma` on a gradient :math:`2 \sigma^2 D C / 8` for D weights, twice what a minimiser
-    under one release of noise costs.
+    The regulariser costs at most :math:`W^2 / (2C)`, and the noise at most twice what a
+    minimiser under one release of noise on the gradient costs.
     """
-    noise = _summed_noise(loss, n_features, norm, epsilon, delta, relation)
-    return 0.5 * weights_norm**2 / C + 0.125 * NOISE_FACTOR * noise**2 * C
+    multiplier = gaussian_noise_multiplier(epsilon, delta)
+    return _excess(loss, n_rows, n_features, norm, C, weights_norm, multiplier, relation)
 
 
-def _summed_noise(loss, n_features, norm, epsilon, delta, relation):
-    """Return the root mean square norm of the noise on one release of the summed gradient."""
-    moved = ROWS_MOVED[relation] * loss.lipschitz(norm)
-    size = math.prod(loss.weights_shape) * n_features
-    return moved * gaussian_noise_multiplier(epsilon, delta) * math.sqrt(size)
+def _excess(loss, n_rows, n_features, norm, C, weights_norm, multiplier, relation):
+    noise = ROWS_MOVED[relation] * loss.lipschitz(norm) * multiplier
+    cost = NOISE_FACTOR * gradient_noise_cost(loss, n_rows, n_features, norm, 1.0 / C)
+    return 0.5 * weights_norm**2 / C + cost * noise**2

@@ -41,8 +41,8 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
     mechanism : {"auto", "output", "objective", "gradient"}, default="auto"
         Where the noise is added. "output": to the minimiser. "objective": a random linear term
         is added to the objective, whose minimiser is released. "gradient": to each gradient of
-        an accelerated descent on all rows; it needs delta > 0. "auto" takes the one that
-        `expected_excess_loss` is least for, mostly "objective".
+        an accelerated descent on all rows; it needs delta > 0. "auto" takes "objective" or, if
+        `expected_excess_loss` is less for it, "gradient".
     C : float or "auto", default="auto"
         Inverse regularisation strength as in scikit-learn: the objective is the summed loss
         times C plus half the squared norm of all weights, the intercept's included. "auto"

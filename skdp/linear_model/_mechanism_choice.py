@@ -35,7 +35,9 @@ def automatic_fit(mechanism, C, table, data_norm, guarantee):
     Parameters
     ----------
     mechanism : {"auto", "output", "objective", "gradient"}
-        "auto" is the one that is expected to cost least; not "gradient" for delta = 0.
+        "auto" is "objective" or, for delta > 0, "gradient", whichever is expected to cost less.
+        It is not "output": noise on the gradient reaches weights divided by the curvature plus
+        the regularisation, noise on the minimiser is made for the regularisation alone.
     C : float or "auto"
         "auto" is the C at which regularisation and noise are expected to cost least together.
     table : tuple
@@ -53,7 +55,7 @@ def automatic_fit(mechanism, C, table, data_norm, guarantee):
     weights_norm = EXPECTED_WEIGHTS_NORM / data_norm
     names = [mechanism]
     if mechanism == "auto":
-        names = ["objective", "output"] + ["gradient"] * (guarantee[1] > 0.0)
+        names = ["objective", "gradient"] if guarantee[1] > 0.0 else ["objective"]
     choices = []
     for name in names:
         _, automatic_C, expected_excess = MECHANISMS[name]

@@ -19,7 +19,7 @@ from scipy.optimize import minimize_scalar
 from skdp.accounting import ApproximateDP, PureDP, gaussian_noise_multiplier, gdp_to_delta
 from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective
-from skdp.linear_model._planning import ROWS_MOVED, FitCost
+from skdp.linear_model._planning import ROWS_MOVED, FitCost, gradient_noise_cost
 from skdp.linear_model._rounding import gradient_rounding
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from skdp.noise import discrete_gaussian, rounded_norm_noise
@@ -236,8 +236,7 @@ def expected_excess(
 
     With :math:`\lambda = (1 + \Lambda) / C` the regulariser costs at most
     :math:`\lambda W^2 / 2`. Noise of standard deviation :math:`\sigma` on the summed gradient
-    costs :math:`\tfrac12 \sigma^2 \sum_j h_j / (h_j + \lambda)^2` over the eigenvalues of the
-    Hessian, at most :math:`\sigma^2 D / (8 \lambda)` for D weights.
+    costs :math:`\sigma^2` times `gradient_noise_cost`.
     """
     if quadratic is None:
         quadratic = _quadratic(loss, norm, C, epsilon, delta, relation)
@@ -246,7 +245,8 @@ def expected_excess(
     noise = loss.lipschitz(norm) * multiplier
     if delta == 0.0:
         noise *= math.sqrt(size + 1)
-    return 0.5 * strength * weights_norm**2 + 0.125 * noise**2 * size / strength
+    cost = gradient_noise_cost(loss, n_rows, n_features, norm, strength)
+    return 0.5 * strength * weights_norm**2 + cost * noise**2
 
 
 def _quadratic(loss, norm, C, epsilon, delta, relation):

@@ -1,10 +1,11 @@
 """What the plans of all mechanisms share: public constants and the price of a fit."""
 
+import math
 from dataclasses import dataclass
 
 from skdp.accounting import Event
 
-__all__ = ["EXPECTED_WEIGHTS_NORM", "ROWS_MOVED", "FitCost"]
+__all__ = ["EXPECTED_WEIGHTS_NORM", "ROWS_MOVED", "FitCost", "gradient_noise_cost"]
 
 # The rows' gradients by which neighbours' sums differ.
 ROWS_MOVED = {"add_remove": 1, "replace_one": 2}
@@ -37,3 +38,16 @@ class FitCost:
     delta: float
     scale: float
     sensitivity: float
+
+
+def gradient_noise_cost(loss, n_rows, n_features, norm, strength):
+    r"""Bound the loss that noise of variance 1 on a summed gradient costs, in a quadratic model.
+
+    With :math:`\lambda` the strength of the regulariser it is
+    :math:`\tfrac12 \sum_j h_j / (h_j + \lambda)^2` over the D eigenvalues of the Hessian, whose
+    sum is at most that of the traces of the rows' curvatures. The sum is largest when all are
+    equal or, if there is enough curvature, equal to :math:`\lambda`.
+    """
+    size = math.prod(loss.weights_shape) * n_features
+    h = min(strength, n_rows * loss.curvature_trace(norm) / size)
+    return 0.5 * size * h / (h + strength) ** 2
