@@ -77,7 +77,7 @@ def read_adult(folder):
 
 def fetch_adult():
     """Return Adult from OpenML, split like the census' own files."""
-    data = fetch_openml("adult", version=2, as_frame=True, parser="liac-arff")
+    data = fetch_openml("adult", version=2, as_frame=True, parser="liac-arff", n_retries=0)
     frame = data.data.rename(columns=lambda c: c.replace("-", "_")).rename(
         columns={"capitalgain": "capital_gain", "capitalloss": "capital_loss"}
     )

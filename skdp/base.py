@@ -2,17 +2,35 @@
 
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
+from skdp.accounting import Spend
+from skdp.accounting import epsilon as event_epsilon
 from skdp.accounting._report import describe_composition, describe_unit
+from skdp.accounting._state import Terms
 from skdp.noise import RandomSource
 
-__all__ = ["DEFAULT_RELATION", "PrivateFit", "charge", "relation_of"]
+__all__ = ["PrivateFit", "charge", "relation_of", "terms_of"]
 
-DEFAULT_RELATION = "add_remove"
+UNACCOUNTED = Terms(1.0, 0.0)
 
 
 def relation_of(accountant):
     """Return the relation that an estimator's sensitivities are for."""
-    return DEFAULT_RELATION if accountant is None else accountant.relation
+    return terms_of(accountant).relation
+
+
+def terms_of(accountant):
+    """Return what an accountant protects, add/remove of one row without one.
+
+    Raises
+    ------
+    ValueError
+        If it is no accountant.
+    """
+    if accountant is None:
+        return UNACCOUNTED
+    if not hasattr(accountant, "charge"):
+        raise ValueError(f"accountant must be a PrivacyAccountant or None, got {accountant!r}")
+    return accountant.terms
 
 
 def fitted_names(estimator):
@@ -42,6 +60,7 @@ def charge(estimator, mechanism):
         If the accountant refuses.
     """
     source = RandomSource(estimator.random_state)
+    terms_of(estimator.accountant)
     if estimator.accountant is None:
         return None, source
     spend = estimator.accountant.charge(
@@ -52,6 +71,15 @@ def charge(estimator, mechanism):
         seeded=source.seeded,
     )
     return spend, source
+
+
+def _unbooked(mechanism, terms):
+    """Return what a release that is not charged, or not yet, would cost its unit."""
+    epsilon, delta = mechanism.epsilon, mechanism.delta
+    if terms.max_rows > 1:
+        terms_of_event = {"relation": terms.relation, "group_size": terms.max_rows}
+        epsilon = event_epsilon(mechanism.event, delta, **terms_of_event)
+    return Spend("", mechanism.event, epsilon, delta, False, "", __version__)
 
 
 class PrivateFit:
@@ -81,7 +109,7 @@ class PrivateFit:
     def __init__(self, estimator):
         self._estimator = estimator
         self._spend = None
-        self._source = None
+        self._terms = None
         self._published = False
 
     def __enter__(self):
@@ -110,8 +138,9 @@ class PrivateFit:
         BudgetExceededError
             If the accountant refuses.
         """
-        self._spend, self._source = charge(self._estimator, mechanism)
-        return self._source
+        self._terms = terms_of(self._estimator.accountant)
+        self._spend, source = charge(self._estimator, mechanism)
+        return source
 
     def publish(
         self, mechanism, *, public, sampler="all rows, once", trust_model=CENTRAL, **released
@@ -131,27 +160,25 @@ class PrivateFit:
         **released
             Attributes: released values and what is computed from them.
         """
-        accountant, spend = self._estimator.accountant, self._spend
+        accountant = self._estimator.accountant
+        terms = self._terms or terms_of(accountant)
+        spend = self._spend or _unbooked(mechanism, terms)
         for name, value in released.items():
             setattr(self._estimator, name, value)
         self._estimator.privacy_ = PrivacyStatement(
             estimator=type(self._estimator).__name__,
-            epsilon=mechanism.epsilon if spend is None else spend.epsilon,
-            delta=mechanism.delta if spend is None else spend.delta,
-            relation=relation_of(accountant),
-            unit="row"
-            if accountant is None
-            else describe_unit(accountant.unit, accountant.max_rows),
+            epsilon=spend.epsilon,
+            delta=spend.delta,
+            relation=terms.relation,
+            unit=describe_unit(terms.unit, terms.max_rows),
             mechanism=mechanism.name,
             noise_scale=mechanism.scale,
             sensitivity=mechanism.sensitivity,
-            composition="none"
-            if accountant is None
-            else describe_composition(accountant.composition),
+            composition="none" if accountant is None else describe_composition(terms.composition),
             sampler=sampler,
             public=tuple(public),
             seeded=self._estimator.random_state is not None,
-            record="" if spend is None else spend.hash,
+            record=spend.hash,
             version=__version__,
             trust_model=trust_model,
         )

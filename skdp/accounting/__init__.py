@@ -1,17 +1,17 @@
 """Privacy accounting: events, what they cost, and the noise that a budget buys."""
 
-from ._accountant import PrivacyAccountant
-from ._advanced import advanced_epsilon
-from ._bounds import delta, epsilon, trade_off
-from ._calibrate import calibrate
-from ._conversions import (
+from skdp.accounting._accountant import PrivacyAccountant
+from skdp.accounting._advanced import advanced_epsilon
+from skdp.accounting._bounds import delta, epsilon, trade_off
+from skdp.accounting._calibrate import calibrate
+from skdp.accounting._conversions import (
     convert_relation,
     rdp_to_delta,
     rdp_to_epsilon,
     zcdp_to_delta,
     zcdp_to_epsilon,
 )
-from ._events import (
+from skdp.accounting._events import (
     ZCDP,
     ApproximateDP,
     Composed,
@@ -30,12 +30,17 @@ from ._events import (
     SampledWithoutReplacement,
     event_from_json,
 )
-from ._gaussian import gaussian_delta, gaussian_noise_multiplier, gdp_to_delta, gdp_to_epsilon
-from ._interchange import from_dp_accounting, to_dp_accounting
-from ._leaf import gdp, zcdp
-from ._rdp import rdp
-from ._report import BudgetReport
-from ._state import Spend
+from skdp.accounting._gaussian import (
+    gaussian_delta,
+    gaussian_noise_multiplier,
+    gdp_to_delta,
+    gdp_to_epsilon,
+)
+from skdp.accounting._interchange import from_dp_accounting, to_dp_accounting
+from skdp.accounting._leaf import gdp, zcdp
+from skdp.accounting._rdp import rdp
+from skdp.accounting._report import BudgetReport
+from skdp.accounting._state import Spend
 
 __all__ = [
     "ZCDP",

@@ -107,15 +107,15 @@ class PrivacyAccountant:
         return handle
 
     def _open(self, terms):
-        def decide(records):
-            if self._fold(records).terms is None:
+        def decide(state):
+            if state.terms is None:
                 return "open", asdict(terms)
 
         self._ledger.create()
-        self._state = self._fold(self._ledger.append(self.dataset, self._state.sequence, decide))
-        if self._state.terms != terms:
+        opened = self._append(decide).terms
+        if opened != terms:
             raise LedgerError(
-                f"data set {self.dataset!r} was opened with other terms: {self._state.terms}, "
+                f"data set {self.dataset!r} was opened with other terms: {opened}, "
                 f"not {terms}; change_cap changes a cap"
             )
 
@@ -123,6 +123,11 @@ class PrivacyAccountant:
     def dataset(self):
         """The data set within the ledger."""
         return self._dataset
+
+    @property
+    def terms(self):
+        """Cap, relation, composition and unit, as one value."""
+        return self._now().terms
 
     @property
     def epsilon(self):
@@ -187,10 +192,10 @@ class PrivacyAccountant:
             What is released. It is stored in clear: put no data in it.
         epsilon, delta : float, default=None
             The (epsilon, delta) that the release was calibrated to; the event must satisfy it.
-            Under basic composition with unit="row" this is the price. By default the price is
-            computed from the event; a Gaussian, which has a whole curve of prices, is then
-            booked at half of the delta that is left, or all of it if the budget can pay only
-            so.
+            Under basic composition with unit="row" this is the price. With delta alone the
+            event is priced there. With neither, a Gaussian, which has a whole curve of prices,
+            is booked at half of the delta that is left, or at all of it if the budget can pay
+            only so.
         seeded : bool, default=False
             Whether the noise comes from an integer seed.
 
@@ -206,24 +211,20 @@ class PrivacyAccountant:
             If the ledger cannot be used.
         """
         asked = self._spend(event, label, seeded)
-        claim = None if epsilon is None else (epsilon, delta)
         spend = None
 
-        def decide(records):
+        def decide(state):
             nonlocal spend
-            self._state = state = self._fold(records)
-            spend = state.priced(asked, claim)
+            spend = self._opened(state).priced(asked, epsilon, delta)
             return "charge", _body(spend)
 
-        records = self._ledger.append(self.dataset, self._state.sequence, decide)
-        self._state = self._fold(records)
-        return replace(spend, sequence=records[-1].sequence, hash=records[-1].hash)
+        sequence, digest = self._append(decide).position
+        return replace(spend, sequence=sequence, hash=digest)
 
     def can_afford(self, event, *, epsilon=None, delta=None):
         """Say whether `charge` with the same arguments would be accepted now."""
         try:
-            claim = None if epsilon is None else (epsilon, delta)
-            self._now().priced(self._spend(event), claim)
+            self._now().priced(self._spend(event), epsilon, delta)
         except BudgetExceededError:
             return False
         return True
@@ -248,12 +249,11 @@ class PrivacyAccountant:
             "time": _time(),
         }
 
-        def decide(records):
-            self._fold(records)
+        def decide(state):
+            self._opened(state)
             return "change_cap", body
 
-        records = self._ledger.append(self.dataset, self._state.sequence, decide)
-        self._state = self._fold(records)
+        self._append(decide)
 
     def partition(self, name, parts, *, by_index=False):
         """Return handles for disjoint parts of the rows, which compose in parallel.
@@ -340,33 +340,45 @@ class PrivacyAccountant:
 
     def report(self):
         """Return the budget and every spend as a `BudgetReport` (text, HTML, dict)."""
-        state = self._now()
+        records = self._ledger.read(self._dataset)
+        state = self._opened(State().after(records))
         return BudgetReport(
-            dataset=self.dataset,
+            dataset=self._dataset,
             cap=state.terms.cap,
             spent=state.spent,
             relation=state.terms.relation,
             unit=state.terms.unit,
             max_rows=state.terms.max_rows,
             composition=state.terms.composition,
-            spends=tuple(self.spends),
+            spends=tuple(read_spend(r) for r in records if r.kind == "charge"),
             head_hash=self.verify(),
         )
 
     def _spend(self, event, label="", seeded=False):
+        if not isinstance(label, str):
+            raise ValueError(f"label must be a str, got {label!r}")
         return Spend(label, event, 0.0, 0.0, bool(seeded), _time(), __version__, self._part)
 
     def _now(self):
-        self._state = state = self._fold(self._ledger.read(self.dataset, self._state.sequence))
-        if state.terms is None:
-            raise LedgerError(f"the ledger holds no data set {self.dataset!r}")
+        # Threads share `_state`: it is read once, and any state is a true beginning of the
+        # ledger, so that it does not matter whose is kept.
+        state = self._state
+        state = state.after(self._ledger.read(self._dataset, state.position))
+        self._state = state
+        return self._opened(state)
+
+    def _append(self, decide):
+        """Append what `decide` says of the current state, and return the state after it."""
+        known = self._state
+        records = self._ledger.append(
+            self._dataset, known.position, lambda records: decide(known.after(records))
+        )
+        self._state = state = known.after(records)
         return state
 
-    def _fold(self, records):
-        state = self._state
-        for record in records:
-            if record.sequence > state.sequence:
-                state = state.after(record)
+    def _opened(self, state):
+        if state.terms is None:
+            raise LedgerError(f"the ledger holds no data set {self._dataset!r}")
         return state
 
     def __sklearn_clone__(self):
@@ -388,7 +400,7 @@ class PrivacyAccountant:
 
 def _attach(address, dataset, part=None):
     """Return the live handle of a ledger's data set, or a new one that has opened nothing."""
-    if not (isinstance(dataset, str) and dataset):
+    if not (isinstance(dataset, str) and dataset.isprintable() and dataset):
         raise ValueError(f"dataset must be a name, got {dataset!r}")
     handle = object.__new__(PrivacyAccountant)
     handle._address, handle._dataset, handle._part = address, dataset, part
@@ -410,8 +422,8 @@ def _body(spend):
 
 
 def _address(ledger):
-    address = os.fspath(ledger)
-    if not isinstance(address, str) or not address:
+    address = os.fspath(ledger) if isinstance(ledger, str | os.PathLike) else ""
+    if not isinstance(address, str) or address in ("", ":memory:"):
         raise ValueError(f"ledger must be a path, got {ledger!r}")
     return address if "://" in address else str(Path(address).resolve())
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import betaln
 
-from ._checks import check_delta
+from skdp.accounting._checks import check_delta
 
 __all__ = ["advanced_epsilon", "optimal_delta", "optimal_epsilon"]
 

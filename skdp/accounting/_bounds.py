@@ -7,10 +7,16 @@ from functools import cache
 
 from scipy.optimize import brentq
 
-from . import _advanced, _conversions, _gaussian, _leaf, _pld, _rdp
-from . import _events as ev
-from ._checks import check_delta, check_epsilon, check_group_size, check_relation, check_tolerance
-from ._rdp import fixed_delta, simplified, whole_sample
+from skdp.accounting import _advanced, _conversions, _gaussian, _leaf, _pld, _rdp
+from skdp.accounting import _events as ev
+from skdp.accounting._checks import (
+    check_delta,
+    check_epsilon,
+    check_group_size,
+    check_relation,
+    check_tolerance,
+)
+from skdp.accounting._rdp import fixed_delta, simplified, whole_sample
 
 __all__ = ["METHODS", "delta", "epsilon", "trade_off"]
 

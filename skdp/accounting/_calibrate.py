@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from . import _bounds
-from . import _events as ev
-from ._checks import check_delta, check_epsilon
-from ._gaussian import gaussian_noise_multiplier
-from ._leaf import is_sampled
+from skdp.accounting import _bounds
+from skdp.accounting import _events as ev
+from skdp.accounting._checks import check_delta, check_epsilon
+from skdp.accounting._gaussian import gaussian_noise_multiplier
+from skdp.accounting._leaf import is_sampled
 
 __all__ = ["calibrate"]
 
@@ -61,13 +61,7 @@ def calibrate(
     >>> round(sigma, 3)
     1.415
     """
-    check_epsilon(epsilon)
-    check_delta(delta)
-    low, high = (float(bound) for bound in bounds)
-    if not 0.0 < low < high < math.inf:
-        raise ValueError(f"bounds must be positive, finite and increasing, got {bounds!r}")
-    if not 0.0 < rtol < 1.0:
-        raise ValueError(f"rtol must lie in (0, 1), got {rtol!r}")
+    low, high = _checked(epsilon, delta, bounds, rtol)
     options = {"relation": relation, "tolerance": tolerance, "group_size": group_size}
 
     def cost(value, name=method):
@@ -83,6 +77,17 @@ def calibrate(
                 return _first_safe(cost, value, epsilon)
     transform = exact and delta > 0.0 and _needs_transform(make_event(start))
     return _search(cost, epsilon, start, low, high, rtol, "rdp" if transform else None)
+
+
+def _checked(epsilon, delta, bounds, rtol):
+    check_epsilon(epsilon)
+    check_delta(delta)
+    low, high = (float(bound) for bound in bounds)
+    if not 0.0 < low < high < math.inf:
+        raise ValueError(f"bounds must be positive, finite and increasing, got {bounds!r}")
+    if not 0.0 < rtol < 1.0:
+        raise ValueError(f"rtol must lie in (0, 1), got {rtol!r}")
+    return low, high
 
 
 def _search(cost, epsilon, start, low, high, rtol, rough_method):

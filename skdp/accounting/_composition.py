@@ -22,7 +22,7 @@ from skdp.accounting._events import ApproximateDP, Composed, leaves
 from skdp.accounting._gaussian import gdp_to_epsilon
 from skdp.accounting._leaf import gdp, zcdp
 from skdp.accounting._rdp import rdp
-from skdp.utils._validation import check_privacy_parameters
+from skdp.utils._validation import check_delta, check_privacy_parameters
 
 __all__ = ["FILTERS", "SCHEDULES", "claimed_price", "composition_rule", "exact"]
 
@@ -88,8 +88,8 @@ def claimed_price(event, epsilon, delta, relation):
     ValueError
         If the event costs more.
     """
-    epsilon, delta = check_privacy_parameters(epsilon, 0.0 if delta is None else delta)
-    if _cached_delta(event, epsilon, relation) > delta * (1 + 1e-9):
+    epsilon, delta = check_privacy_parameters(epsilon, delta)
+    if _cached_delta(event, epsilon, relation) > delta:
         raise ValueError(f"the event is not ({epsilon:g}, {delta:g})-differentially private")
     return epsilon, delta
 
@@ -123,8 +123,10 @@ class BasicComposition:
             sum(sorted(values, reverse=True)[:affected]) for values in zip(*totals, strict=True)
         )
 
-    def price(self, event, total, cap):
+    def price(self, event, total, cap, delta=None):
         """Return the (epsilon, delta) at which an event is booked, chosen before its release."""
+        if delta is not None:
+            return self._epsilon(event, check_delta(delta)), float(delta)
         delta = _own_delta(event) if self.group_size == 1 else 0.0
         price = self._epsilon(event, delta)
         if price < math.inf:
@@ -155,9 +157,10 @@ class BasicComposition:
 class _PricedAtCap:
     """What filters and schedules share whose totals are turned into epsilon at the cap's delta."""
 
-    def price(self, event, total, cap):
+    def price(self, event, total, cap, delta=None):
         """Return the (epsilon, delta) that an event would cost alone."""
-        return _single_epsilon(event, cap[1], self.relation, self.group_size), cap[1]
+        delta = cap[1] if delta is None else check_delta(delta)
+        return _single_epsilon(event, delta, self.relation, self.group_size), delta
 
     def left(self, total, cap):
         """Return what the cap has left."""

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ._checks import check_delta, check_epsilon, check_order, check_relation
+from skdp.accounting._checks import check_delta, check_epsilon, check_order, check_relation
 
 __all__ = [
     "convert_relation",

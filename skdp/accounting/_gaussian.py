@@ -7,7 +7,7 @@ import math
 from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from ._checks import check_delta, check_epsilon
+from skdp.accounting._checks import check_delta, check_epsilon
 
 __all__ = [
     "gaussian_delta",
@@ -45,7 +45,7 @@ def gdp_to_delta(mu: float, epsilon: float) -> float:
     else:
         half = (epsilon - 0.5 * mu * mu) / mu
     a, b = half, half + mu
-    if a < 0.0:
+    if a < -1.0 or (a < 0.0 and mu > 1e-2):
         subtracted = math.exp(min(0.0, epsilon + float(log_ndtr(-b))))
         return min(1.0, max(0.0, float(ndtr(-a)) - subtracted))
     scale = math.exp(-0.5 * a * a)

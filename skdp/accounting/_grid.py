@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ._pairs import LossPair
+from skdp.accounting._pairs import LossPair
 
 __all__ = ["GridLoss", "discretise", "loss_range"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from . import _events as ev
+from skdp.accounting import _events as ev
 
 __all__ = ["from_dp_accounting", "to_dp_accounting"]
 

@@ -6,8 +6,8 @@ import math
 
 from scipy.special import ndtri_exp
 
-from . import _events as ev
-from ._checks import check_group_size, check_relation
+from skdp.accounting import _events as ev
+from skdp.accounting._checks import check_group_size, check_relation
 
 __all__ = ["gdp", "group_event", "inner_event", "pure_epsilon", "sampling_rate", "zcdp"]
 

@@ -10,20 +10,23 @@ import os
 import sqlite3
 import threading
 import time
+import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from skdp.exceptions import LedgerError
 
-__all__ = ["Record", "SQLiteLedger", "open_ledger"]
+__all__ = ["NOTHING", "Record", "SQLiteLedger", "open_ledger"]
 
 APPLICATION_ID = 0x736B6470  # "skdp"
 SCHEMA_VERSION = 1
 FIRST_HASH = "0" * 64
 BUSY_TIMEOUT_SECONDS = 30.0
 
-_SCHEMA = """
+_SCHEMA = f"""
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
 CREATE TABLE records (
     sequence INTEGER PRIMARY KEY,
     dataset TEXT NOT NULL,
@@ -34,9 +37,15 @@ CREATE TABLE records (
 CREATE INDEX records_of_dataset ON records (dataset, sequence);
 """
 
-# Connections of the parent of a fork are kept alive, unused: closing one would release
-# the parent's locks.
-_INHERITED = []
+# A fork while SQLite works in another thread would copy its locked mutexes into the child, and a
+# connection that a child inherits may delete what others wrote when it is closed. No connection
+# outlives this lock, and no fork happens while it is held.
+_SQLITE = threading.RLock()
+os.register_at_fork(
+    before=_SQLITE.acquire,
+    after_in_parent=_SQLITE.release,
+    after_in_child=_SQLITE.release,
+)
 
 
 @dataclass(frozen=True)
@@ -62,6 +71,10 @@ class Record:
     kind: str
     body: dict
     hash: str
+
+
+# The position before the first record, as (sequence, hash).
+NOTHING = (0, FIRST_HASH)
 
 
 def canonical_json(value):
@@ -96,9 +109,10 @@ def open_ledger(address):
 class SQLiteLedger:
     """A ledger in one SQLite file, safe for threads, processes, forks and crashes.
 
-    Writes are durable when they return (write-ahead log, ``synchronous=FULL``). There is one
-    connection for each process and thread; none is carried over a fork. The file must be on a
-    local disk: the write-ahead log needs memory that all writers share.
+    Writes are durable when they return, and then stand in this one file (rollback journal,
+    ``synchronous=EXTRA``). A connection lives for one call. The file must be on a disk whose
+    locks all its users share, and have one name: under a second hard link the journal of a
+    writer that was killed would not be found.
 
     Parameters
     ----------
@@ -108,16 +122,48 @@ class SQLiteLedger:
 
     def __init__(self, path):
         self.path = Path(path)
-        self._local = threading.local()
 
     def create(self):
-        """Create the file unless it exists. Two processes may race here."""
-        self._connection(create=True)
+        """Create the file, with its schema, unless there is one. Two processes may race here."""
+        if self.path.exists():
+            return
+        draft = self.path.with_name(f"{self.path.name}.{uuid.uuid4().hex}")
+        try:
+            with self._errors(), _SQLITE:
+                connection = sqlite3.connect(draft)
+                try:
+                    connection.executescript(_SCHEMA)
+                finally:
+                    connection.close()
+            # A link, unlike a renaming, never replaces what another process has just made.
+            os.link(draft, self.path)
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise LedgerError(f"the ledger {self.path} cannot be created: {error}") from error
+        finally:
+            draft.unlink(missing_ok=True)
 
-    def read(self, dataset, after=0):
-        """Return the records of a data set whose sequence exceeds `after`, in order."""
-        with self._errors():
-            return self._select(self._connection(), dataset, after)
+    def read(self, dataset, after=NOTHING):
+        """Return the records of a data set that follow a position, in order.
+
+        Parameters
+        ----------
+        dataset : str
+        after : tuple of (int, str), default=NOTHING
+            The sequence and the hash of the last record that the caller has seen.
+
+        Returns
+        -------
+        list of Record
+
+        Raises
+        ------
+        LedgerError
+            If the record that was seen is not there any more.
+        """
+        with self._connection() as connection:
+            return self._select(connection, dataset, after)
 
     def append(self, dataset, after, decide):
         """Append one record, decided inside the write transaction.
@@ -125,8 +171,8 @@ class SQLiteLedger:
         Parameters
         ----------
         dataset : str
-        after : int
-            The last sequence that the caller has seen.
+        after : tuple of (int, str)
+            The sequence and the hash of the last record that the caller has seen.
         decide : callable
             Called with the list of records of `dataset` since `after`; returns
             ``(kind, body)``, or None to append nothing. What it raises rolls back.
@@ -136,7 +182,8 @@ class SQLiteLedger:
         list of Record
             The records since `after`, the appended one last.
         """
-        with self._errors(), self._transaction() as connection:
+        with self._connection() as connection:
+            connection.execute("BEGIN IMMEDIATE")
             records = self._select(connection, dataset, after)
             decision = decide(records)
             if decision is None:
@@ -146,13 +193,14 @@ class SQLiteLedger:
             row = connection.execute(
                 "SELECT sequence, hash FROM records ORDER BY sequence DESC LIMIT 1"
             ).fetchone()
-            sequence, previous = (row[0] + 1, row[1]) if row else (1, FIRST_HASH)
-            digest = chain_hash(previous, sequence, dataset, kind, text)
+            last, previous = row or NOTHING
+            digest = chain_hash(previous, last + 1, dataset, kind, text)
             connection.execute(
                 "INSERT INTO records VALUES (?, ?, ?, ?, ?)",
-                (sequence, dataset, kind, text, digest),
+                (last + 1, dataset, kind, text, digest),
             )
-            return [*records, Record(sequence, dataset, kind, json.loads(text), digest)]
+            connection.execute("COMMIT")
+            return [*records, Record(last + 1, dataset, kind, json.loads(text), digest)]
 
     def verify(self):
         """Check the hash chain from the first record to the last.
@@ -168,9 +216,9 @@ class SQLiteLedger:
         LedgerError
             If a record was changed, removed, inserted or reordered.
         """
-        with self._errors():
+        with self._connection() as connection:
             previous, expected = FIRST_HASH, 1
-            for row in self._connection().execute(
+            for row in connection.execute(
                 "SELECT sequence, dataset, kind, body, hash FROM records ORDER BY sequence"
             ):
                 sequence, dataset, kind, body, digest = row
@@ -181,33 +229,38 @@ class SQLiteLedger:
                 previous, expected = digest, expected + 1
             return previous
 
-    def close(self):
-        """Close this thread's connection."""
-        connection = getattr(self._local, "connection", None)
-        if connection is not None and self._local.process == os.getpid():
-            connection.close()
-        self._local.connection = None
-
-    @staticmethod
-    def _select(connection, dataset, after):
+    def _select(self, connection, dataset, after):
+        sequence, digest = after
+        if after != NOTHING:
+            seen = connection.execute(
+                "SELECT hash FROM records WHERE sequence = ?", (sequence,)
+            ).fetchone()
+            if seen != (digest,):
+                raise LedgerError(f"the ledger {self.path} was replaced or cut while in use")
         rows = connection.execute(
             "SELECT sequence, dataset, kind, body, hash FROM records"
             " WHERE dataset = ? AND sequence > ? ORDER BY sequence",
-            (dataset, after),
+            (dataset, sequence),
         )
         return [Record(s, d, kind, json.loads(body), h) for s, d, kind, body, h in rows]
 
     @contextmanager
-    def _transaction(self):
-        connection = self._connection()
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield connection
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
+    def _connection(self):
+        """Yield a connection; closing it rolls back what was not committed."""
+        with self._errors(), _SQLITE:
+            self._check_file()
+            connection = sqlite3.connect(
+                f"{self.path.absolute().as_uri()}?mode=rw",
+                uri=True,
+                timeout=BUSY_TIMEOUT_SECONDS,
+                isolation_level=None,
+            )
+            try:
+                self._check_schema(connection)
+                connection.execute("PRAGMA synchronous = EXTRA")
+                yield connection
+            finally:
+                connection.close()
 
     @contextmanager
     def _errors(self):
@@ -218,75 +271,17 @@ class SQLiteLedger:
         except json.JSONDecodeError as error:
             raise LedgerError(f"the ledger {self.path} holds a record that is no JSON") from error
 
-    def _connection(self, create=False):
-        connection = getattr(self._local, "connection", None)
-        if connection is not None:
-            if self._local.process == os.getpid():
-                if self._local.file != self._file_identity():
-                    raise LedgerError(
-                        f"the ledger {self.path} was removed or replaced while in use"
-                    )
-                return connection
-            _INHERITED.append(connection)
-        with self._errors():
-            connection = self._connect(create)
-        self._local.connection, self._local.process = connection, os.getpid()
-        self._local.file = self._file_identity()
-        return connection
-
-    def _file_identity(self):
-        try:
-            status = os.stat(self.path)
-        except OSError:
-            return None
-        return status.st_dev, status.st_ino
-
-    def _connect(self, create):
-        if not create and not self.path.is_file():
-            raise LedgerError(f"there is no ledger at {self.path}")
-        mode = "rwc" if create else "rw"
-        connection = sqlite3.connect(
-            f"{self.path.absolute().as_uri()}?mode={mode}",
-            uri=True,
-            timeout=BUSY_TIMEOUT_SECONDS,
-            isolation_level=None,
-        )
-        try:
-            if create:
-                self._initialise(connection)
-            self._check_schema(connection)
-            if create:
-                self._use_write_ahead_log(connection)
-            connection.execute("PRAGMA synchronous = FULL")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _initialise(self, connection):
-        connection.execute("BEGIN IMMEDIATE")
-        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if tables == 0:
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            for statement in _SCHEMA.split(";"):
-                connection.execute(statement)
-        connection.execute("COMMIT")
-
-    def _use_write_ahead_log(self, connection):
-        # Changing the journal's mode does not wait for other connections as other statements do.
-        deadline = time.monotonic() + BUSY_TIMEOUT_SECONDS
-        while True:
+    def _check_file(self):
+        # While its creator takes away the draft's name, a new file has two for a moment.
+        for _ in range(100):
             try:
-                mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-            except sqlite3.OperationalError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.01)
-                continue
-            if mode != "wal":
-                raise LedgerError(f"{self.path} is not on a disk that allows a write-ahead log")
-            return
+                names = os.stat(self.path).st_nlink
+            except OSError as error:
+                raise LedgerError(f"there is no ledger at {self.path}") from error
+            if names == 1:
+                return
+            time.sleep(0.01)
+        raise LedgerError(f"the ledger {self.path} has {names} names (hard links); keep one")
 
     def _check_schema(self, connection):
         application = connection.execute("PRAGMA application_id").fetchone()[0]

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import ndtr
 
-from . import _events as ev
-from ._leaf import inner_event, is_sampled, pure_epsilon, sampling_rate
+from skdp.accounting import _events as ev
+from skdp.accounting._leaf import inner_event, is_sampled, pure_epsilon, sampling_rate
 
 __all__ = ["LossPair", "loss_pairs"]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 
-from . import _events as ev
-from ._grid import GridLoss, discretise, loss_range
-from ._pairs import LossPair, loss_pairs
+from skdp.accounting import _events as ev
+from skdp.accounting._grid import GridLoss, discretise, loss_range
+from skdp.accounting._pairs import LossPair, loss_pairs
 
 __all__ = ["pld_delta", "pld_epsilon"]
 
@@ -163,7 +163,9 @@ def _compose(parts, plan):
     """(losses, P-masses of the total loss, P-mass beyond) inside the window, and ln c where
     round-off adds about c e^(-tilt epsilon) to delta."""
     grids = [discretise(part.pair, plan.step, part.low, part.high) for part in parts]
-    start = math.floor(plan.low / plan.step) - 1
+    # The grid reaches below the least loss by up to one step a release, mostly far less.
+    total = sum(part.count for part in parts)
+    start = math.floor(plan.low / plan.step) - 1 - math.ceil(min(total, 20.0 * total**0.5, 1 << 16))
     stop = math.ceil(plan.high / plan.step) + 2
     if plan.log_tail == -math.inf:
         stop = sum(p.count * (g.first + len(g.mass)) for p, g in zip(parts, grids, strict=True))
@@ -184,8 +186,7 @@ def _compose(parts, plan):
     # Round-off far below the tilted mean is blown up; a probability is at most 1.
     masses = np.minimum(masses, 1.0)
     beyond = -math.expm1(log_kept) + math.exp(min(0.0, plan.log_tail))
-    count = sum(part.count for part in parts)
-    round_off = math.exp(min(1.0, 1e-14 * (count + 1e4)))
+    round_off = math.exp(min(1.0, 1e-14 * (total + 1e4)))
     noise = math.log(2.0**-52 * float(density.max()) / (max(plan.tilt, 1.0) * plan.step))
     kept = np.abs(losses - plan.cut + 0.5 * _MAX_WIDTH) <= 0.5 * _MAX_WIDTH
     if not kept.all():

@@ -9,13 +9,13 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import ndtr
 
-from . import _events as ev
-from ._checks import check_group_size, check_order, check_relation
-from ._conversions import rdp_to_delta, rdp_to_epsilon
-from ._gaussian import gdp_to_delta
-from ._grid import discretise
-from ._leaf import group_event, inner_event, is_sampled, pure_epsilon, sampling_rate
-from ._pairs import LossPair, loss_pairs
+from skdp.accounting import _events as ev
+from skdp.accounting._checks import check_group_size, check_order, check_relation
+from skdp.accounting._conversions import rdp_to_delta, rdp_to_epsilon
+from skdp.accounting._gaussian import gdp_to_delta
+from skdp.accounting._grid import discretise
+from skdp.accounting._leaf import group_event, inner_event, is_sampled, pure_epsilon, sampling_rate
+from skdp.accounting._pairs import LossPair, loss_pairs
 
 __all__ = [
     "composed_rdp",

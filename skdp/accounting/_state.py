@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from skdp.accounting._composition import claimed_price, composition_rule
 from skdp.accounting._events import event_from_json
+from skdp.accounting._ledger import NOTHING
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.utils._validation import check_integer, check_privacy_parameters, check_real
 
@@ -132,27 +133,33 @@ def read_spend(record):
 
 @dataclass(frozen=True)
 class State:
-    """What the records of a data set up to `sequence` add up to.
+    """What the records of a data set up to a position in the ledger add up to.
 
     `whole` is the total of what was computed from all rows, `partitions` maps a partition's
     (name, number of parts, by_index) to the totals of its parts.
     """
 
-    sequence: int = 0
+    position: tuple = NOTHING
     terms: Terms | None = None
     whole: object = None
     partitions: tuple = ()
 
-    def after(self, record):
-        """Return the state after one more record."""
+    def after(self, records):
+        """Return the state after some more records."""
+        state = self
+        for record in records:
+            state = replace(state._after(record), position=(record.sequence, record.hash))
+        return state
+
+    def _after(self, record):
         if record.kind == "open":
             terms = Terms(**record.body)
-            return State(record.sequence, terms, terms.rule.zero)
+            return State(terms=terms, whole=terms.rule.zero)
         if record.kind == "change_cap":
             cap = {name: record.body[name] for name in ("epsilon", "delta")}
-            return replace(self, sequence=record.sequence, terms=replace(self.terms, **cap))
+            return replace(self, terms=replace(self.terms, **cap))
         if record.kind == "charge":
-            return replace(self.with_spend(read_spend(record)), sequence=record.sequence)
+            return self.with_spend(read_spend(record))
         raise LedgerError(f"record {record.sequence} is of the unknown kind {record.kind!r}")
 
     def with_spend(self, spend):
@@ -195,15 +202,16 @@ class State:
         """What the cap has left."""
         return self.terms.rule.left(self.total, self.terms.cap)
 
-    def priced(self, spend, claim):
+    def priced(self, spend, epsilon=None, delta=None):
         """Return a spend with its price, if the cap can pay for it.
 
         Parameters
         ----------
         spend : Spend
             Its price is not read.
-        claim : tuple of (float, float) or None
-            The (epsilon, delta) that the release was calibrated to, for one row.
+        epsilon, delta : float, default=None
+            What the release was calibrated to, for one row; delta alone is where the event is
+            priced.
 
         Raises
         ------
@@ -211,11 +219,10 @@ class State:
             If the cap cannot pay.
         """
         rule, cap = self.terms.rule, self.terms.cap
-        price = None
-        if claim is not None:
-            price = claimed_price(spend.event, *claim, self.terms.relation)
-        if price is None or self.terms.max_rows > 1:
-            price = rule.price(spend.event, self.total, cap)
+        if epsilon is not None:
+            price = claimed_price(spend.event, epsilon, delta or 0.0, self.terms.relation)
+        if epsilon is None or self.terms.max_rows > 1:
+            price = rule.price(spend.event, self.total, cap, delta)
         spend = replace(spend, epsilon=price[0], delta=price[1])
         if price[0] == math.inf or not rule.within(self.with_spend(spend).total, cap):
             raise BudgetExceededError(price, self.left, cap)

@@ -20,7 +20,7 @@ from skdp.linear_model._planning import (
     FitCost,
     gradient_noise_cost,
 )
-from skdp.linear_model._rounding import gradient_rounding
+from skdp.linear_model._rounding import gradient_rounding, rounding_per_weight
 from skdp.mechanisms import GaussianMechanism
 
 __all__ = ["GradientPerturbation", "expected_excess", "gradient_C", "plan_gradient_perturbation"]
@@ -120,6 +120,7 @@ def plan_gradient_perturbation(loss, n_rows, n_features, norm, C, epsilon, delta
     -------
     GradientPerturbation
     """
+    rounding_per_weight(loss, n_rows, n_features, norm, C)
     multiplier = gaussian_noise_multiplier(epsilon, delta)
     moved = ROWS_MOVED[relation] * loss.lipschitz(norm)
     smoothness = 1.0 + C * n_rows * loss.smoothness(norm)
@@ -128,10 +129,10 @@ def plan_gradient_perturbation(loss, n_rows, n_features, norm, C, epsilon, delta
     n_steps = _n_steps(smoothness, noise * norm / EXPECTED_WEIGHTS_NORM)
     # The minimiser is inside: its objective is at most that of zero weights.
     radius = math.sqrt(2.0 * C * n_rows * loss.value_at_zero()) + 1.0 / norm
-    rounding = gradient_rounding(loss, n_rows, n_features, norm, 1.0, radius)
+    rounding = gradient_rounding(loss, n_rows, n_features, norm, 1.0, radius, penalised=False)
     sensitivity = (moved + 2.0 * rounding) * (1.0 + SLACK)
     each = multiplier * math.sqrt(n_steps) * (1.0 + SLACK)
-    step = GaussianMechanism.from_scale(each * sensitivity, sensitivity, delta)
+    step = GaussianMechanism(epsilon, delta, sensitivity, noise_multiplier=each)
     cost = FitCost(
         name="Noisy gradient descent, Gaussian noise",
         event=step.event * n_steps,
@@ -177,4 +178,4 @@ def expected_excess(loss, n_rows, n_features, norm, C, weights_norm, epsilon, de
 def _excess(loss, n_rows, n_features, norm, C, weights_norm, multiplier, relation):
     noise = ROWS_MOVED[relation] * loss.lipschitz(norm) * multiplier
     cost = NOISE_FACTOR * gradient_noise_cost(loss, n_rows, n_features, norm, 1.0 / C)
-    return 0.5 * weights_norm**2 / C + cost * noise**2
+    return 0.5 * weights_norm**2 / C + cost * noise * noise

@@ -6,7 +6,6 @@ from numbers import Real
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
@@ -14,6 +13,7 @@ from skdp.base import PrivateFit, relation_of
 from skdp.linear_model._mechanism_choice import MECHANISMS, automatic_fit, plan_fit
 from skdp.linear_model._rows import BoundedRows
 from skdp.utils._validation import (
+    check_boolean,
     check_classes,
     check_integer,
     check_positive,
@@ -53,7 +53,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
     penalty : {"l2"}, default="l2"
         The norm that is penalised.
     data_norm : float, default=1.0
-        The bound on the Euclidean norm of a row of X, between 1e-100 and 1e100. It must not
+        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
     fit_intercept : bool, default=True
         Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
@@ -197,7 +197,6 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
             C = self._check_C()
             data_norm, constant = self._check_norms()
             X, y = validate_data(self, X, y, dtype="numeric", order=None)
-            check_classification_targets(y)
             classes, codes = check_classes(self.classes, y)
             loss = _loss(len(classes), _check_class_weight(self.class_weight, classes))
             shape = (X.shape[0], X.shape[1] + (constant > 0))
@@ -343,10 +342,13 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
 
     def _check_norms(self):
         data_norm = check_positive(self.data_norm, "data_norm")
-        if not 1e-100 <= data_norm <= 1e100:
-            raise ValueError(f"data_norm must be between 1e-100 and 1e100, got {data_norm!r}")
+        if not 1e-50 <= data_norm <= 1e50:
+            raise ValueError(f"data_norm must be between 1e-50 and 1e50, got {data_norm!r}")
         scaling = check_positive(self.intercept_scaling, "intercept_scaling")
-        return data_norm, scaling * data_norm if self.fit_intercept else 0.0
+        if scaling > 1e50:
+            raise ValueError(f"intercept_scaling must be at most 1e50, got {scaling!r}")
+        fit_intercept = check_boolean(self.fit_intercept, "fit_intercept")
+        return data_norm, scaling * data_norm if fit_intercept else 0.0
 
     def _check_guarantee(self):
         epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from scipy.linalg import LinAlgError
 
 __all__ = ["minimise"]
 
@@ -61,7 +62,11 @@ def _scaled(tolerance, weights, radius):
 
 def _newton_system(objective, weights):
     if len(objective.shape) == 1 and objective.shape[0] <= CHOLESKY_LIMIT:
-        return objective.hessian_solver(weights)
+        try:
+            return objective.hessian_solver(weights)
+        except LinAlgError:
+            # Rounding made a nearly singular matrix indefinite.
+            pass
     product = objective.hessian_product(weights)
     return lambda gradient: _conjugate_gradients(product, gradient)
 

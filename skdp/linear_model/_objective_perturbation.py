@@ -19,8 +19,13 @@ from scipy.optimize import minimize_scalar
 from skdp.accounting import ApproximateDP, PureDP, gaussian_noise_multiplier, gdp_to_delta
 from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective
-from skdp.linear_model._planning import ROWS_MOVED, FitCost, gradient_noise_cost
-from skdp.linear_model._rounding import gradient_rounding
+from skdp.linear_model._planning import (
+    LARGEST_CURVATURE,
+    ROWS_MOVED,
+    FitCost,
+    gradient_noise_cost,
+)
+from skdp.linear_model._rounding import gradient_rounding, rounding_per_weight
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from skdp.noise import discrete_gaussian, rounded_norm_noise
 
@@ -166,6 +171,7 @@ def plan_objective_perturbation(loss, n_rows, n_features, norm, C, epsilon, delt
     -------
     ObjectivePerturbation
     """
+    rounding_per_weight(loss, n_rows, n_features, norm, C)
     quadratic = _quadratic(loss, norm, C, epsilon, delta, relation)
     size = math.prod(loss.weights_shape) * n_features
     moved = C * loss.lipschitz(norm) * (1.0 + SLACK)
@@ -175,9 +181,11 @@ def plan_objective_perturbation(loss, n_rows, n_features, norm, C, epsilon, delt
     radius = _radius(loss, n_rows, norm, C, quadratic, noise.likely_norm)
     rounding = _rounding(loss, n_rows, n_features, norm, C, quadratic, radius)
     condition = 1.0 + C * n_rows * loss.smoothness(norm) / quadratic
-    tolerance = max(moved * min(2.0**-16, 2.0**-11 / condition), 4.0 * rounding)
+    tolerance = moved * min(2.0**-16, 2.0**-11 / condition) + 4.0 * rounding
     # Each neighbour's weights are within twice this of its exact minimiser, projected.
     distance = (tolerance + rounding + noise.distance) / quadratic
+    if not distance <= radius / 4.0:
+        raise ValueError(f"C={C:g} is too large for {n_rows} rows of norm {norm:g}")
     output = _output_mechanism(left, delta, noise.scale, moved, relation, 4.0 * distance)
     cost = FitCost(
         name=f"Objective perturbation, {law} noise",
@@ -221,6 +229,7 @@ def objective_C(loss, n_rows, n_features, norm, weights_norm, epsilon, delta, re
     most = rank * math.expm1(min(0.99 * epsilon / rank, 30.0)) / trace
     edges = [most, _free_tangent(epsilon, delta, relation) / (4.0 * trace)]
     largest = LARGEST_C * weights_norm / loss.lipschitz(norm)
+    largest = min(largest, LARGEST_CURVATURE / (n_rows * trace))
     found = []
     for edge in edges:
         high = math.log(min(edge, largest)) - SLACK
@@ -246,7 +255,7 @@ def expected_excess(
     if delta == 0.0:
         noise *= math.sqrt(size + 1)
     cost = gradient_noise_cost(loss, n_rows, n_features, norm, strength)
-    return 0.5 * strength * weights_norm**2 + cost * noise**2
+    return 0.5 * strength * weights_norm**2 + cost * noise * noise
 
 
 def _quadratic(loss, norm, C, epsilon, delta, relation):
@@ -332,7 +341,7 @@ def _output_mechanism(epsilon, delta, scale, moved, relation, sensitivity):
     if delta == 0.0:
         return GammaNormMechanism(epsilon=OUTPUT_SHARE * epsilon, sensitivity=sensitivity)
     multiplier = scale / (moved * OUTPUT_SHARE * ROWS_MOVED[relation]) * (1.0 + SLACK)
-    return GaussianMechanism.from_scale(multiplier * sensitivity, sensitivity, delta)
+    return GaussianMechanism(epsilon, delta, sensitivity, noise_multiplier=multiplier)
 
 
 def _radius(loss, n_rows, norm, C, quadratic, linear_norm):

@@ -16,8 +16,8 @@ import numpy as np
 from skdp.accounting import gaussian_noise_multiplier
 from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective
-from skdp.linear_model._planning import ROWS_MOVED
-from skdp.linear_model._rounding import gradient_rounding
+from skdp.linear_model._planning import LARGEST_CURVATURE, ROWS_MOVED
+from skdp.linear_model._rounding import gradient_rounding, rounding_per_weight
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 
 __all__ = ["OutputPerturbation", "balanced_C", "expected_excess", "plan_output_perturbation"]
@@ -94,7 +94,7 @@ def plan_output_perturbation(loss, n_rows, n_features, norm, C, epsilon, delta, 
     noise = _noise_per_sensitivity(loss, n_features, epsilon, delta)
     # The noise hides the solver's error when that is far below both the noise and what one row
     # moves. A tolerance below four times the rounding error might not be reached.
-    tolerance = max(moved * min(RELATIVE_TOLERANCE, noise / 64.0), 4.0 * rounding)
+    tolerance = moved * min(RELATIVE_TOLERANCE, noise / 64.0) + 4.0 * rounding
     sensitivity = (ROWS_MOVED[relation] * moved + 2.0 * (tolerance + rounding)) * (1.0 + 1e-12)
     if delta == 0.0:
         mechanism = GammaNormMechanism(epsilon=epsilon, sensitivity=sensitivity)
@@ -113,14 +113,17 @@ def balanced_C(loss, n_rows, n_features, norm, weights_norm, epsilon, delta, rel
     """
     s = ROWS_MOVED[relation] * loss.lipschitz(norm)
     s *= _noise_per_sensitivity(loss, n_features, epsilon, delta)
-    return (weights_norm**2 / (2.0 * n_rows * loss.curvature_trace(norm) * s**2)) ** (1.0 / 3.0)
+    curvature = n_rows * loss.curvature_trace(norm)
+    C = ((weights_norm / s) ** 2 / (2.0 * curvature)) ** (1.0 / 3.0)
+    # Beyond this condition number less regularisation buys nothing but rounding errors.
+    return min(C, LARGEST_CURVATURE / curvature)
 
 
 def expected_excess(loss, n_rows, n_features, norm, C, weights_norm, epsilon, delta, relation):
     """Return what `balanced_C` minimises: the summed loss above that of weights of a norm."""
     noise = ROWS_MOVED[relation] * C * loss.lipschitz(norm)
     noise *= _noise_per_sensitivity(loss, n_features, epsilon, delta)
-    return 0.5 * weights_norm**2 / C + 0.5 * n_rows * loss.curvature_trace(norm) * noise**2
+    return 0.5 * weights_norm**2 / C + 0.5 * n_rows * loss.curvature_trace(norm) * noise * noise
 
 
 def _noise_per_sensitivity(loss, n_features, epsilon, delta):
@@ -132,7 +135,12 @@ def _noise_per_sensitivity(loss, n_features, epsilon, delta):
 
 def _gradient_rounding(loss, n_rows, n_features, norm, C):
     r"""Bound the rounding error near the minimiser, where :math:`\|w\|^2 \le 2 C n \ell(0)`."""
-    weights = 1.0 + min(
+    weights = min(
         math.sqrt(2.0 * C * n_rows * loss.value_at_zero()), C * n_rows * loss.lipschitz(norm)
     )
-    return gradient_rounding(loss, n_rows, n_features, norm, C, weights)
+    # The solver stops within its tolerance of the minimiser, which is below what one row moves
+    # plus four rounding errors: a linear equation for the rounding error.
+    weights += C * loss.lipschitz(norm)
+    sums = gradient_rounding(loss, n_rows, n_features, norm, C, 0.0)
+    per_weight = rounding_per_weight(loss, n_rows, n_features, norm, C)
+    return (sums + per_weight * weights) / (1.0 - 4.0 * per_weight)

@@ -5,10 +5,19 @@ from dataclasses import dataclass
 
 from skdp.accounting import Event
 
-__all__ = ["EXPECTED_WEIGHTS_NORM", "ROWS_MOVED", "FitCost", "gradient_noise_cost"]
+__all__ = [
+    "EXPECTED_WEIGHTS_NORM",
+    "LARGEST_CURVATURE",
+    "ROWS_MOVED",
+    "FitCost",
+    "gradient_noise_cost",
+]
 
 # The rows' gradients by which neighbours' sums differ.
 ROWS_MOVED = {"add_remove": 1, "replace_one": 2}
+
+# C="auto" keeps C times the curvature of all rows below this.
+LARGEST_CURVATURE = 1e9
 
 # The norm of weights, times data_norm, for which C="auto" balances regularisation against noise;
 # chosen with the benchmarks' tables in view, see docs/benchmarks/utility.md.
@@ -50,4 +59,4 @@ def gradient_noise_cost(loss, n_rows, n_features, norm, strength):
     """
     size = math.prod(loss.weights_shape) * n_features
     h = min(strength, n_rows * loss.curvature_trace(norm) / size)
-    return 0.5 * size * h / (h + strength) ** 2
+    return 0.5 * size * (h / (h + strength)) / (h + strength)

@@ -4,12 +4,12 @@ import numpy as np
 
 from skdp.linear_model._rows import block_size
 
-__all__ = ["gradient_rounding"]
+__all__ = ["gradient_rounding", "rounding_per_weight"]
 
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 
 
-def gradient_rounding(loss, n_rows, n_features, norm, C, weights_norm):
+def gradient_rounding(loss, n_rows, n_features, norm, C, weights_norm, penalised=True):
     r"""Bound the rounding error of the gradient of an objective at weights of bounded norm.
 
     A sum of m terms in any order is off by at most :math:`\gamma_m` times the sum of their
@@ -27,6 +27,8 @@ def gradient_rounding(loss, n_rows, n_features, norm, C, weights_norm):
         The factor of the summed loss.
     weights_norm : float
         The bound on the weights' norm.
+    penalised : bool, default=True
+        Whether the weights themselves are added to the gradient of the loss.
 
     Returns
     -------
@@ -37,4 +39,19 @@ def gradient_rounding(loss, n_rows, n_features, norm, C, weights_norm):
     additions = size + n_rows / size + 16
     sums = n_rows * loss.lipschitz(norm) * additions
     scores = n_rows * loss.smoothness(norm) * (n_features + 4) * weights_norm
-    return 1.1 * UNIT_ROUNDOFF * (C * (sums + scores) + 4.0 * weights_norm)
+    return 1.1 * UNIT_ROUNDOFF * (C * (sums + scores) + 4.0 * penalised * weights_norm)
+
+
+def rounding_per_weight(loss, n_rows, n_features, norm, C):
+    """Return how `gradient_rounding` grows with the weights' norm.
+
+    Raises
+    ------
+    ValueError
+        If C is so large that the bound loses its meaning.
+    """
+    table = loss, n_rows, n_features, norm, C
+    per_weight = gradient_rounding(*table, 1.0) - gradient_rounding(*table, 0.0)
+    if not per_weight <= 1.0 / 16.0:
+        raise ValueError(f"C={C:g} is too large for {n_rows} rows of norm {norm:g}")
+    return per_weight

@@ -26,7 +26,7 @@ class BoundedRows:
     ----------
     X : array of shape (n_rows, n_columns), float32 or float64
     data_norm : float
-        The bound B, between 1e-100 and 1e100, far from where squares under- or overflow.
+        The bound B, between 1e-50 and 1e50, far from where squares under- or overflow.
     constant : float
         The value c of the constant feature that carries the intercept; 0 for none.
     """
@@ -85,7 +85,9 @@ class BoundedRows:
         dsyrk(1.0, scaled.T, beta=1.0, c=gram, overwrite_c=1)
 
     def _block(self, rows):
-        return np.asarray(self.X[rows], dtype=np.float64)
+        # What overflows makes its row count as zero; whether any did is nobody's business.
+        with np.errstate(all="ignore"):
+            return np.asarray(self.X[rows], dtype=np.float64)
 
     def _finite_block(self, rows):
         block = self._block(rows)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -135,6 +136,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Base
             X = validate_data(self, X, dtype=None)
             categories = _check_categories(self.categories, X.shape[1])
             plan = _plan(check_positive(self.epsilon, "epsilon"), categories)
+            self._plan, self._fitted_with = plan, self._statement_depends_on()
             fit.publish(
                 plan,
                 public=("the number of rows and columns", "categories"),
@@ -159,15 +161,21 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Base
 
         Raises
         ------
+        ValueError
+            If epsilon, accountant or random_state changed after `fit`.
         BudgetExceededError
             If the accountant refuses; nothing was reported.
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=None, reset=False)
-        plan = _plan(check_positive(self.epsilon, "epsilon"), self.categories_)
-        _, source = charge(self, plan)
+        if self._statement_depends_on() != self._fitted_with:
+            raise ValueError(
+                "epsilon, accountant or random_state changed after fit, which privacy_ speaks of; "
+                "fit again"
+            )
+        _, source = charge(self, self._plan)
         reports = np.empty(X.shape, dtype=_common_dtype(self.categories_))
-        for j, column in enumerate(plan.columns):
+        for j, column in enumerate(self._plan.columns):
             reports[:, j] = column.release(X[:, j], random_state=source)
         return reports
 
@@ -209,8 +217,10 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Base
     def _columns_of(self, reports):
         check_is_fitted(self)
         reports = validate_data(self, reports, dtype=None, reset=False)
-        plan = _plan(check_positive(self.epsilon, "epsilon"), self.categories_)
-        return zip(plan.columns, reports.T, strict=True)
+        return zip(self._plan.columns, reports.T, strict=True)
+
+    def _statement_depends_on(self):
+        return self.epsilon, self.accountant, self.random_state
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")
@@ -219,7 +229,6 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Base
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         tags.transformer_tags.preserves_dtype = []
-        tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
 
@@ -241,7 +250,9 @@ def _common_dtype(arrays):
 
 def _plan(epsilon, categories):
     share = epsilon / len(categories)
-    while math.fsum([share] * len(categories)) > epsilon:
+    while Fraction(share) * len(categories) > Fraction(epsilon):
         share = math.nextafter(share, 0.0)
+    if share == 0.0:
+        raise ValueError(f"epsilon={epsilon!r} cannot be shared by {len(categories)} columns")
     columns = tuple(RandomizedResponse(share, tuple(column.tolist())) for column in categories)
     return ColumnwiseResponse(epsilon, columns)

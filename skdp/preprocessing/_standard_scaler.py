@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.base import PrivateFit, relation_of
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
-from skdp.utils._validation import check_bounds, check_privacy_parameters
+from skdp.utils._validation import check_boolean, check_bounds, check_privacy_parameters
 
 __all__ = ["DPStandardScaler"]
 
@@ -39,8 +39,9 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         The delta of a fit, in [0, 1). 0 adds Laplace noise; a positive delta adds Gaussian
         noise, which is smaller where there are many features.
     bounds : tuple of (low, high)
-        The range of each feature, numbers or arrays of shape (n_features,), with low < high.
-        It must be given and must not be computed from the data.
+        The range of each feature, numbers or arrays of shape (n_features,), with low < high,
+        within -1e150 and 1e150 and at least 1e-150 apart. It must be given and must not be
+        computed from the data.
     with_mean : bool, default=True
         Whether `transform` subtracts the mean.
     with_std : bool, default=True
@@ -140,26 +141,27 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         with PrivateFit(self) as fit:
             epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
-            if not (self.with_mean or self.with_std):
+            with_mean = check_boolean(self.with_mean, "with_mean")
+            with_std = check_boolean(self.with_std, "with_std")
+            if not (with_mean or with_std):
                 raise ValueError("one of with_mean and with_std must be true")
             X = validate_data(self, X, dtype="numeric", order=None)
             low, high = check_bounds(self.bounds, X.shape[1])
-            n_moments = 2 if self.with_std else 1
+            n_moments = 2 if with_std else 1
             relation = relation_of(self.accountant)
             mechanism = _plan(*X.shape, n_moments, relation, epsilon, delta)
 
             source = fit.charge(mechanism)
             middle, half = low + (high - low) / 2, (high - low) / 2
-            sums = mechanism.release(_sums(X, middle, half, n_moments), random_state=source)
+            sums = mechanism.release(_sums(X, low, high, n_moments), random_state=source)
 
             mean, variance = _moments(sums, len(X), _noise_deviation(mechanism))
-            var = None if variance is None else variance * half**2
             fit.publish(
                 mechanism,
                 public=("the numbers of rows and columns", "bounds"),
                 mean_=middle + half * mean,
-                var_=var,
-                scale_=None if var is None else np.sqrt(var),
+                var_=None if variance is None else variance * half**2,
+                scale_=None if variance is None else np.sqrt(variance) * half,
             )
         return self
 
@@ -217,11 +219,16 @@ def _plan(n_rows, n_features, n_moments, relation, epsilon, delta):
     return GaussianMechanism(epsilon, delta, sensitivity=sensitivity)
 
 
-def _sums(X, middle, half, n_moments):
-    """Return the sums over rows of u and of u^2 - 1/2, for X scaled and clipped to [-1, 1]."""
+def _sums(X, low, high, n_moments):
+    """Return the sums over rows of u and of u^2 - 1/2, for X clipped and scaled to [-1, 1]."""
+    middle, half = low + (high - low) / 2, (high - low) / 2
     sums = np.zeros((n_moments, X.shape[1]))
     for start in range(0, len(X), BLOCK_ROWS):
-        u = np.subtract(X[start : start + BLOCK_ROWS], middle, dtype=np.float64)
+        # What overflows is clipped; whether anything did is nobody's business.
+        with np.errstate(all="ignore"):
+            u = np.array(X[start : start + BLOCK_ROWS], dtype=np.float64)
+        np.clip(u, low, high, out=u)
+        u -= middle
         u /= half
         np.clip(u, -1.0, 1.0, out=u)
         sums[0] += np.ones(len(u)) @ u

@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+from skdp.utils._validation import broadcast_bounds, check_positive
+
 _BLOCK_VALUES = 1 << 17
 
 
@@ -39,8 +41,8 @@ def clip_rows(X, norm):
     array([[0.6, 0.8],
            [0.3, 0.4]])
     """
-    X = _check_matrix(X)
-    norm = _check_positive("norm", norm)
+    X = check_matrix(X)
+    norm = check_positive(norm, "norm")
     out = np.empty_like(X)
     d = X.shape[1]
     # Sum of d squares in any order, the square root, the division, the product.
@@ -96,8 +98,8 @@ def clip_features(X, bounds):
     array([[0. , 2. ],
            [0.5, 0.5]])
     """
-    X = _check_matrix(X)
-    low, high = _check_bounds(bounds, X.shape[1])
+    X = check_matrix(X)
+    low, high = broadcast_bounds(bounds, X.shape[1])
     if X.dtype == np.float32:
         low, high = _inwards(low, np.float32(np.inf)), _inwards(high, np.float32(-np.inf))
         if np.any(low > high):
@@ -114,33 +116,8 @@ def _inwards(bound, towards):
     return np.where(outside, np.nextafter(rounded, towards), rounded)
 
 
-def _check_bounds(bounds, n_features):
-    try:
-        low, high = bounds
-        low = np.broadcast_to(np.asarray(low, dtype=np.float64), (n_features,))
-        high = np.broadcast_to(np.asarray(high, dtype=np.float64), (n_features,))
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"bounds must be a pair (low, high) of scalars or arrays of {n_features} numbers, "
-            f"got {bounds!r}"
-        ) from None
-    if not (np.isfinite(low).all() and np.isfinite(high).all() and np.all(low <= high)):
-        raise ValueError(f"bounds must be finite with low <= high, got {bounds!r}")
-    return low, high
-
-
-def _check_matrix(X):
+def check_matrix(X):
     X = np.asarray(X)
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise ValueError(f"X must be a matrix of real numbers, got {X.dtype} of shape {X.shape}")
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-
-
-def _check_positive(name, value):
-    try:
-        number = math.nan if isinstance(value, (str, bool)) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not 0.0 < number < math.inf:
-        raise ValueError(f"{name} must be a positive finite number, got {value!r}")
-    return number

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from skdp.utils._clipping import _check_bounds, _check_matrix
+from skdp.utils._clipping import check_matrix
+from skdp.utils._validation import broadcast_bounds
 
 _BLOCK_VALUES = 1 << 17
 
@@ -73,9 +74,9 @@ def exact_sum(X, bounds, *, n_samples=None):
     >>> bool(exact_sum(X, (0, 1)) == exact_sum(X[::-1], (0, 1)))
     True
     """
-    X = _check_matrix(X)
+    X = check_matrix(X)
     n, d = X.shape
-    low, high = _check_bounds(bounds, d)
+    low, high = broadcast_bounds(bounds, d)
     rows = n if n_samples is None else n_samples
     if rows < n:
         raise ValueError(f"n_samples={n_samples!r} is less than the {n} rows of X")

@@ -4,10 +4,14 @@ import math
 from numbers import Integral, Real
 
 import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
 
 __all__ = [
+    "broadcast_bounds",
+    "check_boolean",
     "check_bounds",
     "check_classes",
+    "check_delta",
     "check_integer",
     "check_positive",
     "check_privacy_parameters",
@@ -19,7 +23,10 @@ def check_real(value, name):
     """Return a float, or raise `ValueError`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise ValueError(f"{name} must be a number, got {value!r}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{name} is too large: {value!r}") from None
 
 
 def check_integer(value, name, low):
@@ -37,13 +44,45 @@ def check_positive(value, name):
     return value
 
 
-def check_privacy_parameters(epsilon, delta):
-    """Return (epsilon, delta) as floats: epsilon positive and finite, delta in [0, 1)."""
-    epsilon = check_positive(epsilon, "epsilon")
+def check_delta(delta):
+    """Return delta as a float, 0 or from 1e-100 to below 1."""
     delta = check_real(delta, "delta")
-    if not 0 <= delta < 1:
-        raise ValueError(f"delta must be in [0, 1), got {delta!r}")
-    return epsilon, delta
+    if not (delta == 0 or 1e-100 <= delta < 1):
+        raise ValueError(f"delta must be 0 or between 1e-100 and 1, got {delta!r}")
+    return delta
+
+
+def check_privacy_parameters(epsilon, delta):
+    """Return (epsilon, delta) as floats: epsilon positive and finite, delta as `check_delta`."""
+    return check_positive(epsilon, "epsilon"), check_delta(delta)
+
+
+def check_boolean(value, name):
+    """Return a bool, or raise `ValueError`."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def broadcast_bounds(bounds, n_features):
+    """Return (low, high), two finite float64 arrays of length `n_features` with low <= high."""
+    try:
+        low, high = (np.asarray(bound, dtype=np.float64) for bound in bounds)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"bounds must be (low, high), numbers or arrays of length n_features, got {bounds!r}"
+        ) from None
+    for name, bound in (("low", low), ("high", high)):
+        if bound.ndim > 1 or (bound.ndim == 1 and bound.shape != (n_features,)):
+            raise ValueError(
+                f"bounds: {name} must be a number or of shape ({n_features},), got {bound.shape}"
+            )
+        if not np.isfinite(bound).all():
+            raise ValueError(f"bounds: {name} must be finite")
+    low, high = (np.broadcast_to(bound, (n_features,)) for bound in (low, high))
+    if not (low <= high).all():
+        raise ValueError("bounds: no low may exceed its high")
+    return low, high
 
 
 def check_bounds(bounds, n_features):
@@ -59,25 +98,9 @@ def check_bounds(bounds, n_features):
     ValueError
         If a bound is missing, not finite, of another length, or not below its partner.
     """
-    try:
-        low, high = bounds
-        low, high = (np.asarray(b, dtype=np.float64) for b in (low, high))
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"bounds must be (low, high), numbers or arrays of length n_features, got {bounds!r}"
-        ) from None
-    for name, bound in (("low", low), ("high", high)):
-        if bound.ndim > 1 or (bound.ndim == 1 and bound.shape != (n_features,)):
-            raise ValueError(
-                f"bounds: {name} must be a number or of shape ({n_features},), got {bound.shape}"
-            )
-        if not np.isfinite(bound).all():
-            raise ValueError(f"bounds: {name} must be finite")
-    low, high = (np.broadcast_to(b, (n_features,)).copy() for b in (low, high))
-    if not (low < high).all():
-        raise ValueError("bounds: every low must be below its high")
-    if not np.isfinite(high - low).all():
-        raise ValueError("bounds: a range overflows")
+    low, high = broadcast_bounds(bounds, n_features)
+    if max(np.abs(low).max(), np.abs(high).max()) > 1e150 or (high - low).min() < 1e-150:
+        raise ValueError("bounds must lie within -1e150 and 1e150 and be at least 1e-150 apart")
     return low, high
 
 
@@ -96,17 +119,24 @@ def check_classes(classes, y):
         If there are fewer than two classes, or y holds a label that is not among them.
     """
     if classes is None:
+        check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
                 f"y holds one class only, {classes[0]!r}; declare classes if others can occur"
             )
         return classes, codes
-    classes = np.unique(np.asarray(classes))
-    if classes.ndim != 1 or len(classes) < 2:
+    classes = np.asarray(classes)
+    missing = classes.dtype.kind == "f" and np.isnan(classes).any()
+    if classes.ndim != 1 or missing or len(set(map(type, classes.tolist()))) != 1:
+        raise ValueError(f"classes must be a flat list of labels of one type, got {classes!r}")
+    classes = np.unique(classes)
+    if len(classes) < 2:
         raise ValueError(f"classes must list at least two labels, got {classes!r}")
-    codes = np.searchsorted(classes, y)
-    known = classes[np.minimum(codes, len(classes) - 1)] == y
+    if y.dtype.kind == "O":
+        known = np.array([label in set(classes.tolist()) for label in y])
+    else:
+        known = np.isin(y, classes)
     if not known.all():
         raise ValueError("y holds labels that are not among the declared classes")
-    return classes, codes
+    return classes, np.searchsorted(classes, y)

@@ -11,6 +11,7 @@ nothing; where categories are declared, features are drawn from 0, 1 and 2.
 import inspect
 import pickle
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -91,7 +92,7 @@ def check_refused_charge(estimator):
 class _TableChanger:
     """An accountant that overwrites the table at the moment of the charge."""
 
-    relation, unit, max_rows, composition = "add_remove", "row", 1, "basic"
+    terms = SimpleNamespace(relation="add_remove", unit="row", max_rows=1, composition="basic")
     hash = "0"
 
     def __init__(self, X, replacement):
@@ -166,11 +167,12 @@ def check_privacy_parameters(estimator):
     accountant = _budget(estimator, 1)
     bad = [("epsilon", v) for v in (0, -1.0, "1", None, float("nan"), float("inf"), True)]
     bad += [("random_state", v) for v in (-1, 0.5, np.random.RandomState(0), True)]
+    bad += [("accountant", v) for v in ("budget.db", 1.0)]
     if "delta" in estimator.get_params():
         bad += [("delta", v) for v in (-1e-9, 1.0, "small", None, float("nan"))]
     for name, value in bad:
         try:
-            _release(estimator, X, y, accountant=accountant, **{name: value})
+            _release(estimator, X, y, **({"accountant": accountant} | {name: value}))
         except ValueError:
             pass
         else:
@@ -234,6 +236,19 @@ def check_statement(estimator):
     assert str(fitted.privacy_) and "<table" in fitted.privacy_._repr_html_()
 
 
+def check_group_statement(estimator):
+    """Where groups of rows are protected the statement speaks of groups, as the ledger does."""
+    X, y = make_table(estimator)
+    accountant = PrivacyAccountant(1e3, 0.5, unit="group", max_rows=3)
+    fitted = _fit(estimator, X, y, accountant=accountant)
+    _published(fitted, X)
+    spend = accountant.spends[0]
+    assert spend.epsilon > _price(estimator)[0], "three rows cost no more than one"
+    statement = fitted.privacy_
+    assert (statement.epsilon, statement.delta) == (spend.epsilon, spend.delta)
+    assert "3" in statement.unit
+
+
 def check_relation(estimator):
     """The relation comes from the accountant: under replace-one the sensitivity is larger.
 
@@ -277,6 +292,7 @@ def dp_checks():
         check_fresh_noise,
         check_seeded_flag,
         check_statement,
+        check_group_statement,
         check_relation,
         check_no_sample_weight,
         check_sklearn_contract,

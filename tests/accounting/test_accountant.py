@@ -200,6 +200,10 @@ def test_the_cap_can_be_changed_with_a_reason(path):
         {"unit": "person"},
         {"dataset": ""},
         {"ledger": b"bytes"},
+        {"ledger": 3},
+        {"ledger": ":memory:"},
+        {"dataset": "\ud800"},
+        {"delta": 1e-320},
     ],
 )
 def test_bad_terms_are_refused(terms):
@@ -262,6 +266,32 @@ def test_racing_threads_never_pass_the_cap(path):
         assert sum(threads.map(charge, range(16))) == 100
     assert accountant.epsilon_spent == 100.0
     accountant.verify()
+
+
+def test_threads_never_take_each_other_back(path):
+    """A thread that folds slowly must not hide from the others what they have seen."""
+    accountant = PrivacyAccountant(10.0, 0.0, ledger=path)
+    accountant.charge(PureDP(1.0))
+    old = accountant._state
+    accountant.charge(PureDP(5.0))
+    append = accountant._ledger.append
+
+    def slow_append(dataset, after, decide):
+        # Another thread puts back an older state between the reading of it and the decision.
+        accountant._state = old
+        return append(dataset, after, decide)
+
+    accountant._ledger.append = slow_append
+    with pytest.raises(BudgetExceededError):
+        accountant.charge(PureDP(8.0))
+    accountant._state = old
+    assert accountant.epsilon_spent == 6.0
+
+
+def test_delta_alone_is_where_an_event_is_priced():
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    spend = accountant.charge(Gaussian(2.0), delta=1e-5)
+    assert (spend.epsilon, spend.delta) == (epsilon(Gaussian(2.0), 1e-5), 1e-5)
 
 
 def test_a_temporary_ledger_goes_with_the_process_that_made_it():

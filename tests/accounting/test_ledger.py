@@ -2,12 +2,13 @@ import os
 import random
 import signal
 import sqlite3
+import threading
 import time
 
 import pytest
 
 from skdp.accounting import PrivacyAccountant, PureDP
-from skdp.accounting._ledger import SQLiteLedger
+from skdp.accounting._ledger import NOTHING, SQLiteLedger
 from skdp.exceptions import LedgerError
 
 
@@ -60,9 +61,9 @@ def test_a_decision_that_raises_leaves_no_record(path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ledger.append("default", 0, refuse)
+        ledger.append("default", NOTHING, refuse)
     assert ledger.read("default") == []
-    assert ledger.append("default", 0, lambda records: ("open", {}))[-1].sequence == 1
+    assert ledger.append("default", NOTHING, lambda records: ("open", {}))[-1].sequence == 1
 
 
 def test_a_corrupt_file_is_refused(path):
@@ -87,7 +88,7 @@ def test_a_database_of_another_program_is_refused(path):
 
 
 def test_a_newer_schema_is_refused(path):
-    charged(path).__reduce__()
+    charged(path)
     edit(path, "PRAGMA user_version = 99")
     with pytest.raises(LedgerError, match="newer"):
         SQLiteLedger(path).read("default")
@@ -95,7 +96,6 @@ def test_a_newer_schema_is_refused(path):
 
 def test_a_read_only_ledger_refuses_charges(path, monkeypatch):
     accountant = charged(path)
-    accountant._ledger.close()
     path.chmod(0o444)
     connect = sqlite3.connect
     # Whoever runs the tests as root may write to any file: ask for what others get.
@@ -123,10 +123,134 @@ def test_a_locked_ledger_is_refused(path, monkeypatch):
 def test_a_ledger_that_vanished_while_in_use_is_refused(path):
     accountant = charged(path)
     path.unlink()
-    with pytest.raises(LedgerError, match="removed or replaced"):
-        accountant.charge(PureDP(0.5))
-    with pytest.raises(LedgerError, match="removed or replaced"):
+    for use in (accountant.report, lambda: accountant.charge(PureDP(0.5))):
+        with pytest.raises(LedgerError, match="no ledger"):
+            use()
+    # A new ledger in its place is not the one that this handle knows.
+    with pytest.raises(LedgerError, match="replaced or cut"):
         PrivacyAccountant(10.0, 0.0, ledger=path)
+    with pytest.raises(LedgerError, match="replaced or cut"):
+        accountant.charge(PureDP(0.5))
+
+
+def test_a_ledger_that_was_cut_while_in_use_is_refused(path):
+    accountant = charged(path)
+    edit(path, "DELETE FROM records WHERE sequence = 4")
+    with pytest.raises(LedgerError, match="replaced or cut"):
+        accountant.charge(PureDP(0.5))
+    with pytest.raises(LedgerError, match="replaced or cut"):
+        assert accountant.epsilon_spent
+
+
+@pytest.mark.parametrize("size", [0, 100, 4096])
+def test_a_truncated_file_is_refused(path, size):
+    accountant = charged(path)
+    os.truncate(path, size)
+    with pytest.raises(LedgerError):
+        accountant.charge(PureDP(0.5))
+    del accountant
+    with pytest.raises(LedgerError):
+        PrivacyAccountant(10.0, 0.0, ledger=path)
+
+
+def test_a_second_hard_link_is_refused(path):
+    accountant = charged(path)
+    os.link(path, path.with_name("other.db"))
+    with pytest.raises(LedgerError, match="hard links"):
+        accountant.charge(PureDP(0.5))
+    with pytest.raises(LedgerError, match="hard links"):
+        PrivacyAccountant(10.0, 0.0, ledger=path.with_name("other.db"))
+    path.with_name("other.db").unlink()
+    accountant.charge(PureDP(0.5))
+
+
+def test_links_and_relative_paths_are_one_ledger(path, monkeypatch):
+    accountant = charged(path)
+    path.with_name("link.db").symlink_to(path)
+    monkeypatch.chdir(path.parent)
+    for name in (path.with_name("link.db"), "budget.db", "./budget.db"):
+        assert PrivacyAccountant(10.0, 0.0, ledger=name) is accountant
+
+
+def test_a_copy_of_the_file_holds_every_charge(path):
+    accountant = charged(path)
+    copy = path.with_name("copy.db")
+    copy.write_bytes(path.read_bytes())
+    assert PrivacyAccountant(10.0, 0.0, ledger=copy).epsilon_spent == accountant.epsilon_spent
+    assert sorted(p.name for p in path.parent.iterdir()) == ["budget.db", "copy.db"]
+
+
+def test_an_interrupted_charge_leaves_the_ledger_free(path, monkeypatch):
+    accountant = charged(path)
+    select = SQLiteLedger._select
+
+    def interrupted(self, *args):
+        select(self, *args)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SQLiteLedger, "_select", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            accountant.charge(PureDP(0.5))
+    assert len(accountant.spends) == 3
+    accountant.charge(PureDP(0.5))
+    accountant.verify()
+
+
+def test_no_connection_outlives_a_call(path, monkeypatch):
+    opened = []
+    connect = sqlite3.connect
+
+    class Connection(sqlite3.Connection):
+        closed = False
+
+        def close(self):
+            self.closed = True
+            super().close()
+
+    def spy(*args, **options):
+        opened.append(connect(*args, **options, factory=Connection))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", spy)
+    accountant = charged(path)
+    accountant.report()
+    accountant.can_afford(PureDP(1.0))
+    assert len(opened) > 5
+    assert all(connection.closed for connection in opened)
+
+
+def _keep_charging(accountant, stop):
+    while not stop.is_set():
+        accountant.charge(PureDP(1.0))
+
+
+def test_children_forked_while_others_charge_can_charge(path):
+    accountant = PrivacyAccountant(1e6, 0.0, ledger=path)
+    stop = threading.Event()
+    threads = [threading.Thread(target=_keep_charging, args=(accountant, stop)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(8):
+            child = os.fork()
+            if child == 0:
+                # A child that hangs is ended by the alarm, with another status than 0.
+                signal.alarm(20)
+                try:
+                    accountant.charge(PureDP(1.0), label="child")
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    accountant.verify()
+    spends = accountant.spends
+    assert sum(spend.label == "child" for spend in spends) == 8
+    assert accountant.epsilon_spent == len(spends)
 
 
 def test_a_missing_folder_is_refused(tmp_path):

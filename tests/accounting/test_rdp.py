@@ -3,7 +3,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from scipy.integrate import quad
+from scipy.integrate import quad, trapezoid
 from scipy.special import comb
 from scipy.stats import norm
 
@@ -102,7 +102,7 @@ def test_closed_forms(order, eps):
     )
     x = np.linspace(0, 1, 200_001)
     density = 0.5 * np.exp(-eps * x) * eps
-    middle = np.trapezoid(density * np.exp((order - 1) * eps * (1 - 2 * x)), x)
+    middle = trapezoid(density * np.exp((order - 1) * eps * (1 - 2 * x)), x)
     ends = 0.5 * math.exp((order - 1) * eps) + 0.5 * math.exp(-eps - (order - 1) * eps)
     truth = math.log(middle + ends) / (order - 1)
     assert rdp(Laplace(eps), order) == pytest.approx(truth, rel=1e-6)

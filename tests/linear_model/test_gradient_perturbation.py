@@ -163,13 +163,12 @@ class TestMutations:
         assert np.linalg.norm(ratios[0] - ratios[1]) > plan.step.sensitivity
 
     def test_steps_priced_as_one(self, monkeypatch):
-        from_scale = GaussianMechanism.from_scale
+        calibrated = _gradient_perturbation.gaussian_noise_multiplier
         monkeypatch.setattr(
-            GaussianMechanism,
-            "from_scale",
-            lambda scale, *rest: from_scale(scale / math.sqrt(n_steps), *rest),
+            _gradient_perturbation,
+            "gaussian_noise_multiplier",
+            lambda *args: 0.1 * calibrated(*args),
         )
-        n_steps = 100
         plan = plan_gradient_perturbation(BINARY, 10_000, 2, 1.0, 1.0, 1.0, 1e-5, "add_remove")
         assert event_epsilon(plan.mechanism.event, 1e-5) > 1.0
 

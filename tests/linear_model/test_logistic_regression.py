@@ -158,7 +158,14 @@ def test_one_row_is_enough_with_declared_classes(n_rows):
         ({"data_norm": 0.0}, "data_norm"),
         ({"data_norm": None}, "data_norm"),
         ({"data_norm": np.inf}, "data_norm"),
-        ({"data_norm": 1e-120}, "data_norm"),
+        ({"data_norm": 1e-60}, "data_norm"),
+        ({"C": 1e30}, "C=1e"),
+        ({"intercept_scaling": 1e200}, "intercept_scaling"),
+        ({"fit_intercept": "no"}, "fit_intercept"),
+        ({"delta": 1e-320}, "delta"),
+        ({"classes": [None, 1]}, "classes"),
+        ({"classes": [[0, 1], [1, 0]]}, "classes"),
+        ({"classes": [0.0, 1.0, np.nan]}, "classes"),
         ({"intercept_scaling": -1.0}, "intercept_scaling"),
         ({"classes": [1]}, "classes"),
         ({"classes": [0, 5]}, "not among"),
@@ -180,3 +187,32 @@ def test_one_class_is_refused_unless_others_are_declared():
     with pytest.raises(ValueError, match="one class"):
         DPLogisticRegression(accountant=accountant).fit(X, np.zeros(50))
     assert accountant.spends == []
+
+
+@pytest.mark.parametrize("data_norm", [1e-50, 1e-9, 1e9, 1e50])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_every_norm_gives_a_model(data_norm, delta):
+    X, y = make_table(n=200)
+    model = DPLogisticRegression(delta=delta, data_norm=data_norm).fit(data_norm * X, y)
+    assert np.isfinite(model.coef_).all() and model.C_ > 0
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e6, 1e12, 1e100])
+def test_every_epsilon_gives_a_model(epsilon):
+    X, y = make_table(n=200)
+    for delta in (0.0, 1e-6):
+        assert np.isfinite(DPLogisticRegression(epsilon, delta=delta).fit(X, y).coef_).all()
+
+
+def test_no_warning_depends_on_the_data(recwarn):
+    X = np.zeros((30, 2), dtype=np.longdouble)
+    X[3] = np.finfo(np.longdouble).max
+    DPLogisticRegression(classes=range(30)).fit(X, np.arange(30))
+    DPLogisticRegression(classes=[0, 1]).fit(X, np.arange(30) % 2)
+    assert not recwarn.list
+
+
+def test_collinear_columns_and_hardly_any_regularisation():
+    X = np.repeat(make_table(n=100, d=1)[0], 3, axis=1)
+    model = DPLogisticRegression(C=1e9, epsilon=1e6).fit(X, np.arange(100) % 2)
+    assert np.isfinite(model.coef_).all()

@@ -1,4 +1,5 @@
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -99,3 +100,24 @@ def test_frames_in_and_out():
 def test_bad_categories_are_refused(categories):
     with pytest.raises(ValueError):
         RandomizedResponseTransformer(categories=categories).fit(make_table(10))
+
+
+@pytest.mark.parametrize(
+    "change", [{"epsilon": 20.0}, {"random_state": 0}, {"accountant": PrivacyAccountant(1.0, 0.0)}]
+)
+def test_parameters_cannot_change_between_statement_and_release(change):
+    X = make_table(50)
+    transformer = RandomizedResponseTransformer(epsilon=0.1, categories=CATEGORIES).fit(X)
+    transformer.set_params(**change)
+    with pytest.raises(ValueError, match="fit again"):
+        transformer.transform(X)
+
+
+@pytest.mark.parametrize("epsilon", [1.8238409695, 0.1, 1e-9, 7.7])
+@pytest.mark.parametrize("n_columns", [1, 3, 7, 11])
+def test_shares_never_exceed_the_whole(epsilon, n_columns):
+    accountant = PrivacyAccountant(epsilon, 0.0)
+    transformer = RandomizedResponseTransformer(epsilon, categories=[0, 1], accountant=accountant)
+    transformer.fit_transform(np.zeros((5, n_columns)))
+    event = accountant.spends[0].event
+    assert sum(Fraction(e.epsilon) for e in event.events) <= Fraction(epsilon)

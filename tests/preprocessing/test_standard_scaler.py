@@ -33,7 +33,7 @@ def test_little_noise_gives_the_answer_of_sklearn(delta):
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_brute_force_sensitivity(relation, n_moments):
     grid = np.linspace(-1.2, 1.2, 121)[:, None]
-    rows = [_sums(row[None], 0.0, 1.0, n_moments)[:, 0] for row in grid]
+    rows = [_sums(row[None], -1.0, 1.0, n_moments)[:, 0] for row in grid]
     # One row's sums hold u^2 - 1/2; a missing row contributes nothing.
     if relation == "add_remove":
         moves = rows
@@ -75,6 +75,16 @@ def test_values_are_clipped_to_the_bounds():
     other = DPStandardScaler(bounds=BOUNDS, random_state=0).fit(clipped)
     np.testing.assert_array_equal(one.mean_, other.mean_)
     np.testing.assert_array_equal(one.var_, other.var_)
+
+
+@pytest.mark.parametrize("bounds", [(0, 0.1), (-1e150, 0), (0, 1e-150)])
+@pytest.mark.parametrize("dtype", [np.float64, np.longdouble])
+def test_no_warning_tells_that_a_value_is_extreme(bounds, dtype, recwarn):
+    X = np.zeros((20, 2), dtype=dtype)
+    X[3, 1] = np.finfo(dtype).max
+    scaler = DPStandardScaler(bounds=bounds).fit(X)
+    assert np.isfinite(scaler.scale_).all() and (scaler.scale_ > 0).all()
+    assert not recwarn.list
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 1e-1, 10.0])
@@ -136,6 +146,8 @@ def test_frames_in_and_out():
         {"bounds": (0, [1, np.nan, 1])},
         {"bounds": (0, np.inf)},
         {"bounds": (-1e308, 1e308)},
+        {"bounds": (0, 5e-324)},
+        {"with_mean": "no"},
         {"bounds": "auto"},
         {"bounds": (0, "high")},
         {"bounds": (0, 1, 2)},
