@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from scipy.special import expit
-from sklearn.datasets import make_classification
+from sklearn.datasets import load_digits, make_classification
 from sklearn.linear_model import LogisticRegression
 
 from skdp import DPLogisticRegression, PrivacyAccountant
@@ -161,3 +161,29 @@ def test_accuracy_grows_with_epsilon(mechanism):
 @pytest.mark.parametrize("mechanism", ["auto", *NAMES])
 def test_accuracy_never_falls_as_epsilon_grows(mechanism):
     check_monotone(mechanism, 10.0 ** np.arange(-2, 4.5, 0.5), 20)
+
+
+def check_softmax(epsilon, n_fits):
+    """The joint softmax against ten models with a tenth of the budget each."""
+    X, y = load_digits(return_X_y=True)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    train, test = slice(0, None, 2), slice(1, None, 2)
+    joint, split = [], []
+    for _ in range(n_fits):
+        model = DPLogisticRegression(epsilon, delta=1e-5).fit(X[train], y[train])
+        joint.append(model.score(X[test], y[test]))
+        one = DPLogisticRegression(epsilon / 10, delta=1e-6)
+        scores = [one.fit(X[train], y[train] == k).decision_function(X[test]) for k in range(10)]
+        split.append(np.mean(np.argmax(scores, axis=0) == y[test]))
+    error = np.hypot(np.std(joint, ddof=1), np.std(split, ddof=1)) / np.sqrt(n_fits)
+    assert np.mean(joint) - np.mean(split) > 2 * error
+
+
+def test_softmax_beats_one_vs_rest():
+    check_softmax(2.0, 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0, 8.0])
+def test_softmax_beats_one_vs_rest_at_every_epsilon(epsilon):
+    check_softmax(epsilon, 20)
