@@ -9,6 +9,7 @@ import csv
 import gzip
 import os
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -77,7 +78,7 @@ def read_adult(folder):
 
 def fetch_adult():
     """Return Adult from OpenML, split like the census' own files."""
-    data = fetch_openml("adult", version=2, as_frame=True, parser="liac-arff", n_retries=0)
+    data = fetch_openml("adult", version=2, as_frame=True, parser="liac-arff", n_retries=1)
     frame = data.data.rename(columns=lambda c: c.replace("-", "_")).rename(
         columns={"capitalgain": "capital_gain", "capitalloss": "capital_loss"}
     )
@@ -113,7 +114,9 @@ def load():
     """Return the encoded training and test rows, and what was loaded."""
     folder = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("SKDP_DATA")
     try:
-        X, y, X_test, y_test = read_adult(folder) if folder else fetch_adult()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            X, y, X_test, y_test = read_adult(folder) if folder else fetch_adult()
     except Exception as error:
         if folder:
             raise

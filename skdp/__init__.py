@@ -4,12 +4,22 @@ from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
 from skdp.accounting import PrivacyAccountant
 from skdp.exceptions import BudgetExceededError, LedgerError, SeededNoiseWarning
-from skdp.linear_model import DPLogisticRegression
+from skdp.linear_model import (
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    DPRidge,
+)
 from skdp.preprocessing import DPStandardScaler, RandomizedResponseTransformer
+from skdp.svm import DPLinearSVC
 
 __all__ = [
     "BudgetExceededError",
+    "DPLinearRegression",
+    "DPLinearSVC",
     "DPLogisticRegression",
+    "DPPoissonRegressor",
+    "DPRidge",
     "DPStandardScaler",
     "LedgerError",
     "PrivacyAccountant",

@@ -5,7 +5,11 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skdp import (
+    DPLinearRegression,
+    DPLinearSVC,
     DPLogisticRegression,
+    DPPoissonRegressor,
+    DPRidge,
     DPStandardScaler,
     PrivacyAccountant,
     RandomizedResponseTransformer,
@@ -20,6 +24,13 @@ ESTIMATORS = [
     DPLogisticRegression(mechanism="objective"),
     DPLogisticRegression(mechanism="objective", delta=0.0),
     DPLogisticRegression(mechanism="gradient"),
+    DPLinearSVC(),
+    DPLinearSVC(epsilon=2.0, delta=0.0, C=0.5, huber_threshold=0.1, data_norm=3.0),
+    DPLinearRegression(target_bounds=(-10, 10)),
+    DPRidge(target_bounds=(-10, 10), alpha=0.5, data_norm=3.0),
+    DPRidge(delta=0.0, target_bounds=(-10, 10), fit_intercept=False),
+    DPPoissonRegressor(target_bounds=(0, 10)),
+    DPPoissonRegressor(delta=0.0, target_bounds=(1, 10), alpha=0.1, data_norm=3.0),
     DPStandardScaler(bounds=(-10, 10)),
     DPStandardScaler(delta=1e-6, bounds=(-10, 10), with_std=False),
     RandomizedResponseTransformer(categories=[0, 1, 2]),

@@ -16,6 +16,7 @@ SOURCES = sorted(ROOT.rglob("*.py"))
 ORDER = [
     "display",
     "preprocessing",
+    "svm",
     "linear_model",
     "base",
     "_privacy_statement",

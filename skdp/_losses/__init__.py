@@ -9,6 +9,15 @@ from 0 to the only vertex the trace is at most 4 t (1 - t) `curvature_trace`.
 """
 
 from skdp._losses._class_weighted import ClassWeightedLoss
+from skdp._losses._hinge import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
 from skdp._losses._logistic import BinaryLogisticLoss, MultinomialLogisticLoss
+from skdp._losses._poisson import ClippedPoissonLoss
 
-__all__ = ["BinaryLogisticLoss", "ClassWeightedLoss", "MultinomialLogisticLoss"]
+__all__ = [
+    "BinaryHuberisedHingeLoss",
+    "BinaryLogisticLoss",
+    "ClassWeightedLoss",
+    "ClippedPoissonLoss",
+    "MulticlassHuberisedHingeLoss",
+    "MultinomialLogisticLoss",
+]

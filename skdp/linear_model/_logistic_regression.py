@@ -5,13 +5,14 @@ from numbers import Real
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import BaseEstimator
 
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.base import PrivateFit, relation_of
+from skdp.linear_model._classifier import PrivateLinearClassifierMixin
 from skdp.linear_model._mechanism_choice import MECHANISMS, automatic_fit, plan_fit
 from skdp.linear_model._rows import BoundedRows
+from skdp.utils._tables import validate_table
 from skdp.utils._validation import (
     check_boolean,
     check_classes,
@@ -23,7 +24,7 @@ from skdp.utils._validation import (
 __all__ = ["DPLogisticRegression"]
 
 
-class DPLogisticRegression(ClassifierMixin, BaseEstimator):
+class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
     r"""Logistic regression by output, objective or gradient perturbation.
 
     The regularised logistic loss, for more than two classes that of the softmax, is minimised
@@ -175,8 +176,9 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; longer ones are scaled down to `data_norm`.
+        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
+            Rows; longer ones are scaled down to `data_norm`. Data larger than memory are read
+            block by block.
         y : array-like of shape (n_samples,)
             Labels.
 
@@ -196,7 +198,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
             guarantee = self._check_guarantee()
             C = self._check_C()
             data_norm, constant = self._check_norms()
-            X, y = validate_data(self, X, y, dtype="numeric", order=None)
+            X, y = validate_table(self, X, y)
             classes, codes = check_classes(self.classes, y)
             loss = _loss(len(classes), _check_class_weight(self.class_weight, classes))
             shape = (X.shape[0], X.shape[1] + (constant > 0))
@@ -269,41 +271,6 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         excess = automatic_fit(self.mechanism, C, table, data_norm, guarantee)[2]
         return excess / n_samples
 
-    def decision_function(self, X):
-        """Return the scores of samples.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples, not scaled to `data_norm`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes the score of the second.
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype="numeric", reset=False)
-        scores = X @ self.coef_.T + self.intercept_
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict(self, X):
-        """Return the most likely class of samples.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Class labels.
-        """
-        scores = self.decision_function(X)
-        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[codes]
-
     def predict_proba(self, X):
         """Return the probabilities of the classes.
 
@@ -374,14 +341,6 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         return ("the numbers of rows and columns", "data_norm", labels) + (
             () if self.class_weight is None else ("class_weight",)
         )
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "privacy_")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True
-        return tags
 
 
 def _row_norm(data_norm, constant):

@@ -108,19 +108,19 @@ def balanced_C(loss, n_rows, n_features, norm, weights_norm, epsilon, delta, rel
 
     Weights of norm W lose at most :math:`W^2 / (2C)` in summed loss to the regulariser; noise
     of standard deviation :math:`\sigma(C) = s C` loses about
-    :math:`n t \sigma^2(C) / 2`, where t bounds the trace of a row's curvature. The sum is least
-    at :math:`C^3 = W^2 / (2 n t s^2)`.
+    :math:`n \kappa R^2 \sigma^2(C) / 2`, where :math:`\kappa` bounds the loss's curvature.
+    The sum is least at :math:`C^3 = W^2 / (2 n \kappa R^2 s^2)`.
     """
     s = ROWS_MOVED[relation] * loss.lipschitz(norm)
     s *= _noise_per_sensitivity(loss, n_features, epsilon, delta)
-    curvature = n_rows * loss.curvature_trace(norm)
+    curvature = n_rows * loss.smoothness(norm)
     C = ((weights_norm / s) ** 2 / (2.0 * curvature)) ** (1.0 / 3.0)
     # Beyond this condition number less regularisation buys nothing but rounding errors.
     return min(C, LARGEST_CURVATURE / curvature)
 
 
 def expected_excess(loss, n_rows, n_features, norm, C, weights_norm, epsilon, delta, relation):
-    """Return what `balanced_C` minimises: the summed loss above that of weights of a norm."""
+    """Return the summed loss expected above that of weights of norm W, in the quadratic model."""
     noise = ROWS_MOVED[relation] * C * loss.lipschitz(norm)
     noise *= _noise_per_sensitivity(loss, n_features, epsilon, delta)
     return 0.5 * weights_norm**2 / C + 0.5 * n_rows * loss.curvature_trace(norm) * noise * noise

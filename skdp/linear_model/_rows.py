@@ -4,15 +4,14 @@ import math
 
 import numpy as np
 from scipy.linalg.blas import dsyrk
+from scipy.sparse import issparse
+
+from skdp.utils._tables import block_size, read_block, row_blocks
 
 __all__ = ["BoundedRows", "block_size"]
 
-BLOCK_BYTES = 1 << 20
-
-
-def block_size(n_features):
-    """Return how many float64 rows of `n_features` values are read at a time."""
-    return max(64, BLOCK_BYTES // (8 * n_features))
+SPARSE_BLOCK_ROWS = 4096
+SPARSE_GRAM_DENSITY = 0.1
 
 
 class BoundedRows:
@@ -20,11 +19,12 @@ class BoundedRows:
 
     The factor of a row is rounded down far enough that the exact norm of the row times its
     factor never exceeds B. A row whose norm overflows counts as zero. The scaled rows are never
-    stored; blocks are converted to float64 as they are read.
+    stored; blocks are converted to float64 as they are read, and a sparse table stays sparse.
 
     Parameters
     ----------
-    X : array of shape (n_rows, n_columns), float32 or float64
+    X : array, CSR matrix or ChunkedArray of shape (n_rows, n_columns)
+        Of numbers, validated; arrays may be memory-mapped.
     data_norm : float
         The bound B, between 1e-50 and 1e50, far from where squares under- or overflow.
     constant : float
@@ -38,20 +38,22 @@ class BoundedRows:
         self.n_features = self.n_columns + (constant != 0)
         self.norm = math.hypot(data_norm, constant)
         self.block_size = block_size(self.n_features)
+        if issparse(X):
+            # No more additions than in blocks of `block_size` rows: size + n_rows / size.
+            most = self.n_rows // self.block_size
+            self.block_size = max(self.block_size, min(SPARSE_BLOCK_ROWS, most))
         self._factor = np.empty(self.n_rows)
         # A sum of m squares is off by a relative m rounding errors at most; root, product and
         # quotient add three. Twice that covers both sides.
         margin = 1.0 - 2.0 * (self.n_columns + 4) * np.finfo(np.float64).eps
         for rows in self.blocks():
             with np.errstate(over="ignore", divide="ignore"):
-                block = self._block(rows)
-                norms = np.sqrt(np.einsum("ij,ij->i", block, block))
+                norms = _row_norms(read_block(X, rows))
                 self._factor[rows] = np.minimum(1.0, data_norm / norms * margin)
 
     def blocks(self):
-        """Yield slices that cover the rows in order."""
-        for start in range(0, self.n_rows, self.block_size):
-            yield slice(start, min(start + self.block_size, self.n_rows))
+        """Return slices that cover the rows in order."""
+        return row_blocks(self.n_rows, self.block_size)
 
     def scores(self, rows, weights):
         """Return the products of a block's rows with weights of shape (..., n_features)."""
@@ -67,7 +69,8 @@ class BoundedRows:
         block, factor = self._finite_block(rows), self._factor[rows]
         scaled = coefficients * (factor if coefficients.ndim == 1 else factor[:, None])
         total = np.empty((*coefficients.shape[1:], self.n_features))
-        total[..., : self.n_columns] = scaled.T @ block
+        sums = (block.T @ scaled).T if issparse(block) else scaled.T @ block
+        total[..., : self.n_columns] = sums
         if self.constant:
             total[..., self.n_columns] = self.constant * coefficients.sum(axis=0)
         return total
@@ -78,18 +81,38 @@ class BoundedRows:
         `gram` is in Fortran order and is changed in place.
         """
         block, root = self._finite_block(rows), np.sqrt(weights)
+        if issparse(block):
+            if block.nnz < SPARSE_GRAM_DENSITY * len(root) * self.n_columns:
+                self._add_sparse_gram(block, root, self._factor[rows], gram)
+                return
+            block = block.toarray()
         scaled = np.empty((len(root), self.n_features))
         np.multiply(block, (root * self._factor[rows])[:, None], out=scaled[:, : self.n_columns])
         if self.constant:
             scaled[:, self.n_columns] = self.constant * root
         dsyrk(1.0, scaled.T, beta=1.0, c=gram, overwrite_c=1)
 
-    def _block(self, rows):
-        # What overflows makes its row count as zero; whether any did is nobody's business.
-        with np.errstate(all="ignore"):
-            return np.asarray(self.X[rows], dtype=np.float64)
+    def _add_sparse_gram(self, block, root, factor, gram):
+        block.data *= np.repeat(root * factor, np.diff(block.indptr))
+        product = (block.T @ block).tocoo()
+        gram[product.row, product.col] += product.data
+        if self.constant:
+            gram[: self.n_columns, self.n_columns] += self.constant * (block.T @ root)
+            gram[self.n_columns, self.n_columns] += self.constant**2 * (root @ root)
 
     def _finite_block(self, rows):
-        block = self._block(rows)
+        block = read_block(self.X, rows)
         zeroed = self._factor[rows] == 0.0
-        return np.where(zeroed[:, None], 0.0, block) if zeroed.any() else block
+        if not zeroed.any():
+            return block
+        if issparse(block):
+            block.data[np.repeat(zeroed, np.diff(block.indptr))] = 0.0
+            return block
+        return np.where(zeroed[:, None], 0.0, block)
+
+
+def _row_norms(block):
+    if not issparse(block):
+        return np.sqrt(np.einsum("ij,ij->i", block, block))
+    row_of = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+    return np.sqrt(np.bincount(row_of, weights=block.data**2, minlength=block.shape[0]))

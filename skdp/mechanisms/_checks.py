@@ -2,6 +2,7 @@
 
 import math
 import numbers
+from fractions import Fraction
 
 import numpy as np
 
@@ -23,6 +24,11 @@ def check_number(name, value, *, low=0.0, high=math.inf, include_low=False):
         opening = "[" if include_low else "("
         raise ValueError(f"{name} must be a number in {opening}{low:g}, {high:g}), got {value!r}")
     return number
+
+
+def epsilon_of_scale(scale, sensitivity):
+    """Return the epsilon of noise of scale sensitivity / epsilon, rounded up."""
+    return round_up(check_number("sensitivity", sensitivity) / check_number("scale", scale))
 
 
 def check_integer(name, value, *, low):
@@ -56,15 +62,37 @@ def check_values(values):
     return vector, array.shape
 
 
-def check_confidence(confidence, size):
-    """Return the confidence that each of `size` independent errors needs for a joint one."""
+def check_tail(confidence, size):
+    """Return the probability with which each of `size` independent errors may exceed a bound.
+
+    None of them does with probability `confidence`: ``1 - confidence**(1 / size)``.
+    """
     confidence = check_number("confidence", confidence, high=1.0)
-    return confidence ** (1.0 / check_integer("size", size, low=1))
+    return -math.expm1(math.log(confidence) / check_integer("size", size, low=1))
 
 
 def round_up(value):
     """The next float: covers the rounding of one operation, on the safe side for a scale."""
     return math.nextafter(value, math.inf)
+
+
+def float_up(number):
+    """The least float that is not below a positive rational number."""
+    try:
+        nearest = float(number)
+    except OverflowError:
+        return math.inf
+    return nearest if nearest == math.inf or Fraction(nearest) >= number else round_up(nearest)
+
+
+def check_steps(steps, largest, name, epsilon, size):
+    """Return a noise scale in steps of its grid, unless it is more than can be drawn."""
+    if not steps <= largest:
+        raise ValueError(
+            f"{name}: epsilon={epsilon!r} is too small for {size} value(s) released together; "
+            "raise epsilon or release fewer values at once"
+        )
+    return float(steps)
 
 
 def check_scale(scale):

@@ -12,6 +12,7 @@ from skdp.mechanisms._checks import (
     check_number,
     check_scale,
     check_values,
+    epsilon_of_scale,
     round_up,
 )
 from skdp.mechanisms._grid import fractions_of_steps, from_steps, power_of_two_below, to_steps
@@ -90,9 +91,7 @@ class GammaNormMechanism:
         GammaNormMechanism
             Its epsilon is sensitivity / scale, rounded up.
         """
-        scale = check_number("scale", scale)
-        sensitivity = check_number("sensitivity", sensitivity)
-        return cls(round_up(sensitivity / scale), sensitivity)
+        return cls(epsilon_of_scale(scale, sensitivity), sensitivity)
 
     @property
     def scale(self):
@@ -101,6 +100,21 @@ class GammaNormMechanism:
     @property
     def event(self):
         return PureDP(self.epsilon)
+
+    def check_size(self, size):
+        """Refuse a `size` that is not a positive integer: any number of values can be released.
+
+        Parameters
+        ----------
+        size : int
+            How many values would be released together.
+
+        Raises
+        ------
+        ValueError
+            If `size` is not a positive integer.
+        """
+        check_integer("size", size, low=1)
 
     def expected_error(self, confidence=0.95, size=1):
         """Return what the L2 norm of the error of a release stays below.

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 from scipy.special import ndtri
@@ -9,14 +10,17 @@ from scipy.special import ndtri
 from skdp.accounting import Gaussian, gaussian_delta, gaussian_noise_multiplier
 from skdp.accounting import epsilon as event_epsilon
 from skdp.mechanisms._checks import (
-    check_confidence,
+    check_integer,
     check_number,
     check_scale,
+    check_steps,
+    check_tail,
     check_values,
+    float_up,
     round_up,
 )
 from skdp.mechanisms._grid import from_steps, grid_step, to_steps
-from skdp.noise import as_source, discrete_gaussian
+from skdp.noise import LARGEST_SCALE, as_source, discrete_gaussian
 
 _CALIBRATIONS = ("analytic", "classical")
 
@@ -27,9 +31,10 @@ class GaussianMechanism:
 
     The values are rounded to a grid, a power of two at most 2**-20 of the standard deviation, and
     discrete Gaussian noise is added there, exactly and in integers. Rounding d values can raise
-    the sensitivity by sqrt(d) grid steps; the noise is raised in the same proportion (by a factor
-    of at most 1 + 2**-16), and by a relative 2**-37 for which the discrete law is
-    priced by the continuous one: `event` stays that of the continuous mechanism.
+    the sensitivity by sqrt(d) grid steps; the noise is raised in the same proportion, by a factor
+    of about 1 + max(2**-16, 2**-44 sqrt(d) noise_multiplier) at most, and by a relative 2**-37 for
+    which the discrete law is priced by the continuous one: `event` stays that of the continuous
+    mechanism. A noise multiplier above about 2**47 / sqrt(d) is refused.
 
     Parameters
     ----------
@@ -49,9 +54,10 @@ class GaussianMechanism:
     Attributes
     ----------
     scale : float
-        The standard deviation sigma of the noise on the released values.
+        The standard deviation sigma = noise_multiplier * sensitivity. The noise in a release of d
+        values has the standard deviation ``scale_for(d)``, which is raised for their rounding.
     rho : float
-        The release is rho-zCDP.
+        The release is rho-zCDP; rounded up.
     event : skdp.accounting.Gaussian
         What one release costs. It holds for a whole array of that L2 sensitivity.
 
@@ -59,7 +65,8 @@ class GaussianMechanism:
     ------
     ValueError
         If a parameter is out of range, if the classical calibration is asked for epsilon > 1, or
-        if a given noise multiplier is too small for (epsilon, delta).
+        if a given noise multiplier is too small for (epsilon, delta), or if epsilon is too small
+        for the release of even one value.
 
     References
     ----------
@@ -106,6 +113,7 @@ class GaussianMechanism:
         for name, value in (numbers | {"noise_multiplier": multiplier}).items():
             object.__setattr__(self, name, value)
         check_scale(self.scale)
+        self.check_size(1)
 
     @classmethod
     def from_rho(cls, rho, sensitivity, delta):
@@ -123,7 +131,9 @@ class GaussianMechanism:
         GaussianMechanism
         """
         rho = check_number("rho", rho)
-        multiplier = round_up(round_up(1.0 / math.sqrt(2.0 * rho)))
+        multiplier = 1.0 / math.sqrt(2.0 * rho)
+        while 2 * Fraction(rho) * Fraction(multiplier) ** 2 < 1:
+            multiplier = round_up(multiplier)
         return cls._with_multiplier(multiplier, sensitivity, delta)
 
     @classmethod
@@ -158,11 +168,43 @@ class GaussianMechanism:
 
     @property
     def rho(self):
-        return round_up(0.5 / self.noise_multiplier**2)
+        return float_up(1 / (2 * Fraction(self.noise_multiplier) ** 2))
 
     @property
     def event(self):
         return Gaussian(self.noise_multiplier)
+
+    def check_size(self, size):
+        """Refuse what no release can do, before anything is charged.
+
+        Parameters
+        ----------
+        size : int
+            How many values would be released together.
+
+        Raises
+        ------
+        ValueError
+            If epsilon is too small for that many values, or `size` is not a positive integer.
+        """
+        self._on_grid(size)
+
+    def scale_for(self, size):
+        """Return the standard deviation of the noise in a release, raised for the rounding.
+
+        Parameters
+        ----------
+        size : int
+            How many values are released together.
+
+        Returns
+        -------
+        float
+            Above `scale` by a factor of about 1 + max(2**-16, 2**-44 sqrt(size) noise_multiplier)
+            at most.
+        """
+        step, steps = self._on_grid(size)
+        return step * steps
 
     def expected_error(self, confidence=0.95, size=1):
         """Return what the error of a release stays below.
@@ -178,7 +220,10 @@ class GaussianMechanism:
         float
             No error of the `size` values exceeds it, with probability `confidence`.
         """
-        return -self.scale * float(ndtri(0.5 * (1.0 - check_confidence(confidence, size))))
+        tail = check_tail(confidence, size)
+        step, steps = self._on_grid(size)
+        # One more step covers the rounding of the values and that the noise is discrete.
+        return step * (1.0 - steps * float(ndtri(0.5 * tail)))
 
     def release(self, values, *, random_state=None):
         """Return the values with fresh noise.
@@ -199,15 +244,19 @@ class GaussianMechanism:
         Raises
         ------
         ValueError
-            If the values are not finite real numbers.
+            If the values are not finite real numbers, or too many for epsilon (`check_size`).
         """
         array, shape = check_values(values)
-        root = math.sqrt(array.size)
-        step = grid_step(self.scale, self.sensitivity / root)
-        steps = to_steps(array, step)
-        sigma = _sigma_in_steps(self.scale, self.sensitivity, root, step)
+        step, sigma = self._on_grid(array.size)
         noise = discrete_gaussian(sigma, array.size, as_source(random_state).stream())
-        return from_steps(steps + noise, step, shape)
+        return from_steps(to_steps(array, step) + noise, step, shape)
+
+    def _on_grid(self, size):
+        """The step of the grid for `size` values, and sigma in steps."""
+        root = math.sqrt(check_integer("size", size, low=1))
+        step = grid_step(self.scale, self.sensitivity / root)
+        sigma = _sigma_in_steps(self.scale, self.sensitivity, root, step)
+        return step, check_steps(sigma, 0.5 * LARGEST_SCALE, self.name, self.epsilon, size)
 
 
 def _sigma_in_steps(scale, sensitivity, root, step):

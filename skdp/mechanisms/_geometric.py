@@ -7,10 +7,9 @@ from typing import ClassVar
 import numpy as np
 
 from skdp.accounting import DiscreteLaplace
-from skdp.mechanisms._checks import check_confidence, check_integer, check_number, round_up
-from skdp.noise import as_source, discrete_laplace
+from skdp.mechanisms._checks import check_integer, check_number, check_tail, round_up
+from skdp.noise import LARGEST_SCALE, as_source, discrete_laplace
 
-_LARGEST_SCALE = 2.0**48
 _LARGEST_VALUE = 2**61
 
 
@@ -66,7 +65,7 @@ class GeometricMechanism:
         object.__setattr__(self, "epsilon", check_number("epsilon", self.epsilon))
         sensitivity = check_integer("sensitivity", self.sensitivity, low=1)
         object.__setattr__(self, "sensitivity", sensitivity)
-        if sensitivity > _LARGEST_SCALE or not 0 < self.scale <= _LARGEST_SCALE:
+        if sensitivity > LARGEST_SCALE or not 0 < self.scale <= LARGEST_SCALE:
             raise ValueError("the noise scale sensitivity / epsilon must be at most 2**48")
 
     @classmethod
@@ -95,6 +94,21 @@ class GeometricMechanism:
     def event(self):
         return DiscreteLaplace(self.scale, self.sensitivity)
 
+    def check_size(self, size):
+        """Refuse a `size` that is not a positive integer: any number of values can be released.
+
+        Parameters
+        ----------
+        size : int
+            How many values would be released together.
+
+        Raises
+        ------
+        ValueError
+            If `size` is not a positive integer.
+        """
+        check_integer("size", size, low=1)
+
     def expected_error(self, confidence=0.95, size=1):
         """Return what the error of a release stays below.
 
@@ -110,7 +124,7 @@ class GeometricMechanism:
             No error of the `size` integers exceeds it, with probability `confidence` at least.
         """
         # P(|X| > t) = 2 a**(t + 1) / (1 + a) with a = exp(-1 / scale).
-        tail = 1.0 - check_confidence(confidence, size)
+        tail = check_tail(confidence, size)
         bound = -self.scale * math.log(0.5 * tail * (1.0 + math.exp(-1.0 / self.scale)))
         return max(0, math.ceil(bound) - 1)
 

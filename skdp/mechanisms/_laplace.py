@@ -7,14 +7,18 @@ from typing import ClassVar
 
 from skdp.accounting import Laplace
 from skdp.mechanisms._checks import (
-    check_confidence,
+    check_integer,
     check_number,
     check_scale,
+    check_steps,
+    check_tail,
     check_values,
+    epsilon_of_scale,
+    float_up,
     round_up,
 )
 from skdp.mechanisms._grid import from_steps, grid_step, to_steps
-from skdp.noise import as_source, discrete_laplace
+from skdp.noise import LARGEST_SCALE, as_source, discrete_laplace
 
 
 @dataclass(frozen=True)
@@ -23,8 +27,9 @@ class LaplaceMechanism:
 
     The values are rounded to a grid, a power of two at most 2**-20 of the scale, and discrete
     Laplace noise is added there, exactly and in integers. Rounding d values can raise the
-    sensitivity by d grid steps; the noise is raised in the same proportion (by a factor of at most
-    1 + 2**-16 for d up to 2**24), so that `event` stays that of the continuous mechanism.
+    sensitivity by d grid steps; the noise is raised in the same proportion, by a factor of about
+    1 + max(2**-16, 2**-44 d / epsilon) at most, so that `event` stays that of the continuous
+    mechanism. An epsilon below about 2**-48 d is refused.
 
     Parameters
     ----------
@@ -37,7 +42,8 @@ class LaplaceMechanism:
     Attributes
     ----------
     scale : float
-        The scale b of the noise on the released values; its standard deviation is sqrt(2) b.
+        The scale b = sensitivity / epsilon, of a standard deviation of sqrt(2) b. The noise in a
+        release of d values has the scale ``scale_for(d)``, which is raised for their rounding.
     event : skdp.accounting.Laplace
         What one release costs. It holds for a whole array of that L1 sensitivity.
     delta : float
@@ -46,7 +52,8 @@ class LaplaceMechanism:
     Raises
     ------
     ValueError
-        If a parameter is not a positive finite number, or the scale cannot be represented.
+        If a parameter is not a positive finite number, the scale cannot be represented, or epsilon
+        is too small for the release of even one value.
 
     References
     ----------
@@ -76,6 +83,7 @@ class LaplaceMechanism:
         object.__setattr__(self, "epsilon", check_number("epsilon", self.epsilon))
         object.__setattr__(self, "sensitivity", check_number("sensitivity", self.sensitivity))
         check_scale(self.scale)
+        self.check_size(1)
 
     @classmethod
     def from_scale(cls, scale, sensitivity):
@@ -91,9 +99,7 @@ class LaplaceMechanism:
         LaplaceMechanism
             Its epsilon is sensitivity / scale, rounded up.
         """
-        scale = check_number("scale", scale)
-        sensitivity = check_number("sensitivity", sensitivity)
-        return cls(round_up(sensitivity / scale), sensitivity)
+        return cls(epsilon_of_scale(scale, sensitivity), sensitivity)
 
     @property
     def scale(self):
@@ -102,6 +108,37 @@ class LaplaceMechanism:
     @property
     def event(self):
         return Laplace(self.epsilon)
+
+    def check_size(self, size):
+        """Refuse what no release can do, before anything is charged.
+
+        Parameters
+        ----------
+        size : int
+            How many values would be released together.
+
+        Raises
+        ------
+        ValueError
+            If epsilon is too small for that many values, or `size` is not a positive integer.
+        """
+        self._on_grid(size)
+
+    def scale_for(self, size):
+        """Return the scale of the noise in a release, raised for the rounding of the values.
+
+        Parameters
+        ----------
+        size : int
+            How many values are released together.
+
+        Returns
+        -------
+        float
+            Above `scale` by a factor of about 1 + max(2**-16, 2**-44 size / epsilon) at most.
+        """
+        step, steps = self._on_grid(size)
+        return step * steps
 
     def expected_error(self, confidence=0.95, size=1):
         """Return what the error of a release stays below.
@@ -117,7 +154,10 @@ class LaplaceMechanism:
         float
             No error of the `size` values exceeds it, with probability `confidence`.
         """
-        return -self.scale * math.log1p(-check_confidence(confidence, size))
+        tail = check_tail(confidence, size)
+        step, steps = self._on_grid(size)
+        # One more step covers the rounding of the values and that the noise is discrete.
+        return step * (1.0 - steps * math.log(tail))
 
     def release(self, values, *, random_state=None):
         """Return the values with fresh noise.
@@ -138,14 +178,19 @@ class LaplaceMechanism:
         Raises
         ------
         ValueError
-            If the values are not finite real numbers.
+            If the values are not finite real numbers, or too many for epsilon (`check_size`).
         """
         array, shape = check_values(values)
-        step = grid_step(self.scale, self.sensitivity / array.size)
-        steps = to_steps(array, step)
-        scale = _scale_in_steps(self.sensitivity, self.epsilon, array.size, step)
+        step, scale = self._on_grid(array.size)
         noise = discrete_laplace(scale, array.size, as_source(random_state).stream())
-        return from_steps(steps + noise, step, shape)
+        return from_steps(to_steps(array, step) + noise, step, shape)
+
+    def _on_grid(self, size):
+        """The step of the grid for `size` values, and the scale of the noise in steps."""
+        size = check_integer("size", size, low=1)
+        step = grid_step(self.scale, self.sensitivity / size)
+        scale = _scale_in_steps(self.sensitivity, self.epsilon, size, step)
+        return step, check_steps(scale, LARGEST_SCALE, self.name, self.epsilon, size)
 
 
 def _scale_in_steps(sensitivity, epsilon, d, step):
@@ -156,4 +201,4 @@ def _scale_in_steps(sensitivity, epsilon, d, step):
     coordinate.
     """
     distance = Fraction(sensitivity) / Fraction(step) + d * (1 + Fraction(1, 2**20))
-    return round_up(float(distance / Fraction(epsilon)))
+    return float_up(distance / Fraction(epsilon))

@@ -1,6 +1,8 @@
 """Randomised response: a category, reported truthfully with a known probability."""
 
 import math
+import numbers
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -88,10 +90,11 @@ class RandomizedResponse:
         """
         scale = check_number("scale", scale)
         k = len(_check_categories(categories))
-        # scale**2 = (k - 2 + x) / (x - 1)**2 for x = e^epsilon, a quadratic in y = x - 1.
-        square = scale * scale
-        y = (1.0 + math.sqrt(1.0 + 4.0 * square * (k - 1))) / (2.0 * square)
-        return cls(math.log1p(y), categories)
+        # scale**2 = (k - 2 + x) / (x - 1)**2 for x = e^epsilon, a quadratic in y = x - 1 with
+        # the root y = (1 + sqrt(1 + 4 scale**2 (k - 1))) / (2 scale**2).
+        root = math.hypot(1.0, 2.0 * scale * math.sqrt(k - 1))
+        log_y = math.log(0.5 + 0.5 * root) - 2.0 * math.log(scale)
+        return cls(float(np.logaddexp(0.0, log_y)), categories)
 
     @property
     def truth_probability(self):
@@ -134,7 +137,7 @@ class RandomizedResponse:
         released = self.release_codes(codes, random_state=random_state)
         if codes.ndim == 0:
             return self.categories[int(released)]
-        return _as_array(self.categories)[released]
+        return categories_array(self.categories)[released]
 
     def release_codes(self, codes, *, random_state=None):
         """Return a report for each category's number.
@@ -260,7 +263,7 @@ class RandomizedResponse:
         return np.bincount(codes, minlength=len(self.categories)), codes.size
 
     def _encode(self, values):
-        array, categories = np.asarray(values), _as_array(self.categories)
+        array, categories = np.asarray(values), categories_array(self.categories)
         both = array.dtype.kind + categories.dtype.kind
         if not (set(both) <= set("biuf") or both == "UU"):
             position = {category: i for i, category in enumerate(self.categories)}
@@ -279,28 +282,59 @@ def _position(position, value):
         return -1
 
 
-def _as_array(categories):
-    array = np.asarray(categories)
-    if array.ndim == 1 and (array.dtype.kind in "biuf" or _all_strings(categories)):
-        return array
-    array = np.empty(len(categories), dtype=object)
-    array[:] = categories
+def categories_array(categories):
+    """Return declared categories as an array that holds them unchanged.
+
+    Parameters
+    ----------
+    categories : sequence
+        Distinct and hashable labels, in the order in which codes count them.
+
+    Returns
+    -------
+    ndarray of shape (n_categories,)
+        Of numbers or of strings where numpy can hold all labels so, else of dtype object: labels
+        of mixed types never become strings, nor integers other numbers.
+
+    Raises
+    ------
+    ValueError
+        If `categories` is not a sequence (a string, set or mapping is none), or is empty, or a
+        label is missing (NaN), repeated, not hashable, or ends in a NUL, which numpy drops.
+    """
+    labels = _distinct_labels(categories)
+    if _all_are(labels, str) or _all_are(labels, numbers.Real):
+        array = np.asarray(labels)
+        if array.dtype.kind in "biufU" and array.tolist() == labels:
+            return array
+    array = np.empty(len(labels), dtype=object)
+    array[:] = labels
     return array
 
 
-def _all_strings(categories):
-    """Whether numpy's conversion to a string array changes none of them."""
-    return all(isinstance(category, str) for category in categories)
+def _distinct_labels(categories):
+    is_sequence = hasattr(categories, "__len__") and hasattr(categories, "__getitem__")
+    is_vector = getattr(categories, "ndim", 1) == 1
+    if not (is_sequence and is_vector) or isinstance(categories, str | bytes | Mapping):
+        raise ValueError(f"categories must be a sequence, got {categories!r}")
+    labels = [c.item() if isinstance(c, np.generic) else c for c in categories]
+    try:
+        distinct = len(set(labels)) == len(labels) and not any(c != c for c in labels)
+    except TypeError:
+        raise ValueError("categories must be hashable and not missing") from None
+    if not labels or not distinct:
+        raise ValueError(f"categories must be distinct, not NaN, and not empty, got {labels!r}")
+    if any(isinstance(c, str | bytes) and c[-1:] in ("\0", b"\0") for c in labels):
+        raise ValueError(f"categories must not end in a NUL, which numpy drops: got {labels!r}")
+    return labels
+
+
+def _all_are(labels, kind):
+    return all(isinstance(label, kind) for label in labels)
 
 
 def _check_categories(categories):
-    if isinstance(categories, (str, bytes)) or not hasattr(categories, "__iter__"):
-        raise ValueError(f"categories must be a sequence, got {categories!r}")
-    labels = tuple(c.item() if isinstance(c, np.generic) else c for c in categories)
-    try:
-        distinct = len(set(labels)) == len(labels)
-    except TypeError:
-        raise ValueError("categories must be hashable") from None
-    if len(labels) < 2 or not distinct or any(label != label for label in labels):
-        raise ValueError(f"categories must be at least two, distinct and not NaN, got {labels!r}")
+    labels = tuple(_distinct_labels(categories))
+    if len(labels) < 2:
+        raise ValueError(f"categories must be at least two, got {labels!r}")
     return labels

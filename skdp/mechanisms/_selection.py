@@ -9,7 +9,14 @@ import numpy as np
 
 from skdp.accounting import ExponentialMechanism as ExponentialMechanismEvent
 from skdp.accounting import PureDP
-from skdp.mechanisms._checks import check_integer, check_number, check_scale, round_up
+from skdp.mechanisms._checks import (
+    check_integer,
+    check_number,
+    check_scale,
+    check_steps,
+    float_up,
+    round_up,
+)
 from skdp.mechanisms._choice import (
     Acceptance,
     check_scores,
@@ -17,7 +24,7 @@ from skdp.mechanisms._choice import (
     permute_and_flip,
 )
 from skdp.mechanisms._grid import grid_step, to_steps
-from skdp.noise import as_source, discrete_laplace
+from skdp.noise import LARGEST_SCALE, as_source, discrete_laplace
 
 _NOISES = ("gumbel", "laplace", "exponential")
 
@@ -289,6 +296,8 @@ class ReportNoisyMax(_Selection):
         super().__post_init__()
         if self.noise not in _NOISES:
             raise ValueError(f"noise must be one of {_NOISES}, got {self.noise!r}")
+        if self.noise == "laplace":
+            self._laplace_grid()
 
     @property
     def event(self):
@@ -298,7 +307,10 @@ class ReportNoisyMax(_Selection):
 
     def expected_error(self, confidence=0.95, size=2):
         bound = super().expected_error(confidence, size)
-        return 2.0 * bound if self.noise == "laplace" else bound
+        if self.noise != "laplace":
+            return bound
+        step, scale = self._laplace_grid()
+        return 2.0 * bound * (step * scale / self.scale)
 
     expected_error.__doc__ = _Selection.expected_error.__doc__
 
@@ -330,11 +342,16 @@ class ReportNoisyMax(_Selection):
         return choose(scores, self._acceptance(scores), stream)
 
     def _largest_with_laplace_noise(self, scores, stream):
-        """Rounding two scores moves their difference by one step at most."""
-        step = grid_step(self.scale, self.sensitivity)
+        step, scale = self._laplace_grid()
         candidates = np.flatnonzero(scores > -np.inf)
-        distance = Fraction(self.sensitivity) / Fraction(step) + 1
-        scale = round_up(float(self._factor * distance / Fraction(self.epsilon)))
-        steps = to_steps(scores[candidates], step)
-        noisy = steps + discrete_laplace(scale, candidates.size, stream)
+        noisy = to_steps(scores[candidates], step) + discrete_laplace(
+            scale, candidates.size, stream
+        )
         return int(candidates[np.argmax(noisy)])
+
+    def _laplace_grid(self):
+        """Step and scale in steps: rounding moves the difference of two scores by one at most."""
+        step = grid_step(self.scale, self.sensitivity)
+        distance = Fraction(self.sensitivity) / Fraction(step) + 1
+        scale = float_up(self._factor * distance / Fraction(self.epsilon))
+        return step, check_steps(scale, LARGEST_SCALE, self.name, self.epsilon, 1)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from skdp.mechanisms._checks import check_integer, check_number, round_up
+from skdp.utils._validation import broadcast_bounds
 
 _RELATIONS = ("add_remove", "replace_one")
 _NORMS = ("l1", "l2", "linf")
@@ -31,10 +32,11 @@ def sum_sensitivity(norm, relation="add_remove"):
     1.0
     """
     norm = check_number("norm", norm)
-    return norm if _check_choice("relation", relation, _RELATIONS) == "add_remove" else 2.0 * norm
+    factor = 1.0 if _check_choice("relation", relation, _RELATIONS) == "add_remove" else 2.0
+    return check_number("sensitivity", factor * norm)
 
 
-def bounded_sum_sensitivity(bounds, relation="add_remove", norm="l1"):
+def bounded_sum_sensitivity(bounds, relation="add_remove", norm="l1", *, n_features=None):
     """Sensitivity of a vector of column sums whose values lie within bounds.
 
     Parameters
@@ -43,38 +45,45 @@ def bounded_sum_sensitivity(bounds, relation="add_remove", norm="l1"):
         Scalars or arrays of shape (n_features,).
     relation : {"add_remove", "replace_one"}, default="add_remove"
     norm : {"l1", "l2", "linf"}, default="l1"
+    n_features : int, default=None
+        How many columns are summed. Required when both bounds are scalars; None takes the length
+        of the arrays.
 
     Returns
     -------
     float
         The norm, rounded up, of ``max(|low|, |high|)`` under add/remove and of ``high - low``
-        under replace-one.
+        under replace-one, over all columns. `skdp.utils.exact_sum` moves by no more, but for one
+        step of its grid a column under replace-one where a range does not hold 0.
 
     Raises
     ------
     ValueError
-        If the bounds are not finite ranges or leave a sensitivity of zero.
+        If the bounds are not finite ranges, leave a sensitivity of zero or one beyond the floats,
+        or are scalars without `n_features`.
 
     Examples
     --------
     >>> from skdp.mechanisms import bounded_sum_sensitivity
-    >>> bounded_sum_sensitivity((-1.0, 3.0))
-    3.0
-    >>> bounded_sum_sensitivity((-1.0, 3.0), "replace_one")
+    >>> bounded_sum_sensitivity((-1.0, [3.0, 0.5]))
     4.0
+    >>> bounded_sum_sensitivity((-1.0, 3.0), "replace_one", n_features=5)
+    20.0
     """
     _check_choice("relation", relation, _RELATIONS)
-    low, high = np.broadcast_arrays(*(np.asarray(b, dtype=np.float64).ravel() for b in bounds))
-    if not (np.isfinite(low).all() and np.isfinite(high).all() and np.all(low <= high)):
-        raise ValueError(f"bounds must be finite with low <= high, got {bounds!r}")
+    _check_choice("norm", norm, _NORMS)
+    low, high = broadcast_bounds(bounds, _count_features(bounds, n_features))
     if relation == "add_remove":
         moved = np.maximum(np.abs(low), np.abs(high))
     else:
-        difference = high - low
-        moved = np.where(
-            _inexact(high, low, difference), np.nextafter(difference, np.inf), difference
-        )
-    return check_number("sensitivity", _norm_up(moved.tolist(), norm))
+        with np.errstate(over="ignore"):
+            moved = high - low
+        moved = np.where(_inexact(high, low, moved), np.nextafter(moved, np.inf), moved)
+    try:
+        sensitivity = _norm_up(moved.tolist(), norm)
+    except OverflowError:
+        sensitivity = math.inf
+    return check_number("sensitivity", sensitivity)
 
 
 def histogram_sensitivity(relation="add_remove", norm="l1"):
@@ -139,20 +148,38 @@ def convert_sensitivity(sensitivity, n_values, source, target):
     else:
         factor = float(math.isqrt(d)) if math.isqrt(d) ** 2 == d else round_up(math.sqrt(d))
     product = sensitivity * factor
-    return product if factor in (1.0, 2.0, 4.0) else round_up(product)
+    rounded = product if factor in (1.0, 2.0, 4.0) else round_up(product)
+    return check_number("sensitivity", rounded)
+
+
+def _count_features(bounds, n_features):
+    if n_features is None:
+        lengths = [len(bound) for bound in bounds if np.ndim(bound)] if np.iterable(bounds) else [1]
+        if not lengths:
+            raise ValueError(
+                "bounds that are numbers need n_features, the number of columns that are summed"
+            )
+        n_features = lengths[0]
+    return check_integer("n_features", n_features, low=1)
 
 
 def _norm_up(values, norm):
-    _check_choice("norm", norm, _NORMS)
-    if norm == "linf" or len(values) == 1:
-        return max(values)
-    total = math.fsum(values) if norm == "l1" else math.sqrt(math.fsum(v * v for v in values))
-    return total * (1.0 + 2.0**-50)
+    largest = max(values)
+    if norm == "linf" or len(values) == 1 or not math.isfinite(largest):
+        return largest
+    if norm == "l1":
+        total = math.fsum(values)
+        return total if math.fsum([*values, -total]) <= 0.0 else round_up(total)
+    # In units of a power of two above the largest, squares that underflow are negligible.
+    exponent = math.frexp(largest)[1]
+    squares = math.fsum(math.ldexp(value, -exponent) ** 2 for value in values)
+    return round_up(math.ldexp(math.sqrt(squares) * (1.0 + 2.0**-50), exponent))
 
 
 def _inexact(high, low, difference):
     """Whether the subtraction may have been rounded."""
-    return (high - difference != low) | (low + difference != high)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return (high - difference != low) | (low + difference != high)
 
 
 def _check_choice(name, value, choices):

@@ -1,12 +1,13 @@
 """Where randomness comes from, and exact samplers."""
 
-from skdp.noise._discrete import discrete_gaussian, discrete_laplace
+from skdp.noise._discrete import LARGEST_SCALE, discrete_gaussian, discrete_laplace
 from skdp.noise._exact import bernoulli_exp, truthful
 from skdp.noise._integers import random_order, uniform_integers
 from skdp.noise._norm import rounded_norm_noise
 from skdp.noise._source import RandomSource, as_source
 
 __all__ = [
+    "LARGEST_SCALE",
     "RandomSource",
     "as_source",
     "bernoulli_exp",

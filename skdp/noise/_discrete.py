@@ -8,7 +8,7 @@ import numpy as np
 from skdp.noise._exact import LazyUniform, bernoulli_exp
 
 _BLOCK = 1 << 15
-_MAX_SCALE = 2.0**48
+LARGEST_SCALE = 2.0**48
 _MAGNITUDE_BITS = np.uint64(2**63 - 1)
 
 
@@ -96,11 +96,11 @@ def discrete_gaussian(sigma, size, stream, *, exact=False):
     >>> discrete_gaussian(10.0, 5, RandomSource().stream()).shape
     (5,)
     """
-    sigma = check_scale(sigma, name="sigma", largest=_MAX_SCALE / 2)
+    sigma = check_scale(sigma, name="sigma", largest=LARGEST_SCALE / 2)
     return _collect(lambda n: _gaussian_block(sigma, n, stream, exact), size, 1.33)
 
 
-def check_scale(scale, *, name="scale", largest=_MAX_SCALE):
+def check_scale(scale, *, name="scale", largest=LARGEST_SCALE):
     """Return `scale` as a float, or raise `ValueError`: no scale ever means "no noise"."""
     is_number = isinstance(scale, numbers.Real) and not isinstance(scale, bool)
     if not is_number or not 0 < scale <= largest:

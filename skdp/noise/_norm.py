@@ -1,11 +1,22 @@
 """Noise with density proportional to exp(-||b||_2 / scale), rounded to integers exactly."""
 
 import math
-from decimal import ROUND_HALF_EVEN, Context, Decimal, getcontext, localcontext
+from decimal import (
+    MAX_EMAX,
+    MIN_EMIN,
+    ROUND_HALF_EVEN,
+    Context,
+    Decimal,
+    getcontext,
+    localcontext,
+)
 
 import numpy as np
 
+from skdp.noise._discrete import check_scale
+
 _MAGNITUDE_BITS = np.uint64(2**63 - 1)
+_NEAR_CIRCLE = 2.0**-48
 
 
 def rounded_norm_noise(offset, scale, stream, *, exact=False):
@@ -26,7 +37,7 @@ def rounded_norm_noise(offset, scale, stream, *, exact=False):
     offset : ndarray of shape (d,)
         Added before rounding, in [-1/2, 1/2].
     scale : float
-        In units of the grid.
+        In units of the grid, in (0, 2**48].
     stream : Stream
     exact : bool, default=False
         Evaluate every coordinate in decimal intervals. The result is the same.
@@ -35,12 +46,21 @@ def rounded_norm_noise(offset, scale, stream, *, exact=False):
     -------
     ndarray of shape (d,), dtype int64
 
+    Raises
+    ------
+    ValueError
+        If the scale is not a number in (0, 2**48], or the offset not a vector in [-1/2, 1/2].
+
     References
     ----------
     G. Marsaglia, T. Bray, "A convenient method for generating normal variables", 1964.
     K. Chaudhuri, C. Monteleoni, A. Sarwate, "Differentially private empirical risk
     minimization", 2011 (the density).
     """
+    scale = check_scale(scale)
+    offset = np.asarray(offset, dtype=np.float64)
+    if offset.ndim != 1 or not offset.size or not np.all(np.abs(offset) <= 0.5):
+        raise ValueError("offset must be a vector of numbers in [-1/2, 1/2]")
     while True:
         try:
             return _round_one_draw(_Draw(offset.size, stream), offset, scale, exact)
@@ -101,7 +121,7 @@ class _Draw:
         uniforms = self._uniforms.astype(object)
         result, missing, bits = {}, list(index), 63
         while True:
-            with localcontext(Context(prec=2 * bits + 60, rounding=ROUND_HALF_EVEN)):
+            with localcontext(_decimal_context(2 * bits + 60)):
                 radius = self._radius_interval(uniforms, x, y, bits)
                 for i in missing:
                     low, high = _product(radius, _normal_interval(x, y, i, bits), Decimal(scale))
@@ -118,11 +138,12 @@ class _Draw:
         return (leading << 64) | self._stream.words(leading.size).astype(object)
 
     def _radius_interval(self, uniforms, x, y, bits):
-        one = Decimal(1 << (bits + 1))
-        low = -2 * sum((Decimal(u + 1) / one).ln() for u in uniforms)
+        # A product of up to 1e10 factors is off by a relative 1e11 units of the last digit.
+        slack = Decimal(10) ** (12 - getcontext().prec)
+        low = max(_chi_square(uniforms + 1, bits + 1) - slack, Decimal(0))
         high = Decimal("Infinity")
         if all(uniforms):
-            high = -2 * sum((Decimal(u) / one).ln() for u in uniforms)
+            high = _chi_square(uniforms, bits + 1) + slack
         if self._d % 2 == 0:
             extra = _normal_interval(x, y, self._d, bits)
             low, high = low + extra[0] ** 2, high + extra[1] ** 2
@@ -151,14 +172,17 @@ def _inside(leading):
     """
     s = ((leading * 2.0**-63) ** 2).sum(axis=1)
     inside = s < 1.0
-    for i in np.flatnonzero(np.abs(s - 1.0) < 2.0**-48):
+    for i in np.flatnonzero(np.abs(s - 1.0) < _NEAR_CIRCLE):
         a, b = (int(v) for v in leading[i])
         inside[i] = a * a + b * b < 1 << 126
     return inside
 
 
 def _normal_magnitudes(x, y):
-    """Magnitudes of normal numbers from points in the disc, with bounds on their errors."""
+    """Magnitudes of normal numbers from points in the disc, with bounds on their errors.
+
+    No bound is given for a point so near the circle that its further bits may lie outside.
+    """
     x, y = x * 2.0**-63, y * 2.0**-63
     s = x * x + y * y
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -169,7 +193,7 @@ def _normal_magnitudes(x, y):
         pairs = np.stack([x, y], axis=1)
         z = pairs * root[:, None]
         error = 2.0**-62 * root[:, None] + pairs * root_error[:, None] + 2.0**-51 * z
-        error[s < 2.0**-20] = np.inf
+        error[(s < 2.0**-20) | (np.abs(s - 1.0) < _NEAR_CIRCLE)] = np.inf
     return z.ravel(), error.ravel()
 
 
@@ -185,6 +209,16 @@ def _normal_interval(x, y, i, bits):
     if far >= 1 or near == 0:
         return Decimal(0), Decimal("Infinity")
     return _widen(Decimal(own) / one * _root(far), Decimal(own + 1) / one * _root(near))
+
+
+def _chi_square(uniforms, bits):
+    """``-2 * sum(ln U)``, from a single logarithm: that of the product."""
+    one = Decimal(1 << bits)
+    return -2 * math.prod((Decimal(u) / one for u in uniforms), start=Decimal(1)).ln()
+
+
+def _decimal_context(precision):
+    return Context(prec=precision, rounding=ROUND_HALF_EVEN, Emin=MIN_EMIN, Emax=MAX_EMAX)
 
 
 def _root(s):

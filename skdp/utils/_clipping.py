@@ -50,7 +50,7 @@ def clip_rows(X, norm):
     unit = 2.0**-24 if X.dtype == np.float32 else 2.0**-53
     tiny = math.sqrt(d) * float(np.finfo(X.dtype).smallest_subnormal)
     keep_below = norm * (1.0 - margin) - 2.0**-500
-    target = norm * (1.0 - 4.0 * margin - 2.0 * unit) - tiny
+    target = keep_below * (1.0 - 3.0 * margin - 2.0 * unit) - tiny
     if keep_below <= 0 or target <= 0:
         raise ValueError(f"norm={norm!r} is too small for {X.dtype} and {d} features")
     rows = max(1, _BLOCK_VALUES // max(d, 1))

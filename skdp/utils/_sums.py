@@ -3,7 +3,7 @@
 import numpy as np
 
 from skdp.utils._clipping import check_matrix
-from skdp.utils._validation import broadcast_bounds
+from skdp.utils._validation import broadcast_bounds, check_integer
 
 _BLOCK_VALUES = 1 << 17
 
@@ -14,14 +14,15 @@ def sum_grid(bound, n_samples):
     Parameters
     ----------
     bound : float or ndarray
-        Positive and finite.
-    n_samples : int
+        Not negative, and finite.
+    n_samples : int >= 0
         Public: the grid is the same for all data sets of that size.
 
     Returns
     -------
     float or ndarray
-        Powers of two, between ``n * bound * 2**-53`` and four times that.
+        Powers of two, between ``n * bound * 2**-53`` and four times that; at least ``2**-1074``,
+        of which every float is a multiple.
 
     Examples
     --------
@@ -31,8 +32,8 @@ def sum_grid(bound, n_samples):
     """
     mantissa, exponent = np.frexp(bound)
     exponent = np.where(mantissa == 0.5, exponent - 1, exponent)
-    doublings = max(int(n_samples) - 1, 0).bit_length()
-    return np.ldexp(1.0, exponent + doublings - 53)[()]
+    doublings = max(check_integer(n_samples, "n_samples", 0) - 1, 0).bit_length()
+    return np.maximum(np.ldexp(1.0, exponent + doublings - 53), 2.0**-1074)[()]
 
 
 def exact_sum(X, bounds, *, n_samples=None):
@@ -64,7 +65,7 @@ def exact_sum(X, bounds, *, n_samples=None):
     ------
     ValueError
         If `X` is not a matrix of numbers, holds NaN, the bounds are not ranges or `n_samples` is
-        too small.
+        not an integer or too small.
 
     Examples
     --------
@@ -77,14 +78,12 @@ def exact_sum(X, bounds, *, n_samples=None):
     X = check_matrix(X)
     n, d = X.shape
     low, high = broadcast_bounds(bounds, d)
-    rows = n if n_samples is None else n_samples
-    if rows < n:
-        raise ValueError(f"n_samples={n_samples!r} is less than the {n} rows of X")
+    rows = n if n_samples is None else check_integer(n_samples, "n_samples", n)
     bound = np.maximum(np.abs(low), np.abs(high))
     with np.errstate(over="ignore"):
         if not np.all(np.isfinite(bound * rows)):
             raise ValueError("n_samples times the bounds overflows float64")
-    grid = sum_grid(np.maximum(bound, 2.0**-900), rows)
+    grid = sum_grid(bound, rows)
     total = np.zeros(d)
     block = max(1, _BLOCK_VALUES // max(d, 1))
     for start in range(0, n, block):
@@ -123,7 +122,6 @@ def exact_counts(codes, n_categories):
     codes = np.asarray(codes).ravel()
     if codes.size and codes.dtype.kind not in "iub":
         raise ValueError(f"codes must be integers, got {codes.dtype}")
-    if isinstance(n_categories, bool) or int(n_categories) != n_categories or n_categories < 1:
-        raise ValueError(f"n_categories must be a positive integer, got {n_categories!r}")
+    n_categories = check_integer(n_categories, "n_categories", 1)
     inside = codes[(codes >= 0) & (codes < n_categories)].astype(np.int64)
-    return np.bincount(inside, minlength=int(n_categories)).astype(np.int64)
+    return np.bincount(inside, minlength=n_categories).astype(np.int64)

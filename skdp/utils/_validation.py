@@ -16,6 +16,7 @@ __all__ = [
     "check_positive",
     "check_privacy_parameters",
     "check_real",
+    "check_target_bounds",
 ]
 
 
@@ -140,3 +141,20 @@ def check_classes(classes, y):
     if not known.all():
         raise ValueError("y holds labels that are not among the declared classes")
     return classes, np.searchsorted(classes, y)
+
+
+def check_target_bounds(target_bounds, smallest=-math.inf):
+    """Return (low, high) as floats with smallest <= low < high, or raise `ValueError`."""
+    if target_bounds is None:
+        raise ValueError("target_bounds=(low, high) must be given")
+    try:
+        low, high = target_bounds
+    except (TypeError, ValueError):
+        raise ValueError(f"target_bounds must be (low, high), got {target_bounds!r}") from None
+    low, high = check_real(low, "target_bounds"), check_real(high, "target_bounds")
+    if not (math.isfinite(low) and math.isfinite(high) and smallest <= low < high):
+        rule = "low < high" if smallest == -math.inf else f"{smallest:g} <= low < high"
+        raise ValueError(f"target_bounds must be finite with {rule}, got {target_bounds!r}")
+    if not 1e-100 <= high - low <= 1e100:
+        raise ValueError("target_bounds must span between 1e-100 and 1e100")
+    return low, high

@@ -14,7 +14,7 @@ import warnings
 from types import SimpleNamespace
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -44,7 +44,7 @@ def _releases_in_transform(estimator):
 
 def _fit(estimator, X, y, **params):
     estimator = clone(estimator).set_params(**params)
-    return estimator.fit(X, y) if is_classifier(estimator) else estimator.fit(X)
+    return estimator.fit(X, y) if get_tags(estimator).target_tags.required else estimator.fit(X)
 
 
 def _published(estimator, X):

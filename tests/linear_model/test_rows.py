@@ -1,9 +1,13 @@
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array, csr_matrix
 
-from skdp.linear_model._rows import BoundedRows
+from skdp.linear_model._rows import BoundedRows, block_size
+from skdp.utils import ChunkedArray
+from skdp.utils._tables import read_block
 
 
 def exact_squared_norm(row, factor):
@@ -30,7 +34,7 @@ def test_rows_inside_the_bound_keep_their_length():
 
 @pytest.mark.parametrize("n_rows", [1, 63, 64, 65, 1000])
 def test_blocks_give_what_whole_tables_give(n_rows, monkeypatch):
-    monkeypatch.setattr("skdp.linear_model._rows.BLOCK_BYTES", 1)
+    monkeypatch.setattr("skdp.utils._tables.BLOCK_BYTES", 1)
     rng = np.random.default_rng(0)
     X, w, r = rng.normal(size=(n_rows, 4)), rng.normal(size=(3, 5)), rng.normal(size=(n_rows, 3))
     rows = BoundedRows(X, 1.0, 0.5)
@@ -43,3 +47,105 @@ def test_blocks_give_what_whole_tables_give(n_rows, monkeypatch):
     for block in rows.blocks():
         rows.add_weighted_gram(block, h[block], gram)
     np.testing.assert_allclose(np.triu(gram), np.triu((whole * h[:, None]).T @ whole), atol=1e-11)
+
+
+def sparse_table(n=500, d=12, density=0.3):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < density)
+    X[3] = 0.0
+    return X
+
+
+def with_64_bit_indices(X):
+    S = csr_array(X)
+    S.indices, S.indptr = S.indices.astype(np.int64), S.indptr.astype(np.int64)
+    return S
+
+
+def with_split_entries(X):
+    """Return X in CSR with each entry in two parts of which one is longer than the row."""
+    S = csr_array(X)
+    data = np.column_stack([3.0 * S.data, -2.0 * S.data]).ravel()
+    return csr_array((data, np.repeat(S.indices, 2), 2 * S.indptr), shape=X.shape)
+
+
+CONTAINERS = {
+    "C order": np.ascontiguousarray,
+    "Fortran order": np.asfortranarray,
+    "CSR array": csr_array,
+    "CSR matrix": csr_matrix,
+    "64-bit indices": with_64_bit_indices,
+    "split entries": with_split_entries,
+    "chunks": lambda X: ChunkedArray([X[:99], X[99:100], X[100:]]),
+}
+
+
+@pytest.mark.parametrize("density", [0.02, 0.3])
+@pytest.mark.parametrize("constant", [0.0, 0.5])
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_every_container_gives_what_a_table_gives(container, constant, density, monkeypatch):
+    monkeypatch.setattr("skdp.utils._tables.BLOCK_BYTES", 1)
+    X, rng = sparse_table(density=density), np.random.default_rng(1)
+    rows = BoundedRows(CONTAINERS[container](X), 1.0, constant)
+    factor = np.minimum(1.0, 1.0 / np.maximum(np.linalg.norm(X, axis=1), 1e-300))
+    np.testing.assert_allclose(rows._factor, factor, rtol=1e-12)
+    whole = X * factor[:, None]
+    if constant:
+        whole = np.column_stack([whole, np.full(500, constant)])
+    p = whole.shape[1]
+    w, W, r, R = (rng.normal(size=shape) for shape in (p, (3, p), 500, (500, 3)))
+    for weights, coefficients in ((w, r), (W, R)):
+        scores = np.concatenate([rows.scores(block, weights) for block in rows.blocks()])
+        np.testing.assert_allclose(scores, whole @ weights.T, atol=1e-12)
+        total = sum(rows.weighted_sum(block, coefficients[block]) for block in rows.blocks())
+        np.testing.assert_allclose(total, coefficients.T @ whole, atol=1e-11)
+    gram, h = np.zeros((p, p), order="F"), rng.uniform(size=500)
+    for block in rows.blocks():
+        rows.add_weighted_gram(block, h[block], gram)
+    expected = (whole * h[:, None]).T @ whole
+    np.testing.assert_allclose(np.triu(gram), np.triu(expected), atol=1e-11)
+
+
+def test_exact_norms_of_sparse_rows_never_exceed_the_bound():
+    X = sparse_table()
+    for S in (csr_array(X), with_split_entries(X)):
+        rows = BoundedRows(S, 1.0, 0.0)
+        for row, factor in zip(rows_of(S), rows._factor, strict=True):
+            assert exact_squared_norm(row, factor) <= 1
+
+
+def rows_of(S):
+    return np.vstack([read_block(S, slice(i, i + 1)).toarray() for i in range(S.shape[0])])
+
+
+def test_sparse_rows_whose_norm_overflows_count_as_zero():
+    X = sparse_table()
+    X[:7, 2] = 1e200
+    rows = BoundedRows(csr_array(X), 1.0, 0.0)
+    assert (rows._factor[:7] == 0.0).all()
+    (block,) = rows.blocks()
+    assert np.isfinite(rows.scores(block, np.full(12, 1e200))).all()
+    np.testing.assert_array_equal(rows.scores(block, np.full(12, 1e200))[:7], 0.0)
+
+
+@pytest.mark.parametrize("n_rows", [10, 5000, 200_000])
+@pytest.mark.parametrize("n_columns", [3, 1000, 10_000])
+def test_sparse_blocks_add_no_more_often_than_dense_ones(n_rows, n_columns):
+    """The bound on rounding errors counts additions in a block and of blocks."""
+    rows = BoundedRows(csr_array((n_rows, n_columns)), 1.0, 0.0)
+    size, dense = rows.block_size, block_size(n_columns)
+    assert size + n_rows / size <= dense + n_rows / dense + 1
+
+
+def test_a_sparse_table_is_never_dense_as_a_whole():
+    rng = np.random.default_rng(0)
+    places = rng.integers(20_000, size=10_000), rng.integers(5000, size=10_000)
+    S = csr_array((rng.normal(size=10_000), places), shape=(20_000, 5000))
+    tracemalloc.start()
+    rows, total = BoundedRows(S, 1.0, 0.3), 0.0
+    for block in rows.blocks():
+        total += rows.weighted_sum(block, rows.scores(block, np.ones(5001)))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # The table has 800 MB as an array.
+    assert peak < 20e6

@@ -12,6 +12,7 @@ from skdp.mechanisms import (
     GammaNormMechanism,
     GaussianMechanism,
     LaplaceMechanism,
+    ReportNoisyMax,
     _gamma_norm,
     _gaussian,
     _laplace,
@@ -265,8 +266,107 @@ def test_expected_error_covers(mechanism, confidence):
     assert stats.binomtest(int(inside), n, confidence).pvalue > 1e-5
 
 
+def test_gamma_norm_rounds_the_value_plus_the_noise(monkeypatch):
+    """What the sampler is told to add before rounding and the steps make up the value, exactly."""
+    offsets = []
+
+    def no_noise(offset, scale, stream):
+        offsets.extend(offset.tolist())
+        return np.zeros(offset.size, dtype=np.int64)
+
+    monkeypatch.setattr(_gamma_norm, "rounded_norm_noise", no_noise)
+    values = [0.1, -7.3, 1e6 / 3, 5e-7, -123456.789]
+    released = MECHANISMS[2].release(values).tolist()
+    step = Fraction(2) ** (math.floor(math.log2(MECHANISMS[2].scale * math.sqrt(5))) - 20)
+    assert all((Fraction(r) / step).denominator == 1 for r in released)
+    for value, rounded, offset in zip(values, released, offsets, strict=True):
+        assert Fraction(value) == Fraction(rounded) + Fraction(offset) * step
+    assert all(0 < abs(offset) <= 0.5 for offset in offsets)
+
+
 @by_name
 @pytest.mark.parametrize("bad", [{"confidence": 1.0}, {"confidence": 0}, {"size": 0}])
 def test_expected_error_refuses(mechanism, bad):
     with pytest.raises(ValueError):
         mechanism.expected_error(**bad)
+
+
+def unchecked(multiplier):
+    """A mechanism of any noise multiplier, to look at its rho alone."""
+    mechanism = object.__new__(GaussianMechanism)
+    object.__setattr__(mechanism, "noise_multiplier", multiplier)
+    return mechanism
+
+
+def test_rho_is_rounded_up_and_from_rho_pays_for_it():
+    rng = np.random.default_rng(0)
+    for z in [*rng.uniform(0.1, 100, 2000), 1e-140, 1e140, 1e160, 1e300]:
+        true = 1 / (2 * Fraction(float(z)) ** 2)
+        found = Fraction(unchecked(float(z)).rho)
+        assert true <= found <= true * (1 + Fraction(1, 2**52)) + Fraction(5e-324)
+    for rho in 10.0 ** rng.uniform(-20, 5, 1000):
+        z = Fraction(GaussianMechanism.from_rho(rho, 1.0, 1e-6).noise_multiplier)
+        assert 1 <= 2 * Fraction(float(rho)) * z**2 <= 1 + Fraction(1, 2**50)
+
+
+TOO_SMALL = [
+    (LaplaceMechanism, {"epsilon": 1e-15, "sensitivity": 1.0}),
+    (LaplaceMechanism, {"epsilon": 1e-270, "sensitivity": 1.0}),
+    (GaussianMechanism, {"epsilon": 1e-16, "delta": 1e-15, "sensitivity": 1.0}),
+    (ReportNoisyMax, {"epsilon": 1e-15, "sensitivity": 1.0, "noise": "laplace"}),
+    (ReportNoisyMax, {"epsilon": 1e-260, "sensitivity": 1.0, "noise": "laplace"}),
+]
+
+
+@pytest.mark.parametrize("cls, parameters", TOO_SMALL)
+def test_what_can_release_nothing_is_not_built(cls, parameters):
+    with pytest.raises(ValueError, match=r"epsilon=\S+ is too small for 1 value"):
+        cls(**parameters)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [LaplaceMechanism(1e-9, 1.0), GaussianMechanism(1e-13, 1e-13, 1.0), *MECHANISMS],
+    ids=lambda m: f"{m.name} {m.epsilon}",
+)
+def test_check_size_says_what_release_can_do(mechanism):
+    fits = mechanism in MECHANISMS
+    for size in (1, 10**6 if fits else 10):
+        mechanism.check_size(size)
+        mechanism.release(np.zeros(min(size, 10)))
+    if not fits:
+        with pytest.raises(ValueError, match="epsilon=.* is too small for 1000000 value"):
+            mechanism.check_size(10**6)
+        with pytest.raises(ValueError, match="epsilon=.* is too small for 1000000 value"):
+            mechanism.release(np.zeros(10**6))
+    for bad in (0, -1, 2.0, True, "3", None):
+        with pytest.raises(ValueError, match="size"):
+            mechanism.check_size(bad)
+
+
+@pytest.mark.parametrize(
+    "mechanism, factor",
+    [(LaplaceMechanism(1e-11, 1.0), 1.3), (GaussianMechanism(1e-13, 1e-13, 1.0), 1.3)],
+    ids=["laplace", "gaussian"],
+)
+def test_scale_and_error_of_a_release_whose_rounding_costs(mechanism, factor):
+    d, n = 100, 200
+    scale = mechanism.scale_for(d)
+    assert scale > factor * mechanism.scale
+    source = seeded(8)
+    errors = np.abs([mechanism.release(np.zeros(d), random_state=source) for _ in range(n)])
+    # Six standard errors: the relative one of a variance is at most sqrt(5 / (n d)).
+    moment = 2.0 if isinstance(mechanism, LaplaceMechanism) else 1.0
+    assert math.sqrt(np.mean(errors**2) / moment) == pytest.approx(scale, rel=0.05)
+    inside = np.sum(errors.max(axis=1) <= mechanism.expected_error(0.5, size=d))
+    assert stats.binomtest(int(inside), n, 0.5).pvalue > 1e-5
+
+
+@by_name
+def test_expected_error_of_many_values(mechanism):
+    """The confidence of each rounds to 1 in float64."""
+    size = 10**12 if isinstance(mechanism, GammaNormMechanism) else 10**16
+    if isinstance(mechanism, LaplaceMechanism):
+        mechanism = LaplaceMechanism(1e3, 2.0)
+    error = mechanism.expected_error(0.95, size)
+    assert mechanism.expected_error(0.95, size // 100) < error < math.inf

@@ -9,6 +9,7 @@ from scipy import stats
 from skdp import accounting
 from skdp.exceptions import SeededNoiseWarning
 from skdp.mechanisms import RandomizedResponse
+from skdp.mechanisms._randomized_response import categories_array
 from skdp.noise import RandomSource, truthful
 
 
@@ -119,7 +120,58 @@ def test_event_scale_and_round_trip():
     assert RandomizedResponse(2000.0).truth_probability == 1.0
 
 
-@pytest.mark.parametrize("bad", [(), (1,), (1, 1), "ab", None, 3, (np.nan, 1.0), ([1], [2])])
+BAD_CATEGORIES = [(), (1, 1), (1, 1.0), "ab", b"ab", None, 3, (np.nan, 1.0), ([1], [2])]
+BAD_CATEGORIES += [("a", "a\0"), ("a\0", "b"), (b"a\0", b"b"), {"a", "b"}, {"a": 1, "b": 2}]
+BAD_CATEGORIES += [(pd.NA, "a"), np.array(3), np.eye(2), iter("ab"), (np.float32("nan"), None)]
+
+
+@pytest.mark.parametrize("bad", BAD_CATEGORIES)
+def test_bad_category_lists(bad):
+    with pytest.raises(ValueError, match="categories"):
+        categories_array(bad)
+
+
+@pytest.mark.parametrize(
+    "categories, kind",
+    [
+        (("a", "bb"), "U"),
+        (["a", 1], "O"),
+        (["1", 1, None], "O"),
+        ((1, 2), "i"),
+        ((1, 2.5), "f"),
+        ((True, "True"), "O"),
+        ((2**53 + 1, 2.0**53), "O"),
+        ((2**70, 1), "O"),
+        (((1, 2), (1, 3)), "O"),
+        (((1, 2), (3,)), "O"),
+        ((b"a", b"b"), "O"),
+        (("a", ""), "U"),
+        (pd.Series(["a", "b"], index=[5, 3]), "U"),
+        (pd.Index([3, 1]), "i"),
+        (np.array(["a", 1], dtype=object), "O"),
+        (np.array(["a", "bb"]), "U"),
+        (("a",), "U"),
+    ],
+)
+def test_categories_are_held_unchanged(categories, kind):
+    array = categories_array(categories)
+    assert array.dtype.kind == kind and array.ndim == 1
+    assert array.tolist() == list(categories)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e-8, 0.1, 1.0, 1e3, 1e200])
+def test_from_scale_at_all_magnitudes(scale):
+    for categories in ((0, 1), ("a", "b", "c")):
+        mechanism = RandomizedResponse.from_scale(scale, categories)
+        if 1e-150 < scale < 1e100:
+            assert mechanism.scale == pytest.approx(scale, rel=1e-9)
+        elif scale < 1:
+            assert mechanism.epsilon == pytest.approx(-2 * math.log(scale))
+        else:
+            assert mechanism.epsilon == pytest.approx(math.sqrt(len(categories) - 1) / scale)
+
+
+@pytest.mark.parametrize("bad", BAD_CATEGORIES + [(1,)])
 def test_bad_categories(bad):
     with pytest.raises(ValueError, match="categories"):
         RandomizedResponse(1.0, bad)

@@ -5,23 +5,8 @@ import numpy as np
 import pytest
 
 from skdp.noise._discrete import _geometric
-from skdp.noise._exact import LazyUniform, bernoulli_exp, exp_bounds
-
-
-class Scripted:
-    """A stream whose words are given."""
-
-    def __init__(self, *words):
-        self._words = list(words)
-
-    def words(self, n):
-        taken, self._words = self._words[:n], self._words[n:]
-        assert len(taken) == n, "more words were drawn than were given"
-        return np.array(taken, dtype=np.uint64)
-
-    @property
-    def left(self):
-        return len(self._words)
+from skdp.noise._exact import LazyUniform, bernoulli_exp, exp_bounds, truthful
+from tests.noise._scripted import Scripted
 
 
 def objects(*values):
@@ -55,12 +40,12 @@ def test_a_comparison_draws_more_bits_only_inside_the_band():
         script = Scripted(following + shift)
         uniform = LazyUniform(np.array([leading], dtype=np.uint64), 64, script)
         assert uniform.below_exp(objects(1), 1)[0] == expected
-        assert script.left == 0
+        assert script.batches == []
     script = Scripted(1)
     assert LazyUniform(np.array([leading - 1000], dtype=np.uint64), 64, script).below_exp(
         objects(1), 1
     )[0]
-    assert script.left == 1
+    assert len(script.batches) == 1
 
 
 def test_bernoulli_inside_the_band_is_decided_by_integers():
@@ -104,6 +89,61 @@ def test_a_guard_band_of_zero_width_would_be_wrong():
             assert _geometric(scale, leading, Scripted(following), False)[0] == expected
             wrong += int(np.floor(-scale * np.log(leading * 2.0**-63))[0]) != expected
     assert wrong > 300
+
+
+def threshold(x, bits):
+    """floor(2**bits * x), for x of type mpf."""
+    return int(mpmath.floor(mpmath.ldexp(x, bits)))
+
+
+class Zeros:
+    """Further bits that are all zero."""
+
+    def words(self, n):
+        return np.zeros(n, dtype=np.uint64)
+
+
+def test_the_guard_band_covers_the_error_of_large_logarithms():
+    """63 bits of U at 2 to 40 units from exp(-m/1000), for U between 2**-13 and 2**-7."""
+    mpmath.mp.prec, scale = 400, 1000.0
+    m = np.arange(5000, 9000, 20)
+    edges = [threshold(mpmath.exp(mpmath.mpf(-int(k)) / 1000), 63) for k in m]
+    apart = np.concatenate([np.arange(-40, -1), np.arange(2, 41)])
+    leading = (np.array(edges, dtype=np.int64)[:, None] + apart).astype(np.uint64)
+    drawn = _geometric(scale, leading.ravel(), Zeros(), False).reshape(leading.shape)
+    assert np.array_equal(drawn, m[:, None] - (apart > 0))
+    plain = np.floor(-scale * np.log(leading * 2.0**-63))
+    assert np.any(plain != drawn)
+
+
+def test_the_guard_band_covers_the_unknown_bits_of_a_small_number():
+    """U between 2**-30 and 2**-10: the bits beyond the 63rd decide far from the float's error."""
+    mpmath.mp.prec, scale = 400, 1000.0
+    for m in range(7000, 20_700, 137):
+        bits = threshold(mpmath.exp(mpmath.mpf(-m) / 1000), 127)
+        leading, following = np.array([bits >> 64], dtype=np.uint64), bits & (2**64 - 1)
+        for shift, expected in ((-16, m), (16, m - 1)):
+            assert _geometric(scale, leading, Scripted(following + shift), False)[0] == expected
+
+
+def test_open_draws_are_extended_by_bits_of_their_own():
+    mpmath.mp.prec = 400
+    bits = threshold(mpmath.exp(mpmath.mpf(-5) / 3), 127)
+    leading, following = np.full(4, bits >> 64, dtype=np.uint64), bits & (2**64 - 1)
+    script = Scripted([following - 1, following + 1, following + 1, following - 1])
+    assert _geometric(3.0, leading, script, False).tolist() == [5, 4, 4, 5]
+    assert script.batches == []
+
+
+@pytest.mark.parametrize("exponent", [0.25, 1.0, 3.5])
+@pytest.mark.parametrize("others", [1, 6, 1000])
+def test_truth_at_the_boundary_is_decided_by_integers(exponent, others):
+    mpmath.mp.prec = 400
+    bits = threshold(1 / (1 + others * mpmath.exp(-mpmath.mpf(exponent))), 128)
+    leading, following = bits >> 64, bits & (2**64 - 1)
+    script = Scripted([leading, leading], [following - 1, following + 1])
+    assert truthful(exponent, others, 2, script).tolist() == [True, False]
+    assert script.batches == []
 
 
 @pytest.mark.parametrize("name", ["log", "exp"])

@@ -3,16 +3,7 @@ import pytest
 from scipy import stats
 
 from skdp.noise import RandomSource, random_order, uniform_integers
-
-
-class Scripted:
-    def __init__(self, *batches):
-        self.batches = list(batches)
-
-    def words(self, n):
-        batch = np.array(self.batches.pop(0), dtype=np.uint64)
-        assert batch.size == n
-        return batch
+from tests.noise._scripted import Scripted
 
 
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")

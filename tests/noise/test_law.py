@@ -11,6 +11,7 @@ from scipy import stats
 from skdp.exceptions import SeededNoiseWarning
 from skdp.noise import RandomSource, discrete_gaussian, discrete_laplace
 from skdp.noise import _discrete as discrete
+from tests.noise._scripted import Scripted
 
 
 def stream(seed):
@@ -87,16 +88,6 @@ def test_counts_in_the_tails():
     draws = np.abs(discrete_laplace(scale, n, bits)) / scale
     for t in (3.0, 7.0, 10.0):
         assert stats.binomtest(int(np.sum(draws > t)), n, math.exp(-t)).pvalue > 1e-5
-
-
-class Scripted:
-    def __init__(self, *batches):
-        self.batches = list(batches)
-
-    def words(self, n):
-        batch = np.array(self.batches.pop(0), dtype=np.uint64)
-        assert batch.size == n
-        return batch
 
 
 @pytest.mark.parametrize("sigma", [3.0, 2.0**20])

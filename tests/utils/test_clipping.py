@@ -29,6 +29,14 @@ def test_no_norm_exceeds_the_bound_exactly(dtype, norm, d):
     np.testing.assert_allclose(large, norm, rtol=2e-6)
 
 
+@pytest.mark.parametrize("norm", [1e-130, 1e-138, 1e-145])
+def test_clipping_twice_changes_nothing_at_tiny_norms(norm):
+    X = np.random.default_rng(0).standard_normal((500, 3)) * norm
+    clipped = clip_rows(X, norm)
+    assert np.array_equal(clip_rows(clipped, norm), clipped)
+    assert all(squared_norm(row) <= Fraction(norm) ** 2 for row in clipped)
+
+
 def test_a_plain_clip_does_exceed_it():
     """The check above can fail: the textbook expression breaks it for many rows."""
     X = np.random.default_rng(0).standard_normal((500, 20))

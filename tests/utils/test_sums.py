@@ -61,6 +61,14 @@ def test_grid_leaves_room_for_all_rows(n, bound):
     assert 2**51 <= steps * n <= 2**53
 
 
+@pytest.mark.parametrize("bound", [5e-324, 1e-315, 1e-308, 1e-280])
+def test_error_bound_holds_at_tiny_bounds(bound):
+    X = np.random.default_rng(4).uniform(-bound, bound, (1000, 1))
+    true = sum(Fraction(float(v)) for v in X[:, 0])
+    error = abs(Fraction(float(exact_sum(X, (-bound, bound))[0])) - true)
+    assert error < 1000 * 4 * 1000 * Fraction(bound) / 2**53
+
+
 def test_sum_edges():
     assert np.array_equal(exact_sum(np.empty((0, 2)), (0, 1)), [0, 0])
     assert np.array_equal(exact_sum([[1.0], [5.0]], (0, 0)), [0])
@@ -69,6 +77,11 @@ def test_sum_edges():
         exact_sum([[np.nan]], (0, 1))
     with pytest.raises(ValueError, match="n_samples"):
         exact_sum([[1.0], [1.0]], (0, 1), n_samples=1)
+    for bad in (2.5, True, "5", -1):
+        with pytest.raises(ValueError, match="n_samples"):
+            exact_sum([[1.0]], (0, 1), n_samples=bad)
+        with pytest.raises(ValueError, match="n_samples"):
+            sum_grid(1.0, bad)
     with pytest.raises(ValueError, match="overflow"):
         exact_sum([[1.0], [1.0]], (0, 1.7e308))
 
@@ -78,5 +91,6 @@ def test_counts():
     assert exact_counts([], 2).tolist() == [0, 0]
     with pytest.raises(ValueError, match="codes"):
         exact_counts([0.5], 2)
-    with pytest.raises(ValueError, match="n_categories"):
-        exact_counts([0], 0)
+    for bad in (0, 2.0, True, "5", None):
+        with pytest.raises(ValueError, match="n_categories"):
+            exact_counts([0], bad)

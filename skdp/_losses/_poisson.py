@@ -1,0 +1,65 @@
+"""The Poisson loss with a bounded slope."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import xlogy
+
+__all__ = ["ClippedPoissonLoss"]
+
+
+@dataclass(frozen=True)
+class ClippedPoissonLoss:
+    r"""Half the Poisson deviance of the mean :math:`e^s`, of slope at most G in the score s.
+
+    For targets y in [0, G] the slope of :math:`e^s - y s` is at least -G; it is clipped to G
+    above. A clipped slope still grows with s, so it is the slope of a convex loss: the deviance
+    where :math:`e^s \le y + G`, and its tangent beyond (Song, Thakkar and Thakurta 2021, on
+    clipping in generalised linear models).
+
+    Parameters
+    ----------
+    high : float
+        The bound G on targets and slopes, positive.
+    """
+
+    high: float
+    weights_shape = ()
+
+    @property
+    def curvature_bound(self):
+        return 2.0 * self.high
+
+    def lipschitz(self, norm):
+        r"""Bound a row's gradient: :math:`|\min(e^s - y, G)| \|x\| \le G \|x\|`."""
+        return self.high * norm
+
+    def smoothness(self, norm):
+        r"""Bound a row's curvature: :math:`e^s \|x\|^2 \le (y + G) \|x\|^2 \le 2 G \|x\|^2`."""
+        return self.curvature_bound * norm**2
+
+    def value_at_zero(self):
+        """Bound the loss of a row at zero weights, over all targets."""
+        return max(1.0, 1.0 - self.high + float(xlogy(self.high, self.high)))
+
+    def value(self, scores, y):
+        """Return the summed loss, at least 0; scores and y have shape (n_rows,)."""
+        corner = np.log(y + self.high)
+        s = np.minimum(scores, corner)
+        deviance = np.exp(s) - y * s - y + xlogy(y, y)
+        return float(np.sum(deviance + self.high * (scores - s)))
+
+    def residual(self, scores, y):
+        """Return the derivative by each score, shape (n_rows,)."""
+        limit = math.log(2.0 * self.high)
+        return np.minimum(np.exp(np.minimum(scores, limit)) - y, self.high)
+
+    def curvature(self, scores, y):
+        """Return the second derivative by each score, shape (n_rows,)."""
+        corner = np.log(y + self.high)
+        return np.where(scores < corner, np.exp(np.minimum(scores, corner)), 0.0)
+
+    def curvature_product(self, curvature, direction):
+        """Apply the curvature to a direction in score space."""
+        return curvature * direction

@@ -1,0 +1,216 @@
+"""Poisson regression with differential privacy."""
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.metrics import d2_tweedie_score
+
+from skdp._losses import ClippedPoissonLoss
+from skdp.base import PrivateFit
+from skdp.linear_model._output_fit import (
+    check_linear_settings,
+    check_strength,
+    fit_by_output_perturbation,
+)
+from skdp.linear_model._regressor import PrivateLinearRegressorMixin
+from skdp.utils._tables import validate_table
+from skdp.utils._validation import check_target_bounds
+
+__all__ = ["DPPoissonRegressor"]
+
+
+class DPPoissonRegressor(PrivateLinearRegressorMixin, BaseEstimator):
+    r"""Poisson regression with a log link by output perturbation.
+
+    The regularised Poisson deviance, its slope bounded, is minimised to a certified gradient
+    norm and noise is added to the weights. Rows longer than `data_norm` are scaled down to it
+    and targets are clipped to `target_bounds`, in `fit` only.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive.
+    delta : float, default=1e-6
+        The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
+        with the number of weights.
+    alpha : float or "auto", default="auto"
+        Regularisation strength as in scikit-learn: the objective is half the mean deviance
+        plus alpha / 2 times the squared norm of all weights, the intercept's included. The
+        noise shrinks as alpha grows. "auto" balances regularisation against noise from public
+        quantities.
+    data_norm : float, default=1.0
+        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
+        be computed from the data.
+    target_bounds : tuple of (low, high)
+        The range of targets, 0 <= low < high. It must be given and must not be computed from
+        the data. The noise grows with high.
+    fit_intercept : bool, default=True
+        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
+        coefficient makes the intercept.
+    intercept_scaling : float, default=0.3
+        The size of the constant feature relative to `data_norm`. Larger values regularise
+        the intercept less and cost more noise in every weight.
+    accountant : PrivacyAccountant, default=None
+        Where fits are charged. None charges nothing and protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes
+        the noise reproducible and thereby removable by whoever knows it.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Noisy coefficients.
+    intercept_ : float
+        Noisy intercept, 0 without `fit_intercept`.
+    alpha_ : float
+        The regularisation used, from public quantities.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where X has string names.
+    privacy_ : PrivacyStatement
+        What was guaranteed, and under which assumptions.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses; the estimator is left unfitted.
+
+    Notes
+    -----
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
+    the row as the unit. The numbers of rows and columns are public. The proof is in
+    ``docs/guarantees.md``. A row whose predicted mean exceeds its target by more than high counts
+    with the slope high; where no row does and noise is little, the answer is that of
+    scikit-learn's ``PoissonRegressor`` on the clipped rows with the constant feature.
+
+    References
+    ----------
+    K. Chaudhuri, C. Monteleoni and A. D. Sarwate. Differentially private empirical risk
+    minimization. JMLR 12, 2011.
+
+    S. Song, O. Thakkar and A. Thakurta. Characterizing private clipped gradient descent on
+    convex generalized linear problems. 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPPoissonRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(20_000, 2))
+    >>> y = rng.poisson(np.exp(X @ [1.0, -0.5]))
+    >>> model = DPPoissonRegressor(epsilon=1.0, data_norm=1.5, target_bounds=(0, 10)).fit(X, y)
+    >>> model.coef_.shape
+    (2,)
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        *,
+        delta=1e-6,
+        alpha="auto",
+        data_norm=1.0,
+        target_bounds=None,
+        fit_intercept=True,
+        intercept_scaling=0.3,
+        accountant=None,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.alpha = alpha
+        self.data_norm = data_norm
+        self.target_bounds = target_bounds
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        """Fit the model and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
+            Rows; longer ones are scaled down to `data_norm`. Data larger than memory are read
+            block by block.
+        y : array-like of shape (n_samples,)
+            Targets, clipped to `target_bounds`.
+
+        Returns
+        -------
+        self : DPPoissonRegressor
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses; the estimator is left unfitted.
+        """
+        with PrivateFit(self) as fit:
+            settings = check_linear_settings(self)
+            alpha = check_strength(self.alpha, "alpha")
+            low, high = check_target_bounds(self.target_bounds, smallest=0.0)
+            X, y = validate_table(self, X, y, y_numeric=True)
+            n_rows = X.shape[0]
+            C = None if alpha is None else 1.0 / (n_rows * alpha)
+            targets = _Clipped(y, low, high)
+            loss = ClippedPoissonLoss(high)
+            release = fit_by_output_perturbation(self, fit, settings, loss, X, targets, C)
+            fit.publish(
+                release.mechanism,
+                public=("the numbers of rows and columns", "data_norm", "target_bounds"),
+                coef_=release.coef[0],
+                intercept_=float(release.intercept[0]),
+                alpha_=1.0 / (n_rows * release.C),
+            )
+        return self
+
+    def predict(self, X):
+        """Return the predicted means of samples.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
+            Samples, not scaled to `data_norm`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Means, clipped to `target_bounds`.
+        """
+        scores = super().predict(X)
+        low, high = check_target_bounds(self.target_bounds, smallest=0.0)
+        return np.clip(np.exp(np.minimum(scores, np.log(high) + 1.0)), low, high)
+
+    def score(self, X, y):
+        """Return the fraction of the Poisson deviance that is explained (D²).
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,)
+            Targets, at least 0.
+
+        Returns
+        -------
+        float
+            At most 1; 0 for predicting the mean of y.
+        """
+        means = np.maximum(self.predict(X), np.finfo(np.float64).tiny)
+        return d2_tweedie_score(y, means, power=1)
+
+
+class _Clipped:
+    """Targets clipped as they are read, block by block."""
+
+    def __init__(self, y, low, high):
+        self._y, self._low, self._high = y, low, high
+
+    def __getitem__(self, rows):
+        return np.clip(self._y[rows], self._low, self._high, dtype=np.float64)

@@ -1,0 +1,37 @@
+"""What linear regressors have in common once they are fitted."""
+
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from skdp.utils._tables import linear_scores, validate_table
+
+__all__ = ["PrivateLinearRegressorMixin"]
+
+
+class PrivateLinearRegressorMixin(RegressorMixin):
+    """Predictions from `coef_` of shape (n_features,) and a number `intercept_`."""
+
+    def predict(self, X):
+        """Return the predicted targets of samples.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
+            Samples, not scaled to `data_norm`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = validate_table(self, X, reset=False)
+        return linear_scores(X, self.coef_[None, :], self.intercept_)[:, 0]
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "privacy_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        tags.input_tags.sparse = True
+        return tags

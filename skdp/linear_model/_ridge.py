@@ -1,0 +1,290 @@
+"""Linear least squares with differential privacy, with and without a ridge."""
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from skdp.base import PrivateFit, relation_of
+from skdp.linear_model._adassp import plan_adassp
+from skdp.linear_model._output_fit import check_linear_settings
+from skdp.linear_model._regressor import PrivateLinearRegressorMixin
+from skdp.linear_model._rows import BoundedRows
+from skdp.utils._tables import validate_table
+from skdp.utils._validation import check_real, check_target_bounds
+
+__all__ = ["DPLinearRegression", "DPRidge"]
+
+
+class SufficientStatisticsRegressor(PrivateLinearRegressorMixin, BaseEstimator):
+    """The fit that `DPLinearRegression` and `DPRidge` share; they differ in the ridge."""
+
+    def fit(self, X, y):
+        """Release noisy sufficient statistics, solve for the model and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
+            Rows; longer ones are scaled down to `data_norm`. Data larger than memory are read
+            block by block.
+        y : array-like of shape (n_samples,)
+            Targets, clipped to `target_bounds`.
+
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses; the estimator is left unfitted.
+        """
+        with PrivateFit(self) as fit:
+            settings = check_linear_settings(self)
+            alpha = self._check_alpha()
+            low, high = check_target_bounds(self.target_bounds)
+            X, y = validate_table(self, X, y, y_numeric=True)
+            middle = low + (high - low) / 2 if self.fit_intercept else 0.0
+            data_norm, constant = settings.data_norm, settings.constant
+            plan = plan_adassp(
+                X.shape[0],
+                X.shape[1] + (constant > 0),
+                data_norm,
+                constant,
+                max(abs(high - middle), abs(low - middle)),
+                settings.epsilon,
+                settings.delta,
+                relation_of(self.accountant),
+            )
+
+            source = fit.charge(plan.mechanism)
+            rows = BoundedRows(X, data_norm, constant)
+            targets = _centred(y, low, high, middle)
+            coef, intercept = plan.run(rows, targets, alpha, source)
+
+            fit.publish(
+                plan.mechanism,
+                public=("the numbers of rows and columns", "data_norm", "target_bounds"),
+                coef_=coef,
+                intercept_=intercept + middle,
+            )
+        return self
+
+    def _check_alpha(self):
+        return 0.0
+
+
+class DPLinearRegression(SufficientStatisticsRegressor):
+    r"""Ordinary least squares from noisy sufficient statistics (AdaSSP).
+
+    One joint release holds the noisy Gram matrix of X, its least eigenvalue and the product of
+    X and y; the model is solved from it with the ridge that their noise needs,
+    which vanishes as the noise does. Rows longer than
+    `data_norm` are scaled down to it and targets are clipped to `target_bounds`, in `fit` only.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive.
+    delta : float, default=1e-6
+        The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
+        with the number of features.
+    data_norm : float, default=1.0
+        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
+        be computed from the data.
+    target_bounds : tuple of (low, high)
+        The range of targets, low < high. It must be given and must not be computed from the
+        data. The noise grows with the range; without `fit_intercept`, with the larger
+        magnitude.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, which is not regularised, by a constant feature of value
+        ``intercept_scaling * data_norm``.
+    intercept_scaling : float, default=0.3
+        The size of the constant feature relative to `data_norm`. Larger values release the
+        means of X and y with less noise and all else with more.
+    accountant : PrivacyAccountant, default=None
+        Where fits are charged. None charges nothing and protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes
+        the noise reproducible and thereby removable by whoever knows it.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Coefficients, from the noisy statistics alone.
+    intercept_ : float
+        Intercept, 0 without `fit_intercept`.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where X has string names.
+    privacy_ : PrivacyStatement
+        What was guaranteed, and under which assumptions.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses; the estimator is left unfitted.
+
+    Notes
+    -----
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
+    the row as the unit. The numbers of rows and columns are public. The proof is in
+    ``docs/guarantees.md``. With little noise the answer is that of scikit-learn's
+    ``LinearRegression`` on the clipped rows and targets.
+
+    References
+    ----------
+    Y.-X. Wang. Revisiting differentially private linear regression: optimal and adaptive
+    prediction and estimation in unbounded domain. UAI 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPLinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(20_000, 2))
+    >>> y = X @ [1.0, -2.0] + 3.0 + 0.1 * rng.normal(size=20_000)
+    >>> model = DPLinearRegression(epsilon=1.0, data_norm=1.5, target_bounds=(0, 6)).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        *,
+        delta=1e-6,
+        data_norm=1.0,
+        target_bounds=None,
+        fit_intercept=True,
+        intercept_scaling=0.3,
+        accountant=None,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.data_norm = data_norm
+        self.target_bounds = target_bounds
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.accountant = accountant
+        self.random_state = random_state
+
+
+class DPRidge(SufficientStatisticsRegressor):
+    r"""Ridge regression from noisy sufficient statistics (AdaSSP).
+
+    One joint release holds the noisy Gram matrix of X, its least eigenvalue and the product of
+    X and y; the model is solved from it with `alpha`, or with the ridge that
+    their noise needs if that is more. Rows longer than
+    `data_norm` are scaled down to it and targets are clipped to `target_bounds`, in `fit` only.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive.
+    delta : float, default=1e-6
+        The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
+        with the number of features.
+    alpha : float, default=1.0
+        Regularisation strength as in scikit-learn: the objective is the summed squared error
+        plus alpha times the squared norm of `coef_`. At least 0. It does not change the noise.
+    data_norm : float, default=1.0
+        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
+        be computed from the data.
+    target_bounds : tuple of (low, high)
+        The range of targets, low < high. It must be given and must not be computed from the
+        data. The noise grows with the range; without `fit_intercept`, with the larger
+        magnitude.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, which is not regularised, by a constant feature of value
+        ``intercept_scaling * data_norm``.
+    intercept_scaling : float, default=0.3
+        The size of the constant feature relative to `data_norm`. Larger values release the
+        means of X and y with less noise and all else with more.
+    accountant : PrivacyAccountant, default=None
+        Where fits are charged. None charges nothing and protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes
+        the noise reproducible and thereby removable by whoever knows it.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Coefficients, from the noisy statistics alone.
+    intercept_ : float
+        Intercept, 0 without `fit_intercept`.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where X has string names.
+    privacy_ : PrivacyStatement
+        What was guaranteed, and under which assumptions.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses; the estimator is left unfitted.
+
+    Notes
+    -----
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
+    the row as the unit. The numbers of rows and columns are public. The proof is in
+    ``docs/guarantees.md``. With little noise the answer is that of scikit-learn's
+    ``Ridge`` on the clipped rows and targets.
+
+    References
+    ----------
+    Y.-X. Wang. Revisiting differentially private linear regression: optimal and adaptive
+    prediction and estimation in unbounded domain. UAI 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPRidge
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(20_000, 2))
+    >>> y = X @ [1.0, -2.0] + 3.0 + 0.1 * rng.normal(size=20_000)
+    >>> model = DPRidge(epsilon=1.0, data_norm=1.5, target_bounds=(0, 6)).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        *,
+        delta=1e-6,
+        alpha=1.0,
+        data_norm=1.0,
+        target_bounds=None,
+        fit_intercept=True,
+        intercept_scaling=0.3,
+        accountant=None,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.alpha = alpha
+        self.data_norm = data_norm
+        self.target_bounds = target_bounds
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _check_alpha(self):
+        alpha = check_real(self.alpha, "alpha")
+        if not 0.0 <= alpha < np.inf:
+            raise ValueError(f"alpha must be finite and at least 0, got {self.alpha!r}")
+        return alpha
+
+
+def _centred(y, low, high, middle):
+    return np.clip(y, low, high, dtype=np.float64) - middle

@@ -1,0 +1,176 @@
+"""Linear support vector classification with differential privacy."""
+
+from sklearn.base import BaseEstimator
+
+from skdp._losses import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
+from skdp.base import PrivateFit
+from skdp.linear_model._classifier import PrivateLinearClassifierMixin
+from skdp.linear_model._output_fit import (
+    check_linear_settings,
+    check_strength,
+    fit_by_output_perturbation,
+)
+from skdp.utils._tables import validate_table
+from skdp.utils._validation import check_classes, check_positive
+
+__all__ = ["DPLinearSVC"]
+
+
+class DPLinearSVC(PrivateLinearClassifierMixin, BaseEstimator):
+    r"""Linear support vector classifier by output perturbation.
+
+    The regularised Huberised hinge loss is minimised to a certified gradient norm and noise is
+    added to the weights. Several classes are fitted jointly, by the multiclass hinge of Crammer
+    and Singer with the same rounding, and share one noise vector. Rows longer than `data_norm`
+    are scaled down to it, in `fit` only.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive.
+    delta : float, default=1e-6
+        The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
+        with the number of weights.
+    C : float or "auto", default="auto"
+        Inverse regularisation strength as in scikit-learn: the objective is the summed loss
+        times C plus half the squared norm of all weights, the intercept's included. The noise
+        grows with C. "auto" balances regularisation against noise from public quantities.
+    huber_threshold : float, default=0.5
+        Half the width h of the margins over which the hinge's corner is rounded, positive. The
+        loss is at most h / 4 (several classes: h / 2) above the hinge. The noise does not
+        depend on it; small values take longer to fit.
+    data_norm : float, default=1.0
+        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
+        be computed from the data.
+    fit_intercept : bool, default=True
+        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
+        coefficient makes the intercept.
+    intercept_scaling : float, default=0.3
+        The size of the constant feature relative to `data_norm`. Larger values regularise
+        the intercept less and cost more noise in every weight.
+    classes : array-like of shape (n_classes,), default=None
+        The labels that can occur. None takes the labels of y and thereby declares them public;
+        the privacy statement says so. A declared class without rows is fitted like any other.
+    accountant : PrivacyAccountant, default=None
+        Where fits are charged. None charges nothing and protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes
+        the noise reproducible and thereby removable by whoever knows it.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class labels.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Noisy coefficients.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Noisy intercepts, 0 without `fit_intercept`.
+    C_ : float
+        The regularisation used, from public quantities.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where X has string names.
+    privacy_ : PrivacyStatement
+        What was guaranteed, and under which assumptions.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses; the estimator is left unfitted.
+
+    Notes
+    -----
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
+    the row as the unit. The numbers of rows and columns are public. The proof is in
+    ``docs/guarantees.md``. With little noise and a small `huber_threshold` the answer is that of
+    scikit-learn's ``LinearSVC(loss="hinge")``, for several classes with
+    ``multi_class="crammer_singer"``.
+
+    References
+    ----------
+    K. Chaudhuri, C. Monteleoni and A. D. Sarwate. Differentially private empirical risk
+    minimization. JMLR 12, 2011.
+
+    K. Crammer and Y. Singer. On the algorithmic implementation of multiclass kernel-based
+    vector machines. JMLR 2, 2001.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skdp import DPLinearSVC
+    >>> X, y = make_classification(n_samples=5000, n_features=5, random_state=0)
+    >>> model = DPLinearSVC(epsilon=1.0, delta=1e-6, data_norm=3.0).fit(X, y)
+    >>> model.coef_.shape
+    (1, 5)
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        *,
+        delta=1e-6,
+        C="auto",
+        huber_threshold=0.5,
+        data_norm=1.0,
+        fit_intercept=True,
+        intercept_scaling=0.3,
+        classes=None,
+        accountant=None,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.C = C
+        self.huber_threshold = huber_threshold
+        self.data_norm = data_norm
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.classes = classes
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        """Fit the model and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
+            Rows; longer ones are scaled down to `data_norm`. Data larger than memory are read
+            block by block.
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        self : DPLinearSVC
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses; the estimator is left unfitted.
+        """
+        with PrivateFit(self) as fit:
+            settings = check_linear_settings(self)
+            h = check_positive(self.huber_threshold, "huber_threshold")
+            C = check_strength(self.C, "C")
+            X, y = validate_table(self, X, y)
+            classes, codes = check_classes(self.classes, y)
+            k = len(classes)
+            loss = BinaryHuberisedHingeLoss(h) if k == 2 else MulticlassHuberisedHingeLoss(k, h)
+            release = fit_by_output_perturbation(self, fit, settings, loss, X, codes, C)
+            labels = "the labels of y" if self.classes is None else "the declared classes"
+            fit.publish(
+                release.mechanism,
+                public=("the numbers of rows and columns", "data_norm", labels),
+                classes_=classes,
+                coef_=release.coef,
+                intercept_=release.intercept,
+                C_=release.C,
+            )
+        return self

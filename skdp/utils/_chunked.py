@@ -1,0 +1,204 @@
+"""A table in parts that need not be in memory together."""
+
+import os
+
+import numpy as np
+from scipy.sparse import issparse
+
+__all__ = ["ChunkedArray", "as_chunked"]
+
+
+class ChunkedArray:
+    """Rows of several 2-D arrays, read part by part.
+
+    Estimators that say so fit and predict on it block by block: it is never loaded whole.
+    Files are opened when their rows are needed, at most one at a time, and never written to.
+
+    Parameters
+    ----------
+    chunks : sequence of (array-like of shape (n_i, n_features) or path of a ``.npy`` file)
+        Numbers; all of the same width. The rows of the first come first.
+
+    Attributes
+    ----------
+    shape : tuple of (int, int)
+        Numbers of rows and columns.
+    dtype : numpy.dtype
+        The common type of the chunks' values.
+    ndim : int
+        2.
+
+    Raises
+    ------
+    ValueError
+        If there is no chunk, or one is not a table of numbers of the common width.
+    OSError
+        If a file cannot be read.
+
+    Notes
+    -----
+    Pickling keeps paths as paths and copies arrays. Slices of rows with step 1 return an array
+    of these rows; converting the whole to an array loads it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.utils import ChunkedArray
+    >>> X = ChunkedArray([np.zeros((3, 2)), np.ones((4, 2))])
+    >>> X.shape
+    (7, 2)
+    >>> X[2:4]
+    array([[0., 0.],
+           [1., 1.]])
+    """
+
+    ndim = 2
+
+    def __init__(self, chunks):
+        if isinstance(chunks, str | bytes | os.PathLike):
+            raise ValueError("chunks must be a sequence of arrays and paths, got one path")
+        sources = tuple(_source(chunk) for chunk in chunks)
+        if not sources:
+            raise ValueError("chunks must hold at least one array or path")
+        shapes = tuple(_checked(source.open(), source).shape for source in sources)
+        widths = sorted({shape[1] for shape in shapes})
+        if len(widths) > 1:
+            raise ValueError(f"chunks must have the same number of columns, got {widths}")
+        self._set(sources, shapes)
+
+    def _set(self, sources, shapes):
+        self._sources, self._shapes, self._opened = sources, shapes, None
+        self._starts = np.cumsum([0, *(shape[0] for shape in shapes)])
+        self.shape = (int(self._starts[-1]), shapes[0][1])
+        self.dtype = np.result_type(*(source.dtype for source in sources))
+        return self
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __iter__(self):
+        """Yield the chunks in order."""
+        for number in range(len(self._sources)):
+            yield self._open(number)
+
+    def __getitem__(self, rows):
+        """Return the rows of a slice with step 1, as an array."""
+        if not isinstance(rows, slice):
+            raise TypeError(f"rows are read by slices with step 1, got {rows!r}")
+        start, stop, step = rows.indices(len(self))
+        if step != 1:
+            raise TypeError(f"rows are read by slices with step 1, got step {step}")
+        parts, first = [], int(np.searchsorted(self._starts, start, side="right")) - 1
+        for number in range(first, len(self._sources)):
+            offset = self._starts[number]
+            if offset >= stop:
+                break
+            parts.append(self._open(number)[max(start - offset, 0) : stop - offset])
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate(parts) if parts else np.empty((0, self.shape[1]), self.dtype)
+
+    def __array__(self, dtype=None, copy=None):
+        if copy is False:
+            raise ValueError("a chunked array cannot become one array without a copy")
+        return np.concatenate(list(self)).astype(dtype or self.dtype, copy=False)
+
+    def __getstate__(self):
+        return self.__dict__ | {"_opened": None}
+
+    def __repr__(self):
+        return f"ChunkedArray(shape={self.shape}, dtype={self.dtype}, n={len(self._sources)})"
+
+    def _open(self, number):
+        opened = self._opened
+        if opened is None or opened[0] != number:
+            source = self._sources[number]
+            chunk = source.open()
+            if chunk.shape != self._shapes[number] or chunk.dtype != source.dtype:
+                raise ValueError(f"{source} has changed since it was first opened")
+            opened = self._opened = (number, chunk)
+        return opened[1]
+
+
+class _Held:
+    """A chunk in memory, or an array that reads itself."""
+
+    def __init__(self, array):
+        if not hasattr(array, "dtype") or not hasattr(array, "shape") or hasattr(array, "iloc"):
+            array = np.asarray(array)
+        if issparse(array):
+            raise ValueError("chunks must be dense")
+        self._array, self.dtype = array, array.dtype
+
+    def open(self):
+        return self._array
+
+    def __str__(self):
+        return "a chunk"
+
+
+class _File:
+    """A chunk in a ``.npy`` file."""
+
+    def __init__(self, path):
+        self._path = os.path.abspath(os.fsdecode(path))
+        self.dtype = self.open().dtype
+
+    def open(self):
+        return np.load(self._path, mmap_mode="r", allow_pickle=False)
+
+    def __str__(self):
+        return self._path
+
+
+class _DaskRows:
+    """The rows of a dask array that lie between two of its block borders."""
+
+    def __init__(self, array, number):
+        self._array, self._number = array, number
+        self.dtype = array.dtype
+
+    def open(self):
+        return np.asarray(self._array.blocks[self._number].compute())
+
+
+def _source(chunk):
+    return _File(chunk) if isinstance(chunk, str | bytes | os.PathLike) else _Held(chunk)
+
+
+def _checked(chunk, source):
+    if getattr(chunk, "ndim", None) != 2 or chunk.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{source} must be a 2-D array of real numbers, got {chunk.dtype} of shape "
+            f"{chunk.shape}"
+        )
+    return chunk
+
+
+def as_chunked(X):
+    """Return X as a `ChunkedArray` if it is one or a dask array, and None otherwise.
+
+    Dask itself is not imported. A block of rows is computed when it is read, and forgotten when
+    the next one is.
+
+    Parameters
+    ----------
+    X : object
+
+    Raises
+    ------
+    ValueError
+        If X is a dask array of unknown shape, of other than numbers or not 2-D.
+    """
+    if isinstance(X, ChunkedArray):
+        return X
+    if type(X).__module__.partition(".")[0] != "dask" or not hasattr(X, "blocks"):
+        return None
+    if X.ndim != 2 or X.dtype.kind not in "fiub":
+        raise ValueError(f"X must be a 2-D array of real numbers, got {X.dtype} of {X.ndim}-D")
+    heights = X.chunks[0]
+    if any(np.isnan(length) for axis in X.chunks for length in axis):
+        raise ValueError("X must have known chunk sizes: call its compute_chunk_sizes() first")
+    sources = tuple(_DaskRows(X, number) for number in range(len(heights)))
+    shapes = tuple((height, X.shape[1]) for height in heights)
+    return ChunkedArray.__new__(ChunkedArray)._set(sources, shapes)

@@ -1,0 +1,151 @@
+"""Values, derivatives and bounds of the losses, against numerical ones and each other."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import xlogy
+from sklearn.metrics import mean_poisson_deviance
+
+from skdp._losses import (
+    BinaryHuberisedHingeLoss,
+    BinaryLogisticLoss,
+    ClippedPoissonLoss,
+    MulticlassHuberisedHingeLoss,
+    MultinomialLogisticLoss,
+)
+
+LOSSES = [
+    (BinaryLogisticLoss(), 2),
+    (MultinomialLogisticLoss(4), 4),
+    (BinaryHuberisedHingeLoss(0.5), 2),
+    (BinaryHuberisedHingeLoss(1.7), 2),
+    (MulticlassHuberisedHingeLoss(2, 0.5), 2),
+    (MulticlassHuberisedHingeLoss(5, 0.3), 5),
+    (MulticlassHuberisedHingeLoss(3, 9.0), 3),
+    (ClippedPoissonLoss(7.0), None),
+    (ClippedPoissonLoss(0.3), None),
+]
+
+
+def draw(loss, n_classes, n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    scores = 3.0 * rng.normal(size=(n, *loss.weights_shape))
+    if n_classes is None:
+        return scores, rng.choice([0.0, 0.1 * loss.high, loss.high], size=n)
+    return scores, rng.integers(n_classes, size=n)
+
+
+@pytest.mark.parametrize(("loss", "n_classes"), LOSSES, ids=str)
+def test_residuals_are_derivatives_of_the_value(loss, n_classes):
+    scores, y = draw(loss, n_classes)
+    direction = np.random.default_rng(1).normal(size=scores.shape)
+    for length in (1e-6, 1e-5):
+        up, down = (loss.value(scores + s * length * direction, y) for s in (1, -1))
+        slope = np.vdot(loss.residual(scores, y), direction)
+        assert (up - down) / (2 * length) == pytest.approx(slope, rel=1e-5)
+
+
+@pytest.mark.parametrize(("loss", "n_classes"), LOSSES, ids=str)
+def test_curvatures_are_derivatives_of_the_residuals(loss, n_classes):
+    scores, y = draw(loss, n_classes)
+    direction = np.random.default_rng(1).normal(size=scores.shape)
+    up, down = (loss.residual(scores + s * 1e-6 * direction, y) for s in (1, -1))
+    product = loss.curvature_product(loss.curvature(scores, y), direction)
+    error = np.abs((up - down) / 2e-6 - product).reshape(len(y), -1).max(axis=1)
+    # A row within 1e-5 of a kink of its derivative has no curvature to compare.
+    assert np.mean(error > 1e-4) < 0.01
+
+
+@pytest.mark.parametrize(("loss", "n_classes"), LOSSES, ids=str)
+def test_slopes_and_curvatures_are_within_their_bounds(loss, n_classes):
+    scores, y = draw(loss, n_classes, n=20_000)
+    scores *= (
+        np.random.default_rng(2).uniform(0, 30, size=len(y)).reshape(-1, *[1] * (scores.ndim - 1))
+    )
+    residual = loss.residual(scores, y).reshape(len(y), -1)
+    assert np.linalg.norm(residual, axis=1).max() <= loss.lipschitz(1.0) * (1 + 1e-12)
+    direction = np.random.default_rng(3).normal(size=scores.shape)
+    product = loss.curvature_product(loss.curvature(scores, y), direction)
+    ratio = np.linalg.norm(product.reshape(len(y), -1), axis=1)
+    ratio /= np.linalg.norm(direction.reshape(len(y), -1), axis=1)
+    assert ratio.max() <= loss.smoothness(1.0) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("loss", "n_classes"), LOSSES, ids=str)
+def test_slopes_reach_nine_tenths_of_their_bound(loss, n_classes):
+    scores, y = draw(loss, n_classes, n=20_000)
+    residual = loss.residual(10.0 * scores, y).reshape(len(y), -1)
+    assert np.linalg.norm(residual, axis=1).max() >= 0.9 * loss.lipschitz(1.0)
+
+
+@pytest.mark.parametrize(("loss", "n_classes"), LOSSES, ids=str)
+def test_the_value_at_zero_bounds_every_row_and_values_are_not_negative(loss, n_classes):
+    scores, y = draw(loss, n_classes)
+    rows = [loss.value(0.0 * scores[[i]], y[[i]]) for i in range(len(y))]
+    assert max(rows) <= loss.value_at_zero() + 1e-12
+    assert min(loss.value(scores[[i]], y[[i]]) for i in range(len(y))) >= -1e-12
+
+
+def test_the_binary_hinge_is_rounded_at_its_corner_alone():
+    loss, z = BinaryHuberisedHingeLoss(0.25), np.linspace(-3, 3, 601)
+    values = np.array([loss.value(np.array([v]), np.array([1])) for v in z])
+    hinge = np.maximum(0.0, 1.0 - z)
+    far = np.abs(z - 1.0) >= 0.25
+    np.testing.assert_allclose(values[far], hinge[far], atol=1e-15)
+    assert np.max(values - hinge) == pytest.approx(0.25 / 4)
+    assert np.all(values[~far] == pytest.approx((1.25 - z[~far]) ** 2 / (4 * 0.25)))
+    flipped = [loss.value(np.array([-v]), np.array([0])) for v in z]
+    np.testing.assert_allclose(flipped, values)
+
+
+def test_two_classes_of_the_multiclass_hinge_are_the_binary_hinge():
+    binary, many = BinaryHuberisedHingeLoss(0.4), MulticlassHuberisedHingeLoss(2, 0.4)
+    scores, y = draw(many, 2)
+    difference = scores[:, 1] - scores[:, 0]
+    assert many.value(scores, y) == pytest.approx(binary.value(difference, y))
+    np.testing.assert_allclose(
+        many.residual(scores, y)[:, 1], binary.residual(difference, y), atol=1e-12
+    )
+
+
+def test_the_multiclass_hinge_is_its_maximum_and_near_that_of_crammer_and_singer():
+    loss = MulticlassHuberisedHingeLoss(4, 0.3)
+    scores, y = draw(loss, 4, n=20)
+    for s, label in zip(scores, y, strict=True):
+        m = s + (np.arange(4) != label)
+        value = loss.value(s[None], np.array([label]))
+        found = minimize(
+            lambda p, m=m: -(p @ m) - 0.15 * (1 - p @ p),
+            np.full(4, 0.25),
+            bounds=[(0, 1)] * 4,
+            constraints={"type": "eq", "fun": lambda p: p.sum() - 1},
+            options={"ftol": 1e-14},
+        )
+        assert value == pytest.approx(-found.fun - s[label], abs=1e-6)
+        hinge = m.max() - s[label]
+        assert hinge - 1e-12 <= value <= hinge + 0.15
+
+
+def test_the_multiclass_hinge_survives_enormous_scores():
+    loss = MulticlassHuberisedHingeLoss(3, 1e-3)
+    scores, y = np.array([[1e18, -1e18, 0.0], [1e18, 1e18, 1e18]]), np.array([1, 0])
+    residual = loss.residual(scores, y)
+    np.testing.assert_allclose(residual.sum(axis=1), 0.0, atol=1e-9)
+    assert np.linalg.norm(residual, axis=1).max() <= np.sqrt(2.0) + 1e-12
+
+
+def test_the_poisson_loss_is_half_the_deviance_below_its_corner():
+    loss, rng = ClippedPoissonLoss(20.0), np.random.default_rng(0)
+    scores, y = rng.uniform(-3, 3, size=200), rng.integers(0, 20, size=200)
+    below = np.exp(scores) < y + 20
+    expected = 0.5 * below.sum() * mean_poisson_deviance(y[below], np.exp(scores[below]))
+    assert loss.value(scores[below], y[below]) == pytest.approx(expected)
+
+
+def test_the_poisson_loss_goes_on_along_its_tangent():
+    loss = ClippedPoissonLoss(5.0)
+    y, corner = np.array([2.0]), np.log(7.0)
+    at_corner = 7.0 - 2.0 * corner - 2.0 + xlogy(2.0, 2.0)
+    assert loss.value(np.array([corner + 3.0]), y) == pytest.approx(at_corner + 15.0)
+    assert loss.residual(np.array([1e6]), y) == pytest.approx(5.0)
+    assert np.isfinite(loss.value(np.array([1e6, -1e6]), np.array([0.0, 5.0])))

@@ -1,0 +1,164 @@
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression, Ridge
+
+from skdp import DPLinearRegression, DPRidge, PrivacyAccountant
+from skdp.linear_model._adassp import _as_matrix, _as_vector, plan_adassp
+from skdp.noise import RandomSource
+
+
+def make_table(n=3000, d=4, seed=0, length=0.9, shift=0.2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    X *= length * rng.uniform(0.2, 1.0, size=(n, 1)) / np.linalg.norm(X, axis=1, keepdims=True)
+    X += shift
+    y = X @ rng.normal(size=d) + 2.0 + 0.1 * rng.normal(size=n)
+    return X, np.clip(y, -2.0, 6.0)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("alpha", [None, 0.0, 0.1, 10.0])
+def test_little_noise_gives_the_answer_of_sklearn(alpha, fit_intercept, delta):
+    X, y = make_table()
+    params = {"data_norm": 2.0, "target_bounds": (-2, 6), "fit_intercept": fit_intercept}
+    if alpha is None:
+        peer, estimator = LinearRegression(fit_intercept=fit_intercept), DPLinearRegression()
+    else:
+        peer, estimator = Ridge(alpha, fit_intercept=fit_intercept), DPRidge(alpha=alpha)
+    peer.fit(X, y)
+    model = estimator.set_params(epsilon=1e10, delta=delta, **params).fit(X, y)
+    np.testing.assert_allclose(model.coef_, peer.coef_, atol=1e-3)
+    np.testing.assert_allclose(model.intercept_, peer.intercept_, atol=1e-3)
+    np.testing.assert_allclose(model.predict(X), peer.predict(X), atol=1e-3)
+
+
+def test_long_rows_and_far_targets_are_clipped():
+    X, y = make_table(length=3.0)
+    y = 10.0 * y
+    norms = np.linalg.norm(X, axis=1, keepdims=True)
+    peer = LinearRegression().fit(X * np.minimum(1.0, 1.0 / norms), np.clip(y, -5, 20))
+    model = DPLinearRegression(epsilon=1e10, target_bounds=(-5, 20)).fit(X, y)
+    np.testing.assert_allclose(model.coef_, peer.coef_, atol=1e-3)
+
+
+def test_targets_far_from_zero_cost_nothing_with_an_intercept():
+    X, y = make_table()
+    near = DPRidge(random_state=0, target_bounds=(-2, 6)).fit(X, y)
+    far = DPRidge(random_state=0, target_bounds=(998, 1006)).fit(X, y + 1000.0)
+    np.testing.assert_allclose(far.coef_, near.coef_, atol=1e-4)
+    np.testing.assert_allclose(far.intercept_, near.intercept_ + 1000.0, atol=1e-3)
+
+
+def test_the_answer_does_not_depend_on_units():
+    X, y = make_table()
+    one = DPLinearRegression(random_state=0, data_norm=2.0, target_bounds=(-2, 6)).fit(X, y)
+    params = {"random_state": 0, "data_norm": 200.0, "target_bounds": (-2e6, 6e6)}
+    other = DPLinearRegression(**params).fit(100.0 * X, 1e6 * y)
+    np.testing.assert_allclose(other.coef_ * 1e-4, one.coef_, atol=1e-5)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_useful_at_a_usual_epsilon(delta):
+    X, y = make_table(n=20_000)
+    model = DPLinearRegression(
+        epsilon=1.0, delta=delta, data_norm=1.5, target_bounds=(-2, 6), random_state=0
+    )
+    assert model.fit(X, y).score(X, y) > 0.8
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0])
+def test_singular_tables_and_single_rows_give_finite_models(epsilon):
+    for X, y in (
+        (np.zeros((50, 3)), np.zeros(50)),
+        (np.ones((50, 3)), np.ones(50)),
+        (np.full((50, 3), 1e300), np.full(50, 1e300)),
+        (np.ones((1, 3)), np.ones(1)),
+    ):
+        model = DPLinearRegression(epsilon=epsilon, target_bounds=(0, 2)).fit(X, y)
+        assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_)
+
+
+def test_the_noise_vanishes_as_epsilon_grows():
+    """Errors in the coefficients, mean of 10 fits; a factor of 100 in epsilon is one in noise."""
+    X, y = make_table(n=20_000)
+    exact = LinearRegression().fit(X, y).coef_
+    errors = [
+        np.mean(
+            [
+                np.linalg.norm(
+                    DPLinearRegression(
+                        epsilon=e, data_norm=2.0, target_bounds=(-2, 6), random_state=s
+                    )
+                    .fit(X, y)
+                    .coef_
+                    - exact
+                )
+                for s in range(10)
+            ]
+        )
+        for e in (1e1, 1e3, 1e5, 1e7)
+    ]
+    assert all(later < earlier for earlier, later in zip(errors, errors[1:], strict=False))
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.6])
+def test_a_matrix_survives_its_vector(constant):
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(4, 4))
+    A = A + A.T
+    A[3, 3] = 17 * constant**2 if constant else A[3, 3]
+    vector = _as_vector(np.triu(A), constant)
+    np.testing.assert_allclose(_as_matrix(vector, 4, constant, 17), A)
+    if not constant:
+        assert np.linalg.norm(vector) == pytest.approx(np.linalg.norm(A))
+
+
+def test_noise_in_the_matrix_is_within_what_the_ridge_is_made_for():
+    """A symmetric matrix of noise has norm below the margin but for one draw in twenty.
+
+    Of 400 draws more than 45 are above with a chance below 1e-5.
+    """
+    p, above = 12, 0
+    source = RandomSource(0)
+    plan = plan_adassp(100, p, 1.0, 0.0, 1.0, 1.0, 1e-6, "add_remove")
+    unit = plan._units[0]
+    margin = plan.mechanism.scale * unit * (np.sqrt(2 * p) + np.sqrt(2 * np.log(40)))
+    for _ in range(400):
+        noise = plan.mechanism.release(np.zeros(p * (p + 1) // 2), random_state=source) * unit
+        above += np.linalg.norm(_as_matrix(noise, p, 0.0, 100), 2) > margin
+    assert above <= 45
+
+
+def test_one_fit_is_one_charge():
+    X, y = make_table()
+    accountant = PrivacyAccountant(1.0, 1e-6)
+    model = DPRidge(target_bounds=(-2, 6), accountant=accountant).fit(X, y)
+    assert [(s.epsilon, s.delta) for s in accountant.spends] == [(1.0, 1e-6)]
+    assert "target_bounds" in model.privacy_.public
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"target_bounds": None}, "must be given"),
+        ({"target_bounds": (1, 1)}, "low < high"),
+        ({"target_bounds": (2, 1)}, "low < high"),
+        ({"target_bounds": (0, np.inf)}, "finite"),
+        ({"target_bounds": (np.nan, 1)}, "finite"),
+        ({"target_bounds": 3}, "target_bounds"),
+        ({"target_bounds": ("0", 1)}, "target_bounds"),
+        ({"target_bounds": (0, 1e101)}, "span"),
+        ({"alpha": -1.0}, "alpha"),
+        ({"alpha": np.nan}, "alpha"),
+        ({"alpha": "auto"}, "alpha"),
+        ({"data_norm": 0.0}, "data_norm"),
+        ({"intercept_scaling": -0.1}, "intercept_scaling"),
+    ],
+)
+def test_bad_parameters_are_refused_and_not_charged(params, words):
+    X, y = make_table(n=50)
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    with pytest.raises(ValueError, match=words):
+        DPRidge(accountant=accountant, **{"target_bounds": (0, 1)} | params).fit(X, y)
+    assert accountant.spends == []

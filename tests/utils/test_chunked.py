@@ -1,0 +1,159 @@
+import pickle
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from skdp.utils import ChunkedArray
+from skdp.utils._chunked import as_chunked
+
+
+@pytest.fixture
+def parts(tmp_path):
+    """Return an array and chunks of it: in memory, an empty one, and two files."""
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    paths = [tmp_path / "one.npy", str(tmp_path / "two.npy")]
+    np.save(paths[0], X[20:21])
+    np.save(paths[1], np.asfortranarray(X[21:]))
+    return X, [X[:20], X[20:20], *paths]
+
+
+def test_rows_are_those_of_the_parts(parts):
+    X, chunks = parts
+    chunked = ChunkedArray(chunks)
+    assert chunked.shape == (50, 3) and len(chunked) == 50
+    assert chunked.ndim == 2 and chunked.dtype == np.float64
+    for start in range(-3, 55, 4):
+        for stop in (None, *range(-3, 55, 7)):
+            np.testing.assert_array_equal(chunked[start:stop], X[start:stop])
+    np.testing.assert_array_equal(np.concatenate(list(chunked)), X)
+    np.testing.assert_array_equal(np.asarray(chunked), X)
+    assert np.asarray(chunked, dtype=np.float32).dtype == np.float32
+
+
+def test_files_are_mapped_and_arrays_are_not_copied(parts):
+    X, chunks = parts
+    chunked = ChunkedArray(chunks)
+    assert isinstance(chunked[25:30], np.memmap)
+    assert np.shares_memory(chunked[3:9], X)
+    with pytest.raises(ValueError, match="read-only"):
+        chunked[25:30][:] = 0.0
+
+
+def test_pickles_hold_paths_and_no_rows_of_files(parts):
+    X, chunks = parts
+    chunked = ChunkedArray(chunks[2:])
+    assert len(chunked[:]) == 30
+    pickled = pickle.dumps(chunked)
+    assert X[25].tobytes() not in pickled and b"two.npy" in pickled
+    np.testing.assert_array_equal(pickle.loads(pickled)[:], X[20:])
+
+
+def test_relative_paths_survive_a_change_of_folder(parts, monkeypatch, tmp_path):
+    X, _ = parts
+    monkeypatch.chdir(tmp_path)
+    chunked = ChunkedArray(["one.npy"])
+    monkeypatch.chdir(tmp_path.parent)
+    np.testing.assert_array_equal(chunked[:], X[20:21])
+
+
+def test_a_file_that_changed_is_refused(parts):
+    X, chunks = parts
+    chunked = ChunkedArray(chunks)
+    np.save(chunks[3], X[:2])
+    with pytest.raises(ValueError, match="changed"):
+        chunked[30:40]
+
+
+def test_types_are_promoted():
+    chunked = ChunkedArray([np.ones((2, 1), np.float32), np.ones((2, 1), np.int64)])
+    assert chunked.dtype == np.float64 and chunked[1:3].dtype == np.float64
+
+
+@pytest.mark.parametrize("rows", [3, [1, 2], np.arange(3), slice(0, 9, 2), slice(9, 0, -1)])
+def test_only_slices_with_step_one_are_read(parts, rows):
+    with pytest.raises(TypeError, match="step 1"):
+        ChunkedArray(parts[1])[rows]
+
+
+@pytest.mark.parametrize(
+    ("chunks", "words"),
+    [
+        ([], "at least one"),
+        ("one.npy", "one path"),
+        ([np.ones(3)], "2-D"),
+        ([np.ones((2, 2)), np.ones((2, 3))], "same number of columns"),
+        ([np.array([["a"]])], "real numbers"),
+        ([np.ones((2, 2), complex)], "real numbers"),
+        ([csr_array((2, 2))], "dense"),
+    ],
+)
+def test_other_parts_are_refused(chunks, words):
+    with pytest.raises(ValueError, match=words):
+        ChunkedArray(chunks)
+
+
+def test_objects_in_files_are_not_unpickled(tmp_path):
+    np.save(tmp_path / "objects.npy", np.array([[None]], dtype=object))
+    with pytest.raises(ValueError):
+        ChunkedArray([tmp_path / "objects.npy"])
+
+
+def test_dask_is_not_imported():
+    assert as_chunked(np.ones((2, 2))) is None
+    code = "import sys, skdp, skdp.utils; assert 'dask' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+class DaskLike:
+    """What is used of a dask array: one block of rows is computed at a time."""
+
+    def __init__(self, X, heights, widths):
+        self.X, self.chunks, self.computed = X, (tuple(heights), tuple(widths)), []
+        self.shape, self.dtype, self.ndim = X.shape, X.dtype, X.ndim
+
+    @property
+    def blocks(self):
+        return self
+
+    def __getitem__(self, number):
+        start = sum(self.chunks[0][:number])
+        rows = slice(start, start + self.chunks[0][number])
+        self.computed.append(number)
+        return types.SimpleNamespace(compute=lambda: self.X[rows])
+
+
+DaskLike.__module__ = "dask.array.core"
+
+
+def test_blocks_of_a_dask_array_are_computed_one_at_a_time():
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    lazy = DaskLike(X, (10, 0, 15, 5), (3, 1))
+    chunked = as_chunked(lazy)
+    assert lazy.computed == [] and chunked.shape == (30, 4)
+    rows = [chunked[start : start + 4] for start in range(0, 30, 4)]
+    np.testing.assert_array_equal(np.concatenate(rows), X)
+    assert lazy.computed.count(0) == lazy.computed.count(2) == lazy.computed.count(3) == 1
+
+
+def test_dask_arrays_of_unknown_shape_are_refused():
+    lazy = DaskLike(np.ones((4, 2)), (np.nan, np.nan), (2,))
+    with pytest.raises(ValueError, match="compute_chunk_sizes"):
+        as_chunked(lazy)
+    lazy = DaskLike(np.ones((4, 2), complex), (4,), (2,))
+    with pytest.raises(ValueError, match="real numbers"):
+        as_chunked(lazy)
+
+
+def test_a_real_dask_array():
+    da = pytest.importorskip("dask.array")
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    chunked = as_chunked(da.from_array(X, chunks=(7, 3)))
+    assert chunked.shape == (30, 4) and chunked.dtype == X.dtype
+    np.testing.assert_array_equal(chunked[5:23], X[5:23])
+    kept = da.from_array(X, chunks=(7, 3))
+    with pytest.raises(ValueError, match="compute_chunk_sizes"):
+        as_chunked(kept[kept[:, 0] > 0])

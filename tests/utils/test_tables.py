@@ -1,0 +1,118 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import coo_array, csr_array
+from sklearn.base import BaseEstimator
+
+from skdp.utils import ChunkedArray
+from skdp.utils._tables import linear_scores, read_block, row_blocks, validate_table
+
+
+def table(n=300, d=4):
+    return np.random.default_rng(0).normal(size=(n, d))
+
+
+def chunked(X, at=130):
+    return ChunkedArray([X[:at], X[at:]])
+
+
+def test_chunked_tables_are_checked_as_arrays_are():
+    X, one, other = table(), BaseEstimator(), BaseEstimator()
+    y = np.arange(300)
+    checked, target = validate_table(one, chunked(X), y[:, None].ravel().tolist())
+    assert isinstance(checked, ChunkedArray) and one.n_features_in_ == 4
+    np.testing.assert_array_equal(target, validate_table(other, X, y)[1])
+    assert validate_table(one, chunked(X), reset=False).shape == (300, 4)
+    assert not hasattr(one, "feature_names_in_")
+
+
+def test_names_of_an_earlier_fit_are_forgotten_or_missed():
+    X, estimator = table(), BaseEstimator()
+    validate_table(estimator, pd.DataFrame(X, columns=list("abcd")))
+    assert list(estimator.feature_names_in_) == list("abcd")
+    with pytest.warns(UserWarning, match="feature names"):
+        validate_table(estimator, chunked(X), reset=False)
+    validate_table(estimator, chunked(X))
+    assert not hasattr(estimator, "feature_names_in_")
+
+
+def bad_value(value):
+    X = table()
+    X[299, 3] = value
+    return X
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "words"),
+    [
+        (bad_value(np.nan), np.zeros(300), "NaN"),
+        (bad_value(np.inf), np.zeros(300), "infinity"),
+        (table(), np.zeros(299), "inconsistent"),
+        (table(), np.full(300, np.nan), "NaN"),
+        (table(), np.zeros((300, 2)), "1d"),
+        (table(), None, "requires y"),
+        (table()[:0], np.zeros(0), "0 sample"),
+        (table()[:, :0], np.zeros(300), "0 feature"),
+    ],
+)
+def test_what_is_refused_of_an_array_is_refused_of_chunks(X, y, words):
+    class NeedsTarget(BaseEstimator):
+        def __sklearn_tags__(self):
+            tags = super().__sklearn_tags__()
+            tags.target_tags.required = True
+            return tags
+
+    for container in (X, chunked(X)):
+        with pytest.raises(ValueError, match=words):
+            validate_table(NeedsTarget(), container, y)
+
+
+def test_another_width_is_refused_when_predicting():
+    estimator = BaseEstimator()
+    validate_table(estimator, chunked(table()))
+    with pytest.raises(ValueError, match="3 features"):
+        validate_table(estimator, chunked(table(d=3)), reset=False)
+
+
+def test_numbers_as_objects_become_numbers():
+    y = np.arange(300).astype(object)
+    for X in (table(), chunked(table())):
+        assert validate_table(BaseEstimator(), X, y, y_numeric=True)[1].dtype == np.float64
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_blocks_of_csr_are_those_of_the_array(index):
+    X = table() * (np.random.default_rng(1).random((300, 4)) < 0.3)
+    S = csr_array(X.astype(np.float32))
+    S.indices, S.indptr = S.indices.astype(index), S.indptr.astype(index)
+    for rows in row_blocks(300, 7):
+        block = read_block(S, rows)
+        assert block.dtype == np.float64
+        np.testing.assert_array_equal(block.toarray(), X.astype(np.float32)[rows])
+
+
+def test_entries_of_one_place_are_summed_and_the_table_is_left_alone():
+    S = csr_array((np.array([1.0, 2.0, 5.0, 7.0]), np.array([1, 1, 2, 0]), np.array([0, 3, 4])))
+    # A stale note of a canonical format is not believed.
+    S.has_canonical_format = True
+    data, indices = S.data.copy(), S.indices.copy()
+    block = read_block(S, slice(0, 2))
+    assert block.nnz == 3
+    np.testing.assert_array_equal(block.toarray(), [[0, 3, 5], [7, 0, 0]])
+    block.data[:] = 0.0
+    np.testing.assert_array_equal(S.data, data)
+    np.testing.assert_array_equal(S.indices, indices)
+
+
+@pytest.mark.parametrize("container", [np.asarray, np.asfortranarray, csr_array, chunked])
+def test_scores_are_products(container, monkeypatch):
+    monkeypatch.setattr("skdp.utils._tables.BLOCK_BYTES", 1)
+    X, rng = table(), np.random.default_rng(2)
+    coef, intercept = rng.normal(size=(3, 4)), rng.normal(size=3)
+    scores = linear_scores(container(X), coef, intercept)
+    np.testing.assert_allclose(scores, X @ coef.T + intercept, atol=1e-13)
+
+
+def test_other_sparse_formats_become_csr():
+    checked = validate_table(BaseEstimator(), coo_array(table()))
+    assert checked.format == "csr"
