@@ -20,6 +20,10 @@ from skdp.utils.estimator_checks import dp_checks
 ESTIMATORS = [
     DPLogisticRegression(),
     DPLogisticRegression(epsilon=2.0, delta=0.0, C=0.5, data_norm=3.0),
+    DPLogisticRegression(mechanism="output"),
+    DPLogisticRegression(mechanism="objective"),
+    DPLogisticRegression(mechanism="objective", delta=0.0),
+    DPLogisticRegression(mechanism="gradient"),
     DPLinearSVC(),
     DPLinearSVC(epsilon=2.0, delta=0.0, C=0.5, huber_threshold=0.1, data_norm=3.0),
     DPLinearRegression(target_bounds=(-10, 10)),

@@ -3,8 +3,8 @@
 Usage: SKDP_DATA=folder python docs/benchmarks/adult.py [fits]
 
 Protocol: one-hot with public categories, min-max with public bounds, rows scaled to norm 1;
-delta = 1e-5, add/remove, C="auto"; the mean of `fits` (50) fits on the official split. The
-constant in C="auto" was chosen with this table in view.
+delta = 1e-5, add/remove, all defaults; the mean of `fits` (50) fits on the official split. The
+constant in C="auto" was chosen with this table in view, see ``utility.py`` for others.
 """
 
 import os

@@ -15,6 +15,10 @@ class BinaryLogisticLoss:
 
     weights_shape = ()
     curvature_bound = 0.25
+    curvature_rank = 1
+    n_vertices = 1
+    # A residual of magnitude t comes with the curvature t (1 - t).
+    curvature_vanishes_at_vertices = True
 
     def lipschitz(self, norm):
         r"""Bound a row's gradient: :math:`|\sigma(s) - y| \|x\| \le \|x\|`."""
@@ -23,6 +27,10 @@ class BinaryLogisticLoss:
     def smoothness(self, norm):
         r"""Bound a row's curvature: :math:`\sigma(s)(1 - \sigma(s)) \|x\|^2 \le \|x\|^2 / 4`."""
         return self.curvature_bound * norm**2
+
+    def curvature_trace(self, norm):
+        """Bound the trace of a row's curvature, which has rank one."""
+        return self.smoothness(norm)
 
     def value_at_zero(self):
         """Return the loss of a row at zero weights."""
@@ -60,10 +68,22 @@ class MultinomialLogisticLoss:
 
     n_classes: int
     curvature_bound = 0.5
+    # It does, but between two vertices that weigh the same nothing makes up for it.
+    curvature_vanishes_at_vertices = False
 
     @property
     def weights_shape(self):
         return (self.n_classes,)
+
+    @property
+    def curvature_rank(self):
+        """The rank of a row's curvature."""
+        return self.n_classes - 1
+
+    @property
+    def n_vertices(self):
+        r"""The gradient of a row is in the hull of 0 and the vectors :math:`(e_j - e_y) x^T`."""
+        return self.n_classes - 1
 
     def lipschitz(self, norm):
         r"""Bound a row's gradient: :math:`\|p - e_y\| \|x\| \le \sqrt 2 \|x\|`."""
@@ -72,6 +92,10 @@ class MultinomialLogisticLoss:
     def smoothness(self, norm):
         r"""Bound a row's curvature: :math:`\|x\|^2 / 2`."""
         return self.curvature_bound * norm**2
+
+    def curvature_trace(self, norm):
+        r"""Bound the trace of a row's curvature: :math:`(1 - \|p\|^2) \|x\|^2`."""
+        return (1.0 - 1.0 / self.n_classes) * norm**2
 
     def value_at_zero(self):
         """Return the loss of a row at zero weights."""

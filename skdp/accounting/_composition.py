@@ -20,7 +20,7 @@ from skdp.accounting._bounds import epsilon as event_epsilon
 from skdp.accounting._conversions import rdp_to_epsilon, zcdp_to_epsilon
 from skdp.accounting._events import ApproximateDP, Composed, leaves
 from skdp.accounting._gaussian import gdp_to_epsilon
-from skdp.accounting._leaf import gdp, zcdp
+from skdp.accounting._leaf import gdp, group_event, zcdp
 from skdp.accounting._rdp import rdp
 from skdp.utils._validation import check_delta, check_privacy_parameters
 
@@ -126,8 +126,11 @@ class BasicComposition:
     def price(self, event, total, cap, delta=None):
         """Return the (epsilon, delta) at which an event is booked, chosen before its release."""
         if delta is not None:
-            return self._epsilon(event, check_delta(delta)), float(delta)
-        delta = _own_delta(event) if self.group_size == 1 else 0.0
+            price = self._epsilon(event, check_delta(delta))
+            if price < math.inf or self.group_size == 1:
+                return price, float(delta)
+        # Several rows of an (epsilon, delta)-DP release have a larger delta of their own.
+        delta = _own_delta(group_event(event, self.group_size) or Composed(()))
         price = self._epsilon(event, delta)
         if price < math.inf:
             return price, delta

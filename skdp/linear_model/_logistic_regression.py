@@ -7,19 +7,16 @@ import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator
 
-from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss
+from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.base import PrivateFit, relation_of
 from skdp.linear_model._classifier import PrivateLinearClassifierMixin
-from skdp.linear_model._output_perturbation import (
-    EXPECTED_WEIGHTS_NORM,
-    balanced_C,
-    plan_output_perturbation,
-)
+from skdp.linear_model._mechanism_choice import MECHANISMS, automatic_fit, plan_fit
 from skdp.linear_model._rows import BoundedRows
 from skdp.utils._tables import validate_table
 from skdp.utils._validation import (
     check_boolean,
     check_classes,
+    check_integer,
     check_positive,
     check_privacy_parameters,
 )
@@ -28,10 +25,12 @@ __all__ = ["DPLogisticRegression"]
 
 
 class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
-    r"""Logistic regression by output perturbation.
+    r"""Logistic regression by output, objective or gradient perturbation.
 
-    The regularised logistic loss is minimised to a certified gradient norm and noise is added
-    to the weights. Rows longer than `data_norm` are scaled down to it, in `fit` only.
+    The regularised logistic loss, for more than two classes that of the softmax, is minimised
+    under noise on the minimiser, on the objective or on each gradient. Nothing needs tuning: the
+    mechanism, C, the number and the size of steps follow from public quantities. Rows longer
+    than `data_norm` are scaled down to it, in `fit` only.
 
     Parameters
     ----------
@@ -40,11 +39,20 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
     delta : float, default=1e-6
         The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
         with the number of weights.
+    mechanism : {"auto", "output", "objective", "gradient"}, default="auto"
+        Where the noise is added. "output": to the minimiser. "objective": a random linear term
+        is added to the objective, whose minimiser is released. "gradient": to each gradient of
+        an accelerated descent on all rows; it needs delta > 0. "auto" takes "objective" or, if
+        `expected_excess_loss` is less for it, "gradient".
     C : float or "auto", default="auto"
         Inverse regularisation strength as in scikit-learn: the objective is the summed loss
-        times C plus half the squared norm of all weights, the intercept's included. The noise
-        grows with C. "auto" balances regularisation against noise from public quantities: the
-        numbers of rows, columns and classes, epsilon, delta and the norm bound.
+        times C plus half the squared norm of all weights, the intercept's included. "auto"
+        balances regularisation against noise from public quantities: the numbers of rows,
+        columns and classes, epsilon, delta, the relation and the norm bound. "objective" adds to
+        the regularisation of a given C what its guarantee needs, which is nothing where epsilon
+        is large.
+    penalty : {"l2"}, default="l2"
+        The norm that is penalised.
     data_norm : float, default=1.0
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
@@ -57,6 +65,10 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
     classes : array-like of shape (n_classes,), default=None
         The labels that can occur. None takes the labels of y and thereby declares them public;
         the privacy statement says so. A declared class without rows is fitted like any other.
+    class_weight : dict, default=None
+        Public weights of classes, positive; a class that is not named has weight 1. Noise
+        grows with the largest of them. "balanced" would be computed from the data and is
+        refused.
     accountant : PrivacyAccountant, default=None
         Where fits are charged. None charges nothing and protects under "add_remove".
     random_state : int or None, default=None
@@ -73,6 +85,11 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
         Noisy intercepts, 0 without `fit_intercept`.
     C_ : float
         The regularisation used, from public quantities.
+    mechanism_ : str
+        The mechanism used, from public quantities.
+    coef_standard_error_ : ndarray of the shape of `coef_`, or None
+        The standard deviation of the privacy noise in each coefficient. None for "objective" and
+        "gradient", where it depends on the data. Sampling error is not part of it.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -90,13 +107,25 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
     Notes
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
-    the row as the unit. The numbers of rows and columns are public. The proof is in
-    ``docs/guarantees.md``.
+    the row as the unit. The numbers of rows and columns are public. The proofs are in
+    ``docs/guarantees.md`` and ``docs/objective_perturbation.md``.
 
     References
     ----------
     K. Chaudhuri, C. Monteleoni and A. D. Sarwate. Differentially private empirical risk
     minimization. JMLR 12, 2011.
+
+    D. Kifer, A. Smith and A. Thakurta. Private convex empirical risk minimization and
+    high-dimensional regression. COLT 2012.
+
+    R. Bassily, A. Smith and A. Thakurta. Private empirical risk minimization: efficient
+    algorithms and tight error bounds. FOCS 2014.
+
+    R. Iyengar et al. Towards practical differentially private convex optimization. IEEE S&P
+    2019.
+
+    R. Redberg, A. Koskela and Y.-X. Wang. Improving the privacy and practicality of objective
+    perturbation for differentially private linear learners. NeurIPS 2023.
 
     B. Balle and Y.-X. Wang. Improving the Gaussian mechanism for differential privacy. ICML
     2018.
@@ -118,21 +147,27 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
         epsilon=1.0,
         *,
         delta=1e-6,
+        mechanism="auto",
         C="auto",
+        penalty="l2",
         data_norm=1.0,
         fit_intercept=True,
         intercept_scaling=0.3,
         classes=None,
+        class_weight=None,
         accountant=None,
         random_state=None,
     ):
         self.epsilon = epsilon
         self.delta = delta
+        self.mechanism = mechanism
         self.C = C
+        self.penalty = penalty
         self.data_norm = data_norm
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.classes = classes
+        self.class_weight = class_weight
         self.accountant = accountant
         self.random_state = random_state
 
@@ -160,33 +195,81 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
             If the accountant refuses; the estimator is left unfitted.
         """
         with PrivateFit(self) as fit:
-            epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
+            guarantee = self._check_guarantee()
+            C = self._check_C()
             data_norm, constant = self._check_norms()
             X, y = validate_table(self, X, y)
             classes, codes = check_classes(self.classes, y)
-            loss = _loss(len(classes))
+            loss = _loss(len(classes), _check_class_weight(self.class_weight, classes))
             shape = (X.shape[0], X.shape[1] + (constant > 0))
-            public = (loss, *shape, _row_norm(data_norm, constant))
-            relation = relation_of(self.accountant)
-            C = self._check_C(public, data_norm, epsilon, delta, relation)
-            plan = plan_output_perturbation(*public, C, epsilon, delta, relation)
+            table = (loss, *shape, _row_norm(data_norm, constant))
+            mechanism, C, _ = automatic_fit(self.mechanism, C, table, data_norm, guarantee)
+            plan = plan_fit(mechanism, table, C, guarantee)
 
             source = fit.charge(plan.mechanism)
             rows = BoundedRows(X, data_norm, constant)
-            weights = plan.run(loss, rows, codes, source)
+            weights = np.atleast_2d(plan.run(loss, rows, codes, source))
 
-            weights = np.atleast_2d(weights)
-            n_outputs = len(weights)
-            intercept = constant * weights[:, -1] if constant else np.zeros(n_outputs)
+            coef = weights[:, : X.shape[1]].copy()
             fit.publish(
                 plan.mechanism,
                 public=self._assumptions(),
+                sampler=plan.sampler,
                 classes_=classes,
-                coef_=weights[:, : X.shape[1]].copy(),
-                intercept_=intercept,
+                coef_=coef,
+                intercept_=constant * weights[:, -1] if constant else np.zeros(len(weights)),
                 C_=C,
+                mechanism_=mechanism,
+                coef_standard_error_=plan.standard_error(coef.shape),
             )
         return self
+
+    def expected_excess_loss(self, n_samples, n_features, n_classes=2):
+        """Return what privacy is expected to cost, before any data are touched.
+
+        It is the mean loss of a row above that of the best weights of norm ``10 / data_norm``,
+        from the regularisation and from the noise, in a quadratic model of the loss whose
+        curvature is the least favourable. Sampling error is not part of it.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            The shape of the table.
+        n_classes : int, default=2
+            Not read where `classes` are declared.
+
+        Returns
+        -------
+        float
+            In nats.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not as described.
+
+        Examples
+        --------
+        >>> from skdp import DPLogisticRegression
+        >>> model = DPLogisticRegression(epsilon=1.0, delta=1e-6)
+        >>> bool(model.expected_excess_loss(10**5, 20) < model.expected_excess_loss(10**4, 20))
+        True
+        """
+        guarantee, C = self._check_guarantee(), self._check_C()
+        data_norm, constant = self._check_norms()
+        n_samples = check_integer(n_samples, "n_samples", low=1)
+        n_features = check_integer(n_features, "n_features", low=1) + (constant > 0)
+        if self.classes is not None:
+            n_classes = len(np.unique(self.classes))
+        n_classes = check_integer(n_classes, "n_classes", low=2)
+        weights = [1.0] * n_classes
+        if self.class_weight is not None:
+            classes = self.classes if self.classes is not None else list(self.class_weight)
+            weights = _check_class_weight(self.class_weight, np.unique(classes))
+            weights = [max(weights)] * n_classes
+        table = (_loss(n_classes, weights), n_samples, n_features, _row_norm(data_norm, constant))
+        excess = automatic_fit(self.mechanism, C, table, data_norm, guarantee)[2]
+        return excess / n_samples
 
     def predict_proba(self, X):
         """Return the probabilities of the classes.
@@ -234,17 +317,30 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
         fit_intercept = check_boolean(self.fit_intercept, "fit_intercept")
         return data_norm, scaling * data_norm if fit_intercept else 0.0
 
-    def _check_C(self, public, data_norm, epsilon, delta, relation):
+    def _check_guarantee(self):
+        epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
+        if self.mechanism not in ("auto", *MECHANISMS):
+            raise ValueError(
+                f"mechanism must be 'auto' or one of {list(MECHANISMS)}, got {self.mechanism!r}"
+            )
+        if self.mechanism == "gradient" and delta == 0.0:
+            raise ValueError("mechanism='gradient' needs delta > 0; 'objective' takes delta = 0")
+        if self.penalty != "l2":
+            raise ValueError(f"penalty must be 'l2', got {self.penalty!r}")
+        return epsilon, delta, relation_of(self.accountant)
+
+    def _check_C(self):
         if isinstance(self.C, str) and self.C == "auto":
-            weights_norm = EXPECTED_WEIGHTS_NORM / data_norm
-            return balanced_C(*public, weights_norm, epsilon, delta, relation)
+            return "auto"
         if not isinstance(self.C, Real):
             raise ValueError(f"C must be a positive number or 'auto', got {self.C!r}")
         return check_positive(self.C, "C")
 
     def _assumptions(self):
         labels = "the labels of y" if self.classes is None else "the declared classes"
-        return ("the numbers of rows and columns", "data_norm", labels)
+        return ("the numbers of rows and columns", "data_norm", labels) + (
+            () if self.class_weight is None else ("class_weight",)
+        )
 
 
 def _row_norm(data_norm, constant):
@@ -252,5 +348,24 @@ def _row_norm(data_norm, constant):
     return math.hypot(data_norm, constant)
 
 
-def _loss(n_classes):
-    return BinaryLogisticLoss() if n_classes == 2 else MultinomialLogisticLoss(n_classes)
+def _loss(n_classes, class_weight):
+    loss = BinaryLogisticLoss() if n_classes == 2 else MultinomialLogisticLoss(n_classes)
+    if all(weight == 1.0 for weight in class_weight):
+        return loss
+    return ClassWeightedLoss(loss, tuple(class_weight))
+
+
+def _check_class_weight(class_weight, classes):
+    """Return the weight of each class."""
+    if class_weight is None:
+        return [1.0] * len(classes)
+    if not isinstance(class_weight, dict):
+        raise ValueError(
+            "class_weight must be a dict of public weights or None; 'balanced' would be computed "
+            f"from the data, got {class_weight!r}"
+        )
+    labels = classes.tolist()
+    unknown = [label for label in class_weight if label not in labels]
+    if unknown:
+        raise ValueError(f"class_weight names {unknown[0]!r}, which is not among the classes")
+    return [check_positive(class_weight.get(label, 1.0), "a class weight") for label in labels]

@@ -12,12 +12,12 @@ NEWTON_STEPS = 100
 HALVINGS = 30
 
 
-def minimise(objective, tolerance):
+def minimise(objective, tolerance, radius=math.inf):
     r"""Return weights at which the computed gradient's norm is at most `tolerance`.
 
     Damped Newton steps, with Cholesky factors that are kept while they contract the gradient
     fast (few features, one output) or conjugate gradients. Where they stall, accelerated
-    gradient descent takes over; on a 1-strongly convex, L-smooth objective it gets there within
+    gradient descent takes over; on a strongly convex, L-smooth objective it gets there within
     a number of steps that follows from L and the gradient alone (Nesterov 2004, section 2.2).
 
     Parameters
@@ -25,6 +25,8 @@ def minimise(objective, tolerance):
     objective : LinearObjective
     tolerance : float
         Well above the rounding error of a gradient.
+    radius : float, default=inf
+        For weights of a larger norm the tolerance grows in proportion, as rounding does.
 
     Returns
     -------
@@ -36,7 +38,7 @@ def minimise(objective, tolerance):
     solve = None
     for _ in range(NEWTON_STEPS):
         norm = np.linalg.norm(gradient)
-        if norm <= tolerance:
+        if norm <= _scaled(tolerance, weights, radius):
             return weights
         fresh = solve is None
         if fresh:
@@ -51,7 +53,11 @@ def minimise(objective, tolerance):
         weights, value, gradient = accepted
         if np.linalg.norm(gradient) > 0.1 * norm:
             solve = None
-    return _accelerated_descent(objective, weights, tolerance)
+    return _accelerated_descent(objective, weights, tolerance, radius)
+
+
+def _scaled(tolerance, weights, radius):
+    return tolerance * max(1.0, np.linalg.norm(weights) / radius)
 
 
 def _newton_system(objective, weights):
@@ -94,15 +100,16 @@ def _line_search(objective, weights, value, gradient, step, fresh):
     return None
 
 
-def _accelerated_descent(objective, weights, tolerance):
+def _accelerated_descent(objective, weights, tolerance, radius=math.inf):
     L = objective.smoothness
-    momentum = (math.sqrt(L) - 1.0) / (math.sqrt(L) + 1.0)
+    root = math.sqrt(L / objective.quadratic)
+    momentum = (root - 1.0) / (root + 1.0)
     point = previous = weights
     gradient = objective.value_and_gradient(point)[1]
     distance = np.linalg.norm(gradient)
-    steps = 1 + math.ceil(2.0 * math.sqrt(L) * math.log(2.0 + 2.0 * L * distance / tolerance))
+    steps = 1 + math.ceil(2.0 * root * math.log(2.0 + 2.0 * root**2 * distance / tolerance))
     for _ in range(steps):
-        if np.linalg.norm(gradient) <= tolerance:
+        if np.linalg.norm(gradient) <= _scaled(tolerance, point, radius):
             return point
         current = point - gradient / L
         point = current + momentum * (current - previous)

@@ -9,25 +9,20 @@ therefore moves by at most :math:`\Delta_2 = m C L + 2\tau` with m = 1 or 2.
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from skdp.accounting import gaussian_noise_multiplier
 from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective
-from skdp.linear_model._rows import block_size
+from skdp.linear_model._planning import LARGEST_CURVATURE, ROWS_MOVED
+from skdp.linear_model._rounding import gradient_rounding, rounding_per_weight
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 
-__all__ = ["OutputPerturbation", "balanced_C", "plan_output_perturbation"]
+__all__ = ["OutputPerturbation", "balanced_C", "expected_excess", "plan_output_perturbation"]
 
-ROWS_MOVED = {"add_remove": 1, "replace_one": 2}
-UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 RELATIVE_TOLERANCE = 2.0**-13
-LARGEST_CURVATURE = 1e9
-
-# The norm of weights, times data_norm, that the regulariser is balanced for; chosen with the
-# Adult table in view.
-EXPECTED_WEIGHTS_NORM = 5.0
 
 
 @dataclass(frozen=True)
@@ -47,6 +42,7 @@ class OutputPerturbation:
     C: float
     tolerance: float
     mechanism: object
+    sampler: ClassVar[str] = "all rows, once"
 
     def run(self, loss, rows, y, source):
         """Return the noisy minimiser.
@@ -64,6 +60,13 @@ class OutputPerturbation:
         """
         weights = minimise(LinearObjective(loss, rows, y, self.C), self.tolerance)
         return self.mechanism.release(weights, random_state=source)
+
+    def standard_error(self, shape):
+        """Return the standard deviation of the noise in each weight, of the given shape."""
+        deviation = self.mechanism.scale
+        if self.mechanism.delta == 0.0:
+            deviation *= math.sqrt(math.prod(shape) + 1)
+        return np.full(shape, deviation)
 
 
 def plan_output_perturbation(loss, n_rows, n_features, norm, C, epsilon, delta, relation):
@@ -116,6 +119,13 @@ def balanced_C(loss, n_rows, n_features, norm, weights_norm, epsilon, delta, rel
     return min(C, LARGEST_CURVATURE / curvature)
 
 
+def expected_excess(loss, n_rows, n_features, norm, C, weights_norm, epsilon, delta, relation):
+    """Return the summed loss expected above that of weights of norm W, in the quadratic model."""
+    noise = ROWS_MOVED[relation] * C * loss.lipschitz(norm)
+    noise *= _noise_per_sensitivity(loss, n_features, epsilon, delta)
+    return 0.5 * weights_norm**2 / C + 0.5 * n_rows * loss.curvature_trace(norm) * noise * noise
+
+
 def _noise_per_sensitivity(loss, n_features, epsilon, delta):
     """Return the noise's standard deviation in a coordinate, for sensitivity 1."""
     if delta == 0.0:
@@ -124,23 +134,13 @@ def _noise_per_sensitivity(loss, n_features, epsilon, delta):
 
 
 def _gradient_rounding(loss, n_rows, n_features, norm, C):
-    r"""Bound the rounding error of a computed gradient near the minimiser.
-
-    A sum of m terms in any order is off by at most :math:`\gamma_m` times the sum of their
-    magnitudes (Higham 2002, section 3.1); rows are added in blocks and blocks to a total. The
-    error of a score, :math:`\gamma_p R \|w\|`, moves a residual by the loss's curvature; the
-    minimiser has :math:`\|w\|^2 \le 2 C n \ell(0)`.
-    """
-    size = block_size(n_features)
-    additions = size + n_rows / size + 16
-    weights = 1.0 + min(
+    r"""Bound the rounding error near the minimiser, where :math:`\|w\|^2 \le 2 C n \ell(0)`."""
+    weights = min(
         math.sqrt(2.0 * C * n_rows * loss.value_at_zero()), C * n_rows * loss.lipschitz(norm)
     )
     # The solver stops within its tolerance of the minimiser, which is below what one row moves
     # plus four rounding errors: a linear equation for the rounding error.
     weights += C * loss.lipschitz(norm)
-    per_weight = 1.1 * UNIT_ROUNDOFF * (C * n_rows * loss.smoothness(norm) * (n_features + 4) + 4)
-    if per_weight > 1.0 / 16.0:
-        raise ValueError(f"C={C:g} is too large for {n_rows} rows of norm {norm:g}")
-    sums = 1.1 * UNIT_ROUNDOFF * C * n_rows * loss.lipschitz(norm) * additions
+    sums = gradient_rounding(loss, n_rows, n_features, norm, C, 0.0)
+    per_weight = rounding_per_weight(loss, n_rows, n_features, norm, C)
     return (sums + per_weight * weights) / (1.0 - 4.0 * per_weight)

@@ -30,29 +30,35 @@ def weights(model, constant=0.3):
     return np.column_stack([model.coef_, model.intercept_ / constant])
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-5])
+WAYS = [("output", 0.0), ("output", 1e-5), ("objective", 0.0), ("objective", 1e-5)]
+WAYS += [("gradient", 1e-5), ("auto", 0.0), ("auto", 1e-5)]
+
+
+@pytest.mark.parametrize(("mechanism", "delta"), WAYS)
 @pytest.mark.parametrize("C", [0.01, 0.1, 1.0])
-def test_little_noise_gives_the_answer_of_sklearn(C, delta):
+def test_little_noise_gives_the_answer_of_sklearn(C, mechanism, delta):
     X, y = make_table()
     expected = sklearn_weights(X, y, C)
-    model = DPLogisticRegression(epsilon=1e10, delta=delta, C=C).fit(X, y)
+    model = DPLogisticRegression(1e10, delta=delta, mechanism=mechanism, C=C).fit(X, y)
     np.testing.assert_allclose(weights(model), expected, atol=1e-3)
 
 
 @pytest.mark.parametrize("C", [0.01, 0.1, 1.0])
 def test_noise_is_centred_on_the_answer_of_sklearn(C):
     X, y = make_table()
-    model = DPLogisticRegression(epsilon=1e6, delta=1e-5, C=C).fit(X, y)
+    model = DPLogisticRegression(epsilon=1e6, delta=1e-5, mechanism="output", C=C).fit(X, y)
     deviations = (weights(model) - sklearn_weights(X, y, C)) / model.privacy_.noise_scale
     assert np.abs(deviations).max() < 6
+    np.testing.assert_array_equal(model.coef_standard_error_, model.privacy_.noise_scale)
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-5])
-def test_many_classes_give_the_answer_of_sklearn(delta):
+@pytest.mark.parametrize(("mechanism", "delta"), WAYS[:5])
+def test_many_classes_give_the_answer_of_sklearn(mechanism, delta):
     X, y = load_digits(return_X_y=True)
     X = X / 16.0
     expected = sklearn_weights(X, y, 0.1, data_norm=3.0)
-    model = DPLogisticRegression(epsilon=1e10, delta=delta, C=0.1, data_norm=3.0).fit(X, y)
+    model = DPLogisticRegression(1e10, delta=delta, mechanism=mechanism, C=0.1, data_norm=3.0)
+    model.fit(X, y)
     np.testing.assert_allclose(weights(model, 0.9), expected, atol=1e-3)
     assert model.coef_.shape == (10, 64) and model.intercept_.shape == (10,)
     assert model.score(X, y) > 0.9

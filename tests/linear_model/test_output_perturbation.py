@@ -11,6 +11,7 @@ from skdp import DPLogisticRegression, PrivacyAccountant
 from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp.accounting import gaussian_noise_multiplier
 from skdp.linear_model import _output_perturbation
+from skdp.linear_model._mechanism_choice import MECHANISMS
 from skdp.linear_model._newton import _accelerated_descent, minimise
 from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._output_perturbation import (
@@ -81,6 +82,7 @@ def check_estimator_sensitivity(intercept_scaling):
     one, other, C = worst_neighbours(2, "replace_one")
     accountant = PrivacyAccountant(100.0, 0.5, relation="replace_one")
     model = DPLogisticRegression(
+        mechanism="output",
         C=C,
         data_norm=2.0,
         intercept_scaling=intercept_scaling,
@@ -101,10 +103,10 @@ def check_planned_norm(monkeypatch):
         planned.append(norm)
         return plan_output_perturbation(loss, n_rows, n_features, norm, *rest)
 
-    name = "skdp.linear_model._logistic_regression.plan_output_perturbation"
-    monkeypatch.setattr(name, spy)
+    monkeypatch.setitem(MECHANISMS, "output", (spy, *MECHANISMS["output"][1:]))
     X = 10.0 * np.random.default_rng(0).normal(size=(50, 3))
-    DPLogisticRegression(data_norm=2.0, intercept_scaling=1.0).fit(X, X[:, 0] > 0)
+    model = DPLogisticRegression(mechanism="output", data_norm=2.0, intercept_scaling=1.0)
+    model.fit(X, X[:, 0] > 0)
     rows = BoundedRows(X, 2.0, 2.0)
     fitted = np.column_stack([X * rows._factor[:, None], np.full(50, 2.0)])
     assert np.linalg.norm(fitted, axis=1).max() <= planned[0] * (1 + 1e-15)
@@ -113,7 +115,8 @@ def check_planned_norm(monkeypatch):
 def noise_ratio(delta):
     """Return the spread of published weights over the least that their sensitivity allows."""
     X, y = np.zeros((50, 400)), np.arange(50) % 2
-    model = DPLogisticRegression(delta=delta, C=1e-9, fit_intercept=False).fit(X, y)
+    model = DPLogisticRegression(delta=delta, mechanism="output", C=1e-9, fit_intercept=False)
+    model.fit(X, y)
     sensitivity = model.privacy_.sensitivity
     if delta == 0.0:
         least = sensitivity * np.sqrt(401)

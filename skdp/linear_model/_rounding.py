@@ -1,0 +1,57 @@
+"""The rounding error of a computed sum of gradients."""
+
+import numpy as np
+
+from skdp.linear_model._rows import block_size
+
+__all__ = ["gradient_rounding", "rounding_per_weight"]
+
+UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
+
+
+def gradient_rounding(loss, n_rows, n_features, norm, C, weights_norm, penalised=True):
+    r"""Bound the rounding error of the gradient of an objective at weights of bounded norm.
+
+    A sum of m terms in any order is off by at most :math:`\gamma_m` times the sum of their
+    magnitudes (Higham 2002, section 3.1); rows are added in blocks and blocks to a total. The
+    error of a score, :math:`\gamma_p R \|w\|`, moves a residual by the loss's curvature.
+
+    Parameters
+    ----------
+    loss : loss
+        From `skdp._losses`.
+    n_rows, n_features : int
+    norm : float
+        The bound R on a row's norm.
+    C : float
+        The factor of the summed loss.
+    weights_norm : float
+        The bound on the weights' norm.
+    penalised : bool, default=True
+        Whether the weights themselves are added to the gradient of the loss.
+
+    Returns
+    -------
+    float
+        Affine in `weights_norm`.
+    """
+    size = block_size(n_features)
+    additions = size + n_rows / size + 16
+    sums = n_rows * loss.lipschitz(norm) * additions
+    scores = n_rows * loss.smoothness(norm) * (n_features + 4) * weights_norm
+    return 1.1 * UNIT_ROUNDOFF * (C * (sums + scores) + 4.0 * penalised * weights_norm)
+
+
+def rounding_per_weight(loss, n_rows, n_features, norm, C):
+    """Return how `gradient_rounding` grows with the weights' norm.
+
+    Raises
+    ------
+    ValueError
+        If C is so large that the bound loses its meaning.
+    """
+    table = loss, n_rows, n_features, norm, C
+    per_weight = gradient_rounding(*table, 1.0) - gradient_rounding(*table, 0.0)
+    if not per_weight <= 1.0 / 16.0:
+        raise ValueError(f"C={C:g} is too large for {n_rows} rows of norm {norm:g}")
+    return per_weight
