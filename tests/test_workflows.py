@@ -183,7 +183,7 @@ def test_a_crash_after_the_charge_leaves_it_charged(table, path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("skdp.linear_model._output_perturbation.minimise", interrupted)
-    model = DPLogisticRegression(epsilon=0.5, delta=1e-6, accountant=accountant)
+    model = DPLogisticRegression(epsilon=0.5, delta=1e-6, mechanism="output", accountant=accountant)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*table)
     assert counted(accountant) == (0, 1)
@@ -196,6 +196,7 @@ def test_one_seed_gives_noise_of_its_own_to_every_release(table):
     scaler = DPStandardScaler(bounds=(-1, 1), random_state=0).fit(many)
     assert len(set(scaler.mean_)) == 6
     labels = np.arange(len(X)) % 4
-    model = DPLogisticRegression(C=1e-9, random_state=0).fit(np.zeros((len(X), 3)), labels)
+    model = DPLogisticRegression(C=1e-9, mechanism="output", random_state=0)
+    model.fit(np.zeros((len(X), 3)), labels)
     noise = model.coef_ / model.privacy_.noise_scale
     assert len(np.unique(noise.round(6))) == noise.size

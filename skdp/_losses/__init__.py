@@ -5,7 +5,8 @@ of norm at most R: how long one row's gradient can be (`lipschitz`), how much on
 objective (`smoothness`, and `curvature_trace` and `curvature_rank` of the row's Hessian), and that
 a row's gradient stays in the convex hull of 0 and of `n_vertices` vectors of length `lipschitz`
 that depend on the row alone. `curvature_vanishes_at_vertices` says that at a fraction t of the way
-from 0 to the only vertex the trace is at most 4 t (1 - t) `curvature_trace`.
+from 0 to the only vertex the trace is at most 4 t (1 - t) `curvature_trace`. `residual_error`
+bounds the rounding error of a computed residual, for exact scores.
 """
 
 from skdp._losses._class_weighted import ClassWeightedLoss

@@ -38,6 +38,10 @@ class ClassWeightedLoss:
     def curvature_vanishes_at_vertices(self):
         return self.loss.curvature_vanishes_at_vertices
 
+    @property
+    def residual_error(self):
+        return max(self.weights) * self.loss.residual_error
+
     def lipschitz(self, norm):
         """Bound a row's gradient."""
         return max(self.weights) * self.loss.lipschitz(norm)

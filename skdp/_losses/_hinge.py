@@ -7,6 +7,8 @@ import numpy as np
 
 __all__ = ["BinaryHuberisedHingeLoss", "MulticlassHuberisedHingeLoss"]
 
+RESIDUAL_ROUNDINGS = 8.0 * np.finfo(np.float64).eps
+
 
 @dataclass(frozen=True)
 class BinaryHuberisedHingeLoss:
@@ -24,6 +26,11 @@ class BinaryHuberisedHingeLoss:
 
     h: float
     weights_shape = ()
+
+    @property
+    def residual_error(self):
+        """Bound what rounding of the margin does to a residual, which is steep by 1 / h."""
+        return RESIDUAL_ROUNDINGS * (1.0 + 1.0 / self.h)
 
     @property
     def curvature_bound(self):
@@ -89,6 +96,11 @@ class MulticlassHuberisedHingeLoss:
     @property
     def weights_shape(self):
         return (self.n_classes,)
+
+    @property
+    def residual_error(self):
+        """Bound what rounding of the margins does to a residual, which is steep by 1 / h."""
+        return RESIDUAL_ROUNDINGS * self.n_classes * (1.0 + 1.0 / self.h)
 
     @property
     def curvature_bound(self):

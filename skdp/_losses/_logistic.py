@@ -15,6 +15,7 @@ class BinaryLogisticLoss:
 
     weights_shape = ()
     curvature_bound = 0.25
+    residual_error = 8.0 * np.finfo(np.float64).eps
     curvature_rank = 1
     n_vertices = 1
     # A residual of magnitude t comes with the curvature t (1 - t).
@@ -68,6 +69,7 @@ class MultinomialLogisticLoss:
 
     n_classes: int
     curvature_bound = 0.5
+    residual_error = 16.0 * np.finfo(np.float64).eps
     # It does, but between two vertices that weigh the same nothing makes up for it.
     curvature_vanishes_at_vertices = False
 

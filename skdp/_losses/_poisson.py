@@ -28,6 +28,11 @@ class ClippedPoissonLoss:
     weights_shape = ()
 
     @property
+    def residual_error(self):
+        """Bound what rounding of the exponential does to a residual."""
+        return 8.0 * np.finfo(np.float64).eps * self.high
+
+    @property
     def curvature_bound(self):
         return 2.0 * self.high
 

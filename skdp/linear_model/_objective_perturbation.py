@@ -346,7 +346,9 @@ def _output_mechanism(epsilon, delta, scale, moved, relation, sensitivity):
 
 def _radius(loss, n_rows, norm, C, quadratic, linear_norm):
     r"""Bound the minimiser for a linear term of that norm, from J at 0 and the gradient, twice."""
-    by_value = math.sqrt(linear_norm**2 + 2.0 * quadratic * C * n_rows * loss.value_at_zero())
+    by_value = math.hypot(
+        linear_norm, math.sqrt(2.0 * quadratic * C * n_rows * loss.value_at_zero())
+    )
     by_gradient = C * n_rows * loss.lipschitz(norm)
     return 2.0 * (linear_norm + min(by_value, by_gradient)) / quadratic
 

@@ -63,6 +63,8 @@ class DPPoissonRegressor(PrivateLinearRegressorMixin, BaseEstimator):
         Noisy intercept, 0 without `fit_intercept`.
     alpha_ : float
         The regularisation used, from public quantities.
+    target_bounds_ : tuple of (float, float)
+        The bounds that predictions are clipped to.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -157,6 +159,8 @@ class DPPoissonRegressor(PrivateLinearRegressorMixin, BaseEstimator):
             low, high = check_target_bounds(self.target_bounds, smallest=0.0)
             X, y = validate_table(self, X, y, y_numeric=True)
             n_rows = X.shape[0]
+            if alpha is not None and not 1e-100 <= alpha * n_rows <= 1e100:
+                raise ValueError(f"alpha={alpha!r} is out of range for {n_rows} rows")
             C = None if alpha is None else 1.0 / (n_rows * alpha)
             targets = _Clipped(y, low, high)
             loss = ClippedPoissonLoss(high)
@@ -166,7 +170,8 @@ class DPPoissonRegressor(PrivateLinearRegressorMixin, BaseEstimator):
                 public=("the numbers of rows and columns", "data_norm", "target_bounds"),
                 coef_=release.coef[0],
                 intercept_=float(release.intercept[0]),
-                alpha_=1.0 / (n_rows * release.C),
+                alpha_=1.0 / (n_rows * release.C) if alpha is None else alpha,
+                target_bounds_=(low, high),
             )
         return self
 
@@ -184,7 +189,7 @@ class DPPoissonRegressor(PrivateLinearRegressorMixin, BaseEstimator):
             Means, clipped to `target_bounds`.
         """
         scores = super().predict(X)
-        low, high = check_target_bounds(self.target_bounds, smallest=0.0)
+        low, high = self.target_bounds_
         return np.clip(np.exp(np.minimum(scores, np.log(high) + 1.0)), low, high)
 
     def score(self, X, y):

@@ -14,7 +14,8 @@ def gradient_rounding(loss, n_rows, n_features, norm, C, weights_norm, penalised
 
     A sum of m terms in any order is off by at most :math:`\gamma_m` times the sum of their
     magnitudes (Higham 2002, section 3.1); rows are added in blocks and blocks to a total. The
-    error of a score, :math:`\gamma_p R \|w\|`, moves a residual by the loss's curvature.
+    error of a score, :math:`\gamma_p R \|w\|`, moves a residual by the loss's curvature. A
+    residual has an error of its own even for exact scores.
 
     Parameters
     ----------
@@ -39,7 +40,8 @@ def gradient_rounding(loss, n_rows, n_features, norm, C, weights_norm, penalised
     additions = size + n_rows / size + 16
     sums = n_rows * loss.lipschitz(norm) * additions
     scores = n_rows * loss.smoothness(norm) * (n_features + 4) * weights_norm
-    return 1.1 * UNIT_ROUNDOFF * (C * (sums + scores) + 4.0 * penalised * weights_norm)
+    summed = 1.1 * UNIT_ROUNDOFF * (C * (sums + scores) + 4.0 * penalised * weights_norm)
+    return summed + C * n_rows * norm * loss.residual_error
 
 
 def rounding_per_weight(loss, n_rows, n_features, norm, C):

@@ -36,9 +36,9 @@ class DPLinearSVC(PrivateLinearClassifierMixin, BaseEstimator):
         times C plus half the squared norm of all weights, the intercept's included. The noise
         grows with C. "auto" balances regularisation against noise from public quantities.
     huber_threshold : float, default=0.5
-        Half the width h of the margins over which the hinge's corner is rounded, positive. The
-        loss is at most h / 4 (several classes: h / 2) above the hinge. The noise does not
-        depend on it; small values take longer to fit.
+        Half the width h of the margins over which the hinge's corner is rounded, between 1e-4
+        and 1e4. The loss is at most h / 4 (several classes: h / 2) above the hinge. The noise
+        does not depend on it; small values take longer to fit.
     data_norm : float, default=1.0
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
@@ -158,6 +158,8 @@ class DPLinearSVC(PrivateLinearClassifierMixin, BaseEstimator):
         with PrivateFit(self) as fit:
             settings = check_linear_settings(self)
             h = check_positive(self.huber_threshold, "huber_threshold")
+            if not 1e-4 <= h <= 1e4:
+                raise ValueError(f"huber_threshold must be between 1e-4 and 1e4, got {h!r}")
             C = check_strength(self.C, "C")
             X, y = validate_table(self, X, y)
             classes, codes = check_classes(self.classes, y)

@@ -55,9 +55,10 @@ def validate_table(estimator, X, y="no_validation", *, reset=True, y_numeric=Fal
     chunked = as_chunked(X)
     if chunked is None:
         checks = {"y_numeric": y_numeric} if has_y else {}
-        return validate_data(
+        checked = validate_data(
             estimator, X, y, reset=reset, dtype="numeric", order=None, accept_sparse="csr", **checks
         )
+        return (checked[0], _double(checked[1])) if has_y and y_numeric else checked
     _check_values(chunked)
     validate_data(estimator, chunked, reset=reset, skip_check_array=True)
     if not has_y:
@@ -114,7 +115,15 @@ def _check_target(estimator, y, y_numeric):
         )
     y = column_or_1d(y, warn=True)
     assert_all_finite(y, input_name="y")
-    return y.astype(np.float64) if y_numeric and y.dtype.kind == "O" else y
+    return _double(y) if y_numeric else y
+
+
+def _double(y):
+    """Return numeric targets in double precision, or raise `ValueError`."""
+    if y.dtype.kind not in "fiubO":
+        raise ValueError(f"y must hold numbers, got an array of {y.dtype}")
+    with np.errstate(all="ignore"):
+        return y.astype(np.float64)
 
 
 def _csr_block(X, rows):

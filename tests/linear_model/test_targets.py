@@ -1,0 +1,41 @@
+"""Targets that are no numbers, or no ordinary ones, are found before anything is charged."""
+
+import numpy as np
+import pytest
+
+from skdp import DPLinearRegression, DPPoissonRegressor, DPRidge, PrivacyAccountant
+from skdp.utils import ChunkedArray
+
+REGRESSORS = [DPLinearRegression, DPRidge, DPPoissonRegressor]
+X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(40, 2))
+
+
+@pytest.mark.parametrize("regressor", REGRESSORS)
+@pytest.mark.parametrize("table", [X, ChunkedArray([X[:10], X[10:]])], ids=["array", "chunks"])
+@pytest.mark.parametrize("dtype", ["U3", "S3", "M8[s]", "m8[s]"])
+def test_targets_must_be_numbers(regressor, table, dtype):
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    model = regressor(target_bounds=(0, 10), accountant=accountant)
+    with pytest.raises(ValueError):
+        model.fit(table, np.ones(40, dtype=int).astype(dtype))
+    assert accountant.spends == []
+    assert not [name for name in vars(model) if name.endswith("_")]
+
+
+@pytest.mark.parametrize("regressor", REGRESSORS)
+def test_no_warning_tells_that_a_target_is_extreme(regressor, recwarn):
+    y = np.ones(40, dtype=np.longdouble)
+    y[3] = np.finfo(np.longdouble).max
+    model = regressor(target_bounds=(0, 10)).fit(X, y)
+    assert np.isfinite(model.coef_).all()
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("alpha", [1e308, 1e-150])
+def test_a_strength_that_overflows_is_refused(alpha):
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    with pytest.raises(ValueError, match="alpha"):
+        DPPoissonRegressor(target_bounds=(0, 10), alpha=alpha, accountant=accountant).fit(
+            X, X[:, 0]
+        )
+    assert accountant.spends == []
