@@ -388,7 +388,7 @@ def _amplified_gaussian_delta(part, target, relation):
     if not isinstance(inner, ev.Gaussian) or rate == 0.0:
         return 1.0
     amplified = math.log1p(math.expm1(target) / rate) * (1.0 - 2.0**-50)
-    return rate * _gaussian.gdp_to_delta(1.0 / inner.noise_multiplier, amplified) * (1.0 + 1e-14)
+    return rate * _gaussian.gdp_to_delta(1.0 / inner.noise_multiplier, amplified) * (1.0 + 1e-13)
 
 
 def _pld_delta(parts, simple, target, relation, tolerance):
