@@ -54,8 +54,11 @@ def check_delta(delta):
 
 
 def check_privacy_parameters(epsilon, delta):
-    """Return (epsilon, delta) as floats: epsilon positive and finite, delta as `check_delta`."""
-    return check_positive(epsilon, "epsilon"), check_delta(delta)
+    """Return (epsilon, delta) as floats: epsilon from 1e-100 up, finite, delta as `check_delta`."""
+    epsilon = check_positive(epsilon, "epsilon")
+    if epsilon < 1e-100:
+        raise ValueError(f"epsilon must be at least 1e-100, got {epsilon!r}")
+    return epsilon, check_delta(delta)
 
 
 def check_boolean(value, name):
