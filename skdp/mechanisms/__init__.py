@@ -3,6 +3,7 @@
 from skdp.mechanisms._gamma_norm import GammaNormMechanism
 from skdp.mechanisms._gaussian import GaussianMechanism
 from skdp.mechanisms._geometric import GeometricMechanism
+from skdp.mechanisms._joint import JointMechanism
 from skdp.mechanisms._laplace import LaplaceMechanism
 from skdp.mechanisms._randomized_response import RandomizedResponse
 from skdp.mechanisms._selection import ExponentialMechanism, PermuteAndFlip, ReportNoisyMax
@@ -18,6 +19,7 @@ __all__ = [
     "GammaNormMechanism",
     "GaussianMechanism",
     "GeometricMechanism",
+    "JointMechanism",
     "LaplaceMechanism",
     "PermuteAndFlip",
     "RandomizedResponse",
