@@ -55,8 +55,10 @@ class PrivacyAccountant:
         With unit="group", how many rows of a person can be in a table at most; see
         `skdp.utils.limit_rows`. Every release is charged for that many rows.
     ledger : str or path-like, default=None
-        A file, created unless it exists; it must be on a local disk. None is a temporary file
-        that this process removes when it ends.
+        A file, created unless it exists, on a local disk. For analysts on several hosts,
+        ``postgresql://user@host/database`` without a password (it is pickled with every
+        estimator; libpq finds one in its password file); this needs ``skdp[postgres]``. None is
+        a temporary file that this process removes when it ends.
     dataset : str, default="default"
         The data set within the ledger; each has terms and a cap of its own. Overlapping
         tables must share one.
