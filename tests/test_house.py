@@ -14,6 +14,8 @@ SOURCES = sorted(ROOT.rglob("*.py"))
 
 # A package may import from the ones behind it.
 ORDER = [
+    "__main__",
+    "_command_line",
     "display",
     "preprocessing",
     "svm",

@@ -16,6 +16,7 @@ from skdp.accounting._postgres_ledger import PostgreSQLLedger
 from skdp.accounting._records import (
     CONNECTIONS,
     NOTHING,
+    all_records,
     append_record,
     select_records,
     verify_chain,
@@ -166,6 +167,11 @@ class SQLiteLedger:
         """
         with self._connection() as connection:
             return verify_chain(connection.execute)
+
+    def records(self):
+        """Return the records of every data set, in order."""
+        with self._connection() as connection:
+            return all_records(connection.execute)
 
     def _select(self, connection, dataset, after):
         return select_records(connection.execute, dataset, after)

@@ -7,6 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 from skdp.accounting._records import (
     CONNECTIONS,
     NOTHING,
+    all_records,
     append_record,
     select_records,
     verify_chain,
@@ -105,6 +106,11 @@ class PostgreSQLLedger:
         """Check the hash chain and return its last hash; see `SQLiteLedger.verify`."""
         with self._connection() as execute:
             return verify_chain(execute)
+
+    def records(self):
+        """Return the records of every data set, in order."""
+        with self._connection() as execute:
+            return all_records(execute)
 
     @contextmanager
     def _connection(self, checked=True):

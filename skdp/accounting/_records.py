@@ -12,12 +12,22 @@ from dataclasses import dataclass
 
 from skdp.exceptions import LedgerError
 
-__all__ = ["CONNECTIONS", "NOTHING", "Record", "append_record", "select_records", "verify_chain"]
+__all__ = [
+    "CONNECTIONS",
+    "NOTHING",
+    "Record",
+    "all_records",
+    "append_record",
+    "select_records",
+    "verify_chain",
+]
 
 FIRST_HASH = "0" * 64
 
 # The position before the first record, as (sequence, hash).
 NOTHING = (0, FIRST_HASH)
+
+_ALL = "SELECT sequence, dataset, kind, body, hash FROM records ORDER BY sequence"
 
 # A fork while a database's library works in another thread would copy its locked mutexes into
 # the child, and a connection that a child inherits may, when it is closed, delete or end what
@@ -84,7 +94,12 @@ def select_records(execute, dataset, after):
         " WHERE dataset = ? AND sequence > ? ORDER BY sequence",
         (dataset, sequence),
     )
-    return [Record(s, d, kind, json.loads(body), h) for s, d, kind, body, h in rows]
+    return _read(rows)
+
+
+def all_records(execute):
+    """Return the records of every data set, in order."""
+    return _read(execute(_ALL, ()))
 
 
 def append_record(execute, dataset, decision):
@@ -107,9 +122,12 @@ def verify_chain(execute):
         If a record was changed, removed, inserted or reordered.
     """
     previous, expected = FIRST_HASH, 1
-    statement = "SELECT sequence, dataset, kind, body, hash FROM records ORDER BY sequence"
-    for sequence, dataset, kind, body, digest in execute(statement, ()):
+    for sequence, dataset, kind, body, digest in execute(_ALL, ()):
         if sequence != expected or digest != chain_hash(previous, sequence, dataset, kind, body):
             raise LedgerError(f"the ledger's chain breaks at record {expected}")
         previous, expected = digest, expected + 1
     return previous
+
+
+def _read(rows):
+    return [Record(s, d, kind, json.loads(body), h) for s, d, kind, body, h in rows]
