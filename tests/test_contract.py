@@ -24,6 +24,7 @@ ESTIMATORS = [
     DPLogisticRegression(mechanism="objective"),
     DPLogisticRegression(mechanism="objective", delta=0.0),
     DPLogisticRegression(mechanism="gradient"),
+    DPLogisticRegression(standard_errors="total"),
     DPLinearSVC(),
     DPLinearSVC(epsilon=2.0, delta=0.0, C=0.5, huber_threshold=0.1, data_norm=3.0),
     DPLinearRegression(target_bounds=(-10, 10)),
