@@ -29,6 +29,7 @@ ESTIMATORS = [
     DPLinearSVC(epsilon=2.0, delta=0.0, C=0.5, huber_threshold=0.1, data_norm=3.0),
     DPLinearRegression(target_bounds=(-10, 10)),
     DPRidge(target_bounds=(-10, 10), alpha=0.5, data_norm=3.0),
+    DPRidge(target_bounds=(-10, 10), mechanism="gradient"),
     DPRidge(delta=0.0, target_bounds=(-10, 10), fit_intercept=False),
     DPPoissonRegressor(target_bounds=(0, 10)),
     DPPoissonRegressor(delta=0.0, target_bounds=(1, 10), alpha=0.1, data_norm=3.0),

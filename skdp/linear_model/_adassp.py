@@ -12,6 +12,7 @@ stands for two, so its noise is smaller by :math:`\sqrt 2`; the last entry of A 
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import eigh, eigvalsh
@@ -55,6 +56,7 @@ class AdaSSP:
     constant: float
     target_norm: float
     mechanism: object
+    sampler: ClassVar[str] = "all rows, once"
 
     def run(self, rows, targets, alpha, source):
         """Return the coefficients and the intercept of the centred targets.
