@@ -13,12 +13,14 @@ from skdp._losses._class_weighted import ClassWeightedLoss
 from skdp._losses._hinge import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
 from skdp._losses._logistic import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp._losses._poisson import ClippedPoissonLoss
+from skdp._losses._squared import ClippedSquaredLoss
 
 __all__ = [
     "BinaryHuberisedHingeLoss",
     "BinaryLogisticLoss",
     "ClassWeightedLoss",
     "ClippedPoissonLoss",
+    "ClippedSquaredLoss",
     "MulticlassHuberisedHingeLoss",
     "MultinomialLogisticLoss",
 ]

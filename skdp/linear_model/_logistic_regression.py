@@ -12,6 +12,7 @@ from skdp.base import PrivateFit, relation_of
 from skdp.linear_model._classifier import PrivateLinearClassifierMixin
 from skdp.linear_model._mechanism_choice import MECHANISMS, automatic_fit, plan_fit
 from skdp.linear_model._rows import BoundedRows
+from skdp.linear_model._standard_errors import plan_hessian, split_guarantee, total_cost
 from skdp.utils._tables import validate_table
 from skdp.utils._validation import (
     check_boolean,
@@ -69,6 +70,11 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
         Public weights of classes, positive; a class that is not named has weight 1. Noise
         grows with the largest of them. "balanced" would be computed from the data and is
         refused.
+    standard_errors : {"noise", "total"}, default="noise"
+        What `coef_standard_error_` holds. "noise": the privacy noise where its law is public, at
+        no cost. "total": sampling and privacy noise together. That takes the Hessian of the
+        loss, which is released with noise for an eighth of the budget in the same charge; at
+        most 5000 weights. With it C="auto" and the noise are those of the rest of the budget.
     accountant : PrivacyAccountant, default=None
         Where fits are charged. None charges nothing and protects under "add_remove".
     random_state : int or None, default=None
@@ -88,8 +94,11 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
     mechanism_ : str
         The mechanism used, from public quantities.
     coef_standard_error_ : ndarray of the shape of `coef_`, or None
-        The standard deviation of the privacy noise in each coefficient. None for "objective" and
-        "gradient", where it depends on the data. Sampling error is not part of it.
+        With ``standard_errors="noise"`` the standard deviation of the privacy noise in each
+        coefficient, or None for "objective" and "gradient", where it depends on the data. With
+        "total" an estimate of the standard error about the coefficients that the regularised
+        loss of the population has, if the model holds; large where the noisy Hessian cannot
+        tell. See ``docs/standard_errors.md``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -155,6 +164,7 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
         intercept_scaling=0.3,
         classes=None,
         class_weight=None,
+        standard_errors="noise",
         accountant=None,
         random_state=None,
     ):
@@ -168,6 +178,7 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
         self.intercept_scaling = intercept_scaling
         self.classes = classes
         self.class_weight = class_weight
+        self.standard_errors = standard_errors
         self.accountant = accountant
         self.random_state = random_state
 
@@ -197,22 +208,29 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
         with PrivateFit(self) as fit:
             guarantee = self._check_guarantee()
             C = self._check_C()
+            total = self._check_standard_errors()
             data_norm, constant = self._check_norms()
             X, y = validate_table(self, X, y)
             classes, codes = check_classes(self.classes, y)
-            loss = _loss(len(classes), _check_class_weight(self.class_weight, classes))
+            class_weight = _check_class_weight(self.class_weight, classes)
+            loss = _loss(len(classes), class_weight)
             shape = (X.shape[0], X.shape[1] + (constant > 0))
             table = (loss, *shape, _row_norm(data_norm, constant))
-            mechanism, C, _ = automatic_fit(self.mechanism, C, table, data_norm, guarantee)
-            plan = plan_fit(mechanism, table, C, guarantee)
+            mechanism, C, _ = automatic_fit(self.mechanism, C, table, data_norm, guarantee, total)
+            plan, hessian, cost = _plan(mechanism, table, C, guarantee, total)
 
-            source = fit.charge(plan.mechanism)
+            source = fit.charge(cost)
             rows = BoundedRows(X, data_norm, constant)
-            weights = np.atleast_2d(plan.run(loss, rows, codes, source))
+            weights = plan.run(loss, rows, codes, source)
+            if total:
+                noisy = hessian.run(loss, rows, codes, weights, source)
+                errors = hessian.standard_error(noisy, plan, max(class_weight))
+                errors = errors[:, : X.shape[1]].copy()
 
+            weights = np.atleast_2d(weights)
             coef = weights[:, : X.shape[1]].copy()
             fit.publish(
-                plan.mechanism,
+                cost,
                 public=self._assumptions(),
                 sampler=plan.sampler,
                 classes_=classes,
@@ -220,7 +238,7 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
                 intercept_=constant * weights[:, -1] if constant else np.zeros(len(weights)),
                 C_=C,
                 mechanism_=mechanism,
-                coef_standard_error_=plan.standard_error(coef.shape),
+                coef_standard_error_=errors if total else plan.standard_error(coef.shape),
             )
         return self
 
@@ -268,7 +286,8 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
             weights = _check_class_weight(self.class_weight, np.unique(classes))
             weights = [max(weights)] * n_classes
         table = (_loss(n_classes, weights), n_samples, n_features, _row_norm(data_norm, constant))
-        excess = automatic_fit(self.mechanism, C, table, data_norm, guarantee)[2]
+        total = self._check_standard_errors()
+        excess = automatic_fit(self.mechanism, C, table, data_norm, guarantee, total)[2]
         return excess / n_samples
 
     def predict_proba(self, X):
@@ -329,6 +348,14 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
             raise ValueError(f"penalty must be 'l2', got {self.penalty!r}")
         return epsilon, delta, relation_of(self.accountant)
 
+    def _check_standard_errors(self):
+        """Return whether the Hessian is to be released."""
+        if self.standard_errors not in ("noise", "total"):
+            raise ValueError(
+                f"standard_errors must be 'noise' or 'total', got {self.standard_errors!r}"
+            )
+        return self.standard_errors == "total"
+
     def _check_C(self):
         if isinstance(self.C, str) and self.C == "auto":
             return "auto"
@@ -341,6 +368,18 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
         return ("the numbers of rows and columns", "data_norm", labels) + (
             () if self.class_weight is None else ("class_weight",)
         )
+
+
+def _plan(mechanism, table, C, guarantee, total):
+    """Return the plans of the weights and of the Hessian or None, and what they cost together."""
+    if not total:
+        plan = plan_fit(mechanism, table, C, guarantee)
+        return plan, None, plan.mechanism
+    epsilon, delta, relation = guarantee
+    of_weights, of_hessian = split_guarantee(mechanism, guarantee)
+    plan = plan_fit(mechanism, table, C, of_weights)
+    hessian = plan_hessian(*table, of_hessian, relation)
+    return plan, hessian, total_cost(plan.mechanism, hessian.mechanism, epsilon, delta)
 
 
 def _row_norm(data_norm, constant):
