@@ -44,7 +44,7 @@ class Step:
         return self.name or type(self.estimator).__name__
 
 
-def find_steps(pipe, n_features=None):
+def find_steps(pipe, n_features=None, prefix=""):
     """Return the steps of a pipeline in the order in which they are fitted.
 
     Parameters
@@ -53,12 +53,14 @@ def find_steps(pipe, n_features=None):
         A `Pipeline`, `ColumnTransformer` or `FeatureUnion`, nested in any way, or one estimator.
     n_features : int, default=None
         The columns of the table.
+    prefix : str, default=""
+        What the names begin with.
 
     Returns
     -------
     list of Step
     """
-    return _find(pipe, "", n_features, "", ())[0]
+    return _find(pipe, prefix, n_features, "", ())[0]
 
 
 def _join(*names):
