@@ -6,6 +6,7 @@ step are given a handle in the place of their accountant; its `charge` books not
 own but checks that what is released was planned, and that it is released once.
 """
 
+import hashlib
 import uuid
 from dataclasses import dataclass, field, replace
 
@@ -202,7 +203,7 @@ class Reservation(_NotCopied):
     label : str, default="plan"
         What the ledger calls a round.
     name : str, default=None
-        The reservation's name in the ledger; None makes a new one.
+        The reservation's name, a new one by default.
 
     Attributes
     ----------
@@ -226,6 +227,12 @@ class Reservation(_NotCopied):
     def event(self):
         """What a round costs."""
         return plan_event(self.planned)
+
+    @property
+    def key(self):
+        """Its name in the ledger, under which another plan is another reservation."""
+        digest = hashlib.sha256(self.event.to_json().encode()).hexdigest()
+        return f"{self.name}-{digest[:16]}"
 
     @property
     def steps(self):

@@ -205,7 +205,7 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     left = unaccepted(steps, public_steps)
     findings += [_finding(step) for step in left if step.kind != "cross_validates"]
     findings += [
-        Finding(step.title, "declared public", f"{REASONS[step.kind]}; you declared it public")
+        Finding(step.title, "declared public", f"{REASONS[step.kind]}, which you allow")
         for step in unaccepted(steps)
         if step not in left
     ]
@@ -273,6 +273,8 @@ def _finding(step):
 
 def _remedy(estimator):
     name = type(estimator).__name__
+    if not is_estimator(estimator):
+        return "list the columns, or choose them by make_column_selector"
     if name in ("OneHotEncoder", "OrdinalEncoder"):
         return "declare its categories as lists, without min_frequency and max_categories"
     if name == "SplineTransformer":

@@ -14,7 +14,7 @@ from skdp.accounting import delta as event_delta
 from skdp.accounting import epsilon as event_epsilon
 from skdp.base import UNACCOUNTED
 from skdp.pipeline._dry_run import dry_run, shapes, stand_in
-from skdp.pipeline._kinds import REASONS
+from skdp.pipeline._kinds import REASONS, is_estimator, is_private
 from skdp.pipeline._steps import find_steps
 
 __all__ = ["PipelinePlan", "joint_scale", "plan_pipeline", "planned_charge", "unaccepted"]
@@ -59,11 +59,13 @@ def planned_charge(
     name = name or type(estimator).__name__
     params = estimator.get_params(deep=False)
     epsilon, delta = float(params["epsilon"]), float(params.get("delta") or 0.0)
-    found = [dry_run(estimator, shape, terms, classes) for shape in shapes(n_samples, n_features)]
-    found = [asked for asked in found if asked is not None]
-    if len({asked[0] for asked in found}) != 1:
-        return stand_in(name, epsilon, delta)
-    event, asked_epsilon, asked_delta = found[0]
+    found = None
+    for shape in shapes(n_samples, n_features):
+        asked = dry_run(estimator, shape, terms, classes)
+        if asked is None or asked != (found or asked):
+            return stand_in(name, epsilon, delta)
+        found = asked
+    event, asked_epsilon, asked_delta = found
     return PlannedCharge(name, event, asked_epsilon or epsilon, asked_delta or 0.0)
 
 
@@ -198,7 +200,8 @@ def plan_pipeline(
     steps = find_steps(pipe, n_features)
     problems = unaccepted(steps, public_steps)
     if problems:
-        raise ValueError("; ".join(f"step {s.title!r} {REASONS[s.kind]}" for s in problems))
+        message = "; ".join(f"step {step.title!r} {REASONS[step.kind]}" for step in problems)
+        raise ValueError(f"{message}; see check_pipeline")
     private = tuple(s for s in steps if s.kind == "private")
     if not private:
         raise ValueError("no step is private: there is nothing to charge")
@@ -214,7 +217,16 @@ def unaccepted(steps, public_steps=()):
     if unknown:
         raise ValueError(f"public_steps names {unknown[0]!r}, which is no step")
     public = set(public_steps)
-    return [s for s in steps if s.kind not in ACCEPTED and not {s.name, s.title} & public]
+    return [
+        step
+        for step in steps
+        if step.kind not in ACCEPTED
+        and (not {step.name, step.title} & public or _holds_private(step.estimator))
+    ]
+
+
+def _holds_private(estimator):
+    return is_estimator(estimator) and any(map(is_private, estimator.get_params().values()))
 
 
 def _check_shares(steps, shares):
@@ -231,7 +243,7 @@ def _check_shares(steps, shares):
 
 
 def _default_shares(steps):
-    if len(steps) == 1 or hasattr(steps[-1].estimator, "transform"):
+    if len(steps) == 1 or not hasattr(steps[-1].estimator, "predict"):
         return [1.0] * len(steps)
     transformers = len(steps) - 1
     final = round((1.0 - TRANSFORMER_SHARE) ** transformers, 6)

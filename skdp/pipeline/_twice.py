@@ -37,8 +37,8 @@ def paid_twice(steps):
         if first.kind == second.kind == "private" and _same(first, second):
             yield second, f"{first.title!r} learns the same from the same columns"
     for step in steps:
-        if step.kind == "private" and step.before:
-            earlier = named[step.before[-1]]
+        earlier = named.get(step.before[-1]) if step.before else None
+        if step.kind == "private" and earlier is not None:
             yield from (
                 (earlier if undone else step, text) for undone, text in _after(earlier, step)
             )
