@@ -11,7 +11,7 @@ from skdp.pipeline._kinds import is_estimator, step_kind
 __all__ = ["dry_run", "output_width", "stand_in"]
 
 # Shapes (rows, columns) at which an estimator is tried whose table's shape is not known.
-SHAPES = ((2_000, 8), (300_000, 8), (2_000, 1), (60, 100))
+SHAPES = ((2_000, 8), (100_000, 4), (2_000, 1), (60, 100))
 
 
 class _Stopped(Exception):

@@ -12,6 +12,7 @@ from skdp.accounting import (
 )
 from skdp.accounting import delta as event_delta
 from skdp.accounting import epsilon as event_epsilon
+from skdp.accounting._reservation import covering_gaussian
 from skdp.base import UNACCOUNTED
 from skdp.pipeline._dry_run import dry_run, shapes, stand_in
 from skdp.pipeline._kinds import REASONS, is_estimator, is_private
@@ -34,7 +35,7 @@ def planned_charge(
     estimator : estimator
         Private, with `epsilon` (and `delta`) set. Its accountant is not used.
     n_samples, n_features : int, default=None
-        The table's shape. With None the charge is exact if it is the same at several shapes.
+        The table's shape. With None the charge is exact if it costs the same at several shapes.
     classes : array-like, default=None
         The labels of y; None takes the estimator's declared ones, or 0 and 1.
     terms : Terms, default=None
@@ -59,14 +60,22 @@ def planned_charge(
     name = name or type(estimator).__name__
     params = estimator.get_params(deep=False)
     epsilon, delta = float(params["epsilon"]), float(params.get("delta") or 0.0)
-    found = None
+    found = []
     for shape in shapes(n_samples, n_features):
         asked = dry_run(estimator, shape, terms, classes)
-        if asked is None or asked != (found or asked):
+        if asked is None:
             return stand_in(name, epsilon, delta)
-        found = asked
-    event, asked_epsilon, asked_delta = found
-    return PlannedCharge(name, event, asked_epsilon or epsilon, asked_delta or 0.0)
+        found.append(asked)
+        event = _common_event([event for event, _, _ in found])
+        if event is None:
+            return stand_in(name, epsilon, delta)
+    _, epsilon, delta = found[0] if found[0][1] is not None else (None, epsilon, delta)
+    return PlannedCharge(name, event, epsilon, delta or 0.0)
+
+
+def _common_event(events):
+    """Return an event that covers all of some, if they cost the same; else None."""
+    return events[0] if len(set(events)) == 1 else covering_gaussian(events)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 import contextlib
 import itertools
+import math
 import multiprocessing
 import os
 import pickle
@@ -24,6 +25,7 @@ from skdp.accounting import (
     plan_event,
 )
 from skdp.accounting._ledger import NOTHING
+from skdp.accounting._reservation import covering_gaussian
 from skdp.accounting._state import Rounds
 from skdp.exceptions import BudgetExceededError, LedgerError
 
@@ -40,6 +42,12 @@ PLAN = (PlannedCharge("a", Laplace(0.25), 0.25), PlannedCharge("b", PureDP(0.75)
         (Gaussian(2.0) * 10, Gaussian(2.0) * 10, True),
         (Gaussian(2.0) * 10, Gaussian(2.0) * 9, True),
         (Gaussian(2.0) * 10, Gaussian(2.0) * 11, False),
+        (Gaussian(2.0), Gaussian(20.0) * 100, True),
+        (Gaussian(2.0) * 25, Gaussian(0.4), True),
+        (Gaussian(2.0), Gaussian(20.0) * 101, False),
+        (Gaussian(2.0), Gaussian(4.0) + Laplace(1e-9), False),
+        (Gaussian(2.0), Gaussian(3.0) + Gaussian(3.0), True),
+        (Gaussian(2.0), Gaussian(3.0) + Gaussian(2.6), False),
         (Gaussian(2.0) + Laplace(1.0), Laplace(1.0) + Gaussian(2.0), True),
         (PureDP(1.0), Laplace(1.0), True),
         (PureDP(1.0), Laplace(1.001), False),
@@ -51,6 +59,16 @@ PLAN = (PlannedCharge("a", Laplace(0.25), 0.25), PlannedCharge("b", PureDP(0.75)
 )
 def test_a_plan_covers_what_costs_no_more(planned, event, covered):
     assert PlannedCharge("step", planned, 1.0, 1e-5).covers(event, "add_remove") is covered
+
+
+def test_gaussians_that_cost_the_same_are_covered_by_one():
+    events = [Gaussian(3.7 * math.sqrt(n)) * n for n in (1, 7, 75, 20_000)]
+    covering = covering_gaussian(events)
+    assert covering.noise_multiplier == pytest.approx(3.7, rel=2e-9)
+    planned = PlannedCharge("step", covering, 1.0, 1e-5)
+    assert all(planned.covers(event, "add_remove") for event in events)
+    assert covering_gaussian([Gaussian(3.7), Gaussian(3.70001)]) is None
+    assert covering_gaussian([Gaussian(3.7), Laplace(1.0)]) is None
 
 
 def test_an_allowance_is_used_once():

@@ -122,7 +122,7 @@ def test_costs_are_those_of_the_fits():
 
 def test_a_split_pipeline_costs_its_total():
     accountant = PrivacyAccountant(100.0, 0.1)
-    pipe = make_pipeline(DPStandardScaler(bounds=(0, 1)), DPLogisticRegression())
+    pipe = make_pipeline(DPStandardScaler(bounds=(0, 1)), DPLinearSVC())
     result = check_pipeline(split_budget(pipe, 1.0, 1e-5, accountant))
     assert (result.epsilon, result.delta, result.joint_epsilon) == (1.0, 1e-5, 1.0)
     assert not list(result)

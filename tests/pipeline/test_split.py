@@ -9,6 +9,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder, StandardScaler
+from sklearn.utils.validation import validate_data
 
 from skdp import (
     DPLinearSVC,
@@ -27,8 +28,9 @@ from skdp.accounting import (
     to_dp_accounting,
 )
 from skdp.accounting import epsilon as event_epsilon
-from skdp.base import terms_of
+from skdp.base import PrivateFit, terms_of
 from skdp.exceptions import BudgetExceededError
+from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.pipeline import joint_scale, plan_pipeline, planned_charge, split_budget
 
 N, D = 400, 3
@@ -38,10 +40,25 @@ Y = (X[:, 0] > 0.5).astype(int)
 FOLDS = KFold(4, shuffle=True, random_state=0)
 
 
-def two_steps(**model):
+def two_steps(mechanism="output"):
     scaler = DPStandardScaler(bounds=(0, 1))
-    model = DPLogisticRegression(data_norm=4.0, **model)
+    model = DPLogisticRegression(data_norm=4.0, mechanism=mechanism)
     return Pipeline([("scale", scaler), ("model", model)])
+
+
+class ByShape(DPStandardScaler):
+    """Adds Gaussian noise to few rows and Laplace noise to many."""
+
+    def fit(self, X, y=None):
+        with PrivateFit(self) as fit:
+            X = validate_data(self, X)
+            mechanism = LaplaceMechanism(self.epsilon, sensitivity=1.0)
+            if len(X) <= N:
+                mechanism = GaussianMechanism(self.epsilon, self.delta, sensitivity=1.0)
+            source = fit.charge(mechanism)
+            total = mechanism.release(np.clip(X[:, :1], 0, 1).sum(axis=0), random_state=source)
+            fit.publish(mechanism, public=("the shape",), mean_=total / len(X), scale_=1.0)
+        return self
 
 
 def accountant_of(fits, epsilon=1.0, delta=1e-5, **terms):
@@ -54,7 +71,7 @@ def unfitted(pipe):
 
 def test_a_fit_is_one_charge_of_the_total():
     accountant = accountant_of(2)
-    pipe = split_budget(two_steps(mechanism="output"), 1.0, 1e-5, accountant)
+    pipe = split_budget(two_steps(), 1.0, 1e-5, accountant)
     assert not accountant.spends
     pipe.fit(X, Y)
     assert [(s.epsilon, s.delta) for s in accountant.spends] == [(1.0, 1e-5)]
@@ -73,13 +90,13 @@ def test_a_fit_is_one_charge_of_the_total():
 
 
 def test_gaussian_steps_get_more_than_their_part_of_the_sum():
-    pipe = split_budget(two_steps(mechanism="output"), 1.0, 1e-5)
+    pipe = split_budget(two_steps(), 1.0, 1e-5)
     epsilons = [step.epsilon for _, step in pipe.steps]
     assert sum(epsilons) > 1.15
     assert sum(step.delta for _, step in pipe.steps) <= 1e-5
     noise = planned_charge(pipe["model"]).event.noise_multiplier
     alone = planned_charge(DPLogisticRegression(0.85, delta=8.5e-6, mechanism="output"))
-    assert noise < 0.85 * alone.event.noise_multiplier
+    assert noise < 0.87 * alone.event.noise_multiplier
 
 
 @pytest.mark.parametrize("mechanism", ["output", "gradient"])
@@ -110,10 +127,10 @@ def test_pure_steps_add_up():
     assert accountant.epsilon_spent == 1.0
 
 
-@pytest.mark.parametrize("steps", range(1, 8))
+@pytest.mark.parametrize("steps", [1, 2, 3, 7])
 def test_pure_shares_never_exceed_the_total(steps):
     union = FeatureUnion([(f"s{i}", DPStandardScaler(bounds=(0, 1))) for i in range(steps)])
-    for epsilon in (0.1, 0.3, 1.0, 1.7):
+    for epsilon in (0.3, 1.7):
         accountant = PrivacyAccountant(epsilon, 0.0)
         split_budget(union, epsilon, 0.0, accountant).fit(X)
         assert accountant.epsilon_spent == epsilon
@@ -131,7 +148,7 @@ def test_cross_validation_charges_each_fold_once():
 @pytest.mark.parametrize("composition", ["basic", "pld"])
 def test_a_search_in_worker_processes_charges_each_fit_once(composition):
     accountant = accountant_of(13, composition=composition)
-    pipe = split_budget(two_steps(mechanism="output"), 1.0, 1e-5, accountant)
+    pipe = split_budget(two_steps(), 1.0, 1e-5, accountant)
     search = GridSearchCV(
         pipe, {"model__C": [0.1, 1.0, 10.0]}, cv=FOLDS, n_jobs=2, error_score="raise"
     )
@@ -187,24 +204,43 @@ def test_a_step_that_was_changed_is_refused(change):
 
 
 def test_a_table_of_another_shape_is_refused_where_it_matters():
+    pipe = make_pipeline(ByShape(), DPStandardScaler(bounds=(0, 1)))
     accountant = accountant_of(9)
-    plan = {"n_samples": N, "n_features": D}
-    pipe = split_budget(two_steps(mechanism="gradient"), 1.0, 1e-5, accountant, **plan)
+    known = split_budget(pipe, 1.0, 1e-5, accountant, n_samples=N, n_features=D)
+    known.fit(X)
     with pytest.raises(ValueError, match="not planned"):
-        pipe.fit(X[: N // 2], Y[: N // 2])
-    pipe.fit(X, Y)
+        known.fit(np.repeat(X, 2, axis=0))
+    assert not hasattr(known[0], "privacy_")
+    unknown = split_budget(pipe, 1.0, 1e-5, accountant)
+    unknown.fit(X)
+    unknown.fit(np.repeat(X, 2, axis=0))
+    assert sum(step.epsilon for step in known) > 1.3
+    assert sum(step.epsilon for step in unknown) < 1.05
+    assert accountant.epsilon_spent == 3.0
 
 
-def test_less_is_spent_where_the_shape_is_known():
-    model = two_steps(mechanism="gradient")
+def test_steps_of_gaussian_noise_need_no_shape():
+    model = two_steps("gradient")
     known = split_budget(model, 1.0, 1e-5, n_samples=N, n_features=D)
-    unknown = split_budget(model, 1.0, 1e-5)
-    assert known["model"].epsilon > 1.1 * unknown["model"].epsilon
+    accountant = accountant_of(4)
+    unknown = split_budget(model, 1.0, 1e-5, accountant)
+    assert unknown["model"].epsilon == pytest.approx(known["model"].epsilon, rel=1e-6)
+    cross_val_score(unknown, X, Y, cv=FOLDS, error_score="raise")
+    assert accountant.epsilon_spent == 4.0
+
+
+@pytest.mark.parametrize("composition", ["basic", "zcdp", "gdp", "pld", "auto"])
+def test_a_budget_pays_for_one_plan_of_that_cost(composition):
+    accountant = accountant_of(1, composition=composition)
+    split_budget(two_steps(), 1.0, 1e-5, accountant).fit(X, Y)
+    assert 0.99 < accountant.epsilon_spent <= 1.0
+    with pytest.raises(BudgetExceededError):
+        split_budget(two_steps(), 1.0, 1e-5, accountant).fit(X, Y)
 
 
 def test_the_whole_costs_the_total_for_a_group():
     accountant = accountant_of(1, unit="group", max_rows=3)
-    pipe = split_budget(two_steps(mechanism="output"), 1.0, 1e-5, accountant).fit(X, Y)
+    pipe = split_budget(two_steps(), 1.0, 1e-5, accountant).fit(X, Y)
     assert accountant.epsilon_spent == pytest.approx(1.0, abs=1e-3)
     assert accountant.epsilon_spent <= 1.0
     assert sum(step.epsilon for _, step in pipe.steps) < 0.6
@@ -221,7 +257,9 @@ def nested():
         remainder=DPStandardScaler(bounds=(0, 1)),
     )
     union = FeatureUnion([("columns", columns), ("norm", Normalizer())])
-    return Pipeline([("all", union), ("model", DPLogisticRegression(data_norm=4.0))])
+    return Pipeline(
+        [("all", union), ("model", DPLogisticRegression(data_norm=4.0, mechanism="output"))]
+    )
 
 
 def test_nested_steps_are_found_and_set():
@@ -241,7 +279,7 @@ def test_shares_are_as_asked():
     pipe = split_budget(two_steps(), 1.0, 1e-5, shares=shares)
     assert pipe["scale"].epsilon == pytest.approx(3 * pipe["model"].epsilon)
     assert pipe["scale"].delta == pytest.approx(3 * pipe["model"].delta)
-    single = split_budget(DPLogisticRegression(), 1.0, 1e-5)
+    single = split_budget(DPLogisticRegression(mechanism="output"), 1.0, 1e-5)
     assert (single.epsilon, single.delta) == (1.0, 1e-5)
 
 
