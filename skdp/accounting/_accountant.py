@@ -125,6 +125,11 @@ class PrivacyAccountant:
         return self._dataset
 
     @property
+    def part(self):
+        """The `Part` of the rows that this handle is for, None for all rows."""
+        return self._part
+
+    @property
     def terms(self):
         """Cap, relation, composition and unit, as one value."""
         return self._now().terms

@@ -274,9 +274,9 @@ class Reservation(_NotCopied):
 
     @property
     def key(self):
-        """Its name in the ledger, under which another plan is another reservation."""
-        digest = hashlib.sha256(self.event.to_json().encode()).hexdigest()
-        return f"{self.name}-{digest[:16]}"
+        """Its name in the ledger: another plan, or another part of the rows, is another one."""
+        text = f"{self.event.to_json()} {self.accountant.part}"
+        return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     @property
     def steps(self):

@@ -128,7 +128,8 @@ def output_width(estimator, n_features):
         return 0
     if isinstance(estimator, OneToOneFeatureMixin):
         return n_features
-    if not is_estimator(estimator) or step_kind(estimator) in ("wrapper", "cross_validates"):
+    unknown = step_kind(estimator) in ("wrapper", "cross_validates", "local")
+    if unknown or not (is_estimator(estimator) and hasattr(estimator, "transform")):
         return None
     widths = {_tried_width(estimator, n_features, values) for values in (1, 2, 7)}
     return widths.pop() if len(widths) == 1 else None

@@ -5,15 +5,11 @@ from dataclasses import dataclass
 
 from sklearn.base import clone
 
-from skdp.accounting import (
-    PlannedCharge,
-    calibrate,
-    plan_event,
-)
+from skdp.accounting import PlannedCharge, calibrate, plan_event
 from skdp.accounting import delta as event_delta
 from skdp.accounting import epsilon as event_epsilon
 from skdp.accounting._reservation import covering_gaussian
-from skdp.base import UNACCOUNTED
+from skdp.base import terms_of
 from skdp.pipeline._dry_run import dry_run, shapes, stand_in
 from skdp.pipeline._kinds import REASONS, is_estimator, is_private
 from skdp.pipeline._steps import find_steps
@@ -56,7 +52,7 @@ def planned_charge(
     >>> planned_charge(DPStandardScaler(epsilon=0.5, bounds=(0, 1))).event
     Laplace(epsilon=0.5)
     """
-    terms = UNACCOUNTED if terms is None else terms
+    terms = terms_of(None) if terms is None else terms
     name = name or type(estimator).__name__
     params = estimator.get_params(deep=False)
     epsilon, delta = float(params["epsilon"]), float(params.get("delta") or 0.0)
@@ -69,7 +65,8 @@ def planned_charge(
         event = _common_event([event for event, _, _ in found])
         if event is None:
             return stand_in(name, epsilon, delta)
-    _, epsilon, delta = found[0] if found[0][1] is not None else (None, epsilon, delta)
+    if found[0][1] is not None:
+        _, epsilon, delta = found[0]
     return PlannedCharge(name, event, epsilon, delta or 0.0)
 
 
@@ -104,14 +101,14 @@ class PipelinePlan:
 
     def budgets(self, epsilon, delta):
         """Return each step's (epsilon, delta): its share of what is given."""
-        takes_delta = [share * self._takes_delta(s) for s, share in self._shared]
-        whole = math.fsum(takes_delta) or 1.0
+        shares = list(zip(self.steps, self.shares, strict=True))
+        with_delta = math.fsum(share for step, share in shares if _takes_delta(step)) or 1.0
         if len(self.steps) > 1:
             # Deltas must not add up to more, by a rounding, than there is.
-            whole *= 1 + 1e-12
+            with_delta *= 1 + 1e-12
         return tuple(
-            (epsilon * share, delta * part / whole)
-            for share, part in zip(self.shares, takes_delta, strict=True)
+            (epsilon * share, delta * share / with_delta if _takes_delta(step) else 0.0)
+            for step, share in shares
         )
 
     def charges(self, epsilon, delta):
@@ -124,15 +121,8 @@ class PipelinePlan:
         charges = []
         for step, budget in zip(self.steps, self.budgets(epsilon, delta), strict=True):
             estimator = clone(step.estimator).set_params(**_parameters("", step, budget))
-            charges.append(
-                planned_charge(
-                    estimator,
-                    *(self.n_samples, step.n_features),
-                    classes=self.classes,
-                    terms=self.terms,
-                    name=step.title,
-                )
-            )
+            known = {"classes": self.classes, "terms": self.terms, "name": step.title}
+            charges.append(planned_charge(estimator, self.n_samples, step.n_features, **known))
         return tuple(charges)
 
     def event(self, epsilon, delta):
@@ -157,26 +147,28 @@ class PipelinePlan:
             params |= _parameters(prefix, step, budget) | {f"{prefix}accountant": handle}
         return clone(self.pipe).set_params(**params)
 
-    @property
-    def _shared(self):
-        return zip(self.steps, self.shares, strict=True)
 
-    @staticmethod
-    def _takes_delta(step):
-        return "delta" in step.estimator.get_params(deep=False)
+def _takes_delta(step):
+    return "delta" in step.estimator.get_params(deep=False)
 
 
 def _parameters(prefix, step, budget):
     params = {f"{prefix}epsilon": budget[0]}
-    if PipelinePlan._takes_delta(step):
+    if _takes_delta(step):
         params[f"{prefix}delta"] = budget[1]
     return params
 
 
 def plan_pipeline(
-    pipe, n_samples=None, n_features=None, *, classes=None, terms=None, shares=None,
+    pipe,
+    n_samples=None,
+    n_features=None,
+    *,
+    classes=None,
+    terms=None,
+    shares=None,
     public_steps=(),
-):  # fmt: skip
+):
     """Return the plan of a pipeline whose every step is private or learns nothing.
 
     Parameters
@@ -214,7 +206,7 @@ def plan_pipeline(
     private = tuple(s for s in steps if s.kind == "private")
     if not private:
         raise ValueError("no step is private: there is nothing to charge")
-    terms = UNACCOUNTED if terms is None else terms
+    terms = terms_of(None) if terms is None else terms
     shares = _check_shares(private, shares)
     return PipelinePlan(clone(pipe), private, shares, n_samples, classes, terms)
 
@@ -277,7 +269,7 @@ def joint_scale(make_event, epsilon, delta, terms=None):
     float
         An event at that scale is accepted by an accountant as (epsilon, delta).
     """
-    terms = UNACCOUNTED if terms is None else terms
+    terms = terms_of(None) if terms is None else terms
     known = {}
 
     def event(scale):
@@ -285,8 +277,9 @@ def joint_scale(make_event, epsilon, delta, terms=None):
             known[scale] = make_event(scale)
         return known[scale]
 
+    at = {"relation": terms.relation, "group_size": terms.max_rows}
+
     def fits(scale):
-        at = {"relation": terms.relation, "group_size": terms.max_rows}
         if event_epsilon(event(scale), delta, **at) > epsilon:
             return False
         return (
@@ -297,10 +290,8 @@ def joint_scale(make_event, epsilon, delta, terms=None):
     start = 1.0 if fits(1.0) else 1.0 - 1e-12
     if delta == 0.0 and terms.max_rows == 1 and fits(start):
         return start
-    scale = calibrate(
-        event, epsilon, delta, relation=terms.relation, group_size=terms.max_rows,
-        bounds=(2.0**-30, 2.0**20), rtol=1e-4,
-    )  # fmt: skip
+    scale = calibrate(event, epsilon, delta, bounds=(2.0**-30, 2.0**20), rtol=1e-4, **at)
+    shrink = 1e-6
     while not fits(scale):
-        scale *= 1 - 1e-6
+        scale, shrink = scale * (1 - shrink), min(2 * shrink, 0.5)
     return max(scale, start) if fits(start) else scale

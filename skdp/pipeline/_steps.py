@@ -111,7 +111,7 @@ def _of_columns(transformer, width):
         used = None if None in (used, places) else used | places
         yield part, inner, None if places is None else len(places), _column_words(columns)
     left = None if width is None or used is None else max(width - len(used), 0)
-    if left != 0:
+    if left != 0 and transformer.remainder != "drop":
         yield "remainder", transformer.remainder, left, "the remaining columns"
 
 

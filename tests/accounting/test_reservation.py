@@ -261,6 +261,16 @@ def test_reservations_on_parts_compose_in_parallel():
     assert "part 3 of 3" in str(accountant.report())
 
 
+def test_one_part_does_not_draw_on_the_round_of_another():
+    accountant = PrivacyAccountant(9.0, 0.0)
+    left, right = accountant.partition("clinic", 2, by_index=True)
+    many(2, left).steps[0].charge(PureDP(1.0))
+    many(2, right).steps[1].charge(PureDP(1.0))
+    many(2, accountant).steps[1].charge(PureDP(1.0))
+    assert len(accountant.spends) == 3 and not accountant.draws
+    assert accountant.epsilon_spent == 4.0
+
+
 def test_a_round_is_priced_for_the_group():
     accountant = PrivacyAccountant(6.0, 0.0, unit="group", max_rows=3)
     step = Reservation(accountant, (PlannedCharge("a", PureDP(1.0), 1.0),), 3.0, 0.0).steps[0]

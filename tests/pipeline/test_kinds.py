@@ -44,6 +44,10 @@ class OneHotEncoderOfOurs(OneHotEncoder):
     """A subclass may learn what its parent does not."""
 
 
+class WithoutEpsilon(Unknown):
+    __skdp_kind__ = "private"
+
+
 CATEGORIES = [["no", "yes"]]
 
 
@@ -100,6 +104,8 @@ def test_kinds(estimator, kind):
 def test_a_kind_that_there_is_not():
     with pytest.raises(ValueError, match="harmless"):
         step_kind(Wrong())
+    with pytest.raises(ValueError, match="no epsilon"):
+        step_kind(WithoutEpsilon())
 
 
 LEARNS_NOTHING = [
