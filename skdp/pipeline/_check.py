@@ -129,10 +129,11 @@ class PipelineCheck:
 
     def _totals(self):
         times = "" if self.fits == 1 else f", {self.fits} times in the search"
-        return (
-            f"one fit costs ({self.epsilon:.6g}, {self.delta:.6g}) step by step, "
-            f"({self.joint_epsilon:.6g}, {self.delta:.6g}) as one plan{times}"
-        )
+        price = f"({self.epsilon:.6g}, {self.delta:.6g})"
+        if self.joint_epsilon < self.epsilon:
+            joint = f"({self.joint_epsilon:.6g}, {self.delta:.6g})"
+            price = f"{price} step by step, {joint} as one plan"
+        return f"one fit costs {price}{times}"
 
     def __str__(self):
         rows = list(self._rows())

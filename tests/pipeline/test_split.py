@@ -398,6 +398,17 @@ def test_what_cannot_be_tried_is_planned_by_its_price():
     assert planned_charge(Odd(0.5)).event == PureDP(0.5)
 
 
+def test_a_charge_whose_refusal_is_swallowed_is_found():
+    class Stubborn(DPStandardScaler):
+        def fit(self, X, y=None):
+            try:
+                return super().fit(X)
+            except Exception:
+                return self
+
+    assert planned_charge(Stubborn(0.5, bounds=(0, 1))).event == Laplace(0.5)
+
+
 def test_a_dry_run_makes_no_release_and_takes_no_memory(monkeypatch):
     def release(*args, **kwargs):
         raise AssertionError("a release was made")
