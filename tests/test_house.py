@@ -16,6 +16,7 @@ SOURCES = sorted(ROOT.rglob("*.py"))
 ORDER = [
     "__main__",
     "_command_line",
+    "pipeline",
     "display",
     "preprocessing",
     "svm",
