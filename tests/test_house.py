@@ -17,6 +17,7 @@ ORDER = [
     "__main__",
     "_command_line",
     "display",
+    "audit",
     "preprocessing",
     "svm",
     "linear_model",
