@@ -18,6 +18,7 @@ ORDER = [
     "_command_line",
     "pipeline",
     "display",
+    "audit",
     "preprocessing",
     "svm",
     "linear_model",
