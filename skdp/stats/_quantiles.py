@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 
 from skdp.accounting import ExponentialMechanism, Repeated, calibrate
-from skdp.mechanisms import JointMechanism
 from skdp.noise import bernoulli_exp, choose_by_distance, uniform_integers
 from skdp.utils._validation import broadcast_bounds, check_integer, check_privacy_parameters
 
