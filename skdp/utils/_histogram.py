@@ -73,7 +73,7 @@ def count_bins(X, edges):
     """
     slots = _Slots(edges)
     counts = np.zeros(slots.total, dtype=np.int64)
-    for block in _blocks(X):
+    for block in _blocks(X, slots.total):
         counts += np.bincount(slots.find(block).ravel(), minlength=slots.total)
     return slots.inside(counts)
 
@@ -93,7 +93,7 @@ def count_bins_2d(X, edges):
     slots = _Slots(edges)
     first, second = slots.sizes
     counts = np.zeros(first * second, dtype=np.int64)
-    for block in _blocks(X):
+    for block in _blocks(X, slots.total):
         found = slots.find(block) - slots.starts
         counts += np.bincount(found[:, 0] * second + found[:, 1], minlength=first * second)
     return counts.reshape(first, second)[1:-1, 1:-1]
@@ -114,7 +114,7 @@ def bin_numbers(X, edges):
     slots = _Slots(edges)
     numbers = np.empty(X.shape, dtype=np.int64)
     start = 0
-    for block in _blocks(X):
+    for block in _blocks(X, slots.total):
         numbers[start : start + len(block)] = slots.find(block) - (slots.starts + 1)
         start += len(block)
     return numbers
@@ -185,9 +185,9 @@ def _evenly_spaced(edges):
     return bool(np.isfinite(n_bins / width) and close and width / n_bins > 1e-12 * largest)
 
 
-def _blocks(X):
+def _blocks(X, n_slots):
     """Yield the rows in double precision."""
-    rows = max(1, _BLOCK_VALUES // max(X.shape[1], 1))
+    rows = max(1, max(_BLOCK_VALUES, n_slots) // max(X.shape[1], 1))
     for start in range(0, X.shape[0], rows):
         with np.errstate(all="ignore"):
             yield np.asarray(X[start : start + rows], dtype=np.float64)
