@@ -26,8 +26,8 @@ def check_rows(a, axis):
         If `a` is not a vector or a matrix of finite numbers, or the axis is not that of the rows.
     """
     X = check_array(a, dtype="numeric", ensure_2d=False, input_name="a")
-    if X.ndim not in (1, 2) or np.iscomplexobj(X):
-        raise ValueError("a must be a vector or a matrix of real numbers")
+    if X.ndim not in (1, 2) or X.size == 0 or np.iscomplexobj(X):
+        raise ValueError("a must be a vector or a matrix of real numbers, and not empty")
     if axis not in (None, 0, -X.ndim) or isinstance(axis, bool):
         raise ValueError(
             f"axis must be 0, got {axis!r}: rows are what is protected, a release combines them"

@@ -54,13 +54,13 @@ def neighbours(relation):
             if relation == "add_remove":
                 yield rows, rest
             else:
-                yield from ((rows, tuple(sorted((*rest, value)))) for value in range(24))
+                yield from ((rows, tuple(sorted((*rest, value)))) for value in range(0, 24, 2))
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_the_range_of_the_loss_of_a_level_is_epsilon(relation):
     # Two parts, between which a row can move; the splits are as uneven as these quantiles.
-    plan = make_plan([0.05, 0.5, 0.55], relation=relation)
+    plan = make_plan([0.1, 0.5, 0.6], relation=relation)
     level = plan.levels[1]
     spans = [(0, 12), (12, 24)]
     rates = [plan._rate(level, node) for node in level]
