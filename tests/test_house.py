@@ -22,6 +22,7 @@ ORDER = [
     "preprocessing",
     "svm",
     "linear_model",
+    "stats",
     "base",
     "_privacy_statement",
     "mechanisms",
