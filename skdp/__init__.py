@@ -10,7 +10,7 @@ from skdp.linear_model import (
     DPPoissonRegressor,
     DPRidge,
 )
-from skdp.preprocessing import DPStandardScaler, RandomizedResponseTransformer
+from skdp.preprocessing import DPMeanTransformer, DPStandardScaler, RandomizedResponseTransformer
 from skdp.svm import DPLinearSVC
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "DPLinearRegression",
     "DPLinearSVC",
     "DPLogisticRegression",
+    "DPMeanTransformer",
     "DPPoissonRegressor",
     "DPRidge",
     "DPStandardScaler",

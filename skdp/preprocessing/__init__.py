@@ -1,6 +1,7 @@
 """Transformers with differential privacy."""
 
+from skdp.preprocessing._mean_transformer import DPMeanTransformer
 from skdp.preprocessing._randomized_response import RandomizedResponseTransformer
 from skdp.preprocessing._standard_scaler import DPStandardScaler
 
-__all__ = ["DPStandardScaler", "RandomizedResponseTransformer"]
+__all__ = ["DPMeanTransformer", "DPStandardScaler", "RandomizedResponseTransformer"]

@@ -8,11 +8,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.base import PrivateFit, relation_of
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
+from skdp.preprocessing._additive import noise_deviation
+from skdp.preprocessing._unit_blocks import BLOCK_ROWS, unit_blocks
 from skdp.utils._validation import check_boolean, check_bounds, check_privacy_parameters
 
 __all__ = ["DPStandardScaler"]
-
-BLOCK_ROWS = 16384
 
 # The (L1, L2) sensitivities of one feature's sums of u, and of u and u^2 - 1/2, for u in
 # [-1, 1]; derived in docs/guarantees.md.
@@ -155,7 +155,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             middle, half = low + (high - low) / 2, (high - low) / 2
             sums = mechanism.release(_sums(X, low, high, n_moments), random_state=source)
 
-            mean, variance = _moments(sums, len(X), _noise_deviation(mechanism))
+            mean, variance = _moments(sums, len(X), noise_deviation(mechanism, sums.size))
             fit.publish(
                 mechanism,
                 public=("the numbers of rows and columns", "bounds"),
@@ -221,26 +221,13 @@ def _plan(n_rows, n_features, n_moments, relation, epsilon, delta):
 
 def _sums(X, low, high, n_moments):
     """Return the sums over rows of u and of u^2 - 1/2, for X clipped and scaled to [-1, 1]."""
-    middle, half = low + (high - low) / 2, (high - low) / 2
     sums = np.zeros((n_moments, X.shape[1]))
-    for start in range(0, len(X), BLOCK_ROWS):
-        # What overflows is clipped; whether anything did is nobody's business.
-        with np.errstate(all="ignore"):
-            u = np.array(X[start : start + BLOCK_ROWS], dtype=np.float64)
-        np.clip(u, low, high, out=u)
-        u -= middle
-        u /= half
-        np.clip(u, -1.0, 1.0, out=u)
+    for u in unit_blocks(X, low, high):
         sums[0] += np.ones(len(u)) @ u
         if n_moments == 2:
             sums[1] += np.einsum("ij,ij->j", u, u)
     sums[1:] -= len(X) / 2
     return sums
-
-
-def _noise_deviation(mechanism):
-    """Return the standard deviation of a mechanism's noise."""
-    return mechanism.scale * (math.sqrt(2.0) if mechanism.delta == 0.0 else 1.0)
 
 
 def _moments(sums, n_rows, deviation):

@@ -22,12 +22,13 @@ class ColumnTable:
     shape : tuple of (int, int)
     matrix : ndarray or ChunkedArray, default=None
         All columns.
+        None where they have no common array.
     columns : list of ndarray of shape (n_rows,), default=None
-        The columns one by one, where they have no common array.
+        The columns one by one, where `matrix` is None.
     """
 
     def __init__(self, shape, matrix=None, columns=None):
-        self.shape, self._matrix, self._columns = shape, matrix, columns
+        self.shape, self.matrix, self._columns = shape, matrix, columns
 
     def blocks(self, n_columns=None):
         """Yield slices of rows, of about a megabyte of `n_columns` (all) float64 columns."""
@@ -47,18 +48,18 @@ class ColumnTable:
             What overflows is infinite.
         """
         with np.errstate(all="ignore"):
-            if self._matrix is None:
+            if self.matrix is None:
                 parts = [_as_float(self._columns[j][rows]) for j in columns]
                 return np.column_stack(parts)
-            block = self._matrix[rows]
+            block = self.matrix[rows]
             block = block if len(columns) == self.shape[1] else block[:, columns]
             return np.array(_as_float(block), order="C", copy=True)
 
     def values(self, column, rows):
         """Return the raw values of a column's slice of rows, an array of any type."""
-        if self._matrix is None:
+        if self.matrix is None:
             return self._columns[column][rows]
-        return self._matrix[rows][:, column]
+        return self.matrix[rows][:, column]
 
     def check_numeric(self, columns, allow_nan=False):
         """Raise `ValueError` unless some columns hold finite numbers.
@@ -73,7 +74,7 @@ class ColumnTable:
             for rows in self.blocks(1):
                 try:
                     values = _as_float(self.values(j, rows))
-                except (TypeError, ValueError):
+                except (TypeError, ValueError, OverflowError):
                     raise ValueError(
                         f"column {j} holds values that are not numbers; declare its categories "
                         "if it is categorical"
