@@ -10,11 +10,17 @@ from skdp.linear_model import (
     DPPoissonRegressor,
     DPRidge,
 )
-from skdp.preprocessing import DPMeanTransformer, DPStandardScaler, RandomizedResponseTransformer
+from skdp.preprocessing import (
+    DPHistogramTransformer,
+    DPMeanTransformer,
+    DPStandardScaler,
+    RandomizedResponseTransformer,
+)
 from skdp.svm import DPLinearSVC
 
 __all__ = [
     "BudgetExceededError",
+    "DPHistogramTransformer",
     "DPLinearRegression",
     "DPLinearSVC",
     "DPLogisticRegression",

@@ -81,6 +81,14 @@ class ColumnTable:
                     ) from None
                 assert_all_finite(values, allow_nan=allow_nan, input_name=f"column {j}")
 
+    def check_present(self, columns):
+        """Raise `ValueError` if a value of some categorical columns is missing (NaN or None)."""
+        for j in columns:
+            if any(_any_missing(self.values(j, rows)) for rows in self.blocks(1)):
+                raise ValueError(
+                    f"column {j} contains NaN or None; give missing values a category of their own"
+                )
+
 
 def validate_columns(estimator, X, *, categorical=False, reset=True, allow_nan=False):
     """Check a table as scikit-learn does, and set or compare the features' number and names.
@@ -215,6 +223,20 @@ def _as_float(values):
     if values.dtype.kind == "O" and any(isinstance(v, str | bytes) for v in values.ravel()):
         raise ValueError("not numbers")
     return values.astype(np.float64, copy=False)
+
+
+def _any_missing(values):
+    if values.dtype.kind == "O":
+        return any(_is_missing(value) for value in values)
+    return values.dtype.kind == "f" and bool(np.isnan(values).any())
+
+
+def _is_missing(value):
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):
+        # pandas.NA is no truth value.
+        return type(value).__name__ == "NAType"
 
 
 def _is_frame(X):
