@@ -12,6 +12,7 @@ from skdp.linear_model import (
 )
 from skdp.preprocessing import (
     DPHistogramTransformer,
+    DPKBinsDiscretizer,
     DPMeanTransformer,
     DPStandardScaler,
     RandomizedResponseTransformer,
@@ -21,6 +22,7 @@ from skdp.svm import DPLinearSVC
 __all__ = [
     "BudgetExceededError",
     "DPHistogramTransformer",
+    "DPKBinsDiscretizer",
     "DPLinearRegression",
     "DPLinearSVC",
     "DPLogisticRegression",

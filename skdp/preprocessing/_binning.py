@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.stats._bounds import AUTO_SHARE, BoundsPlan
@@ -13,7 +14,23 @@ from skdp.utils._columns import UNDECLARED, category_codes, column_entries
 from skdp.utils._histogram import bin_numbers, check_edges, count_bins, uniform_edges
 from skdp.utils._validation import check_bounds, check_integer, check_real
 
-__all__ = ["ColumnBins", "EdgesPlan", "NumericColumns", "column_bins", "declared_bounds"]
+__all__ = [
+    "ColumnBins",
+    "EdgesPlan",
+    "NumericColumns",
+    "bin_codes",
+    "check_share",
+    "column_bins",
+    "count_columns",
+    "declared_bounds",
+    "input_names",
+    "is_auto",
+    "numeric_columns",
+    "one_hot",
+    "quantile_edges",
+    "ragged",
+    "split_epsilon",
+]
 
 AUTOMATIC = ("uniform", "quantile")
 
@@ -76,7 +93,7 @@ def declared_bounds(bounds, columns, names, n_features):
     names, n_features
         As in `column_entries`.
     """
-    if isinstance(bounds, str) and bounds == "auto":
+    if is_auto(bounds):
         return None
     if isinstance(bounds, Mapping):
         entries = column_entries(bounds, names, n_features, "bounds")
@@ -266,7 +283,7 @@ def numeric_columns(bins):
     return _columns_of(bins, ("declared", *AUTOMATIC))
 
 
-def split_epsilon(epsilon, *, search, quantiles, rest, share):
+def split_epsilon(epsilon, *, search, quantiles, rest, share=1.0):
     """Return the epsilon of the search for bounds, of the quantiles and of what else there is.
 
     Parameters
@@ -274,7 +291,7 @@ def split_epsilon(epsilon, *, search, quantiles, rest, share):
     epsilon : float
     search, quantiles, rest : bool
         Which of them there are.
-    share : float in (0, 1]
+    share : float in (0, 1], default=1.0
         Of the quantiles, in what the search leaves.
 
     Returns
@@ -336,3 +353,48 @@ def _position(other, labels):
     if other is None:
         return UNDECLARED
     return int(category_codes(np.array([other], dtype=object), labels)[0])
+
+
+def one_hot(codes, n_bins, value, sparse):
+    """Return a column for each bin of each feature, `value` where a row is in the bin."""
+    places = codes + (np.cumsum(n_bins) - n_bins)
+    inside = codes >= 0
+    shape = (len(codes), int(n_bins.sum()))
+    if sparse:
+        starts = np.concatenate([[0], np.cumsum(inside.sum(axis=1))])
+        indices = places[inside]
+        return csr_array((np.full(len(indices), value), indices, starts), shape=shape)
+    encoded = np.zeros(shape)
+    rows = np.broadcast_to(np.arange(len(codes))[:, None], codes.shape)
+    encoded[rows[inside], places[inside]] = value
+    return encoded
+
+
+def is_auto(value):
+    """Whether a parameter is "auto"."""
+    return isinstance(value, str) and value == "auto"
+
+
+def ragged(arrays):
+    """Return arrays of different lengths as one array of dtype object."""
+    ragged = np.empty(len(arrays), dtype=object)
+    ragged[:] = arrays
+    return ragged
+
+
+def input_names(estimator, input_features):
+    """Return the names of the columns that a fitted estimator was given."""
+    own = getattr(estimator, "feature_names_in_", None)
+    if input_features is None:
+        if own is not None:
+            return own
+        return np.array([f"x{j}" for j in range(estimator.n_features_in_)], dtype=object)
+    names = np.asarray(input_features, dtype=object)
+    if own is not None and not np.array_equal(names, own):
+        raise ValueError("input_features is not equal to feature_names_in_")
+    if len(names) != estimator.n_features_in_:
+        raise ValueError(
+            f"input_features should have length equal to number of features "
+            f"({estimator.n_features_in_}), got {len(names)}"
+        )
+    return names

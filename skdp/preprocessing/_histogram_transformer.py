@@ -1,10 +1,10 @@
 """Histograms of features with differential privacy, and features encoded by their bins."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,7 +18,11 @@ from skdp.preprocessing._binning import (
     column_bins,
     count_columns,
     declared_bounds,
+    input_names,
+    is_auto,
     numeric_columns,
+    one_hot,
+    ragged,
     split_epsilon,
 )
 from skdp.utils._columns import validate_columns
@@ -89,7 +93,7 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
         "uniform": bins of equal width. An array: declared edges for every numeric column. A list
         of one entry a column, or a dict of column to entry, may give each column its own.
         Values beyond the outermost edges belong to the outermost bins.
-    n_bins : int, default=32
+    n_bins : int, default=16
         The number of bins of columns without declared edges, at least 2. Columns in which a few
         values are common get fewer.
     categories : dict of column to list, list, default=None
@@ -190,7 +194,7 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
         delta=0.0,
         bounds="auto",
         edges="quantile",
-        n_bins=32,
+        n_bins=16,
         categories=None,
         other=None,
         encode="onehot",
@@ -240,9 +244,10 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
             check_privacy_parameters(self.epsilon, self.delta)
             self._check_output()
             table = validate_columns(self, X, categorical=self.categories is not None)
-            bins = self._bins(table.shape[1], getattr(self, "feature_names_in_", None))
+            names = getattr(self, "feature_names_in_", None)
+            bins = self._bins(table.shape[1], names)
             self._check_values(table, bins)
-            plan = self._plan(bins, table.shape[0])
+            plan = self._plan(bins, names, table.shape[0])
 
             source = fit.charge(plan.mechanism)
             edges, noisy = plan.run(table, bins, source)
@@ -258,23 +263,20 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
             fit.publish(
                 plan.mechanism,
                 public=("the numbers of rows and columns", *_assumptions(bins, self.bounds)),
-                bin_edges_=_ragged(edges),
-                counts_=None if counts is None else _ragged(counts),
+                bin_edges_=ragged(edges),
+                counts_=None if counts is None else ragged(counts),
                 n_bins_=np.array([_n_bins(*pair) for pair in zip(bins, edges, strict=True)]),
                 output_norm_=self._output_norm(bins, edges, counts),
             )
         return self
 
-    def expected_error(self, n_features, n_samples=1):
+    def expected_error(self, n_features):
         """Return how far the noisy counts will be from those of the released bins.
 
         Parameters
         ----------
         n_features : int
-            The number of columns.
-        n_samples : int, default=1
-            The number of rows; with ``bounds="auto"`` it is checked to be a positive integer, and
-            no more: noise does not depend on it.
+            The number of columns. The error does not depend on the number of rows.
 
         Returns
         -------
@@ -296,9 +298,9 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
         check_privacy_parameters(self.epsilon, self.delta)
         self._check_output()
         n_features = check_integer(n_features, "n_features", low=1)
-        n_samples = check_integer(n_samples, "n_samples", low=1)
-        bins = self._bins(n_features, _names_in((self.categories, self.edges), n_features))
-        plan = self._plan(bins, n_samples)
+        names = _names_in((self.categories, self.edges, self.bounds), n_features)
+        bins = self._bins(n_features, names)
+        plan = self._plan(bins, names, n_rows=1)
         if plan.counts is None:
             raise ValueError("with edges_share=1 no counts are released")
         return noise_deviation(plan.counts, _largest_size(bins, self.n_bins))
@@ -355,7 +357,7 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
             For "onehot" the name of the column and the number of the bin or the category.
         """
         check_is_fitted(self)
-        names = _input_names(self, input_features)
+        names = input_names(self, input_features)
         if self.encode != "onehot":
             return names
         labels = [
@@ -370,7 +372,7 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
             raise ValueError(f"encode must be one of {ENCODINGS}, got {self.encode!r}")
         if check_boolean(self.sparse_output, "sparse_output") and self.encode != "onehot":
             raise ValueError("sparse_output is for encode='onehot' only")
-        if not _is_auto(self.unit_norm):
+        if not is_auto(self.unit_norm):
             check_boolean(self.unit_norm, "unit_norm")
 
     def _check_values(self, table, bins):
@@ -382,22 +384,21 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
     def _bins(self, n_features, names):
         return column_bins(self.categories, self.other, self.edges, names, n_features)
 
-    def _plan(self, bins, n_rows):
+    def _plan(self, bins, names, n_rows):
         epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
         relation = relation_of(self.accountant)
         quantiles = any(each.kind == "quantile" for each in bins)
         ranged = [j for j, each in enumerate(bins) if each.kind in ("uniform", "quantile")]
-        if not ranged and not _is_auto(self.bounds):
+        if not ranged and not is_auto(self.bounds):
             raise ValueError("bounds are not read where all edges are declared; leave them out")
-        if not quantiles and not _is_auto(self.edges_share):
+        if not quantiles and not is_auto(self.edges_share):
             raise ValueError("edges_share is for edges='quantile' only")
         share = EDGES_SHARE[self.encode]
-        if not _is_auto(self.edges_share):
+        if not is_auto(self.edges_share):
             share = check_share(self.edges_share, "edges_share")
         release_counts = not quantiles or share < 1.0
         if not release_counts and self.encode in ("density", "cumulative"):
             raise ValueError(f"encode={self.encode!r} needs counts: edges_share must be below 1")
-        names = getattr(self, "feature_names_in_", None)
         bounds = declared_bounds(self.bounds, np.array(ranged, dtype=np.intp), names, len(bins))
         parts = {"quantiles": quantiles, "rest": release_counts, "share": share}
         shares = split_epsilon(epsilon, search=bounds is None and bool(ranged), **parts)
@@ -410,14 +411,14 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
         return HistogramPlan(edges, counts, epsilon, delta)
 
     def _factor(self):
-        if self.unit_norm is False or (_is_auto(self.unit_norm) and self.encode != "onehot"):
+        if self.unit_norm is False or (is_auto(self.unit_norm) and self.encode != "onehot"):
             return 1.0
         bound = _norm_bound(self.encode, self._declared, self.bin_edges_, self.counts_)
         # Rounded down, so that no row's norm exceeds 1.
         return math.nextafter(1.0 / bound, 0.0) * (1.0 - 2.0**-50)
 
     def _output_norm(self, bins, edges, counts):
-        if self.unit_norm is False or (_is_auto(self.unit_norm) and self.encode != "onehot"):
+        if self.unit_norm is False or (is_auto(self.unit_norm) and self.encode != "onehot"):
             return _norm_bound(self.encode, bins, edges, counts)
         return 1.0
 
@@ -473,21 +474,6 @@ def densities(counts, edges):
     return shares if edges is None else shares / np.diff(edges)
 
 
-def one_hot(codes, n_bins, value, sparse):
-    """Return a column for each bin of each feature, `value` where a row is in the bin."""
-    places = codes + (np.cumsum(n_bins) - n_bins)
-    inside = codes >= 0
-    shape = (len(codes), int(n_bins.sum()))
-    if sparse:
-        starts = np.concatenate([[0], np.cumsum(inside.sum(axis=1))])
-        indices = places[inside]
-        return csr_array((np.full(len(indices), value), indices, starts), shape=shape)
-    encoded = np.zeros(shape)
-    rows = np.broadcast_to(np.arange(len(codes))[:, None], codes.shape)
-    encoded[rows[inside], places[inside]] = value
-    return encoded
-
-
 def _category_ranks(counts):
     shares = counts / max(counts.sum(), 1.0)
     return np.cumsum(shares) - 0.5 * shares
@@ -519,49 +505,22 @@ def _n_bins(each, edges):
 
 def _largest_size(bins, n_bins):
     """An upper bound on the number of counts, known before any edges are."""
-    sizes = {"uniform": n_bins, "quantile": 2 * n_bins}
-    return sum(
-        sizes.get(each.kind) or len(each.edges if each.categories is None else each.categories)
-        for each in bins
-    )
+    declared = [each.edges if each.categories is None else each.categories for each in bins]
+    return sum(n_bins if own is None else len(own) for own in declared)
 
 
 def _assumptions(bins, bounds):
     kinds = {each.kind for each in bins}
     said = {"categories": "categories", "declared": "edges"}
     words = [said[kind] for kind in sorted(kinds) if kind in said]
-    return (*words, "bounds") if kinds & {"uniform", "quantile"} and not _is_auto(bounds) else words
-
-
-def _is_auto(value):
-    return isinstance(value, str) and value == "auto"
-
-
-def _ragged(arrays):
-    ragged = np.empty(len(arrays), dtype=object)
-    ragged[:] = arrays
-    return ragged
-
-
-def _input_names(estimator, input_features):
-    own = getattr(estimator, "feature_names_in_", None)
-    if input_features is None:
-        if own is not None:
-            return own
-        return np.array([f"x{j}" for j in range(estimator.n_features_in_)], dtype=object)
-    names = np.asarray(input_features, dtype=object)
-    if own is not None and not np.array_equal(names, own):
-        raise ValueError("input_features is not equal to feature_names_in_")
-    if len(names) != estimator.n_features_in_:
-        raise ValueError(
-            f"input_features should have length equal to number of features "
-            f"({estimator.n_features_in_}), got {len(names)}"
-        )
-    return names
+    return (*words, "bounds") if kinds & {"uniform", "quantile"} and not is_auto(bounds) else words
 
 
 def _names_in(parameters, n_features):
-    """Return names for columns of which no table was seen: those that dicts mention."""
-    keys = [key for each in parameters if isinstance(each, dict) for key in each]
-    names = list(dict.fromkeys(key for key in keys if isinstance(key, str)))
-    return names + [""] * (n_features - len(names))
+    """Return names for columns of which no table was seen: those that dicts mention.
+
+    They stand where no dict names a column by its position.
+    """
+    keys = [key for each in parameters if isinstance(each, Mapping) for key in each]
+    named = iter(dict.fromkeys(key for key in keys if isinstance(key, str)))
+    return [None if j in keys else next(named, None) for j in range(n_features)]

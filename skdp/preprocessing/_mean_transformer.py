@@ -1,6 +1,7 @@
 """Means of features with differential privacy."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,10 +9,13 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.base import PrivateFit, relation_of
+from skdp.mechanisms import JointMechanism
 from skdp.preprocessing._additive import additive_mechanism, noise_deviation
+from skdp.preprocessing._binning import declared_bounds, is_auto, split_epsilon
 from skdp.preprocessing._unit_blocks import check_row_count, rounded_sums
+from skdp.stats._bounds import BoundsPlan
 from skdp.utils._columns import validate_columns
-from skdp.utils._validation import check_bounds, check_integer, check_privacy_parameters
+from skdp.utils._validation import check_integer, check_privacy_parameters
 
 __all__ = ["DPMeanTransformer"]
 
@@ -24,27 +28,45 @@ class MeanPlan:
 
     Parameters
     ----------
-    mechanism : LaplaceMechanism or GaussianMechanism
+    sums : LaplaceMechanism or GaussianMechanism
         Calibrated to the whole vector.
     n_features : int
     noisy_count : bool
+    search : BoundsPlan or None
+        Finds the bounds first.
+    epsilon, delta : float
+        Of the search and the sums together.
     """
 
-    mechanism: object
+    sums: object
     n_features: int
     noisy_count: bool
+    search: BoundsPlan
+    epsilon: float
+    delta: float
 
     @classmethod
-    def make(cls, name, epsilon, delta, relation, n_features, noisy_count):
+    def make(cls, name, epsilon, delta, relation, shape, noisy_count, search):
         """Return the plan with the named mechanism, "auto" included."""
+        n_rows, n_features = shape
         size = n_features + noisy_count
-        # A row contributes a point of [-1, 1]^d, and 1 to the count; a null row nothing.
+        # A row contributes a point of [-1, 1]^d, and 1 to the count; a null row nothing. The
+        # square root is rounded; one step up is not below it.
         moved = 2.0 if relation == "replace_one" else 1.0
-        l1, l2 = moved * size, moved * math.sqrt(size)
-        # The square root is rounded; one step up is not below it.
-        l2 = math.nextafter(l2, math.inf)
-        mechanism = additive_mechanism(name, epsilon, delta, l1, l2, size)
-        return cls(mechanism, n_features, noisy_count)
+        l1, l2 = moved * size, math.nextafter(moved * math.sqrt(size), math.inf)
+        first, _, rest = split_epsilon(epsilon, search=search, quantiles=False, rest=True)
+        plan = None
+        if search:
+            plan = BoundsPlan(n_rows=n_rows, epsilon=first, relation=relation, n_columns=n_features)
+        sums = additive_mechanism(name, rest, delta, l1, l2, size)
+        return cls(sums, n_features, noisy_count, plan, epsilon, delta)
+
+    @property
+    def mechanism(self):
+        """What is charged."""
+        if self.search is None:
+            return self.sums
+        return JointMechanism((self.search, self.sums), self.epsilon, self.delta)
 
     @property
     def size(self):
@@ -56,7 +78,7 @@ class MeanPlan:
         exact = rounded_sums(X, low, high)
         if self.noisy_count:
             exact = np.append(exact, float(X.shape[0]))
-        released = self.mechanism.release(exact, random_state=source)
+        released = self.sums.release(exact, random_state=source)
         if not self.noisy_count:
             return released / X.shape[0]
         return released[:-1] / max(released[-1], 1.0)
@@ -74,10 +96,11 @@ class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         The epsilon of a fit, positive.
     delta : float, default=0.0
         The delta of a fit, in [0, 1). Laplace noise spends none of it.
-    bounds : tuple of (low, high)
-        The range of each feature, numbers or arrays of shape (n_features,), with low < high,
-        within -1e150 and 1e150 and at least 1e-150 apart. It must be given and must not be
-        computed from the data.
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+        The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
+        column; within -1e150 and 1e150 and at least 1e-150 apart. It must not be computed from
+        the data. "auto" finds it privately for a fifth of epsilon; it needs a public number of
+        rows.
     mechanism : {"auto", "laplace", "gaussian"}, default="auto"
         "auto" takes the one whose noise has the smaller standard deviation for epsilon, delta
         and the number of features. "gaussian" needs delta > 0.
@@ -145,7 +168,7 @@ class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         epsilon=1.0,
         *,
         delta=0.0,
-        bounds=None,
+        bounds="auto",
         mechanism="auto",
         count="public",
         accountant=None,
@@ -185,14 +208,16 @@ class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             check_privacy_parameters(self.epsilon, self.delta)
             X = validate_columns(self, X).matrix
             check_row_count(X.shape[0])
-            low, high = check_bounds(self.bounds, X.shape[1])
-            plan = self._plan(X.shape[1])
+            names = getattr(self, "feature_names_in_", None)
+            bounds = self._bounds(X.shape[1], names)
+            plan = self._plan(*X.shape, search=bounds is None)
 
-            source = fit.charge(plan.mechanism, plan.size)
+            source = fit.charge(plan.mechanism)
+            low, high = bounds or plan.search.run(X, source)
             means = plan.run(X, low, high, source)
 
             middle, half = low + (high - low) / 2, (high - low) / 2
-            public = ("the number of columns", "bounds")
+            public = ("the number of columns",) + (("bounds",) if bounds else ())
             fit.publish(
                 plan.mechanism,
                 public=public if plan.noisy_count else ("the number of rows", *public),
@@ -236,9 +261,11 @@ class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if n_features is None:
             n_features = _length(self.bounds)
         n_features = check_integer(n_features, "n_features", low=1)
-        low, high = check_bounds(self.bounds, n_features)
-        plan = self._plan(n_features)
-        return (high - low) / 2 * noise_deviation(plan.mechanism, plan.size) / n_samples
+        if is_auto(self.bounds):
+            raise ValueError("the expected error needs declared bounds")
+        bounds = self._bounds(n_features, range(n_features))
+        plan = self._plan(n_samples, n_features, search=False)
+        return (bounds[1] - bounds[0]) / 2 * noise_deviation(plan.sums, plan.size) / n_samples
 
     def transform(self, X):
         """Subtract the noisy means.
@@ -270,7 +297,10 @@ class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return validate_data(self, X, dtype=np.float64, reset=False) + self.mean_
 
-    def _plan(self, n_features):
+    def _bounds(self, n_features, names):
+        return declared_bounds(self.bounds, np.arange(n_features), names, n_features)
+
+    def _plan(self, n_rows, n_features, search):
         relation = relation_of(self.accountant)
         if self.count not in COUNTS:
             raise ValueError(f"count must be one of {COUNTS}, got {self.count!r}")
@@ -280,13 +310,18 @@ class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 "count='noisy' has no use where one row replaces another: the number of rows is "
                 "the same; use count='public'"
             )
+        if noisy and search:
+            raise ValueError("bounds='auto' reads the number of rows: count='noisy' needs bounds")
         guarantee = check_privacy_parameters(self.epsilon, self.delta)
-        return MeanPlan.make(self.mechanism, *guarantee, relation, n_features, noisy)
+        shape = (n_rows, n_features)
+        return MeanPlan.make(self.mechanism, *guarantee, relation, shape, noisy, search)
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")
 
 
 def _length(bounds):
+    if isinstance(bounds, Mapping):
+        return len(bounds)
     lengths = [np.size(bound) for bound in bounds] if isinstance(bounds, tuple | list) else [1]
     return max(lengths)

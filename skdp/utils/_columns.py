@@ -82,12 +82,17 @@ class ColumnTable:
                 assert_all_finite(values, allow_nan=allow_nan, input_name=f"column {j}")
 
     def check_present(self, columns):
-        """Raise `ValueError` if a value of some categorical columns is missing (NaN or None)."""
+        """Raise `ValueError` if a value of some categorical columns is NaN, None or infinite."""
         for j in columns:
-            if any(_any_missing(self.values(j, rows)) for rows in self.blocks(1)):
-                raise ValueError(
-                    f"column {j} contains NaN or None; give missing values a category of their own"
-                )
+            for rows in self.blocks(1):
+                values = self.values(j, rows)
+                if values.dtype.kind == "f":
+                    assert_all_finite(values, input_name=f"column {j}")
+                elif values.dtype.kind == "O" and any(_is_missing(value) for value in values):
+                    raise ValueError(
+                        f"column {j} contains NaN or None; give missing values a category of "
+                        "their own"
+                    )
 
 
 def validate_columns(estimator, X, *, categorical=False, reset=True, allow_nan=False):
@@ -223,12 +228,6 @@ def _as_float(values):
     if values.dtype.kind == "O" and any(isinstance(v, str | bytes) for v in values.ravel()):
         raise ValueError("not numbers")
     return values.astype(np.float64, copy=False)
-
-
-def _any_missing(values):
-    if values.dtype.kind == "O":
-        return any(_is_missing(value) for value in values)
-    return values.dtype.kind == "f" and bool(np.isnan(values).any())
 
 
 def _is_missing(value):
