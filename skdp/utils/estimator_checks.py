@@ -57,7 +57,7 @@ def _published(estimator, X):
 
 def _numbers(value):
     """Return the floating-point numbers of an attribute, those of its arrays' arrays included."""
-    is_ragged = isinstance(value, list) or getattr(value, "dtype", None) == object
+    is_ragged = isinstance(value, list) or getattr(value, "dtype", None) == np.dtype(object)
     if is_ragged and len(value):
         return np.concatenate([_numbers(item) for item in value])
     value = np.asarray(value)
