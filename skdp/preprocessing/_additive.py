@@ -47,7 +47,8 @@ def additive_mechanism(name, epsilon, delta, l1, l2, size, integers=False):
 def noise_deviation(mechanism, size):
     """Return the standard deviation of the noise in each of `size` values released together."""
     if isinstance(mechanism, GeometricMechanism):
-        # Of the law with probabilities proportional to exp(-|x| / scale).
-        return 1.0 / (math.sqrt(2.0) * math.sinh(0.5 / mechanism.scale))
+        # Of the law with probabilities proportional to a**|x|, a = exp(-1 / scale).
+        rate = 1.0 / mechanism.scale
+        return math.sqrt(2.0 * math.exp(-rate)) / -math.expm1(-rate)
     root = 1.0 if isinstance(mechanism, GaussianMechanism) else math.sqrt(2.0)
     return root * mechanism.scale_for(size)

@@ -129,7 +129,7 @@ class NumericColumns:
 
     def __getitem__(self, rows):
         block = self._table.numeric(self._columns, rows)
-        return block if self._ends[0] is None else np.clip(block, *self._ends, out=block)
+        return block if self._ends[0] is None else np.clip(block, *self._ends)
 
     def columns(self):
         """Yield the columns one by one."""

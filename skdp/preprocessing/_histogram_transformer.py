@@ -93,7 +93,7 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
         "uniform": bins of equal width. An array: declared edges for every numeric column. A list
         of one entry a column, or a dict of column to entry, may give each column its own.
         Values beyond the outermost edges belong to the outermost bins.
-    n_bins : int, default=16
+    n_bins : int, default=32
         The number of bins of columns without declared edges, at least 2. Columns in which a few
         values are common get fewer.
     categories : dict of column to list, list, default=None
@@ -194,7 +194,7 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
         delta=0.0,
         bounds="auto",
         edges="quantile",
-        n_bins=16,
+        n_bins=32,
         categories=None,
         other=None,
         encode="onehot",

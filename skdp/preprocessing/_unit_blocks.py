@@ -24,7 +24,7 @@ def unit_blocks(X, low, high):
     ndarray of shape (at most BLOCK_ROWS, n_features), float64
         It is overwritten when the next one is asked for.
     """
-    middle, half = low + (high - low) / 2, (high - low) / 2
+    middle, inverse = low + (high - low) / 2, 2.0 / (high - low)
     buffer = np.empty((min(BLOCK_ROWS, X.shape[0]), X.shape[1]))
     for start in range(0, X.shape[0], BLOCK_ROWS):
         block = X[start : start + BLOCK_ROWS]
@@ -32,10 +32,9 @@ def unit_blocks(X, low, high):
         # What overflows is clipped; whether anything did is nobody's business.
         with np.errstate(all="ignore"):
             u[...] = block
-        np.clip(u, low, high, out=u)
-        u -= middle
-        u /= half
-        np.clip(u, -1.0, 1.0, out=u)
+            u -= middle
+            u *= inverse
+            np.clip(u, -1.0, 1.0, out=u)
         yield u
 
 
@@ -47,7 +46,7 @@ def rounded_sums(X, low, high):
     """
     sums = np.zeros(X.shape[1])
     for u in unit_blocks(X, low, high):
-        u /= STEP
+        u *= 1.0 / STEP
         np.rint(u, out=u)
         sums += np.ones(len(u)) @ u
     return sums * STEP

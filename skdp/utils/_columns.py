@@ -35,7 +35,7 @@ class ColumnTable:
         yield from row_blocks(self.shape[0], block_size(n_columns or self.shape[1]))
 
     def numeric(self, columns, rows):
-        """Return a new float64 array of some columns of a slice of rows.
+        """Return some columns of a slice of rows in double precision; it may be a view.
 
         Parameters
         ----------
@@ -53,7 +53,7 @@ class ColumnTable:
                 return np.column_stack(parts)
             block = self.matrix[rows]
             block = block if len(columns) == self.shape[1] else block[:, columns]
-            return np.array(_as_float(block), order="C", copy=True)
+            return np.asarray(_as_float(block))
 
     def values(self, column, rows):
         """Return the raw values of a column's slice of rows, an array of any type."""
