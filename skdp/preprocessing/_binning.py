@@ -177,7 +177,10 @@ class EdgesPlan:
         ranged = _columns_of(bins, AUTOMATIC)
         chosen = _columns_of(bins, ("quantile",))
         search = quantiles = None
-        if len(ranged) and bounds is None:
+        if bounds is not None and len(ranged):
+            for edges in uniform_edges(*bounds, n_bins):
+                check_edges(edges, "bounds are too close to one another for n_bins")
+        elif len(ranged):
             search = BoundsPlan(
                 n_rows=n_rows, epsilon=shares[0], relation=relation, n_columns=len(ranged)
             )

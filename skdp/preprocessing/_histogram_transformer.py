@@ -496,7 +496,7 @@ def _norm_bound(encode, bins, edges, counts):
             densities(count, None if each.categories is not None else edge).max()
             for each, edge, count in triples
         ]
-    return float(np.linalg.norm(largest)) * (1.0 + 2.0**-40)
+    return math.hypot(*largest) * (1.0 + 2.0**-40)
 
 
 def _n_bins(each, edges):
