@@ -464,7 +464,7 @@ def consistent_counts(noisy, total, exactly=True):
         return positive
     u = np.sort(noisy)[::-1]
     excess = (np.cumsum(u) - total) / np.arange(1, len(u) + 1)
-    theta = excess[np.flatnonzero(u > excess)[-1]]
+    theta = excess[np.flatnonzero(u >= excess)[-1]]
     return np.maximum(noisy - theta, 0.0)
 
 

@@ -390,3 +390,7 @@ def test_bounds_without_room_for_the_bins_are_refused_before_the_charge():
     with pytest.raises(ValueError, match="too close"):
         DPHistogramTransformer(bounds=bounds, accountant=accountant).fit(np.ones((5, 2)))
     assert accountant.spends == []
+
+
+def test_counts_beyond_the_last_digit_are_made_consistent():
+    assert np.isfinite(module.consistent_counts(np.array([1e18, -1e18, 3.0]), 1.0)).all()
