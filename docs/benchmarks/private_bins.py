@@ -48,7 +48,9 @@ def raw_table(rows, schema):
     X = np.empty((len(rows), len(bounds) + len(categories)), dtype=object)
     for j, name in enumerate([*bounds, *categories]):
         values = [row[name] for row in rows]
-        X[:, j] = [float(value) for value in values] if name in bounds else values
+        # An empty field counts as the lower bound, as in the other benchmarks.
+        numbers = name in bounds
+        X[:, j] = [float(v or bounds[name][0]) for v in values] if numbers else values
     return X, np.array([int(row["target"]) for row in rows])
 
 

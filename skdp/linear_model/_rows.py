@@ -8,7 +8,7 @@ from scipy.sparse import issparse
 
 from skdp.utils._tables import block_size, read_block, row_blocks
 
-__all__ = ["BoundedRows", "block_size"]
+__all__ = ["BoundedRows", "block_size", "row_norms"]
 
 SPARSE_BLOCK_ROWS = 4096
 SPARSE_GRAM_DENSITY = 0.1
@@ -29,9 +29,11 @@ class BoundedRows:
         The bound B, between 1e-50 and 1e50, far from where squares under- or overflow.
     constant : float
         The value c of the constant feature that carries the intercept; 0 for none.
+    unit : float, default=1.0
+        What the rows are divided by before anything else.
     """
 
-    def __init__(self, X, data_norm, constant):
+    def __init__(self, X, data_norm, constant, unit=1.0):
         self.X = X
         self.constant = float(constant)
         self.n_rows, self.n_columns = X.shape
@@ -48,8 +50,8 @@ class BoundedRows:
         margin = 1.0 - 2.0 * (self.n_columns + 4) * np.finfo(np.float64).eps
         for rows in self.blocks():
             with np.errstate(over="ignore", divide="ignore"):
-                norms = _row_norms(read_block(X, rows))
-                self._factor[rows] = np.minimum(1.0, data_norm / norms * margin)
+                norms = row_norms(read_block(X, rows))
+                self._factor[rows] = np.minimum(1.0 / unit, data_norm / norms * margin)
 
     def blocks(self):
         """Return slices that cover the rows in order."""
@@ -111,7 +113,8 @@ class BoundedRows:
         return np.where(zeroed[:, None], 0.0, block)
 
 
-def _row_norms(block):
+def row_norms(block):
+    """Return the Euclidean norms of a block's rows."""
     if not issparse(block):
         return np.sqrt(np.einsum("ij,ij->i", block, block))
     row_of = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))

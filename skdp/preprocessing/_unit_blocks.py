@@ -2,7 +2,7 @@
 
 import numpy as np
 
-__all__ = ["BLOCK_ROWS", "check_row_count", "rounded_sums", "unit_blocks"]
+__all__ = ["check_row_count", "rounded_sums", "unit_blocks"]
 
 BLOCK_ROWS = 16384
 # Values in [-1, 1] are rounded to this grid where their sums have to be exact in float64.

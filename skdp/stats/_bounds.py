@@ -84,7 +84,16 @@ class _SpacedHistogram:
             raise ValueError(f"unknown relation {self.relation!r}")
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        self.mechanism.check_size(self.n_columns * self._n_bins(self._split_bits))
+        self.check_size(self.size)
+
+    @property
+    def size(self):
+        """How many values are released together."""
+        return self.n_columns * self._n_bins(self._split_bits)
+
+    def check_size(self, size):
+        """Refuse what no release can do, before anything is charged."""
+        self.mechanism.check_size(size)
 
     @property
     def event(self):

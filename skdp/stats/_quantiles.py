@@ -153,8 +153,13 @@ class QuantilePlan:
         return Repeated(ExponentialMechanism(self.level_epsilon), count)
 
     @property
-    def mechanism(self):
-        return self
+    def size(self):
+        """How many values are released together."""
+        return self.n_columns * len(self.quantiles)
+
+    def check_size(self, size):
+        """Any number of values can be released."""
+        check_integer(size, "size", 1)
 
     @property
     def scale(self):

@@ -6,7 +6,10 @@ from skdp.utils._validation import check_integer
 
 __all__ = ["check_edges", "count_bins", "count_bins_2d", "uniform_edges"]
 
-_BLOCK_VALUES = 1 << 16
+_BLOCK_VALUES = 1 << 20
+_BLOCK_ROWS = 1 << 14
+# How near to an edge, in bins, a place is not trusted.
+_DOUBT = 1e-6
 
 
 def uniform_edges(low, high, n_bins):
@@ -71,11 +74,12 @@ def count_bins(X, edges):
     >>> count_bins(np.array([[0.0], [1.0], [2.0], [9.0]]), [np.array([0.0, 1.0, 2.0])])
     [array([1, 2])]
     """
-    slots = _Slots(edges)
-    counts = np.zeros(slots.total, dtype=np.int64)
-    for block in _blocks(X, slots.total):
-        counts += np.bincount(slots.find(block).ravel(), minlength=slots.total)
-    return slots.inside(counts)
+    bins = [_Bins(each) for each in edges]
+    counts = [np.zeros(each.n_slots, dtype=np.int64) for each in bins]
+    for _, columns in _columns(X):
+        for j, values in enumerate(columns):
+            counts[j] += np.bincount(bins[j].find(values), minlength=bins[j].n_slots)
+    return [each[1:-1] for each in counts]
 
 
 def count_bins_2d(X, edges):
@@ -90,13 +94,13 @@ def count_bins_2d(X, edges):
     -------
     ndarray of int64, shape (n_bins of the first, n_bins of the second)
     """
-    slots = _Slots(edges)
-    first, second = slots.sizes
-    counts = np.zeros(first * second, dtype=np.int64)
-    for block in _blocks(X, slots.total):
-        found = slots.find(block) - slots.starts
-        counts += np.bincount(found[:, 0] * second + found[:, 1], minlength=first * second)
-    return counts.reshape(first, second)[1:-1, 1:-1]
+    first, second = (_Bins(each) for each in edges)
+    size = first.n_slots * second.n_slots
+    counts = np.zeros(size, dtype=np.int64)
+    for _, (one, other) in _columns(X, size):
+        cells = first.find(one) * second.n_slots + second.find(other)
+        counts += np.bincount(cells, minlength=size)
+    return counts.reshape(first.n_slots, second.n_slots)[1:-1, 1:-1]
 
 
 def bin_numbers(X, edges):
@@ -111,83 +115,68 @@ def bin_numbers(X, edges):
     -------
     ndarray of shape (n_rows, n_columns), dtype int64
     """
-    slots = _Slots(edges)
+    bins = [_Bins(each) for each in edges]
     numbers = np.empty(X.shape, dtype=np.int64)
-    start = 0
-    for block in _blocks(X, slots.total):
-        numbers[start : start + len(block)] = slots.find(block) - (slots.starts + 1)
-        start += len(block)
+    for rows, columns in _columns(X):
+        for j, values in enumerate(columns):
+            numbers[rows, j] = bins[j].find(values) - 1
     return numbers
 
 
-class _Slots:
-    """Bins of several columns one behind the other, each column with a slot at either end.
-
-    The slots of a column hold what is below its first edge, its bins, and what is above its last
-    edge or NaN.
-    """
+class _Bins:
+    """The bins of a column between two slots: for what is below them, and above or NaN."""
 
     def __init__(self, edges):
-        edges = [check_edges(each) for each in edges]
-        self.sizes = np.array([len(each) + 1 for each in edges])
-        self.starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]])
-        self.total = int(self.sizes.sum())
-        # The least number that is above the last bin, which holds its upper edge.
-        self._bounds = [np.append(each[:-1], np.nextafter(each[-1], np.inf)) for each in edges]
-        self._uniform = all(_evenly_spaced(each) for each in edges)
-        if self._uniform:
-            self._first = np.array([each[0] for each in edges])
-            last = np.array([each[-1] for each in edges])
-            with np.errstate(over="ignore"):
-                self._factor = (self.sizes - 2) / (last - self._first)
-            self._last_slot = (self.sizes - 1).astype(np.float64)
-            self._lower = np.concatenate([np.append(-np.inf, each) for each in self._bounds])
-            self._upper = np.concatenate([np.append(each, np.nan) for each in self._bounds])
+        edges = check_edges(edges)
+        self.n_slots = len(edges) + 1
+        # The last bin holds its upper edge: what is above it starts at the next number.
+        self._bounds = np.append(edges[:-1], np.nextafter(edges[-1], np.inf))
+        self._even = _evenly_spaced(edges)
+        if self._even:
+            self._first = edges[0]
+            self._factor = (self.n_slots - 2) / (edges[-1] - edges[0])
+            self._lower = np.append(-np.inf, self._bounds)
+            self._upper = np.append(self._bounds, np.nan)
 
-    def find(self, block):
-        """Return the slot of each value."""
-        if self._uniform:
-            return self._find_by_arithmetic(block)
-        found = np.empty(block.shape, dtype=np.int64)
-        for j, bounds in enumerate(self._bounds):
-            found[:, j] = np.searchsorted(bounds, block[:, j], side="right")
-        return found + self.starts
-
-    def inside(self, counts):
-        """Return the counts of the bins alone, a list of arrays."""
-        ends = self.starts + self.sizes
-        return [counts[a + 1 : b - 1] for a, b in zip(self.starts, ends, strict=True)]
-
-    def _find_by_arithmetic(self, block):
+    def find(self, values):
+        """Return the slot of each value of a vector."""
+        if not self._even:
+            return np.searchsorted(self._bounds, values, side="right")
         with np.errstate(all="ignore"):
-            place = block - self._first
+            place = values - self._first
             place *= self._factor
             place += 1.0
             np.fmax(place, 0.0, out=place)
-            np.fmin(place, self._last_slot, out=place)
-        found = place.astype(np.int64)
-        found += self.starts
-        # The product can be off by its rounding: compare with the edges themselves.
-        found -= block < self._lower[found]
-        found += block >= self._upper[found]
-        return found
+            np.fmin(place, self.n_slots - 1.0, out=place)
+        slots = place.astype(np.int64)
+        # Near an edge the product's rounding can decide: compare with the edges themselves.
+        place -= slots
+        place -= 0.5
+        near = np.flatnonzero(np.abs(place, out=place) > 0.5 - _DOUBT)
+        if near.size:
+            close, at = values[near], slots[near]
+            slots[near] = at - (close < self._lower[at]) + (close >= self._upper[at])
+        return slots
 
 
 def _evenly_spaced(edges):
-    """Whether arithmetic finds the bin or one next to it."""
+    """Whether arithmetic finds the bin, but next to an edge."""
     n_bins = len(edges) - 1
     with np.errstate(over="ignore"):
-        width = edges[-1] - edges[0]
+        width = (edges[-1] - edges[0]) / n_bins
         even = np.linspace(edges[0], edges[-1], n_bins + 1)
-        close = np.abs(edges - even).max() <= 0.25 * width / n_bins
-    # The width of a bin must be well above the rounding of the values in it.
+        close = np.abs(edges - even).max() <= 0.25 * _DOUBT * width
+    # The rounding of places, in bins, must be far below the doubt.
     largest = max(abs(edges[0]), abs(edges[-1]))
-    return bool(np.isfinite(n_bins / width) and close and width / n_bins > 1e-12 * largest)
+    fine = width > 2.0**-30 * largest and n_bins < 1e6
+    return bool(np.isfinite(width) and np.isfinite(1.0 / width) and close and fine)
 
 
-def _blocks(X, n_slots):
-    """Yield the rows in double precision."""
-    rows = max(1, max(_BLOCK_VALUES, n_slots) // max(X.shape[1], 1))
-    for start in range(0, X.shape[0], rows):
+def _columns(X, n_slots=0):
+    """Yield slices of rows and their columns, contiguous and in double precision."""
+    size = max(_BLOCK_VALUES // max(X.shape[1], 1), n_slots)
+    size = max(min(size, max(_BLOCK_ROWS, n_slots)), 64)
+    for start in range(0, X.shape[0], size):
+        rows = slice(start, min(start + size, X.shape[0]))
         with np.errstate(all="ignore"):
-            yield np.asarray(X[start : start + rows], dtype=np.float64)
+            yield rows, np.ascontiguousarray(np.asarray(X[rows]).T, dtype=np.float64)
