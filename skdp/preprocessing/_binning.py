@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.stats._bounds import AUTO_SHARE, BoundsPlan
 from skdp.stats._quantiles import CELLS, QuantilePlan
+from skdp.stats._release import is_auto
 from skdp.utils._columns import UNDECLARED, category_codes, column_entries
 from skdp.utils._histogram import bin_numbers, check_edges, count_bins, uniform_edges
 from skdp.utils._validation import check_bounds, check_integer, check_real
@@ -24,7 +25,6 @@ __all__ = [
     "count_columns",
     "declared_bounds",
     "input_names",
-    "is_auto",
     "numeric_columns",
     "one_hot",
     "quantile_edges",
@@ -371,11 +371,6 @@ def one_hot(codes, n_bins, value, sparse):
     rows = np.broadcast_to(np.arange(len(codes))[:, None], codes.shape)
     encoded[rows[inside], places[inside]] = value
     return encoded
-
-
-def is_auto(value):
-    """Whether a parameter is "auto"."""
-    return isinstance(value, str) and value == "auto"
 
 
 def ragged(arrays):

@@ -19,12 +19,12 @@ from skdp.preprocessing._binning import (
     count_columns,
     declared_bounds,
     input_names,
-    is_auto,
     numeric_columns,
     one_hot,
     ragged,
     split_epsilon,
 )
+from skdp.stats._release import is_auto
 from skdp.utils._columns import validate_columns
 from skdp.utils._validation import check_boolean, check_integer, check_privacy_parameters
 

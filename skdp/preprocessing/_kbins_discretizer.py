@@ -12,11 +12,11 @@ from skdp.preprocessing._binning import (
     column_bins,
     declared_bounds,
     input_names,
-    is_auto,
     one_hot,
     ragged,
     split_epsilon,
 )
+from skdp.stats._release import is_auto
 from skdp.utils._columns import validate_columns
 from skdp.utils._validation import check_privacy_parameters
 

@@ -11,9 +11,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdp.base import PrivateFit, relation_of
 from skdp.mechanisms import JointMechanism
 from skdp.preprocessing._additive import additive_mechanism, noise_deviation
-from skdp.preprocessing._binning import declared_bounds, is_auto, split_epsilon
+from skdp.preprocessing._binning import declared_bounds, split_epsilon
 from skdp.preprocessing._unit_blocks import check_row_count, rounded_sums
 from skdp.stats._bounds import BoundsPlan
+from skdp.stats._release import is_auto
 from skdp.utils._columns import validate_columns
 from skdp.utils._validation import check_integer, check_privacy_parameters
 
