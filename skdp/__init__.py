@@ -10,14 +10,23 @@ from skdp.linear_model import (
     DPPoissonRegressor,
     DPRidge,
 )
-from skdp.preprocessing import DPStandardScaler, RandomizedResponseTransformer
+from skdp.preprocessing import (
+    DPHistogramTransformer,
+    DPKBinsDiscretizer,
+    DPMeanTransformer,
+    DPStandardScaler,
+    RandomizedResponseTransformer,
+)
 from skdp.svm import DPLinearSVC
 
 __all__ = [
     "BudgetExceededError",
+    "DPHistogramTransformer",
+    "DPKBinsDiscretizer",
     "DPLinearRegression",
     "DPLinearSVC",
     "DPLogisticRegression",
+    "DPMeanTransformer",
     "DPPoissonRegressor",
     "DPRidge",
     "DPStandardScaler",

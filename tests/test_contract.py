@@ -5,9 +5,12 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skdp import (
+    DPHistogramTransformer,
+    DPKBinsDiscretizer,
     DPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
+    DPMeanTransformer,
     DPPoissonRegressor,
     DPRidge,
     DPStandardScaler,
@@ -42,6 +45,16 @@ ESTIMATORS = [
     DPStandardScaler(bounds=(-10, 10)),
     DPStandardScaler(delta=1e-6, bounds=(-10, 10), with_std=False),
     RandomizedResponseTransformer(categories=[0, 1, 2]),
+    DPMeanTransformer(),
+    DPMeanTransformer(bounds=(-10, 10)),
+    DPMeanTransformer(delta=1e-6, bounds=(-10, 10), mechanism="gaussian"),
+    DPHistogramTransformer(),
+    DPHistogramTransformer(epsilon=2.0, bounds=(-10, 10), edges="uniform", encode="cumulative"),
+    DPHistogramTransformer(edges=[-1.0, 0.0, 1.0], encode="density"),
+    DPHistogramTransformer(categories=[0, 1, 2], other=2, encode="ordinal"),
+    DPKBinsDiscretizer(),
+    DPKBinsDiscretizer(delta=1e-6, bounds=(-10, 10), encode="ordinal"),
+    DPKBinsDiscretizer(n_bins=3, encode="onehot-dense"),
 ]
 
 

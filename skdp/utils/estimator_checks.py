@@ -51,8 +51,17 @@ def _published(estimator, X):
     """Return every number that an estimator released, as one vector."""
     if _releases_in_transform(estimator):
         return estimator.transform(X).ravel()
-    values = [np.asarray(getattr(estimator, name)) for name in sorted(fitted_names(estimator))]
-    return np.concatenate([v.ravel() for v in values if v.dtype.kind == "f"])
+    values = [_numbers(getattr(estimator, name)) for name in sorted(fitted_names(estimator))]
+    return np.concatenate(values)
+
+
+def _numbers(value):
+    """Return the floating-point numbers of an attribute, those of its arrays' arrays included."""
+    is_ragged = isinstance(value, list) or getattr(value, "dtype", None) == np.dtype(object)
+    if is_ragged and len(value):
+        return np.concatenate([_numbers(item) for item in value])
+    value = np.asarray(value)
+    return value.ravel() if value.dtype.kind == "f" else np.empty(0)
 
 
 def _release(estimator, X, y, **params):
