@@ -3,6 +3,7 @@
 from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
 from skdp.accounting import PrivacyAccountant
+from skdp.decomposition import DPPCA
 from skdp.exceptions import BudgetExceededError, LedgerError, SeededNoiseWarning
 from skdp.linear_model import (
     DPLinearRegression,
@@ -14,6 +15,7 @@ from skdp.preprocessing import DPStandardScaler, RandomizedResponseTransformer
 from skdp.svm import DPLinearSVC
 
 __all__ = [
+    "DPPCA",
     "BudgetExceededError",
     "DPLinearRegression",
     "DPLinearSVC",

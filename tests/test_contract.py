@@ -5,6 +5,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skdp import (
+    DPPCA,
     DPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
@@ -34,6 +35,8 @@ ESTIMATORS = [
     DPStandardScaler(bounds=(-10, 10)),
     DPStandardScaler(delta=1e-6, bounds=(-10, 10), with_std=False),
     RandomizedResponseTransformer(categories=[0, 1, 2]),
+    DPPCA(),
+    DPPCA(delta=0.0, n_components=2, data_norm=3.0, center=0.1),
 ]
 
 

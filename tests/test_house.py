@@ -15,6 +15,8 @@ SOURCES = sorted(ROOT.rglob("*.py"))
 # A package may import from the ones behind it.
 ORDER = [
     "display",
+    "decomposition",
+    "impute",
     "preprocessing",
     "svm",
     "linear_model",
