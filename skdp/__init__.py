@@ -11,7 +11,7 @@ from skdp.linear_model import (
     DPPoissonRegressor,
     DPRidge,
 )
-from skdp.preprocessing import DPStandardScaler, RandomizedResponseTransformer
+from skdp.preprocessing import DPOneHotEncoder, DPStandardScaler, RandomizedResponseTransformer
 from skdp.svm import DPLinearSVC
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "DPLinearRegression",
     "DPLinearSVC",
     "DPLogisticRegression",
+    "DPOneHotEncoder",
     "DPPoissonRegressor",
     "DPRidge",
     "DPStandardScaler",

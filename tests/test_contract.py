@@ -9,6 +9,7 @@ from skdp import (
     DPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
+    DPOneHotEncoder,
     DPPoissonRegressor,
     DPRidge,
     DPStandardScaler,
@@ -36,6 +37,9 @@ ESTIMATORS = [
     DPStandardScaler(delta=1e-6, bounds=(-10, 10), with_std=False),
     RandomizedResponseTransformer(categories=[0, 1, 2]),
     DPPCA(),
+    DPOneHotEncoder(epsilon=6.0, delta=1e-6),
+    DPOneHotEncoder(categories=[0, 1, 2], min_frequency=0.2, sparse_output=False),
+    DPOneHotEncoder(delta=1e-6, categories=[0, 1, 2], min_frequency=5, other=7),
     DPPCA(delta=0.0, n_components=2, data_norm=3.0, center=0.1),
 ]
 
