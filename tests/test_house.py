@@ -20,6 +20,7 @@ ORDER = [
     "preprocessing",
     "svm",
     "linear_model",
+    "stats",
     "base",
     "_privacy_statement",
     "mechanisms",

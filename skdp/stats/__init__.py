@@ -1,0 +1,3 @@
+"""Differentially private statistics with the shapes of numpy's."""
+
+__all__ = []
