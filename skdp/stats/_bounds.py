@@ -11,8 +11,18 @@ from scipy.special import ndtri
 from skdp.mechanisms import GaussianMechanism, GeometricMechanism
 from skdp.utils._validation import check_integer, check_privacy_parameters
 
-__all__ = ["FALLBACK", "LARGEST", "NORM_COVERAGE", "SMALLEST", "BoundsPlan", "NormPlan"]
+__all__ = [
+    "AUTO_SHARE",
+    "FALLBACK",
+    "LARGEST",
+    "NORM_COVERAGE",
+    "SMALLEST",
+    "BoundsPlan",
+    "NormPlan",
+]
 
+# What part of epsilon estimators spend on bounds that are "auto".
+AUTO_SHARE = 0.2
 # Magnitudes are told apart from SMALLEST to LARGEST; what is smaller shares one bin with 0, what
 # is larger is in the outermost bin.
 _OCTAVES = 100

@@ -15,14 +15,13 @@ from skdp.utils._validation import broadcast_bounds, check_integer, check_privac
 __all__ = ["CELLS", "QuantilePlan", "check_quantiles"]
 
 # Values lie on a public grid of this many steps between the bounds. Each grid point is a run of
-# POSITIONS integers; a row takes one that depends on its index, so that hardly any two are equal.
+# POSITIONS integers, of which a row takes a random one, so that hardly any two rows are equal.
 CELLS = 1 << 24
 POSITIONS = 1 << 24
 _LAST = (CELLS + 1) * POSITIONS - 1
-# An odd multiplier near POSITIONS over the golden ratio: consecutive rows spread over a run.
-_SPREAD = 10368889
 _UNIT = 1 << 30
 _FAR = 100
+_BLOCK = 1 << 16
 
 
 def check_quantiles(quantiles):
@@ -194,23 +193,23 @@ class QuantilePlan:
             columns = _columns(columns)
         released = np.empty((len(self.quantiles), self.n_columns))
         for j, column in enumerate(columns):
-            positions = uniform_positions(column, self.low[j], self.high[j])
-            cells = self.choose(positions, source) // POSITIONS
+            cells = grid_cells(column, self.low[j], self.high[j])
+            cells = self.choose(cells, source) // POSITIONS
             released[:, j] = cell_values(cells, self.low[j], self.high[j])
         return released
 
-    def choose(self, positions, source):
-        """Return the chosen positions, for one column's positions, which are sorted in place."""
+    def choose(self, cells, source):
+        """Return the chosen positions, for one column's cells, which are overwritten."""
+        stream = source.stream()
+        positions = _apart(cells, stream)
         positions.sort()
         sorted_quantiles, inverse = np.unique(self.quantiles, return_inverse=True)
         chosen = np.zeros(len(sorted_quantiles), dtype=np.int64)
-        stream = source.stream()
         for level in self.levels:
             for node in level:
-                first = 0 if node.first is None else chosen[node.first]
-                last = _LAST if node.last is None else chosen[node.last]
                 rate = self._rate(level, node)
-                chosen[node.index] = _choose(positions, first, last, node.share, rate, stream)
+                rows, ends = _between(positions, chosen, node)
+                chosen[node.index] = _choose(rows, *ends, node.share, rate, len(cells), stream)
         return chosen[inverse]
 
 
@@ -253,11 +252,8 @@ def _levels(quantiles):
     return tuple(levels)
 
 
-def uniform_positions(column, low, high):
-    """Map a column to integer positions: clipped, on an even grid, with ties apart.
-
-    Each position depends on the row's value and index alone.
-    """
+def grid_cells(column, low, high):
+    """Return the nearest of the grid points 0, ..., CELLS between the bounds, row by row."""
     with np.errstate(all="ignore"):
         scaled = np.array(column, dtype=np.float64)
         np.clip(scaled, low, high, out=scaled)
@@ -270,17 +266,16 @@ def uniform_positions(column, low, high):
             scaled /= 0.5 * high - 0.5 * low
             np.clip(scaled, 0.0, 1.0, out=scaled)
         scaled *= CELLS
-        cells = np.rint(scaled, out=scaled).astype(np.int64)
-    return apart(cells)
+        return np.rint(scaled, out=scaled).astype(np.int64)
 
 
-def apart(cells):
-    """Turn the cells of rows, in place, into positions within the cells' runs."""
+def _apart(cells, stream):
+    """Turn cells, in place, into random positions in the cells' runs."""
     cells *= POSITIONS
-    block = 1 << 16
-    for start in range(0, len(cells), block):
-        rows = np.arange(start, min(start + block, len(cells)), dtype=np.int64)
-        cells[start : start + block] += rows * _SPREAD % POSITIONS
+    for start in range(0, len(cells), _BLOCK):
+        block = cells[start : start + _BLOCK]
+        words = stream.words((len(block) + 1) // 2).view(np.uint32)[: len(block)]
+        block += words & np.uint32(POSITIONS - 1)
     return cells
 
 
@@ -290,17 +285,27 @@ def cell_values(cells, low, high):
     return np.clip((1.0 - share) * low + share * high, low, high)
 
 
-def _choose(positions, first, last, share, rate, stream):
-    """Choose a point c in [first, last], by the number of rows in [first, c) and [c, last).
+def _between(positions, chosen, node):
+    """Return the rows of a node, and the least and the largest point that it can choose.
 
-    `positions` are sorted. The distance of c is ``|(1 - q) below - q above|`` for q = share /
-    2**30, in units of 2**-30.
+    A row at a chosen point belongs to the part above it, at the end of the range as well.
     """
-    start, stop = np.searchsorted(positions, [first, last])
-    # At the end of the range, rows at the last point count as well.
-    stop = len(positions) if last == _LAST else stop
-    rows = positions[start:stop]
-    edges, distances = _intervals(rows, first, last, share, rate, len(positions))
+    start, stop, first, last = 0, len(positions), 0, _LAST
+    if node.first is not None:
+        first = chosen[node.first]
+        start = np.searchsorted(positions, first)
+    if node.last is not None:
+        last = chosen[node.last]
+        stop = np.searchsorted(positions, last)
+    return positions[start:stop], (first, last)
+
+
+def _choose(rows, first, last, share, rate, n_rows, stream):
+    """Choose a point c in [first, last], by the numbers of rows below c and from c on.
+
+    Its distance is ``|(1 - q) below - q above|`` for q = share / 2**30, in units of 2**-30.
+    """
+    edges, distances = _intervals(rows, first, last, share, rate, n_rows)
     weights = np.diff(edges)
     step = rate / _UNIT
     while True:
@@ -319,7 +324,7 @@ def _intervals(rows, first, last, share, rate, n_rows):
     n = len(rows)
     wanted = share * n // _UNIT
     # Far enough for what is beyond to be hopeless, and for some point to be within.
-    reach = int(min(_FAR / rate, n)) + 2 * (n_rows // POSITIONS) + 2
+    reach = int(min(_FAR / rate, n)) + 2 * (n_rows // POSITIONS) + 64
     low, high = max(wanted - reach, 0), min(wanted + reach, n)
     # Points of rank k start behind row k - 1 and end with row k.
     starts = np.empty(high - low + 2, dtype=np.int64)
