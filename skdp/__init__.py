@@ -11,7 +11,14 @@ from skdp.linear_model import (
     DPPoissonRegressor,
     DPRidge,
 )
-from skdp.preprocessing import DPOneHotEncoder, DPStandardScaler, RandomizedResponseTransformer
+from skdp.preprocessing import (
+    DPMinMaxScaler,
+    DPOneHotEncoder,
+    DPQuantileTransformer,
+    DPRobustScaler,
+    DPStandardScaler,
+    RandomizedResponseTransformer,
+)
 from skdp.svm import DPLinearSVC
 
 __all__ = [
@@ -20,9 +27,12 @@ __all__ = [
     "DPLinearRegression",
     "DPLinearSVC",
     "DPLogisticRegression",
+    "DPMinMaxScaler",
     "DPOneHotEncoder",
     "DPPoissonRegressor",
+    "DPQuantileTransformer",
     "DPRidge",
+    "DPRobustScaler",
     "DPStandardScaler",
     "LedgerError",
     "PrivacyAccountant",

@@ -1,7 +1,17 @@
 """Transformers with differential privacy."""
 
+from skdp.preprocessing._min_max_scaler import DPMinMaxScaler
 from skdp.preprocessing._one_hot_encoder import DPOneHotEncoder
+from skdp.preprocessing._quantile_transformer import DPQuantileTransformer
 from skdp.preprocessing._randomized_response import RandomizedResponseTransformer
+from skdp.preprocessing._robust_scaler import DPRobustScaler
 from skdp.preprocessing._standard_scaler import DPStandardScaler
 
-__all__ = ["DPOneHotEncoder", "DPStandardScaler", "RandomizedResponseTransformer"]
+__all__ = [
+    "DPMinMaxScaler",
+    "DPOneHotEncoder",
+    "DPQuantileTransformer",
+    "DPRobustScaler",
+    "DPStandardScaler",
+    "RandomizedResponseTransformer",
+]
