@@ -5,6 +5,7 @@ from skdp._version import __version__
 from skdp.accounting import PrivacyAccountant
 from skdp.decomposition import DPPCA
 from skdp.exceptions import BudgetExceededError, LedgerError, SeededNoiseWarning
+from skdp.impute import DPSimpleImputer
 from skdp.linear_model import (
     DPLinearRegression,
     DPLogisticRegression,
@@ -33,6 +34,7 @@ __all__ = [
     "DPQuantileTransformer",
     "DPRidge",
     "DPRobustScaler",
+    "DPSimpleImputer",
     "DPStandardScaler",
     "LedgerError",
     "PrivacyAccountant",

@@ -11,13 +11,11 @@ import numpy as np
 from skdp.accounting import ApproximateDP
 from skdp.mechanisms import GeometricMechanism
 from skdp.mechanisms._randomized_response import categories_array
+from skdp.preprocessing._cell_weights import rows_moved
+from skdp.utils import exact_counts
+from skdp.utils._columns import category_codes
 
-__all__ = ["StabilityThreshold", "check_categories", "rows_moved"]
-
-
-def rows_moved(relation):
-    """Return how many rows enter or leave the counts between neighbours."""
-    return {"add_remove": 1, "replace_one": 2}[relation]
+__all__ = ["StabilityThreshold", "check_categories", "noisy_counts", "position_of"]
 
 
 def check_categories(categories, n_columns):
@@ -41,6 +39,28 @@ def check_categories(categories, n_columns):
     if len(columns) != n_columns:
         raise ValueError(f"categories has {len(columns)} lists, X has {n_columns} columns")
     return [categories_array(column) for column in columns]
+
+
+def noisy_counts(table, categories, other, mechanism, source):
+    """Return noisy counts of each column's categories.
+
+    What is not among them is counted as `other`, if that is one of them.
+    """
+    exact = []
+    for j, labels in enumerate(categories):
+        unknown = position_of(other, labels)
+        counts = np.zeros(len(labels), dtype=np.int64)
+        for rows in table.blocks(1):
+            codes = category_codes(table.values(j, rows), labels, other=unknown)
+            counts += exact_counts(codes, len(labels))
+        exact.append(counts)
+    noisy = mechanism.release(np.concatenate(exact), random_state=source).astype(np.float64)
+    return np.split(noisy, np.cumsum([len(counts) for counts in exact])[:-1])
+
+
+def position_of(other, labels):
+    """Return the code of the category of other values, -1 if there is none."""
+    return labels.tolist().index(other) if other is not None and other in labels.tolist() else -1
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,20 @@
 """One-hot encoding of declared or privately discovered categories."""
 
-import math
-
 import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.base import PrivateFit, relation_of
-from skdp.mechanisms import GaussianMechanism, GeometricMechanism, NoRelease
+from skdp.mechanisms import NoRelease
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.preprocessing._categories import StabilityThreshold, check_categories, rows_moved
-from skdp.utils import exact_counts
+from skdp.preprocessing._categories import (
+    StabilityThreshold,
+    check_categories,
+    noisy_counts,
+    position_of,
+)
+from skdp.preprocessing._cell_weights import plan_cell_weights
 from skdp.utils._columns import category_codes, validate_columns
 from skdp.utils._validation import check_boolean, check_privacy_parameters, check_real
 
@@ -162,9 +165,10 @@ class DPOneHotEncoder(TransformerMixin, BaseEstimator):
                 categories = check_categories(categories, n_columns)
                 mechanism = NoRelease()
                 if least is not None:
-                    mechanism = plan_counts(n_columns, relation, epsilon, delta)
+                    terms = n_columns, relation, epsilon, delta
+                    mechanism = plan_cell_weights(*terms, whole=True)
                     source = fit.charge(mechanism, sum(map(len, categories)))
-                    counts = _noisy_counts(table, categories, self.other, mechanism, source)
+                    counts = noisy_counts(table, categories, self.other, mechanism, source)
 
             infrequent = _infrequent(categories, counts, least, self.other)
             fit.publish(
@@ -264,7 +268,7 @@ class DPOneHotEncoder(TransformerMixin, BaseEstimator):
         for labels, kept in zip(self.categories_, self._columns_kept(), strict=True):
             place_of = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
             if self.other is not None:
-                place_of[place_of < 0] = place_of[_position_of(self.other, labels)]
+                place_of[place_of < 0] = place_of[position_of(self.other, labels)]
             places.append(place_of)
         return places
 
@@ -278,32 +282,6 @@ class DPOneHotEncoder(TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-def plan_counts(n_columns, relation, epsilon, delta):
-    """Plan noise on counts, or on weights of a sum of 1, in one cell of each column for a row.
-
-    Between neighbours one row's cells, or two rows', change by 1: m n_columns in L1 norm and
-    sqrt(m n_columns) in L2 norm, with m = 1 under add/remove and 2 under replace-one.
-    """
-    cells = rows_moved(relation) * n_columns
-    if delta == 0.0:
-        return GeometricMechanism(epsilon, sensitivity=cells)
-    return GaussianMechanism(epsilon, delta, sensitivity=math.sqrt(cells))
-
-
-def _noisy_counts(table, categories, other, mechanism, source):
-    """Return noisy counts of each column's categories."""
-    exact = []
-    for j, labels in enumerate(categories):
-        unknown = _position_of(other, labels)
-        counts = np.zeros(len(labels), dtype=np.int64)
-        for rows in table.blocks(1):
-            codes = category_codes(table.values(j, rows), labels, other=unknown)
-            counts += exact_counts(codes, len(labels))
-        exact.append(counts)
-    noisy = mechanism.release(np.concatenate(exact), random_state=source).astype(np.float64)
-    return np.split(noisy, np.cumsum([len(counts) for counts in exact])[:-1])
 
 
 def _check_other(other):
@@ -333,21 +311,16 @@ def _infrequent(categories, counts, least, other):
     if least is None:
         return [labels[:0] for labels in categories]
     return [
-        labels[(noisy < least) & (np.arange(len(labels)) != _position_of(other, labels))]
+        labels[(noisy < least) & (np.arange(len(labels)) != position_of(other, labels))]
         for labels, noisy in zip(categories, counts, strict=True)
     ]
 
 
 def _with_other(labels, other):
-    if other is None or _position_of(other, labels) >= 0:
+    if other is None or position_of(other, labels) >= 0:
         return labels
     extended = [*labels.tolist(), other]
     return categories_array(extended)
-
-
-def _position_of(other, labels):
-    """Return the code of the category of other values, -1 if there is none."""
-    return labels.tolist().index(other) if other is not None and other in labels.tolist() else -1
 
 
 def _is_among(labels, some):
