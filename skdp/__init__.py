@@ -18,6 +18,7 @@ from skdp.preprocessing import (
     DPQuantileTransformer,
     DPRobustScaler,
     DPStandardScaler,
+    DPTargetEncoder,
     RandomizedResponseTransformer,
 )
 from skdp.svm import DPLinearSVC
@@ -36,6 +37,7 @@ __all__ = [
     "DPRobustScaler",
     "DPSimpleImputer",
     "DPStandardScaler",
+    "DPTargetEncoder",
     "LedgerError",
     "PrivacyAccountant",
     "PrivacyStatement",

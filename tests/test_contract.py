@@ -17,6 +17,7 @@ from skdp import (
     DPRobustScaler,
     DPSimpleImputer,
     DPStandardScaler,
+    DPTargetEncoder,
     PrivacyAccountant,
     RandomizedResponseTransformer,
 )
@@ -43,6 +44,9 @@ ESTIMATORS = [
     DPSimpleImputer(),
     DPSimpleImputer(strategy="median", bounds=(-10, 10), add_indicator=True),
     DPSimpleImputer(strategy="most_frequent", categories=[0, 1, 2]),
+    DPTargetEncoder(categories=[0, 1, 2]),
+    DPTargetEncoder(categories=[0, 1, 2], target_bounds=(0, 1), delta=1e-6),
+    DPTargetEncoder(epsilon=6.0, delta=1e-6),
     DPMinMaxScaler(),
     DPMinMaxScaler(bounds=(-10, 10), delta=1e-6, quantile_range=(1, 98), clip=True),
     DPRobustScaler(),
@@ -53,6 +57,7 @@ ESTIMATORS = [
     DPOneHotEncoder(epsilon=6.0, delta=1e-6),
     DPOneHotEncoder(categories=[0, 1, 2], min_frequency=0.2, sparse_output=False),
     DPOneHotEncoder(delta=1e-6, categories=[0, 1, 2], min_frequency=5, other=7),
+    DPPCA(data_norm="auto", center=None),
     DPPCA(delta=0.0, n_components=2, data_norm=3.0, center=0.1),
 ]
 

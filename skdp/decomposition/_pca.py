@@ -1,12 +1,17 @@
 """Principal component analysis with differential privacy."""
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.linalg import eigh
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.base import PrivateFit, relation_of
-from skdp.decomposition._second_moment import plan_second_moment
+from skdp.decomposition._second_moment import plan_second_moment, row_norms
+from skdp.mechanisms import JointMechanism
+from skdp.stats._bounds import AUTO_SHARE, NormPlan
+from skdp.utils._shares import split_epsilon
 from skdp.utils._tables import validate_table
 from skdp.utils._validation import check_integer, check_positive, check_privacy_parameters
 
@@ -30,9 +35,10 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_components : int, default=None
         How many components are kept; None keeps as many as there are features, or rows if they
         are fewer.
-    data_norm : float, default=1.0
+    data_norm : float or "auto", default=1.0
         The bound on a row's L2 norm after `center` was subtracted, between 1e-50 and 1e50. Longer
-        rows are scaled down to it. It must not be computed from the data.
+        rows are scaled down to it. It must not be computed from the data. "auto" finds privately,
+        for a fifth of epsilon, what about 98 % of the rows stay below.
     center : "mean", float, array-like of shape (n_features,) or None, default="mean"
         "mean" releases the mean as well, which makes the noise of the second moment 22 % larger
         (add/remove). Numbers are subtracted as they are; they must not be computed from the data.
@@ -56,6 +62,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         What `transform` subtracts: the noisy mean of the clipped rows, or `center`.
     n_components_ : int
         Number of components.
+    data_norm_ : float
+        The bound on a row's norm, declared or found.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -135,28 +143,37 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         with PrivateFit(self) as fit:
             epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
-            data_norm = _check_data_norm(self.data_norm)
+            search_norm, data_norm = _check_data_norm(self.data_norm)
             X = validate_table(self, X)
             n_components = _check_n_components(self.n_components, X.shape)
             with_mean, center = _check_center(self.center, X.shape[1])
             relation = relation_of(self.accountant)
-            plan = plan_second_moment(
-                X.shape, data_norm, center, with_mean, relation, epsilon, delta
-            )
+            rest = epsilon
+            if search_norm:
+                first, rest = split_epsilon(epsilon, AUTO_SHARE)
+                search = NormPlan(n_rows=X.shape[0], epsilon=first, relation=relation)
+            plan = plan_second_moment(X.shape, data_norm, center, with_mean, relation, rest, delta)
+            plan.mechanism.check_size(plan.size)
+            mechanism = plan.mechanism
+            if search_norm:
+                mechanism = JointMechanism((search, mechanism), epsilon, delta)
 
-            source = fit.charge(plan.mechanism, plan.size)
+            source = fit.charge(mechanism)
+            if search_norm:
+                plan = replace(plan, data_norm=search.run(row_norms(X, center), source))
             mean, covariance = plan.release(X, source)
 
             variances, components = _principal_axes(covariance)
             total = variances.sum()
             fit.publish(
-                plan.mechanism,
-                public=("the numbers of rows and columns", "data_norm", "center"),
+                mechanism,
+                public=("the numbers of rows and columns", "declared data_norm and center"),
                 components_=components[:n_components],
                 explained_variance_=variances[:n_components],
                 explained_variance_ratio_=variances[:n_components] / (total if total > 0 else 1.0),
                 mean_=center + mean,
                 n_components_=n_components,
+                data_norm_=plan.data_norm,
             )
         return self
 
@@ -206,10 +223,13 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
 
 def _check_data_norm(data_norm):
+    """Return whether the norm is to be found, and the norm, 1 in its place."""
+    if isinstance(data_norm, str) and data_norm == "auto":
+        return True, 1.0
     data_norm = check_positive(data_norm, "data_norm")
     if not 1e-50 <= data_norm <= 1e50:
         raise ValueError(f"data_norm must be between 1e-50 and 1e50, got {data_norm!r}")
-    return data_norm
+    return False, data_norm
 
 
 def _check_n_components(n_components, shape):

@@ -17,7 +17,7 @@ from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from skdp.utils import clip_rows
 from skdp.utils._tables import block_size, read_block, row_blocks
 
-__all__ = ["SecondMoment", "plan_second_moment"]
+__all__ = ["SecondMoment", "plan_second_moment", "row_norms"]
 
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 
@@ -121,6 +121,24 @@ def plan_second_moment(shape, data_norm, center, with_mean, relation, epsilon, d
     else:
         mechanism = GaussianMechanism(epsilon, delta, sensitivity=sensitivity)
     return SecondMoment(shape, data_norm, constant, center, mechanism)
+
+
+def row_norms(X, center):
+    """Yield the norms of the rows about `center`, block by block.
+
+    Parameters
+    ----------
+    X : validated table
+    center : ndarray of shape (n_features,)
+
+    Yields
+    ------
+    ndarray of shape (n_rows,)
+    """
+    for rows in row_blocks(X.shape[0], block_size(X.shape[1])):
+        with np.errstate(all="ignore"):
+            block = _dense(read_block(X, rows)) - center
+            yield np.sqrt(np.einsum("ij,ij->i", block, block))
 
 
 def second_moment_sensitivity(constant, relation):

@@ -6,6 +6,7 @@ from skdp.preprocessing._quantile_transformer import DPQuantileTransformer
 from skdp.preprocessing._randomized_response import RandomizedResponseTransformer
 from skdp.preprocessing._robust_scaler import DPRobustScaler
 from skdp.preprocessing._standard_scaler import DPStandardScaler
+from skdp.preprocessing._target_encoder import DPTargetEncoder
 
 __all__ = [
     "DPMinMaxScaler",
@@ -13,5 +14,6 @@ __all__ = [
     "DPQuantileTransformer",
     "DPRobustScaler",
     "DPStandardScaler",
+    "DPTargetEncoder",
     "RandomizedResponseTransformer",
 ]
