@@ -15,7 +15,7 @@ OUTPUTS = ("uniform", "normal")
 
 # "auto" takes as many levels of quantiles, at most 9, as keep this many scales of the ranks'
 # errors between neighbouring quantiles.
-SCALES_APART = 2.0
+SCALES_APART = 4.0
 MOST_LEVELS = 9
 
 # As in scikit-learn: where the normal output ends.

@@ -60,6 +60,17 @@ def test_huge_epsilon_equals_sklearn(center, delta):
     np.testing.assert_allclose(ours.inverse_transform(ours.transform(X)), X, atol=1e-9)
 
 
+def test_the_norm_can_be_found():
+    X = make_table(n=20_000)
+    account = accountant("replace_one")
+    found = DPPCA(data_norm="auto", accountant=account).fit(X)
+    assert [(s.epsilon, s.delta) for s in account.spends] == [(1.0, 1e-6)]
+    assert np.mean(np.linalg.norm(X, axis=1) <= found.data_norm_) > 0.95
+    assert found.data_norm_ < 4 * np.linalg.norm(X, axis=1).max()
+    cosine = abs(found.components_[0] @ PCA().fit(X).components_[0])
+    assert cosine > 0.99
+
+
 def test_packing_keeps_frobenius_norms():
     A = np.random.default_rng(0).normal(size=(5, 5))
     A = A + A.T
@@ -108,8 +119,7 @@ def test_the_noise_has_the_stated_law(delta):
     planned = plan((n, d), delta=delta)
     released = []
     for _ in range(40):
-        source = DPPCA(delta=delta)
-        mean, covariance = planned.release(np.zeros((n, d)), source.random_state)
+        mean, covariance = planned.release(np.zeros((n, d)), None)
         second = covariance * (n - 1) + n * np.outer(mean, mean)
         released.append(pack_symmetric(second))
     noise = np.concatenate(released)
