@@ -132,7 +132,7 @@ def test_the_noise_has_the_stated_law(delta):
         assert stats.kstest(noise, stats.norm(scale=planned.mechanism.scale).cdf).pvalue > 1e-6
 
 
-def certified(row, n_fits=1500):
+def certified(row, n_fits=700):
     """The epsilon that the released largest variance certifies for a row added to null rows."""
     tables = np.zeros((2, 40, 2))
     tables[1, 0] = row
