@@ -12,7 +12,6 @@ from skdp.accounting import ApproximateDP
 from skdp.mechanisms import GeometricMechanism
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._cell_weights import rows_moved
-from skdp.utils import exact_counts
 from skdp.utils._columns import category_codes
 
 __all__ = ["StabilityThreshold", "check_categories", "noisy_counts", "position_of"]
@@ -51,8 +50,12 @@ def noisy_counts(table, categories, other, mechanism, source):
         unknown = position_of(other, labels)
         counts = np.zeros(len(labels), dtype=np.int64)
         for rows in table.blocks(1):
-            codes = category_codes(table.values(j, rows), labels, other=unknown)
-            counts += exact_counts(codes, len(labels))
+            values = table.values(j, rows)
+            times = np.ones(len(values), dtype=np.int64)
+            if values.dtype.kind in "biuf":
+                values, times = np.unique(values, return_counts=True)
+            codes = category_codes(values, labels, other=unknown)
+            np.add.at(counts, codes[codes >= 0], times[codes >= 0])
         exact.append(counts)
     noisy = mechanism.release(np.concatenate(exact), random_state=source).astype(np.float64)
     return np.split(noisy, np.cumsum([len(counts) for counts in exact])[:-1])
