@@ -12,8 +12,9 @@ from skdp.utils._validation import check_boolean, check_privacy_parameters
 
 __all__ = ["DPMinMaxScaler", "check_quantile_range"]
 
-# The ranks at which "auto" looks, over the scale of the ranks' errors, and the most that it cuts.
-RANKS_PER_SCALE = 5.0
+# The ranks at which "auto" looks, over the scale of the ranks' errors: far enough for the empty
+# ranges between the extremes and the bounds to be improbable. And the most that it cuts off.
+RANKS_PER_SCALE = 12.0
 LARGEST_TAIL = 0.05
 
 
@@ -39,7 +40,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Where the two quantiles are mapped to.
     quantile_range : "auto" or tuple of (float, float), default="auto"
         The two quantiles, in per cent. "auto" takes those as far out as noise allows: with s the
-        scale of the noise of a quantile's rank, the share min(0.05, (1 + 5 s) / n_samples) of the
+        scale of the noise of a quantile's rank, the share min(0.05, (1 + 12 s) / n_samples) of the
         rows is left out at either end.
     clip : bool, default=False
         Whether `transform` clips to `feature_range`.
