@@ -3,7 +3,9 @@
 from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
 from skdp.accounting import PrivacyAccountant
+from skdp.decomposition import DPPCA
 from skdp.exceptions import BudgetExceededError, LedgerError, SeededNoiseWarning
+from skdp.impute import DPSimpleImputer
 from skdp.linear_model import (
     DPLinearRegression,
     DPLogisticRegression,
@@ -14,12 +16,18 @@ from skdp.preprocessing import (
     DPHistogramTransformer,
     DPKBinsDiscretizer,
     DPMeanTransformer,
+    DPMinMaxScaler,
+    DPOneHotEncoder,
+    DPQuantileTransformer,
+    DPRobustScaler,
     DPStandardScaler,
+    DPTargetEncoder,
     RandomizedResponseTransformer,
 )
 from skdp.svm import DPLinearSVC
 
 __all__ = [
+    "DPPCA",
     "BudgetExceededError",
     "DPHistogramTransformer",
     "DPKBinsDiscretizer",
@@ -27,9 +35,15 @@ __all__ = [
     "DPLinearSVC",
     "DPLogisticRegression",
     "DPMeanTransformer",
+    "DPMinMaxScaler",
+    "DPOneHotEncoder",
     "DPPoissonRegressor",
+    "DPQuantileTransformer",
     "DPRidge",
+    "DPRobustScaler",
+    "DPSimpleImputer",
     "DPStandardScaler",
+    "DPTargetEncoder",
     "LedgerError",
     "PrivacyAccountant",
     "PrivacyStatement",

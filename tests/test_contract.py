@@ -5,15 +5,22 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skdp import (
+    DPPCA,
     DPHistogramTransformer,
     DPKBinsDiscretizer,
     DPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
     DPMeanTransformer,
+    DPMinMaxScaler,
+    DPOneHotEncoder,
     DPPoissonRegressor,
+    DPQuantileTransformer,
     DPRidge,
+    DPRobustScaler,
+    DPSimpleImputer,
     DPStandardScaler,
+    DPTargetEncoder,
     PrivacyAccountant,
     RandomizedResponseTransformer,
 )
@@ -55,6 +62,24 @@ ESTIMATORS = [
     DPKBinsDiscretizer(),
     DPKBinsDiscretizer(delta=1e-6, bounds=(-10, 10), encode="ordinal"),
     DPKBinsDiscretizer(n_bins=3, encode="onehot-dense"),
+    DPSimpleImputer(),
+    DPSimpleImputer(strategy="median", bounds=(-10, 10), add_indicator=True),
+    DPSimpleImputer(strategy="most_frequent", categories=[0, 1, 2]),
+    DPTargetEncoder(categories=[0, 1, 2]),
+    DPTargetEncoder(categories=[0, 1, 2], target_bounds=(0, 1), delta=1e-6),
+    DPTargetEncoder(epsilon=6.0, delta=1e-6),
+    DPMinMaxScaler(),
+    DPMinMaxScaler(bounds=(-10, 10), delta=1e-6, quantile_range=(1, 98), clip=True),
+    DPRobustScaler(),
+    DPRobustScaler(bounds=(-10, 10), with_scaling=False),
+    DPQuantileTransformer(),
+    DPQuantileTransformer(bounds=(-10, 10), n_quantiles=9, output_distribution="normal"),
+    DPPCA(),
+    DPOneHotEncoder(epsilon=6.0, delta=1e-6),
+    DPOneHotEncoder(categories=[0, 1, 2], min_frequency=0.2, sparse_output=False),
+    DPOneHotEncoder(delta=1e-6, categories=[0, 1, 2], min_frequency=5, other=7),
+    DPPCA(data_norm="auto", center=None),
+    DPPCA(delta=0.0, n_components=2, data_norm=3.0, center=0.1),
 ]
 
 

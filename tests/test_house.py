@@ -19,6 +19,8 @@ ORDER = [
     "pipeline",
     "display",
     "audit",
+    "decomposition",
+    "impute",
     "preprocessing",
     "svm",
     "linear_model",
