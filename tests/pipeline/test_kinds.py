@@ -95,6 +95,7 @@ CATEGORIES = [["no", "yes"]]
         (OneVsRestClassifier(DPLinearSVC()), "wrapper"),
         (SelectFromModel(DPLinearSVC()), "wrapper"),
     ],
+    ids=lambda value: type(value).__name__,
     ids=str,
 )
 def test_kinds(estimator, kind):
