@@ -96,7 +96,6 @@ CATEGORIES = [["no", "yes"]]
         (SelectFromModel(DPLinearSVC()), "wrapper"),
     ],
     ids=lambda value: type(value).__name__,
-    ids=str,
 )
 def test_kinds(estimator, kind):
     assert step_kind(estimator) == kind
