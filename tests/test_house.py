@@ -18,6 +18,7 @@ ORDER = [
     "preprocessing",
     "svm",
     "linear_model",
+    "_sgd",
     "base",
     "_privacy_statement",
     "mechanisms",
