@@ -9,6 +9,8 @@ from skdp.linear_model import (
     DPLogisticRegression,
     DPPoissonRegressor,
     DPRidge,
+    DPSGDClassifier,
+    DPSGDRegressor,
 )
 from skdp.preprocessing import DPStandardScaler, RandomizedResponseTransformer
 from skdp.svm import DPLinearSVC
@@ -20,6 +22,8 @@ __all__ = [
     "DPLogisticRegression",
     "DPPoissonRegressor",
     "DPRidge",
+    "DPSGDClassifier",
+    "DPSGDRegressor",
     "DPStandardScaler",
     "LedgerError",
     "PrivacyAccountant",
