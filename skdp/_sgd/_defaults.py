@@ -21,8 +21,8 @@ STEPS_PER_ROOT = 4.0
 LAPLACE_STEPS_PER_ROOT = 2.5
 FEWEST_STEPS, MOST_STEPS = 4, 20_000
 STEPS_FOR_AUTOMATIC_ALPHA = 1000
-# How many values of X a run may read: about ten seconds' worth.
-READ_VALUES = 8e9
+# How many values of X a run may read: a few seconds' worth.
+READ_VALUES = 2e9
 SMALLEST_BATCH = 256
 DEFAULT_PASSES = 10
 ADAM_RATE, ADAM_MOMENTUM = 0.005, 0.9
