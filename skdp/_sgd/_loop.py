@@ -29,7 +29,14 @@ def run_sgd(plan, table, update, start, alpha, source, after_step=None):
     Returns
     -------
     ndarray
+
+    Raises
+    ------
+    ValueError
+        If the update is for another number of steps.
     """
+    if update.n_steps != plan.n_steps:
+        raise ValueError(f"an update of {update.n_steps} steps for a plan of {plan.n_steps}")
     features = plan.model.n_columns
     walk = update.begin(np.array(start, dtype=np.float64))
     means = plan.noisy_means(*table, lambda: walk.point, source)

@@ -13,8 +13,9 @@ __all__ = ["LEARNING_RATES", "OPTIMIZERS", "Update"]
 LEARNING_RATES = ("constant", "invscaling", "linear")
 OPTIMIZERS = ("sgd", "nesterov", "adam")
 
-# Weights stay within this, whatever the learning rate and the noise: they are always finite.
-LARGEST_WEIGHT = 1e100
+# Weights, gradients and velocities stay within this, whatever the learning rate and the noise:
+# they are always finite.
+LARGEST = 1e100
 
 ADAM_SECOND_MOMENT = 0.999
 ADAM_LEAST_ROOT = 1e-8
@@ -70,7 +71,7 @@ class Update:
 
     def bounded(self, weights):
         """Return the projection of weights on the ball, finite."""
-        weights = np.clip(weights, -LARGEST_WEIGHT, LARGEST_WEIGHT)
+        weights = _finite(weights)
         norm = np.linalg.norm(weights)
         return weights if norm <= self.radius else weights * (self.radius / norm)
 
@@ -84,8 +85,7 @@ class _Walk:
     def step(self, gradient):
         """Move by a gradient taken at `point`."""
         self._taken += 1
-        with np.errstate(over="ignore", invalid="ignore"):
-            self._move(gradient, self._update.rate(self._taken))
+        self._move(_finite(gradient), self._update.rate(self._taken))
         first = self._update.n_steps - self._update.n_averaged
         if self._taken > first:
             self._average += (self.iterate - self._average) / (self._taken - first)
@@ -101,8 +101,7 @@ class _GradientDescent(_Walk):
         self._velocity = np.zeros_like(start)
 
     def _move(self, gradient, rate):
-        velocity = self._update.momentum * self._velocity + gradient
-        self._velocity = np.clip(velocity, -LARGEST_WEIGHT, LARGEST_WEIGHT)
+        self._velocity = _finite(self._update.momentum * self._velocity + gradient)
         self.iterate = self.point = self._update.bounded(self.point - rate * self._velocity)
 
 
@@ -127,6 +126,10 @@ class _Adam(_Walk):
         self.iterate = self.point = self._update.bounded(
             self.point - rate * mean / (root + ADAM_LEAST_ROOT)
         )
+
+
+def _finite(values):
+    return np.clip(values, -LARGEST, LARGEST)
 
 
 _WALKS = {"sgd": _GradientDescent, "nesterov": _NesterovDescent, "adam": _Adam}
