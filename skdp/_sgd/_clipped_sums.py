@@ -87,27 +87,42 @@ class ClippedSums:
         total = np.zeros(weights.shape)
         n = self.n_rows if indices is None else len(indices)
         with np.errstate(over="ignore", invalid="ignore"):
+            if n <= self._rows.tile:
+                self._add_tile(slice(0, n) if indices is None else indices, weights, total)
+                return total
             for tile in row_blocks(n, self._rows.tile):
                 self._add_tile(tile if indices is None else indices[tile], weights, total)
         return total
 
     def _add_tile(self, rows, weights, total):
-        block = self._rows.read(rows)
-        columns = slice(self.n_columns)
-        scores = block @ weights[..., columns].T
-        if self._constant:
-            scores += self._constant * weights[..., self.n_columns]
-        residual = self._loss.residual(scores, self._of(self._y, rows))
-        caps = self._of(self._caps, rows)
-        clip = _clip_numbers if residual.ndim == 1 else _clip_vectors
-        clip(residual, caps, self._norm)
-        total[..., columns] += (block.T @ residual).T
-        if self._constant:
-            total[..., self.n_columns] += self._constant * residual.sum(axis=0)
+        if isinstance(rows, slice):
+            y, caps = self._y[rows], self._caps[rows]
+        else:
+            y, caps = self._y.take(rows, None, None, "clip"), self._caps.take(rows, None, None, "clip")
+        add = self._add_vectors if weights.ndim > 1 else self._add_numbers
+        add(self._rows.read(rows), y, caps, weights, total)
 
-    @staticmethod
-    def _of(values, rows):
-        return values[rows] if isinstance(rows, slice) else values.take(rows, mode="clip")
+    def _add_numbers(self, block, y, caps, weights, total):
+        d = self.n_columns
+        scores = block.dot(weights[:d])
+        if self._constant:
+            scores += self._constant * weights[d]
+        residual = self._loss.residual(scores, y)
+        _clip_numbers(residual, caps)
+        total[:d] += block.T.dot(residual)
+        if self._constant:
+            total[d] += self._constant * np.add.reduce(residual)
+
+    def _add_vectors(self, block, y, caps, weights, total):
+        d = self.n_columns
+        scores = block @ weights[:, :d].T
+        if self._constant:
+            scores += self._constant * weights[:, d]
+        residual = self._loss.residual(scores, y)
+        _clip_vectors(residual, caps, self._norm)
+        total[:, :d] += (block.T @ residual).T
+        if self._constant:
+            total[:, d] += self._constant * np.add.reduce(residual, axis=0)
 
     def rounding(self, batch_bound):
         """Return `sum_rounding` for this table, loss and clip."""
@@ -140,10 +155,10 @@ def sum_rounding(n_columns, n_outputs, clip, batch_bound):
     return 1.01 * (summed + underflow)
 
 
-def _clip_numbers(residual, caps, norm):
+def _clip_numbers(residual, caps):
     """Clip numbers to [-cap, cap] in place; what is no number becomes one of them."""
     np.fmin(residual, caps, out=residual)
-    np.fmax(residual, -caps, out=residual)
+    np.fmax(residual, np.negative(caps, out=caps), out=residual)
 
 
 def _clip_vectors(residual, caps, norm):

@@ -121,8 +121,9 @@ def _gatherer(X, tile):
 
 
 def _convert(values, out):
+    if values.dtype.itemsize <= 8:
+        np.copyto(out, values)
+        return out
     with np.errstate(over="ignore"):
         np.copyto(out, values, casting="same_kind")
-    if values.dtype.itemsize > 8:
-        np.clip(out, -LARGEST, LARGEST, out=out)
-    return out
+    return np.clip(out, -LARGEST, LARGEST, out=out)
