@@ -25,7 +25,8 @@ class ClippedSums:
 
     The gradient of row i is :math:`g_i = r_i (x_i, c)^T`, where r_i is the loss's residual at the
     scores of x_i, computed in floating point. The norm of each summand, in exact arithmetic, is at
-    most C. A row whose norm overflows counts as zero, and so does one whose residual is no number.
+    most C. A row whose norm overflows counts as zero. A residual that is no number, because scores
+    overflowed, counts as the largest that is allowed, or as zero where a row has several.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ class ClippedSums:
         caps = np.empty(self.n_rows)
         with np.errstate(over="ignore", divide="ignore"):
             for rows in row_blocks(self.n_rows, self._rows.tile):
-                norms = _row_norms(self._rows.read(rows), self._norm)
+                norms = _row_norms(self._rows.read(rows)[1], self._norm)
                 if self._norm == "l1":
                     norms += abs(self._constant)
                 else:
@@ -98,9 +99,15 @@ class ClippedSums:
         if isinstance(rows, slice):
             y, caps = self._y[rows], self._caps[rows]
         else:
-            y, caps = self._y.take(rows, None, None, "clip"), self._caps.take(rows, None, None, "clip")
-        add = self._add_vectors if weights.ndim > 1 else self._add_numbers
-        add(self._rows.read(rows), y, caps, weights, total)
+            y, caps = (
+                self._y.take(rows, None, None, "clip"),
+                self._caps.take(rows, None, None, "clip"),
+            )
+        stored, block = self._rows.read(rows)
+        if weights.ndim > 1:
+            self._add_vectors(stored, block, y, caps, weights, total)
+        else:
+            self._add_numbers(block, y, caps, weights, total)
 
     def _add_numbers(self, block, y, caps, weights, total):
         d = self.n_columns
@@ -113,9 +120,10 @@ class ClippedSums:
         if self._constant:
             total[d] += self._constant * np.add.reduce(residual)
 
-    def _add_vectors(self, block, y, caps, weights, total):
+    def _add_vectors(self, stored, block, y, caps, weights, total):
         d = self.n_columns
-        scores = block @ weights[:, :d].T
+        # No error of a score matters to privacy: a row's residual depends on no other row.
+        scores = (stored @ weights[:, :d].T.astype(stored.dtype, copy=False)).astype(np.float64)
         if self._constant:
             scores += self._constant * weights[:, d]
         residual = self._loss.residual(scores, y)
