@@ -23,12 +23,8 @@ import statistics
 import sys
 import time
 
-if hasattr(os, "sched_setaffinity"):
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ[name] = "1"
-
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp._sgd import ClippedSums, GaussianNoise, PoissonBatches, sum_rounding
@@ -265,6 +261,9 @@ def contenders(setting):
 
 def main():
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    threadpool_limits(1)
     for setting in SETTINGS:
         n_rows, n_columns, n_classes, batch, _ = setting
         made = list(contenders(setting))

@@ -166,7 +166,7 @@ def sum_rounding(n_columns, n_outputs, clip, batch_bound):
 def _clip_numbers(residual, caps):
     """Clip numbers to [-cap, cap] in place; what is no number becomes one of them."""
     np.fmin(residual, caps, out=residual)
-    np.fmax(residual, np.negative(caps, out=caps), out=residual)
+    np.fmax(residual, -caps, out=residual)
 
 
 def _clip_vectors(residual, caps, norm):
