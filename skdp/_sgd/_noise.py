@@ -16,8 +16,8 @@ from skdp.noise import LARGEST_SCALE, discrete_gaussian, discrete_laplace
 __all__ = ["GaussianNoise", "LaplaceNoise"]
 
 BLOCK_VALUES = 1 << 14
-# No number of steps then exceeds 2**61 in magnitude.
-LARGEST_SQUARE = 2.0**122
+# What int64 holds, with room for noise.
+LARGEST_STEPS = 2.0**61
 # Covers the rounding of a scale's own computation.
 SLACK = 1.0 + 2.0**-40
 
@@ -73,7 +73,7 @@ class _GridNoise:
         """
         vector = values.ravel()
         steps = np.rint(vector / self.step)
-        if np.dot(steps, steps) < LARGEST_SQUARE:
+        if np.abs(steps).max() <= LARGEST_STEPS:
             noisy = steps.astype(np.int64)
             noisy += noise
             return (noisy * self.step).reshape(values.shape)
