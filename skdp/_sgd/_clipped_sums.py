@@ -14,8 +14,8 @@ from skdp.utils._tables import row_blocks
 
 __all__ = ["ClippedSums", "sum_rounding"]
 
-EPS = np.finfo(np.float64).eps
-TINY = np.finfo(np.float64).tiny
+EPS = float(np.finfo(np.float64).eps)
+TINY = float(np.finfo(np.float64).tiny)
 # A residual this large is cut whatever the row's norm, so that times zero it is zero.
 LARGEST_CAP = 1e30
 
