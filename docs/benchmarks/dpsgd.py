@@ -9,9 +9,9 @@ Peers are measured in the same run, each where it can be imported. To set them u
         jax-privacy==2.0.0
     PYTHONPATH=. peers/bin/python docs/benchmarks/dpsgd.py
 
-Everything runs on one processor core, and what is taken is the processor time of the whole process,
-which other work on the machine disturbs less than the clock's. A round runs every contender once, one
-after the other; medians over the rounds are printed.
+Everything runs on one processor core, and what is taken is the processor time of the whole
+process, which other work on the machine disturbs less than the clock's. A round runs every
+contender once, one after the other; medians over the rounds are printed.
 
 skdp's figures are those of a whole step: Poisson sampling and noise from the operating system's
 generator, clipped sums in double precision, noise on a grid, update. Peers draw their noise from

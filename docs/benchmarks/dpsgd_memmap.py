@@ -3,8 +3,8 @@
 Usage: python docs/benchmarks/dpsgd_memmap.py [rows] [folder]
 
 Writes a float32 table of 100 columns (4 GB for the default of 1e7 rows) as one raw file and as ten
-``.npy`` files, trains an epoch of batches of 8192 rows on growing parts of it, and deletes it. Memory
-is read as in ``memmap.py``.
+``.npy`` files, trains an epoch of batches of 8192 rows on growing parts of it, and deletes it.
+Memory is read as in ``memmap.py``.
 """
 
 import sys
