@@ -13,7 +13,7 @@ from skdp.noise import geometric, uniform_integers
 
 __all__ = ["FixedSizeBatches", "FullBatches", "PoissonBatches"]
 
-BLOCK_ROWS = 1 << 15
+BLOCK_ROWS = 1 << 14
 LARGEST_WAITING_TIME = 2.0**48
 
 

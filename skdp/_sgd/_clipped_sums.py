@@ -14,8 +14,8 @@ from skdp.utils._tables import row_blocks
 
 __all__ = ["ClippedSums", "sum_rounding"]
 
-EPS = np.finfo(np.float64).eps
-TINY = np.finfo(np.float64).tiny
+EPS = float(np.finfo(np.float64).eps)
+TINY = float(np.finfo(np.float64).tiny)
 # A residual this large is cut whatever the row's norm, so that times zero it is zero.
 LARGEST_CAP = 1e30
 
@@ -25,7 +25,8 @@ class ClippedSums:
 
     The gradient of row i is :math:`g_i = r_i (x_i, c)^T`, where r_i is the loss's residual at the
     scores of x_i, computed in floating point. The norm of each summand, in exact arithmetic, is at
-    most C. A row whose norm overflows counts as zero, and so does one whose residual is no number.
+    most C. A row whose norm overflows counts as zero. A residual that is no number, because scores
+    overflowed, counts as the largest that is allowed, or as zero where a row has several.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ class ClippedSums:
         caps = np.empty(self.n_rows)
         with np.errstate(over="ignore", divide="ignore"):
             for rows in row_blocks(self.n_rows, self._rows.tile):
-                norms = _row_norms(self._rows.read(rows), self._norm)
+                norms = _row_norms(self._rows.read(rows)[1], self._norm)
                 if self._norm == "l1":
                     norms += abs(self._constant)
                 else:
@@ -87,27 +88,49 @@ class ClippedSums:
         total = np.zeros(weights.shape)
         n = self.n_rows if indices is None else len(indices)
         with np.errstate(over="ignore", invalid="ignore"):
+            if n <= self._rows.tile:
+                self._add_tile(slice(0, n) if indices is None else indices, weights, total)
+                return total
             for tile in row_blocks(n, self._rows.tile):
                 self._add_tile(tile if indices is None else indices[tile], weights, total)
         return total
 
     def _add_tile(self, rows, weights, total):
-        block = self._rows.read(rows)
-        columns = slice(self.n_columns)
-        scores = block @ weights[..., columns].T
-        if self._constant:
-            scores += self._constant * weights[..., self.n_columns]
-        residual = self._loss.residual(scores, self._of(self._y, rows))
-        caps = self._of(self._caps, rows)
-        clip = _clip_numbers if residual.ndim == 1 else _clip_vectors
-        clip(residual, caps, self._norm)
-        total[..., columns] += (block.T @ residual).T
-        if self._constant:
-            total[..., self.n_columns] += self._constant * residual.sum(axis=0)
+        if isinstance(rows, slice):
+            y, caps = self._y[rows], self._caps[rows]
+        else:
+            y, caps = (
+                self._y.take(rows, None, None, "clip"),
+                self._caps.take(rows, None, None, "clip"),
+            )
+        stored, block = self._rows.read(rows)
+        if weights.ndim > 1:
+            self._add_vectors(stored, block, y, caps, weights, total)
+        else:
+            self._add_numbers(block, y, caps, weights, total)
 
-    @staticmethod
-    def _of(values, rows):
-        return values[rows] if isinstance(rows, slice) else values.take(rows, mode="clip")
+    def _add_numbers(self, block, y, caps, weights, total):
+        d = self.n_columns
+        scores = block.dot(weights[:d])
+        if self._constant:
+            scores += self._constant * weights[d]
+        residual = self._loss.residual(scores, y)
+        _clip_numbers(residual, caps)
+        total[:d] += block.T.dot(residual)
+        if self._constant:
+            total[d] += self._constant * np.add.reduce(residual)
+
+    def _add_vectors(self, stored, block, y, caps, weights, total):
+        d = self.n_columns
+        # No error of a score matters to privacy: a row's residual depends on no other row.
+        scores = (stored @ weights[:, :d].T.astype(stored.dtype, copy=False)).astype(np.float64)
+        if self._constant:
+            scores += self._constant * weights[:, d]
+        residual = self._loss.residual(scores, y)
+        _clip_vectors(residual, caps, self._norm)
+        total[:, :d] += (block.T @ residual).T
+        if self._constant:
+            total[:, d] += self._constant * np.add.reduce(residual, axis=0)
 
     def rounding(self, batch_bound):
         """Return `sum_rounding` for this table, loss and clip."""
@@ -140,7 +163,7 @@ def sum_rounding(n_columns, n_outputs, clip, batch_bound):
     return 1.01 * (summed + underflow)
 
 
-def _clip_numbers(residual, caps, norm):
+def _clip_numbers(residual, caps):
     """Clip numbers to [-cap, cap] in place; what is no number becomes one of them."""
     np.fmin(residual, caps, out=residual)
     np.fmax(residual, -caps, out=residual)

@@ -8,12 +8,16 @@ continuous ones, as in `skdp.mechanisms` (``docs/mechanisms.md``, sections 2 to 
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from skdp.mechanisms._grid import from_steps, grid_step, to_steps
 from skdp.noise import LARGEST_SCALE, discrete_gaussian, discrete_laplace
 
 __all__ = ["GaussianNoise", "LaplaceNoise"]
 
-BLOCK_VALUES = 1 << 15
+BLOCK_VALUES = 1 << 14
+# What int64 holds, with room for noise.
+LARGEST_STEPS = 2.0**61
 # Covers the rounding of a scale's own computation.
 SLACK = 1.0 + 2.0**-40
 
@@ -22,8 +26,7 @@ class _GridNoise:
     """What both kinds of noise share: a grid, blocks, and how noise is added."""
 
     def _set(self, step, scale_in_steps, largest):
-        smallest_scale = 2.0**-900
-        if not (scale_in_steps <= largest and smallest_scale <= self.scale <= 1 / smallest_scale):
+        if not (scale_in_steps <= largest and 1e-100 <= self.scale <= 1e100):
             raise ValueError(
                 f"noise of scale {self.scale:g} cannot be drawn for {self.size} values of "
                 f"sensitivity {self.sensitivity:g}: epsilon is too small"
@@ -68,8 +71,13 @@ class _GridNoise:
         ndarray of float64
             Of the shape of `values`.
         """
-        steps = to_steps(values.ravel(), self.step) + noise
-        return from_steps(steps, self.step, values.shape)
+        vector = values.ravel()
+        steps = np.rint(vector / self.step)
+        if np.abs(steps).max() <= LARGEST_STEPS:
+            noisy = steps.astype(np.int64)
+            noisy += noise
+            return (noisy * self.step).reshape(values.shape)
+        return from_steps(to_steps(vector, self.step) + noise, self.step, values.shape)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from skdp.utils._chunked import _DaskRows
 __all__ = ["LARGEST_TILE", "open_rows", "tile_rows"]
 
 # A tile's rows, as stored and in double precision, stay in a core's own cache.
-TILE_BYTES = 1 << 18
-FEWEST_ROWS = 64
+TILE_BYTES = 1 << 19
+FEWEST_ROWS = 128
 LARGEST_TILE = 4096
 LARGEST = np.finfo(np.float64).max
 
@@ -23,8 +23,9 @@ def tile_rows(n_columns):
 def open_rows(X):
     """Return an object whose ``read(rows)`` gives a slice, or sorted numbers, of the rows of X.
 
-    They are in double precision and finite: what is too large for it becomes the largest number.
-    They are valid until the next call. `tile` is the largest number of rows in a call.
+    It returns them twice, for fast products and in double precision, where both may be the same
+    array, valid until the next call. Doubles are finite: what is too large becomes the largest.
+    `tile` is the largest number of rows in a call.
 
     Parameters
     ----------
@@ -46,10 +47,12 @@ class _DenseRows:
     def read(self, rows):
         if isinstance(rows, slice):
             part = self._X[rows]
-            return part if part.dtype == np.float64 else _convert(part, self._block[: len(part)])
+            if part.dtype == np.float64:
+                return part, part
+            block = _convert(part, self._block[: len(part)])
+            return (part if part.dtype == np.float32 else block), block
         block = self._block[: len(rows)]
-        self._gather(rows, block)
-        return block
+        return self._gather(rows, block), block
 
 
 class _ChunkedRows:
@@ -57,17 +60,20 @@ class _ChunkedRows:
         self._X = X
         self.tile = tile_rows(X.shape[1])
         self._block = np.empty((self.tile, X.shape[1]))
-        # A chunk that is computed when it is read is not kept: it could fill the memory.
-        chunks = (None if isinstance(s, _DaskRows) else s.open() for s in X._sources)
-        self._gather = [
-            _gatherer(np.asarray(chunk), self.tile) if isinstance(chunk, np.ndarray) else None
-            for chunk in chunks
-        ]
+        # A chunk that is computed when it is read is not kept: together they could fill the memory.
+        self._gather = [self._chunk_gatherer(number) for number in range(len(X._sources))]
+
+    def _chunk_gatherer(self, number):
+        if isinstance(self._X._sources[number], _DaskRows):
+            return None
+        chunk = self._X._open(number)
+        return _gatherer(np.asarray(chunk), self.tile) if isinstance(chunk, np.ndarray) else None
 
     def read(self, rows):
         if isinstance(rows, slice):
             part = np.asarray(self._X[rows])
-            return _convert(part, self._block[: len(part)])
+            block = _convert(part, self._block[: len(part)])
+            return block, block
         block, starts = self._block[: len(rows)], self._X._starts
         ends = np.searchsorted(rows, starts[1:])
         first = 0
@@ -76,7 +82,7 @@ class _ChunkedRows:
                 inside = rows[first:end] - starts[number]
                 self._read_chunk(number, inside, block[first:end])
             first = end
-        return block
+        return block, block
 
     def _read_chunk(self, number, rows, out):
         if self._gather[number] is not None:
@@ -101,11 +107,11 @@ class _SparseRows:
             block = csr_array(self._X[rows].astype(np.float64))
             block.sum_duplicates()
         np.clip(block.data, -LARGEST, LARGEST, out=block.data)
-        return block
+        return block, block
 
 
 def _gatherer(X, tile):
-    """Return a function that reads rows of an array into an array of doubles."""
+    """Return a function that reads rows of an array into doubles, and returns them for products."""
     if not X.flags.c_contiguous:
         return lambda rows, out: _convert(X[rows], out)
     if X.dtype == np.float64:
@@ -116,13 +122,15 @@ def _gatherer(X, tile):
         part = buffer[: len(rows)]
         X.take(rows, 0, part, "clip")
         _convert(part, out)
+        return part if X.dtype == np.float32 else out
 
     return gather
 
 
 def _convert(values, out):
+    if values.dtype.itemsize <= 8:
+        np.copyto(out, values)
+        return out
     with np.errstate(over="ignore"):
         np.copyto(out, values, casting="same_kind")
-    if values.dtype.itemsize > 8:
-        np.clip(out, -LARGEST, LARGEST, out=out)
-    return out
+    return np.clip(out, -LARGEST, LARGEST, out=out)

@@ -4,7 +4,7 @@ import numpy as np
 
 from skdp.noise._discrete import _geometric, check_scale
 
-_BLOCK = 1 << 15
+_BLOCK = 1 << 14
 
 
 def geometric(scale, size, stream):
