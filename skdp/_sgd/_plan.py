@@ -28,9 +28,6 @@ __all__ = ["SAMPLINGS", "Linear", "SGDPlan", "clip_norm", "plan_sgd"]
 SAMPLINGS = ("full", "poisson", "without_replacement")
 ROWS_MOVED = {"add_remove": 1, "replace_one": 2}
 
-# The chance that any Poisson batch of a run is larger than its rounding was bounded for is at
-# most exp(-300).
-LOG_OF_LARGER_BATCH = 300.0
 SLACK = 1.0 + 1e-12
 
 
@@ -229,7 +226,7 @@ def _plan_poisson(batch_size, n_steps, model, epsilon, delta, relation):
 
     guarantee = epsilon, delta, relation
     multiplier = _sufficient(lambda z: step(z) * n_steps, *guarantee)
-    one_record = model.moved(1, _largest_batch(model.n_rows, batches.rate, n_steps))
+    one_record = model.moved(1, batches.largest)
     noise = GaussianNoise(multiplier * one_record * SLACK, model.size, one_record)
     return batches, noise, step(multiplier), ROWS_MOVED[relation] * one_record
 
@@ -244,7 +241,7 @@ def _plan_fixed_size(batch_size, n_steps, model, epsilon, delta, relation):
     """
     batches = FixedSizeBatches(model.n_rows, batch_size)
     inner = _before_sampling(_share(epsilon, n_steps), model.n_rows / batch_size) / SLACK
-    moved = model.moved(2, batch_size)
+    moved = model.moved(2, batches.largest)
     noise = LaplaceNoise(moved / inner * SLACK, model.size, moved)
     step = SampledWithoutReplacement(model.n_rows, batch_size, Laplace(0.5 * inner))
     return batches, noise, step, moved
@@ -273,10 +270,3 @@ def _before_sampling(epsilon, ratio):
     if epsilon > 500.0:
         return epsilon + math.log(ratio)
     return math.log1p(math.expm1(epsilon) * ratio)
-
-
-def _largest_batch(n_rows, rate, n_steps):
-    """Return a size that no batch of a run exceeds but for a chance of exp(-300) (Bernstein)."""
-    a = LOG_OF_LARGER_BATCH + math.log(n_steps)
-    mean = n_rows * rate
-    return min(n_rows, math.ceil(mean + a / 3.0 + math.sqrt(a * a / 9.0 + 2.0 * a * mean)) + 1)

@@ -8,11 +8,11 @@ import pytest
 from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
 from dp_accounting.pld import PLDAccountant
 from scipy.stats import beta as beta_law
-from scipy.stats import binom, kstest, norm
+from scipy.stats import kstest, norm
 
 from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss, SquaredLoss
 from skdp._sgd import ClippedSums, FixedSizeBatches, PoissonBatches
-from skdp._sgd._plan import Linear, SGDPlan, _largest_batch, clip_norm, plan_sgd
+from skdp._sgd._plan import Linear, SGDPlan, clip_norm, plan_sgd
 from skdp.accounting import (
     Gaussian,
     Laplace,
@@ -381,14 +381,6 @@ def test_wrong_clips_are_caught(wrong):
     plan = make_plan("full", n_rows=12, constant=30.0)
     loss, make_targets = LOSSES[0] if wrong is not sums_clipped_as_a_whole else LOSSES[2]
     assert largest_move(plan, loss, make_targets, wrong, "add_remove") > 1.5
-
-
-def test_batches_are_no_larger_than_their_bound():
-    for n, rate, steps in ((10**6, 1e-3, 1000), (10**4, 0.3, 10), (10**7, 1e-6, 10**5)):
-        bound = _largest_batch(n, rate, steps)
-        assert bound <= n
-        if bound < n:
-            assert math.log(steps) + binom.logsf(bound, n, rate) <= -300.0
 
 
 def test_words_say_which_rows_are_used():
