@@ -16,6 +16,8 @@ from skdp._losses import (
 )
 from skdp._sgd import ClippedSums, _clipped_sums, sum_rounding
 from skdp.utils import ChunkedArray
+from skdp.utils._chunked import as_chunked
+from tests.utils.test_chunked import DaskLike
 
 BINARY = {
     "logistic": BinaryLogisticLoss(),
@@ -146,17 +148,16 @@ def test_every_storage_gives_the_same(name, tmp_path, small_tiles):
             np.testing.assert_allclose(found, expected, atol=atol, err_msg=storage)
 
 
-def test_a_computed_chunk_is_read_by_slices():
-    dask = pytest.importorskip("dask.array")
+def test_chunks_that_are_computed_are_not_kept():
     loss = LOSSES["logistic"]
     (X, y), weights = table(loss), weights_for(loss, 1.0)
-    from skdp.utils._chunked import as_chunked
-
-    lazy = as_chunked(dask.from_array(X, chunks=(70, D)))
-    sums = ClippedSums(lazy, y, loss, constant=1.0, clip=0.7)
+    lazy = DaskLike(X, (100, 0, 150, 50), (D,))
+    sums = ClippedSums(as_chunked(lazy), y, loss, constant=1.0, clip=0.7)
     rows = clipped_rows(X, y, loss, 1.0, 0.7, "l2", weights)
-    some = np.arange(0, N, 11)
-    np.testing.assert_allclose(sums.sums(weights, some), rows[some].sum(axis=0), atol=1e-11)
+    lazy.computed.clear()
+    for some in (np.arange(0, N, 11), np.array([3, 99, 270]), np.arange(120, 130)):
+        np.testing.assert_allclose(sums.sums(weights, some), rows[some].sum(axis=0), atol=1e-11)
+    assert lazy.computed == [0, 2, 3, 0, 3, 2]
 
 
 def neighbours(loss, rng):
