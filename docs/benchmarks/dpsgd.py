@@ -240,15 +240,19 @@ class JaxPrivacyScan(JaxPrivacy):
         self.jax.block_until_ready(self.step(self.start, self.X, self.y, self.rows)[0])
 
 
-class JaxPrivacyColumn(JaxPrivacyScan):
+class JaxPrivacyColumn(JaxPrivacy):
     """The same with weights of shape (n_columns, 1), as a layer with one output has them."""
 
-    name, column = "jax-privacy, one scan, a column of weights", True
+    name, column = "jax-privacy, step by step, a column of weights", True
 
     def __init__(self, X, y, n_classes, *rest):
         if n_classes > 1:
             raise ValueError("there are several columns")
         super().__init__(X, y, n_classes, *rest)
+
+
+class JaxPrivacyScanColumn(JaxPrivacyColumn, JaxPrivacyScan):
+    name = "jax-privacy, one scan, a column of weights"
 
 
 class OnePass:
@@ -276,6 +280,7 @@ CONTENDERS = (
     JaxPrivacy,
     JaxPrivacyScan,
     JaxPrivacyColumn,
+    JaxPrivacyScanColumn,
 )
 
 

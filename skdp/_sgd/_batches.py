@@ -78,7 +78,8 @@ class PoissonBatches:
             ends = np.searchsorted(successes, np.arange(1, n + 1) * self.n_rows)
             start = 0
             for step, end in enumerate(ends.tolist()):
-                yield successes[start:end] - step * self.n_rows
+                rows = successes[start:end]
+                yield rows - step * self.n_rows if step else rows
                 start = end
 
     def _successes(self, n_trials, stream):

@@ -18,6 +18,8 @@ EPS = float(np.finfo(np.float64).eps)
 TINY = float(np.finfo(np.float64).tiny)
 # A residual this large is cut whatever the row's norm, so that times zero it is zero.
 LARGEST_CAP = 1e30
+# Rows of a larger norm count as zero: what underflow does to residuals is nothing beside a clip.
+LARGEST_NORM = 1e150
 
 
 class ClippedSums:
@@ -25,7 +27,7 @@ class ClippedSums:
 
     The gradient of row i is :math:`g_i = r_i (x_i, c)^T`, where r_i is the loss's residual at the
     scores of x_i, computed in floating point. The norm of each summand, in exact arithmetic, is at
-    most C. A row whose norm overflows counts as zero. A residual that is no number, because scores
+    most C. A row of a norm above 1e150 counts as zero. A residual that is no number, because scores
     overflowed, counts as the largest that is allowed, or as zero where a row has several.
 
     Parameters
@@ -68,7 +70,8 @@ class ClippedSums:
                     norms += abs(self._constant)
                 else:
                     norms = np.hypot(norms, self._constant)
-                caps[rows] = np.minimum(self._clip / norms * margin, LARGEST_CAP)
+                block_caps = np.minimum(self._clip / norms * margin, LARGEST_CAP)
+                caps[rows] = np.where(norms <= LARGEST_NORM, block_caps, 0.0)
         return caps
 
     def sums(self, weights, indices):

@@ -10,7 +10,7 @@ __all__ = ["LARGEST_TILE", "open_rows", "tile_rows"]
 
 # A tile's rows, as stored and in double precision, stay in a core's own cache.
 TILE_BYTES = 1 << 19
-FEWEST_ROWS = 128
+FEWEST_ROWS = 256
 LARGEST_TILE = 4096
 LARGEST = np.finfo(np.float64).max
 
