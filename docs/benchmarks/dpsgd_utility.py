@@ -91,8 +91,9 @@ def show(words, results, seconds=None):
     results = np.array(results)
     mean, root = results.mean(axis=0), np.sqrt(len(results))
     error = results.std(axis=0, ddof=1) / root if len(results) > 1 else (0.0, 0.0)
-    line = f"  {words:<42} {mean[0]:.4f} ± {error[0]:.4f}   {mean[1]:.4f} ± {error[1]:.4f}"
-    print(line + ("" if seconds is None else f"   {seconds:6.2f}"), flush=True)
+    cells = [f"{m:.4f} ± {e:.4f}" if m == m else " " * 15 for m, e in zip(mean, error, strict=True)]
+    time_of_fit = "" if seconds is None else f"   {seconds:6.2f}"
+    print(f"  {words:<48} {'   '.join(cells)}{time_of_fit}", flush=True)
 
 
 def private_row(table, fits, epsilon, **settings):
@@ -114,7 +115,7 @@ def main():
         table = load_table(name)
         X, y, X_test, y_test = table
         print(f"\n{name}: {len(y)} rows, {X.shape[1]} columns, {len(y_test)} to test on")
-        print(f"  {'':<42} accuracy (± s.e.)   AUC (± s.e.)      seconds")
+        print(f"  {'':<48} accuracy (± s.e.)   AUC (± s.e.)      seconds")
         open_model = LogisticRegression(C=100.0, max_iter=500).fit(X, y)
         show("without privacy, C = 100", [measure(open_model, X_test, y_test)])
         for epsilon in EPSILONS.get(name, (0.1, 1.0)):

@@ -90,7 +90,7 @@ class Settings:
 
     def n_steps(self, n_rows):
         """Return how many batches make `max_iter` passes."""
-        return math.ceil(self.max_iter * n_rows / self.batch_size)
+        return -(-self.max_iter * n_rows // self.batch_size)
 
 
 def automatic_settings(problem, given):

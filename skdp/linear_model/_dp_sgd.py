@@ -210,9 +210,11 @@ class PrivateSGDMixin:
 
     def _next_part(self):
         """Return the handle that a call of partial_fit charges, and the number of the call."""
-        calls = self.n_partial_fits_ if hasattr(self, "n_partial_fits_") else 0
+        calls = getattr(self, "n_partial_fits_", 0)
         if self.accountant is None or self.partial_fit_rows == "any":
             return self.accountant, calls + 1
+        if not hasattr(self.accountant, "partition"):
+            raise ValueError("partial_fit_rows='disjoint' needs a PrivacyAccountant")
         number, part = divmod(calls, CALLS_OF_A_PARTITION)
         if not hasattr(self, "_partition"):
             self._partition = f"partial_fit {uuid.uuid4().hex}"

@@ -19,7 +19,7 @@ from skdp._losses import (
 from skdp.base import PrivateFit
 from skdp.linear_model._classifier import PrivateLinearClassifierMixin
 from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, Task, check_choice
-from skdp.linear_model._logistic_regression import check_class_weight
+from skdp.linear_model._logistic_regression import _check_class_weight
 from skdp.utils._tables import validate_table
 from skdp.utils._validation import check_classes
 
@@ -269,7 +269,7 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
             checked, loss = self._checked(), check_choice(self.loss, "loss", LOSSES)
             X, y = validate_table(self, X, y)
             classes, codes = check_classes(self.classes, y)
-            task = _task(loss, len(classes), check_class_weight(self.class_weight, classes))
+            task = _task(loss, len(classes), _check_class_weight(self.class_weight, classes))
             plan, weights, public = self._run(fit, checked, task, X, _as_targets(task, codes))
             self._publish(fit, plan, checked, weights, plan.sampler, classes_=classes, **public)
         return self
@@ -303,13 +303,13 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
             If the accountant refuses.
         """
         earlier = getattr(self, "classes_", None)
+        checked, loss = self._checked(), check_choice(self.loss, "loss", LOSSES)
         handle, call = self._next_part()
         with PartialFit(self, handle) as fit:
-            checked, loss = self._checked(), check_choice(self.loss, "loss", LOSSES)
             X, y = validate_table(self, X, y, reset=earlier is None)
             classes = _agreed(earlier, self.classes, classes)
             classes, codes = check_classes(classes, y)
-            task = _task(loss, len(classes), check_class_weight(self.class_weight, classes))
+            task = _task(loss, len(classes), _check_class_weight(self.class_weight, classes))
             weights = None if earlier is None else self._weights(checked.constant)
             targets = _as_targets(task, codes)
             plan, weights, public = self._run(fit, checked, task, X, targets, weights)
@@ -371,7 +371,7 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
         weighted = () if self.class_weight is None else ("class_weight",)
         fit.publish(
             plan,
-            public=("the numbers of rows and columns", labels, *weighted),
+            public=("the numbers of rows and columns", "data_norm", labels, *weighted),
             sampler=sampler,
             coef_=weights[:, :columns].copy(),
             intercept_=constant * weights[:, -1] if constant else np.zeros(len(weights)),

@@ -281,10 +281,10 @@ class DPSGDRegressor(PrivateSGDMixin, PrivateLinearRegressorMixin, BaseEstimator
             If the accountant refuses.
         """
         first = not hasattr(self, "coef_")
+        checked, scale = self._checked(), self._scale()
+        task = self._task(scale)
         handle, call = self._next_part()
         with PartialFit(self, handle) as fit:
-            checked, scale = self._checked(), self._scale()
-            task = self._task(scale)
             X, y = validate_table(self, X, y, reset=first, y_numeric=True)
             weights = None if first else self._weights(checked.constant, scale)
             run = self._run(fit, checked, task, X, lambda: scale.targets(y), weights)
@@ -318,7 +318,7 @@ class DPSGDRegressor(PrivateSGDMixin, PrivateLinearRegressorMixin, BaseEstimator
         intercept = scale.middle + checked.constant * weights[-1] if checked.constant else 0.0
         fit.publish(
             plan,
-            public=("the numbers of rows and columns", "target_bounds"),
+            public=("the numbers of rows and columns", "data_norm", "target_bounds"),
             sampler=sampler,
             coef_=weights[: plan.model.n_columns].copy(),
             intercept_=float(intercept),

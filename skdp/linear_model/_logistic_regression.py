@@ -21,7 +21,7 @@ from skdp.utils._validation import (
     check_privacy_parameters,
 )
 
-__all__ = ["DPLogisticRegression", "check_class_weight"]
+__all__ = ["DPLogisticRegression"]
 
 
 class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
@@ -200,7 +200,7 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
             data_norm, constant = self._check_norms()
             X, y = validate_table(self, X, y)
             classes, codes = check_classes(self.classes, y)
-            loss = _loss(len(classes), check_class_weight(self.class_weight, classes))
+            loss = _loss(len(classes), _check_class_weight(self.class_weight, classes))
             shape = (X.shape[0], X.shape[1] + (constant > 0))
             table = (loss, *shape, _row_norm(data_norm, constant))
             mechanism, C, _ = automatic_fit(self.mechanism, C, table, data_norm, guarantee)
@@ -265,7 +265,7 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
         weights = [1.0] * n_classes
         if self.class_weight is not None:
             classes = self.classes if self.classes is not None else list(self.class_weight)
-            weights = check_class_weight(self.class_weight, np.unique(classes))
+            weights = _check_class_weight(self.class_weight, np.unique(classes))
             weights = [max(weights)] * n_classes
         table = (_loss(n_classes, weights), n_samples, n_features, _row_norm(data_norm, constant))
         excess = automatic_fit(self.mechanism, C, table, data_norm, guarantee)[2]
@@ -355,7 +355,7 @@ def _loss(n_classes, class_weight):
     return ClassWeightedLoss(loss, tuple(class_weight))
 
 
-def check_class_weight(class_weight, classes):
+def _check_class_weight(class_weight, classes):
     """Return the weight of each class."""
     if class_weight is None:
         return [1.0] * len(classes)

@@ -132,3 +132,13 @@ def test_odd_tables_are_fitted_and_stay_finite(loss, delta):
                 model = DPSGDRegressor(epsilon, delta=delta, loss=loss, target_bounds=(-1, 1))
                 model.fit(table, targets)
                 assert np.isfinite(model.coef_).all() and np.isfinite(model.intercept_)
+
+
+@pytest.mark.parametrize("dtype", ["U3", "S3", "M8[s]"])
+def test_targets_must_be_numbers(dtype):
+    X, _ = make_table(40)
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    model = DPSGDRegressor(target_bounds=(0, 10), accountant=accountant)
+    with pytest.raises(ValueError):
+        model.fit(X, np.ones(40, dtype=int).astype(dtype))
+    assert not accountant.spends and not [n for n in vars(model) if n.endswith("_")]
