@@ -190,7 +190,9 @@ def _row_norms(block, norm):
     if issparse(block):
         row_of = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
         powers = np.abs(block.data) if norm == "l1" else block.data**2
-        sums = np.bincount(row_of, weights=powers, minlength=block.shape[0])
+        sums = np.bincount(row_of, weights=powers, minlength=block.shape[0]).astype(
+            np.float64, copy=False
+        )
     else:
         sums = np.abs(block).sum(axis=1) if norm == "l1" else np.einsum("ij,ij->i", block, block)
     return sums if norm == "l1" else np.sqrt(sums)
