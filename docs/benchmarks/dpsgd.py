@@ -1,6 +1,9 @@
 """Examples a second of noisy stochastic gradients, beside Opacus and jax-privacy.
 
 Usage: python docs/benchmarks/dpsgd.py [rounds]
+       python docs/benchmarks/dpsgd.py growth [rounds]
+
+The second form prints skdp's time for a step on growing tables.
 
 Peers are measured in the same run, each where it can be imported. To set them up::
 
@@ -38,6 +41,7 @@ SETTINGS = (
     (100_000, 20, 1, 256, 391),
     (20_000, 784, 10, 1024, 20),
 )
+GROWTH = (10_000, 100_000, 1_000_000, 10_000_000)
 
 
 class Skdp:
@@ -304,11 +308,31 @@ def contenders(setting):
         yield made
 
 
+def growth(rounds):
+    """Print the microseconds of a step at an expected batch of 256 rows of 20 columns."""
+    rng = np.random.default_rng(0)
+    X, y = table(GROWTH[-1], 20, 1, rng)
+    made = [Skdp(X[:n], y[:n], 1, 256, 400, rng) for n in GROWTH]
+    times = [[] for _ in made]
+    for _ in range(rounds):
+        for one, seconds in zip(made, times, strict=True):
+            start = time.process_time()
+            one.run()
+            seconds.append((time.process_time() - start) / one.n_steps)
+    for n, seconds in zip(GROWTH, times, strict=True):
+        print(f"{n:>10} rows: {1e6 * statistics.median(seconds):.1f} µs a step")
+
+
 def main():
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    grows = sys.argv[1:2] == ["growth"]
+    numbers = sys.argv[2:] if grows else sys.argv[1:]
+    rounds = int(numbers[0]) if numbers else 7
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     threadpool_limits(1)
+    if grows:
+        growth(rounds)
+        return
     for setting in SETTINGS:
         n_rows, n_columns, n_classes, batch, _ = setting
         made = list(contenders(setting))

@@ -50,6 +50,7 @@ def main():
             print(
                 f"  {n:>9} rows, {kind:<7} norms {norms:6.2f} s, epoch {sum(seconds):6.2f} s, "
                 f"median step {1e3 * np.median(seconds):.2f} ms, "
+                f"longest {1e3 * max(seconds):.0f} ms, "
                 f"RssAnon at most {memory.peak / 1e6:.0f} MB",
                 flush=True,
             )

@@ -310,6 +310,17 @@ def test_rows_too_long_count_as_zero(value, norm):
         np.testing.assert_array_equal(engine.sums(weights, None), alone.sums(weights, None))
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_rows_of_zeros(norm):
+    loss, y = LOSSES["logistic"], np.zeros(9)
+    for X in (np.zeros((9, 2)), csr_array((9, 2))):
+        engine = ClippedSums(X, y, loss, constant=1.0, clip=0.1, norm=norm)
+        expected = [0.0, 0.0, 0.9]
+        np.testing.assert_allclose(engine.sums(np.zeros(3), None), expected, atol=1e-12)
+        engine = ClippedSums(X, y, loss, constant=0.0, clip=0.1, norm=norm)
+        np.testing.assert_array_equal(engine.sums(np.zeros(2), None), np.zeros(2))
+
+
 @pytest.mark.parametrize("name", LOSSES)
 def test_scores_that_overflow_do_no_harm(name):
     loss = LOSSES[name]
