@@ -5,7 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
+from dp_accounting import (
+    GaussianDpEvent,
+    LaplaceDpEvent,
+    NeighboringRelation,
+    PoissonSampledDpEvent,
+)
 from dp_accounting.pld import PLDAccountant
 from scipy.stats import beta as beta_law
 from scipy.stats import kstest, norm
@@ -65,17 +70,25 @@ def test_price_is_what_was_asked(delta, sampling, epsilon, relation):
     assert plan.spent_after(1) < cost
 
 
+@pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])
-@pytest.mark.parametrize("sampling", ["full", "poisson"])
-def test_price_by_another_accountant(sampling, epsilon):
-    plan = make_plan(sampling, epsilon=epsilon)
-    # The multiplier of the noise that is drawn, from the plan's parts alone.
-    moved = plan.sensitivity
-    event = GaussianDpEvent(plan.noise.scale / moved)
+@pytest.mark.parametrize(("delta", "sampling"), REGIMES[:3])
+def test_price_by_another_accountant(delta, sampling, epsilon, relation):
+    """From the plan's sampler and noise and the clip of 1 alone, not from its event."""
+    plan = make_plan(sampling, delta, epsilon=epsilon, relation=relation)
+    moved = 1.0 if sampling == "poisson" else {"add_remove": 1.0, "replace_one": 2.0}[relation]
+    if delta == 0.0:
+        event = LaplaceDpEvent(plan.noise.scale / moved)
+    else:
+        event = GaussianDpEvent(plan.noise.scale / moved)
     if sampling == "poisson":
         event = PoissonSampledDpEvent(plan.batches.rate, event)
-    accountant = PLDAccountant().compose(event, plan.n_steps)
-    assert accountant.get_epsilon(DELTA) == pytest.approx(epsilon, rel=2e-3)
+    kind = "ADD_OR_REMOVE_ONE" if relation == "add_remove" else "REPLACE_ONE"
+    # A full-batch multiplier is over what neighbours move, whatever the relation.
+    kind = kind if sampling == "poisson" else "ADD_OR_REMOVE_ONE"
+    accountant = PLDAccountant(neighboring_relation=NeighboringRelation[kind])
+    accountant.compose(event, plan.n_steps)
+    assert accountant.get_epsilon(delta or 1e-12) == pytest.approx(epsilon, rel=2e-3)
 
 
 def test_replacement_moves_a_sum_by_two_clips():
