@@ -20,6 +20,7 @@ LARGEST_L1_OVER_L2 = 4.0
 STEPS_PER_ROOT = 4.0
 LAPLACE_STEPS_PER_ROOT = 2.5
 FEWEST_STEPS, MOST_STEPS = 4, 20_000
+FEWEST_STEPS_TO_SAVE_TIME = 25
 STEPS_FOR_AUTOMATIC_ALPHA = 1000
 # How many values of X a run may read: a few seconds' worth.
 READ_VALUES = 2e9
@@ -133,7 +134,8 @@ def _balance(problem, clip, curvature, given):
     weights_norm = problem.weights_norm / problem.norm
     pure = problem.delta == 0.0
     per_root = LAPLACE_STEPS_PER_ROOT if pure else STEPS_PER_ROOT
-    least = curvature / (STEPS_FOR_AUTOMATIC_ALPHA / per_root) ** 2
+    most = _most_steps(problem, given)
+    least = curvature / (min(most, STEPS_FOR_AUTOMATIC_ALPHA) / per_root) ** 2
     n_steps = FEWEST_STEPS
     # The noise of Laplace steps grows with their number, and that falls with the noise.
     for _ in range(30 if pure else 1):
@@ -145,8 +147,16 @@ def _balance(problem, clip, curvature, given):
             # Where the noise is smaller than a given alpha's bias, so must be what steps leave.
             steps += 2.0 * max(0.0, math.log(condition) - math.log(noise / weights_norm))
         n_steps = math.ceil(steps * math.sqrt(1.0 + curvature / condition))
-        n_steps = min(max(n_steps, FEWEST_STEPS), MOST_STEPS)
+        n_steps = min(max(n_steps, FEWEST_STEPS), most)
     return strength, n_steps
+
+
+def _most_steps(problem, given):
+    """Return how many steps are affordable where smaller batches would not make up for them."""
+    if problem.delta > 0.0 or (given.sampling, given.batch_size, given.max_iter) != (None,) * 3:
+        return MOST_STEPS
+    values = problem.n_rows * problem.n_columns * problem.n_outputs
+    return min(max(int(2.0 * READ_VALUES / values), FEWEST_STEPS_TO_SAVE_TIME), MOST_STEPS)
 
 
 def _noise(problem, clip, n_steps):
@@ -164,9 +174,10 @@ def _batches(problem, given, n_steps):
     sampling = given.sampling
     if sampling is None:
         affordable = READ_VALUES / (problem.n_columns * problem.n_outputs * n_steps)
-        if size is None and given.max_iter is None and affordable < 0.5 * n:
+        pure = problem.delta == 0.0
+        if size is None and given.max_iter is None and affordable < 0.5 * n and not pure:
             size = min(max(math.ceil(affordable), SMALLEST_BATCH), n)
-        partial = "poisson" if problem.delta > 0.0 else "without_replacement"
+        partial = "without_replacement" if pure else "poisson"
         sampling = "full" if size is None or size == n else partial
     if sampling == "full":
         return sampling, n, given.max_iter or n_steps
