@@ -11,12 +11,12 @@ alone, whose guarantee needs no bound, know their value, residual and curvature'
 """
 
 from skdp._losses._class_weighted import ClassWeightedLoss
+from skdp._losses._difference import HuberLoss, SquaredLoss
 from skdp._losses._hinge import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
 from skdp._losses._logistic import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp._losses._margin import ModifiedHuberLoss, SquaredHingeLoss
 from skdp._losses._one_versus_rest import OneVersusRestLoss
 from skdp._losses._poisson import ClippedPoissonLoss
-from skdp._losses._squared import HuberLoss, SquaredLoss
 
 __all__ = [
     "BinaryHuberisedHingeLoss",
