@@ -11,6 +11,8 @@ from skdp.linear_model import (
     DPLogisticRegression,
     DPPoissonRegressor,
     DPRidge,
+    DPSGDClassifier,
+    DPSGDRegressor,
 )
 from skdp.preprocessing import (
     DPHistogramTransformer,
@@ -42,6 +44,8 @@ __all__ = [
     "DPRidge",
     "DPRobustScaler",
     "DPSimpleImputer",
+    "DPSGDClassifier",
+    "DPSGDRegressor",
     "DPStandardScaler",
     "DPTargetEncoder",
     "LedgerError",
