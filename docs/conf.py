@@ -1,4 +1,4 @@
-"""Sphinx configuration. ``docs/README.md`` says how to build the pages."""
+"""Sphinx configuration. ``.ci/docs`` builds the pages."""
 
 import re
 import sys
@@ -21,11 +21,9 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "README.md"]
+exclude_patterns = ["_build"]
 default_role = "literal"
 highlight_language = "text"
-# Guide pages of packages that come later are named by patterns.
-suppress_warnings = ["toc.empty_glob"]
 
 myst_heading_anchors = 3
 myst_enable_extensions = ["deflist"]
@@ -56,11 +54,22 @@ html_theme_options = {
     "logo": {"text": "skdp"},
     "navigation_with_keys": False,
     "show_toc_level": 2,
+    "header_links_before_dropdown": 6,
     "footer_start": ["copyright"],
     "footer_end": [],
 }
 
+DOCS = Path(__file__).parent
+TOP = [
+    "getting_started",
+    "user_guide",
+    "auto_examples/index",
+    "api/index",
+    "benchmarks/README",
+    "changelog",
+]
 PAGE = re.compile(r"``docs/([\w/]+)\.md``")
+REFERENCE = re.compile(r":ref:`([^`<]+?)\s*(?:<[^`]*>)?`")
 
 
 def link_pages(app, what, name, obj, options, lines):
@@ -68,11 +77,35 @@ def link_pages(app, what, name, obj, options, lines):
     lines[:] = [PAGE.sub(r":doc:`docs/\1.md </\1>`", line) for line in lines]
 
 
+def unlink_inherited(app, what, name, obj, options, lines):
+    """Take the references to scikit-learn's own guide from what is inherited from it."""
+    if str(getattr(obj, "__module__", "")).startswith("sklearn."):
+        lines[:] = [REFERENCE.sub(r"\1", line) for line in lines]
+
+
 def skip_routing(app, what, name, obj, skip, options):
     """Leave out what scikit-learn adds to every class for metadata routing."""
-    return True if re.fullmatch(r"set_\w+_request", name) else None
+    return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
+
+
+def add_contents(app, docname, source):
+    """Append a table of contents, which would be shown as code where Sphinx does not run.
+
+    The user guide's is what it links to, in that order, then every page that has no place yet.
+    """
+    if docname == "user_guide":
+        linked = re.findall(r"^- \[[^]]*\]\((\w+)\.md\)", source[0], flags=re.M)
+        pages = sorted(page.stem for page in DOCS.glob("*.md"))
+        entries = [*linked, *(page for page in pages if page not in {*linked, *TOP, "index"})]
+    else:
+        entries = {"index": TOP, "benchmarks/README": ["*"]}.get(docname, [])
+    if entries:
+        contents = "\n".join(entries)
+        source[0] += f"\n\n```{{toctree}}\n:hidden:\n:glob:\n\n{contents}\n```\n"
 
 
 def setup(app):
     app.connect("autodoc-process-docstring", link_pages)
+    app.connect("autodoc-process-docstring", unlink_inherited)
     app.connect("autodoc-skip-member", skip_routing)
+    app.connect("source-read", add_contents)
