@@ -70,6 +70,7 @@ TOP = [
 ]
 PAGE = re.compile(r"``docs/([\w/]+)\.md``")
 REFERENCE = re.compile(r":ref:`([^`<]+?)\s*(?:<[^`]*>)?`")
+FITTED = re.compile(r"(?<=[( ])(\w+_)(?=[,)])")
 
 
 def link_pages(app, what, name, obj, options, lines):
@@ -81,6 +82,11 @@ def unlink_inherited(app, what, name, obj, options, lines):
     """Take the references to scikit-learn's own guide from what is inherited from it."""
     if str(getattr(obj, "__module__", "")).startswith("sklearn."):
         lines[:] = [REFERENCE.sub(r"\1", line) for line in lines]
+
+
+def quote_fitted(app, what, name, obj, options, lines):
+    """Quote the fitted attributes in shapes, which docutils takes for references."""
+    lines[:] = [FITTED.sub(r"`\1`", line) if "shape" in line else line for line in lines]
 
 
 def skip_routing(app, what, name, obj, skip, options):
@@ -107,5 +113,6 @@ def add_contents(app, docname, source):
 def setup(app):
     app.connect("autodoc-process-docstring", link_pages)
     app.connect("autodoc-process-docstring", unlink_inherited)
+    app.connect("autodoc-process-docstring", quote_fitted)
     app.connect("autodoc-skip-member", skip_routing)
     app.connect("source-read", add_contents)
