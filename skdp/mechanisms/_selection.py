@@ -81,6 +81,7 @@ class _Selection:
         Parameters
         ----------
         confidence : float in (0, 1), default=0.95
+            The probability with which the shortfall stays below.
         size : int, default=2
             The number of candidates.
 

@@ -134,6 +134,7 @@ def bernoulli_exp(exponent, exact_exponent, stream, *, exact=False):
     exact_exponent : callable
         ``exact_exponent(index)`` returns x at `index` as ``(numerators, denominator)``.
     stream : Stream
+        Where the bits come from.
     exact : bool, default=False
         Compare all of them in integers. The result is the same.
 
@@ -163,8 +164,11 @@ def truthful(exponent, others, n, stream, *, exact=False):
     exponent : float > 0
         Used as the exact rational that the float is.
     others : int
+        The number of other answers.
     n : int
+        How many variables.
     stream : Stream
+        Where the bits come from.
     exact : bool, default=False
         Decide all draws in integers. The result is the same.
 

@@ -39,6 +39,7 @@ def rounded_norm_noise(offset, scale, stream, *, exact=False):
     scale : float
         In units of the grid, in (0, 2**48].
     stream : Stream
+        Where the bits come from.
     exact : bool, default=False
         Evaluate every coordinate in decimal intervals. The result is the same.
 
