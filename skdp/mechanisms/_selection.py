@@ -53,8 +53,11 @@ class _Selection:
         Parameters
         ----------
         scale : float > 0
+            The scale of the noise that Gumbel, exponential or Laplace noisy max would add.
         sensitivity : float > 0
+            As in the constructor.
         monotonic : bool, default=False
+            As in the constructor.
         **options : dict
             Further parameters of the mechanism.
 

@@ -141,6 +141,17 @@ def bernoulli_exp(exponent, exact_exponent, stream, *, exact=False):
     Returns
     -------
     ndarray of shape (n,), dtype bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.noise import RandomSource, bernoulli_exp
+    >>> half = np.full(1000, 0.5)
+    >>> def exact(index):
+    ...     return np.ones(len(index), dtype=object), 2
+    >>> draws = bernoulli_exp(half, exact, RandomSource().stream())
+    >>> bool(abs(draws.mean() - np.exp(-0.5)) < 0.1)
+    True
     """
     words = stream.words(exponent.size)
     distance = words * 2.0**-64 - np.exp(-exponent)
@@ -175,6 +186,13 @@ def truthful(exponent, others, n, stream, *, exact=False):
     Returns
     -------
     ndarray of shape (n,), dtype bool
+
+    Examples
+    --------
+    >>> from skdp.noise import RandomSource, truthful
+    >>> draws = truthful(1.0, 2, 1000, RandomSource().stream())
+    >>> bool(abs(draws.mean() - 0.576) < 0.1)
+    True
     """
     words = stream.words(n)
     distance = words * 2.0**-64 - 1.0 / (1.0 + others * np.exp(-exponent))

@@ -232,6 +232,15 @@ def plan_pipeline(
     ------
     ValueError
         If a step is neither private nor known to learn nothing, or no step is private.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from skdp import DPLogisticRegression, DPStandardScaler
+    >>> from skdp.pipeline import plan_pipeline
+    >>> pipe = make_pipeline(DPStandardScaler(bounds=(0, 1)), DPLogisticRegression(data_norm=2.0))
+    >>> plan_pipeline(pipe).shares
+    (0.15, 0.85)
     """
     steps = find_steps(pipe, n_features)
     problems = unaccepted(steps, public_steps)
@@ -303,6 +312,15 @@ def joint_scale(make_event, epsilon, delta, terms=None):
     -------
     float
         An event at that scale is accepted by an accountant as (epsilon, delta).
+
+    Examples
+    --------
+    >>> from skdp.accounting import Composed, Gaussian, gaussian_noise_multiplier
+    >>> from skdp.pipeline import joint_scale
+    >>> def two_halves(scale):
+    ...     return Gaussian(gaussian_noise_multiplier(scale * 0.5, 5e-6)) * 2
+    >>> round(joint_scale(two_halves, 1.0, 1e-5), 2)
+    1.43
     """
     terms = terms_of(None) if terms is None else terms
     known = {}
