@@ -50,6 +50,9 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = "skdp"
 html_show_sphinx = False
+html_static_path = ["_static"]
+html_css_files = ["skdp.css"]
+html_sidebars = {"getting_started": [], "changelog": []}
 html_theme_options = {
     "logo": {"text": "skdp"},
     "navigation_with_keys": False,
