@@ -1,4 +1,6 @@
-"""What many Gaussian releases cost, by six ways of adding up.
+"""
+What many Gaussian releases cost, by six ways of adding up
+==========================================================
 
 Each release alone is (0.05, 1e-5)-differentially private. Basic composition adds the epsilons;
 the others know that losses of many releases hardly ever all go the same way. Basic, zCDP and RDP

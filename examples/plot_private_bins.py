@@ -1,4 +1,6 @@
-"""What private bins do for a private model.
+"""
+What private bins do for a private model
+========================================
 
 A straight line cannot follow an income that rises with age and falls again; one weight for each bin
 can. Bins and model share one budget, epsilon = 1 and delta = 1e-5. The left figure shows the bins

@@ -1,4 +1,6 @@
-"""Private logistic regression on census data, with every spend in a ledger.
+"""
+Private logistic regression on census data, with every spend in a ledger
+========================================================================
 
 Run it as ``python examples/quickstart.py [folder with adult_train.csv.gz and adult_test.csv.gz]``.
 Without a folder it looks in the one that the environment variable SKDP_DATA names, then asks

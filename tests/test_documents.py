@@ -2,10 +2,12 @@
 
 import doctest
 import importlib
+import os
 import pkgutil
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,23 +15,55 @@ import pytest
 import skdp
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCS = sorted(p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts)
+PAGES = [*sorted(ROOT.glob("*.md")), *DOCS]
+FENCED = re.compile(r"^```.*?^```", flags=re.S | re.M)
 
 
 def code_blocks(page):
     return re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.S | re.M)
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if code_blocks(p)], ids=lambda p: p.name)
-def test_python_blocks_run(page, tmp_path):
+def anchors(page):
+    """Return the names of a page's headings as GitHub and MyST make them."""
+    names, seen = set(), Counter()
+    for heading in re.findall(r"^#{1,3} (.*)$", FENCED.sub("", page.read_text()), flags=re.M):
+        text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
+        name = re.sub(r"[^\w\- ]", "", text).strip().replace(" ", "-")
+        names.add(f"{name}-{seen[name]}" if seen[name] else name)
+        seen[name] += 1
+    return names
+
+
+def test_the_readme_runs_in_a_fresh_interpreter(tmp_path):
+    script = "\n".join(code_blocks(ROOT / "README.md"))
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", script]
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("page", [p for p in DOCS if code_blocks(p)], ids=lambda p: p.name)
+def test_python_blocks_run(page, tmp_path, monkeypatch):
+    """In this interpreter: another one for each page would spend its time importing."""
+    monkeypatch.chdir(tmp_path)
     script = "\n".join(code_blocks(page))
-    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, capture_output=True)
+    exec(compile(script, page.name, "exec"), {"__name__": "__main__"})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
-        assert (page.parent / target).exists(), target
+    links = re.findall(r"\]\(([^)#:\s]*)(?:#([^)]*))?\)", FENCED.sub("", page.read_text()))
+    for target, anchor in links:
+        path = page.parent / target if target else page
+        assert path.exists(), target
+        assert not anchor or anchor in anchors(path), f"{target}#{anchor}"
+
+
+def test_pages_that_the_code_names_are_there():
+    sources = [p for folder in ("skdp", "examples") for p in (ROOT / folder).rglob("*.py")]
+    named = {name for p in sources for name in re.findall(r"docs/[\w/]+\.md", p.read_text())}
+    assert len(named) > 5
+    assert not [name for name in named if not (ROOT / name).exists()]
 
 
 @pytest.mark.parametrize(

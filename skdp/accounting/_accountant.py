@@ -266,7 +266,20 @@ class PrivacyAccountant:
         return len(rounds.charged)
 
     def can_afford(self, event, *, epsilon=None, delta=None):
-        """Say whether `charge` with the same arguments would be accepted now."""
+        """Say whether `charge` with the same arguments would be accepted now.
+
+        Parameters
+        ----------
+        event : Event
+            What would be released.
+        epsilon, delta : float, default=None
+            As in `charge`.
+
+        Returns
+        -------
+        bool
+            Whether it would be accepted. Another process may spend in between.
+        """
         try:
             self._now().priced(self._spend(event), epsilon, delta)
         except BudgetExceededError:
@@ -383,7 +396,13 @@ class PrivacyAccountant:
         return self._ledger.verify()
 
     def report(self):
-        """Return the budget and every spend as a `BudgetReport` (text, HTML, dict)."""
+        """Return the budget and every spend.
+
+        Returns
+        -------
+        BudgetReport
+            Text when printed, HTML in a notebook, and `to_dict`.
+        """
         records = self._ledger.read(self._dataset)
         state = self._opened(State().after(records))
         return BudgetReport(

@@ -88,7 +88,7 @@ def spare_delta(deltas, counts, delta):
 
 
 def advanced_epsilon(pairs, delta: float) -> float:
-    """epsilon at delta of releases that are (epsilon_i, delta_i)-DP (theorem 3.5).
+    """Return epsilon at delta of releases that are (epsilon_i, delta_i)-DP (theorem 3.5).
 
     For a schedule fixed beforehand: it is no filter.
 

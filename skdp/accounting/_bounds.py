@@ -253,6 +253,7 @@ def epsilon(
     event : Event
         What was released, its parameters fixed beforehand.
     delta : float in [0, 1]
+        At which epsilon is wanted.
     relation : {"add_remove", "replace_one"}, default="add_remove"
     method : {"auto", "basic", "advanced", "zcdp", "rdp", "pld"}, default="auto"
         "auto" is the least of all bounds that apply.
@@ -329,7 +330,22 @@ def delta(
     tolerance: float = 1e-4,
     group_size: int = 1,
 ) -> float:
-    """Upper bound on delta at epsilon; parameters as in `epsilon`.
+    """Upper bound on delta at epsilon.
+
+    Parameters
+    ----------
+    event : Event
+        What was released, its parameters fixed beforehand.
+    epsilon : float
+        At which delta is wanted, at least 0.
+    relation : {"add_remove", "replace_one"}, default="add_remove"
+        What neighbouring tables are.
+    method : {"auto", "basic", "advanced", "zcdp", "rdp", "pld"}, default="auto"
+        As in `epsilon`.
+    tolerance : float, default=1e-4
+        As in `epsilon`.
+    group_size : int, default=1
+        The number of records protected together.
 
     Returns
     -------
@@ -437,6 +453,26 @@ def trade_off(
     f(alpha) is the largest of 1 - delta(epsilon) - e^epsilon alpha and
     e^-epsilon (1 - delta(epsilon) - alpha) over epsilon >= 0 (Dong, Roth and Su 2022,
     proposition 2.12).
+
+    Parameters
+    ----------
+    event : Event
+        What was released, its parameters fixed beforehand.
+    alpha : float
+        The false-positive rate, in [0, 1].
+    relation : {"add_remove", "replace_one"}, default="add_remove"
+        What neighbouring tables are.
+    method : {"auto", "basic", "advanced", "zcdp", "rdp", "pld"}, default="auto"
+        As in `epsilon`.
+    tolerance : float, default=1e-4
+        As in `epsilon`.
+    group_size : int, default=1
+        The number of records protected together.
+
+    Returns
+    -------
+    float
+        Never above the truth.
 
     Examples
     --------

@@ -36,7 +36,7 @@ def calibrate(
         Maps a positive float to an event whose cost is monotone in it, in either direction.
     epsilon, delta : float
         The budget.
-    relation, method, tolerance, group_size
+    relation, method, tolerance, group_size : options
         As in `skdp.accounting.epsilon`.
     bounds : (float, float), default=(1e-12, 1e15)
         The parameters to search.

@@ -18,10 +18,24 @@ __all__ = [
 
 
 def rdp_to_epsilon(rdp: float, order: float, delta: float) -> float:
-    """epsilon at delta of a release with Renyi divergence `rdp` at one `order`.
+    """Return epsilon at delta of a release with Renyi divergence `rdp` at one `order`.
 
     epsilon = rdp + ln(1 - 1/order) - (ln delta + ln order) / (order - 1) (Canonne, Kamath and
     Steinke 2020, proposition 12; Asoodeh et al. 2020), at least 0.
+
+    Parameters
+    ----------
+    rdp : float
+        The Renyi divergence.
+    order : float
+        Above 1.
+    delta : float
+        In [0, 1].
+
+    Returns
+    -------
+    float
+        Never below the truth.
 
     Examples
     --------
@@ -40,9 +54,29 @@ def rdp_to_epsilon(rdp: float, order: float, delta: float) -> float:
 
 
 def rdp_to_delta(rdp: float, order: float, epsilon: float) -> float:
-    """delta at epsilon of a release with Renyi divergence `rdp` at one `order`.
+    """Return delta at epsilon of a release with Renyi divergence `rdp` at one `order`.
 
     The inverse of `rdp_to_epsilon` at the same order, at most 1.
+
+    Parameters
+    ----------
+    rdp : float
+        The Renyi divergence.
+    order : float
+        Above 1.
+    epsilon : float
+        At least 0.
+
+    Returns
+    -------
+    float
+        Never below the truth.
+
+    Examples
+    --------
+    >>> from skdp.accounting import rdp_to_delta
+    >>> round(rdp_to_delta(0.5, 8.0, 1.714109), 8)
+    1e-05
     """
     check_order(order)
     check_epsilon(epsilon)
@@ -75,10 +109,24 @@ def minimise_over_orders(function, low=1.0 + 1e-9, high=1e9, points=24, rounds=4
 
 
 def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
-    """epsilon at delta of rho_delta-approximate rho-zCDP.
+    """Return epsilon at delta of rho_delta-approximate rho-zCDP.
 
     The RDP conversion with divergence rho * order, minimised over real orders (Canonne,
     Kamath and Steinke 2020).
+
+    Parameters
+    ----------
+    rho : float
+        At least 0.
+    delta : float
+        In [0, 1].
+    rho_delta : float, default=0.0
+        The delta of approximate zCDP, in [0, 1].
+
+    Returns
+    -------
+    float
+        Never below the truth.
 
     Examples
     --------
@@ -104,7 +152,28 @@ def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
 
 
 def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
-    """delta at epsilon of rho_delta-approximate rho-zCDP."""
+    """Return delta at epsilon of rho_delta-approximate rho-zCDP.
+
+    Parameters
+    ----------
+    rho : float
+        At least 0.
+    epsilon : float
+        At least 0.
+    rho_delta : float, default=0.0
+        The delta of approximate zCDP, in [0, 1].
+
+    Returns
+    -------
+    float
+        Never below the truth.
+
+    Examples
+    --------
+    >>> from skdp.accounting import zcdp_to_delta
+    >>> round(zcdp_to_delta(0.1, 1.914239), 8)
+    1e-05
+    """
     check_epsilon(epsilon)
     if rho == 0.0 or rho_delta >= 1.0:
         return rho_delta
@@ -122,11 +191,27 @@ def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
 
 
 def convert_relation(epsilon: float, delta: float, source: str, target: str) -> tuple[float, float]:
-    """(epsilon, delta) under one relation, stated under the other.
+    """Return (epsilon, delta) of one relation under the other.
 
     Add/remove to replace-one: (2 epsilon, (1 + e^epsilon) delta), by a removal and an
     addition. Replace-one to add/remove: unchanged, for add/remove read as zero-out, where
     the null record is one that a record can be replaced by.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0.
+    delta : float
+        In [0, 1].
+    source : {"add_remove", "replace_one"}
+        The relation of `epsilon` and `delta`.
+    target : {"add_remove", "replace_one"}
+        The relation wanted.
+
+    Returns
+    -------
+    (float, float)
+        Epsilon and delta under `target`.
 
     Examples
     --------

@@ -72,13 +72,22 @@ def _check_event(event):
 
 
 class Event:
-    """A privacy event; ``a + b`` composes two and ``event * n`` repeats one.
+    """What a release is, for the accountant: a privacy event.
+
+    ``a + b`` composes two and ``event * n`` repeats one.
 
     Events are immutable, hashable values. A plain event (Gaussian, Laplace, pure DP, ...)
     states its noise relative to the release's sensitivity under the relation in use, so it
     costs the same under either relation. Inside a sampling event the noise of an additive
     mechanism is relative to the contribution of one record, which replacing a record can
     move by twice that amount; the sampling event accounts for it.
+
+    Examples
+    --------
+    >>> from skdp.accounting import Gaussian, Laplace, epsilon
+    >>> event = Gaussian(2.0) * 10 + Laplace(0.1)
+    >>> round(epsilon(event, 1e-6), 2)
+    8.32
     """
 
     __slots__ = ()
@@ -104,7 +113,18 @@ class Event:
         return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
     def to_json(self) -> str:
-        """Canonical JSON: sorted keys, no spaces, the type's name inside."""
+        """Canonical JSON: sorted keys, no spaces, the type's name inside.
+
+        Returns
+        -------
+        str
+            With sorted keys and without spaces, so that equal events have equal texts.
+
+        Raises
+        ------
+        ValueError
+            If the event has too many parts to be written.
+        """
         if getattr(self, "_nodes", 1) > _MAX_NODES:
             raise ValueError(f"an event of more than {_MAX_NODES:g} events is too long to write")
         return json.dumps(_to_dict(self), sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -112,15 +132,21 @@ class Event:
 
 @dataclass(frozen=True)
 class Gaussian(Event):
-    """Gaussian noise on a release; `noise_multiplier` is its standard deviation over the
-    release's L2 sensitivity (inside a sampling event: over the norm bound of one record).
+    """Gaussian noise on a release.
+
+    `noise_multiplier` is its standard deviation over the release's L2 sensitivity (inside a
+    sampling event: over the norm bound of one record).
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        The noise's standard deviation over the sensitivity, positive.
 
     Examples
     --------
     >>> from skdp.accounting import Gaussian
-    >>> Gaussian(1) * 10 + Gaussian(2.0)
-    Composed(events=(Repeated(event=Gaussian(noise_multiplier=1.0), count=10), \
-Gaussian(noise_multiplier=2.0)))
+    >>> Gaussian(1) + Gaussian(2.0)
+    Composed(events=(Gaussian(noise_multiplier=1.0), Gaussian(noise_multiplier=2.0)))
     """
 
     noise_multiplier: float
@@ -132,8 +158,21 @@ Gaussian(noise_multiplier=2.0)))
 
 @dataclass(frozen=True)
 class Laplace(Event):
-    """Laplace noise of scale sensitivity/epsilon (L1 sensitivity; inside a sampling event:
-    the L1 norm bound of one record)."""
+    """Laplace noise of scale sensitivity / epsilon.
+
+    The sensitivity is that in L1 (inside a sampling event: the L1 norm bound of one record).
+
+    Parameters
+    ----------
+    epsilon : float
+        The sensitivity over the noise's scale, positive.
+
+    Examples
+    --------
+    >>> from skdp.accounting import Laplace, epsilon
+    >>> epsilon(Laplace(0.5) * 2, 0.0)
+    1.0
+    """
 
     epsilon: float
 
@@ -143,8 +182,24 @@ class Laplace(Event):
 
 @dataclass(frozen=True)
 class DiscreteGaussian(Event):
-    """One integer plus noise with P(x) proportional to exp(-x^2 / (2 sigma^2)) on the
-    integers (Canonne, Kamath and Steinke 2020); `sensitivity` is an integer."""
+    """One integer plus discrete Gaussian noise.
+
+    P(x) is proportional to exp(-x^2 / (2 sigma^2)) on the integers (Canonne, Kamath and Steinke
+    2020).
+
+    Parameters
+    ----------
+    sigma : float
+        In units of the lattice, positive.
+    sensitivity : int, default=1
+        How far the integer can move.
+
+    Examples
+    --------
+    >>> from skdp.accounting import DiscreteGaussian, epsilon
+    >>> round(epsilon(DiscreteGaussian(10.0, 10), 1e-5), 2)
+    4.38
+    """
 
     sigma: float
     sensitivity: int = 1
@@ -159,8 +214,23 @@ class DiscreteGaussian(Event):
 
 @dataclass(frozen=True)
 class DiscreteLaplace(Event):
-    """One integer plus noise with P(x) proportional to exp(-abs(x) / scale) on the integers;
-    `sensitivity` is an integer. It is (sensitivity / scale)-DP."""
+    """One integer plus discrete Laplace noise.
+
+    P(x) is proportional to exp(-abs(x) / scale) on the integers. It is (sensitivity / scale)-DP.
+
+    Parameters
+    ----------
+    scale : float
+        In units of the lattice, positive.
+    sensitivity : int, default=1
+        How far the integer can move.
+
+    Examples
+    --------
+    >>> from skdp.accounting import DiscreteLaplace, epsilon
+    >>> epsilon(DiscreteLaplace(2.0, 1), 0.0)
+    0.5
+    """
 
     scale: float
     sensitivity: int = 1
@@ -175,11 +245,26 @@ class DiscreteLaplace(Event):
 
 @dataclass(frozen=True)
 class RandomizedResponse(Event):
-    """k-ary randomised response: the true one of `num_categories` categories is reported with
-    probability e^epsilon / (num_categories - 1 + e^epsilon), each other one equally often.
+    """K-ary randomised response: each row tells the truth with a certain probability.
+
+    The true one of `num_categories` categories is reported with probability
+    e^epsilon / (num_categories - 1 + e^epsilon), each other one equally often.
 
     The pair of two different answers is used under both relations; it dominates that of an
     answer and a null record, which reports uniformly.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0.
+    num_categories : int, default=2
+        How many answers there are, at least 2.
+
+    Examples
+    --------
+    >>> from skdp.accounting import RandomizedResponse, epsilon
+    >>> epsilon(RandomizedResponse(1.0, 5), 0.0)
+    1.0
     """
 
     epsilon: float
@@ -192,10 +277,23 @@ class RandomizedResponse(Event):
 
 @dataclass(frozen=True)
 class ExponentialMechanism(Event):
-    """A choice whose log-likelihood ratio has range at most `epsilon` (bounded range; Durfee
-    and Rogers 2019): the exponential mechanism exp(epsilon u / (2 sensitivity)) and Gumbel
-    noisy max. Permute-and-flip and noisy max with Laplace or exponential noise are not:
-    charge those as `PureDP`."""
+    """A choice whose log-likelihood ratio has range at most `epsilon`.
+
+    That is bounded range (Durfee and Rogers 2019), as of the exponential mechanism
+    exp(epsilon u / (2 sensitivity)) and of Gumbel noisy max. Permute-and-flip and noisy max with
+    Laplace or exponential noise are not: charge those as `PureDP`.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0.
+
+    Examples
+    --------
+    >>> from skdp.accounting import ExponentialMechanism, PureDP, epsilon
+    >>> epsilon(ExponentialMechanism(0.1) * 50, 1e-6) < epsilon(PureDP(0.1) * 50, 1e-6)
+    True
+    """
 
     epsilon: float
 
@@ -205,7 +303,19 @@ class ExponentialMechanism(Event):
 
 @dataclass(frozen=True)
 class PureDP(Event):
-    """Any epsilon-DP release."""
+    """Any epsilon-DP release.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0.
+
+    Examples
+    --------
+    >>> from skdp.accounting import PureDP, epsilon
+    >>> epsilon(PureDP(0.25) * 4, 0.0)
+    1.0
+    """
 
     epsilon: float
 
@@ -215,7 +325,21 @@ class PureDP(Event):
 
 @dataclass(frozen=True)
 class ApproximateDP(Event):
-    """Any (epsilon, delta)-DP release."""
+    """Any (epsilon, delta)-DP release.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0.
+    delta : float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> from skdp.accounting import ApproximateDP, epsilon
+    >>> round(epsilon(ApproximateDP(0.5, 1e-6), 1e-6), 6)
+    0.5
+    """
 
     epsilon: float
     delta: float
@@ -227,7 +351,21 @@ class ApproximateDP(Event):
 
 @dataclass(frozen=True)
 class ZCDP(Event):
-    """Any delta-approximate rho-zCDP release (Bun and Steinke 2016)."""
+    """Any delta-approximate rho-zCDP release (Bun and Steinke 2016).
+
+    Parameters
+    ----------
+    rho : float
+        At least 0.
+    delta : float, default=0.0
+        In [0, 1]; 0 is zCDP proper.
+
+    Examples
+    --------
+    >>> from skdp.accounting import ZCDP, epsilon
+    >>> round(epsilon(ZCDP(0.1), 1e-5), 6)
+    1.914239
+    """
 
     rho: float
     delta: float = 0.0
@@ -239,7 +377,14 @@ class ZCDP(Event):
 
 @dataclass(frozen=True)
 class NonPrivate(Event):
-    """A release without any privacy: infinite cost."""
+    """A release without any privacy: infinite cost.
+
+    Examples
+    --------
+    >>> from skdp.accounting import NonPrivate, epsilon
+    >>> epsilon(NonPrivate(), 1e-6)
+    inf
+    """
 
 
 @dataclass(frozen=True)
@@ -251,6 +396,19 @@ class PoissonSampled(Event):
     The noise of additive mechanisms is relative to the contribution of one record: under
     replace-one the inner release moves by two of them. Other inner events must hold for one
     record of the sample changed in the way of the relation in use, or made null.
+
+    Parameters
+    ----------
+    sampling_rate : float
+        The probability that a record is in the sample, in [0, 1].
+    event : Event
+        What is run on the sample.
+
+    Examples
+    --------
+    >>> from skdp.accounting import Gaussian, PoissonSampled, epsilon
+    >>> round(epsilon(PoissonSampled(0.01, Gaussian(1.0)) * 1000, 1e-5), 2)
+    1.83
     """
 
     sampling_rate: float
@@ -263,12 +421,28 @@ class PoissonSampled(Event):
 
 @dataclass(frozen=True)
 class SampledWithoutReplacement(Event):
-    """`event` run on `sample_size` of `population_size` records drawn uniformly without
-    replacement.
+    """`event` run on a sample drawn without replacement.
+
+    The `sample_size` of `population_size` records are drawn uniformly.
 
     Inner events as in `PoissonSampled`. The inner release is always taken to move by two
     records' contributions (one leaves the sample, another enters), also under add/remove,
     which is read as zero-out here: the population size is public and fixed.
+
+    Parameters
+    ----------
+    population_size : int
+        The number of records.
+    sample_size : int
+        The number of records in the sample.
+    event : Event
+        What is run on the sample.
+
+    Examples
+    --------
+    >>> from skdp.accounting import Laplace, SampledWithoutReplacement, epsilon
+    >>> epsilon(SampledWithoutReplacement(1000, 10, Laplace(0.5)), 0.0) < 0.02
+    True
     """
 
     population_size: int
@@ -288,12 +462,29 @@ class SampledWithoutReplacement(Event):
 
 @dataclass(frozen=True)
 class RandomStopping(Event):
-    """The best of a random number of runs of `event`; only the best is released, and the
-    number stays secret (Papernot and Steinke 2022).
+    """The best of a random number of runs of `event`.
+
+    Only the best is released, and the number stays secret (Papernot and Steinke 2022).
 
     The number of runs follows the truncated negative binomial distribution of `shape`
     (eta > -1; 1 is geometric, 0 logarithmic) or, for ``shape=inf``, the Poisson distribution;
     `mean` is its mean (at least 1 for a truncated negative binomial).
+
+    Parameters
+    ----------
+    event : Event
+        One run. It must have no delta of its own.
+    mean : float
+        The mean number of runs.
+    shape : float, default=1.0
+        Of the distribution of the number of runs, above -1 or inf.
+
+    Examples
+    --------
+    >>> from skdp.accounting import Gaussian, RandomStopping, epsilon
+    >>> one = Gaussian(5.0)
+    >>> epsilon(one, 1e-6) < epsilon(RandomStopping(one, mean=10.0), 1e-6) < epsilon(one * 10, 1e-6)
+    True
     """
 
     event: Event
@@ -315,7 +506,19 @@ class RandomStopping(Event):
 
 @dataclass(frozen=True)
 class Composed(Event):
-    """Several releases, in any order."""
+    """Several releases, in any order.
+
+    Parameters
+    ----------
+    events : tuple of Event
+        The releases.
+
+    Examples
+    --------
+    >>> from skdp.accounting import Composed, Gaussian, Laplace
+    >>> Composed((Gaussian(1.0), Laplace(0.1))) == Gaussian(1.0) + Laplace(0.1)
+    True
+    """
 
     events: tuple[Event, ...]
 
@@ -335,7 +538,21 @@ class Composed(Event):
 
 @dataclass(frozen=True)
 class Repeated(Event):
-    """`event` repeated `count` times, each with fresh randomness."""
+    """`event` repeated `count` times, each with fresh randomness.
+
+    Parameters
+    ----------
+    event : Event
+        What is repeated.
+    count : int
+        How often, at least 0.
+
+    Examples
+    --------
+    >>> from skdp.accounting import Gaussian, Repeated
+    >>> Gaussian(1.0) * 3 == Repeated(Gaussian(1.0), 3)
+    True
+    """
 
     event: Event
     count: int

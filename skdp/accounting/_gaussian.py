@@ -29,10 +29,28 @@ _MAX_EXPONENT = 700.0
 
 
 def gdp_to_delta(mu: float, epsilon: float) -> float:
-    """delta of mu-Gaussian DP at epsilon (Balle and Wang 2018, theorem 8).
+    """Return delta of mu-Gaussian DP at epsilon (Balle and Wang 2018, theorem 8).
 
     delta = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu). `epsilon` may be
     negative; `mu` may be 0 or infinite.
+
+    Parameters
+    ----------
+    mu : float
+        The parameter of Gaussian DP, at least 0: 1 over the noise multiplier.
+    epsilon : float
+        Any, or infinite.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> from skdp.accounting import gdp_to_delta
+    >>> round(gdp_to_delta(1.0, 1.0), 6)
+    0.126937
     """
     if mu == 0.0:
         return max(0.0, -math.expm1(min(epsilon, 0.0)))
@@ -60,7 +78,26 @@ def gdp_to_delta(mu: float, epsilon: float) -> float:
 
 
 def gdp_to_epsilon(mu: float, delta: float) -> float:
-    """The least epsilon >= 0 with `gdp_to_delta(mu, epsilon) <= delta`, rounded up."""
+    """Return the least epsilon >= 0 with `gdp_to_delta(mu, epsilon) <= delta`.
+
+    Parameters
+    ----------
+    mu : float
+        The parameter of Gaussian DP, at least 0: 1 over the noise multiplier.
+    delta : float
+        In [0, 1].
+
+    Returns
+    -------
+    float
+        Rounded up; infinite where there is none.
+
+    Examples
+    --------
+    >>> from skdp.accounting import gdp_to_epsilon
+    >>> round(gdp_to_epsilon(1.0, 1e-5), 6)
+    4.377178
+    """
     if gdp_to_delta(mu, 0.0) <= delta:
         return 0.0
     if delta <= 0.0 or mu == math.inf:
@@ -97,13 +134,14 @@ def _nudge(is_safe, value):
 
 
 def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
-    """delta of one Gaussian release at epsilon: exact (Balle and Wang 2018).
+    """Return delta of one Gaussian release at epsilon, exactly (Balle and Wang 2018).
 
     Parameters
     ----------
     noise_multiplier : float > 0
         Standard deviation of the noise over the L2 sensitivity.
     epsilon : float >= 0
+        At which delta is wanted.
 
     Returns
     -------
@@ -131,7 +169,9 @@ def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
     Parameters
     ----------
     epsilon : float > 0
+        Of the budget.
     delta : float in (0, 1)
+        Of the budget.
 
     Returns
     -------

@@ -32,6 +32,7 @@ def to_dp_accounting(event: ev.Event):
     Parameters
     ----------
     event : Event
+        To translate.
 
     Returns
     -------
@@ -108,6 +109,7 @@ def from_dp_accounting(event) -> ev.Event:
     Parameters
     ----------
     event : dp_accounting.dp_event.DpEvent
+        To translate.
 
     Returns
     -------

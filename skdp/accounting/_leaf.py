@@ -153,6 +153,7 @@ def zcdp(
     Parameters
     ----------
     event : Event
+        What was released.
     relation : {"add_remove", "replace_one"}, default="add_remove"
     group_size : int, default=1
         The number of records protected together; rho grows with its square.
@@ -247,6 +248,7 @@ def gdp(event: ev.Event, *, relation: str = "add_remove", group_size: int = 1) -
         Composed of Gaussian and of pure events.
     relation : {"add_remove", "replace_one"}, default="add_remove"
     group_size : int, default=1
+        The number of records protected together.
 
     Returns
     -------

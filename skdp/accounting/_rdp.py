@@ -369,7 +369,9 @@ def rdp(
     Parameters
     ----------
     event : Event
+        What was released.
     order : float > 1
+        At which the divergence is wanted.
     relation : {"add_remove", "replace_one"}, default="add_remove"
     group_size : int, default=1
         The number of records protected together.

@@ -39,10 +39,12 @@ class BudgetReport:
         The data set within the ledger.
     cap, spent : tuple of (float, float)
         (epsilon, delta).
-    relation, unit, composition : str
-        The terms of the budget.
+    relation, unit : str
+        What is protected, and whose.
     max_rows : int
         How many rows a unit has at most.
+    composition : str
+        How charges add up.
     spends : tuple of Spend
         Every charge, oldest first.
     head_hash : str

@@ -44,6 +44,13 @@ class PlannedCharge:
         which stands for anything that is calibrated to them.
     epsilon, delta : float
         What the step is calibrated to, for one row.
+
+    Examples
+    --------
+    >>> from skdp.accounting import Gaussian, PlannedCharge
+    >>> planned = PlannedCharge("model", Gaussian(2.0), 2.0, 1e-5)
+    >>> planned.covers(Gaussian(3.0), "add_remove"), planned.covers(Gaussian(1.0), "add_remove")
+    (True, False)
     """
 
     name: str
@@ -65,6 +72,18 @@ class PlannedCharge:
         It does if the events of the release are among the planned ones; if both are Gaussians
         alone, which together cost what one Gaussian costs, and the release has the more noise;
         and if a stand-in is planned whose (epsilon, delta) the release satisfies.
+
+        Parameters
+        ----------
+        event : Event
+            What is to be released.
+        relation : {"add_remove", "replace_one"}
+            What neighbouring tables are.
+
+        Returns
+        -------
+        bool
+            Whether it is covered.
         """
         asked, planned = leaves(event), leaves(self.event)
         if all(count <= planned.get(part, 0) for part, count in asked.items()):
@@ -80,6 +99,20 @@ class PlannedCharge:
 
     def price(self, event, epsilon, delta, terms):
         """Return what a covered release costs by itself, for the unit of the terms.
+
+        Parameters
+        ----------
+        event : Event
+            What is to be released.
+        epsilon, delta : float or None
+            What the release is calibrated to; None takes what was planned.
+        terms : Terms
+            Of the accountant.
+
+        Returns
+        -------
+        (float, float)
+            Epsilon and delta for the unit.
 
         Raises
         ------
@@ -137,7 +170,25 @@ def covering_gaussian(events):
 
 
 def plan_event(plan):
-    """Return the event of a whole plan, a sequence of `PlannedCharge`."""
+    """Return the event of a whole plan.
+
+    Parameters
+    ----------
+    plan : sequence of PlannedCharge
+        The releases of the plan.
+
+    Returns
+    -------
+    Composed
+        What they cost together.
+
+    Examples
+    --------
+    >>> from skdp.accounting import Gaussian, PlannedCharge, epsilon, plan_event
+    >>> plan = [PlannedCharge(name, Gaussian(4.0), 2.0, 1e-5) for name in ("scaler", "model")]
+    >>> round(epsilon(plan_event(plan), 1e-5), 2)
+    1.36
+    """
     return Composed(tuple(step.event for step in plan))
 
 
@@ -195,6 +246,17 @@ class Allowance(_NotCopied):
 
     def charge(self, event, *, label="", epsilon=None, delta=None, seeded=False):
         """Use the allowance; the parameters are those of `PrivacyAccountant.charge`.
+
+        Parameters
+        ----------
+        event : Event
+            What is to be released.
+        label : str, default=""
+            Who releases it.
+        epsilon, delta : float, default=None
+            What the release is calibrated to; None takes what was planned.
+        seeded : bool, default=False
+            Whether its noise can be reproduced.
 
         Returns
         -------
@@ -280,6 +342,7 @@ class Reservation(_NotCopied):
 
     @property
     def steps(self):
+        """One handle a step, in the place of an estimator's accountant."""
         return tuple(ReservedStep(self, index) for index in range(len(self.planned)))
 
     @property

@@ -91,6 +91,7 @@ def gaussian_epsilon_from_rates(
     delta : float
         At which epsilon is stated, above 0.
     confidence : float, default=0.95
+        Of the bound.
 
     Returns
     -------
@@ -127,6 +128,7 @@ def one_run_epsilon(correct, guesses, canaries, *, delta=0.0, confidence=0.95, m
     delta : float, default=0.0
         The delta of the claim.
     confidence : float, default=0.95
+        Of the bound.
     method : {"f-dp", "binomial"}, default="f-dp"
         The recursion of Mahloujifar, Melis and Chaudhuri 2024 for the trade-off function of
         (epsilon, delta)-DP, or theorem 5.2 of Steinke, Nasr and Jagielski 2023.
@@ -178,6 +180,7 @@ def one_run_gaussian_epsilon(correct, guesses, canaries, *, delta, confidence=0.
     delta : float
         At which epsilon is stated, above 0.
     confidence : float, default=0.95
+        Of the bound.
 
     Returns
     -------

@@ -37,6 +37,7 @@ class EpsilonAudit:
     epsilon, delta : float
         The claim.
     confidence : float
+        Of the bound.
     method : str
         How the worlds were made.
     attack : str
@@ -122,6 +123,7 @@ def audit_epsilon(
     X : array-like of shape (n_samples, n_features), default=None
         The table of "two_worlds" and "one_run"; "worst_case" makes its own.
     y : array-like of shape (n_samples,), default=None
+        Targets or labels of X.
     method : {"worst_case", "two_worlds", "one_run"}, default="worst_case"
         "worst_case": many fits on two tables made so that one row moves a linear model as far
         as it can. "two_worlds": many fits on X with a canary and without it (Jagielski et al.
@@ -144,10 +146,12 @@ def audit_epsilon(
         where the mechanism is known to have it, full-batch Gaussian steps say. Needs delta > 0.
     confidence : float, default=0.95
         Of the bound.
-    n_jobs, verbose : int
+    n_jobs : int, default=None
         As in joblib.
     random_state : int or None, default=None
         Of coins and labels of the canaries; never of the estimator's noise.
+    verbose : int, default=0
+        As in joblib.
 
     Returns
     -------

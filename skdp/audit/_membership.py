@@ -54,8 +54,6 @@ class MembershipInference:
         True-positive rate at a false-positive rate of 0.1 % and of 1 %.
     advantage : float
         The largest true-positive minus false-positive rate.
-    accuracy : float
-        The best attack accuracy over thresholds, with members and others weighted equally.
     train_score, test_score : float
         The model's own score on its rows and on the others; the gap is what over-fitting shows.
     confidence : float
@@ -79,6 +77,7 @@ class MembershipInference:
 
     @property
     def accuracy(self):
+        """The best attack accuracy over thresholds, members and others weighted equally."""
         return (1.0 + self.advantage) / 2.0
 
     def rows_at_risk(self, n=10):
@@ -87,6 +86,7 @@ class MembershipInference:
         Parameters
         ----------
         n : int, default=10
+            How many.
 
         Returns
         -------

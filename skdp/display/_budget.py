@@ -60,6 +60,7 @@ class BudgetDisplay:
         Parameters
         ----------
         accountant : PrivacyAccountant
+            Whose ledger is read.
 
         Returns
         -------

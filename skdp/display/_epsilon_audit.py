@@ -16,6 +16,7 @@ class EpsilonAuditDisplay:
     Parameters
     ----------
     audits : list of EpsilonAudit
+        What to show.
 
     Attributes
     ----------
@@ -72,6 +73,7 @@ class EpsilonAuditDisplay:
         Parameters
         ----------
         audits : list of EpsilonAudit
+            What to show.
 
         Returns
         -------

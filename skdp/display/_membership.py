@@ -54,8 +54,11 @@ class MembershipInferenceDisplay:
         Parameters
         ----------
         estimator : estimator
+            Fitted or not.
         X : array-like of shape (n_samples, n_features)
+            Rows.
         y : array-like of shape (n_samples,)
+            Labels.
         name : str, default=None
             None takes the estimator's class.
         **options
@@ -78,6 +81,7 @@ class MembershipInferenceDisplay:
         Parameters
         ----------
         results : dict of str to MembershipInference
+            Attacks by name.
         epsilon, delta : float
             The claim whose region is shaded; without epsilon none is.
 

@@ -17,12 +17,15 @@ class PrivacyUtilityDisplay:
     Parameters
     ----------
     epsilons : ndarray of shape (n_epsilons,)
+        Where scores were taken.
     scores : ndarray of shape (n_epsilons, n_repeats)
+        One row an epsilon.
     reference : float or None
         The score of a model without privacy.
     cost : float
         The sum of the epsilons of all fits.
     score_name : str
+        What the axis is called.
 
     Attributes
     ----------
@@ -74,8 +77,11 @@ class PrivacyUtilityDisplay:
         estimator : estimator
             With a parameter `epsilon`. If it has an accountant, each fit is charged to it.
         X : array-like of shape (n_samples, n_features)
+            Rows.
         y : array-like of shape (n_samples,)
+            Targets or labels.
         epsilons : array-like of float
+            At which to fit.
         n_repeats : int, default=5
             Fits at each epsilon, whose spread is drawn.
         test_size : float or int, default=0.25

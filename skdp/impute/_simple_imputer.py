@@ -89,6 +89,13 @@ class DPSimpleImputer(TransformerMixin, BaseEstimator):
     row as the unit. The number of rows is public, the number of missing values is not. The proof
     is in ``docs/encoders.md``.
 
+    References
+    ----------
+    C. Dwork, F. McSherry, K. Nissim and A. Smith. Calibrating noise to sensitivity in private
+    data analysis. TCC 2006.
+
+    F. McSherry and K. Talwar. Mechanism design via differential privacy. FOCS 2007.
+
     Examples
     --------
     >>> import numpy as np

@@ -84,7 +84,9 @@ class GammaNormMechanism:
         Parameters
         ----------
         scale : float > 0
+            The scale of the noise's norm.
         sensitivity : float > 0
+            As in the constructor.
 
         Returns
         -------
@@ -122,6 +124,7 @@ class GammaNormMechanism:
         Parameters
         ----------
         confidence : float in (0, 1), default=0.95
+            The probability with which the error stays below.
         size : int, default=1
             How many values are released together.
 

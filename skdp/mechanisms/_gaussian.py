@@ -39,6 +39,7 @@ class GaussianMechanism:
     Parameters
     ----------
     epsilon : float > 0
+        Of one release.
     delta : float in (0, 1)
         A release is (epsilon, delta)-DP.
     sensitivity : float > 0
@@ -122,7 +123,9 @@ class GaussianMechanism:
         Parameters
         ----------
         rho : float > 0
+            Of one release.
         sensitivity : float > 0
+            As in the constructor.
         delta : float in (0, 1)
             At which epsilon is stated; it does not change the noise.
 
@@ -143,7 +146,9 @@ class GaussianMechanism:
         Parameters
         ----------
         scale : float > 0
+            The standard deviation.
         sensitivity : float > 0
+            As in the constructor.
         delta : float in (0, 1)
             At which epsilon is stated; it does not change the noise.
 
@@ -212,6 +217,7 @@ class GaussianMechanism:
         Parameters
         ----------
         confidence : float in (0, 1), default=0.95
+            The probability with which the error stays below.
         size : int, default=1
             How many values are released together.
 

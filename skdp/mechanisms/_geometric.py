@@ -75,7 +75,9 @@ class GeometricMechanism:
         Parameters
         ----------
         scale : float > 0
+            The scale of the noise.
         sensitivity : int >= 1, default=1
+            As in the constructor.
 
         Returns
         -------
@@ -115,6 +117,7 @@ class GeometricMechanism:
         Parameters
         ----------
         confidence : float in (0, 1), default=0.95
+            The probability with which the error stays below.
         size : int, default=1
             How many integers are released together.
 

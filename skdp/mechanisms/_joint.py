@@ -49,16 +49,20 @@ class JointMechanism:
 
     @property
     def event(self):
+        """What all parts cost together."""
         return Composed(tuple(part.event for part in self.parts))
 
     @property
     def name(self):
+        """The parts' names, in order."""
         return ", then ".join(part.name for part in self.parts)
 
     @property
     def scale(self):
+        """The noise scale of the last part."""
         return self.parts[-1].scale
 
     @property
     def sensitivity(self):
+        """The sensitivity of the last part."""
         return self.parts[-1].sensitivity

@@ -92,7 +92,9 @@ class LaplaceMechanism:
         Parameters
         ----------
         scale : float > 0
+            The scale of the noise.
         sensitivity : float > 0
+            As in the constructor.
 
         Returns
         -------
@@ -146,6 +148,7 @@ class LaplaceMechanism:
         Parameters
         ----------
         confidence : float in (0, 1), default=0.95
+            The probability with which the error stays below.
         size : int, default=1
             How many values are released together.
 

@@ -13,6 +13,12 @@ class NoRelease:
     """The mechanism of a fit whose outcome follows from public parameters alone.
 
     It is never charged; a privacy statement describes it with an epsilon of 0.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import NoRelease
+    >>> NoRelease().epsilon
+    0.0
     """
 
     name: ClassVar[str] = "none: nothing is computed from the data"
@@ -23,4 +29,5 @@ class NoRelease:
 
     @property
     def event(self):
+        """What it costs: an empty composition."""
         return Composed(())

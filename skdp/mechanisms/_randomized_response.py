@@ -82,7 +82,9 @@ class RandomizedResponse:
         Parameters
         ----------
         scale : float > 0
+            The standard deviation of a debiased count, for one row.
         categories : sequence, default=(0, 1)
+            As in the constructor.
 
         Returns
         -------
@@ -147,6 +149,7 @@ class RandomizedResponse:
         codes : array-like of int
             Positions in `categories`; -1 is the null record.
         random_state : None, int or RandomSource, default=None
+            None is the operating system's generator.
 
         Returns
         -------
@@ -216,6 +219,7 @@ class RandomizedResponse:
         released : array-like
             Reports of one column.
         confidence : float in (0, 1), default=0.95
+            The probability with which the interval covers the share.
 
         Returns
         -------
@@ -238,6 +242,7 @@ class RandomizedResponse:
         Parameters
         ----------
         confidence : float in (0, 1), default=0.95
+            The probability with which the error stays below.
         size : int, default=1
             The number of rows.
 

@@ -53,8 +53,11 @@ class _Selection:
         Parameters
         ----------
         scale : float > 0
+            The scale of the noise that Gumbel, exponential or Laplace noisy max would add.
         sensitivity : float > 0
+            As in the constructor.
         monotonic : bool, default=False
+            As in the constructor.
         **options : dict
             Further parameters of the mechanism.
 
@@ -81,6 +84,7 @@ class _Selection:
         Parameters
         ----------
         confidence : float in (0, 1), default=0.95
+            The probability with which the shortfall stays below.
         size : int, default=2
             The number of candidates.
 

@@ -119,6 +119,7 @@ def convert_sensitivity(sensitivity, n_values, source, target):
     Parameters
     ----------
     sensitivity : float > 0
+        In the norm that is known.
     n_values : int >= 1
         The number d of values that are released together.
     source, target : {"l1", "l2", "linf"}

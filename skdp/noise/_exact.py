@@ -134,12 +134,24 @@ def bernoulli_exp(exponent, exact_exponent, stream, *, exact=False):
     exact_exponent : callable
         ``exact_exponent(index)`` returns x at `index` as ``(numerators, denominator)``.
     stream : Stream
+        Where the bits come from.
     exact : bool, default=False
         Compare all of them in integers. The result is the same.
 
     Returns
     -------
     ndarray of shape (n,), dtype bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.noise import RandomSource, bernoulli_exp
+    >>> half = np.full(1000, 0.5)
+    >>> def exact(index):
+    ...     return np.ones(len(index), dtype=object), 2
+    >>> draws = bernoulli_exp(half, exact, RandomSource().stream())
+    >>> bool(abs(draws.mean() - np.exp(-0.5)) < 0.1)
+    True
     """
     words = stream.words(exponent.size)
     distance = words * 2.0**-64 - np.exp(-exponent)
@@ -163,14 +175,24 @@ def truthful(exponent, others, n, stream, *, exact=False):
     exponent : float > 0
         Used as the exact rational that the float is.
     others : int
+        The number of other answers.
     n : int
+        How many variables.
     stream : Stream
+        Where the bits come from.
     exact : bool, default=False
         Decide all draws in integers. The result is the same.
 
     Returns
     -------
     ndarray of shape (n,), dtype bool
+
+    Examples
+    --------
+    >>> from skdp.noise import RandomSource, truthful
+    >>> draws = truthful(1.0, 2, 1000, RandomSource().stream())
+    >>> bool(abs(draws.mean() - 0.576) < 0.1)
+    True
     """
     words = stream.words(n)
     distance = words * 2.0**-64 - 1.0 / (1.0 + others * np.exp(-exponent))

@@ -49,6 +49,7 @@ def random_order(n, stream):
     Parameters
     ----------
     n : int
+        The number of items.
     stream : Stream
         From ``RandomSource().stream()``.
 

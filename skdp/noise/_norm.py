@@ -39,6 +39,7 @@ def rounded_norm_noise(offset, scale, stream, *, exact=False):
     scale : float
         In units of the grid, in (0, 2**48].
     stream : Stream
+        Where the bits come from.
     exact : bool, default=False
         Evaluate every coordinate in decimal intervals. The result is the same.
 
@@ -56,6 +57,13 @@ def rounded_norm_noise(offset, scale, stream, *, exact=False):
     G. Marsaglia, T. Bray, "A convenient method for generating normal variables", 1964.
     K. Chaudhuri, C. Monteleoni, A. Sarwate, "Differentially private empirical risk
     minimization", 2011 (the density).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.noise import RandomSource, rounded_norm_noise
+    >>> rounded_norm_noise(np.zeros(3), 1000.0, RandomSource().stream()).shape
+    (3,)
     """
     scale = check_scale(scale)
     offset = np.asarray(offset, dtype=np.float64)

@@ -163,7 +163,24 @@ class RandomSource(_NotCopied):
 
 
 def as_source(random_state):
-    """Return `random_state` if it is a `RandomSource`, else a new source built from it."""
+    """Return `random_state` if it is a `RandomSource`, else a new source built from it.
+
+    Parameters
+    ----------
+    random_state : None, int or RandomSource
+        None is the operating system's generator; an int makes noise that can be reproduced.
+
+    Returns
+    -------
+    RandomSource
+        The source.
+
+    Examples
+    --------
+    >>> from skdp.noise import as_source
+    >>> as_source(None).seeded
+    False
+    """
     return random_state if isinstance(random_state, RandomSource) else RandomSource(random_state)
 
 

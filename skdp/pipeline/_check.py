@@ -80,6 +80,7 @@ class PipelineCheck:
     Parameters
     ----------
     findings : tuple of Finding
+        What is wrong, or worth knowing.
     steps : tuple of StepCost
         Every step, in the order in which they are fitted.
     epsilon, delta : float

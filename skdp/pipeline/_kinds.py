@@ -50,6 +50,7 @@ def step_kind(estimator):
     Parameters
     ----------
     estimator : estimator, "passthrough", "drop" or None
+        A step.
 
     Returns
     -------

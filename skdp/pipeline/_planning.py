@@ -88,8 +88,11 @@ class PipelinePlan:
     shares : tuple of float
         Each step's share of epsilon and delta; they sum to 1.
     n_samples : int or None
+        The number of rows, if it is known.
     classes : array-like or None
+        The labels of y, if they are known.
     terms : Terms
+        Of the accountant that will be charged.
     """
 
     pipe: object
@@ -100,7 +103,18 @@ class PipelinePlan:
     terms: object
 
     def budgets(self, epsilon, delta):
-        """Return each step's (epsilon, delta): its share of what is given."""
+        """Return each step's (epsilon, delta): its share of what is given.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            What the steps share.
+
+        Returns
+        -------
+        tuple of (float, float)
+            Epsilon and delta of each step.
+        """
         shares = list(zip(self.steps, self.shares, strict=True))
         with_delta = math.fsum(share for step, share in shares if _takes_delta(step)) or 1.0
         if len(self.steps) > 1:
@@ -114,6 +128,11 @@ class PipelinePlan:
     def charges(self, epsilon, delta):
         """Return what each step charges if it gets its share of (epsilon, delta).
 
+        Parameters
+        ----------
+        epsilon, delta : float
+            What the steps share.
+
         Returns
         -------
         tuple of PlannedCharge
@@ -126,7 +145,18 @@ class PipelinePlan:
         return tuple(charges)
 
     def event(self, epsilon, delta):
-        """Return what all steps together charge if they share (epsilon, delta)."""
+        """Return what all steps together charge if they share (epsilon, delta).
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            What the steps share.
+
+        Returns
+        -------
+        Composed
+            What they cost together.
+        """
         return plan_event(self.charges(epsilon, delta))
 
     def with_budget(self, epsilon, delta, accountants=None):
@@ -138,6 +168,11 @@ class PipelinePlan:
             What the steps share.
         accountants : sequence, default=None
             One a step: `Allowance`, `ReservedStep`, an accountant or None.
+
+        Returns
+        -------
+        estimator
+            A clone of the pipeline.
         """
         accountants = [None] * len(self.steps) if accountants is None else accountants
         params = {}
@@ -197,6 +232,15 @@ def plan_pipeline(
     ------
     ValueError
         If a step is neither private nor known to learn nothing, or no step is private.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from skdp import DPLogisticRegression, DPStandardScaler
+    >>> from skdp.pipeline import plan_pipeline
+    >>> pipe = make_pipeline(DPStandardScaler(bounds=(0, 1)), DPLogisticRegression(data_norm=2.0))
+    >>> plan_pipeline(pipe).shares
+    (0.15, 0.85)
     """
     steps = find_steps(pipe, n_features)
     problems = unaccepted(steps, public_steps)
@@ -268,6 +312,15 @@ def joint_scale(make_event, epsilon, delta, terms=None):
     -------
     float
         An event at that scale is accepted by an accountant as (epsilon, delta).
+
+    Examples
+    --------
+    >>> from skdp.accounting import Composed, Gaussian, gaussian_noise_multiplier
+    >>> from skdp.pipeline import joint_scale
+    >>> def two_halves(scale):
+    ...     return Gaussian(gaussian_noise_multiplier(scale * 0.5, 5e-6)) * 2
+    >>> round(joint_scale(two_halves, 1.0, 1e-5), 2)
+    1.43
     """
     terms = terms_of(None) if terms is None else terms
     known = {}

@@ -87,6 +87,8 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Base
     :math:`\varepsilon' = \varepsilon / d`. The guarantee holds under either relation and also
     against whoever collects the reports. Reports of the same rows by several calls add up.
 
+    The proof is in ``docs/local_privacy.md``.
+
     References
     ----------
     S. L. Warner. Randomized response: a survey technique for eliminating evasive answer bias.

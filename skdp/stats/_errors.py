@@ -32,6 +32,7 @@ def expected_error(
     ----------
     statistic : {"mean", "sum", "var", "count", "histogram", "histogram2d", "median", "quantile"}
     n_rows : int
+        The number of rows.
     epsilon, delta : float
         As in the function. What "auto" bounds leave is four fifths of epsilon.
     bounds : tuple of (low, high), default=(0, 1)

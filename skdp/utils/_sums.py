@@ -101,6 +101,7 @@ def exact_counts(codes, n_categories):
     Parameters
     ----------
     codes : array-like of int
+        Numbers of categories.
     n_categories : int >= 1
         Declared, never taken from the data.
 

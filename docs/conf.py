@@ -1,0 +1,121 @@
+"""Sphinx configuration. ``.ci/docs`` builds the pages."""
+
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import skdp
+
+project = "skdp"
+author = "skdp developers"
+copyright = "skdp developers, BSD 3-Clause License"
+version = release = skdp.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build"]
+default_role = "literal"
+highlight_language = "text"
+
+myst_heading_anchors = 3
+myst_enable_extensions = ["deflist"]
+
+autosummary_generate = True
+# For file systems that do not tell letters of either case apart.
+autosummary_filename_map = {"skdp.accounting.ZCDP": "skdp.accounting.ZCDP_event"}
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"/plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "backreferences_dir": None,
+    "download_all_examples": False,
+    "show_memory": False,
+    "write_computation_times": False,
+    "plot_gallery": "True",
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "skdp"
+html_show_sphinx = False
+html_static_path = ["_static"]
+html_css_files = ["skdp.css"]
+html_sidebars = {"getting_started": [], "changelog": []}
+html_theme_options = {
+    "logo": {"text": "skdp"},
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "header_links_before_dropdown": 6,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+
+DOCS = Path(__file__).parent
+TOP = [
+    "getting_started",
+    "user_guide",
+    "auto_examples/index",
+    "api/index",
+    "benchmarks/README",
+    "changelog",
+]
+PAGE = re.compile(r"``docs/([\w/]+)\.md``")
+REFERENCE = re.compile(r":ref:`([^`<]+?)\s*(?:<[^`]*>)?`")
+FITTED = re.compile(r"(?<=[( ])(\w+_)(?=[,)])")
+
+
+def link_pages(app, what, name, obj, options, lines):
+    """Turn ``docs/page.md`` in a docstring into a link to that page."""
+    lines[:] = [PAGE.sub(r":doc:`docs/\1.md </\1>`", line) for line in lines]
+
+
+def unlink_inherited(app, what, name, obj, options, lines):
+    """Take the references to scikit-learn's own guide from what is inherited from it."""
+    if str(getattr(obj, "__module__", "")).startswith("sklearn."):
+        lines[:] = [REFERENCE.sub(r"\1", line) for line in lines]
+
+
+def quote_fitted(app, what, name, obj, options, lines):
+    """Quote the fitted attributes in shapes, which docutils takes for references."""
+    lines[:] = [FITTED.sub(r"`\1`", line) if "shape" in line else line for line in lines]
+
+
+def skip_routing(app, what, name, obj, skip, options):
+    """Leave out what scikit-learn adds to every class for metadata routing."""
+    return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
+
+
+def add_contents(app, docname, source):
+    """Append a table of contents, which would be shown as code where Sphinx does not run.
+
+    The user guide's is what it links to, in that order, then every page that has no place yet.
+    """
+    if docname == "user_guide":
+        linked = re.findall(r"^- \[[^]]*\]\((\w+)\.md\)", source[0], flags=re.M)
+        pages = sorted(page.stem for page in DOCS.glob("*.md"))
+        entries = [*linked, *(page for page in pages if page not in {*linked, *TOP, "index"})]
+    else:
+        entries = {"index": TOP, "benchmarks/README": ["*"]}.get(docname, [])
+    if entries:
+        contents = "\n".join(entries)
+        source[0] += f"\n\n```{{toctree}}\n:hidden:\n:glob:\n\n{contents}\n```\n"
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", link_pages)
+    app.connect("autodoc-process-docstring", unlink_inherited)
+    app.connect("autodoc-process-docstring", quote_fitted)
+    app.connect("autodoc-skip-member", skip_routing)
+    app.connect("source-read", add_contents)
