@@ -41,7 +41,9 @@ print(f"{len(ages)} people")
 # released count from the true one, the same for every bin and for any bins.
 
 for epsilon in (larger, smaller):
-    print(f"epsilon {epsilon:<5g} error {expected_error('histogram', len(ages), epsilon):.1f} people")
+    print(
+        f"epsilon {epsilon:<5g} error {expected_error('histogram', len(ages), epsilon):.1f} people"
+    )
 
 # %%
 # Each histogram is one release, charged to one budget. The last two cost the same, but the bins of
@@ -58,8 +60,8 @@ print(f"spent {accountant.epsilon_spent:g} of {accountant.epsilon:g}")
 # %%
 # **What to see:** the area is what is released, the bars the expected error, dots the true
 # counts, which nobody outside would see. At the larger ε the error is small beside most
-# counts; at the smaller one it is as large as many of them, and some come out below zero. Bins five times as
-# wide hold five times as many people and have the same error: the picture is sharp again.
+# counts; at the smaller one it is as large as many of them, and some come out below zero. Bins five
+# times as wide hold five times as many people and have the same error: the picture is sharp again.
 
 figure, panels = plt.subplots(1, 3, figsize=(7.5, 3.6), sharey=True, layout="constrained")
 for ax, (epsilon, edges), counts in zip(panels, choices, released, strict=True):

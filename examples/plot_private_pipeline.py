@@ -166,7 +166,9 @@ majority = max(y_test.mean(), 1 - y_test.mean())
 # more than 1, because their noise is calibrated together); on the right, each dot a whole pipeline
 # that was fitted privately: from some epsilon on, privacy costs hardly any accuracy.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(7.5, 3.6), width_ratios=(2, 3), layout="constrained")
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(7.5, 3.6), width_ratios=(2, 3), layout="constrained"
+)
 costs = [cost for cost in check.steps if cost.epsilon]
 bars = left.barh([cost.estimator for cost in costs], [cost.epsilon for cost in costs])
 left.bar_label(bars, fmt="%.2f", padding=3)

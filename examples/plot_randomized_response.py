@@ -38,7 +38,9 @@ def load_answers():
         with gzip.open(Path(folder) / "adult_train.csv.gz", "rt", newline="") as file:
             answers = [row["marital_status"] for row in csv.DictReader(file)]
         return np.array(answers)[:, None], MARITAL_STATUS
-    print("SKDP_DATA is not set: taking the handwritten digits of scikit-learn, each pixel of which")
+    print(
+        "SKDP_DATA is not set: taking the handwritten digits of scikit-learn, each pixel of which"
+    )
     print("reports how dark it is.")
     shades = np.array(["white", "light", "medium", "dark", "black"])
     pixels = load_digits().data.ravel().astype(int)
@@ -91,7 +93,9 @@ ax.errorbar(
     capsize=3,
     label="estimate and 95 % interval",
 )
-ax.plot(100 * truth, rows, "d", color="C1", markersize=8, alpha=0.8, label="truth (never collected)")
+ax.plot(
+    100 * truth, rows, "d", color="C1", markersize=8, alpha=0.8, label="truth (never collected)"
+)
 ax.axvline(0, color="k", linewidth=0.8)
 ax.set_yticks(rows, categories)
 ax.invert_yaxis()
