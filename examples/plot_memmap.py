@@ -26,8 +26,8 @@ n_rows = int(gigabytes * 1e9 / (4 * N_COLUMNS))
 
 # %%
 # Memory is what the process holds apart from pages of files: ``RssAnon`` in ``/proc/self/status``,
-# which Linux keeps. Mapped pages are the operating system's to take back. Each fit runs in a process
-# of its own, so that nothing is left from the one before.
+# which Linux keeps. Mapped pages are the operating system's to take back. Each fit runs in a
+# process of its own, so that nothing is left from the one before.
 
 
 def anonymous_megabytes():
@@ -88,7 +88,7 @@ estimators = [
     DPLogisticRegression(1.0, C=0.01),
     DPSGDClassifier(1.0, sampling="poisson", batch_size=8192, max_iter=10),
 ]
-parts = [n_rows * share // 8 for share in (1, 2, 4, 6, 8)]
+parts = [n_rows * share // 8 for share in (1, 2, 4, 8)]
 sizes = np.array(parts) * N_COLUMNS * 4 / 1e6
 results = {}
 with tempfile.TemporaryDirectory() as folder:
