@@ -16,8 +16,15 @@ import numpy as np
 from skdp.accounting import Gaussian, gaussian_noise_multiplier
 from skdp.display import CompositionDisplay
 
+plt.style.use("tableau-colorblind10")
 release = Gaussian(gaussian_noise_multiplier(0.05, 1e-5))
 counts = np.unique(np.geomspace(1, 500, 25).astype(int))
+
+# %%
+# **What to see:** basic composition leaves the picture before a hundred releases. zCDP and RDP at
+# the best order are one line for Gaussian noise; RDP at one order meets them where that order is
+# the best; PLD, which is exact up to rounding, is the lowest.
+
 display = CompositionDisplay.from_event(release, counts, delta=1e-5, rdp_order=12.0).plot()
 display.ax_.set(ylim=(0, 5), title="Gaussian releases of ε = 0.05 each")
 display.figure_.set_size_inches(6, 4)

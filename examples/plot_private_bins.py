@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 
 from skdp import DPHistogramTransformer, DPLogisticRegression, DPMeanTransformer, PrivacyAccountant
 
+plt.style.use("tableau-colorblind10")
 rng = np.random.default_rng(0)
 n = 30_000
 age = 17 + 73 * rng.beta(1.6, 3.5, n)
@@ -31,6 +32,9 @@ y = rng.random(n) < chance(age)
 X = age[:, None]
 bounds = (17, 90)
 
+# %%
+# A tenth of the budget buys the bins, the rest the model. The line has its budget split likewise.
+
 accountant = PrivacyAccountant(1.0, 1e-5, dataset="with bins")
 bins = DPHistogramTransformer(0.1, bounds=bounds, n_bins=16, accountant=accountant)
 model = DPLogisticRegression(0.9, delta=1e-5, accountant=accountant)
@@ -41,11 +45,20 @@ centre = DPMeanTransformer(0.1, bounds=bounds, accountant=accountant)
 model = DPLogisticRegression(0.9, delta=1e-5, data_norm=73.0, accountant=accountant)
 straight = make_pipeline(centre, model).fit(X, y)
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))
+# %%
+# **What to see:** bins are narrow where there are many rows; with them the model follows the rise
+# and the fall, which the line cannot.
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(7.5, 3.6))
 left.hist(age, bins=73, range=bounds, color="0.8", density=True, label="rows (private)")
 edges, counts = bins.bin_edges_[0], bins.counts_[0]
 left.stairs(counts / counts.sum() / np.diff(edges), edges, color="C0", label="released bins")
-left.set(xlabel="age", ylabel="density", ylim=(0, 0.06), title="Private bins, ε = 0.1")
+left.set(
+    xlabel="age in years",
+    ylabel="share of rows per year",
+    ylim=(0, 0.06),
+    title="Private bins, ε = 0.1",
+)
 left.legend(frameon=False)
 
 ages = np.linspace(*bounds, 500)
@@ -53,7 +66,10 @@ right.plot(ages, chance(ages), color="0.6", linewidth=4, label="truth")
 right.plot(ages, with_bins.predict_proba(ages[:, None])[:, 1], "C0", label="private bins")
 right.plot(ages, straight.predict_proba(ages[:, None])[:, 1], "C1--", label="private line")
 right.set(
-    xlabel="age", ylabel="chance of a high income", ylim=(0, 0.8), title="Models, ε = 1 in all"
+    xlabel="age in years",
+    ylabel="chance of a high income",
+    ylim=(0, 0.8),
+    title="Models, ε = 1 in all",
 )
 right.legend(frameon=False)
 figure.tight_layout()

@@ -1,8 +1,10 @@
 """What a budget was spent on, and what is left."""
 
+from textwrap import fill
+
 __all__ = ["BudgetDisplay"]
 
-TOGETHER = "all together"
+TOGETHER, LINE = "all together", 30
 
 
 class BudgetDisplay:
@@ -98,7 +100,8 @@ class BudgetDisplay:
             _, ax = plt.subplots(layout="constrained")
         epsilon, delta = self.cap
         left = max(epsilon - self.spent, 0.0)
-        by_label = ax.barh(list(self.epsilons), list(self.epsilons.values()), label="by itself")
+        labels = [in_lines(label) for label in self.epsilons]
+        by_label = ax.barh(labels, list(self.epsilons.values()), label="by itself")
         spent = ax.barh(TOGETHER, self.spent, color="C1", label=f"spent ({self.composition})")
         rest = ax.barh(
             TOGETHER, left, left=self.spent, color="none", edgecolor="C1", hatch="//", label="left"
@@ -109,7 +112,12 @@ class BudgetDisplay:
         ax.margins(x=0.1)
         ax.invert_yaxis()
         ax.set(xlabel=f"ε (δ = {delta:g})", title=f"budget of {self.dataset!r}")
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2, frameon=False)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=4, ncols=2)
         self.bars_ = [by_label, spent, rest]
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+def in_lines(label):
+    """Break a long label, where it names a nested step at the underscores."""
+    return fill(label.replace("__", "__ "), LINE).replace("__ ", "__")

@@ -31,3 +31,12 @@ def test_an_unused_budget_and_axes_of_ones_own():
     assert display.ax_ is ax and display.figure_ is figure
     assert display.bars_[2][0].get_width() == 1.0
     matplotlib.pyplot.close(figure)
+
+
+def test_long_labels_are_broken():
+    accountant = PrivacyAccountant(1.0, 0.0)
+    accountant.charge(PureDP(0.5), label="Pipeline of 2 steps, from columntransformer__imputer")
+    display = BudgetDisplay.from_accountant(accountant).plot()
+    (label, _) = (tick.get_text() for tick in display.ax_.get_yticklabels())
+    assert label == "Pipeline of 2 steps, from\ncolumntransformer__imputer"
+    matplotlib.pyplot.close(display.figure_)

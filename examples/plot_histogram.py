@@ -1,0 +1,88 @@
+"""
+A private histogram and its error bars
+======================================
+
+Counts get noise whose law is public, so that a histogram can be drawn with error bars that need
+no further look at the rows. They do not depend on the counts: an empty bin has the same as a full
+one, and fewer, wider bins have relatively smaller ones.
+"""
+
+import csv
+import gzip
+import os
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_diabetes
+
+from skdp import PrivacyAccountant
+from skdp.stats import dp_histogram, expected_error
+
+plt.style.use("tableau-colorblind10")
+
+
+def load_ages():
+    """Return ages, and a larger and a smaller epsilon that suit their number."""
+    folder = os.environ.get("SKDP_DATA")
+    if folder:
+        with gzip.open(Path(folder) / "adult_train.csv.gz", "rt", newline="") as file:
+            return np.array([float(row["age"]) for row in csv.DictReader(file)]), (0.1, 0.01)
+    print("SKDP_DATA is not set: taking the ages of the diabetes table of scikit-learn.")
+    print("They are few, and epsilons a hundred times as large as those for Adult.")
+    return load_diabetes(scaled=False).data[:, 0], (10.0, 1.0)
+
+
+ages, (larger, smaller) = load_ages()
+print(f"{len(ages)} people")
+
+# %%
+# What to expect is known before anything is spent: `expected_error` is the mean distance of a
+# released count from the true one, the same for every bin and for any bins.
+
+for epsilon in (larger, smaller):
+    print(
+        f"epsilon {epsilon:<5g} error {expected_error('histogram', len(ages), epsilon):.1f} people"
+    )
+
+# %%
+# Each histogram is one release, charged to one budget. The last two cost the same, but the bins of
+# the last are five years wide.
+
+accountant = PrivacyAccountant(epsilon=1.5 * larger, delta=0.0)
+years, fives = np.arange(15, 96), np.arange(15, 96, 5)
+choices = [(larger, years), (smaller, years), (smaller, fives)]
+released = [
+    dp_histogram(ages, epsilon, bins=edges, accountant=accountant)[0] for epsilon, edges in choices
+]
+print(f"spent {accountant.epsilon_spent:g} of {accountant.epsilon:g}")
+
+# %%
+# **What to see:** the area is what is released, the bars the expected error, dots the true
+# counts, which nobody outside would see. At the larger ε the error is small beside most
+# counts; at the smaller one it is as large as many of them, and some come out below zero. Bins five
+# times as wide hold five times as many people and have the same error: the picture is sharp again.
+
+figure, panels = plt.subplots(1, 3, figsize=(7.5, 3.6), sharey=True, layout="constrained")
+for ax, (epsilon, edges), counts in zip(panels, choices, released, strict=True):
+    width = edges[1] - edges[0]
+    error = expected_error("histogram", len(ages), epsilon)
+    middles = (edges[:-1] + edges[1:]) / 2
+    truth, _ = np.histogram(ages, edges)
+    ax.stairs(counts / width, edges, fill=True, color="C4", alpha=0.6, label="released")
+    ax.errorbar(
+        middles,
+        counts / width,
+        error / width,
+        fmt="none",
+        ecolor="k",
+        elinewidth=0.8,
+        label="± expected error",
+    )
+    ax.plot(middles, truth / width, "o", color="C1", markersize=2.5, label="true (private)")
+    ax.axhline(0, color="k", linewidth=0.8)
+    unit = "1 year" if width == 1 else f"{width} years"
+    ax.set(title=f"ε = {epsilon:g}, bins of {unit}", xlabel="age in years")
+panels[0].set_ylabel("people per year of age")
+figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+plt.show()

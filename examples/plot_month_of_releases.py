@@ -1,0 +1,87 @@
+"""
+A budget over a month of releases
+=================================
+
+A shop publishes figures about its members every day, and decides as it goes what to publish next.
+Everything is about the same members, so that all of it is charged to one budget, which is kept in a
+file. The file is the memory: a program that starts on another day opens it and finds what was
+spent.
+
+The members are made up; what they cost is not.
+"""
+
+import tempfile
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from skdp import BudgetExceededError, DPLogisticRegression, PrivacyAccountant
+from skdp.display import BudgetDisplay
+from skdp.stats import dp_histogram, dp_mean
+
+plt.style.use("tableau-colorblind10")
+
+n_members, n_departments = 20_000, 12
+rng = np.random.default_rng(0)
+age = rng.uniform(18, 90, n_members)
+
+folder = tempfile.TemporaryDirectory()
+ledger = Path(folder.name) / "budget.db"
+terms = {"epsilon": 1.0, "delta": 1e-5, "composition": "zcdp", "dataset": "members"}
+
+# %%
+# Thirty days
+# -----------
+#
+# Every day the mean spending in each department, every Sunday how spending is distributed, and on
+# the 15th and the 30th a model of who comes back. Costs add up by zero-concentrated differential
+# privacy (zCDP), which stays valid if a release is chosen in view of the ones before.
+
+days, spent, added = range(1, 31), [], []
+for day in days:
+    accountant = PrivacyAccountant(**terms, ledger=ledger)
+    spending = rng.gamma(0.5, 20.0, (n_members, n_departments))
+    came = rng.random(n_members) < 0.3
+    dp_mean(spending, 0.1, delta=1e-6, bounds=(0, 200), axis=0, accountant=accountant)
+    if day % 7 == 0:
+        total = spending.sum(axis=1)
+        dp_histogram(total, 0.05, bins=12, range=(0, 600), accountant=accountant)
+    if day % 15 == 0:
+        model = DPLogisticRegression(
+            0.5, delta=1e-6, mechanism="gradient", data_norm=1.5, accountant=accountant
+        )
+        X = np.column_stack([age / 90, np.clip(spending.sum(axis=1) / 1000, 0, 1)])
+        try:
+            model.fit(X, came)
+        except BudgetExceededError as error:
+            print(f"day {day}: {error}")
+    spent.append(accountant.epsilon_spent)
+    added.append(sum(spend.epsilon for spend in accountant.spends))
+
+# %%
+# The refused fit computed nothing, left its estimator unfitted and is not in the ledger, whose
+# records are chained by hashes.
+
+accountant = PrivacyAccountant(**terms, ledger=ledger)
+print(f"{len(accountant.spends)} releases, epsilon {accountant.epsilon_spent:.3f} spent of 1")
+print(f"the second model has weights: {hasattr(model, 'coef_')}")
+print(f"hash of the last record: {accountant.verify()[:16]}…")
+
+# %%
+# **What to see:** above, costs that are added up (grey) pass the budget in the second week, while
+# what is spent by zCDP grows ever more slowly; on the last day the model does not fit into what is
+# left, and is refused. Below, what was spent on what, by itself and together.
+
+figure, (top, bottom) = plt.subplots(
+    2, 1, figsize=(6.4, 6.4), height_ratios=(3, 2), layout="constrained"
+)
+top.step(days, added, color="C2", where="post", label="if epsilons were added")
+top.step(days, spent, color="C0", where="post", linewidth=2, label="spent, by zCDP")
+top.axhline(1.0, color="C3", linestyle="--", label="budget")
+top.plot(30, spent[-1], "x", color="C5", markersize=10, markeredgewidth=2, label="refused")
+top.set(xlabel="day of the month", ylabel="ε (δ = 1e-5)", ylim=(0, 2), title="Spent day by day")
+top.legend(loc="upper right")
+BudgetDisplay.from_accountant(accountant).plot(ax=bottom)
+plt.show()
+folder.cleanup()

@@ -1,0 +1,104 @@
+"""
+Randomised response: true shares from untrue answers
+====================================================
+
+Everybody answers with some probability truthfully and otherwise at random, before the answer
+leaves their hands. Each answer is deniable, also before whoever collects them; the shares of all
+can be told, since the probability is public.
+"""
+
+import csv
+import gzip
+import os
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_digits
+
+from skdp import RandomizedResponseTransformer
+
+plt.style.use("tableau-colorblind10")
+
+MARITAL_STATUS = [
+    "Married-civ-spouse",
+    "Never-married",
+    "Divorced",
+    "Separated",
+    "Widowed",
+    "Married-spouse-absent",
+    "Married-AF-spouse",
+]
+
+
+def load_answers():
+    """Return one column of answers, and which answers there can be."""
+    folder = os.environ.get("SKDP_DATA")
+    if folder:
+        with gzip.open(Path(folder) / "adult_train.csv.gz", "rt", newline="") as file:
+            answers = [row["marital_status"] for row in csv.DictReader(file)]
+        return np.array(answers)[:, None], MARITAL_STATUS
+    print(
+        "SKDP_DATA is not set: taking the handwritten digits of scikit-learn, each pixel of which"
+    )
+    print("reports how dark it is.")
+    shades = np.array(["white", "light", "medium", "dark", "black"])
+    pixels = load_digits().data.ravel().astype(int)
+    return shades[np.digitize(pixels, [1, 6, 11, 16])][:, None], list(shades)
+
+
+answers, categories = load_answers()
+k = len(categories)
+
+# %%
+# Reports
+# -------
+#
+# With k answers the truth is told with probability e^ε / (k - 1 + e^ε). That many of the reports
+# are true; nobody can tell which.
+
+epsilon = 1.0
+response = RandomizedResponseTransformer(epsilon, categories=categories).fit(answers)
+reports = response.transform(answers)
+truthful = np.exp(epsilon) / (k - 1 + np.exp(epsilon))
+print(f"{len(answers)} rows, told the truth with probability {truthful:.2f}")
+print("the first five reports:", ", ".join(reports[:5, 0]))
+
+# %%
+# Shares
+# ------
+#
+# The shares of the reports are pulled towards equal ones. Solving for the true shares undoes that,
+# at the price of wider intervals: each is estimated without bias, so that the share of a rare
+# answer can come out below zero.
+
+(estimate,) = response.estimate_frequencies(reports)
+(interval,) = response.confidence_intervals(reports)
+raw = np.array([np.mean(reports == category) for category in categories])
+truth = np.array([np.mean(answers == category) for category in categories])
+
+# %%
+# **What to see:** the reports (grey) say that all answers are about equally common; the
+# estimates (blue, with intervals of 95 %) are where the true shares (orange) are.
+
+figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
+rows = np.arange(k)
+ax.barh(rows, 100 * raw, color="0.85", label="reports as they are")
+ax.errorbar(
+    100 * estimate,
+    rows,
+    xerr=100 * np.abs(interval.T - estimate),
+    fmt="o",
+    color="C0",
+    capsize=3,
+    label="estimate and 95 % interval",
+)
+ax.plot(
+    100 * truth, rows, "d", color="C1", markersize=8, alpha=0.8, label="truth (never collected)"
+)
+ax.axvline(0, color="k", linewidth=0.8)
+ax.set_yticks(rows, categories)
+ax.invert_yaxis()
+ax.set(xlabel="share of all rows, %", title=f"Randomised response, ε = {epsilon:g}")
+ax.legend()
+plt.show()

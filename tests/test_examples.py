@@ -1,0 +1,53 @@
+"""The examples are what the gallery needs, and each of them runs."""
+
+import ast
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+PICTURES = [path for path in EXAMPLES if path.name.startswith("plot_")]
+by_name = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+picture_by_name = pytest.mark.parametrize("path", PICTURES, ids=lambda path: path.stem)
+
+
+@by_name
+def test_an_example_compiles_and_says_what_it_is(path):
+    assert ast.get_docstring(ast.parse(path.read_text()))
+
+
+@picture_by_name
+def test_a_page_of_the_gallery_has_a_title_and_a_picture(path):
+    source = path.read_text()
+    title, line, *_ = ast.get_docstring(ast.parse(source)).split("\n")
+    assert len(title) == len(line) > 10 and set(line) == {"="}
+    assert "plt.show()" in source
+
+
+@by_name
+def test_what_an_example_imports_of_skdp_is_there(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module.partition(".")[0] == "skdp":
+            package = importlib.import_module(node.module)
+            assert all(hasattr(package, alias.name) for alias in node.names)
+
+
+@pytest.mark.slow
+@picture_by_name
+def test_a_picture_is_drawn(path, tmp_path):
+    if "/proc/self/status" in path.read_text() and not Path("/proc/self/status").exists():
+        pytest.skip("reads what Linux tells about memory")
+    result = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning:matplotlib", str(path)],
+        cwd=tmp_path,
+        env=os.environ | {"MPLBACKEND": "agg", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr
+    assert not list(tmp_path.iterdir())
