@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, csr_matrix
+from threadpoolctl import threadpool_limits
 
 from skdp._losses import (
     BinaryHuberisedHingeLoss,
@@ -13,8 +14,10 @@ from skdp._losses import (
     ClippedPoissonLoss,
     MulticlassHuberisedHingeLoss,
     MultinomialLogisticLoss,
+    OneVersusRestLoss,
+    SquaredLoss,
 )
-from skdp._sgd import ClippedSums, _clipped_sums, sum_rounding
+from skdp._sgd import ClippedSums, _clipped_sums, _scores, sum_rounding
 from skdp.utils import ChunkedArray
 from skdp.utils._chunked import as_chunked
 from tests.utils.test_chunked import DaskLike
@@ -278,23 +281,60 @@ def test_the_bound_is_small_and_grows_with_the_batch():
     assert sum_rounding(100, 1, 2.0, 1000) == pytest.approx(2.0 * bounds[2])
 
 
-def test_scores_of_other_rows_stay_the_same_to_the_last_bit():
-    """What a row adds depends on the row and its place, so its rounding errors cancel."""
-    rng, seen = np.random.default_rng(0), []
+BITWISE = {
+    **{name: LOSSES[name] for name in ("logistic", "softmax")},
+    "hinge": BinaryHuberisedHingeLoss(2.0**-10),
+    "hinges": OneVersusRestLoss(BinaryHuberisedHingeLoss(2.0**-10), 5),
+    "weighted": ClassWeightedLoss(MultinomialLogisticLoss(10), tuple(np.linspace(0.5, 3.0, 10))),
+    "squared": SquaredLoss(),
+}
 
-    class Recorded(MultinomialLogisticLoss):
-        def residual(self, scores, y):
-            seen.append(scores.copy())
-            return super().residual(scores, y)
 
-    X = rng.normal(size=(100, 33)).astype(np.float32)
-    weights, y = rng.normal(size=(3, 34)), rng.integers(3, size=100)
-    changed = X.copy()
-    changed[40] = 1e30
-    for values in (X, changed):
-        ClippedSums(values, y, Recorded(3), constant=1.0, clip=1.0).sums(weights, np.arange(100))
-    others = np.arange(100) != 40
-    np.testing.assert_array_equal(seen[0][others], seen[1][others])
+def residuals(engine, weights, indices):
+    return np.concatenate([one.copy() for _, one in engine.tiles(weights, indices)])
+
+
+def assert_residuals_depend_on_the_row_alone(stored, y, loss, batches, rng):
+    d = stored.shape[1]
+    engine = ClippedSums(stored, y, loss, constant=0.3, clip=1.0)
+    weights = rng.normal(size=(*loss.weights_shape, d + 1)) * 3 / np.sqrt(d)
+    expected = residuals(engine, weights, None)
+    for batch in batches:
+        np.testing.assert_array_equal(residuals(engine, weights, batch), expected[batch])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", BITWISE)
+@pytest.mark.parametrize("d", [1, 2, 3, 7, 16, 33, 100, 257, 784])
+def test_a_residual_depends_on_its_row_alone_to_the_last_bit(d, name, threads):
+    """Wherever the row stands, however many others there are, and whatever they hold."""
+    loss, rng, n = BITWISE[name], np.random.default_rng(d), 300
+    X, y = rng.normal(size=(n, d)), rng.integers(2, size=n)
+    X[::17] *= 1e30
+    y = y if loss.weights_shape or name == "weighted" else y.astype(float)
+    chosen = [np.sort(rng.choice(n, m, replace=False)) for m in (1, 2, 3, 15, 16, 17, 40, 299)]
+    batches = [*chosen, *(np.delete(chosen[-2], i) for i in range(0, 40, 3)), np.arange(5, 295)]
+    chunks = ChunkedArray([X[:7], X[7:130].astype(np.float32), X[130:]])
+    sparse = csr_array(np.where(rng.uniform(size=X.shape) < 0.5, X, 0.0))
+    with threadpool_limits(threads, "blas"):
+        for stored in (X, X.astype(np.float32), np.asfortranarray(X), chunks, sparse):
+            assert_residuals_depend_on_the_row_alone(stored, y, loss, batches, rng)
+
+
+@pytest.mark.parametrize("shape", [(), (4,)])
+def test_a_library_that_looks_at_places_is_not_asked(shape, monkeypatch):
+    def unequal(block, weights):
+        scores = np.matmul(block, weights.T)
+        scores[-1] = np.nextafter(scores[-1], np.inf)
+        return scores
+
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(50, 12)), rng.normal(size=(*shape, 12))
+    monkeypatch.setattr(_scores, "_by_the_library", unequal)
+    found = _scores.row_scores_function(12, shape, np.float64)(X, weights)
+    np.testing.assert_allclose(found, X @ weights.T, atol=1e-12)
+    one_by_one = [_scores._by_sums(X[i : i + 1], weights)[0] for i in range(50)]
+    np.testing.assert_array_equal(found, one_by_one)
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
