@@ -169,6 +169,70 @@ def test_verbose_counts_epochs(capsys):
     assert capsys.readouterr().out == ""
 
 
+class Recorder:
+    """A callback of scikit-learn that asks for everything, and to stop."""
+
+    def __init__(self):
+        self.told = []
+
+    def setup(self, estimator, context):
+        self.told.append(("setup", context.max_subtasks))
+
+    def teardown(self, estimator, context):
+        self.told.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context, *, X, y, metadata, fitted_estimator):
+        assert X is y is metadata is fitted_estimator is None
+        self.told.append(("begin", context.task_name))
+
+    def on_fit_task_end(self, estimator, context, *, X, y, metadata, fitted_estimator):
+        assert X is y is fitted_estimator is None
+        self.told.append((context.task_name, context.task_id, metadata))
+        return True
+
+
+def test_callbacks_are_told_epochs_and_epsilon():
+    pytest.importorskip("sklearn.callback")
+    others = {}
+    for seed, sampling in ((0, "full"), (1, "poisson"), (2, "poisson")):
+        X, y = make_table(200, seed=seed)
+        recorder = Recorder()
+        model = DPSGDClassifier(max_iter=3, sampling=sampling).set_callbacks(recorder)
+        clone(model).fit(X, y)
+        epochs = [one for one in recorder.told if one[0] == "epoch"]
+        assert [number for _, number, _ in epochs] == [0, 1, 2]
+        spent = [metadata["epsilon"] for _, _, metadata in epochs]
+        assert spent == sorted(spent) and spent[0] > 0 and spent[2] == pytest.approx(1, rel=1e-2)
+        assert recorder.told[0] == ("setup", 3) and recorder.told[-1] == "teardown"
+        assert recorder.told.count(("begin", "epoch")) == 3
+        assert recorder.told == others.setdefault(sampling, recorder.told)
+
+
+def test_a_callback_that_fails_leaves_the_ledger_right():
+    pytest.importorskip("sklearn.callback")
+
+    class Failing(Recorder):
+        def __init__(self, place):
+            super().__init__()
+            self.place = place
+
+        def setup(self, estimator, context):
+            if self.place == "setup":
+                raise RuntimeError
+
+        def on_fit_task_end(self, estimator, context):
+            raise RuntimeError
+
+    X, y = make_table(200)
+    for place, charges in (("setup", 0), ("epoch", 1)):
+        accountant = PrivacyAccountant(10.0, 0.1)
+        model = DPSGDClassifier(max_iter=3, accountant=accountant).set_callbacks(Failing(place))
+        with pytest.raises(RuntimeError):
+            model.fit(X, y)
+        assert len(accountant.spends) == charges
+        assert not [name for name in vars(model) if name.endswith("_")]
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -254,7 +318,7 @@ def test_interrupt_midway(sampling, monkeypatch):
         if taken == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("skdp.linear_model._dp_sgd._Progress.after_step", interrupt)
+    monkeypatch.setattr("skdp.linear_model._dp_sgd_progress.Progress.after_step", interrupt)
     before = weights_of(model)
     with pytest.raises(KeyboardInterrupt):
         model.partial_fit(X, y)
