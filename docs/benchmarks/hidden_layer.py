@@ -32,7 +32,7 @@ TABLES = ("adult", "bank_marketing", "credit_default", "xor")
 EPSILONS = (1.0, 4.0, 8.0)
 DELTA = 1e-5
 BATCH, CLIP, SCALE = 2048, 1.0, 4.0
-GRID = tuple(itertools.product((8, 32), (10, 40), (0.003, 0.01, 0.03), ("relu", "tanh")))
+GRID = tuple(itertools.product((8, 32), (20, 60), (0.01, 0.03), ("relu", "tanh")))
 
 
 class HiddenLayer:
