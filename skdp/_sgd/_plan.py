@@ -250,7 +250,7 @@ def _plan_fixed_size(batch_size, n_steps, model, epsilon, delta, relation):
 
 
 def _sufficient(event, epsilon, delta, relation):
-    """Return a multiplier that fits the budget, within some ten thousandths of the least.
+    """Return a multiplier that fits the budget, within some thousandths of the least.
 
     It is sought with bounds on a coarser grid, which are upper bounds too and take a fraction of
     the time, and checked as the accountant checks a price: by delta at epsilon, on its own grid.

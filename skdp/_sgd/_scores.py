@@ -18,9 +18,9 @@ COMPARED_ROWS = 67
 def row_scores_function(n_columns, weights_shape, dtype):
     """Return a function of a block of rows and weights that gives the scores of the rows.
 
-    Each row is multiplied by itself by the BLAS library. If that gives equal rows different
-    scores, which a library may do that looks at addresses, loops of NumPy are taken instead.
-    Sparse rows are multiplied one after the other by SciPy, the same way whatever the library.
+    The BLAS library multiplies one row at a time. Should it give equal rows different scores, as
+    one may that looks at addresses, NumPy's own sums are taken; that is tried out here, on numbers
+    that have nothing to do with the data. SciPy multiplies sparse rows one at a time.
 
     Parameters
     ----------
