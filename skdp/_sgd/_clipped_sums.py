@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skdp._sgd._rows import LARGEST_TILE, open_rows, tile_rows
+from skdp._sgd._scores import row_scores_function
 from skdp.utils._tables import row_blocks
 
 __all__ = ["ClippedSums", "sum_rounding"]
@@ -57,6 +58,9 @@ class ClippedSums:
         self._constant, self._clip, self._norm = float(constant), float(clip), norm
         self._rows = open_rows(X)
         self._size = math.prod(loss.weights_shape)
+        # One score is fastest in double precision, as its rows are converted anyway.
+        self._dtype = self._rows.dtype if self._size > 1 else np.dtype(np.float64)
+        self._scores = row_scores_function(self.n_columns, loss.weights_shape, self._dtype)
         self._caps = self._largest_residuals()
 
     def _largest_residuals(self):
@@ -89,16 +93,35 @@ class ClippedSums:
         ndarray of float64, shaped as `weights`
         """
         total = np.zeros(weights.shape)
-        n = self.n_rows if indices is None else len(indices)
         with np.errstate(over="ignore", invalid="ignore"):
-            if n <= self._rows.tile:
-                self._add_tile(slice(0, n) if indices is None else indices, weights, total)
-                return total
-            for tile in row_blocks(n, self._rows.tile):
-                self._add_tile(tile if indices is None else indices[tile], weights, total)
+            for block, residual in self.tiles(weights, indices):
+                self._add(block, residual, total)
         return total
 
-    def _add_tile(self, rows, weights, total):
+    def tiles(self, weights, indices):
+        """Yield a batch's rows, some at a time, with their clipped residuals.
+
+        A row's residual depends, to the last bit, on the row, its label and the weights alone:
+        not on its place or on the other rows of the batch.
+
+        Parameters
+        ----------
+        weights, indices
+            As for `sums`.
+
+        Yields
+        ------
+        block : ndarray or CSR matrix of float64, of shape (m, n_columns)
+            Valid until the next one.
+        residual : ndarray of float64, of shape (m, *loss.weights_shape)
+        """
+        n = self.n_rows if indices is None else len(indices)
+        of_columns = weights[..., : self.n_columns].astype(self._dtype)
+        for tile in row_blocks(n, self._rows.tile):
+            rows = tile if indices is None else indices[tile]
+            yield self._clipped_residuals(rows, of_columns, weights)
+
+    def _clipped_residuals(self, rows, of_columns, weights):
         if isinstance(rows, slice):
             y, caps = self._y[rows], self._caps[rows]
         else:
@@ -107,33 +130,22 @@ class ClippedSums:
                 self._caps.take(rows, None, None, "clip"),
             )
         stored, block = self._rows.read(rows)
-        if weights.ndim > 1:
-            self._add_vectors(stored, block, y, caps, weights, total)
+        scores = self._scores(stored if self._size > 1 else block, of_columns)
+        scores = scores.astype(np.float64, copy=False)
+        if self._constant:
+            scores += self._constant * weights[..., self.n_columns]
+        residual = self._loss.residual(scores, y)
+        if residual.ndim > 1:
+            _clip_vectors(residual, caps, self._norm)
         else:
-            self._add_numbers(block, y, caps, weights, total)
+            _clip_numbers(residual, caps)
+        return block, residual
 
-    def _add_numbers(self, block, y, caps, weights, total):
+    def _add(self, block, residual, total):
         d = self.n_columns
-        scores = block.dot(weights[:d])
+        total[..., :d] += block.T.dot(residual).T
         if self._constant:
-            scores += self._constant * weights[d]
-        residual = self._loss.residual(scores, y)
-        _clip_numbers(residual, caps)
-        total[:d] += block.T.dot(residual)
-        if self._constant:
-            total[d] += self._constant * np.add.reduce(residual)
-
-    def _add_vectors(self, stored, block, y, caps, weights, total):
-        d = self.n_columns
-        # No error of a score matters to privacy: a row's residual depends on no other row.
-        scores = (stored @ weights[:, :d].T.astype(stored.dtype, copy=False)).astype(np.float64)
-        if self._constant:
-            scores += self._constant * weights[:, d]
-        residual = self._loss.residual(scores, y)
-        _clip_vectors(residual, caps, self._norm)
-        total[:, :d] += (block.T @ residual).T
-        if self._constant:
-            total[:, d] += self._constant * np.add.reduce(residual, axis=0)
+            total[..., d] += self._constant * np.add.reduce(residual, axis=0)
 
     def rounding(self, batch_bound):
         """Return `sum_rounding` for this table, loss and clip."""

@@ -1,6 +1,7 @@
 """The loop of noisy gradient steps."""
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 __all__ = ["run_sgd"]
 
@@ -9,7 +10,8 @@ def run_sgd(plan, table, update, start, alpha, source, after_step=None):
     r"""Return the weights after all steps of a plan.
 
     The objective is the mean loss of a row plus :math:`\tfrac\alpha2 \|w\|^2` over the
-    weights of features; that of the constant feature is not penalised.
+    weights of features; that of the constant feature is not penalised. BLAS runs on one thread
+    meanwhile: products are too small for more, and are to be rounded the same way in every step.
 
     Parameters
     ----------
@@ -40,9 +42,10 @@ def run_sgd(plan, table, update, start, alpha, source, after_step=None):
     features = plan.model.n_columns
     walk = update.begin(np.array(start, dtype=np.float64))
     means = plan.noisy_means(*table, lambda: walk.point, source)
-    for taken, gradient in enumerate(means, start=1):
-        gradient[..., :features] += alpha * walk.point[..., :features]
-        walk.step(gradient)
-        if after_step is not None:
-            after_step(taken)
+    with threadpool_limits(1, "blas"):
+        for taken, gradient in enumerate(means, start=1):
+            gradient[..., :features] += alpha * walk.point[..., :features]
+            walk.step(gradient)
+            if after_step is not None:
+                after_step(taken)
     return walk.result()

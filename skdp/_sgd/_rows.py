@@ -24,8 +24,9 @@ def open_rows(X):
     """Return an object whose ``read(rows)`` gives a slice, or sorted numbers, of the rows of X.
 
     It returns them twice, for fast products and in double precision, where both may be the same
-    array, valid until the next call. Doubles are finite: what is too large becomes the largest.
-    `tile` is the largest number of rows in a call.
+    array, valid until the next call; dense ones are C-contiguous. Doubles are finite: what is too
+    large becomes the largest. `tile` is the largest number of rows in a call, `dtype` that of the
+    first of the two.
 
     Parameters
     ----------
@@ -40,22 +41,26 @@ def open_rows(X):
 class _DenseRows:
     def __init__(self, X):
         self._X = np.asarray(X)
-        self.tile = tile_rows(X.shape[1])
+        self.tile, self.dtype = tile_rows(X.shape[1]), np.dtype(np.float64)
+        if self._X.flags.c_contiguous and self._X.dtype == np.float32:
+            self.dtype = self._X.dtype
         self._block = np.empty((self.tile, X.shape[1]))
         self._gather = _gatherer(self._X, self.tile)
 
     def read(self, rows):
         if isinstance(rows, slice):
             part = self._X[rows]
-            if part.dtype == np.float64:
+            if self._X.flags.c_contiguous and part.dtype == np.float64:
                 return part, part
             block = _convert(part, self._block[: len(part)])
-            return (part if part.dtype == np.float32 else block), block
+            return (part if self.dtype == np.float32 else block), block
         block = self._block[: len(rows)]
         return self._gather(rows, block), block
 
 
 class _ChunkedRows:
+    dtype = np.dtype(np.float64)
+
     def __init__(self, X):
         self._X = X
         self.tile = tile_rows(X.shape[1])
@@ -97,7 +102,7 @@ class _ChunkedRows:
 
 
 class _SparseRows:
-    tile = LARGEST_TILE
+    tile, dtype = LARGEST_TILE, np.dtype(np.float64)
 
     def __init__(self, X):
         self._X = X
@@ -111,7 +116,7 @@ class _SparseRows:
 
 
 def _gatherer(X, tile):
-    """Return a function that reads rows of an array into doubles, and returns them for products."""
+    """Return a function that reads rows of an array into doubles, and returns them as stored."""
     if not X.flags.c_contiguous:
         return lambda rows, out: _convert(X[rows], out)
     if X.dtype == np.float64:

@@ -12,6 +12,7 @@ from skdp._sgd._loop import run_sgd
 from skdp._sgd._plan import SAMPLINGS, Linear, clip_norm, plan_sgd
 from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS, Update
 from skdp.base import PrivateFit, charge, fitted_names, relation_of, terms_of
+from skdp.linear_model._dp_sgd_progress import CallbackSupportMixin, Progress
 from skdp.utils._validation import (
     check_boolean,
     check_integer,
@@ -25,7 +26,6 @@ __all__ = ["PartialFit", "PrivateSGDMixin", "Task", "check_choice"]
 # How many calls of partial_fit share one partition of the ledger.
 CALLS_OF_A_PARTITION = 256
 SMALLEST, LARGEST = 1e-50, 1e50
-PROGRESS_LINES = 10
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class PartialFit(PrivateFit):
             setattr(self._estimator, name, value)
 
 
-class PrivateSGDMixin:
+class PrivateSGDMixin(CallbackSupportMixin):
     """Parameters and runs of estimators that are fitted by noisy stochastic gradients."""
 
     def _checked(self):
@@ -188,13 +188,14 @@ class PrivateSGDMixin:
         `targets` is called after the charge.
         """
         settings, plan, update = self._plan(checked, task, X.shape)
+        progress = Progress(self, plan, settings.max_iter, checked.verbose)
         source = fit.charge(plan)
         if weights is None:
             weights = np.zeros((task.n_outputs, plan.model.n_features))
         start = weights.reshape((*task.loss.weights_shape, plan.model.n_features))
         alpha = settings.alpha if checked.penalised else 0.0
-        progress = _Progress(plan, settings.max_iter, checked.verbose)
         table = X, targets(), task.loss
+        progress.begin()
         weights = run_sgd(plan, table, update, start, alpha, source, progress.after_step)
         weights = weights.reshape((task.n_outputs, plan.model.n_features))
         public = {
@@ -238,28 +239,6 @@ class PrivateSGDMixin:
         # Two copies that went on in one partition could put different rows into one part.
         state = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_partition"}
-
-
-class _Progress:
-    """Print how far a run is: numbers that are public before it begins."""
-
-    def __init__(self, plan, n_epochs, verbose):
-        self._plan, self._n_epochs = plan, n_epochs
-        lines = PROGRESS_LINES if verbose == 1 else n_epochs
-        self._epochs_a_line = math.ceil(n_epochs / lines) if verbose else math.inf
-        self._shown = 0
-
-    def after_step(self, taken):
-        epoch = taken * self._n_epochs // self._plan.n_steps
-        last = taken == self._plan.n_steps and self._epochs_a_line < math.inf
-        if epoch - self._shown >= self._epochs_a_line or (last and epoch > self._shown):
-            self._shown = epoch
-            spent = self._plan.spent_after(taken)
-            print(
-                f"epoch {epoch} of {self._n_epochs}: epsilon {spent:.4g} of "
-                f"{self._plan.epsilon:.4g} at delta {self._plan.delta:g}",
-                flush=True,
-            )
 
 
 def check_choice(value, name, choices):

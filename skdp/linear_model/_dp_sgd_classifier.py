@@ -19,6 +19,7 @@ from skdp._losses import (
 from skdp.base import PrivateFit
 from skdp.linear_model._classifier import PrivateLinearClassifierMixin
 from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, Task, check_choice
+from skdp.linear_model._dp_sgd_progress import with_callbacks
 from skdp.linear_model._logistic_regression import _check_class_weight
 from skdp.utils._tables import validate_table
 from skdp.utils._validation import check_classes
@@ -117,7 +118,8 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
         worst).
     verbose : int, default=0
         1 prints about ten times, more prints every epoch, which part of epsilon the steps so far
-        have used. No loss is shown: it would not be covered.
+        have used. No loss is shown: it would not be covered. scikit-learn's callbacks (1.9 and
+        later, ``set_callbacks``) are told the same.
     accountant : PrivacyAccountant, default=None
         Where fits are charged. None charges nothing and protects under "add_remove".
     random_state : int or None, default=None
@@ -242,6 +244,7 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
         self.accountant = accountant
         self.random_state = random_state
 
+    @with_callbacks
     def fit(self, X, y):
         """Fit the model from zero weights and charge the accountant.
 
@@ -274,6 +277,7 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
             self._publish(fit, plan, checked, weights, plan.sampler, classes_=classes, **public)
         return self
 
+    @with_callbacks
     def partial_fit(self, X, y, classes=None):
         """Go on from the released weights with more rows, as one more private run.
 

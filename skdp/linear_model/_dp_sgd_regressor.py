@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator
 from skdp._losses import HuberLoss, SquaredLoss
 from skdp.base import PrivateFit
 from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, Task, check_choice
+from skdp.linear_model._dp_sgd_progress import with_callbacks
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
 from skdp.utils._tables import validate_table
 from skdp.utils._validation import check_positive, check_target_bounds
@@ -224,6 +225,7 @@ class DPSGDRegressor(PrivateSGDMixin, PrivateLinearRegressorMixin, BaseEstimator
         self.accountant = accountant
         self.random_state = random_state
 
+    @with_callbacks
     def fit(self, X, y):
         """Fit the model from zero weights and charge the accountant.
 
@@ -255,6 +257,7 @@ class DPSGDRegressor(PrivateSGDMixin, PrivateLinearRegressorMixin, BaseEstimator
             self._publish(fit, run, checked, scale, run[0].sampler)
         return self
 
+    @with_callbacks
     def partial_fit(self, X, y):
         """Go on from the released weights with more rows, as one more private run.
 

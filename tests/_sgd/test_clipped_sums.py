@@ -1,10 +1,12 @@
+import math
 import tracemalloc
 import warnings
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array, csr_matrix
+from scipy.sparse import csr_array, csr_matrix, issparse
+from threadpoolctl import threadpool_limits
 
 from skdp._losses import (
     BinaryHuberisedHingeLoss,
@@ -13,8 +15,10 @@ from skdp._losses import (
     ClippedPoissonLoss,
     MulticlassHuberisedHingeLoss,
     MultinomialLogisticLoss,
+    OneVersusRestLoss,
+    SquaredLoss,
 )
-from skdp._sgd import ClippedSums, _clipped_sums, sum_rounding
+from skdp._sgd import ClippedSums, _clipped_sums, _scores, sum_rounding
 from skdp.utils import ChunkedArray
 from skdp.utils._chunked import as_chunked
 from tests.utils.test_chunked import DaskLike
@@ -230,45 +234,80 @@ def test_exact_norms_never_exceed_the_clip(scale):
 
 
 class GivenResiduals:
-    """The residual of a row is its target."""
+    """The residuals of a row are its target, times 1, -1, 1 ... for several scores."""
 
-    weights_shape = ()
+    def __init__(self, n_outputs=1):
+        self.weights_shape = () if n_outputs == 1 else (n_outputs,)
 
     def residual(self, scores, y):
-        return y.copy()
+        signs = (-1.0) ** np.arange(math.prod(self.weights_shape))
+        return y[:, None] * signs if self.weights_shape else y.copy()
 
 
-def adversarial(n, dtype, rng):
+def adversarial(n, d, dtype, rng):
     """Rows at the clip whose sums cancel, with a last digit that is lost when they are added."""
-    X = np.ones((n, 3), dtype=dtype)
-    X[n // 2 :, 1] = -1.0
-    X[:, 2] = rng.normal(size=n)
+    X = np.ones((n, d), dtype=dtype)
+    X[n // 2 :, 1::3] = -1.0
+    X[:, 2::3] = rng.normal(size=(n, len(range(2, d, 3))))
     return X, np.where(rng.uniform(size=n) < 0.9, 1.0, 1.0 / 3.0) * (1 + 1e-9 * rng.normal(size=n))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n", [2, 127, 3000])
-def test_sums_are_within_the_bound_of_exact_sums(n, dtype):
-    rng = np.random.default_rng(n)
-    X, y = adversarial(n, dtype, rng)
-    engine = ClippedSums(X, y, GivenResiduals(), constant=0.7, clip=1.0)
-    found = engine.sums(np.zeros(4), None)
-    picked = engine.sums(np.zeros(4), np.arange(n))
-    residual = np.clip(y, -engine._caps, engine._caps)
-    columns = [*X.T.astype(np.float64).tolist(), [0.7] * n]
-    exact = [
-        sum(Fraction(r) * Fraction(x) for r, x in zip(residual.tolist(), column, strict=True))
-        for column in columns
+def halves(values):
+    """Split doubles into two parts of half the digits each (Veltkamp 1968)."""
+    shifted = (2.0**27 + 1.0) * values
+    high = shifted - (shifted - values)
+    return high, values - high
+
+
+def inner_product(one, other):
+    """The inner product in exact arithmetic, rounded once (Dekker 1971; Shewchuk 1997)."""
+    products = one * other
+    (a, b), (c, d) = halves(one), halves(other)
+    errors = ((a * c - products) + a * d + b * c) + b * d
+    return math.fsum([*products.tolist(), *errors.tolist()])
+
+
+def error_of(sums, engine, weights, indices, constant):
+    """The distance of sums from the exact ones, and how far these are known, added up."""
+    tiles = [
+        (b.toarray() if issparse(b) else b.copy(), r) for b, r in engine.tiles(weights, indices)
     ]
-    bound = Fraction(engine.rounding(n)) ** 2
-    for sums in (found, picked):
-        error = sum((Fraction(s) - e) ** 2 for s, e in zip(sums.tolist(), exact, strict=True))
-        assert error <= bound
-    if n == 3000:
-        # Adding in single precision is another matter: nothing here would pay for that.
-        single = residual.astype(np.float32) @ X.astype(np.float32)
-        error = sum((Fraction(s) - e) ** 2 for s, e in zip(single.tolist(), exact, strict=False))
-        assert error > bound
+    rows, residual = (np.concatenate(parts) for parts in zip(*tiles, strict=True))
+    rows = np.column_stack([rows, np.full(len(rows), constant)])
+    exact = [
+        [inner_product(numbers, column) for column in rows.T]
+        for numbers in residual.reshape(len(rows), -1).T
+    ]
+    exact = np.reshape(exact, sums.shape)
+    return np.linalg.norm(sums - exact) + 2.0**-52 * np.linalg.norm(exact)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("n", "d", "k"), [(1, 1, 1), (2, 1, 1), (127, 3, 1), (3000, 3, 1), (5000, 1, 2), (700, 99, 3)]
+)
+def test_sums_are_within_the_bound_of_exact_sums(n, d, k, dtype, monkeypatch):
+    rng, constant = np.random.default_rng(n), 0.7
+    X, y = adversarial(n, d, dtype, rng)
+    weights = np.zeros((k, d + 1)) if k > 1 else np.zeros(d + 1)
+    chunks = ChunkedArray([X[: n // 3], X[n // 3 :]])
+    some = np.sort(rng.choice(n, -(-9 * n // 10), replace=False))
+    for stored in (X, chunks, csr_array(X)):
+        engine = ClippedSums(stored, y, GivenResiduals(k), constant=constant, clip=1.0)
+        for batch in (None, some):
+            size = n if batch is None else len(batch)
+            error = error_of(engine.sums(weights, batch), engine, weights, batch, constant)
+            assert error <= engine.rounding(size)
+
+
+def test_single_precision_would_break_the_bound():
+    rng, n = np.random.default_rng(0), 3000
+    X, y = adversarial(n, 3, np.float32, rng)
+    engine = ClippedSums(X, y, GivenResiduals(), constant=1.0, clip=1.0)
+    weights = np.zeros(4)
+    residual = residuals(engine, weights, None).astype(np.float32)
+    single = (residual @ np.column_stack([X, np.ones(n, np.float32)])).astype(np.float64)
+    assert error_of(single, engine, weights, None, 1.0) > engine.rounding(n)
 
 
 def test_the_bound_is_small_and_grows_with_the_batch():
@@ -278,23 +317,75 @@ def test_the_bound_is_small_and_grows_with_the_batch():
     assert sum_rounding(100, 1, 2.0, 1000) == pytest.approx(2.0 * bounds[2])
 
 
-def test_scores_of_other_rows_stay_the_same_to_the_last_bit():
-    """What a row adds depends on the row and its place, so its rounding errors cancel."""
-    rng, seen = np.random.default_rng(0), []
+BITWISE = {
+    **{name: LOSSES[name] for name in ("logistic", "softmax")},
+    "hinge": BinaryHuberisedHingeLoss(2.0**-10),
+    "hinges": OneVersusRestLoss(BinaryHuberisedHingeLoss(2.0**-10), 5),
+    "weighted": ClassWeightedLoss(MultinomialLogisticLoss(10), tuple(np.linspace(0.5, 3.0, 10))),
+    "squared": SquaredLoss(),
+}
 
-    class Recorded(MultinomialLogisticLoss):
-        def residual(self, scores, y):
-            seen.append(scores.copy())
-            return super().residual(scores, y)
 
-    X = rng.normal(size=(100, 33)).astype(np.float32)
-    weights, y = rng.normal(size=(3, 34)), rng.integers(3, size=100)
-    changed = X.copy()
-    changed[40] = 1e30
-    for values in (X, changed):
-        ClippedSums(values, y, Recorded(3), constant=1.0, clip=1.0).sums(weights, np.arange(100))
-    others = np.arange(100) != 40
-    np.testing.assert_array_equal(seen[0][others], seen[1][others])
+def residuals(engine, weights, indices):
+    return np.concatenate([one.copy() for _, one in engine.tiles(weights, indices)])
+
+
+def assert_residuals_depend_on_the_row_alone(stored, y, loss, batches, rng):
+    d = stored.shape[1]
+    engine = ClippedSums(stored, y, loss, constant=0.3, clip=1.0)
+    weights = rng.normal(size=(*loss.weights_shape, d + 1)) * 3 / np.sqrt(d)
+    expected = residuals(engine, weights, None)
+    for batch in batches:
+        np.testing.assert_array_equal(residuals(engine, weights, batch), expected[batch])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", BITWISE)
+@pytest.mark.parametrize("d", [1, 2, 3, 7, 16, 33, 100, 257, 784])
+def test_a_residual_depends_on_its_row_alone_to_the_last_bit(d, name, threads):
+    """Wherever the row stands, however many others there are, and whatever they hold."""
+    loss, rng, n = BITWISE[name], np.random.default_rng(d), 300
+    X, y = rng.normal(size=(n, d)), rng.integers(2, size=n)
+    X[::17] *= 1e30
+    y = y if loss.weights_shape or name == "weighted" else y.astype(float)
+    chosen = [np.sort(rng.choice(n, m, replace=False)) for m in (1, 2, 3, 15, 16, 17, 40, 299)]
+    batches = [*chosen, *(np.delete(chosen[-2], i) for i in range(0, 40, 3)), np.arange(5, 295)]
+    chunks = ChunkedArray([X[:7], X[7:130].astype(np.float32), X[130:]])
+    sparse = csr_array(np.where(rng.uniform(size=X.shape) < 0.5, X, 0.0))
+    with threadpool_limits(threads, "blas"):
+        for stored in (X, X.astype(np.float32), np.asfortranarray(X), chunks, sparse):
+            assert_residuals_depend_on_the_row_alone(stored, y, loss, batches, rng)
+
+
+def test_scores_that_depend_on_the_place_are_told(monkeypatch):
+    def by_place(block, weights):
+        return np.nextafter(block @ weights, np.where(np.arange(len(block)) % 2, -np.inf, np.inf))
+
+    monkeypatch.setattr(_clipped_sums, "row_scores_function", lambda *measures: by_place)
+    rng = np.random.default_rng(0)
+    X, y, loss = (
+        rng.normal(size=(50, 9)),
+        rng.integers(2, size=50).astype(float),
+        BITWISE["squared"],
+    )
+    with pytest.raises(AssertionError):
+        assert_residuals_depend_on_the_row_alone(X, y, loss, [np.arange(1, 50)], rng)
+
+
+@pytest.mark.parametrize("shape", [(), (4,)])
+def test_a_library_that_looks_at_places_is_not_asked(shape, monkeypatch):
+    def unequal(block, weights):
+        scores = np.matmul(block, weights.T)
+        scores[-1] = np.nextafter(scores[-1], np.inf)
+        return scores
+
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(50, 12)), rng.normal(size=(*shape, 12))
+    monkeypatch.setattr(_scores, "_by_the_library", unequal)
+    found = _scores.row_scores_function(12, shape, np.float64)(X, weights)
+    np.testing.assert_allclose(found, X @ weights.T, atol=1e-12)
+    one_by_one = [_scores._by_sums(X[i : i + 1], weights)[0] for i in range(50)]
+    np.testing.assert_array_equal(found, one_by_one)
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])

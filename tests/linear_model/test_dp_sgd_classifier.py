@@ -1,12 +1,12 @@
 """DPSGDClassifier: its limits, its ledger, its bad input and what it must not tell."""
 
 import copy
+import dataclasses
 import pickle
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.datasets import load_digits, make_classification
 from sklearn.linear_model import LogisticRegression, SGDClassifier
@@ -19,6 +19,10 @@ from skdp._losses import (
     SquaredHingeLoss,
     SquaredLoss,
 )
+from skdp._sgd._plan import plan_sgd
+from skdp.audit import audit_epsilon
+from skdp.exceptions import PrivacyViolationWarning
+from skdp.linear_model import _dp_sgd
 from skdp.utils import ChunkedArray
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
@@ -169,6 +173,70 @@ def test_verbose_counts_epochs(capsys):
     assert capsys.readouterr().out == ""
 
 
+class Recorder:
+    """A callback of scikit-learn that asks for everything, and to stop."""
+
+    def __init__(self):
+        self.told = []
+
+    def setup(self, estimator, context):
+        self.told.append(("setup", context.max_subtasks))
+
+    def teardown(self, estimator, context):
+        self.told.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context, *, X, y, metadata, fitted_estimator):
+        assert X is y is metadata is fitted_estimator is None
+        self.told.append(("begin", context.task_name))
+
+    def on_fit_task_end(self, estimator, context, *, X, y, metadata, fitted_estimator):
+        assert X is y is fitted_estimator is None
+        self.told.append((context.task_name, context.task_id, metadata))
+        return True
+
+
+def test_callbacks_are_told_epochs_and_epsilon():
+    pytest.importorskip("sklearn.callback")
+    others = {}
+    for seed, sampling in ((0, "full"), (1, "poisson"), (2, "poisson")):
+        X, y = make_table(200, seed=seed)
+        recorder = Recorder()
+        model = DPSGDClassifier(max_iter=3, sampling=sampling).set_callbacks(recorder)
+        clone(model).fit(X, y)
+        epochs = [one for one in recorder.told if one[0] == "epoch"]
+        assert [number for _, number, _ in epochs] == [0, 1, 2]
+        spent = [metadata["epsilon"] for _, _, metadata in epochs]
+        assert spent == sorted(spent) and spent[0] > 0 and spent[2] == pytest.approx(1, rel=1e-2)
+        assert recorder.told[0] == ("setup", 3) and recorder.told[-1] == "teardown"
+        assert recorder.told.count(("begin", "epoch")) == 3
+        assert recorder.told == others.setdefault(sampling, recorder.told)
+
+
+def test_a_callback_that_fails_leaves_the_ledger_right():
+    pytest.importorskip("sklearn.callback")
+
+    class Failing(Recorder):
+        def __init__(self, place):
+            super().__init__()
+            self.place = place
+
+        def setup(self, estimator, context):
+            if self.place == "setup":
+                raise RuntimeError
+
+        def on_fit_task_end(self, estimator, context):
+            raise RuntimeError
+
+    X, y = make_table(200)
+    for place, charges in (("setup", 0), ("epoch", 1)):
+        accountant = PrivacyAccountant(10.0, 0.1)
+        model = DPSGDClassifier(max_iter=3, accountant=accountant).set_callbacks(Failing(place))
+        with pytest.raises(RuntimeError):
+            model.fit(X, y)
+        assert len(accountant.spends) == charges
+        assert not [name for name in vars(model) if name.endswith("_")]
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -254,7 +322,7 @@ def test_interrupt_midway(sampling, monkeypatch):
         if taken == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("skdp.linear_model._dp_sgd._Progress.after_step", interrupt)
+    monkeypatch.setattr("skdp.linear_model._dp_sgd_progress.Progress.after_step", interrupt)
     before = weights_of(model)
     with pytest.raises(KeyboardInterrupt):
         model.partial_fit(X, y)
@@ -422,55 +490,36 @@ def test_unscaled_rows_still_teach_something():
     assert model.score(X, y) > 0.85
 
 
-def audit_bound(included, guesses, delta, level=1e-6):
-    """Bound epsilon from below by one run with canaries (Steinke, Nasr and Jagielski 2023).
-
-    Of k guesses by an (epsilon, 0)-DP mechanism the number that is right is dominated by a
-    binomial with probability e^epsilon / (1 + e^epsilon); delta adds at most 2 k delta times the
-    largest, over i, of P(right - i <= B < right) / i to a probability.
-    """
-    taken = guesses != 0
-    k, right = taken.sum(), np.sum(guesses[taken] == np.where(included[taken], 1, -1))
-    lower = 0.0
-    for epsilon in np.arange(0.0, 20.0, 0.01):
-        p = 1.0 / (1.0 + np.exp(-epsilon))
-        i = np.arange(1, k + 1)
-        near = binom.cdf(right - 1, k, p) - binom.cdf(right - 1 - i, k, p)
-        tail = binom.sf(right - 1, k, p) + 2 * len(included) * delta * np.max(near / i, initial=0)
-        if tail <= level:
-            lower = epsilon
-        else:
-            break
-    return lower
+REGIMES = [
+    {"sampling": "full", "max_iter": 20},
+    {"sampling": "poisson", "batch_size": 100, "max_iter": 10},
+    {"sampling": "without_replacement", "batch_size": 400, "max_iter": 2, "delta": 0.0},
+]
 
 
-def canary_bound(sampling, epsilon, n_canaries=400):
-    """Audit one run: each canary has a feature of its own and the wrong label."""
-    rng = np.random.default_rng(0)
-    included = rng.random(n_canaries) < 0.5
-    X = np.diag(np.where(included, 1.0, 0.0)) * 100.0
-    y = np.ones(n_canaries, dtype=int)
-    model = DPSGDClassifier(
-        epsilon,
-        delta=AUDIT_DELTA,
-        sampling=sampling,
-        classes=[0, 1],
-        fit_intercept=False,
-        alpha=0.0,
+def one_run_audit(settings, epsilon=2.0):
+    """Audit one run with canaries, each with a column of its own, in or out by a coin."""
+    X, y = make_table(400)
+    model = DPSGDClassifier(epsilon, classes=[0, 1], fit_intercept=False, alpha=0.0)
+    model.set_params(**{"delta": AUDIT_DELTA} | settings)
+    return audit_epsilon(
+        model, X, y, method="one_run", n_canaries=400, confidence=1 - 1e-6, random_state=0
     )
-    model.set_params(max_iter=20, batch_size="auto" if sampling == "full" else 100)
-    score = model.fit(X, y).coef_[0]
-    guesses = np.zeros(n_canaries, dtype=int)
-    order = np.argsort(score)
-    guesses[order[: n_canaries // 4]], guesses[order[-n_canaries // 4 :]] = -1, 1
-    return audit_bound(included, guesses, AUDIT_DELTA)
 
 
-@pytest.mark.parametrize("sampling", ["full", "poisson"])
-def test_one_run_audit_stays_below_the_claim(sampling):
+@pytest.mark.parametrize("settings", REGIMES, ids=str)
+def test_one_run_audit_stays_below_the_claim(settings):
     # The bound exceeds the claim with probability 1e-6 at most.
-    assert canary_bound(sampling, 2.0) <= 2.0
+    assert one_run_audit(settings).lower_bound <= 2.0
 
 
-def test_one_run_audit_finds_a_lack_of_noise():
-    assert canary_bound("full", 1e4) > 2.0
+@pytest.mark.parametrize("settings", REGIMES, ids=str)
+def test_one_run_audit_finds_a_lack_of_noise(settings, monkeypatch):
+    def careless(*arguments):
+        plan = plan_sgd(*arguments)
+        noise = dataclasses.replace(plan.noise, scale=plan.noise.scale / 1000)
+        return dataclasses.replace(plan, noise=noise)
+
+    monkeypatch.setattr(_dp_sgd, "plan_sgd", careless)
+    with pytest.warns(PrivacyViolationWarning):
+        assert one_run_audit(settings).violation

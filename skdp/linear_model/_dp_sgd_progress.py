@@ -1,0 +1,82 @@
+"""How far a run is, told by numbers that are public before it begins."""
+
+import math
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn before 1.9 has no callbacks.
+
+    class CallbackSupportMixin:
+        """Nothing to support."""
+
+    def with_callbacks(method):
+        """Return the method."""
+        return method
+
+
+__all__ = ["CallbackSupportMixin", "Progress", "with_callbacks"]
+
+PROGRESS_LINES = 10
+
+
+class Progress:
+    """Prints a run's epochs and calls scikit-learn's callbacks for them.
+
+    A callback's task is the fit, and an epoch is a task of that. Its metadata are the epsilon and
+    delta of the steps so far. Neither rows nor iterates nor losses are handed on. As many steps
+    are taken as were planned, whatever a callback returns.
+
+    Parameters
+    ----------
+    estimator : estimator
+    plan : SGDPlan
+    n_epochs : int
+    verbose : int
+        0 prints nothing, 1 about ten lines, more a line for each epoch.
+    """
+
+    def __init__(self, estimator, plan, n_epochs, verbose):
+        self._estimator, self._plan, self._n_epochs = estimator, plan, n_epochs
+        lines = PROGRESS_LINES if verbose == 1 else n_epochs
+        self._epochs_a_line = math.ceil(n_epochs / lines) if verbose else math.inf
+        self._shown = self._done = 0
+        self._task = self._epoch = None
+        if getattr(estimator, "_skl_callbacks", None):
+            self._task = estimator._init_callback_context(max_subtasks=n_epochs)
+            self._task.call_on_fit_task_begin(estimator=estimator)
+
+    def begin(self):
+        """Say that the first epoch begins."""
+        if self._task is not None:
+            self._epoch = self._task.subcontext(task_name="epoch")
+            self._epoch.call_on_fit_task_begin(estimator=self._estimator)
+
+    def after_step(self, taken):
+        """Say which epochs are over after a number of steps."""
+        epoch = taken * self._n_epochs // self._plan.n_steps
+        if epoch == self._done:
+            return
+        self._done = epoch
+        if self._epoch is not None:
+            self._end(self._epoch, taken)
+            if epoch < self._n_epochs:
+                self.begin()
+            else:
+                self._end(self._task, taken)
+        last = epoch == self._n_epochs and self._epochs_a_line < math.inf
+        if epoch - self._shown >= self._epochs_a_line or last:
+            self._shown = epoch
+            self._print(epoch, self._plan.spent_after(taken))
+
+    def _end(self, task, taken):
+        def metadata():
+            return {"epsilon": self._plan.spent_after(taken), "delta": self._plan.delta}
+
+        task.call_on_fit_task_end(estimator=self._estimator, metadata=metadata)
+
+    def _print(self, epoch, spent):
+        print(
+            f"epoch {epoch} of {self._n_epochs}: epsilon {spent:.4g} of "
+            f"{self._plan.epsilon:.4g} at delta {self._plan.delta:g}",
+            flush=True,
+        )
