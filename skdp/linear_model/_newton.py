@@ -5,9 +5,12 @@ import math
 import numpy as np
 from scipy.linalg import LinAlgError
 
+from skdp.linear_model._lbfgs import lbfgs
+
 __all__ = ["minimise"]
 
 CHOLESKY_LIMIT = 1500
+LBFGS_STEPS = 300
 NEWTON_STEPS = 100
 HALVINGS = 30
 
@@ -16,7 +19,8 @@ def minimise(objective, tolerance, radius=math.inf):
     r"""Return weights at which the computed gradient's norm is at most `tolerance`.
 
     Damped Newton steps, with Cholesky factors that are kept while they contract the gradient
-    fast (few features, one output) or conjugate gradients. Where they stall, accelerated
+    fast (few features, one output). For more weights L-BFGS, and Newton steps by conjugate
+    gradients from where it stops short. Where they stall, accelerated
     gradient descent takes over; on a strongly convex, L-smooth objective it gets there within
     a number of steps that follows from L and the gradient alone (Nesterov 2004, section 2.2).
 
@@ -33,13 +37,20 @@ def minimise(objective, tolerance, radius=math.inf):
     ndarray
         The weights.
     """
+
+    def is_enough(weights, gradient):
+        return np.linalg.norm(gradient) <= _scaled(tolerance, weights, radius)
+
     weights = np.zeros(objective.shape)
     value, gradient = objective.value_and_gradient(weights)
+    if not _factorises(objective):
+        start = weights, value, gradient
+        weights, value, gradient = lbfgs(objective, *start, is_enough, LBFGS_STEPS)
     solve = None
     for _ in range(NEWTON_STEPS):
-        norm = np.linalg.norm(gradient)
-        if norm <= _scaled(tolerance, weights, radius):
+        if is_enough(weights, gradient):
             return weights
+        norm = np.linalg.norm(gradient)
         fresh = solve is None
         if fresh:
             solve = _newton_system(objective, weights)
@@ -60,8 +71,12 @@ def _scaled(tolerance, weights, radius):
     return tolerance * max(1.0, np.linalg.norm(weights) / radius)
 
 
+def _factorises(objective):
+    return len(objective.shape) == 1 and objective.shape[0] <= CHOLESKY_LIMIT
+
+
 def _newton_system(objective, weights):
-    if len(objective.shape) == 1 and objective.shape[0] <= CHOLESKY_LIMIT:
+    if _factorises(objective):
         try:
             return objective.hessian_solver(weights)
         except LinAlgError:
