@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import os
 import pkgutil
 import re
 import subprocess
@@ -23,7 +24,13 @@ def code_blocks(page):
 @pytest.mark.parametrize("page", [p for p in PAGES if code_blocks(p)], ids=lambda p: p.name)
 def test_python_blocks_run(page, tmp_path):
     script = "\n".join(code_blocks(page))
-    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        check=True,
+        capture_output=True,
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
