@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, issparse
 
 from skdp.utils._tables import block_size, read_block, row_blocks
 
-__all__ = ["BoundedRows", "block_size", "most_additions"]
+__all__ = ["BoundedRows", "block_size", "most_additions", "row_norms"]
 
 SPARSE_BLOCK_ROWS = 4096
 SPARSE_GRAM_DENSITY = 0.1
@@ -36,9 +36,11 @@ class BoundedRows:
         The bound B, between 1e-50 and 1e50, far from where squares under- or overflow.
     constant : float
         The value c of the constant feature that carries the intercept; 0 for none.
+    unit : float, default=1.0
+        What the rows are divided by before anything else.
     """
 
-    def __init__(self, X, data_norm, constant):
+    def __init__(self, X, data_norm, constant, unit=1.0):
         self.X = X
         self.constant = float(constant)
         self.n_rows, self.n_columns = X.shape
@@ -55,7 +57,8 @@ class BoundedRows:
         for rows in self.blocks():
             with np.errstate(over="ignore", divide="ignore"):
                 block = read_block(X, rows)
-                self._factor[rows] = np.minimum(1.0, data_norm / _row_norms(block) * margin)
+                norms = row_norms(block)
+                self._factor[rows] = np.minimum(1.0 / unit, data_norm / norms * margin)
             if issparse(X):
                 block = _without(block, self._factor[rows] == 0.0)
                 self._kept[rows.start] = block, block.T
@@ -129,7 +132,8 @@ def _without(block, zeroed):
     return csr_array((data, block.indices, block.indptr), shape=block.shape)
 
 
-def _row_norms(block):
+def row_norms(block):
+    """Return the Euclidean norms of a block's rows."""
     if not issparse(block):
         return np.sqrt(np.einsum("ij,ij->i", block, block))
     squares = csr_array((block.data**2, block.indices, block.indptr), shape=block.shape)
