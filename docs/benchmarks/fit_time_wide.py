@@ -72,11 +72,14 @@ def main():
             for _ in range(repetitions):
                 for name, run in runs.items():
                     times[name].append(seconds(run))
-            median = {name: np.median(values) for name, values in times.items()}
+            median = {name: np.median(values, axis=0) for name, values in times.items()}
             print(f"{make.__name__}, n = {n}, d = {d}, C = {C}, gradient norm <= {norm:.2g}")
             for name, value in median.items():
+                wall, process = value / median["lbfgs"]
                 print(
-                    f"  {name:<10} {value:.3f} s, {value / median['lbfgs']:.2f} x lbfgs", flush=True
+                    f"  {name:<10} {value[0]:.3f} s, {wall:.2f} x lbfgs; "
+                    f"of processor {value[1]:.3f} s, {process:.2f} x",
+                    flush=True,
                 )
 
 
