@@ -10,33 +10,31 @@ MEMORY = 20
 SHORTENINGS = 20
 
 
-def lbfgs(objective, weights, value, gradient, is_enough, max_steps):
-    """Return weights with the value and the gradient there, after a bounded number of steps.
+def lbfgs(objective, weights, gradient, is_done, max_steps):
+    """Return weights and the gradient there, after a bounded number of steps.
 
-    It stops where `is_enough`, where rounding leaves it no step, or after `max_steps`.
+    It stops where `is_done`, where rounding leaves it no step, or after `max_steps`.
 
     Parameters
     ----------
     objective : LinearObjective
     weights : ndarray
         Where to start.
-    value : float
     gradient : ndarray
-        Those of the objective at `weights`.
-    is_enough : callable
-        Whether to stop, from the weights and the gradient.
+        That of the objective at `weights`.
+    is_done : callable
+        Whether to stop, from the weights, the gradient and the number of steps taken.
     max_steps : int
 
     Returns
     -------
     weights : ndarray
-    value : float
     gradient : ndarray
     """
     pairs = deque(maxlen=MEMORY)
     scale = None
-    for _ in range(max_steps):
-        if is_enough(weights, gradient):
+    for step_index in range(max_steps):
+        if is_done(weights, gradient, step_index):
             break
         if scale is None:
             scale = _steepest_length(objective, weights, gradient)
@@ -44,15 +42,15 @@ def lbfgs(objective, weights, value, gradient, is_enough, max_steps):
         accepted = _backtrack(objective, weights, gradient, step)
         if accepted is None:
             break
-        moved, change = accepted[0] - weights, accepted[2] - gradient
+        moved, change = accepted[0] - weights, accepted[1] - gradient
         along = np.vdot(moved, change)
         # Strong convexity makes it positive but for rounding.
         if not along > 0.0:
             break
         pairs.append((moved, change, 1.0 / along))
         scale = along / np.vdot(change, change)
-        weights, value, gradient = accepted
-    return weights, value, gradient
+        weights, gradient = accepted
+    return weights, gradient
 
 
 def _steepest_length(objective, weights, gradient):
@@ -81,10 +79,10 @@ def _backtrack(objective, weights, gradient, step):
     slope, length = np.vdot(gradient, step), 1.0
     for _ in range(SHORTENINGS):
         candidate = weights + length * step
-        new_value, new_gradient = objective.value_and_gradient(candidate)
+        new_gradient = objective.gradient(candidate)
         new_slope = np.vdot(new_gradient, step)
         if new_slope <= -0.2 * slope:
-            return candidate, new_value, new_gradient
+            return candidate, new_gradient
         # Where it vanishes in a quadratic model, kept from too short a step.
         length *= max(0.1, slope / (slope - new_slope))
     return None
