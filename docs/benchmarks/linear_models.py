@@ -4,8 +4,9 @@ Usage: SKDP_DATA=folder python docs/benchmarks/linear_models.py [fits]
 
 `DPLinearSVC` on Adult with the protocol of ``adult.py``, beside `DPLogisticRegression`;
 `DPLinearRegression` and `DPRidge` on California housing, with public ranges of the columns and
-of the target, and on a made table of many features, beside ordinary least squares.
-delta = 1e-6, add/remove, means of `fits` (20; of the wide table a fifth).
+of the target, and on two made tables of many features, beside ordinary least squares; half the
+variance of the second one's targets is noise.
+delta = 1e-6, add/remove, means of `fits` (20; of the wide tables a fifth).
 The shares of AdaSSP's statistics and the norm that "gradient" expects were chosen with the
 second table in view.
 """
@@ -44,13 +45,13 @@ def read_california(folder):
     return np.column_stack(columns), table.target.to_numpy(float)
 
 
-def make_wide(n=40_000, d=400):
+def make_wide(n=40_000, d=400, noise=0.1):
     """Return rows of norm 1 and targets that are linear but for noise, most of them in [-1, 1]."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, d))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     w = rng.normal(size=d)
-    return X, X @ (0.3 * np.sqrt(d) * w / np.linalg.norm(w)) + 0.1 * rng.normal(size=n)
+    return X, X @ (0.3 * np.sqrt(d) * w / np.linalg.norm(w)) + noise * rng.normal(size=n)
 
 
 def least_squares(words, X, y, common, fits):
@@ -88,7 +89,10 @@ def main():
     bounds = {"data_norm": 3.5, "target_bounds": (0, 600_000)}
     least_squares("California housing", *read_california(folder), bounds, fits)
     wide = {"data_norm": 1.0, "target_bounds": (-1, 1)}
-    least_squares("40,000 rows of 400 features", *make_wide(), wide, max(2, fits // 5))
+    fits = max(2, fits // 5)
+    least_squares("40,000 rows of 400 features", *make_wide(), wide, fits)
+    weak = make_wide(6250, 100, noise=0.3)
+    least_squares("6250 rows of 100 features, half noise", *weak, wide, fits)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from skdp.accounting._advanced import advanced_epsilon
 from skdp.accounting._bounds import delta as event_delta
 from skdp.accounting._bounds import epsilon as event_epsilon
 from skdp.accounting._conversions import rdp_to_epsilon, zcdp_to_epsilon
@@ -251,48 +252,73 @@ class AdditiveFilter(_PricedAtCap):
 
 
 @dataclass(frozen=True)
+class _Schedule:
+    """What some charges hold: how often each event and each price occur, and the prices' sum."""
+
+    events: Counter
+    prices: Counter
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+
+    @property
+    def key(self):
+        """All of it, hashable."""
+        return frozenset(self.events.items()), frozenset(self.prices.items())
+
+
+@dataclass(frozen=True)
 class FixedSchedule(_PricedAtCap):
-    """Composition of all events by one method; parameters must have been fixed beforehand."""
+    """Composition of all events by one method; parameters must have been fixed beforehand.
+
+    Prices are fixed too, so that the least of two bounds holds: by the method, from what the
+    mechanisms do, and from the (epsilon, delta) of each charge as one release, added up or, for
+    "advanced" and "auto", by advanced composition.
+    """
 
     method: str
     relation: str
     group_size: int
 
-    # The counts of events that a total is the worst of.
-    zero = (Counter(),)
+    # The schedules that a total is the worst of.
+    zero = (_Schedule(Counter(), Counter()),)
 
     def cost(self, spend):
         """Return what one spend adds to a total."""
-        return (Counter(leaves(spend.event)),)
+        price = spend.epsilon, spend.delta
+        return (_Schedule(Counter(leaves(spend.event)), Counter([price]), *map(exact, price)),)
 
     def add(self, *totals):
         """Return the sum of totals."""
         if math.prod(map(len, totals)) > MOST_CHOICES:
             raise ValueError("too many different parts to look through; use a filter")
-        return _distinct(sum(counts, Counter()) for counts in itertools.product(*totals))
+        return _distinct(_joined(choice) for choice in itertools.product(*totals))
 
     def worst(self, totals, affected):
-        """Return the counts that any `affected` of some totals can have together."""
+        """Return the schedules that any `affected` of some totals can have together."""
         groups = itertools.combinations(totals, min(affected, len(totals)))
         return _distinct(itertools.chain(*(self.add(*group) for group in groups)))
 
     def spent(self, total, cap):
         """Return the (epsilon, delta) that a total amounts to; delta is the cap's."""
-        if not any(total):
+        if not any(schedule.events for schedule in total):
             return 0.0, 0.0
-        return max(self._epsilon(counts, cap[1], self.method) for counts in total), cap[1]
+        return max(self._epsilon(schedule, cap[1]) for schedule in total), cap[1]
 
     def within(self, total, cap):
         """Say whether a total is within the cap, by a quicker bound where that suffices."""
-        quick = self.method == "auto"
-        return all(
-            (quick and self._quick_epsilon(counts, cap[1]) <= cap[0])
-            or self._epsilon(counts, cap[1], self.method) <= cap[0]
-            for counts in total
-        )
+        return all(self._is_within(schedule, cap) for schedule in total)
+
+    def _is_within(self, schedule, cap):
+        summed = _summed(schedule, cap[1]) <= exact(cap[0])
+        # "pld" refuses an event whose loss distribution is not known, whatever its price.
+        if summed and self.method != "pld":
+            return True
+        if self._quick_epsilon(schedule.events, cap[1]) <= cap[0]:
+            return True
+        return self._epsilon_by_method(schedule, cap[1]) <= cap[0] or summed
 
     def _quick_epsilon(self, counts, delta):
-        if delta == 0.0:
+        if delta == 0.0 or self.method != "auto":
             return math.inf
         total = sum(
             count * _rdp_at_quick_orders(event, self.relation, self.group_size)
@@ -302,15 +328,37 @@ class FixedSchedule(_PricedAtCap):
         gaps -= (math.log(delta) + np.log(QUICK_ORDERS)) / (QUICK_ORDERS - 1)
         return float(np.min(total + gaps)) * (1 + 1e-12)
 
-    def _epsilon(self, counts, delta, method):
+    def _epsilon(self, schedule, delta):
+        epsilon = self._epsilon_by_method(schedule, delta)
+        return float(min(epsilon, _summed(schedule, delta)))
+
+    def _epsilon_by_method(self, schedule, delta):
         # A release by itself costs what its own curve says.
-        method = "auto" if sum(counts.values()) == 1 else method
-        counts = frozenset(counts.items())
-        return _composed_epsilon(counts, delta, self.relation, method, self.group_size)
+        method = "auto" if schedule.events.total() == 1 else self.method
+        events, prices = schedule.key
+        epsilon = _composed_epsilon(events, delta, self.relation, method, self.group_size)
+        if self.method in ("advanced", "auto"):
+            pairs = ((*price, count) for price, count in sorted(prices))
+            epsilon = min(epsilon, advanced_epsilon(pairs, delta))
+        return epsilon
 
 
-def _distinct(choices):
-    return tuple({frozenset(counts.items()): counts for counts in choices}.values())
+def _summed(schedule, delta):
+    """Return the sum of the prices' epsilons, infinite where their deltas exceed delta."""
+    return schedule.epsilon if schedule.delta <= exact(delta) else math.inf
+
+
+def _joined(schedules):
+    return _Schedule(
+        events=sum((s.events for s in schedules), Counter()),
+        prices=sum((s.prices for s in schedules), Counter()),
+        epsilon=sum(s.epsilon for s in schedules),
+        delta=sum(s.delta for s in schedules),
+    )
+
+
+def _distinct(schedules):
+    return tuple({schedule.key: schedule for schedule in schedules}.values())
 
 
 def composition_rule(composition, relation, group_size=1, rdp_order=None):

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import eigh, eigvalsh
 from scipy.special import ndtri
 
-from skdp.linear_model._rows import block_size
+from skdp.linear_model._rows import most_additions
 from skdp.linear_model._symmetric import (
     FAILURE,
     from_upper_triangle,
@@ -160,8 +160,7 @@ def _weighted_sensitivity(constant, relation):
 
 def _rounding(n_rows, n_features):
     """Bound the error of the weighted statistics as computed (Higham 2002, section 3.1)."""
-    size = block_size(n_features)
-    additions = size + n_rows / size + 16
+    additions = most_additions(n_rows, n_features) + 16
     # The least eigenvalue adds the error of A to that of the eigenvalue solver.
     return 1.1 * UNIT_ROUNDOFF * n_rows * (3.0 * additions + 16.0 * n_features)
 

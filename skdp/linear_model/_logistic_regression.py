@@ -213,7 +213,7 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
         """
         with PrivateFit(self) as fit:
             guarantee = self._check_guarantee()
-            C = self._check_C()
+            given = self._check_C()
             total = self._check_standard_errors()
             data_norm, constant = self._check_norms()
             X, y = validate_table(self, X, y)
@@ -224,8 +224,9 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
             table = (loss, *shape, _row_norm(data_norm, constant))
             norm = plan_norm(self.data_norm, X.shape[0], *guarantee)
             guarantee = (norm.epsilon, *guarantee[1:])
-            mechanism, C, _ = automatic_fit(self.mechanism, C, table, data_norm, guarantee, total)
-            plan, hessian, cost = _plan(mechanism, table, C, guarantee, total)
+            public = (table, data_norm, guarantee, total)
+            mechanism, C, _ = automatic_fit(self.mechanism, given, *public)
+            plan, hessian, cost = _plan(mechanism, table, C, guarantee, total, given == "auto")
 
             cost = norm.joined(cost)
             source = fit.charge(cost)
@@ -381,14 +382,14 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
         )
 
 
-def _plan(mechanism, table, C, guarantee, total):
+def _plan(mechanism, table, C, guarantee, total, automatic):
     """Return the plans of the weights and of the Hessian or None, and what they cost together."""
     if not total:
-        plan = plan_fit(mechanism, table, C, guarantee)
+        plan = plan_fit(mechanism, table, C, guarantee, automatic)
         return plan, None, plan.mechanism
     epsilon, delta, relation = guarantee
     of_weights, of_hessian = split_guarantee(mechanism, guarantee)
-    plan = plan_fit(mechanism, table, C, of_weights)
+    plan = plan_fit(mechanism, table, C, of_weights, automatic)
     hessian = plan_hessian(*table, of_hessian, relation)
     return plan, hessian, total_cost(plan.mechanism, hessian.mechanism, epsilon, delta)
 

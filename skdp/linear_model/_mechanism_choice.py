@@ -64,11 +64,17 @@ def automatic_fit(mechanism, C, table, data_norm, guarantee, with_hessian=False)
         _, automatic_C, expected_excess = MECHANISMS[name]
         left = split_guarantee(name, guarantee)[0] if with_hessian else guarantee
         own = automatic_C(*table, weights_norm, *left) if C == "auto" else C
-        choices.append((name, own, expected_excess(*table, own, weights_norm, *left)))
+        extra = _extra(name, C == "auto")
+        choices.append((name, own, expected_excess(*table, own, weights_norm, *left, **extra)))
     return min(choices, key=lambda choice: choice[2])
 
 
-def plan_fit(mechanism, table, C, guarantee):
+def _extra(mechanism, automatic):
+    """Return what else a plan is made from: an automatic C leaves no quadratic term to add."""
+    return {"quadratic": 1.0} if automatic and mechanism == "objective" else {}
+
+
+def plan_fit(mechanism, table, C, guarantee, automatic=False):
     """Return the plan of a fit, which knows how to run it and what it costs.
 
     Parameters
@@ -77,5 +83,7 @@ def plan_fit(mechanism, table, C, guarantee):
     table, guarantee : tuple
         As in `automatic_fit`.
     C : float
+    automatic : bool, default=False
+        Whether C is that of `automatic_fit` for the same guarantee and C="auto".
     """
-    return MECHANISMS[mechanism][0](*table, C, *guarantee)
+    return MECHANISMS[mechanism][0](*table, C, *guarantee, **_extra(mechanism, automatic))

@@ -5,9 +5,15 @@ import math
 import numpy as np
 from scipy.linalg import LinAlgError
 
+from skdp.linear_model._lbfgs import lbfgs
+
 __all__ = ["minimise"]
 
 CHOLESKY_LIMIT = 1500
+# L-BFGS takes at most this many steps, where Newton steps with factors are at hand about as many
+# as these cost, and it is left after the trial if it will not do with them.
+LBFGS_STEPS = 300
+TRIAL_STEPS = 5
 NEWTON_STEPS = 100
 HALVINGS = 30
 
@@ -15,10 +21,11 @@ HALVINGS = 30
 def minimise(objective, tolerance, radius=math.inf):
     r"""Return weights at which the computed gradient's norm is at most `tolerance`.
 
-    Damped Newton steps, with Cholesky factors that are kept while they contract the gradient
-    fast (few features, one output) or conjugate gradients. Where they stall, accelerated
-    gradient descent takes over; on a strongly convex, L-smooth objective it gets there within
-    a number of steps that follows from L and the gradient alone (Nesterov 2004, section 2.2).
+    L-BFGS, as long as it promises to be done soon, then damped Newton steps: with Cholesky factors
+    that are kept while they contract the gradient fast (few features, one output), else by
+    conjugate gradients. Where they stall, accelerated gradient descent takes over; on a strongly
+    convex, L-smooth objective it gets there within a number of steps that follows from L and the
+    gradient alone (Nesterov 2004, section 2.2).
 
     Parameters
     ----------
@@ -33,24 +40,39 @@ def minimise(objective, tolerance, radius=math.inf):
     ndarray
         The weights.
     """
+
+    def is_enough(weights, gradient):
+        return np.linalg.norm(gradient) <= _scaled(tolerance, weights, radius)
+
     weights = np.zeros(objective.shape)
-    value, gradient = objective.value_and_gradient(weights)
+    gradient = objective.gradient(weights)
+    most_steps = _lbfgs_steps(objective)
+    start = np.linalg.norm(gradient)
+
+    def is_done(weights, gradient, step):
+        if is_enough(weights, gradient):
+            return True
+        reached = np.linalg.norm(gradient)
+        goal = _scaled(tolerance, weights, radius)
+        return _factorises(objective) and _is_slow(start, reached, goal, step, most_steps)
+
+    weights, gradient = lbfgs(objective, weights, gradient, is_done, most_steps)
     solve = None
     for _ in range(NEWTON_STEPS):
-        norm = np.linalg.norm(gradient)
-        if norm <= _scaled(tolerance, weights, radius):
+        if is_enough(weights, gradient):
             return weights
+        norm = np.linalg.norm(gradient)
         fresh = solve is None
         if fresh:
             solve = _newton_system(objective, weights)
         step = -solve(gradient)
-        accepted = _line_search(objective, weights, value, gradient, step, fresh)
+        accepted = _line_search(objective, weights, gradient, step, fresh)
         if accepted is None:
             if fresh:
                 break
             solve = None
             continue
-        weights, value, gradient = accepted
+        weights, gradient = accepted
         if np.linalg.norm(gradient) > 0.1 * norm:
             solve = None
     return _accelerated_descent(objective, weights, tolerance, radius)
@@ -60,8 +82,25 @@ def _scaled(tolerance, weights, radius):
     return tolerance * max(1.0, np.linalg.norm(weights) / radius)
 
 
+def _factorises(objective):
+    return len(objective.shape) == 1 and objective.shape[0] <= CHOLESKY_LIMIT
+
+
+def _lbfgs_steps(objective):
+    if not _factorises(objective):
+        return LBFGS_STEPS
+    return min(LBFGS_STEPS, 20 + objective.shape[0] // 4)
+
+
+def _is_slow(start, reached, goal, step, most_steps):
+    """Say whether as many steps as are left will not do at the rate so far."""
+    if step < TRIAL_STEPS:
+        return False
+    return step * math.log(reached / goal) > (most_steps - step) * math.log(start / reached)
+
+
 def _newton_system(objective, weights):
-    if len(objective.shape) == 1 and objective.shape[0] <= CHOLESKY_LIMIT:
+    if _factorises(objective):
         try:
             return objective.hessian_solver(weights)
         except LinAlgError:
@@ -87,15 +126,18 @@ def _conjugate_gradients(product, target, relative_tolerance=0.03, max_steps=500
     return solution
 
 
-def _line_search(objective, weights, value, gradient, step, fresh):
+def _line_search(objective, weights, gradient, step, fresh):
     slope, norm = np.vdot(gradient, step), np.linalg.norm(gradient)
-    length = 1.0
+    value, length = None, 1.0
     for _ in range(HALVINGS if fresh else 1):
         candidate = weights + length * step
-        new_value, new_gradient = objective.value_and_gradient(candidate)
+        new_gradient = objective.gradient(candidate)
         # Near the minimum values agree to the last digit and only the gradient tells.
-        if new_value <= value + 1e-4 * length * slope or np.linalg.norm(new_gradient) <= 0.5 * norm:
-            return candidate, new_value, new_gradient
+        if np.linalg.norm(new_gradient) <= 0.5 * norm:
+            return candidate, new_gradient
+        value = objective.value(weights) if value is None else value
+        if objective.value(candidate) <= value + 1e-4 * length * slope:
+            return candidate, new_gradient
         length *= 0.5
     return None
 
@@ -105,7 +147,7 @@ def _accelerated_descent(objective, weights, tolerance, radius=math.inf):
     root = math.sqrt(L / objective.quadratic)
     momentum = (root - 1.0) / (root + 1.0)
     point = previous = weights
-    gradient = objective.value_and_gradient(point)[1]
+    gradient = objective.gradient(point)
     distance = np.linalg.norm(gradient)
     steps = 1 + math.ceil(2.0 * root * math.log(2.0 + 2.0 * root**2 * distance / tolerance))
     for _ in range(steps):
@@ -114,5 +156,5 @@ def _accelerated_descent(objective, weights, tolerance, radius=math.inf):
         current = point - gradient / L
         point = current + momentum * (current - previous)
         previous = current
-        gradient = objective.value_and_gradient(point)[1]
+        gradient = objective.gradient(point)
     raise ArithmeticError("the tolerance is below the rounding error of the gradient")

@@ -41,16 +41,19 @@ class LinearObjective:
         self.linear = np.zeros(self.shape) if linear is None else linear
         self.smoothness = quadratic + C * rows.n_rows * loss.smoothness(rows.norm)
 
-    def value_and_gradient(self, weights):
-        """Return J and its gradient, shaped as the weights."""
-        value, gradient = 0.0, np.zeros(self.shape)
-        for rows in self.rows.blocks():
-            scores = self.rows.scores(rows, weights)
-            value += self.loss.value(scores, self.y[rows])
-            gradient += self.rows.weighted_sum(rows, self.loss.residual(scores, self.y[rows]))
+    def value(self, weights):
+        """Return J."""
+        value = sum(
+            self.loss.value(self.rows.scores(rows, weights), self.y[rows])
+            for rows in self.rows.blocks()
+        )
         slope = 0.5 * self.quadratic * weights + self.linear
-        value = self.C * value + float(np.vdot(weights, slope))
-        return value, self.C * gradient + self.quadratic * weights + self.linear
+        return self.C * value + float(np.vdot(weights, slope))
+
+    def gradient(self, weights):
+        """Return the gradient of J, shaped as the weights."""
+        gradient = loss_gradient(self.loss, self.rows, self.y, weights)
+        return self.C * gradient + self.quadratic * weights + self.linear
 
     def hessian_solver(self, weights):
         """Return a function that solves a system with the Hessian of a one-output loss."""

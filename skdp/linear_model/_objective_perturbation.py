@@ -167,7 +167,9 @@ class ObjectivePerturbation:
         return None
 
 
-def plan_objective_perturbation(loss, n_rows, n_features, norm, C, epsilon, delta, relation):
+def plan_objective_perturbation(
+    loss, n_rows, n_features, norm, C, epsilon, delta, relation, quadratic=None
+):
     """Plan a fit from public quantities alone.
 
     Parameters
@@ -182,13 +184,17 @@ def plan_objective_perturbation(loss, n_rows, n_features, norm, C, epsilon, delt
     epsilon, delta : float
         The guarantee of the fit; delta = 0 takes noise of Gamma-distributed norm.
     relation : {"add_remove", "replace_one"}
+    quadratic : float, default=None
+        1 plus the extra quadratic term; None for the least that leaves most of epsilon to the
+        noise. For the C of `objective_C` it is 1.
 
     Returns
     -------
     ObjectivePerturbation
     """
     rounding_per_weight(loss, n_rows, n_features, norm, C)
-    quadratic = _quadratic(loss, norm, C, epsilon, delta, relation)
+    if quadratic is None:
+        quadratic = _quadratic(loss, norm, C, epsilon, delta, relation)
     size = math.prod(loss.weights_shape) * n_features
     moved = C * loss.lipschitz(norm) * (1.0 + SLACK)
     law = "Gaussian" if delta > 0.0 else "Gamma-norm"
@@ -225,7 +231,7 @@ def log_jacobian(loss, norm, C):
 
 
 def objective_C(loss, n_rows, n_features, norm, weights_norm, epsilon, delta, relation):
-    """Return the C for which `expected_excess` is least."""
+    """Return the C for which `expected_excess` is least without an extra quadratic term."""
 
     def excess(log_C):
         return expected_excess(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skdp.linear_model._rows import block_size
+from skdp.linear_model._rows import most_additions
 
 __all__ = ["gradient_rounding", "rounding_per_weight"]
 
@@ -36,8 +36,7 @@ def gradient_rounding(loss, n_rows, n_features, norm, C, weights_norm, penalised
     float
         Affine in `weights_norm`.
     """
-    size = block_size(n_features)
-    additions = size + n_rows / size + 16
+    additions = most_additions(n_rows, n_features) + 16
     sums = n_rows * loss.lipschitz(norm) * additions
     scores = n_rows * loss.smoothness(norm) * (n_features + 4) * weights_norm
     summed = 1.1 * UNIT_ROUNDOFF * (C * (sums + scores) + 4.0 * penalised * weights_norm)

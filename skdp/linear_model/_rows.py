@@ -8,10 +8,16 @@ from scipy.sparse import csr_array, issparse
 
 from skdp.utils._tables import block_size, read_block, row_blocks
 
-__all__ = ["BoundedRows", "block_size", "row_norms"]
+__all__ = ["BoundedRows", "block_size", "most_additions", "row_norms"]
 
 SPARSE_BLOCK_ROWS = 4096
 SPARSE_GRAM_DENSITY = 0.1
+
+
+def most_additions(n_rows, n_features):
+    """Bound the additions in a row that a sum over `BoundedRows` takes, in blocks and of blocks."""
+    size = block_size(n_features)
+    return max(size, SPARSE_BLOCK_ROWS) + n_rows / size
 
 
 class BoundedRows:
@@ -42,9 +48,7 @@ class BoundedRows:
         self.norm = math.hypot(data_norm, constant)
         self.block_size = block_size(self.n_features)
         if issparse(X):
-            # No more additions than in blocks of `block_size` rows: size + n_rows / size.
-            most = self.n_rows // self.block_size
-            self.block_size = max(self.block_size, min(SPARSE_BLOCK_ROWS, most))
+            self.block_size = max(self.block_size, SPARSE_BLOCK_ROWS)
         self._factor = np.empty(self.n_rows)
         self._kept = {}
         # A sum of m squares is off by a relative m rounding errors at most; root, product and
@@ -56,7 +60,8 @@ class BoundedRows:
                 norms = row_norms(block)
                 self._factor[rows] = np.minimum(1.0 / unit, data_norm / norms * margin)
             if issparse(X):
-                self._kept[rows.start] = _without(block, self._factor[rows] == 0.0)
+                block = _without(block, self._factor[rows] == 0.0)
+                self._kept[rows.start] = block, block.T
 
     def blocks(self):
         """Return slices that cover the rows in order."""
@@ -73,10 +78,13 @@ class BoundedRows:
 
     def weighted_sum(self, rows, coefficients):
         """Return the sum of a block's rows times coefficients of shape (n, ...)."""
-        block, factor = self._finite_block(rows), self._factor[rows]
+        factor = self._factor[rows]
         scaled = coefficients * (factor if coefficients.ndim == 1 else factor[:, None])
         total = np.empty((*coefficients.shape[1:], self.n_features))
-        sums = (block.T @ scaled).T if issparse(block) else scaled.T @ block
+        if self._kept:
+            sums = (self._kept[rows.start][1] @ scaled).T
+        else:
+            sums = scaled.T @ self._finite_block(rows)
         total[..., : self.n_columns] = sums
         if self.constant:
             total[..., self.n_columns] = self.constant * coefficients.sum(axis=0)
@@ -110,7 +118,7 @@ class BoundedRows:
 
     def _finite_block(self, rows):
         if self._kept:
-            return self._kept[rows.start]
+            return self._kept[rows.start][0]
         block = read_block(self.X, rows)
         zeroed = self._factor[rows] == 0.0
         return np.where(zeroed[:, None], 0.0, block) if zeroed.any() else block
@@ -128,5 +136,5 @@ def row_norms(block):
     """Return the Euclidean norms of a block's rows."""
     if not issparse(block):
         return np.sqrt(np.einsum("ij,ij->i", block, block))
-    row_of = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
-    return np.sqrt(np.bincount(row_of, weights=block.data**2, minlength=block.shape[0]))
+    squares = csr_array((block.data**2, block.indices, block.indptr), shape=block.shape)
+    return np.sqrt(squares @ np.ones(block.shape[1]))

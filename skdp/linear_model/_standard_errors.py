@@ -15,7 +15,7 @@ from scipy.linalg import eigh, helmert
 
 from skdp.accounting import Composed, gaussian_noise_multiplier, gdp_to_epsilon
 from skdp.linear_model._planning import FitCost
-from skdp.linear_model._rows import block_size
+from skdp.linear_model._rows import most_additions
 from skdp.linear_model._symmetric import from_upper_triangle, spectral_margin, upper_triangle
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 
@@ -172,8 +172,7 @@ def plan_hessian(loss, n_rows, n_features, norm, guarantee, relation):
         )
     epsilon, delta, multiplier = guarantee
     # The gram is summed in blocks, classes are turned into contrasts.
-    block = block_size(n_features)
-    additions = block + n_rows / block + 96 + 8 * n_outputs**2
+    additions = most_additions(n_rows, n_features) + 96 + 8 * n_outputs**2
     rounding = 1.1 * UNIT_ROUNDOFF * n_rows * additions + SCORE_ROUNDING
     radius = SCORE_ROUNDING / (3.3 * UNIT_ROUNDOFF * n_rows * (n_features + 4) * norm)
     moved = FROBENIUS_MOVED[relation] + 2.0 * rounding

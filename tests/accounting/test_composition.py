@@ -5,11 +5,14 @@ import pytest
 
 from skdp import BudgetExceededError, DPStandardScaler, PrivacyAccountant
 from skdp.accounting import (
+    ZCDP,
     ApproximateDP,
+    Composed,
     Gaussian,
     Laplace,
     PoissonSampled,
     PureDP,
+    advanced_epsilon,
     epsilon,
     gaussian_noise_multiplier,
     gdp_to_epsilon,
@@ -233,3 +236,70 @@ def test_automatic_composition_takes_sampled_releases():
     accountant.charge(event)
     assert accountant.epsilon_spent == pytest.approx(epsilon(event * 2, 1e-5), rel=1e-9)
     assert accountant.epsilon_spent < 2 * epsilon(event, 1e-5)
+
+
+def descent(steps, price):
+    """Return an event of several equal steps and the price that it was calibrated to."""
+    multiplier = gaussian_noise_multiplier(*price) * math.sqrt(steps) * (1 + 1e-12)
+    return Gaussian(multiplier) * steps, dict(zip(("epsilon", "delta"), price, strict=True))
+
+
+@TERMS
+def test_a_budget_pays_for_one_release_of_many_steps(terms):
+    event, price = descent(400, (1.0, 1e-5))
+    accountant = PrivacyAccountant(1.0, 1e-5, **terms)
+    accountant.charge(event, **price)
+    assert accountant.epsilon_spent <= 1.0
+    assert not accountant.can_afford(PureDP(0.1))
+
+
+@pytest.mark.parametrize("composition", ["advanced", "pld", "auto"])
+@pytest.mark.parametrize("unit", [{}, {"unit": "group", "max_rows": 2}])
+def test_a_schedule_costs_no_more_than_the_sum_of_its_prices(composition, unit):
+    accountant = PrivacyAccountant(1.0, 0.0, composition=composition, **unit)
+    scale = unit.get("max_rows", 1)
+    for epsilon_ in (0.1, 0.9):
+        accountant.charge(PureDP(epsilon_ / scale), epsilon=epsilon_ / scale, delta=0.0)
+    assert accountant.epsilon_spent == 1.0
+    assert not accountant.can_afford(PureDP(1e-9), epsilon=1e-9, delta=0.0)
+
+
+@pytest.mark.parametrize("composition", ["advanced", "pld", "auto"])
+def test_a_schedule_adds_up_what_was_calibrated_to_shares_of_delta(composition):
+    """Randomised responses attain their prices, so that nothing but the sum can pay for them."""
+    accountant = PrivacyAccountant(1.0, 1e-5, composition=composition)
+    for price in ((0.1, 1e-6), (0.9, 9e-6)):
+        accountant.charge(ApproximateDP(*price), epsilon=price[0], delta=price[1])
+    assert accountant.epsilon_spent <= 1.0
+    other = PrivacyAccountant(1.0, 1e-5, composition=composition)
+    other.charge(ApproximateDP(0.1, 2e-6), epsilon=0.1, delta=2e-6)
+    assert not other.can_afford(ApproximateDP(0.9, 9e-6), epsilon=0.9, delta=9e-6)
+
+
+@pytest.mark.parametrize("steps", [1, 9])
+def test_advanced_composition_takes_a_charge_as_one_release(steps):
+    accountant = PrivacyAccountant(10.0, 1e-5, composition="advanced")
+    events = [descent(steps + extra, (0.1, 1e-8)) for extra in range(100)]
+    for event, price in events:
+        accountant.charge(event, **price)
+    as_releases = advanced_epsilon([(0.1, 1e-8, 100)], 1e-5)
+    assert accountant.epsilon_spent == pytest.approx(as_releases, rel=1e-9)
+    one_by_one = Composed(tuple(event for event, _ in events))
+    assert as_releases < epsilon(one_by_one, 1e-5, method="advanced")
+    assert as_releases > epsilon(one_by_one, 1e-5)
+
+
+def test_prices_of_parts_add_up_where_one_unit_can_be_in_several():
+    accountant = PrivacyAccountant(1.0, 0.0, relation="replace_one", composition="advanced")
+    for part, epsilon_ in zip(accountant.partition("half", 3), (0.4, 0.3, 0.6), strict=True):
+        part.charge(PureDP(epsilon_), epsilon=epsilon_, delta=0.0)
+    assert accountant.epsilon_spent == 1.0
+
+
+def test_a_price_does_not_let_through_what_the_method_cannot_compose():
+    accountant = PrivacyAccountant(1.0, 1e-5, composition="pld")
+    accountant.charge(PureDP(0.1), epsilon=0.1, delta=0.0)
+    price = epsilon(ZCDP(1e-3), 1e-6)
+    with pytest.raises(ValueError, match="privacy loss distribution"):
+        accountant.charge(ZCDP(1e-3), epsilon=price, delta=1e-6)
+    assert len(accountant.spends) == 1

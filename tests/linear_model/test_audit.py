@@ -3,12 +3,21 @@
 Many short rows push the weight to one side and hardly curve the objective; one long row has the
 other label. With it or without it the minimiser is nearly as far apart as the sensitivity
 allows. The attacker sees the released weight and picks a threshold.
+
+All steps of a noisy descent together are one Gaussian release. Its trade-off curve has one
+parameter mu, which errors of both kinds bound from below at any threshold, the middle one
+included (Nasr et al. 2023, Tight auditing of differentially private machine learning). From that
+a larger epsilon follows than from the rare errors that epsilon itself is about, but only for a
+mechanism whose curve is Gaussian: that is said where it is used.
 """
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.stats import beta, norm
 
 from skdp._losses import BinaryLogisticLoss
+from skdp.accounting import gaussian_noise_multiplier, gdp_to_delta
 from skdp.linear_model._gradient_perturbation import plan_gradient_perturbation
 from skdp.linear_model._mechanism_choice import plan_fit
 from skdp.linear_model._newton import minimise
@@ -20,11 +29,14 @@ from skdp.noise import RandomSource
 from tests._attacks import epsilon_lower_bound
 
 LOSS = BinaryLogisticLoss()
-EPSILON = {"output": 4.0, "objective": 4.0, "gradient": 2.0}
+EPSILON = 4.0
+MU = 1.0 / gaussian_noise_multiplier(EPSILON, 1e-5)
 WAYS = [("output", 0.0), ("output", 1e-5), ("objective", 0.0), ("objective", 1e-5)]
 WAYS += [("gradient", 1e-5)]
 # Of the claim, what 2e4 fits a world certify at least.
-CERTIFIED = {"output": 0.3, "objective": 0.3, "gradient": 0.2}
+CERTIFIED = 0.3
+# The same from the middle of a Gaussian trade-off curve.
+CERTIFIED_AS_GAUSSIAN = 0.6
 
 
 def worlds(mechanism):
@@ -37,7 +49,7 @@ def worlds(mechanism):
 def released(mechanism, delta, n_fits, seed):
     source, (one, other, C) = RandomSource(seed), worlds(mechanism)
     table = LOSS, len(one[0]), 1, 1.0
-    plan = plan_fit(mechanism, table, C, (EPSILON[mechanism], delta, "add_remove"))
+    plan = plan_fit(mechanism, table, C, (EPSILON, delta, "add_remove"))
     rows = [(BoundedRows(X, 1.0, 0.0), y) for X, y in (one, other)]
     return [[plan.run(LOSS, *world, source)[0] for _ in range(n_fits)] for world in rows]
 
@@ -64,6 +76,24 @@ def bound(first, second, cut, delta):
     )
 
 
+def certified_mu(one, other):
+    """Return the mu of a Gaussian trade-off curve that is certified with confidence 0.95.
+
+    Thresholds are chosen on even fits and judged on odd ones.
+    """
+    a, b = np.array(one), np.array(other)
+    a, b = (a, b) if np.mean(a[::2]) > np.mean(b[::2]) else (b, a)
+    cuts = np.quantile(np.concatenate([a[::2], b[::2]]), np.linspace(0.05, 0.95, 91))
+    return mu_bound(a[1::2], b[1::2], max(cuts, key=lambda cut: mu_bound(a[::2], b[::2], cut)))
+
+
+def mu_bound(first, second, cut):
+    hits, false_hits = int(np.sum(first > cut)), int(np.sum(second > cut))
+    low = beta.ppf(0.025, hits, len(first) - hits + 1)
+    high = beta.ppf(0.975, false_hits + 1, len(second) - false_hits)
+    return norm.ppf(low) - norm.ppf(high)
+
+
 def test_the_neighbours_move_the_minimiser_by_nine_tenths_of_the_bound():
     one, other, C = worlds("output")
     weights = [
@@ -75,27 +105,37 @@ def test_the_neighbours_move_the_minimiser_by_nine_tenths_of_the_bound():
 
 def test_the_neighbours_gradients_stay_nearly_as_far_apart_as_the_sensitivity():
     one, other, C = worlds("gradient")
-    plan = plan_gradient_perturbation(LOSS, 101, 1, 1.0, C, 2.0, 1e-5, "add_remove")
+    plan = plan_gradient_perturbation(LOSS, 101, 1, 1.0, C, EPSILON, 1e-5, "add_remove")
     means = [np.mean(world) for world in released("gradient", 1e-5, 30, 0)]
     assert means[1] - means[0] > 0.4
     assert plan.step.sensitivity < 1.001
 
 
-@pytest.mark.parametrize(("mechanism", "delta"), WAYS)
+@pytest.mark.parametrize(("mechanism", "delta"), WAYS[:-1])
 def test_attacks_certify_less_than_the_claim(mechanism, delta):
-    n_fits = 300 if mechanism == "gradient" else 1000
-    found = certified(*released(mechanism, delta, n_fits, 0), delta)
-    assert found < EPSILON[mechanism]
-    # Few fits certify little, fewer fits hardly anything; the slow test asks for more.
-    assert found > (0.0 if mechanism == "gradient" else 0.08) * EPSILON[mechanism]
+    found = certified(*released(mechanism, delta, 1000, 0), delta)
+    # Few fits certify little; the slow test asks for more.
+    assert 0.08 * EPSILON < found < EPSILON
+
+
+def test_an_attack_on_descent_certifies_less_than_its_trade_off_curve():
+    """False alarms are below 1e-6: 0.6 of mu is expected, with a standard deviation of 0.1."""
+    assert 0.0 < certified_mu(*released("gradient", 1e-5, 800, 0)) < MU
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("mechanism", "delta"), WAYS)
 def test_attacks_with_many_fits_certify_less_than_the_claim(mechanism, delta):
-    found = certified(*released(mechanism, delta, 20_000, 1), delta)
-    print(f"{mechanism}, delta = {delta}: certified {found:.2f} of {EPSILON[mechanism]}")
-    assert CERTIFIED[mechanism] * EPSILON[mechanism] < found < EPSILON[mechanism]
+    worlds = released(mechanism, delta, 20_000, 1)
+    found = certified(*worlds, delta)
+    print(f"{mechanism}, delta = {delta}: certified {found:.2f} of {EPSILON}")
+    assert CERTIFIED * EPSILON < found < EPSILON
+    if mechanism == "gradient":
+        mu = certified_mu(*worlds)
+        found = brentq(lambda epsilon: gdp_to_delta(mu, epsilon) - delta, 0.0, 100.0)
+        print(f"as a Gaussian trade-off curve: mu = {mu:.3f}, epsilon = {found:.2f}")
+        assert mu < MU
+        assert CERTIFIED_AS_GAUSSIAN * EPSILON < found < EPSILON
 
 
 @pytest.mark.parametrize(("mechanism", "delta"), WAYS)
@@ -109,5 +149,7 @@ def test_attacks_find_noise_of_an_eighth(mechanism, delta, monkeypatch):
         monkeypatch.setattr(cls, "release", weak)
     draw = LinearNoise.draw
     monkeypatch.setattr(LinearNoise, "draw", lambda self, stream: 0.125 * draw(self, stream))
-    n_fits = 300 if mechanism == "gradient" else 1000
-    assert certified(*released(mechanism, delta, n_fits, 0), delta) > EPSILON[mechanism]
+    if mechanism == "gradient":
+        assert certified_mu(*released(mechanism, delta, 100, 0)) > MU
+    else:
+        assert certified(*released(mechanism, delta, 1000, 0), delta) > EPSILON

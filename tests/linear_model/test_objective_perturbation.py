@@ -13,6 +13,7 @@ from skdp.linear_model._objective import LinearObjective, loss_gradient
 from skdp.linear_model._objective_perturbation import (
     LinearNoise,
     log_jacobian,
+    objective_C,
     plan_objective_perturbation,
 )
 from skdp.linear_model._rows import BoundedRows
@@ -129,7 +130,10 @@ def neighbours(relation, sharp, C):
 
 
 def densities(relation, epsilon, delta, C, sharp, width):
-    plan = plan_objective_perturbation(BINARY, 10**6, 2, 1.0, C, epsilon, delta, relation)
+    table, quadratic = (BINARY, 10**6, 2, 1.0), None
+    if C == "auto":
+        C, quadratic = objective_C(*table, 10.0, epsilon, delta, relation), 1.0
+    plan = plan_objective_perturbation(*table, C, epsilon, delta, relation, quadratic)
     one, other, centre = neighbours(relation, sharp, C)
     half = (width * plan.noise.scale + 2 * C) / plan.quadratic
     axis = np.linspace(-half, half, 401)
@@ -156,7 +160,7 @@ def exact_losses(relation, epsilon, C):
     return np.array([np.abs(one - other).max() for one, other in pairs])
 
 
-@pytest.mark.parametrize("C", [0.1, 0.44, 0.88, 3.5])
+@pytest.mark.parametrize("C", [0.1, 0.44, 0.88, 3.5, "auto"])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_exact_divergences_in_two_dimensions(relation, epsilon, C):
@@ -180,7 +184,7 @@ def softmax_losses(loss, plan, n_draws):
         b = plan.noise.scale * rng.normal(size=(3, 1))
         weights = minimise(LinearObjective(loss, rows, y, plan.C, plan.quadratic, b), 1e-9)
         other = LinearObjective(loss, fewer, y[1:], plan.C, plan.quadratic)
-        other = other.value_and_gradient(weights)[1]
+        other = other.gradient(weights)
         losses[i] = (np.sum(other**2) - np.sum(b**2)) / (2 * plan.noise.scale**2)
         for sign, k in ((1, 0), (-1, 1)):
             table = X[k:], y[k:], weights, plan.C, plan.quadratic
@@ -321,7 +325,7 @@ def test_the_solver_reaches_the_planned_tolerance_on_any_table(loss, delta):
                 rows = BoundedRows(X, 1.0, 0.3)
                 objective = LinearObjective(loss, rows, y, C, plan.quadratic, b)
                 weights = minimise(objective, plan.tolerance, plan.radius)
-                gradient = np.linalg.norm(objective.value_and_gradient(weights)[1])
+                gradient = np.linalg.norm(objective.gradient(weights))
                 length = max(1.0, np.linalg.norm(weights) / plan.radius)
                 assert gradient <= plan.tolerance * length
 

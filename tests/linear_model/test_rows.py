@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, csr_matrix
 
-from skdp.linear_model._rows import BoundedRows, block_size
+from skdp.linear_model._rows import BoundedRows, most_additions
 from skdp.utils import ChunkedArray
 from skdp.utils._tables import read_block
 
@@ -130,11 +130,11 @@ def test_sparse_rows_whose_norm_overflows_count_as_zero():
 
 @pytest.mark.parametrize("n_rows", [10, 5000, 200_000])
 @pytest.mark.parametrize("n_columns", [3, 1000, 10_000])
-def test_sparse_blocks_add_no_more_often_than_dense_ones(n_rows, n_columns):
-    """The bound on rounding errors counts additions in a block and of blocks."""
-    rows = BoundedRows(csr_array((n_rows, n_columns)), 1.0, 0.0)
-    size, dense = rows.block_size, block_size(n_columns)
-    assert size + n_rows / size <= dense + n_rows / dense + 1
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_blocks_add_no_more_often_than_the_bound_counts(is_sparse, n_rows, n_columns):
+    table = csr_array((n_rows, n_columns)) if is_sparse else np.broadcast_to(0.0, (64, n_columns))
+    rows = BoundedRows(table, 1.0, 0.0)
+    assert rows.block_size + n_rows / rows.block_size <= most_additions(n_rows, n_columns)
 
 
 def test_a_sparse_table_is_never_dense_as_a_whole():

@@ -1,0 +1,129 @@
+"""Many weights are fitted by L-BFGS, to the same certified norm and in bounded work."""
+
+import numpy as np
+import pytest
+from scipy.sparse import random_array
+
+from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss
+from skdp.linear_model import _newton
+from skdp.linear_model._lbfgs import MEMORY, SHORTENINGS, _inverse_product, lbfgs
+from skdp.linear_model._objective import LinearObjective
+from skdp.linear_model._output_perturbation import plan_output_perturbation
+from skdp.linear_model._rows import BoundedRows
+
+
+def make_objective(C=1.0, loss=None, n=400, d=2000, quadratic=1.0):
+    rng, loss = np.random.default_rng(0), BinaryLogisticLoss() if loss is None else loss
+    X = random_array((n, d), density=0.01, format="csr", rng=rng)
+    y = rng.integers(2 if not loss.weights_shape else loss.weights_shape[0], size=n)
+    return LinearObjective(loss, BoundedRows(X, 1.0, 0.3), y, C, quadratic)
+
+
+def count_products(objective):
+    """Return a list that grows with each gradient or product with the Hessian."""
+    seen, gradient, product = [], objective.gradient, objective.hessian_product
+    objective.gradient = lambda w: seen.append("gradient") or gradient(w)
+
+    def counted(weights):
+        multiply = product(weights)
+        return lambda v: seen.append("product") or multiply(v)
+
+    objective.hessian_product = counted
+    return seen
+
+
+@pytest.mark.parametrize("loss", [BinaryLogisticLoss(), MultinomialLogisticLoss(3)])
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+def test_many_weights_take_no_newton_step(C, loss):
+    objective = make_objective(C, loss)
+    plan = plan_output_perturbation(loss, 400, 2001, 1.1, C, 1.0, 1e-6, "add_remove")
+    seen = count_products(objective)
+    weights = _newton.minimise(objective, plan.tolerance)
+    # The one product is that of the first step's length.
+    assert seen.count("product") <= 1
+    assert np.linalg.norm(objective.gradient(weights)) <= plan.tolerance
+
+
+def test_newton_steps_finish_what_too_few_steps_leave(monkeypatch):
+    objective = make_objective()
+    expected = _newton.minimise(objective, 1e-9)
+    monkeypatch.setattr(_newton, "LBFGS_STEPS", 2)
+    np.testing.assert_allclose(_newton.minimise(objective, 1e-9), expected, atol=2e-9)
+
+
+@pytest.mark.parametrize("most", [1, 7])
+def test_the_work_is_bounded_where_the_norm_is_never_enough(most):
+    objective = make_objective()
+    seen = count_products(objective)
+    start = np.zeros(objective.shape)
+    lbfgs(objective, start, objective.gradient(start), lambda *_: False, most)
+    assert len(seen) <= 2 + most * SHORTENINGS
+
+
+def test_it_ends_where_rounding_leaves_no_step():
+    objective = make_objective(C=1e-3)
+    start = np.zeros(objective.shape)
+    gradient = objective.gradient(start)
+    weights, gradient = lbfgs(objective, start, gradient, lambda *_: False, 10_000)
+    assert np.isfinite(weights).all() and np.linalg.norm(gradient) < 1e-12
+
+
+def test_the_two_loops_multiply_by_the_matrix_of_bfgs():
+    rng = np.random.default_rng(0)
+    A = np.cov(rng.normal(size=(5, 20)))
+    scale, vector, pairs = 0.7, rng.normal(size=5), []
+    H = scale * np.eye(5)
+    for moved in rng.normal(size=(MEMORY, 5)):
+        change = A @ moved
+        inverse = 1.0 / (moved @ change)
+        V = np.eye(5) - inverse * np.outer(change, moved)
+        H = V.T @ H @ V + inverse * np.outer(moved, moved)
+        pairs.append((moved, change, inverse))
+    np.testing.assert_allclose(_inverse_product(pairs, scale, vector), H @ vector)
+
+
+@pytest.mark.parametrize("C", [1e-6, 1.0, 1e4, 1e8])
+def test_the_tolerance_is_reached_on_any_table(C, monkeypatch):
+    monkeypatch.setattr(_newton, "CHOLESKY_LIMIT", 0)
+    rng, loss = np.random.default_rng(0), BinaryLogisticLoss()
+    for X in (
+        np.zeros((300, 4)),
+        np.full((300, 4), 1e-160),
+        np.ones((300, 4)),
+        rng.standard_cauchy(size=(300, 4)) * 10.0 ** rng.integers(-100, 100, size=(300, 4)),
+    ):
+        for y in (rng.integers(2, size=300), np.zeros(300, dtype=int)):
+            plan = plan_output_perturbation(loss, 300, 5, 1.3, C, 1e10, 1e-6, "add_remove")
+            objective = LinearObjective(loss, BoundedRows(X, 1.0, 0.3), y, C)
+            weights = _newton.minimise(objective, plan.tolerance)
+            gradient = objective.gradient(weights)
+            assert np.linalg.norm(gradient) <= plan.tolerance
+
+
+def count_factors(objective):
+    """Return a list that grows with each gradient or Cholesky factor."""
+    seen, gradient, solver = [], objective.gradient, objective.hessian_solver
+    objective.gradient = lambda w: seen.append("gradient") or gradient(w)
+    objective.hessian_solver = lambda w: seen.append("factor") or solver(w)
+    return seen
+
+
+@pytest.mark.parametrize("smallest", [1.0, 1e-3])
+def test_few_weights_take_newton_steps_where_others_would_be_many(smallest):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 40)) * np.geomspace(1.0, smallest, 40) / 8
+    y = rng.random(2000) < 1 / (1 + np.exp(-X.sum(axis=1) / smallest))
+    objective = LinearObjective(BinaryLogisticLoss(), BoundedRows(X, 1.0, 0.0), y, 100.0)
+    seen = count_factors(objective)
+    weights = _newton.minimise(objective, 1e-5)
+    assert np.linalg.norm(objective.gradient(weights)) <= 1e-5
+    assert (seen.count("factor") > 0) == (smallest < 1.0)
+    assert len(seen) < 40
+
+
+def test_a_slow_descent_is_told_from_a_fast_one():
+    # Ten steps took three of six orders of magnitude: ten more will do.
+    assert not _newton._is_slow(1.0, 1e-3, 1e-6, 10, 20)
+    assert _newton._is_slow(1.0, 1e-3, 1e-6, 10, 19)
+    assert _newton._is_slow(1.0, 1.5, 1e-6, 10, 1000)
+    assert not _newton._is_slow(1.0, 1.5, 1e-6, _newton.TRIAL_STEPS - 1, 1000)
