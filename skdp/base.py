@@ -82,6 +82,15 @@ def _unbooked(mechanism, terms):
     return Spend("", mechanism.event, epsilon, delta, False, "", __version__)
 
 
+def _composition(accountant, terms):
+    """Return in words how a fit's cost adds to others."""
+    if accountant is None:
+        return "none"
+    plan = getattr(accountant, "plan", None)
+    words = describe_composition(terms.composition)
+    return words if plan is None else f"{plan}; {words}"
+
+
 class PrivateFit:
     """One private fit of an estimator, as a context that keeps its steps in order.
 
@@ -181,7 +190,7 @@ class PrivateFit:
             mechanism=mechanism.name,
             noise_scale=mechanism.scale,
             sensitivity=mechanism.sensitivity,
-            composition="none" if accountant is None else describe_composition(terms.composition),
+            composition=_composition(accountant, terms),
             sampler=sampler,
             public=tuple(public),
             seeded=self._estimator.random_state is not None,

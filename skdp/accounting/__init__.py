@@ -40,26 +40,31 @@ from skdp.accounting._interchange import from_dp_accounting, to_dp_accounting
 from skdp.accounting._leaf import gdp, zcdp
 from skdp.accounting._rdp import rdp
 from skdp.accounting._report import BudgetReport
-from skdp.accounting._state import Spend
+from skdp.accounting._reservation import Allowance, PlannedCharge, Reservation, plan_event
+from skdp.accounting._state import Draw, Spend
 
 __all__ = [
     "ZCDP",
+    "Allowance",
     "ApproximateDP",
     "BudgetReport",
     "Composed",
     "DiscreteGaussian",
     "DiscreteLaplace",
+    "Draw",
     "Event",
     "ExponentialMechanism",
     "Gaussian",
     "Laplace",
     "NonPrivate",
+    "PlannedCharge",
     "PoissonSampled",
     "PrivacyAccountant",
     "PureDP",
     "RandomStopping",
     "RandomizedResponse",
     "Repeated",
+    "Reservation",
     "SampledWithoutReplacement",
     "Spend",
     "advanced_epsilon",
@@ -74,6 +79,7 @@ __all__ = [
     "gdp",
     "gdp_to_delta",
     "gdp_to_epsilon",
+    "plan_event",
     "rdp",
     "rdp_to_delta",
     "rdp_to_epsilon",

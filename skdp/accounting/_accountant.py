@@ -16,7 +16,7 @@ from skdp.accounting._bounds import epsilon as event_epsilon
 from skdp.accounting._events import Composed
 from skdp.accounting._ledger import open_ledger
 from skdp.accounting._report import BudgetReport
-from skdp.accounting._state import Part, Spend, State, Terms, read_spend
+from skdp.accounting._state import Part, Spend, State, Terms, read_draw, read_spend
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.utils._validation import check_integer, check_privacy_parameters
 
@@ -179,6 +179,11 @@ class PrivacyAccountant:
         """Every charge, oldest first, as a list of `Spend`."""
         return [read_spend(r) for r in self._ledger.read(self.dataset) if r.kind == "charge"]
 
+    @property
+    def draws(self):
+        """Every step that ran on a round charged before, oldest first, as a list of `Draw`."""
+        return [read_draw(r) for r in self._ledger.read(self.dataset) if r.kind == "draw"]
+
     def charge(self, event, *, label="", epsilon=None, delta=None, seeded=False):
         """Book a release before it is made.
 
@@ -220,6 +225,38 @@ class PrivacyAccountant:
 
         sequence, digest = self._append(decide).position
         return replace(spend, sequence=sequence, hash=digest)
+
+    def _draw(self, reservation, step, event, label, seeded):
+        """Run a step of a reservation, on a round that is charged or on a new one.
+
+        Returns
+        -------
+        Spend
+            The charge of the round.
+        """
+        planned = reservation.planned
+        asked = self._spend(reservation.event, f"{reservation.label}, from {label}", seeded)
+        ran = self._spend(event, label, seeded)
+        body = {"name": reservation.name, "step": step, "steps": len(planned)}
+        spend = free = None
+
+        def decide(state):
+            nonlocal spend, free
+            state = self._opened(state)
+            free = state.rounds(reservation.name, len(planned)).free(step)
+            if free is not None:
+                return "draw", _draw_body(ran) | {"reservation": body}
+            spend = state.priced(asked, reservation.epsilon, reservation.delta)
+            return "charge", _body(spend) | {"reservation": body}
+
+        state = self._append(decide)
+        sequence, digest = free or state.position
+        return replace(spend or ran, sequence=sequence, hash=digest)
+
+    def _rounds(self, reservation):
+        """Return how many rounds of a reservation were charged."""
+        rounds = self._now().rounds(reservation.name, len(reservation.planned))
+        return len(rounds.charged)
 
     def can_afford(self, event, *, epsilon=None, delta=None):
         """Say whether `charge` with the same arguments would be accepted now."""
@@ -351,6 +388,7 @@ class PrivacyAccountant:
             max_rows=state.terms.max_rows,
             composition=state.terms.composition,
             spends=tuple(read_spend(r) for r in records if r.kind == "charge"),
+            draws=tuple(read_draw(r) for r in records if r.kind == "draw"),
             head_hash=self.verify(),
         )
 
@@ -419,6 +457,11 @@ def _body(spend):
         "version": spend.version,
         "part": None if spend.part is None else asdict(spend.part),
     }
+
+
+def _draw_body(spend):
+    names = ("label", "event", "seeded", "time", "version")
+    return {name: value for name, value in _body(spend).items() if name in names}
 
 
 def _address(ledger):

@@ -47,6 +47,9 @@ class BudgetReport:
         Every charge, oldest first.
     head_hash : str
         The hash of the ledger's last record; the chain was verified for this report.
+    draws : tuple of Draw
+        Every step of a plan that ran on a round charged before, oldest first; each is paid for
+        by a spend.
     """
 
     dataset: str
@@ -58,6 +61,7 @@ class BudgetReport:
     composition: str
     spends: tuple
     head_hash: str
+    draws: tuple = ()
 
     notes = (ROWS_BY_INDEX, SCORES)
 
@@ -68,7 +72,10 @@ class BudgetReport:
         -------
         dict
         """
-        spends = [asdict(replace(s, event=s.event.to_json())) for s in self.spends]
+        spends, draws = (
+            [asdict(replace(s, event=s.event.to_json())) for s in entries]
+            for entries in (self.spends, self.draws)
+        )
         return {
             "dataset": self.dataset,
             "epsilon": {"cap": self.cap[0], "spent": self.spent[0]},
@@ -78,6 +85,7 @@ class BudgetReport:
             "max_rows": self.max_rows,
             "composition": self.composition,
             "spends": spends,
+            "draws": draws,
             "head_hash": self.head_hash,
             "notes": list(self.notes),
         }
@@ -94,14 +102,14 @@ class BudgetReport:
         )
 
     def _rows(self):
-        for number, spend in enumerate(self.spends, start=1):
-            yield (
-                str(number),
-                spend.time,
-                spend.label + _where(spend.part) + (" [seeded]" if spend.seeded else ""),
-                f"{spend.epsilon:.6g}",
-                f"{spend.delta:.6g}",
-            )
+        numbers = {spend.sequence: str(i) for i, spend in enumerate(self.spends, start=1)}
+        for entry in sorted((*self.spends, *self.draws), key=lambda entry: entry.sequence):
+            number, seeded = numbers.get(entry.sequence), " [seeded]" if entry.seeded else ""
+            if number is None:
+                yield "", entry.time, f"{entry.label} [already charged]{seeded}", "-", "-"
+                continue
+            label = entry.label + _where(entry.part) + seeded
+            yield number, entry.time, label, f"{entry.epsilon:.6g}", f"{entry.delta:.6g}"
 
     def __str__(self):
         lines = ["Privacy budget", ""]

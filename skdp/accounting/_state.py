@@ -10,7 +10,7 @@ from skdp.accounting._ledger import NOTHING
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.utils._validation import check_integer, check_privacy_parameters, check_real
 
-__all__ = ["Part", "Spend", "State", "Terms", "read_spend"]
+__all__ = ["Draw", "Part", "Rounds", "Spend", "State", "Terms", "read_draw", "read_spend"]
 
 RELATIONS = ("add_remove", "replace_one")
 UNITS = ("row", "group")
@@ -123,6 +123,7 @@ def read_spend(record):
     """Return the spend that a record of kind "charge" holds."""
     try:
         body = dict(record.body)
+        body.pop("reservation", None)
         event = _cached_event(body.pop("event"))
         part = body.pop("part")
         part = None if part is None else Part(**part)
@@ -132,17 +133,89 @@ def read_spend(record):
 
 
 @dataclass(frozen=True)
+class Draw:
+    """One step of a plan that ran on a round which was charged before; it costs nothing more.
+
+    Parameters
+    ----------
+    label : str
+        What was released.
+    event : Event
+        What the mechanism did.
+    seeded : bool
+        Whether the noise came from an integer seed.
+    time, version : str
+        When, and by which version of skdp.
+    sequence : int
+        The record's position in the ledger.
+    hash : str
+        The record's hash.
+    """
+
+    label: str
+    event: object
+    seeded: bool
+    time: str
+    version: str
+    sequence: int = 0
+    hash: str = ""
+
+
+def read_draw(record):
+    """Return the draw that a record of kind "draw" holds."""
+    try:
+        body = dict(record.body)
+        body.pop("reservation")
+        event = _cached_event(body.pop("event"))
+        return Draw(event=event, sequence=record.sequence, hash=record.hash, **body)
+    except (KeyError, TypeError, ValueError) as error:
+        raise LedgerError(f"record {record.sequence} cannot be read: {error}") from error
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """The rounds of one reservation: which were charged, and how often each step has run.
+
+    Parameters
+    ----------
+    charged : tuple of (int, str)
+        The sequence and the hash of each round's charge.
+    uses : tuple of int
+        For each step of the plan, how many rounds it has run in; never more than were charged.
+    """
+
+    charged: tuple
+    uses: tuple
+
+    def free(self, step):
+        """Return the first round in which a step has not run, as (sequence, hash), or None."""
+        used = self.uses[step]
+        return self.charged[used] if used < len(self.charged) else None
+
+    def after(self, step, position=None):
+        """Return the rounds after a step ran, on a new round if its position is given."""
+        charged = self.charged if position is None else (*self.charged, position)
+        uses = list(self.uses)
+        uses[step] += 1
+        if uses[step] > len(charged):
+            raise ValueError("a step ran on a round that was not charged")
+        return Rounds(charged, tuple(uses))
+
+
+@dataclass(frozen=True)
 class State:
     """What the records of a data set up to a position in the ledger add up to.
 
     `whole` is the total of what was computed from all rows, `partitions` maps a partition's
-    (name, number of parts, by_index) to the totals of its parts.
+    (name, number of parts, by_index) to the totals of its parts. `reservations` maps a
+    reservation's name to its `Rounds`.
     """
 
     position: tuple = NOTHING
     terms: Terms | None = None
     whole: object = None
     partitions: tuple = ()
+    reservations: tuple = ()
 
     def after(self, records):
         """Return the state after some more records."""
@@ -159,7 +232,9 @@ class State:
             cap = {name: record.body[name] for name in ("epsilon", "delta")}
             return replace(self, terms=replace(self.terms, **cap))
         if record.kind == "charge":
-            return self.with_spend(read_spend(record))
+            return self.with_spend(read_spend(record))._with_step(record)
+        if record.kind == "draw":
+            return self._with_step(record)
         raise LedgerError(f"record {record.sequence} is of the unknown kind {record.kind!r}")
 
     def with_spend(self, spend):
@@ -176,6 +251,26 @@ class State:
         totals[spend.part] = rule.add(totals.get(spend.part, rule.zero), cost)
         partitions[key] = tuple(totals.items())
         return replace(self, partitions=tuple(partitions.items()))
+
+    def rounds(self, name, steps):
+        """Return the `Rounds` of a reservation whose plan has so many steps."""
+        rounds = dict(self.reservations).get(name, Rounds((), (0,) * steps))
+        if len(rounds.uses) != steps:
+            raise ValueError(f"reservation {name!r} was charged with another plan before")
+        return rounds
+
+    def _with_step(self, record):
+        """Return the state after the step of a reservation, if any, that a record is about."""
+        step = record.body.get("reservation")
+        if step is None and record.kind == "charge":
+            return self
+        position = (record.sequence, record.hash) if record.kind == "charge" else None
+        try:
+            rounds = self.rounds(step["name"], step["steps"]).after(step["step"], position)
+        except (IndexError, KeyError, TypeError, ValueError) as error:
+            raise LedgerError(f"record {record.sequence} cannot be read: {error}") from error
+        reservations = dict(self.reservations) | {step["name"]: rounds}
+        return replace(self, reservations=tuple(reservations.items()))
 
     @property
     def total(self):

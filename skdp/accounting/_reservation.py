@@ -1,0 +1,297 @@
+"""Several releases that are charged together, before the first of them is made.
+
+A plan is a tuple of `PlannedCharge`, one a step. Its parameters are fixed when it is charged, so
+that the tightest bound on the composition of its events is its price. Estimators that run a
+step are given a handle in the place of their accountant; its `charge` books nothing of its
+own but checks that what is released was planned, and that it is released once.
+"""
+
+import uuid
+from dataclasses import dataclass, field, replace
+
+from skdp._version import __version__
+from skdp.accounting._bounds import delta as event_delta
+from skdp.accounting._bounds import epsilon as event_epsilon
+from skdp.accounting._composition import claimed_price
+from skdp.accounting._events import ApproximateDP, Composed, Gaussian, PureDP, leaves
+from skdp.accounting._state import Spend, Terms
+from skdp.exceptions import BudgetExceededError
+from skdp.utils._validation import check_privacy_parameters
+
+__all__ = ["Allowance", "PlannedCharge", "Reservation", "ReservedStep", "plan_event"]
+
+
+@dataclass(frozen=True)
+class PlannedCharge:
+    """One release of a plan.
+
+    Parameters
+    ----------
+    name : str
+        The step that makes it.
+    event : Event
+        What it is planned to do, or `ApproximateDP` (or `PureDP`) of `epsilon` and `delta`,
+        which stands for anything that is calibrated to them.
+    epsilon, delta : float
+        What the step is calibrated to, for one row.
+    """
+
+    name: str
+    event: object
+    epsilon: float
+    delta: float = 0.0
+
+    def __post_init__(self):
+        check_privacy_parameters(self.epsilon, self.delta)
+
+    @property
+    def exact(self):
+        """Whether the event is what the step does, and not a stand-in for it."""
+        return not isinstance(self.event, ApproximateDP | PureDP)
+
+    def covers(self, event, relation):
+        """Say whether a release costs at most what is planned, at whatever delta.
+
+        It does if the events are equal, or those of the release are among the planned ones; if
+        both are one Gaussian and the release has the more noise; and if a stand-in is planned
+        whose (epsilon, delta) the release satisfies.
+        """
+        asked, planned = leaves(event), leaves(self.event)
+        if all(count <= planned.get(part, 0) for part, count in asked.items()):
+            return True
+        if isinstance(event, Gaussian) and isinstance(self.event, Gaussian):
+            return event.noise_multiplier >= self.event.noise_multiplier
+        if isinstance(self.event, PureDP):
+            return event_epsilon(event, 0.0, relation=relation) <= self.event.epsilon
+        if isinstance(self.event, ApproximateDP):
+            cost = event_delta(event, self.event.epsilon, relation=relation)
+            return cost <= self.event.delta
+        return False
+
+    def price(self, event, epsilon, delta, terms):
+        """Return what a covered release costs by itself, for the unit of the terms.
+
+        Raises
+        ------
+        ValueError
+            If it is not covered, or costs more than it says.
+        """
+        if not self.covers(event, terms.relation):
+            raise ValueError(
+                f"step {self.name!r} would release what was not planned: {event} in the place "
+                f"of {self.event}; a parameter or the table's shape has changed since the plan "
+                "was made"
+            )
+        if epsilon is None:
+            epsilon, delta = self.epsilon, self.delta if delta is None else delta
+        delta = delta or 0.0
+        if terms.max_rows > 1:
+            at = {"relation": terms.relation, "group_size": terms.max_rows}
+            return event_epsilon(event, delta, **at), delta
+        return claimed_price(event, epsilon, delta, terms.relation)
+
+
+def plan_event(plan):
+    """Return the event of a whole plan, a sequence of `PlannedCharge`."""
+    return Composed(tuple(step.event for step in plan))
+
+
+def _words(steps, epsilon, delta):
+    plural = "s" if steps > 1 else ""
+    return (
+        f"part of a plan of {steps} release{plural} that was charged as one, "
+        f"(epsilon={epsilon:.6g}, delta={delta:.6g}) together"
+    )
+
+
+class _NotCopied:
+    """A handle that stands for the same thing in every clone and copy."""
+
+    def __sklearn_clone__(self):
+        return self
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+class Allowance(_NotCopied):
+    """A planned release that is already paid for, and can be made once.
+
+    It takes the place of an estimator's accountant where a whole plan was charged by whoever
+    runs it. It opens no ledger, so that it can go to other processes; whoever sends a copy
+    there sends one. A second release is refused, in whatever clone of the estimator.
+
+    Parameters
+    ----------
+    planned : PlannedCharge
+        The release.
+    terms : Terms
+        What the accountant protects that was charged; see `skdp.base.terms_of`.
+    spend : Spend or None
+        The charge that covers the plan, None if nothing was charged.
+    steps : int, default=1
+        How many releases the plan has.
+    """
+
+    def __init__(self, planned, terms, spend, steps=1):
+        self.planned, self.terms, self.spend, self.steps = planned, terms, spend, steps
+        # Taking the last element is atomic: of two threads one finds the list empty.
+        self._left = [True]
+
+    @property
+    def plan(self):
+        """What the plan cost, in words."""
+        if self.spend is None:
+            return f"part of a plan of {self.steps} releases, not charged"
+        return _words(self.steps, self.spend.epsilon, self.spend.delta)
+
+    def charge(self, event, *, label="", epsilon=None, delta=None, seeded=False):
+        """Use the allowance; the parameters are those of `PrivacyAccountant.charge`.
+
+        Returns
+        -------
+        Spend
+            This release and its own price, with the position and hash of the plan's charge.
+
+        Raises
+        ------
+        ValueError
+            If the release is not covered by what was planned.
+        BudgetExceededError
+            If the allowance was used before.
+        """
+        price = self.planned.price(event, epsilon, delta, self.terms)
+        try:
+            self._left.pop()
+        except IndexError:
+            total = (self.planned.epsilon, self.planned.delta)
+            raise BudgetExceededError(price, (0.0, 0.0), total) from None
+        spend = Spend(label, event, *price, bool(seeded), "", __version__)
+        if self.spend is None:
+            return spend
+        names = ("time", "part", "sequence", "hash")
+        return replace(spend, **{name: getattr(self.spend, name) for name in names})
+
+    def __repr__(self):
+        state = "unused" if self._left else "used"
+        return f"Allowance({self.planned.name!r}, {state})"
+
+
+@dataclass(frozen=True)
+class Reservation(_NotCopied):
+    """A plan whose every round is charged to an accountant when its first step runs.
+
+    A round is one run of all steps. A step that runs draws on a round that was charged and in
+    which it has not run yet; if there is none, it charges a new round, for the whole plan. So
+    whatever runs, however often, in whatever process and order, is part of as many whole plans
+    as the ledger has charged: r rounds, in which no step ran more than r times.
+
+    Copies and pickles stand for the same reservation. Nothing is charged by making one.
+
+    Parameters
+    ----------
+    accountant : PrivacyAccountant
+        Which is charged.
+    planned : tuple of PlannedCharge
+        The plan.
+    epsilon, delta : float
+        The price of a round, for the accountant's unit.
+    label : str, default="plan"
+        What the ledger calls a round.
+    name : str, default=None
+        The reservation's name in the ledger; None makes a new one.
+
+    Attributes
+    ----------
+    steps : tuple of ReservedStep
+        What estimators take as their accountant, in the plan's order.
+    """
+
+    accountant: object
+    planned: tuple
+    epsilon: float
+    delta: float
+    label: str = "plan"
+    name: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def __post_init__(self):
+        if not self.planned:
+            raise ValueError("a plan must have a step")
+        object.__setattr__(self, "planned", tuple(self.planned))
+
+    @property
+    def event(self):
+        """What a round costs."""
+        return plan_event(self.planned)
+
+    @property
+    def steps(self):
+        return tuple(ReservedStep(self, index) for index in range(len(self.planned)))
+
+    @property
+    def rounds(self):
+        """How many rounds the ledger has charged."""
+        return self.accountant._rounds(self)
+
+    def __repr__(self):
+        return f"Reservation({self.label!r}, {len(self.planned)} steps, {self.name[:8]})"
+
+
+@dataclass(frozen=True)
+class ReservedStep(_NotCopied):
+    """One step of a reservation, in the place of an estimator's accountant.
+
+    Parameters
+    ----------
+    reservation : Reservation
+    index : int
+        Which step, from 0.
+    """
+
+    reservation: Reservation
+    index: int
+
+    @property
+    def planned(self):
+        """What the step is planned to release."""
+        return self.reservation.planned[self.index]
+
+    @property
+    def terms(self) -> Terms:
+        """What the accountant protects."""
+        return self.reservation.accountant.terms
+
+    @property
+    def plan(self):
+        """What the plan costs, in words."""
+        whole = self.reservation
+        return _words(len(whole.planned), whole.epsilon, whole.delta)
+
+    def charge(self, event, *, label="", epsilon=None, delta=None, seeded=False):
+        """Draw on a round, or charge a new one; as `PrivacyAccountant.charge`.
+
+        Returns
+        -------
+        Spend
+            This release and its own price, with the position and hash of the round's charge.
+
+        Raises
+        ------
+        ValueError
+            If the release is not covered by what was planned.
+        BudgetExceededError
+            If the budget cannot pay for another round.
+        LedgerError
+            If the ledger cannot be used.
+        """
+        price = self.planned.price(event, epsilon, delta, self.terms)
+        whole = self.reservation
+        step = f"{self.planned.name} ({label})" if label else self.planned.name
+        spend = whole.accountant._draw(whole, self.index, event, step, seeded)
+        return replace(spend, label=label, event=event, epsilon=price[0], delta=price[1])
+
+    def __repr__(self):
+        return f"ReservedStep({self.planned.name!r}, {self.reservation!r})"

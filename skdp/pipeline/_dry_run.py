@@ -1,0 +1,149 @@
+"""What an estimator would charge for a table of some shape, found without a table."""
+
+import itertools
+import warnings
+
+import numpy as np
+from sklearn.base import OneToOneFeatureMixin, clone, is_classifier
+
+from skdp.accounting import ApproximateDP, PlannedCharge, PureDP
+from skdp.pipeline._kinds import is_estimator, step_kind
+
+__all__ = ["dry_run", "output_width", "stand_in"]
+
+# Shapes (rows, columns) at which an estimator is tried whose table's shape is not known.
+ROWS, COLUMNS = (60, 2_000, 300_000), (1, 8, 100)
+
+
+class _Stopped(Exception):
+    """The charge was made; nothing after it is of interest."""
+
+
+class _Probe:
+    """An accountant that notes the first charge and ends the fit there."""
+
+    def __init__(self, terms):
+        self.terms, self.asked = terms, None
+
+    def charge(self, event, *, label="", epsilon=None, delta=None, seeded=False):
+        self.asked = event, epsilon, delta
+        raise _Stopped
+
+    def __sklearn_clone__(self):
+        return self
+
+
+def stand_in(name, epsilon, delta):
+    """Return the planned charge of anything that is calibrated to (epsilon, delta)."""
+    event = PureDP(epsilon) if delta == 0.0 else ApproximateDP(epsilon, delta)
+    return PlannedCharge(name, event, epsilon, delta)
+
+
+def dry_run(estimator, shape, terms, classes=None):
+    """Return what a private estimator's fit would charge, or None if it cannot be found.
+
+    A clone is fitted to a table of zeros that takes no memory, and stopped at its charge. A
+    private estimator charges before it computes anything from the data, so that what it charges
+    depends on its parameters and on the table's shape alone.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Private, with `epsilon` set.
+    shape : tuple of (int, int)
+        Rows and columns.
+    terms : Terms
+        Of the accountant that will be charged.
+    classes : array-like, default=None
+        The labels of y; None takes the estimator's declared ones, or 0 and 1.
+
+    Returns
+    -------
+    event : Event or None
+    epsilon, delta : float or None
+    """
+    probe = _Probe(terms)
+    params = {"accountant": probe}
+    if "random_state" in estimator.get_params(deep=False):
+        params["random_state"] = None
+    y = _null_target(estimator, shape[0], classes)
+    for X in _null_tables(estimator, shape):
+        trial = clone(estimator).set_params(**params)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                trial.fit(X, y)
+            except Exception:
+                # Whatever went wrong: the estimator cannot be tried without its table.
+                if probe.asked is not None:
+                    return probe.asked
+    return None
+
+
+def _null_tables(estimator, shape):
+    """Yield tables of that shape that hold nothing, the likeliest to be accepted first."""
+    yield np.broadcast_to(np.zeros(shape[1]), shape)
+    categories = estimator.get_params(deep=False).get("categories")
+    if isinstance(categories, list | tuple) and categories:
+        flat = all(np.ndim(item) == 0 for item in categories)
+        first = [categories[0]] * shape[1] if flat else [next(iter(c), "") for c in categories]
+        if len(first) == shape[1]:
+            yield np.broadcast_to(np.array(first, dtype=object), shape)
+
+
+def _null_target(estimator, n_rows, classes):
+    params = estimator.get_params(deep=False)
+    bounds = params.get("target_bounds")
+    if params.get("classes") is not None:
+        classes = params["classes"]
+    if classes is None and bounds is not None and not is_classifier(estimator):
+        with np.errstate(all="ignore"):
+            return np.full(n_rows, float(np.mean(np.asarray(bounds, dtype=float))))
+    return np.resize(np.unique([0, 1] if classes is None else classes), n_rows)
+
+
+def shapes(n_samples, n_features):
+    """Yield the shapes to try: the one shape if it is known, otherwise several."""
+    rows = ROWS if n_samples is None else (n_samples,)
+    columns = COLUMNS if n_features is None else (n_features,)
+    if len(rows) == len(columns) == 1:
+        return [(rows[0], columns[0])]
+    return [(n, d) for n, d in itertools.product(rows, columns) if n * d <= 3_000_000]
+
+
+def output_width(estimator, n_features):
+    """Return how many columns a transformer makes, or None if that is not known.
+
+    Fitted to three small tables of different values, without an accountant, it must make the
+    same number of columns of each.
+    """
+    if n_features is None or isinstance(estimator, str) and estimator == "passthrough":
+        return n_features
+    if estimator is None:
+        return n_features
+    if isinstance(estimator, str):
+        return 0
+    if isinstance(estimator, OneToOneFeatureMixin):
+        return n_features
+    if not is_estimator(estimator) or step_kind(estimator) in ("wrapper", "cross_validates"):
+        return None
+    widths = {_tried_width(estimator, n_features, values) for values in (1, 2, 7)}
+    return widths.pop() if len(widths) == 1 else None
+
+
+def _tried_width(estimator, n_features, values):
+    rows = np.arange(210.0) % values
+    y = np.arange(210) % 2
+    params = estimator.get_params(deep=False)
+    plain = {name: None for name in ("accountant", "random_state") if name in params}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            X = np.repeat(rows[:, np.newaxis], n_features, axis=1)
+            trial = estimator if step_kind(estimator) == "frozen" else clone(estimator)
+            if trial is not estimator:
+                trial = trial.set_params(**plain).fit(X, y)
+            return trial.transform(X).shape[1]
+        except Exception:
+            # It does not take this table: nothing is known.
+            return None

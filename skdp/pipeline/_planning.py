@@ -1,0 +1,285 @@
+"""Plans of whole pipelines: every private step's charge, calibrated together."""
+
+import math
+from dataclasses import dataclass
+
+from sklearn.base import clone
+
+from skdp.accounting import (
+    PlannedCharge,
+    calibrate,
+    plan_event,
+)
+from skdp.accounting import delta as event_delta
+from skdp.accounting import epsilon as event_epsilon
+from skdp.base import UNACCOUNTED
+from skdp.pipeline._dry_run import dry_run, shapes, stand_in
+from skdp.pipeline._kinds import REASONS
+from skdp.pipeline._steps import find_steps
+
+__all__ = ["PipelinePlan", "joint_scale", "plan_pipeline", "planned_charge", "unaccepted"]
+
+# Each transformer takes this share of what is left for the others.
+TRANSFORMER_SHARE = 0.15
+ACCEPTED = ("private", "stateless", "frozen", "declared")
+
+
+def planned_charge(
+    estimator, n_samples=None, n_features=None, *, classes=None, terms=None, name=""
+):
+    """Return what a private estimator's fit will charge, before it sees a table.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Private, with `epsilon` (and `delta`) set. Its accountant is not used.
+    n_samples, n_features : int, default=None
+        The table's shape. With None the charge is exact if it is the same at several shapes.
+    classes : array-like, default=None
+        The labels of y; None takes the estimator's declared ones, or 0 and 1.
+    terms : Terms, default=None
+        Of the accountant that will be charged, as `skdp.base.terms_of` gives them.
+    name : str, default=""
+        What the step is called; empty takes the class.
+
+    Returns
+    -------
+    PlannedCharge
+        With ``ApproximateDP(epsilon, delta)`` as its event, or `PureDP` at delta = 0, where the
+        charge depends on a shape that is not known, or cannot be found.
+
+    Examples
+    --------
+    >>> from skdp import DPStandardScaler
+    >>> from skdp.pipeline import planned_charge
+    >>> planned_charge(DPStandardScaler(epsilon=0.5, bounds=(0, 1))).event
+    Laplace(epsilon=0.5)
+    """
+    terms = UNACCOUNTED if terms is None else terms
+    name = name or type(estimator).__name__
+    params = estimator.get_params(deep=False)
+    epsilon, delta = float(params["epsilon"]), float(params.get("delta") or 0.0)
+    found = [dry_run(estimator, shape, terms, classes) for shape in shapes(n_samples, n_features)]
+    found = [asked for asked in found if asked is not None]
+    if len({asked[0] for asked in found}) != 1:
+        return stand_in(name, epsilon, delta)
+    event, asked_epsilon, asked_delta = found[0]
+    return PlannedCharge(name, event, asked_epsilon or epsilon, asked_delta or 0.0)
+
+
+@dataclass(frozen=True)
+class PipelinePlan:
+    """What the private steps of a pipeline will charge, as a function of the budget.
+
+    Parameters
+    ----------
+    pipe : estimator
+        A clone of the pipeline.
+    steps : tuple of Step
+        Its private steps, in the order in which they are fitted.
+    shares : tuple of float
+        Each step's share of epsilon and delta; they sum to 1.
+    n_samples : int or None
+    classes : array-like or None
+    terms : Terms
+    """
+
+    pipe: object
+    steps: tuple
+    shares: tuple
+    n_samples: int | None
+    classes: object
+    terms: object
+
+    def budgets(self, epsilon, delta):
+        """Return each step's (epsilon, delta): its share of what is given."""
+        takes_delta = [share * self._takes_delta(s) for s, share in self._shared]
+        whole = math.fsum(takes_delta) or 1.0
+        if len(self.steps) > 1:
+            # Deltas must not add up to more, by a rounding, than there is.
+            whole *= 1 + 1e-12
+        return tuple(
+            (epsilon * share, delta * part / whole)
+            for share, part in zip(self.shares, takes_delta, strict=True)
+        )
+
+    def charges(self, epsilon, delta):
+        """Return what each step charges if it gets its share of (epsilon, delta).
+
+        Returns
+        -------
+        tuple of PlannedCharge
+        """
+        charges = []
+        for step, budget in zip(self.steps, self.budgets(epsilon, delta), strict=True):
+            estimator = clone(step.estimator).set_params(**_parameters("", step, budget))
+            charges.append(
+                planned_charge(
+                    estimator,
+                    *(self.n_samples, step.n_features),
+                    classes=self.classes,
+                    terms=self.terms,
+                    name=step.title,
+                )
+            )
+        return tuple(charges)
+
+    def event(self, epsilon, delta):
+        """Return what all steps together charge if they share (epsilon, delta)."""
+        return plan_event(self.charges(epsilon, delta))
+
+    def with_budget(self, epsilon, delta, accountants=None):
+        """Return the pipeline with each step's share and accountant set.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            What the steps share.
+        accountants : sequence, default=None
+            One a step: `Allowance`, `ReservedStep`, an accountant or None.
+        """
+        accountants = [None] * len(self.steps) if accountants is None else accountants
+        params = {}
+        budgets = self.budgets(epsilon, delta)
+        for step, budget, handle in zip(self.steps, budgets, accountants, strict=True):
+            prefix = step.name + "__" if step.name else ""
+            params |= _parameters(prefix, step, budget) | {f"{prefix}accountant": handle}
+        return clone(self.pipe).set_params(**params)
+
+    @property
+    def _shared(self):
+        return zip(self.steps, self.shares, strict=True)
+
+    @staticmethod
+    def _takes_delta(step):
+        return "delta" in step.estimator.get_params(deep=False)
+
+
+def _parameters(prefix, step, budget):
+    params = {f"{prefix}epsilon": budget[0]}
+    if PipelinePlan._takes_delta(step):
+        params[f"{prefix}delta"] = budget[1]
+    return params
+
+
+def plan_pipeline(
+    pipe, n_samples=None, n_features=None, *, classes=None, terms=None, shares=None,
+    public_steps=(),
+):  # fmt: skip
+    """Return the plan of a pipeline whose every step is private or learns nothing.
+
+    Parameters
+    ----------
+    pipe : estimator
+        A `Pipeline`, `ColumnTransformer` or `FeatureUnion`, nested in any way, or one estimator.
+    n_samples, n_features : int, default=None
+        The shape of the table. Steps whose charge depends on a shape that is not known are
+        planned by their (epsilon, delta), which composes less tightly.
+    classes : array-like, default=None
+        The labels of y.
+    terms : Terms, default=None
+        Of the accountant that will be charged, as `skdp.base.terms_of` gives them.
+    shares : dict of str to float, default=None
+        Each private step's share of the budget, in any unit. By default a transformer takes
+        15 % of what is left for the others and all transformers get the same; the final
+        estimator has the rest. Without a private final estimator all steps get the same.
+    public_steps : sequence of str, default=()
+        Names of steps that learn from data which are public.
+
+    Returns
+    -------
+    PipelinePlan
+
+    Raises
+    ------
+    ValueError
+        If a step is neither private nor known to learn nothing, or no step is private.
+    """
+    steps = find_steps(pipe, n_features)
+    problems = unaccepted(steps, public_steps)
+    if problems:
+        raise ValueError("; ".join(f"step {s.title!r} {REASONS[s.kind]}" for s in problems))
+    private = tuple(s for s in steps if s.kind == "private")
+    if not private:
+        raise ValueError("no step is private: there is nothing to charge")
+    terms = UNACCOUNTED if terms is None else terms
+    shares = _check_shares(private, shares)
+    return PipelinePlan(clone(pipe), private, shares, n_samples, classes, terms)
+
+
+def unaccepted(steps, public_steps=()):
+    """Return the steps that learn from data in a way that no budget pays for."""
+    names = {step.name for step in steps} | {step.title for step in steps}
+    unknown = [name for name in public_steps if name not in names]
+    if unknown:
+        raise ValueError(f"public_steps names {unknown[0]!r}, which is no step")
+    public = set(public_steps)
+    return [s for s in steps if s.kind not in ACCEPTED and not {s.name, s.title} & public]
+
+
+def _check_shares(steps, shares):
+    names = [step.title for step in steps]
+    if shares is None:
+        weights = _default_shares(steps)
+    elif set(shares) != set(names):
+        raise ValueError(f"shares must name the private steps {names}, got {list(shares)}")
+    else:
+        weights = [float(shares[name]) for name in names]
+    if not all(0.0 < weight < math.inf for weight in weights):
+        raise ValueError(f"shares must be positive, got {shares!r}")
+    return tuple(weight / math.fsum(weights) for weight in weights)
+
+
+def _default_shares(steps):
+    if len(steps) == 1 or hasattr(steps[-1].estimator, "transform"):
+        return [1.0] * len(steps)
+    transformers = len(steps) - 1
+    final = round((1.0 - TRANSFORMER_SHARE) ** transformers, 6)
+    return [round((1.0 - final) / transformers, 6)] * transformers + [final]
+
+
+def joint_scale(make_event, epsilon, delta, terms=None):
+    """Return the largest scale at which an event fits a budget, to a relative 1e-4.
+
+    Parameters
+    ----------
+    make_event : callable
+        Maps a positive scale to an event that costs the more the larger it is; at scale 1 the
+        parts' own epsilons add up to the budget's, so that for single rows 1 fits always.
+    epsilon, delta : float
+        The budget.
+    terms : Terms, default=None
+        Relation and group size of the accountant that will be charged.
+
+    Returns
+    -------
+    float
+        An event at that scale is accepted by an accountant as (epsilon, delta).
+    """
+    terms = UNACCOUNTED if terms is None else terms
+    known = {}
+
+    def event(scale):
+        if scale not in known:
+            known[scale] = make_event(scale)
+        return known[scale]
+
+    def fits(scale):
+        at = {"relation": terms.relation, "group_size": terms.max_rows}
+        if event_epsilon(event(scale), delta, **at) > epsilon:
+            return False
+        return (
+            terms.max_rows > 1
+            or event_delta(event(scale), epsilon, relation=terms.relation) <= delta
+        )
+
+    start = 1.0 if fits(1.0) else 1.0 - 1e-12
+    if delta == 0.0 and terms.max_rows == 1 and fits(start):
+        return start
+    scale = calibrate(
+        event, epsilon, delta, relation=terms.relation, group_size=terms.max_rows,
+        bounds=(2.0**-30, 2.0**20), rtol=1e-4,
+    )  # fmt: skip
+    while not fits(scale):
+        scale *= 1 - 1e-6
+    return max(scale, start) if fits(start) else scale
