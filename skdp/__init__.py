@@ -10,15 +10,18 @@ from skdp.linear_model import (
     DPPoissonRegressor,
     DPRidge,
 )
+from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV
 from skdp.preprocessing import DPStandardScaler, RandomizedResponseTransformer
 from skdp.svm import DPLinearSVC
 
 __all__ = [
     "BudgetExceededError",
+    "DPGridSearchCV",
     "DPLinearRegression",
     "DPLinearSVC",
     "DPLogisticRegression",
     "DPPoissonRegressor",
+    "DPRandomizedSearchCV",
     "DPRidge",
     "DPStandardScaler",
     "LedgerError",

@@ -4,11 +4,15 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from sklearn.pipeline import make_pipeline
+
 from skdp import (
+    DPGridSearchCV,
     DPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
     DPPoissonRegressor,
+    DPRandomizedSearchCV,
     DPRidge,
     DPStandardScaler,
     PrivacyAccountant,
@@ -34,6 +38,20 @@ ESTIMATORS = [
     DPStandardScaler(bounds=(-10, 10)),
     DPStandardScaler(delta=1e-6, bounds=(-10, 10), with_std=False),
     RandomizedResponseTransformer(categories=[0, 1, 2]),
+    DPGridSearchCV(DPLogisticRegression(), {"C": [0.01, 0.1]}, strategy="holdout"),
+    DPGridSearchCV(
+        make_pipeline(DPStandardScaler(bounds=(-10, 10)), DPLinearSVC()),
+        {"dplinearsvc__C": [0.01, 0.1]},
+        delta=0.0,
+        cv=2,
+    ),
+    DPRandomizedSearchCV(
+        DPRidge(target_bounds=(-10, 10)),
+        {"alpha": [0.1, 1.0]},
+        n_iter=2,
+        strategy="random_stopping",
+        mean_runs=1,
+    ),
 ]
 
 

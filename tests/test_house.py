@@ -14,6 +14,7 @@ SOURCES = sorted(ROOT.rglob("*.py"))
 
 # A package may import from the ones behind it.
 ORDER = [
+    "model_selection",
     "pipeline",
     "display",
     "preprocessing",

@@ -17,7 +17,7 @@ from sklearn.utils import shuffle
 
 from skdp.utils._validation import check_integer
 
-__all__ = ["Splits", "check_cv", "make_parts", "make_splits"]
+__all__ = ["Splits", "check_cv", "hold_out", "make_parts", "make_splits"]
 
 ALLOWED = (
     KFold,
@@ -30,6 +30,7 @@ ALLOWED = (
 )
 DEFAULT_FOLDS = 5
 PUBLIC_SEED = 0
+HELD_OUT = 0.25
 
 
 @dataclass(frozen=True)
@@ -149,34 +150,48 @@ def make_splits(cv, n_samples, groups=None):
     return Splits(tuple(p[0] for p in pairs), tuple(p[1] for p in pairs), n_samples)
 
 
-def make_parts(n_samples, shares):
-    """Return disjoint parts of the rows, in a public random order.
+def make_parts(rows, parts):
+    """Divide rows into disjoint parts of one size, in a public random order.
 
     Parameters
     ----------
-    n_samples : int
-    shares : sequence of float
-        Relative sizes of the parts.
+    rows : ndarray of int
+    parts : int
 
     Returns
     -------
     list of ndarray of int
-        Sorted; each holds at least one row.
+        Sorted; up to ``parts - 1`` rows are in none.
 
     Raises
     ------
     ValueError
         If there are more parts than rows.
     """
-    if len(shares) > n_samples:
-        raise ValueError(f"{n_samples} rows cannot make {len(shares)} disjoint parts")
+    if parts > len(rows):
+        raise ValueError(f"{len(rows)} rows cannot make {parts} disjoint parts")
+    order = shuffle(rows, random_state=PUBLIC_SEED)
+    return [np.sort(order[i : i + len(rows) // parts]) for i in _starts(len(rows), parts)]
+
+
+def hold_out(n_samples):
+    """Return the one split that is used where none is given: a quarter of the rows is tested on.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two rows.
+    """
+    if n_samples < 2:
+        raise ValueError(f"n_samples={n_samples} is too few rows to hold one out")
     order = shuffle(np.arange(n_samples), random_state=PUBLIC_SEED)
-    ends = np.cumsum(np.asarray(shares, dtype=float))
-    ends = np.rint(ends / ends[-1] * n_samples).astype(int)
-    for part in range(len(shares)):
-        earlier = ends[part - 1] if part else 0
-        ends[part] = min(max(ends[part], earlier + 1), n_samples - (len(shares) - 1 - part))
-    return [np.sort(part) for part in np.split(order, ends[:-1])]
+    n_test = max(1, round(HELD_OUT * n_samples))
+    return Splits((np.sort(order[n_test:]),), (np.sort(order[:n_test]),), n_samples)
+
+
+def _starts(n_rows, parts):
+    size = n_rows // parts
+    return range(0, size * parts, size)
 
 
 def _indices(rows, n_samples):
