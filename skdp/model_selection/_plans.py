@@ -32,7 +32,7 @@ from skdp.mechanisms import (
 )
 from skdp.model_selection._candidates import make_fit_plan
 
-__all__ = ["SELECTIONS", "SearchPlan", "SearchTask", "plan_runs", "plan_random_stopping"]
+__all__ = ["SELECTIONS", "ScoresPlan", "SearchPlan", "SearchTask", "plan_random_stopping", "plan_runs", "plan_scores"]
 
 SELECTIONS = {
     "exponential": ExponentialMechanism,
@@ -46,6 +46,8 @@ REFIT_SHARE = 0.5
 SELECTION_SHARE, SCORES_SHARE = 0.25, 0.1
 # Where scored rows are in no fit the choice and the scores share what the refit leaves.
 SELECTION_ALONE, SCORES_ALONE = 0.7, 0.3
+# Of the whole budget, what the noisy scores of cross-validation get.
+SCORES_TOGETHER = 0.2
 MOST_BRANCHES, MOST_STEPS = 32, 40
 
 
@@ -182,7 +184,8 @@ class Layout:
         found = set()
         for train, test in self.splits.memberships():
             found.add((tuple(run for run in self.runs if run[1] in train), bool(test)))
-        return sorted(found)
+        # A row that takes part in less than another one costs less.
+        return sorted(p for p in found if not any(_is_less(p, q) for q in found))
 
     def sensitivity(self, score, relation):
         """Return by how much one row moves the score of any candidate."""
@@ -263,6 +266,97 @@ def plan_runs(task, strategy, layout):
         delta=task.delta,
         sensitivity=sensitivity,
     )
+
+
+@dataclass(frozen=True)
+class ScoresPlan:
+    """What cross-validation releases: the score of every run, together.
+
+    Parameters
+    ----------
+    runs : dict of (int, int) to FitPlan
+    layout : Layout
+    noisy : mechanism
+    event : Event
+    epsilon, delta : float
+        The total.
+    """
+
+    runs: dict
+    layout: Layout
+    noisy: object
+    event: object
+    epsilon: float
+    delta: float
+
+    @property
+    def name(self):
+        return f"{len(self.runs)} fits, then {self.noisy.name} on their scores"
+
+    @property
+    def scale(self):
+        return self.noisy.scale
+
+    @property
+    def sensitivity(self):
+        return self.noisy.sensitivity
+
+    @property
+    def releases(self):
+        return sum(len(run.charges) for run in self.runs.values()) + 1
+
+
+def plan_scores(task, layout):
+    """Plan the release of the scores of all runs.
+
+    Parameters
+    ----------
+    task : SearchTask
+        Without a refit.
+    layout : Layout
+
+    Returns
+    -------
+    ScoresPlan
+    """
+    patterns = _worst_patterns(layout)
+    most = max(len(runs) for runs, _ in patterns)
+    sizes = layout.splits.train_sizes
+    noisy = _scores_together(task, layout)
+    share = 1.0 - SCORES_TOGETHER
+    share, part = (share, 0.0) if task.delta == 0.0 else (math.sqrt(share * most), 0.5)
+    budget = task.epsilon * share / most, task.delta * part / most
+
+    @cache
+    def fits(scale):
+        needed = {(i, sizes[s]) for i, s in layout.runs}
+        plans = {(i, n): task.fit_plan(i, n, budget[0] * scale, budget[1]) for i, n in needed}
+        return {(i, s): plans[i, sizes[s]] for i, s in layout.runs}
+
+    def branches(scale):
+        return _worst(
+            [fits(scale)[run].event for run in runs] + [noisy.event] * scored
+            for runs, scored in patterns
+        )
+
+    scale = _fitting(task, branches)
+    worst = branches(scale)
+    event = worst[0] if len(worst) == 1 else _stand_in(task.epsilon, task.delta)
+    return ScoresPlan(fits(scale), layout, noisy, event, task.epsilon, task.delta)
+
+
+def _scores_together(task, layout):
+    """Return the mechanism that releases the scores of all runs."""
+    relation, sizes = task.terms.relation, layout.splits.test_sizes
+    moved = [
+        [task.score.sensitivity(sizes[s], relation) for _, s in layout.runs if s in test]
+        for _, test in layout.splits.memberships()
+    ]
+    if task.delta == 0.0:
+        length = max(map(math.fsum, moved)) * (1.0 + 2.0**-50)
+        return LaplaceMechanism(task.epsilon * SCORES_TOGETHER, length)
+    length = math.sqrt(max(math.fsum(d * d for d in row) for row in moved)) * (1.0 + 2.0**-50)
+    return GaussianMechanism.from_rho(SCORES_TOGETHER * task.rho, length, task.delta)
 
 
 def plan_random_stopping(task, splits, mean_runs):
@@ -405,6 +499,11 @@ def _scoring(task, sensitivity, scale, together):
     choice = choose(math.sqrt(factor * selection * task.rho) * scale, sensitivity, monotonic)
     length = sensitivity * math.sqrt(m) * (1.0 + 2.0**-50)
     return choice, GaussianMechanism.from_rho(scores * task.rho * scale**2, length, task.delta)
+
+
+def _is_less(pattern, other):
+    (runs, scored), (other_runs, other_scored) = pattern, other
+    return pattern != other and scored <= other_scored and set(runs) <= set(other_runs)
 
 
 def _worst_patterns(layout):

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.utils import column_or_1d
 
 from skdp.utils._validation import check_integer, check_positive, check_real, check_target_bounds
 
-__all__ = ["SCORES", "BoundedScore", "bounded_score"]
+__all__ = ["SCORES", "BoundedScore", "bounded_score", "default_score"]
 
 RELATIONS = ("add_remove", "replace_one")
 # Two correctly rounded sums of n terms of at most 1, each divided by n: see the derivation.
@@ -369,6 +370,31 @@ def bounded_score(name, **parameters):
             f"the score {name!r} takes {fields or 'no parameters'}, got {sorted(parameters)}: "
             f"use bounded_score({name!r}, ...)"
         ) from None
+
+
+def default_score(scoring, estimator):
+    """Return the score that a user named, or the usual one of an estimator.
+
+    Parameters
+    ----------
+    scoring : str, BoundedScore or None
+    estimator : estimator
+
+    Raises
+    ------
+    ValueError
+        If its sensitivity is not known, or nothing is given for a regressor without bounds.
+    """
+    if scoring is not None:
+        return bounded_score(scoring)
+    if is_classifier(estimator):
+        return bounded_score("accuracy")
+    bounds = [v for k, v in estimator.get_params().items() if k.endswith("target_bounds")]
+    if not bounds:
+        raise ValueError(
+            "scoring must be given: bounded_score('r2', target_bounds=(low, high)), say"
+        )
+    return bounded_score("r2", target_bounds=bounds[-1])
 
 
 def _check_relation(relation):

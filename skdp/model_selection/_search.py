@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.utils import check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -22,9 +22,9 @@ from skdp.model_selection._candidates import (
 )
 from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._runs import SearchRun, run_plan
-from skdp.model_selection._scores import bounded_score
+from skdp.model_selection._scores import default_score
 from skdp.model_selection._splits import check_cv, make_splits
-from skdp.model_selection._strategies import STRATEGIES, best_strategy, plan_search, refits
+from skdp.model_selection._strategies import STRATEGIES, best_strategy, plan_search
 from skdp.pipeline import plan_pipeline
 from skdp.utils._validation import check_integer, check_privacy_parameters
 
@@ -104,13 +104,15 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, ABC):
             groups, params = self._routed(params)
             y = column_or_1d(y, warn=True)
             check_consistent_length(X, y)
+            if not len(y):
+                raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
             candidates = self._candidates(y)
             first = plan_pipeline(candidates[0].estimator, public_steps=self.public_steps)
             rehearse(first, budget, (X, y), terms, params)
             task = SearchTask(
                 candidates,
                 (number_of_rows(X), (X if hasattr(X, "shape") else np.asarray(X)).shape[1]),
-                self._score(candidates[0].estimator),
+                default_score(self.scoring, candidates[0].estimator),
                 self.selection,
                 *budget,
                 replace(UNACCOUNTED, relation=terms.relation),
@@ -118,7 +120,6 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, ABC):
                 tuple(self.public_steps),
             )
             strategy = self._strategy(task, groups, terms)
-            task = replace(task, refit=refits(strategy, self.refit))
             plan = plan_search(task, strategy, self.cv, groups, self.mean_runs)
             for run in {number[0]: run for number, run in plan.runs.items()}.values():
                 rehearse(run.pipeline, (run.epsilon, run.delta), (X, y), terms, params)
@@ -160,7 +161,7 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, ABC):
         float
         """
         self._check_published("score")
-        return self._score(self.best_estimator_).value(self.best_estimator_, X, y)
+        return default_score(self.scoring, self.best_estimator_).value(self.best_estimator_, X, y)
 
     @available_if(_of_best_estimator("predict"))
     def predict(self, X):
@@ -238,7 +239,7 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, ABC):
         choices = {
             "strategy": ("auto", *STRATEGIES),
             "selection": tuple(SELECTIONS),
-            "refit": ("auto", True, False),
+            "refit": (True, False),
         }
         for name, allowed in choices.items():
             value = getattr(self, name)
@@ -265,18 +266,6 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, ABC):
         return tuple(
             make_candidate(self.estimator, params, y, tuple(self.public_steps)) for params in grid
         )
-
-    def _score(self, estimator):
-        if self.scoring is not None:
-            return bounded_score(self.scoring)
-        if is_classifier(estimator):
-            return bounded_score("accuracy")
-        bounds = [v for k, v in estimator.get_params().items() if k.endswith("target_bounds")]
-        if not bounds:
-            raise ValueError(
-                "scoring must be given: bounded_score('r2', target_bounds=(low, high)), say"
-            )
-        return bounded_score("r2", target_bounds=bounds[-1])
 
     def _strategy(self, task, groups, terms):
         if self.strategy != "auto":
@@ -397,7 +386,7 @@ class DPGridSearchCV(BasePrivateSearch):
         selection="exponential",
         cv=None,
         scoring=None,
-        refit="auto",
+        refit=True,
         mean_runs=None,
         public_steps=(),
         n_jobs=None,
@@ -441,7 +430,7 @@ class DPRandomizedSearchCV(BasePrivateSearch):
         selection="exponential",
         cv=None,
         scoring=None,
-        refit="auto",
+        refit=True,
         mean_runs=None,
         public_steps=(),
         n_jobs=None,

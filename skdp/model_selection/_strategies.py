@@ -8,8 +8,8 @@ from skdp.model_selection._splits import Splits, hold_out, make_parts, make_spli
 __all__ = ["STRATEGIES", "best_strategy", "expected_shortfall", "plan_search"]
 
 STRATEGIES = ("disjoint", "holdout", "cv", "random_stopping")
-# Random stopping runs this many times per candidate on average, so that few are never drawn.
-RUNS_PER_CANDIDATE = 2
+# Random stopping runs this many times per candidate on average.
+RUNS_PER_CANDIDATE = 1
 # The constants of the model in `expected_shortfall`.
 LOSS, SPREAD, FOLDS = 0.12, 0.05, 5
 
@@ -20,7 +20,6 @@ def plan_search(task, strategy, cv, groups, mean_runs):
     Parameters
     ----------
     task : SearchTask
-        Its `refit` is True, False or "auto".
     strategy : str
         One of `STRATEGIES`.
     cv : object
@@ -67,7 +66,7 @@ def best_strategy(shape, m, epsilon, delta, *, refit, n_splits=None, additive=Fa
     m : int
         The number of candidates.
     epsilon, delta : float
-    refit : bool or "auto"
+    refit : bool
     n_splits : int, default=None
         How many splits the user gave; several leave "cv" alone, one the others.
     additive : bool, default=False
@@ -90,7 +89,7 @@ def best_strategy(shape, m, epsilon, delta, *, refit, n_splits=None, additive=Fa
     return min(able, key=lambda s: expected_shortfall(s, shape, m, epsilon, delta, refit))
 
 
-def expected_shortfall(strategy, shape, m, epsilon, delta, refit="auto"):
+def expected_shortfall(strategy, shape, m, epsilon, delta, refit=True):
     r"""Return how far the published model is expected to fall short, in a rough public model.
 
     A model that n rows and epsilon teach d weights is taken to lose :math:`0.12 \sqrt{d / (n
@@ -105,18 +104,17 @@ def expected_shortfall(strategy, shape, m, epsilon, delta, refit="auto"):
     shape : tuple of (int, int)
     m : int
     epsilon, delta : float
-    refit : bool or "auto", default="auto"
+    refit : bool, default=True
 
     Returns
     -------
     float
     """
     n, d = shape
-    again = refits(strategy, refit)
     n_train = {"disjoint": 0.75 * n / m, "cv": (1.0 - 1.0 / FOLDS) * n}.get(strategy, 0.75 * n)
     n_test = n if strategy == "cv" else 0.25 * n
     fits = {"disjoint": 1, "holdout": m, "cv": m * (FOLDS - 1), "random_stopping": 9}[strategy]
-    left = 0.5 if again else 1.0
+    left = 0.5 if refit else 1.0
     if delta > 0.0 or strategy == "random_stopping":
         fits, left, final = math.sqrt(fits), math.sqrt(left), math.sqrt(0.5)
     else:
@@ -128,13 +126,9 @@ def expected_shortfall(strategy, shape, m, epsilon, delta, refit="auto"):
 
     choice = one if strategy == "random_stopping" else 0.25 * epsilon
     total = math.log(m + 1.0) / (n_test * choice)
-    total += loss(n, epsilon * final) + 0.5 * loss(n_train, one) if again else loss(n_train, one)
+    total += loss(n, epsilon * final) + 0.5 * loss(n_train, one) if refit else loss(n_train, one)
     if strategy == "random_stopping":
         mean = default_mean_runs(m)
         total += SPREAD * math.log(mean + 1.0) / mean
     return total
 
-
-def refits(strategy, refit):
-    """Say whether the published model is fitted anew: by default not under random stopping."""
-    return strategy != "random_stopping" if isinstance(refit, str) else refit
