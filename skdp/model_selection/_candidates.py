@@ -14,10 +14,10 @@ from skdp.utils._validation import check_classes
 __all__ = [
     "Candidate",
     "FitPlan",
+    "as_table",
     "check_names",
     "make_candidate",
     "make_fit_plan",
-    "number_of_rows",
     "rehearse",
     "take_rows",
 ]
@@ -229,18 +229,16 @@ def make_fit_plan(candidate, shape, budget, terms, public_steps=()):
     return FitPlan(pipeline, *budget, pipeline.charges(*budget))
 
 
-def number_of_rows(X):
-    """Return the number of rows of a table."""
-    return X.shape[0] if hasattr(X, "shape") else len(X)
+def as_table(X):
+    """Return X, or an array of it unless it has a shape."""
+    return X if hasattr(X, "shape") else np.asarray(X)
 
 
 def take_rows(X, rows):
     """Return some rows of a table, by number."""
     if hasattr(X, "iloc"):
         return X.iloc[rows]
-    if issparse(X):
-        return X.tocsr()[rows]
-    return X[rows] if hasattr(X, "shape") else np.asarray(X)[rows]
+    return X.tocsr()[rows] if issparse(X) else X[rows]
 
 
 def _parameter(step, name):

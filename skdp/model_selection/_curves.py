@@ -7,7 +7,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_consistent_length, column_or_1d, shuffle
 
 from skdp.base import UNACCOUNTED, PrivateFit, terms_of
-from skdp.model_selection._candidates import check_names, make_candidate, rehearse
+from skdp.model_selection._candidates import as_table, check_names, make_candidate, rehearse
 from skdp.model_selection._plans import Layout, SearchTask, plan_scores
 from skdp.model_selection._runs import SearchRun
 from skdp.model_selection._scores import bounded_score, default_score
@@ -319,7 +319,7 @@ def _scored(
     with PrivateFit(result) as fit:
         budget = check_privacy_parameters(*budget)
         terms = terms_of(accountant)
-        y = column_or_1d(y, warn=True)
+        X, y = as_table(X), column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         candidates = tuple(make_candidate(estimator, p, y, tuple(public_steps)) for p in grid)
         for candidate in candidates:
@@ -327,7 +327,7 @@ def _scored(
             rehearse(pipeline, budget, (X, y), terms)
         task = SearchTask(
             candidates,
-            (len(y), (X if hasattr(X, "shape") else np.asarray(X)).shape[1]),
+            X.shape,
             default_score(scoring, candidates[0].estimator),
             "exponential",
             *budget,

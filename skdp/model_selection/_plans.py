@@ -48,7 +48,7 @@ SELECTION_SHARE, SCORES_SHARE = 0.25, 0.1
 SELECTION_ALONE, SCORES_ALONE = 0.7, 0.3
 # Of the whole budget, what the noisy scores of cross-validation get.
 SCORES_TOGETHER = 0.2
-MOST_BRANCHES, MOST_STEPS = 32, 40
+MOST_BRANCHES, MOST_STEPS, LARGEST_STEP = 32, 40, 7.0
 
 
 @dataclass(frozen=True)
@@ -436,7 +436,8 @@ def _fitting(task, make_branches):
         else:
             high = min(high, scale)
         points = [*points, (math.log(scale), math.log(max(cost, 1e-300)))][-2:]
-        scale = scale * ((1.0 - 0.5 * tolerance) * target / max(cost, 1e-300)) ** _inverse(points)
+        step = math.log((1.0 - 0.5 * tolerance) * target) - points[-1][1]
+        scale *= math.exp(min(max(step * _inverse(points), -LARGEST_STEP), LARGEST_STEP))
         if not low < scale < high:
             scale = math.sqrt(low * high) if low and high < math.inf else (low or high) / 2.0
     if not low:

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from skdp.exceptions import SeededNoiseWarning
-from skdp.model_selection._candidates import take_rows
+from skdp.model_selection._candidates import as_table, take_rows
 from skdp.noise import uniform_integers
 
 __all__ = ["Outcome", "SearchRun", "run_plan"]
@@ -56,10 +56,6 @@ class SearchRun:
     spend: object
     source: object
     n_jobs: int | None
-
-    def table(self, rows):
-        """Return X and y on some rows."""
-        return take_rows(self.X, rows), take_rows(self.y, rows)
 
     def seeds(self, fit):
         """Return a seed for each private step of a fit, None unless the search is seeded."""
@@ -170,5 +166,5 @@ def _aligned(value, rows, n_samples):
     """Return the rows of an argument that has one entry a row, anything else as it is."""
     has_rows = hasattr(value, "shape") or isinstance(value, list | tuple)
     if has_rows and np.shape(value)[:1] == (n_samples,):
-        return take_rows(value, rows)
+        return take_rows(as_table(value), rows)
     return value

@@ -273,8 +273,12 @@ class MeanSquaredError(_MeanOfLosses):
         return (high - low) ** 2 * (1.0 + 2.0**-50)
 
     def _losses(self, estimator, X, y):
-        predicted = column_or_1d(estimator.predict(X))
-        return np.square(np.clip(predicted, *self.target_bounds) - np.clip(y, *self.target_bounds))
+        with np.errstate(all="ignore"):
+            predicted, y = (
+                np.clip(np.asarray(values, dtype=np.float64), *self.target_bounds)
+                for values in (column_or_1d(estimator.predict(X)), y)
+            )
+        return np.square(predicted - y)
 
 
 @dataclass(frozen=True)

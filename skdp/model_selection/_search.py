@@ -14,12 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.base import UNACCOUNTED, PrivateFit, terms_of
-from skdp.model_selection._candidates import (
-    check_names,
-    make_candidate,
-    number_of_rows,
-    rehearse,
-)
+from skdp.model_selection._candidates import as_table, check_names, make_candidate, rehearse
 from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._runs import SearchRun, run_plan
 from skdp.model_selection._scores import default_score
@@ -102,7 +97,7 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, ABC):
                     f"{type(self).__name__} requires y to be passed, but the target y is None"
                 )
             groups, params = self._routed(params)
-            y = column_or_1d(y, warn=True)
+            X, y = as_table(X), column_or_1d(y, warn=True)
             check_consistent_length(X, y)
             if not len(y):
                 raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
@@ -111,7 +106,7 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, ABC):
             rehearse(first, budget, (X, y), terms, params)
             task = SearchTask(
                 candidates,
-                (number_of_rows(X), (X if hasattr(X, "shape") else np.asarray(X)).shape[1]),
+                X.shape,
                 default_score(self.scoring, candidates[0].estimator),
                 self.selection,
                 *budget,
@@ -233,6 +228,7 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, ABC):
         tags.estimator_type = inner.estimator_type
         for name in ("classifier_tags", "regressor_tags", "target_tags", "input_tags"):
             setattr(tags, name, deepcopy(getattr(inner, name)))
+        tags.target_tags.required = True
         return tags
 
     def _check_choices(self):

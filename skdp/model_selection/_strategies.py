@@ -11,7 +11,7 @@ STRATEGIES = ("disjoint", "holdout", "cv", "random_stopping")
 # Random stopping runs this many times per candidate on average.
 RUNS_PER_CANDIDATE = 1
 # The constants of the model in `expected_shortfall`.
-LOSS, SPREAD, FOLDS = 0.12, 0.05, 5
+LOSS, SPREAD, FOLDS = 0.12, 0.02, 5
 
 
 def plan_search(task, strategy, cv, groups, mean_runs):
@@ -93,8 +93,8 @@ def expected_shortfall(strategy, shape, m, epsilon, delta, refit=True):
     r"""Return how far the published model is expected to fall short, in a rough public model.
 
     A model that n rows and epsilon teach d weights is taken to lose :math:`0.12 \sqrt{d / (n
-    \epsilon)}` of accuracy, at most 1/2. To the loss of the published model come half of the
-    loss of the models that are compared if another one is published, what the noise of the
+    \epsilon)}` of accuracy, at most 1/2. To the loss of the published model come the loss of the
+    models that are compared, if another one is published, what the noise of the
     choice costs, ``ln(m) / (n_test epsilon_choice)``, and for random stopping what is lost by
     candidates that no run draws.
 
@@ -126,7 +126,7 @@ def expected_shortfall(strategy, shape, m, epsilon, delta, refit=True):
 
     choice = one if strategy == "random_stopping" else 0.25 * epsilon
     total = math.log(m + 1.0) / (n_test * choice)
-    total += loss(n, epsilon * final) + 0.5 * loss(n_train, one) if refit else loss(n_train, one)
+    total += loss(n, epsilon * final) + loss(n_train, one) if refit else loss(n_train, one)
     if strategy == "random_stopping":
         mean = default_mean_runs(m)
         total += SPREAD * math.log(mean + 1.0) / mean
