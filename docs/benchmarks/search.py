@@ -28,7 +28,10 @@ STRATEGIES = ("auto", "random_stopping", "holdout", "cv", "disjoint")
 
 
 def make_grid(m):
-    return {"C": np.geomspace(1e-4, 10.0, (m + 1) // 2).tolist(), "mechanism": ["objective", "gradient"]}
+    return {
+        "C": np.geomspace(1e-4, 10.0, (m + 1) // 2).tolist(),
+        "mechanism": ["objective", "gradient"],
+    }
 
 
 def load():

@@ -10,7 +10,7 @@ from skdp.base import UNACCOUNTED, PrivateFit, terms_of
 from skdp.model_selection._candidates import as_table, check_names, make_candidate, rehearse
 from skdp.model_selection._plans import Layout, SearchTask, plan_scores
 from skdp.model_selection._runs import SearchRun
-from skdp.model_selection._scores import bounded_score, default_score
+from skdp.model_selection._scores import default_score
 from skdp.model_selection._splits import PUBLIC_SEED, Splits, make_splits
 from skdp.pipeline import plan_pipeline
 from skdp.utils._validation import check_privacy_parameters
@@ -358,4 +358,3 @@ def _scored(
             mean_noise_=float(noise / np.sqrt(noisy.shape[-1])),
         )
     return result
-

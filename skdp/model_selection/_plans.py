@@ -32,7 +32,15 @@ from skdp.mechanisms import (
 )
 from skdp.model_selection._candidates import make_fit_plan
 
-__all__ = ["SELECTIONS", "ScoresPlan", "SearchPlan", "SearchTask", "plan_random_stopping", "plan_runs", "plan_scores"]
+__all__ = [
+    "SELECTIONS",
+    "ScoresPlan",
+    "SearchPlan",
+    "SearchTask",
+    "plan_random_stopping",
+    "plan_runs",
+    "plan_scores",
+]
 
 SELECTIONS = {
     "exponential": ExponentialMechanism,
@@ -445,9 +453,7 @@ def _fitting(task, make_branches):
             f"epsilon={task.epsilon!r} and delta={task.delta!r} cannot pay for this search: the "
             "cost of a candidate does not fall with its epsilon"
         )
-    while any(
-        event_delta(e, target, relation=relation) > task.delta for e in make_branches(low)
-    ):
+    while any(event_delta(e, target, relation=relation) > task.delta for e in make_branches(low)):
         low *= 1.0 - tolerance
     return low
 

@@ -93,9 +93,7 @@ class SearchRun:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SeededNoiseWarning)
             table = self.X, self.y
-            return fit.fitted(
-                table, self.terms, self.spend, releases, self.seeds(fit), self.params
-            )
+            return fit.fitted(table, self.terms, self.spend, releases, self.seeds(fit), self.params)
 
 
 def run_plan(plan, run):

@@ -8,10 +8,21 @@ from skdp.model_selection._splits import Splits, hold_out, make_parts, make_spli
 __all__ = ["STRATEGIES", "best_strategy", "expected_shortfall", "plan_search"]
 
 STRATEGIES = ("disjoint", "holdout", "cv", "random_stopping")
-# Random stopping runs this many times per candidate on average.
-RUNS_PER_CANDIDATE = 1
-# The constants of the model in `expected_shortfall`.
-LOSS, SPREAD, FOLDS = 0.12, 0.02, 5
+# Random stopping runs this many times per candidate on average, and this often at least: of a
+# geometric number of runs few are far fewer than the mean.
+RUNS_PER_CANDIDATE, LEAST_RUNS = 2, 50
+# The constants of the model in `expected_shortfall`, from the table of docs/benchmarks/search.md:
+# the loss of a model, how much of the loss of compared models shows in the choice, and what a
+# candidate drawn at random loses.
+LOSS, TRANSFER, SPREAD, FOLDS = 0.12, 0.2, 0.08, 5
+# Of epsilon, what the published model and (times the root of the number of fits) a compared one
+# get, with and without a refit.
+EFFECTIVE = {
+    "disjoint": {True: (0.5, 0.5), False: (1.0, 1.0)},
+    "holdout": {True: (0.3, 0.3), False: (0.45, 0.45)},
+    "cv": {True: (0.3, 0.25), False: (0.35, 0.35)},
+    "random_stopping": {True: (0.55, 0.14), False: (0.35, 0.35)},
+}
 
 
 def plan_search(task, strategy, cv, groups, mean_runs):
@@ -54,7 +65,7 @@ def plan_search(task, strategy, cv, groups, mean_runs):
 
 def default_mean_runs(m):
     """Return the mean number of runs for m candidates."""
-    return max(1, RUNS_PER_CANDIDATE * m)
+    return max(LEAST_RUNS, RUNS_PER_CANDIDATE * m)
 
 
 def best_strategy(shape, m, epsilon, delta, *, refit, n_splits=None, additive=False):
@@ -93,10 +104,9 @@ def expected_shortfall(strategy, shape, m, epsilon, delta, refit=True):
     r"""Return how far the published model is expected to fall short, in a rough public model.
 
     A model that n rows and epsilon teach d weights is taken to lose :math:`0.12 \sqrt{d / (n
-    \epsilon)}` of accuracy, at most 1/2. To the loss of the published model come the loss of the
-    models that are compared, if another one is published, what the noise of the
-    choice costs, ``ln(m) / (n_test epsilon_choice)``, and for random stopping what is lost by
-    candidates that no run draws.
+    \epsilon)}` of accuracy, at most 1/2. To the loss of the published model come a fifth of the
+    loss of the models that are compared, if another one is published, what the noise of the
+    choice costs, and for random stopping what is lost by candidates that no run draws.
 
     Parameters
     ----------
@@ -111,24 +121,21 @@ def expected_shortfall(strategy, shape, m, epsilon, delta, refit=True):
     float
     """
     n, d = shape
+    published, compared = EFFECTIVE[strategy][bool(refit)]
+    fits = {"holdout": m, "cv": m * (FOLDS - 1)}.get(strategy, 1)
+    compared *= epsilon / (math.sqrt(fits) if delta > 0.0 else fits)
     n_train = {"disjoint": 0.75 * n / m, "cv": (1.0 - 1.0 / FOLDS) * n}.get(strategy, 0.75 * n)
     n_test = n if strategy == "cv" else 0.25 * n
-    fits = {"disjoint": 1, "holdout": m, "cv": m * (FOLDS - 1), "random_stopping": 9}[strategy]
-    left = 0.5 if refit else 1.0
-    if delta > 0.0 or strategy == "random_stopping":
-        fits, left, final = math.sqrt(fits), math.sqrt(left), math.sqrt(0.5)
-    else:
-        final = 0.5
-    one = epsilon * left / fits
 
     def loss(rows, budget):
         return min(0.5, LOSS * math.sqrt(d / max(rows * budget, 1e-300)))
 
-    choice = one if strategy == "random_stopping" else 0.25 * epsilon
-    total = math.log(m + 1.0) / (n_test * choice)
-    total += loss(n, epsilon * final) + loss(n_train, one) if refit else loss(n_train, one)
+    total = math.log(m + 1.0) / max(n_test * 0.3 * epsilon, 1e-300)
+    if refit:
+        total += loss(n, published * epsilon) + TRANSFER * loss(n_train, compared)
+    else:
+        total += loss(n_train, compared)
     if strategy == "random_stopping":
         mean = default_mean_runs(m)
         total += SPREAD * math.log(mean + 1.0) / mean
     return total
-

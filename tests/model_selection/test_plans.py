@@ -111,9 +111,7 @@ def test_random_stopping_costs_what_an_independent_accountant_says():
     accountant.compose(selection)
     assert accountant.get_epsilon(DELTA) == pytest.approx(1.0, abs=5e-3)
     # By hand: Papernot and Steinke (2022), theorem 2 with eta = 1.
-    penalty = min(
-        (1 - 1 / b) * b / (2 * z * z) + math.log(1 / gamma) / b for b in orders
-    )
+    penalty = min((1 - 1 / b) * b / (2 * z * z) + math.log(1 / gamma) / b for b in orders)
     by_hand = min(
         a / (2 * z * z)
         + 2 * penalty

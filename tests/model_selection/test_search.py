@@ -26,8 +26,8 @@ from skdp import (
     DPStandardScaler,
     PrivacyAccountant,
 )
-from skdp.model_selection import dp_cross_val_score, dp_learning_curve, dp_validation_curve
 from skdp.model_selection import _runs as runs
+from skdp.model_selection import dp_cross_val_score, dp_learning_curve, dp_validation_curve
 from skdp.model_selection._candidates import FitPlan
 from tests.model_selection.toys import NoisyVote
 
