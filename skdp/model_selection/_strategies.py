@@ -19,8 +19,8 @@ LOSS, TRANSFER, SPREAD, FOLDS = 0.12, 0.2, 0.08, 5
 # get, with and without a refit.
 EFFECTIVE = {
     "disjoint": {True: (0.5, 0.5), False: (1.0, 1.0)},
-    "holdout": {True: (0.3, 0.3), False: (0.45, 0.45)},
-    "cv": {True: (0.3, 0.25), False: (0.35, 0.35)},
+    "holdout": {True: (0.3, 0.15), False: (0.45, 0.45)},
+    "cv": {True: (0.3, 0.1), False: (0.35, 0.35)},
     "random_stopping": {True: (0.55, 0.14), False: (0.35, 0.35)},
 }
 

@@ -23,8 +23,8 @@ def outputs(made, task, y, n_runs):
         run = runs.SearchRun(X, y, {}, task.score, task.terms, None, RandomSource(), None)
         outcome = runs.run_plan(made, run)
         scores = np.nan_to_num(outcome.scores, nan=-1.0)
-        coef = outcome.model.coef_[0]
-        rows.append([outcome.best, *scores, *(scores - 0.5) ** 2, coef, *scores * np.sign(coef)])
+        coef, off = outcome.model.coef_[0], (scores[outcome.best] - 0.5) ** 2
+        rows.append([outcome.best, *scores, off, coef, *scores * np.sign(coef)])
     return np.array(rows)
 
 
