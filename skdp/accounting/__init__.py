@@ -41,7 +41,7 @@ from skdp.accounting._leaf import gdp, zcdp
 from skdp.accounting._rdp import rdp
 from skdp.accounting._report import BudgetReport
 from skdp.accounting._reservation import Allowance, PlannedCharge, Reservation, plan_event
-from skdp.accounting._state import Draw, Spend
+from skdp.accounting._state import Draw, Part, Spend
 
 __all__ = [
     "ZCDP",
@@ -57,6 +57,7 @@ __all__ = [
     "Gaussian",
     "Laplace",
     "NonPrivate",
+    "Part",
     "PlannedCharge",
     "PoissonSampled",
     "PrivacyAccountant",

@@ -125,6 +125,11 @@ class PrivacyAccountant:
         return self._dataset
 
     @property
+    def part(self):
+        """The `Part` of the rows that this handle is for, None for all rows."""
+        return self._part
+
+    @property
     def terms(self):
         """Cap, relation, composition and unit, as one value."""
         return self._now().terms
@@ -237,13 +242,13 @@ class PrivacyAccountant:
         planned = reservation.planned
         asked = self._spend(reservation.event, f"{reservation.label}, from {label}", seeded)
         ran = self._spend(event, label, seeded)
-        body = {"name": reservation.name, "step": step, "steps": len(planned)}
+        body = {"name": reservation.key, "step": step, "steps": len(planned)}
         spend = free = None
 
         def decide(state):
             nonlocal spend, free
             state = self._opened(state)
-            free = state.rounds(reservation.name, len(planned)).free(step)
+            free = state.rounds(reservation.key, len(planned)).free(step)
             if free is not None:
                 return "draw", _draw_body(ran) | {"reservation": body}
             spend = state.priced(asked, reservation.epsilon, reservation.delta)
@@ -255,7 +260,7 @@ class PrivacyAccountant:
 
     def _rounds(self, reservation):
         """Return how many rounds of a reservation were charged."""
-        rounds = self._now().rounds(reservation.name, len(reservation.planned))
+        rounds = self._now().rounds(reservation.key, len(reservation.planned))
         return len(rounds.charged)
 
     def can_afford(self, event, *, epsilon=None, delta=None):

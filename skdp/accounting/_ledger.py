@@ -59,7 +59,7 @@ class Record:
     dataset : str
         The data set that the record is about.
     kind : str
-        ``"open"``, ``"charge"`` or ``"change_cap"``.
+        ``"open"``, ``"charge"``, ``"draw"`` or ``"change_cap"``.
     body : dict
         What was recorded, as JSON values.
     hash : str

@@ -6,8 +6,11 @@ step are given a handle in the place of their accountant; its `charge` books not
 own but checks that what is released was planned, and that it is released once.
 """
 
+import hashlib
+import math
 import uuid
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 from skdp._version import __version__
 from skdp.accounting._bounds import delta as event_delta
@@ -18,7 +21,14 @@ from skdp.accounting._state import Spend, Terms
 from skdp.exceptions import BudgetExceededError
 from skdp.utils._validation import check_privacy_parameters
 
-__all__ = ["Allowance", "PlannedCharge", "Reservation", "ReservedStep", "plan_event"]
+__all__ = [
+    "Allowance",
+    "PlannedCharge",
+    "Reservation",
+    "ReservedStep",
+    "covering_gaussian",
+    "plan_event",
+]
 
 
 @dataclass(frozen=True)
@@ -52,15 +62,15 @@ class PlannedCharge:
     def covers(self, event, relation):
         """Say whether a release costs at most what is planned, at whatever delta.
 
-        It does if the events are equal, or those of the release are among the planned ones; if
-        both are one Gaussian and the release has the more noise; and if a stand-in is planned
-        whose (epsilon, delta) the release satisfies.
+        It does if the events of the release are among the planned ones; if both are Gaussians
+        alone, which together cost what one Gaussian costs, and the release has the more noise;
+        and if a stand-in is planned whose (epsilon, delta) the release satisfies.
         """
         asked, planned = leaves(event), leaves(self.event)
         if all(count <= planned.get(part, 0) for part, count in asked.items()):
             return True
-        if isinstance(event, Gaussian) and isinstance(self.event, Gaussian):
-            return event.noise_multiplier >= self.event.noise_multiplier
+        if _are_gaussian(asked) and _are_gaussian(planned):
+            return _precision(asked) <= _precision(planned)
         if isinstance(self.event, PureDP):
             return event_epsilon(event, 0.0, relation=relation) <= self.event.epsilon
         if isinstance(self.event, ApproximateDP):
@@ -89,6 +99,41 @@ class PlannedCharge:
             at = {"relation": terms.relation, "group_size": terms.max_rows}
             return event_epsilon(event, delta, **at), delta
         return claimed_price(event, epsilon, delta, terms.relation)
+
+
+def _are_gaussian(parts):
+    return bool(parts) and all(isinstance(part, Gaussian) for part in parts)
+
+
+def _precision(parts):
+    """Return the sum of 1 / noise_multiplier**2, on which the cost of Gaussians depends alone.
+
+    Dong, Roth and Su 2022, Corollary 3.3. It is exact.
+    """
+    return sum(count / Fraction(part.noise_multiplier) ** 2 for part, count in parts.items())
+
+
+def covering_gaussian(events):
+    """Return one Gaussian that covers each of some events which differ by rounding alone.
+
+    Parameters
+    ----------
+    events : sequence of Event
+        What a release is in different circumstances.
+
+    Returns
+    -------
+    Gaussian or None
+        Of a noise multiplier smaller by a relative 1e-9, None if an event is not of Gaussians
+        alone, or if the events differ by more.
+    """
+    parts = [leaves(event) for event in events]
+    if not all(map(_are_gaussian, parts)):
+        return None
+    precisions = [_precision(part) for part in parts]
+    if max(precisions) > min(precisions) * (1 + Fraction(1, 10**9)):
+        return None
+    return Gaussian((1 - 1e-9) / math.sqrt(max(precisions)))
 
 
 def plan_event(plan):
@@ -202,7 +247,7 @@ class Reservation(_NotCopied):
     label : str, default="plan"
         What the ledger calls a round.
     name : str, default=None
-        The reservation's name in the ledger; None makes a new one.
+        The reservation's name, a new one by default.
 
     Attributes
     ----------
@@ -226,6 +271,12 @@ class Reservation(_NotCopied):
     def event(self):
         """What a round costs."""
         return plan_event(self.planned)
+
+    @property
+    def key(self):
+        """Its name in the ledger: another plan, or another part of the rows, is another one."""
+        text = f"{self.event.to_json()} {self.accountant.part}"
+        return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     @property
     def steps(self):

@@ -1,6 +1,17 @@
 """Pipelines: what their steps learn, what they cost, and one budget for all of them."""
 
+from skdp.pipeline._check import PipelineCheck, check_pipeline
 from skdp.pipeline._kinds import step_kind
 from skdp.pipeline._planning import PipelinePlan, joint_scale, plan_pipeline, planned_charge
+from skdp.pipeline._split import split_budget
 
-__all__ = ["PipelinePlan", "joint_scale", "plan_pipeline", "planned_charge", "step_kind"]
+__all__ = [
+    "PipelineCheck",
+    "PipelinePlan",
+    "check_pipeline",
+    "joint_scale",
+    "plan_pipeline",
+    "planned_charge",
+    "split_budget",
+    "step_kind",
+]

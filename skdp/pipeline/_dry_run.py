@@ -1,6 +1,5 @@
 """What an estimator would charge for a table of some shape, found without a table."""
 
-import itertools
 import warnings
 
 import numpy as np
@@ -12,7 +11,7 @@ from skdp.pipeline._kinds import is_estimator, step_kind
 __all__ = ["dry_run", "output_width", "stand_in"]
 
 # Shapes (rows, columns) at which an estimator is tried whose table's shape is not known.
-ROWS, COLUMNS = (60, 2_000, 300_000), (1, 8, 100)
+SHAPES = ((2_000, 8), (100_000, 4), (2_000, 1), (60, 100))
 
 
 class _Stopped(Exception):
@@ -30,6 +29,9 @@ class _Probe:
         raise _Stopped
 
     def __sklearn_clone__(self):
+        return self
+
+    def __deepcopy__(self, memo):
         return self
 
 
@@ -59,8 +61,8 @@ def dry_run(estimator, shape, terms, classes=None):
 
     Returns
     -------
-    event : Event or None
-    epsilon, delta : float or None
+    tuple of (Event, float or None, float or None), or None
+        The event, and the epsilon and delta that it was calibrated to.
     """
     probe = _Probe(terms)
     params = {"accountant": probe}
@@ -74,9 +76,10 @@ def dry_run(estimator, shape, terms, classes=None):
             try:
                 trial.fit(X, y)
             except Exception:
-                # Whatever went wrong: the estimator cannot be tried without its table.
-                if probe.asked is not None:
-                    return probe.asked
+                # Stopped at its charge, or not to be tried without its own table.
+                pass
+        if probe.asked is not None:
+            return probe.asked
     return None
 
 
@@ -103,12 +106,12 @@ def _null_target(estimator, n_rows, classes):
 
 
 def shapes(n_samples, n_features):
-    """Yield the shapes to try: the one shape if it is known, otherwise several."""
-    rows = ROWS if n_samples is None else (n_samples,)
-    columns = COLUMNS if n_features is None else (n_features,)
-    if len(rows) == len(columns) == 1:
-        return [(rows[0], columns[0])]
-    return [(n, d) for n, d in itertools.product(rows, columns) if n * d <= 3_000_000]
+    """Return the shapes to try: the one shape if it is known, otherwise several."""
+    tried = [
+        (n if n_samples is None else n_samples, d if n_features is None else n_features)
+        for n, d in SHAPES
+    ]
+    return list(dict.fromkeys(tried))
 
 
 def output_width(estimator, n_features):
@@ -125,7 +128,8 @@ def output_width(estimator, n_features):
         return 0
     if isinstance(estimator, OneToOneFeatureMixin):
         return n_features
-    if not is_estimator(estimator) or step_kind(estimator) in ("wrapper", "cross_validates"):
+    unknown = step_kind(estimator) in ("wrapper", "cross_validates", "local")
+    if unknown or not (is_estimator(estimator) and hasattr(estimator, "transform")):
         return None
     widths = {_tried_width(estimator, n_features, values) for values in (1, 2, 7)}
     return widths.pop() if len(widths) == 1 else None

@@ -71,6 +71,8 @@ def step_kind(estimator):
     if declared is not None:
         if declared not in KINDS:
             raise ValueError(f"__skdp_kind__ must be one of {KINDS}, got {declared!r}")
+        if declared in ("private", "local") and not is_private(estimator):
+            raise ValueError(f"{estimator!r} says it is {declared} but has no epsilon to set")
         return declared
     if isinstance(estimator, FrozenEstimator):
         return "frozen"

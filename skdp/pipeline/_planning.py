@@ -5,16 +5,13 @@ from dataclasses import dataclass
 
 from sklearn.base import clone
 
-from skdp.accounting import (
-    PlannedCharge,
-    calibrate,
-    plan_event,
-)
+from skdp.accounting import PlannedCharge, calibrate, plan_event
 from skdp.accounting import delta as event_delta
 from skdp.accounting import epsilon as event_epsilon
-from skdp.base import UNACCOUNTED
+from skdp.accounting._reservation import covering_gaussian
+from skdp.base import terms_of
 from skdp.pipeline._dry_run import dry_run, shapes, stand_in
-from skdp.pipeline._kinds import REASONS
+from skdp.pipeline._kinds import REASONS, is_estimator, is_private
 from skdp.pipeline._steps import find_steps
 
 __all__ = ["PipelinePlan", "joint_scale", "plan_pipeline", "planned_charge", "unaccepted"]
@@ -34,7 +31,7 @@ def planned_charge(
     estimator : estimator
         Private, with `epsilon` (and `delta`) set. Its accountant is not used.
     n_samples, n_features : int, default=None
-        The table's shape. With None the charge is exact if it is the same at several shapes.
+        The table's shape. With None the charge is exact if it costs the same at several shapes.
     classes : array-like, default=None
         The labels of y; None takes the estimator's declared ones, or 0 and 1.
     terms : Terms, default=None
@@ -55,16 +52,27 @@ def planned_charge(
     >>> planned_charge(DPStandardScaler(epsilon=0.5, bounds=(0, 1))).event
     Laplace(epsilon=0.5)
     """
-    terms = UNACCOUNTED if terms is None else terms
+    terms = terms_of(None) if terms is None else terms
     name = name or type(estimator).__name__
     params = estimator.get_params(deep=False)
     epsilon, delta = float(params["epsilon"]), float(params.get("delta") or 0.0)
-    found = [dry_run(estimator, shape, terms, classes) for shape in shapes(n_samples, n_features)]
-    found = [asked for asked in found if asked is not None]
-    if len({asked[0] for asked in found}) != 1:
-        return stand_in(name, epsilon, delta)
-    event, asked_epsilon, asked_delta = found[0]
-    return PlannedCharge(name, event, asked_epsilon or epsilon, asked_delta or 0.0)
+    found = []
+    for shape in shapes(n_samples, n_features):
+        asked = dry_run(estimator, shape, terms, classes)
+        if asked is None:
+            return stand_in(name, epsilon, delta)
+        found.append(asked)
+        event = _common_event([event for event, _, _ in found])
+        if event is None:
+            return stand_in(name, epsilon, delta)
+    if found[0][1] is not None:
+        _, epsilon, delta = found[0]
+    return PlannedCharge(name, event, epsilon, delta or 0.0)
+
+
+def _common_event(events):
+    """Return an event that covers all of some, if they cost the same; else None."""
+    return events[0] if len(set(events)) == 1 else covering_gaussian(events)
 
 
 @dataclass(frozen=True)
@@ -93,14 +101,14 @@ class PipelinePlan:
 
     def budgets(self, epsilon, delta):
         """Return each step's (epsilon, delta): its share of what is given."""
-        takes_delta = [share * self._takes_delta(s) for s, share in self._shared]
-        whole = math.fsum(takes_delta) or 1.0
+        shares = list(zip(self.steps, self.shares, strict=True))
+        with_delta = math.fsum(share for step, share in shares if _takes_delta(step)) or 1.0
         if len(self.steps) > 1:
             # Deltas must not add up to more, by a rounding, than there is.
-            whole *= 1 + 1e-12
+            with_delta *= 1 + 1e-12
         return tuple(
-            (epsilon * share, delta * part / whole)
-            for share, part in zip(self.shares, takes_delta, strict=True)
+            (epsilon * share, delta * share / with_delta if _takes_delta(step) else 0.0)
+            for step, share in shares
         )
 
     def charges(self, epsilon, delta):
@@ -113,15 +121,8 @@ class PipelinePlan:
         charges = []
         for step, budget in zip(self.steps, self.budgets(epsilon, delta), strict=True):
             estimator = clone(step.estimator).set_params(**_parameters("", step, budget))
-            charges.append(
-                planned_charge(
-                    estimator,
-                    *(self.n_samples, step.n_features),
-                    classes=self.classes,
-                    terms=self.terms,
-                    name=step.title,
-                )
-            )
+            known = {"classes": self.classes, "terms": self.terms, "name": step.title}
+            charges.append(planned_charge(estimator, self.n_samples, step.n_features, **known))
         return tuple(charges)
 
     def event(self, epsilon, delta):
@@ -146,26 +147,28 @@ class PipelinePlan:
             params |= _parameters(prefix, step, budget) | {f"{prefix}accountant": handle}
         return clone(self.pipe).set_params(**params)
 
-    @property
-    def _shared(self):
-        return zip(self.steps, self.shares, strict=True)
 
-    @staticmethod
-    def _takes_delta(step):
-        return "delta" in step.estimator.get_params(deep=False)
+def _takes_delta(step):
+    return "delta" in step.estimator.get_params(deep=False)
 
 
 def _parameters(prefix, step, budget):
     params = {f"{prefix}epsilon": budget[0]}
-    if PipelinePlan._takes_delta(step):
+    if _takes_delta(step):
         params[f"{prefix}delta"] = budget[1]
     return params
 
 
 def plan_pipeline(
-    pipe, n_samples=None, n_features=None, *, classes=None, terms=None, shares=None,
+    pipe,
+    n_samples=None,
+    n_features=None,
+    *,
+    classes=None,
+    terms=None,
+    shares=None,
     public_steps=(),
-):  # fmt: skip
+):
     """Return the plan of a pipeline whose every step is private or learns nothing.
 
     Parameters
@@ -198,11 +201,12 @@ def plan_pipeline(
     steps = find_steps(pipe, n_features)
     problems = unaccepted(steps, public_steps)
     if problems:
-        raise ValueError("; ".join(f"step {s.title!r} {REASONS[s.kind]}" for s in problems))
+        message = "; ".join(f"step {step.title!r} {REASONS[step.kind]}" for step in problems)
+        raise ValueError(f"{message}; see check_pipeline")
     private = tuple(s for s in steps if s.kind == "private")
     if not private:
         raise ValueError("no step is private: there is nothing to charge")
-    terms = UNACCOUNTED if terms is None else terms
+    terms = terms_of(None) if terms is None else terms
     shares = _check_shares(private, shares)
     return PipelinePlan(clone(pipe), private, shares, n_samples, classes, terms)
 
@@ -214,7 +218,16 @@ def unaccepted(steps, public_steps=()):
     if unknown:
         raise ValueError(f"public_steps names {unknown[0]!r}, which is no step")
     public = set(public_steps)
-    return [s for s in steps if s.kind not in ACCEPTED and not {s.name, s.title} & public]
+    return [
+        step
+        for step in steps
+        if step.kind not in ACCEPTED
+        and (not {step.name, step.title} & public or _holds_private(step.estimator))
+    ]
+
+
+def _holds_private(estimator):
+    return is_estimator(estimator) and any(map(is_private, estimator.get_params().values()))
 
 
 def _check_shares(steps, shares):
@@ -231,7 +244,7 @@ def _check_shares(steps, shares):
 
 
 def _default_shares(steps):
-    if len(steps) == 1 or hasattr(steps[-1].estimator, "transform"):
+    if len(steps) == 1 or not hasattr(steps[-1].estimator, "predict"):
         return [1.0] * len(steps)
     transformers = len(steps) - 1
     final = round((1.0 - TRANSFORMER_SHARE) ** transformers, 6)
@@ -256,7 +269,7 @@ def joint_scale(make_event, epsilon, delta, terms=None):
     float
         An event at that scale is accepted by an accountant as (epsilon, delta).
     """
-    terms = UNACCOUNTED if terms is None else terms
+    terms = terms_of(None) if terms is None else terms
     known = {}
 
     def event(scale):
@@ -264,8 +277,9 @@ def joint_scale(make_event, epsilon, delta, terms=None):
             known[scale] = make_event(scale)
         return known[scale]
 
+    at = {"relation": terms.relation, "group_size": terms.max_rows}
+
     def fits(scale):
-        at = {"relation": terms.relation, "group_size": terms.max_rows}
         if event_epsilon(event(scale), delta, **at) > epsilon:
             return False
         return (
@@ -276,10 +290,8 @@ def joint_scale(make_event, epsilon, delta, terms=None):
     start = 1.0 if fits(1.0) else 1.0 - 1e-12
     if delta == 0.0 and terms.max_rows == 1 and fits(start):
         return start
-    scale = calibrate(
-        event, epsilon, delta, relation=terms.relation, group_size=terms.max_rows,
-        bounds=(2.0**-30, 2.0**20), rtol=1e-4,
-    )  # fmt: skip
+    scale = calibrate(event, epsilon, delta, bounds=(2.0**-30, 2.0**20), rtol=1e-4, **at)
+    shrink = 1e-6
     while not fits(scale):
-        scale *= 1 - 1e-6
+        scale, shrink = scale * (1 - shrink), min(2 * shrink, 0.5)
     return max(scale, start) if fits(start) else scale

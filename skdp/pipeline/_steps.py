@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.pipeline._dry_run import output_width
@@ -28,7 +28,8 @@ class Step:
     columns : str, default=""
         In words, the columns that it is given by a `ColumnTransformer`.
     before : tuple of str
-        The names of the steps whose output it is fitted to, in order.
+        The names of what is fitted before it on the way to it, in order; the last one is that
+        of the step, or of several side by side, whose output it is fitted to.
     """
 
     name: str
@@ -44,7 +45,7 @@ class Step:
         return self.name or type(self.estimator).__name__
 
 
-def find_steps(pipe, n_features=None):
+def find_steps(pipe, n_features=None, prefix=""):
     """Return the steps of a pipeline in the order in which they are fitted.
 
     Parameters
@@ -53,12 +54,14 @@ def find_steps(pipe, n_features=None):
         A `Pipeline`, `ColumnTransformer` or `FeatureUnion`, nested in any way, or one estimator.
     n_features : int, default=None
         The columns of the table.
+    prefix : str, default=""
+        What the names begin with.
 
     Returns
     -------
     list of Step
     """
-    return _find(pipe, "", n_features, "", ())[0]
+    return _find(pipe, prefix, n_features, "", ())[0]
 
 
 def _join(*names):
@@ -66,59 +69,76 @@ def _join(*names):
 
 
 def _find(estimator, name, width, columns, before):
-    """Return the steps and the number of columns that come out of them."""
+    """Return the steps, how many columns come out of them, and what was fitted before the next.
+
+    The last name in the latter is that of what makes the next step's whole table.
+    """
     if isinstance(estimator, Pipeline):
         return _in_pipeline(estimator, name, width, columns, before)
     if isinstance(estimator, FeatureUnion):
         named = [(part, inner, width, columns) for part, inner in estimator.transformer_list]
         return _side_by_side(named, name, before)
     if isinstance(estimator, ColumnTransformer):
-        return _side_by_side(_of_columns(estimator, width), name, before)
+        found, out, before = _side_by_side(_of_columns(estimator, width), name, before)
+        return _choices_of_columns(estimator, name) + found, out, before
     step = Step(name, estimator, step_kind(estimator), width, columns, before)
-    return [step], output_width(estimator, width)
+    return [step], output_width(estimator, width), (*before, name)
 
 
 def _in_pipeline(pipe, name, width, columns, before):
     found = []
     for part, inner in pipe.steps:
-        steps, width = _find(inner, _join(name, part), width, columns, before)
+        steps, width, before = _find(inner, _join(name, part), width, columns, before)
         found += steps
-        before = (*before, *(step.name for step in steps))
-    return found, width
+    return found, width, before
 
 
 def _side_by_side(named, name, before):
     found, widths = [], []
     for part, inner, width, columns in named:
-        steps, out = _find(inner, _join(name, part), width, columns, before)
+        steps, out, _ = _find(inner, _join(name, part), width, columns, before)
         found += steps
         widths.append(out)
-    return found, None if None in widths else sum(widths)
+    after = (*before, *(step.name for step in found), name)
+    return found, None if None in widths else sum(widths), after
 
 
 def _of_columns(transformer, width):
     """Yield each part of a ColumnTransformer with its columns, the remainder last."""
-    used = []
+    used = set()
     for part, inner, columns in transformer.transformers:
-        count = _count(columns, width)
-        used.append(count)
-        yield part, inner, count, _column_words(columns)
-    left = None if None in (width, *used) else max(width - sum(used), 0)
-    if left is None or left > 0:
+        places = _places(columns, width)
+        used = None if None in (used, places) else used | places
+        yield part, inner, None if places is None else len(places), _column_words(columns)
+    left = None if width is None or used is None else max(width - len(used), 0)
+    if left != 0 and transformer.remainder != "drop":
         yield "remainder", transformer.remainder, left, "the remaining columns"
 
 
-def _count(columns, width):
+def _choices_of_columns(transformer, name):
+    """Return a step for each function that sees the table and chooses columns of it."""
+    return [
+        Step(_join(name, part, "columns"), columns, "learns", None)
+        for part, _, columns in transformer.transformers
+        if callable(columns) and not isinstance(columns, make_column_selector)
+    ]
+
+
+def _places(columns, width):
+    """Return the columns that are meant, as a set of names or of positions, None if unknown."""
     if callable(columns):
         return None
-    if isinstance(columns, str) or np.ndim(columns) == 0 and not isinstance(columns, slice):
-        return 1
     if isinstance(columns, slice):
-        whole = all(not isinstance(v, str) for v in (columns.start, columns.stop))
-        return None if width is None or not whole else len(range(*columns.indices(width)))
-    values = np.asarray(columns, dtype=object)
-    booleans = all(isinstance(v, bool | np.bool_) for v in values)
-    return int(sum(values)) if len(values) and booleans else len(values)
+        named = any(isinstance(end, str) for end in (columns.start, columns.stop))
+        if named or (width is None and (columns.stop is None or columns.stop < 0)):
+            return None
+        return set(range(*columns.indices(columns.stop if width is None else width)))
+    values = [columns] if np.ndim(columns) == 0 else list(columns)
+    if values and all(isinstance(value, bool | np.bool_) for value in values):
+        return {place for place, chosen in enumerate(values) if chosen}
+    if width is None:
+        return set(values)
+    return {value if isinstance(value, str) else value % width for value in values}
 
 
 def _column_words(columns):

@@ -1,4 +1,13 @@
+import contextlib
+import itertools
+import math
+import multiprocessing
+import os
 import pickle
+import random
+import signal
+import threading
+import time
 from copy import deepcopy
 
 import pytest
@@ -15,6 +24,9 @@ from skdp.accounting import (
     Reservation,
     plan_event,
 )
+from skdp.accounting._ledger import NOTHING
+from skdp.accounting._reservation import covering_gaussian
+from skdp.accounting._state import Rounds
 from skdp.exceptions import BudgetExceededError, LedgerError
 
 PLAN = (PlannedCharge("a", Laplace(0.25), 0.25), PlannedCharge("b", PureDP(0.75), 0.75))
@@ -30,6 +42,12 @@ PLAN = (PlannedCharge("a", Laplace(0.25), 0.25), PlannedCharge("b", PureDP(0.75)
         (Gaussian(2.0) * 10, Gaussian(2.0) * 10, True),
         (Gaussian(2.0) * 10, Gaussian(2.0) * 9, True),
         (Gaussian(2.0) * 10, Gaussian(2.0) * 11, False),
+        (Gaussian(2.0), Gaussian(20.0) * 100, True),
+        (Gaussian(2.0) * 25, Gaussian(0.4), True),
+        (Gaussian(2.0), Gaussian(20.0) * 101, False),
+        (Gaussian(2.0), Gaussian(4.0) + Laplace(1e-9), False),
+        (Gaussian(2.0), Gaussian(3.0) + Gaussian(3.0), True),
+        (Gaussian(2.0), Gaussian(3.0) + Gaussian(2.6), False),
         (Gaussian(2.0) + Laplace(1.0), Laplace(1.0) + Gaussian(2.0), True),
         (PureDP(1.0), Laplace(1.0), True),
         (PureDP(1.0), Laplace(1.001), False),
@@ -41,6 +59,16 @@ PLAN = (PlannedCharge("a", Laplace(0.25), 0.25), PlannedCharge("b", PureDP(0.75)
 )
 def test_a_plan_covers_what_costs_no_more(planned, event, covered):
     assert PlannedCharge("step", planned, 1.0, 1e-5).covers(event, "add_remove") is covered
+
+
+def test_gaussians_that_cost_the_same_are_covered_by_one():
+    events = [Gaussian(3.7 * math.sqrt(n)) * n for n in (1, 7, 75, 20_000)]
+    covering = covering_gaussian(events)
+    assert covering.noise_multiplier == pytest.approx(3.7, rel=2e-9)
+    planned = PlannedCharge("step", covering, 1.0, 1e-5)
+    assert all(planned.covers(event, "add_remove") for event in events)
+    assert covering_gaussian([Gaussian(3.7), Gaussian(3.70001)]) is None
+    assert covering_gaussian([Gaussian(3.7), Laplace(1.0)]) is None
 
 
 def test_an_allowance_is_used_once():
@@ -98,8 +126,239 @@ def test_estimators_take_handles():
     assert not hasattr(scaler, "privacy_")
 
 
-def test_another_plan_of_that_name_is_refused():
+def test_another_plan_is_another_reservation():
     accountant = PrivacyAccountant(9.0, 0.0)
+    other = (PLAN[0], PlannedCharge("b", PureDP(0.5), 0.5))
     Reservation(accountant, PLAN, 1.0, 0.0, name="one").steps[0].charge(Laplace(0.25))
-    with pytest.raises((ValueError, LedgerError), match="another plan"):
-        Reservation(accountant, PLAN[:1], 0.25, 0.0, name="one").steps[0].charge(Laplace(0.25))
+    Reservation(accountant, other, 0.75, 0.0, name="one").steps[1].charge(PureDP(0.5))
+    assert accountant.epsilon_spent == 1.75 and not accountant.draws
+
+
+def many(steps, accountant, name="one"):
+    plan = tuple(PlannedCharge(str(i), PureDP(1.0), 1.0) for i in range(steps))
+    return Reservation(accountant, plan, float(steps), 0.0, name=name)
+
+
+def check_rounds(accountant, reservation, uses):
+    """Check the ledger against how often each step of a reservation was let run."""
+    rounds = len(accountant.spends)
+    steps = len(reservation.planned)
+    assert all(used <= rounds for used in uses), f"{uses} uses of {rounds} rounds"
+    assert rounds == max(uses), f"{rounds} rounds were charged for {uses}"
+    assert accountant.epsilon_spent == rounds * steps
+    assert rounds + len(accountant.draws) == sum(uses), "something ran that no record shows"
+    assert accountant.recompose("basic") == pytest.approx(rounds * steps, rel=1e-9)
+    accountant.verify()
+
+
+def run_steps(order, steps):
+    accountant = PrivacyAccountant(1e6, 0.0)
+    reservation = many(steps, accountant)
+    uses = [0] * steps
+    for step in order:
+        reservation.steps[step].charge(PureDP(1.0))
+        uses[step] += 1
+        check_rounds(accountant, reservation, uses)
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_no_order_of_steps_runs_more_than_was_charged(steps):
+    for order in itertools.product(range(steps), repeat=4):
+        run_steps(order, steps)
+
+
+def test_long_random_orders_of_steps():
+    rng = random.Random(0)
+    for _ in range(3):
+        run_steps([rng.randrange(4) for _ in range(25)], 4)
+
+
+def test_every_interleaving_of_whole_fits_costs_one_round_each():
+    for order in set(itertools.permutations([0] * 3 + [1] * 3)):
+        place = [0, 0]
+        accountant = PrivacyAccountant(6.0, 0.0)
+        reservation = many(3, accountant)
+        for fit in order:
+            reservation.steps[place[fit]].charge(PureDP(1.0))
+            place[fit] += 1
+        assert reservation.rounds == 2 and accountant.epsilon_spent == 6.0
+
+
+def forgotten_draw(self, step, position=None):
+    charged = self.charged if position is None else (*self.charged, position)
+    uses = [used + (position is not None) * (i == step) for i, used in enumerate(self.uses)]
+    return Rounds(charged, tuple(uses))
+
+
+def always_free(self, step):
+    return self.charged[0] if self.charged else None
+
+
+def one_round_too_many(self, step):
+    used = max(self.uses[step] - 1, 0)
+    return self.charged[used] if used < len(self.charged) else None
+
+
+@pytest.mark.parametrize(
+    ("method", "mutant"),
+    [("after", forgotten_draw), ("free", always_free), ("free", one_round_too_many)],
+)
+def test_a_rule_that_counts_wrongly_is_caught(monkeypatch, method, mutant):
+    monkeypatch.setattr(Rounds, method, mutant)
+    with pytest.raises((AssertionError, LedgerError)):
+        for order in itertools.product(range(2), repeat=4):
+            run_steps(order, 2)
+
+
+def test_a_round_that_is_not_charged_is_caught(monkeypatch):
+    monkeypatch.setattr(
+        PrivacyAccountant, "_draw", lambda self, whole, *args: self._spend(*args[1:])
+    )
+    with pytest.raises(AssertionError):
+        run_steps([0, 1], 2)
+
+
+def test_a_forged_draw_makes_the_ledger_unreadable():
+    accountant = PrivacyAccountant(9.0, 0.0)
+    reservation = many(2, accountant)
+    reservation.steps[0].charge(PureDP(1.0))
+    reservation.steps[1].charge(PureDP(1.0))
+    forged = accountant._ledger.read("default")[-1].body
+    accountant._ledger.append("default", NOTHING, lambda records: ("draw", forged))
+    with pytest.raises(LedgerError, match="cannot be read"):
+        assert accountant.epsilon_spent
+    accountant.verify()
+
+
+def test_records_of_plain_charges_are_as_before():
+    accountant = PrivacyAccountant(9.0, 0.0)
+    accountant.charge(PureDP(1.0))
+    body = accountant._ledger.read("default")[-1].body
+    names = {"label", "event", "epsilon", "delta", "seeded", "time", "version", "part"}
+    assert set(body) == names
+
+
+def test_a_refused_round_changes_nothing():
+    accountant = PrivacyAccountant(2.5, 0.0)
+    reservation = many(2, accountant)
+    reservation.steps[0].charge(PureDP(1.0))
+    before = accountant.verify()
+    for event in (PureDP(1.5), Gaussian(1.0)):
+        with pytest.raises(ValueError, match="not planned"):
+            reservation.steps[1].charge(event)
+    with pytest.raises(BudgetExceededError) as refused:
+        reservation.steps[0].charge(PureDP(1.0))
+    assert refused.value.asked == (2.0, 0.0) and refused.value.left == (0.5, 0.0)
+    assert accountant.verify() == before
+
+
+def test_reservations_on_parts_compose_in_parallel():
+    accountant = PrivacyAccountant(2.0, 0.0)
+    for part in accountant.partition("clinic", 3, by_index=True):
+        for step in many(2, part).steps:
+            assert step.charge(PureDP(1.0)).part.partition == "clinic"
+    assert accountant.epsilon_spent == 2.0 and len(accountant.spends) == 3
+    assert "part 3 of 3" in str(accountant.report())
+
+
+def test_one_part_does_not_draw_on_the_round_of_another():
+    accountant = PrivacyAccountant(9.0, 0.0)
+    left, right = accountant.partition("clinic", 2, by_index=True)
+    many(2, left).steps[0].charge(PureDP(1.0))
+    many(2, right).steps[1].charge(PureDP(1.0))
+    many(2, accountant).steps[1].charge(PureDP(1.0))
+    assert len(accountant.spends) == 3 and not accountant.draws
+    assert accountant.epsilon_spent == 4.0
+
+
+def test_a_round_is_priced_for_the_group():
+    accountant = PrivacyAccountant(6.0, 0.0, unit="group", max_rows=3)
+    step = Reservation(accountant, (PlannedCharge("a", PureDP(1.0), 1.0),), 3.0, 0.0).steps[0]
+    assert step.charge(PureDP(1.0), epsilon=1.0).epsilon == 3.0
+    assert accountant.epsilon_spent == 3.0
+    terms = accountant.terms
+    allowance = Allowance(PlannedCharge("a", PureDP(1.0), 1.0), terms, None)
+    assert allowance.charge(PureDP(1.0), epsilon=1.0).epsilon == 3.0
+
+
+def test_handles_without_their_ledger(tmp_path):
+    accountant = PrivacyAccountant(6.0, 0.0, ledger=tmp_path / "budget.db")
+    step = pickle.dumps(many(2, accountant).steps[1])
+    del accountant
+    (tmp_path / "budget.db").unlink()
+    step = pickle.loads(step)
+    assert step.planned.name == "1" and "a plan of 2" in step.plan
+    with pytest.raises(LedgerError):
+        step.charge(PureDP(1.0))
+
+
+def _run_rounds(reservation, fits, write_end=None):
+    for _ in range(fits):
+        for step in reservation.steps:
+            step.charge(PureDP(1.0))
+            if write_end is not None:
+                os.write(write_end, bytes([step.index]))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_processes_share_rounds(tmp_path, method):
+    accountant = PrivacyAccountant(1e6, 0.0, ledger=tmp_path / "budget.db")
+    reservation = many(3, accountant)
+    context = multiprocessing.get_context(method)
+    workers = [context.Process(target=_run_rounds, args=(reservation, 4)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    _run_rounds(reservation, 4)
+    for worker in workers:
+        worker.join()
+        assert worker.exitcode == 0
+    check_rounds(accountant, reservation, [12] * 3)
+
+
+def test_threads_share_rounds():
+    reservation = many(3, PrivacyAccountant(1e6, 0.0))
+    allowance = Allowance(reservation.planned[0], reservation.accountant.terms, None)
+    used = []
+
+    def use():
+        _run_rounds(reservation, 4)
+        with contextlib.suppress(BudgetExceededError):
+            used.append(allowance.charge(PureDP(1.0)))
+
+    threads = [threading.Thread(target=use) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    check_rounds(reservation.accountant, reservation, [16] * 3)
+    assert len(used) == 1
+
+
+def test_a_killed_fit_loses_no_release(tmp_path):
+    accountant = PrivacyAccountant(1e6, 0.0, ledger=tmp_path / "budget.db")
+    reservation = many(3, accountant)
+    moments = random.Random(0)
+    released = [0] * 3
+    for _ in range(12):
+        read_end, write_end = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                _run_rounds(reservation, 10**6, write_end)
+            finally:
+                os._exit(1)
+        os.close(write_end)
+        data = os.read(read_end, 1)
+        time.sleep(moments.uniform(0.0, 0.03))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        while more := os.read(read_end, 1 << 16):
+            data += more
+        os.close(read_end)
+        for step in data:
+            released[step] += 1
+        assert max(released) <= reservation.rounds
+        accountant.verify()
+    # Each child may have died between a record and its word of it, in a round of its own.
+    assert reservation.rounds <= max(released) + 12
+    assert accountant.epsilon_spent == 3 * reservation.rounds

@@ -1,0 +1,259 @@
+import json
+
+import numpy as np
+import pytest
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    RandomizedSearchCV,
+    StratifiedKFold,
+)
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
+from sklearn.preprocessing import Normalizer, OneHotEncoder, StandardScaler
+
+from skdp import (
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPStandardScaler,
+    PrivacyAccountant,
+    RandomizedResponseTransformer,
+)
+from skdp.accounting import Gaussian, Laplace
+from skdp.accounting import epsilon as event_epsilon
+from skdp.pipeline import check_pipeline, split_budget
+
+ACCOUNTANT = PrivacyAccountant(100.0, 0.1)
+
+
+def scaler(**params):
+    return DPStandardScaler(**({"bounds": (0, 1), "accountant": ACCOUNTANT} | params))
+
+
+def model(**params):
+    return DPLogisticRegression(**({"accountant": ACCOUNTANT} | params))
+
+
+def found(result):
+    return {(finding.step, finding.problem) for finding in result}
+
+
+def test_a_private_pipeline_has_no_findings():
+    result = check_pipeline(make_pipeline(Normalizer(), scaler(), model(mechanism="output")))
+    assert result.accepted and not list(result)
+    assert [step.kind for step in result.steps] == ["stateless", "private", "private"]
+    assert "none" in str(result)
+
+
+@pytest.mark.parametrize(
+    ("step", "remedy"),
+    [
+        (StandardScaler(), "private one"),
+        (OneHotEncoder(), "declare its categories"),
+        (SimpleImputer(), "strategy='constant'"),
+    ],
+)
+def test_steps_that_learn_without_privacy_are_named(step, remedy):
+    result = check_pipeline(Pipeline([("first", step), ("model", model())]))
+    assert found(result) == {("first", "not private")} and not result.accepted
+    assert remedy in next(iter(result)).message
+
+
+def test_a_public_step_is_repeated():
+    result = check_pipeline(
+        make_pipeline(StandardScaler(), model()), public_steps=["standardscaler"]
+    )
+    assert found(result) == {("standardscaler", "declared public")} and result.accepted
+    with pytest.raises(ValueError, match="no step"):
+        check_pipeline(model(), public_steps=["x"])
+
+
+def test_steps_are_found_wherever_they_are():
+    columns = ColumnTransformer(
+        [("a", StandardScaler(), [0, 1]), ("b", "passthrough", slice(2, 4))],
+        remainder=make_pipeline(StandardScaler()),
+    )
+    pipe = Pipeline(
+        [("c", columns), ("u", FeatureUnion([("s", StandardScaler())])), ("model", model())]
+    )
+    result = check_pipeline(pipe, n_features=5)
+    names = ["c__a", "c__remainder__standardscaler", "u__s"]
+    assert found(result) == {(name, "not private") for name in names}
+    assert [step.columns for step in result.steps][:3] == [
+        "columns 0, 1",
+        "columns 2:4",
+        "the remaining columns",
+    ]
+    full = ColumnTransformer([("a", "passthrough", [0, 1])], remainder=StandardScaler())
+    assert check_pipeline(full, n_features=2).accepted
+    assert not check_pipeline(full, n_features=3).accepted
+
+
+def test_columns_chosen_by_a_function_of_the_table():
+    def largest(X):
+        return [int(np.argmax(X.sum(axis=0)))]
+
+    chosen = ColumnTransformer([("a", scaler(), largest)])
+    assert found(check_pipeline(chosen)) == {("a__columns", "not private")}
+    with pytest.raises(ValueError, match="a__columns"):
+        split_budget(chosen, 1.0)
+    by_type = ColumnTransformer([("a", scaler(), make_column_selector(dtype_include="number"))])
+    assert check_pipeline(by_type).accepted
+
+
+def test_costs_are_those_of_the_fits():
+    accountant = PrivacyAccountant(100.0, 0.1)
+    pipe = make_pipeline(
+        DPStandardScaler(0.25, delta=1e-6, bounds=(0, 1), accountant=accountant),
+        DPLogisticRegression(0.75, delta=9e-6, mechanism="output", accountant=accountant),
+    )
+    result = check_pipeline(pipe)
+    assert (result.epsilon, result.delta) == pytest.approx((1.0, 1e-5))
+    X = np.random.default_rng(0).uniform(size=(200, 3))
+    pipe.fit(X, X[:, 0] > 0.5)
+    assert [step.event for step in result.steps] == [s.event for s in accountant.spends]
+    assert result.epsilon == pytest.approx(accountant.epsilon_spent)
+    assert result.joint_epsilon == pytest.approx(accountant.recompose(delta=1e-5))
+    assert result.joint_epsilon < 0.9
+
+
+def test_a_split_pipeline_costs_its_total():
+    accountant = PrivacyAccountant(100.0, 0.1)
+    pipe = make_pipeline(DPStandardScaler(bounds=(0, 1)), DPLinearSVC())
+    result = check_pipeline(split_budget(pipe, 1.0, 1e-5, accountant))
+    assert (result.epsilon, result.delta, result.joint_epsilon) == (1.0, 1e-5, 1.0)
+    assert not list(result)
+    without = check_pipeline(split_budget(pipe, 1.0, 1e-5))
+    assert without.epsilon > 1.0 >= without.joint_epsilon
+    assert {problem for _, problem in found(without)} == {"no accountant"}
+
+
+def test_costs_are_of_the_accountants_unit():
+    accountant = PrivacyAccountant(100.0, 0.1, unit="group", max_rows=2)
+    result = check_pipeline(scaler(accountant=accountant))
+    assert (result.epsilon, result.joint_epsilon) == (2.0, 2.0)
+
+
+def test_plain_searches_publish_raw_scores():
+    search = GridSearchCV(
+        make_pipeline(scaler(), model()), {"logisticregression__C": [1.0, 2.0]}, cv=KFold(5)
+    )
+    result = check_pipeline(search)
+    assert ("GridSearchCV", "raw scores") in found(result) and not result.accepted
+    assert ("GridSearchCV", "stratified folds") not in found(result)
+    assert ("estimator__dpstandardscaler", "paid twice") in found(result)
+    assert result.fits == 11 and "11 times" in str(result)
+    tuned = GridSearchCV(
+        make_pipeline(scaler(), model()), [{"dpstandardscaler__with_mean": [True, False]}]
+    )
+    assert not any(problem == "paid twice" for _, problem in found(check_pipeline(tuned)))
+    randomised = RandomizedSearchCV(model(), {"C": [1.0, 2.0]}, n_iter=2, cv=3, refit=False)
+    assert check_pipeline(randomised).fits == 6
+
+
+@pytest.mark.parametrize(
+    ("cv", "stratified"), [(None, True), (3, True), (StratifiedKFold(3), True), (KFold(3), False)]
+)
+def test_stratified_folds_are_named(cv, stratified):
+    result = check_pipeline(GridSearchCV(model(), {"C": [1.0]}, cv=cv))
+    assert (("GridSearchCV", "stratified folds") in found(result)) is stratified
+
+
+def test_other_wrappers_and_local_privacy():
+    result = check_pipeline(OneVsRestClassifier(DPLinearSVC(accountant=ACCOUNTANT)))
+    assert found(result) == {("OneVsRestClassifier", "not checkable")}
+    assert [step.step for step in result.steps] == ["OneVsRestClassifier", "estimator"]
+    local = RandomizedResponseTransformer(categories=[0, 1], accountant=ACCOUNTANT)
+    result = check_pipeline(make_pipeline(local, model()))
+    assert found(result) == {("randomizedresponsetransformer", "local")} and not result.accepted
+
+
+@pytest.mark.parametrize(
+    ("pipe", "step"),
+    [
+        (make_pipeline(scaler(), scaler(epsilon=0.1), model()), "dpstandardscaler-1"),
+        (make_union(scaler(), scaler()), "dpstandardscaler-2"),
+        (Pipeline([("a", Pipeline([("s", scaler())])), ("b", scaler())]), "a__s"),
+        (ColumnTransformer([("a", scaler(), [0]), ("b", scaler(), [0])]), "b"),
+    ],
+)
+def test_steps_that_are_paid_for_to_no_purpose(pipe, step):
+    assert found(check_pipeline(pipe)) == {(step, "paid twice")}
+
+
+@pytest.mark.parametrize(
+    "pipe",
+    [
+        make_union(scaler(), scaler(with_std=False)),
+        make_pipeline(scaler(), Normalizer(), scaler()),
+        ColumnTransformer([("a", scaler(), [0]), ("b", scaler(), [1])]),
+        make_pipeline(make_union(scaler(), "passthrough"), scaler()),
+        make_pipeline(FrozenEstimator(scaler()), scaler()),
+    ],
+)
+def test_steps_that_are_paid_for_to_some_purpose(pipe):
+    assert not list(check_pipeline(pipe))
+
+
+class Automatic(DPStandardScaler):
+    """Has a norm and ranges that it can find by itself."""
+
+    def __init__(self, epsilon=1.0, *, bounds="auto", data_norm="auto", accountant=None):
+        super().__init__(epsilon, bounds=bounds, accountant=accountant)
+        self.data_norm = data_norm
+
+
+class DPMinMaxScaler(DPStandardScaler):
+    """Of that name."""
+
+
+def test_what_is_known_need_not_be_found():
+    automatic = Automatic(accountant=ACCOUNTANT)
+    result = check_pipeline(make_pipeline(Normalizer(), automatic))
+    assert found(result) == {("automatic", "paid twice")}
+    ranged = DPMinMaxScaler(bounds=(0, 1), accountant=ACCOUNTANT)
+    assert found(check_pipeline(make_pipeline(ranged, automatic))) == {("automatic", "paid twice")}
+
+
+def test_accountants():
+    other = PrivacyAccountant(1.0, 0.0)
+    result = check_pipeline(make_pipeline(scaler(), model(accountant=other)))
+    assert found(result) == {("dplogisticregression", "several accountants")}
+    result = check_pipeline(make_pipeline(scaler(), model(accountant=None)))
+    assert found(result) == {("dplogisticregression", "no accountant")}
+
+
+def test_cached_rows(tmp_path):
+    result = check_pipeline(Pipeline([("s", scaler())], memory=str(tmp_path)))
+    assert found(result) == {("Pipeline", "cached rows")} and result.accepted
+
+
+def test_nothing_is_charged_and_nothing_fitted():
+    accountant = PrivacyAccountant(1.0, 0.0)
+    pipe = make_pipeline(scaler(accountant=accountant), model(accountant=accountant, delta=0.0))
+    before = accountant.verify()
+    check_pipeline(pipe)
+    assert accountant.verify() == before
+    assert not any(hasattr(step, "privacy_") for step in pipe)
+
+
+def test_the_result_can_be_read():
+    pipe = make_pipeline(StandardScaler(), scaler(), model())
+    result = check_pipeline(pipe, n_samples=1000, n_features=4)
+    as_json = json.loads(json.dumps(result.to_dict()))
+    assert as_json["findings"][0]["step"] == "standardscaler"
+    assert as_json["steps"][1]["event"] == Laplace(1.0).to_json()
+    for text in (str(result), result._repr_html_()):
+        assert "not private" in text and "one fit costs (2, 1e-06)" in text
+    assert isinstance(result.steps[2].epsilon, float)
+
+
+def test_the_joint_cost_is_composed():
+    pipe = make_union(*(scaler(delta=1e-6, with_std=s) for s in (True, False)))
+    result = check_pipeline(pipe)
+    event = result.steps[0].event
+    assert isinstance(event, Gaussian)
+    assert result.joint_epsilon == pytest.approx(event_epsilon(event * 2, 2e-6))
