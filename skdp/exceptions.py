@@ -1,6 +1,11 @@
 """Errors and warnings of skdp."""
 
-__all__ = ["BudgetExceededError", "LedgerError", "SeededNoiseWarning"]
+__all__ = [
+    "BudgetExceededError",
+    "LedgerError",
+    "PrivacyViolationWarning",
+    "SeededNoiseWarning",
+]
 
 
 class BudgetExceededError(RuntimeError):
@@ -41,3 +46,7 @@ class LedgerError(RuntimeError):
 
 class SeededNoiseWarning(UserWarning):
     """Noise was drawn from an integer seed: whoever knows the seed can remove the noise."""
+
+
+class PrivacyViolationWarning(UserWarning):
+    """An audit certified more than an estimator claims: the claim does not hold."""

@@ -15,11 +15,18 @@ SOURCES = sorted(ROOT.rglob("*.py"))
 # A package may import from the ones behind it.
 ORDER = [
     "model_selection",
+    "__main__",
+    "_command_line",
     "pipeline",
     "display",
+    "audit",
+    "decomposition",
+    "impute",
     "preprocessing",
     "svm",
     "linear_model",
+    "stats",
+    "_sgd",
     "base",
     "_privacy_statement",
     "mechanisms",

@@ -20,7 +20,7 @@ from skdp.accounting._state import Part, Spend, State, Terms, read_draw, read_sp
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.utils._validation import check_integer, check_privacy_parameters
 
-__all__ = ["PrivacyAccountant"]
+__all__ = ["PrivacyAccountant", "address_of", "attach"]
 
 _live = weakref.WeakValueDictionary()
 
@@ -55,8 +55,10 @@ class PrivacyAccountant:
         With unit="group", how many rows of a person can be in a table at most; see
         `skdp.utils.limit_rows`. Every release is charged for that many rows.
     ledger : str or path-like, default=None
-        A file, created unless it exists; it must be on a local disk. None is a temporary file
-        that this process removes when it ends.
+        A file, created unless it exists, on a local disk. For analysts on several hosts,
+        ``postgresql://user@host/database`` without a password (it is pickled with every
+        estimator; libpq finds one in its password file); this needs ``skdp[postgres]``. None is
+        a temporary file that this process removes when it ends.
     dataset : str, default="default"
         The data set within the ledger; each has terms and a cap of its own. Overlapping
         tables must share one.
@@ -101,8 +103,8 @@ class PrivacyAccountant:
         dataset="default",
     ):
         terms = Terms(epsilon, delta, relation, composition, rdp_order, unit, max_rows)
-        address = _temporary_ledger() if ledger is None else _address(ledger)
-        handle = _attach(address, dataset)
+        address = _temporary_ledger() if ledger is None else address_of(ledger)
+        handle = attach(address, dataset)
         handle._open(terms)
         return handle
 
@@ -334,7 +336,7 @@ class PrivacyAccountant:
             raise ValueError(f"name must be a name, got {name!r}")
         parts = check_integer(parts, "parts", 2)
         return [
-            _attach(self._address, self._dataset, Part(name, i, parts, bool(by_index)))
+            attach(self._address, self._dataset, Part(name, i, parts, bool(by_index)))
             for i in range(parts)
         ]
 
@@ -434,14 +436,14 @@ class PrivacyAccountant:
         return self
 
     def __reduce__(self):
-        return _attach, (self._address, self._dataset, self._part)
+        return attach, (self._address, self._dataset, self._part)
 
     def __repr__(self):
         part = "" if self._part is None else f", part={self._part.index}"
         return f"PrivacyAccountant(dataset={self._dataset!r}{part})"
 
 
-def _attach(address, dataset, part=None):
+def attach(address, dataset, part=None):
     """Return the live handle of a ledger's data set, or a new one that has opened nothing."""
     if not (isinstance(dataset, str) and dataset.isprintable() and dataset):
         raise ValueError(f"dataset must be a name, got {dataset!r}")
@@ -469,7 +471,8 @@ def _draw_body(spend):
     return {name: value for name, value in _body(spend).items() if name in names}
 
 
-def _address(ledger):
+def address_of(ledger):
+    """Return the one spelling of where a ledger is."""
     address = os.fspath(ledger) if isinstance(ledger, str | os.PathLike) else ""
     if not isinstance(address, str) or address in ("", ":memory:"):
         raise ValueError(f"ledger must be a path, got {ledger!r}")

@@ -1,27 +1,32 @@
-"""The ledger: an append-only, hash-chained table of records in an SQLite file.
+"""The ledger: an append-only, hash-chained table of records, by default in an SQLite file.
 
 The ledger stores what it is given and knows no theorem. Whoever appends decides inside the
 write transaction, on the records that are there at that moment, whether to append at all.
 """
 
-import hashlib
 import json
 import os
 import sqlite3
-import threading
 import time
 import uuid
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
+from skdp.accounting._postgres_ledger import PostgreSQLLedger
+from skdp.accounting._records import (
+    CONNECTIONS,
+    NOTHING,
+    all_records,
+    append_record,
+    select_records,
+    verify_chain,
+)
 from skdp.exceptions import LedgerError
 
-__all__ = ["NOTHING", "Record", "SQLiteLedger", "open_ledger"]
+__all__ = ["SQLiteLedger", "open_ledger"]
 
 APPLICATION_ID = 0x736B6470  # "skdp"
 SCHEMA_VERSION = 1
-FIRST_HASH = "0" * 64
 BUSY_TIMEOUT_SECONDS = 30.0
 
 _SCHEMA = f"""
@@ -37,56 +42,6 @@ CREATE TABLE records (
 CREATE INDEX records_of_dataset ON records (dataset, sequence);
 """
 
-# A fork while SQLite works in another thread would copy its locked mutexes into the child, and a
-# connection that a child inherits may delete what others wrote when it is closed. No connection
-# outlives this lock, and no fork happens while it is held.
-_SQLITE = threading.RLock()
-os.register_at_fork(
-    before=_SQLITE.acquire,
-    after_in_parent=_SQLITE.release,
-    after_in_child=_SQLITE.release,
-)
-
-
-@dataclass(frozen=True)
-class Record:
-    """One line of the ledger.
-
-    Parameters
-    ----------
-    sequence : int
-        Position in the ledger, from 1.
-    dataset : str
-        The data set that the record is about.
-    kind : str
-        ``"open"``, ``"charge"``, ``"draw"`` or ``"change_cap"``.
-    body : dict
-        What was recorded, as JSON values.
-    hash : str
-        SHA-256 over this record and the hash of the one before it, in hexadecimal.
-    """
-
-    sequence: int
-    dataset: str
-    kind: str
-    body: dict
-    hash: str
-
-
-# The position before the first record, as (sequence, hash).
-NOTHING = (0, FIRST_HASH)
-
-
-def canonical_json(value):
-    """Return the one JSON text of a value: sorted keys, no spaces."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def chain_hash(previous, sequence, dataset, kind, body):
-    """Return the hash of a record that follows the hash `previous`; `body` is JSON text."""
-    text = canonical_json([previous, sequence, dataset, kind, body])
-    return hashlib.sha256(text.encode()).hexdigest()
-
 
 def open_ledger(address):
     """Return the ledger at an address, without touching it.
@@ -94,16 +49,20 @@ def open_ledger(address):
     Parameters
     ----------
     address : str
-        A file's path.
+        A file's path, or the URI of a PostgreSQL database.
 
     Returns
     -------
-    SQLiteLedger
+    SQLiteLedger or PostgreSQLLedger
     """
-    if "://" in address:
-        scheme = address.partition("://")[0]
-        raise LedgerError(f"no ledger of kind {scheme!r}; give the path of a file")
-    return SQLiteLedger(address)
+    scheme, separator, _ = address.partition("://")
+    if not separator:
+        return SQLiteLedger(address)
+    if scheme in ("postgresql", "postgres"):
+        return PostgreSQLLedger(address)
+    raise LedgerError(
+        f"no ledger of kind {scheme!r}; give the path of a file or a postgresql:// address"
+    )
 
 
 class SQLiteLedger:
@@ -129,7 +88,7 @@ class SQLiteLedger:
             return
         draft = self.path.with_name(f"{self.path.name}.{uuid.uuid4().hex}")
         try:
-            with self._errors(), _SQLITE:
+            with self._errors(), CONNECTIONS:
                 connection = sqlite3.connect(draft)
                 try:
                     connection.executescript(_SCHEMA)
@@ -188,19 +147,9 @@ class SQLiteLedger:
             decision = decide(records)
             if decision is None:
                 return records
-            kind, body = decision
-            text = canonical_json(body)
-            row = connection.execute(
-                "SELECT sequence, hash FROM records ORDER BY sequence DESC LIMIT 1"
-            ).fetchone()
-            last, previous = row or NOTHING
-            digest = chain_hash(previous, last + 1, dataset, kind, text)
-            connection.execute(
-                "INSERT INTO records VALUES (?, ?, ?, ?, ?)",
-                (last + 1, dataset, kind, text, digest),
-            )
+            record = append_record(connection.execute, dataset, decision)
             connection.execute("COMMIT")
-            return [*records, Record(last + 1, dataset, kind, json.loads(text), digest)]
+            return [*records, record]
 
     def verify(self):
         """Check the hash chain from the first record to the last.
@@ -217,37 +166,20 @@ class SQLiteLedger:
             If a record was changed, removed, inserted or reordered.
         """
         with self._connection() as connection:
-            previous, expected = FIRST_HASH, 1
-            for row in connection.execute(
-                "SELECT sequence, dataset, kind, body, hash FROM records ORDER BY sequence"
-            ):
-                sequence, dataset, kind, body, digest = row
-                if sequence != expected or digest != chain_hash(
-                    previous, sequence, dataset, kind, body
-                ):
-                    raise LedgerError(f"the ledger's chain breaks at record {expected}")
-                previous, expected = digest, expected + 1
-            return previous
+            return verify_chain(connection.execute)
+
+    def records(self):
+        """Return the records of every data set, in order."""
+        with self._connection() as connection:
+            return all_records(connection.execute)
 
     def _select(self, connection, dataset, after):
-        sequence, digest = after
-        if after != NOTHING:
-            seen = connection.execute(
-                "SELECT hash FROM records WHERE sequence = ?", (sequence,)
-            ).fetchone()
-            if seen != (digest,):
-                raise LedgerError(f"the ledger {self.path} was replaced or cut while in use")
-        rows = connection.execute(
-            "SELECT sequence, dataset, kind, body, hash FROM records"
-            " WHERE dataset = ? AND sequence > ? ORDER BY sequence",
-            (dataset, sequence),
-        )
-        return [Record(s, d, kind, json.loads(body), h) for s, d, kind, body, h in rows]
+        return select_records(connection.execute, dataset, after)
 
     @contextmanager
     def _connection(self):
         """Yield a connection; closing it rolls back what was not committed."""
-        with self._errors(), _SQLITE:
+        with self._errors(), CONNECTIONS:
             self._check_file()
             connection = sqlite3.connect(
                 f"{self.path.absolute().as_uri()}?mode=rw",

@@ -12,12 +12,19 @@ stands for two, so its noise is smaller by :math:`\sqrt 2`; the last entry of A 
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import eigh, eigvalsh
 from scipy.special import ndtri
 
 from skdp.linear_model._rows import block_size
+from skdp.linear_model._symmetric import (
+    FAILURE,
+    from_upper_triangle,
+    spectral_margin,
+    upper_triangle,
+)
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 
 __all__ = ["AdaSSP", "plan_adassp"]
@@ -27,9 +34,6 @@ UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 # Parts of the squared sensitivity that go to A, to b and to the eigenvalue; chosen with the
 # California housing table in view.
 SHARES = (0.5, 0.4, 0.1)
-
-# The probability that the noise in A exceeds what the ridge is made for (Wang's rho).
-FAILURE = 0.05
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,7 @@ class AdaSSP:
     constant: float
     target_norm: float
     mechanism: object
+    sampler: ClassVar[str] = "all rows, once"
 
     def run(self, rows, targets, alpha, source):
         """Return the coefficients and the intercept of the centred targets.
@@ -98,7 +103,7 @@ class AdaSSP:
         p = len(b)
         noise = _deviation(self.mechanism, _n_values(p, self.constant))
         noise_A, _, noise_least = (noise * unit for unit in self._units)
-        margin = noise_A * (math.sqrt(2.0 * p) + math.sqrt(2.0 * math.log(2.0 / FAILURE)))
+        margin = spectral_margin(noise_A, p)
         least = max(0.0, least - noise_least * float(-ndtri(FAILURE)))
         ridge = max(alpha, margin - least)
         if not self.constant:
@@ -175,18 +180,14 @@ def _n_values(p, constant):
 
 def _as_vector(A, constant):
     """Return the upper triangle so that its norm is the Frobenius norm, the public entry off."""
-    i, j = np.triu_indices(len(A))
-    vector = A[i, j] * np.where(i == j, 1.0, math.sqrt(2.0))
+    vector = upper_triangle(A)
     return vector[:-1] if constant else vector
 
 
 def _as_matrix(vector, p, constant, n_rows):
-    i, j = np.triu_indices(p)
     if constant:
         vector = np.append(vector, n_rows * constant**2)
-    A = np.empty((p, p))
-    A[i, j] = A[j, i] = vector / np.where(i == j, 1.0, math.sqrt(2.0))
-    return A
+    return from_upper_triangle(vector, p)
 
 
 def _ridge_solution(A, b, ridge, floor):

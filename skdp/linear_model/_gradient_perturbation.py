@@ -8,6 +8,7 @@ and smooth objective (2004, section 2.2), and the iterates of the last half are 
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -35,6 +36,7 @@ STEPS_FOR_AUTOMATIC_C = 1000
 # minimiser, is at most this in the quadratic model.
 NOISE_FACTOR = 2.0
 SLACK = 1e-12
+RESPONSE_BLOCK = 256
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class GradientPerturbation:
     radius: float
     step: GaussianMechanism
     mechanism: FitCost
+    quadratic: ClassVar[float] = 1.0
 
     @property
     def sampler(self):
@@ -94,6 +97,41 @@ class GradientPerturbation:
             if step >= first:
                 average += (current - average) / (step - first + 1)
         return average
+
+    def noise_variance(self, curvature):
+        """Return the variance of the noise in the weights, where the summed loss has a curvature.
+
+        It is exact for a quadratic loss: how far the noise of each step moves each later iterate.
+
+        Parameters
+        ----------
+        curvature : ndarray
+            Eigenvalues of the summed loss's Hessian.
+
+        Returns
+        -------
+        ndarray
+        """
+        variance = np.empty(len(curvature))
+        for start in range(0, len(curvature), RESPONSE_BLOCK):
+            block = slice(start, start + RESPONSE_BLOCK)
+            variance[block] = self._noise_variance(np.asarray(curvature[block]))
+        return variance
+
+    def _noise_variance(self, curvature):
+        kept = 1.0 - self.step_size * (self.C * curvature + 1.0)
+        current, previous = np.full(len(kept), self.step_size * self.C), 0.0
+        # summed[l] is what one step's noise adds to the sum of the iterates up to l steps later.
+        summed = np.zeros((self.n_steps + 1, len(kept)))
+        for step in range(self.n_steps):
+            summed[step + 1] = summed[step] + current
+            point = current + self.momentum * (current - previous)
+            previous, current = current, kept * point
+        first = self.n_steps // 2
+        averaged = summed[:0:-1].copy()
+        averaged[:first] -= summed[first:0:-1]
+        averaged *= self.step.scale / (self.n_steps - first)
+        return np.sum(averaged**2, axis=0)
 
     def standard_error(self, shape):
         """Return None: how the noise reaches the weights depends on the data."""

@@ -6,6 +6,7 @@ from skdp.linear_model import (
     _output_perturbation,
 )
 from skdp.linear_model._planning import EXPECTED_WEIGHTS_NORM
+from skdp.linear_model._standard_errors import split_guarantee
 
 __all__ = ["MECHANISMS", "automatic_fit", "plan_fit"]
 
@@ -29,7 +30,7 @@ MECHANISMS = {
 }
 
 
-def automatic_fit(mechanism, C, table, data_norm, guarantee):
+def automatic_fit(mechanism, C, table, data_norm, guarantee, with_hessian=False):
     """Return the mechanism, C and the summed loss that they are expected to cost.
 
     Parameters
@@ -45,6 +46,8 @@ def automatic_fit(mechanism, C, table, data_norm, guarantee):
     data_norm : float
     guarantee : tuple
         Epsilon, delta and the relation.
+    with_hessian : bool, default=False
+        Whether a share of the guarantee goes to the release of a Hessian.
 
     Returns
     -------
@@ -59,8 +62,9 @@ def automatic_fit(mechanism, C, table, data_norm, guarantee):
     choices = []
     for name in names:
         _, automatic_C, expected_excess = MECHANISMS[name]
-        own = automatic_C(*table, weights_norm, *guarantee) if C == "auto" else C
-        choices.append((name, own, expected_excess(*table, own, weights_norm, *guarantee)))
+        left = split_guarantee(name, guarantee)[0] if with_hessian else guarantee
+        own = automatic_C(*table, weights_norm, *left) if C == "auto" else C
+        choices.append((name, own, expected_excess(*table, own, weights_norm, *left)))
     return min(choices, key=lambda choice: choice[2])
 
 

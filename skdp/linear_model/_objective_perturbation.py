@@ -146,6 +146,22 @@ class ObjectivePerturbation:
         weights /= max(1.0, np.linalg.norm(weights) / self.radius)
         return self.output.release(weights, random_state=source)
 
+    def noise_variance(self, curvature):
+        """Return the variance of the noise in the weights, where the summed loss has a curvature.
+
+        Parameters
+        ----------
+        curvature : ndarray
+            Eigenvalues of the summed loss's Hessian.
+
+        Returns
+        -------
+        ndarray
+        """
+        widening = self.noise.size + 1 if self.noise.law == "Gamma-norm" else 1
+        linear, output = self.noise.scale**2 * widening, self.output.scale**2 * widening
+        return linear / (self.C * curvature + self.quadratic) ** 2 + output
+
     def standard_error(self, shape):
         """Return None: how the noise reaches the weights depends on the data."""
         return None

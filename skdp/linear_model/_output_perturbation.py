@@ -35,13 +35,17 @@ class OutputPerturbation:
         Inverse regularisation strength, as in scikit-learn.
     tolerance : float
         The computed gradient norm at which the solver stops.
+    size : int
+        The number of weights.
     mechanism : GaussianMechanism or GammaNormMechanism
         The noise, its sensitivity and its event.
     """
 
     C: float
     tolerance: float
+    size: int
     mechanism: object
+    quadratic: ClassVar[float] = 1.0
     sampler: ClassVar[str] = "all rows, once"
 
     def run(self, loss, rows, y, source):
@@ -61,12 +65,16 @@ class OutputPerturbation:
         weights = minimise(LinearObjective(loss, rows, y, self.C), self.tolerance)
         return self.mechanism.release(weights, random_state=source)
 
-    def standard_error(self, shape):
-        """Return the standard deviation of the noise in each weight, of the given shape."""
+    def noise_variance(self, curvature=0.0):
+        """Return the variance of the noise in a weight, whatever the curvature of the loss."""
         deviation = self.mechanism.scale
         if self.mechanism.delta == 0.0:
-            deviation *= math.sqrt(math.prod(shape) + 1)
-        return np.full(shape, deviation)
+            deviation *= math.sqrt(self.size + 1)
+        return np.full(np.shape(curvature), deviation**2)
+
+    def standard_error(self, shape):
+        """Return the standard deviation of the noise in each weight, of the given shape."""
+        return np.full(shape, math.sqrt(self.noise_variance()))
 
 
 def plan_output_perturbation(loss, n_rows, n_features, norm, C, epsilon, delta, relation):
@@ -100,7 +108,8 @@ def plan_output_perturbation(loss, n_rows, n_features, norm, C, epsilon, delta, 
         mechanism = GammaNormMechanism(epsilon=epsilon, sensitivity=sensitivity)
     else:
         mechanism = GaussianMechanism(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
-    return OutputPerturbation(C=C, tolerance=tolerance, mechanism=mechanism)
+    size = math.prod(loss.weights_shape) * n_features
+    return OutputPerturbation(C=C, tolerance=tolerance, size=size, mechanism=mechanism)
 
 
 def balanced_C(loss, n_rows, n_features, norm, weights_norm, epsilon, delta, relation):

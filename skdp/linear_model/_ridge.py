@@ -5,6 +5,8 @@ from sklearn.base import BaseEstimator
 
 from skdp.base import PrivateFit, relation_of
 from skdp.linear_model._adassp import plan_adassp
+from skdp.linear_model._data_norm import plan_norm, public_inputs
+from skdp.linear_model._least_squares_descent import plan_descent
 from skdp.linear_model._output_fit import check_linear_settings
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
 from skdp.linear_model._rows import BoundedRows
@@ -13,12 +15,14 @@ from skdp.utils._validation import check_real, check_target_bounds
 
 __all__ = ["DPLinearRegression", "DPRidge"]
 
+MECHANISMS = ("sufficient_statistics", "gradient")
 
-class SufficientStatisticsRegressor(PrivateLinearRegressorMixin, BaseEstimator):
+
+class LeastSquaresRegressor(PrivateLinearRegressorMixin, BaseEstimator):
     """The fit that `DPLinearRegression` and `DPRidge` share; they differ in the ridge."""
 
     def fit(self, X, y):
-        """Release noisy sufficient statistics, solve for the model and charge the accountant.
+        """Fit the model and charge the accountant.
 
         Parameters
         ----------
@@ -43,30 +47,39 @@ class SufficientStatisticsRegressor(PrivateLinearRegressorMixin, BaseEstimator):
         with PrivateFit(self) as fit:
             settings = check_linear_settings(self)
             alpha = self._check_alpha()
+            self._check_mechanism(settings.delta)
             low, high = check_target_bounds(self.target_bounds)
             X, y = validate_table(self, X, y, y_numeric=True)
             middle = low + (high - low) / 2 if self.fit_intercept else 0.0
             data_norm, constant = settings.data_norm, settings.constant
-            plan = plan_adassp(
+            relation = relation_of(self.accountant)
+            norm = plan_norm(self.data_norm, X.shape[0], settings.epsilon, settings.delta, relation)
+            public = (
                 X.shape[0],
                 X.shape[1] + (constant > 0),
                 data_norm,
                 constant,
                 max(abs(high - middle), abs(low - middle)),
-                settings.epsilon,
-                settings.delta,
-                relation_of(self.accountant),
             )
+            budget = norm.epsilon, settings.delta, relation
+            if self.mechanism == "gradient":
+                plan = plan_descent(*public, alpha, *budget)
+            else:
+                plan = plan_adassp(*public, *budget)
 
-            source = fit.charge(plan.mechanism)
-            rows = BoundedRows(X, data_norm, constant)
+            mechanism = norm.joined(plan.mechanism)
+            source = fit.charge(mechanism)
+            unit = norm.run(X, source)
+            rows = BoundedRows(X, data_norm, constant, unit)
             targets = _centred(y, low, high, middle)
             coef, intercept = plan.run(rows, targets, alpha, source)
 
             fit.publish(
-                plan.mechanism,
-                public=("the numbers of rows and columns", "data_norm", "target_bounds"),
-                coef_=coef,
+                mechanism,
+                public=(*public_inputs(self), "target_bounds"),
+                sampler=plan.sampler,
+                data_norm_=unit * data_norm,
+                coef_=coef / unit,
                 intercept_=intercept + middle,
             )
         return self
@@ -74,12 +87,20 @@ class SufficientStatisticsRegressor(PrivateLinearRegressorMixin, BaseEstimator):
     def _check_alpha(self):
         return 0.0
 
+    def _check_mechanism(self, delta):
+        if self.mechanism not in MECHANISMS:
+            raise ValueError(f"mechanism must be one of {list(MECHANISMS)}, got {self.mechanism!r}")
+        if self.mechanism == "gradient" and delta == 0.0:
+            raise ValueError(
+                "mechanism='gradient' needs delta > 0; 'sufficient_statistics' takes delta = 0"
+            )
 
-class DPLinearRegression(SufficientStatisticsRegressor):
-    r"""Ordinary least squares from noisy sufficient statistics (AdaSSP).
 
-    One joint release holds the noisy Gram matrix of X, its least eigenvalue and the product of
-    X and y; the model is solved from it with the ridge that their noise needs,
+class DPLinearRegression(LeastSquaresRegressor):
+    r"""Ordinary least squares from noisy sufficient statistics (AdaSSP) or noisy gradients.
+
+    By default one joint release holds the noisy Gram matrix of X, its least eigenvalue and the
+    product of X and y; the model is solved from it with the ridge that their noise needs,
     which vanishes as the noise does. Rows longer than
     `data_norm` are scaled down to it and targets are clipped to `target_bounds`, in `fit` only.
 
@@ -90,9 +111,19 @@ class DPLinearRegression(SufficientStatisticsRegressor):
     delta : float, default=1e-6
         The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
         with the number of features.
-    data_norm : float, default=1.0
+    mechanism : {"sufficient_statistics", "gradient"}, default="sufficient_statistics"
+        "gradient" releases each gradient of an accelerated descent on all rows, with errors
+        clipped at half the range of targets, or the larger magnitude without `fit_intercept`.
+        It needs delta > 0 and penalises all weights, the intercept's too, with at least the
+        ridge that balances regularisation against noise. It was better on tables whose features
+        explain much of the target, the more so the more features; worse where they explain
+        little. With next to no noise a small ridge remains.
+    data_norm : float or "auto", default=1.0
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
+        "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
+        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
+        that regularisation acts on these, and its coefficients are returned in the data's units.
     target_bounds : tuple of (low, high)
         The range of targets, low < high. It must be given and must not be computed from the
         data. The noise grows with the range; without `fit_intercept`, with the larger
@@ -112,9 +143,11 @@ class DPLinearRegression(SufficientStatisticsRegressor):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Coefficients, from the noisy statistics alone.
+        Coefficients, from what was released alone.
     intercept_ : float
         Intercept, 0 without `fit_intercept`.
+    data_norm_ : float
+        The given `data_norm`, or the released one.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -141,6 +174,9 @@ class DPLinearRegression(SufficientStatisticsRegressor):
     Y.-X. Wang. Revisiting differentially private linear regression: optimal and adaptive
     prediction and estimation in unbounded domain. UAI 2018.
 
+    R. Bassily, A. Smith and A. Thakurta. Private empirical risk minimization: efficient
+    algorithms and tight error bounds. FOCS 2014.
+
     Examples
     --------
     >>> import numpy as np
@@ -158,6 +194,7 @@ class DPLinearRegression(SufficientStatisticsRegressor):
         epsilon=1.0,
         *,
         delta=1e-6,
+        mechanism="sufficient_statistics",
         data_norm=1.0,
         target_bounds=None,
         fit_intercept=True,
@@ -167,6 +204,7 @@ class DPLinearRegression(SufficientStatisticsRegressor):
     ):
         self.epsilon = epsilon
         self.delta = delta
+        self.mechanism = mechanism
         self.data_norm = data_norm
         self.target_bounds = target_bounds
         self.fit_intercept = fit_intercept
@@ -175,11 +213,11 @@ class DPLinearRegression(SufficientStatisticsRegressor):
         self.random_state = random_state
 
 
-class DPRidge(SufficientStatisticsRegressor):
-    r"""Ridge regression from noisy sufficient statistics (AdaSSP).
+class DPRidge(LeastSquaresRegressor):
+    r"""Ridge regression from noisy sufficient statistics (AdaSSP) or noisy gradients.
 
-    One joint release holds the noisy Gram matrix of X, its least eigenvalue and the product of
-    X and y; the model is solved from it with `alpha`, or with the ridge that
+    By default one joint release holds the noisy Gram matrix of X, its least eigenvalue and the
+    product of X and y; the model is solved from it with `alpha`, or with the ridge that
     their noise needs if that is more. Rows longer than
     `data_norm` are scaled down to it and targets are clipped to `target_bounds`, in `fit` only.
 
@@ -190,12 +228,23 @@ class DPRidge(SufficientStatisticsRegressor):
     delta : float, default=1e-6
         The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
         with the number of features.
+    mechanism : {"sufficient_statistics", "gradient"}, default="sufficient_statistics"
+        "gradient" releases each gradient of an accelerated descent on all rows, with errors
+        clipped at half the range of targets, or the larger magnitude without `fit_intercept`.
+        It needs delta > 0 and penalises all weights, the intercept's too, with at least the
+        ridge that balances regularisation against noise. It was better on tables whose features
+        explain much of the target, the more so the more features; worse where they explain
+        little. With next to no noise a small ridge remains.
     alpha : float, default=1.0
         Regularisation strength as in scikit-learn: the objective is the summed squared error
-        plus alpha times the squared norm of `coef_`. At least 0. It does not change the noise.
-    data_norm : float, default=1.0
+        plus alpha times the squared norm of `coef_`. At least 0. With "sufficient_statistics"
+        it does not change the noise.
+    data_norm : float or "auto", default=1.0
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
+        "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
+        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
+        that regularisation acts on these, and its coefficients are returned in the data's units.
     target_bounds : tuple of (low, high)
         The range of targets, low < high. It must be given and must not be computed from the
         data. The noise grows with the range; without `fit_intercept`, with the larger
@@ -215,9 +264,11 @@ class DPRidge(SufficientStatisticsRegressor):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Coefficients, from the noisy statistics alone.
+        Coefficients, from what was released alone.
     intercept_ : float
         Intercept, 0 without `fit_intercept`.
+    data_norm_ : float
+        The given `data_norm`, or the released one.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -244,6 +295,9 @@ class DPRidge(SufficientStatisticsRegressor):
     Y.-X. Wang. Revisiting differentially private linear regression: optimal and adaptive
     prediction and estimation in unbounded domain. UAI 2018.
 
+    R. Bassily, A. Smith and A. Thakurta. Private empirical risk minimization: efficient
+    algorithms and tight error bounds. FOCS 2014.
+
     Examples
     --------
     >>> import numpy as np
@@ -261,6 +315,7 @@ class DPRidge(SufficientStatisticsRegressor):
         epsilon=1.0,
         *,
         delta=1e-6,
+        mechanism="sufficient_statistics",
         alpha=1.0,
         data_norm=1.0,
         target_bounds=None,
@@ -271,6 +326,7 @@ class DPRidge(SufficientStatisticsRegressor):
     ):
         self.epsilon = epsilon
         self.delta = delta
+        self.mechanism = mechanism
         self.alpha = alpha
         self.data_norm = data_norm
         self.target_bounds = target_bounds

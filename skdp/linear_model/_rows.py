@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 from scipy.linalg.blas import dsyrk
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 from skdp.utils._tables import block_size, read_block, row_blocks
 
-__all__ = ["BoundedRows", "block_size"]
+__all__ = ["BoundedRows", "block_size", "row_norms"]
 
 SPARSE_BLOCK_ROWS = 4096
 SPARSE_GRAM_DENSITY = 0.1
@@ -19,7 +19,8 @@ class BoundedRows:
 
     The factor of a row is rounded down far enough that the exact norm of the row times its
     factor never exceeds B. A row whose norm overflows counts as zero. The scaled rows are never
-    stored; blocks are converted to float64 as they are read, and a sparse table stays sparse.
+    stored; blocks are converted to float64 as they are read. A sparse table stays sparse: its
+    blocks are kept, as sorting a block's entries takes longer than a product with it.
 
     Parameters
     ----------
@@ -29,9 +30,11 @@ class BoundedRows:
         The bound B, between 1e-50 and 1e50, far from where squares under- or overflow.
     constant : float
         The value c of the constant feature that carries the intercept; 0 for none.
+    unit : float, default=1.0
+        What the rows are divided by before anything else.
     """
 
-    def __init__(self, X, data_norm, constant):
+    def __init__(self, X, data_norm, constant, unit=1.0):
         self.X = X
         self.constant = float(constant)
         self.n_rows, self.n_columns = X.shape
@@ -43,13 +46,17 @@ class BoundedRows:
             most = self.n_rows // self.block_size
             self.block_size = max(self.block_size, min(SPARSE_BLOCK_ROWS, most))
         self._factor = np.empty(self.n_rows)
+        self._kept = {}
         # A sum of m squares is off by a relative m rounding errors at most; root, product and
         # quotient add three. Twice that covers both sides.
         margin = 1.0 - 2.0 * (self.n_columns + 4) * np.finfo(np.float64).eps
         for rows in self.blocks():
             with np.errstate(over="ignore", divide="ignore"):
-                norms = _row_norms(read_block(X, rows))
-                self._factor[rows] = np.minimum(1.0, data_norm / norms * margin)
+                block = read_block(X, rows)
+                norms = row_norms(block)
+                self._factor[rows] = np.minimum(1.0 / unit, data_norm / norms * margin)
+            if issparse(X):
+                self._kept[rows.start] = _without(block, self._factor[rows] == 0.0)
 
     def blocks(self):
         """Return slices that cover the rows in order."""
@@ -93,7 +100,8 @@ class BoundedRows:
         dsyrk(1.0, scaled.T, beta=1.0, c=gram, overwrite_c=1)
 
     def _add_sparse_gram(self, block, root, factor, gram):
-        block.data *= np.repeat(root * factor, np.diff(block.indptr))
+        scale = np.repeat(root * factor, np.diff(block.indptr))
+        block = csr_array((block.data * scale, block.indices, block.indptr), shape=block.shape)
         product = (block.T @ block).tocoo()
         gram[product.row, product.col] += product.data
         if self.constant:
@@ -101,17 +109,23 @@ class BoundedRows:
             gram[self.n_columns, self.n_columns] += self.constant**2 * (root @ root)
 
     def _finite_block(self, rows):
+        if self._kept:
+            return self._kept[rows.start]
         block = read_block(self.X, rows)
         zeroed = self._factor[rows] == 0.0
-        if not zeroed.any():
-            return block
-        if issparse(block):
-            block.data[np.repeat(zeroed, np.diff(block.indptr))] = 0.0
-            return block
-        return np.where(zeroed[:, None], 0.0, block)
+        return np.where(zeroed[:, None], 0.0, block) if zeroed.any() else block
 
 
-def _row_norms(block):
+def _without(block, zeroed):
+    """Return a sparse block with some rows set to zero, which may share its entries."""
+    if not zeroed.any():
+        return block
+    data = np.where(np.repeat(zeroed, np.diff(block.indptr)), 0.0, block.data)
+    return csr_array((data, block.indices, block.indptr), shape=block.shape)
+
+
+def row_norms(block):
+    """Return the Euclidean norms of a block's rows."""
     if not issparse(block):
         return np.sqrt(np.einsum("ij,ij->i", block, block))
     row_of = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))

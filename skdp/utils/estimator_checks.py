@@ -51,8 +51,17 @@ def _published(estimator, X):
     """Return every number that an estimator released, as one vector."""
     if _releases_in_transform(estimator):
         return estimator.transform(X).ravel()
-    values = [np.asarray(getattr(estimator, name)) for name in sorted(fitted_names(estimator))]
-    return np.concatenate([v.ravel() for v in values if v.dtype.kind == "f"])
+    values = [_numbers(getattr(estimator, name)) for name in sorted(fitted_names(estimator))]
+    return np.concatenate(values)
+
+
+def _numbers(value):
+    """Return the floating-point numbers of an attribute, those of its arrays' arrays included."""
+    is_ragged = isinstance(value, list) or getattr(value, "dtype", None) == np.dtype(object)
+    if is_ragged and len(value):
+        return np.concatenate([_numbers(item) for item in value])
+    value = np.asarray(value)
+    return value.ravel() if value.dtype.kind == "f" else np.empty(0)
 
 
 def _release(estimator, X, y, **params):
@@ -148,9 +157,11 @@ def check_failed_fit(estimator):
     accountant = _budget(estimator, 2)
     fitted = clone(estimator).set_params(accountant=accountant).fit(X, y)
     spends = len(accountant.spends)
-    bad = X.copy()
-    bad[3, 1] = np.nan
-    for table in (bad, X[:0]):
+    tables = [X[:0]]
+    if not get_tags(estimator).input_tags.allow_nan:
+        tables.append(X.copy())
+        tables[-1][3, 1] = np.nan
+    for table in tables:
         try:
             fitted.fit(table, y[: len(table)])
         except ValueError:

@@ -8,7 +8,8 @@ import time
 import pytest
 
 from skdp.accounting import PrivacyAccountant, PureDP
-from skdp.accounting._ledger import NOTHING, SQLiteLedger
+from skdp.accounting._ledger import SQLiteLedger
+from skdp.accounting._records import NOTHING
 from skdp.exceptions import LedgerError
 
 

@@ -152,6 +152,8 @@ def test_one_fit_is_one_charge():
         ({"alpha": -1.0}, "alpha"),
         ({"alpha": np.nan}, "alpha"),
         ({"alpha": "auto"}, "alpha"),
+        ({"mechanism": "output"}, "mechanism"),
+        ({"mechanism": "gradient", "delta": 0.0}, "delta"),
         ({"data_norm": 0.0}, "data_norm"),
         ({"intercept_scaling": -0.1}, "intercept_scaling"),
     ],

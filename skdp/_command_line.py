@@ -1,0 +1,136 @@
+"""The command line: ``python -m skdp ledger ...`` and ``python -m skdp epsilon ...``."""
+
+import argparse
+import csv
+import json
+import sys
+
+from skdp._version import __version__
+from skdp.accounting import Gaussian, PoissonSampled
+from skdp.accounting import epsilon as event_epsilon
+from skdp.accounting._inspection import ledger_records, ledger_reports, verify_ledger
+from skdp.exceptions import LedgerError
+
+__all__ = ["main"]
+
+METHODS = ("auto", "pld", "rdp", "zcdp", "advanced", "basic")
+EXIT_CODES = """exit codes:
+  0  done; the ledger's chain is whole
+  1  the ledger cannot be used or its chain is broken
+  2  the arguments are wrong
+"""
+
+
+def main(arguments=None):
+    """Run one command.
+
+    Parameters
+    ----------
+    arguments : list of str, default=None
+        None takes the process's own.
+
+    Returns
+    -------
+    int
+        The exit code: 0, or 1 where the ledger cannot be used; argparse exits with 2.
+    """
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    try:
+        options.run(options)
+    except LedgerError as error:
+        print(f"skdp: {error}", file=sys.stderr)
+        return 1
+    except ValueError as error:
+        parser.error(str(error))
+    except BrokenPipeError:
+        # Whoever read the output has seen enough of it.
+        sys.stderr.close()
+    return 0
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="python -m skdp",
+        description="Look at a privacy ledger; price a schedule of releases.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(required=True, metavar="command")
+    _add_ledger(commands)
+    _add_epsilon(commands)
+    return parser
+
+
+def _add_ledger(commands):
+    ledger = commands.add_parser("ledger", help="look at a ledger; nothing is ever changed")
+    actions = ledger.add_subparsers(required=True, metavar="action")
+    show = actions.add_parser("show", help="budget and charges of each data set")
+    verify = actions.add_parser("verify", help="check the hash chain, print the last hash")
+    export = actions.add_parser("export", help="every record, one a line")
+    for action, run in ((show, _show), (verify, _verify), (export, _export)):
+        action.add_argument("ledger", help="a file, or a postgresql:// address")
+        action.set_defaults(run=run)
+    for action in (show, verify):
+        action.add_argument("--json", action="store_true", help="print JSON")
+    show.add_argument("--dataset", help="this data set alone")
+    verify.add_argument("--head", help="fail unless the chain still holds this hash")
+    export.add_argument("--format", choices=("jsonl", "csv"), default="jsonl")
+    export.add_argument("--dataset", help="this data set alone")
+
+
+def _add_epsilon(commands):
+    price = commands.add_parser(
+        "epsilon",
+        help="what noisy steps on Poisson-sampled batches cost",
+        description="The epsilon of Gaussian steps, each on a Poisson-sampled batch.",
+    )
+    price.add_argument("--noise-multiplier", type=float, required=True, help="sigma over the clip")
+    price.add_argument("--sampling-rate", type=float, default=1.0, help="1 is the full batch")
+    price.add_argument("--steps", type=int, default=1)
+    price.add_argument("--delta", type=float, required=True)
+    price.add_argument("--relation", choices=("add_remove", "replace_one"), default="add_remove")
+    price.add_argument("--method", choices=METHODS, default="auto")
+    price.add_argument("--json", action="store_true", help="print JSON")
+    price.set_defaults(run=_price)
+
+
+def _show(options):
+    reports = ledger_reports(options.ledger, options.dataset)
+    if options.json:
+        print(json.dumps([report.to_dict() for report in reports], indent=2))
+    else:
+        print("\n\n".join(map(str, reports)))
+
+
+def _verify(options):
+    head, records = verify_ledger(options.ledger, options.head)
+    if options.json:
+        print(json.dumps({"head_hash": head, "records": records}))
+    else:
+        print(f"{records} records, the chain is whole; its last hash is\n{head}")
+
+
+def _export(options):
+    rows = ledger_records(options.ledger, options.dataset)
+    if options.format == "jsonl":
+        for row in rows:
+            print(json.dumps(row, sort_keys=True))
+        return
+    writer = csv.DictWriter(sys.stdout, ["sequence", "dataset", "kind", "body", "hash"])
+    writer.writeheader()
+    for row in rows:
+        writer.writerow(row | {"body": json.dumps(row["body"], sort_keys=True)})
+
+
+def _price(options):
+    step = PoissonSampled(options.sampling_rate, Gaussian(options.noise_multiplier))
+    value = event_epsilon(
+        step * options.steps, options.delta, relation=options.relation, method=options.method
+    )
+    if options.json:
+        names = ("sampling_rate", "noise_multiplier", "steps", "delta", "relation", "method")
+        print(json.dumps({"epsilon": value} | {name: getattr(options, name) for name in names}))
+    else:
+        print(f"epsilon = {value:.6g} at delta = {options.delta:g} ({options.relation})")

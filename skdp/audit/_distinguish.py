@@ -1,0 +1,128 @@
+"""The best of simple tests between two worlds: chosen on half of the runs, judged on the rest."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+from skdp.audit._bounds import epsilon_from_rates, gaussian_epsilon_from_rates
+
+__all__ = ["Verdict", "distinguish", "published_floats"]
+
+MOST_FEATURES = 500
+N_THRESHOLDS = 200
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a test between two worlds certifies.
+
+    Parameters
+    ----------
+    epsilon : float
+    test : str
+        What was looked at, in words.
+    counts : tuple of int
+        True positives and runs, false positives and runs.
+    """
+
+    epsilon: float
+    test: str
+    counts: tuple
+
+
+def published_floats(estimator):
+    """Return every number that a fitted estimator and the estimators in it publish.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+
+    Returns
+    -------
+    ndarray of shape (n_floats,)
+        Differences between the rows of a matrix are among them, where noise that is shared
+        between classes cancels.
+    """
+    values = []
+    for _, value in sorted(vars(estimator).items()):
+        if hasattr(value, "get_params") and not isinstance(value, type):
+            values.append(published_floats(value))
+    if hasattr(estimator, "steps"):
+        values += [published_floats(s) for _, s in estimator.steps if hasattr(s, "get_params")]
+    for name in sorted(vars(estimator)):
+        value = getattr(estimator, name)
+        if name.endswith("_") and isinstance(value, float | np.ndarray | np.floating):
+            array = np.asarray(value)
+            if array.dtype.kind == "f":
+                values.append(array.ravel())
+                if array.ndim == 2 and len(array) > 1:
+                    values.append(np.diff(array, axis=0).ravel())
+    return np.concatenate(values) if values else np.empty(0)
+
+
+def distinguish(inside, outside, *, delta, confidence, gaussian=False):
+    """Certify an epsilon from what two worlds published.
+
+    Candidates are single numbers and a linear discriminant, with thresholds at quantiles, all
+    chosen on even runs; the odd runs judge the one that was chosen.
+
+    Parameters
+    ----------
+    inside, outside : ndarray of shape (n_runs, n_floats)
+    delta, confidence : float
+    gaussian : bool, default=False
+        Bound epsilon through the trade-off curve of a Gaussian mechanism.
+
+    Returns
+    -------
+    Verdict
+    """
+    scorers = _scorers(inside[::2], outside[::2])
+    certify = gaussian_epsilon_from_rates if gaussian else epsilon_from_rates
+    options = {"delta": delta, "confidence": confidence}
+    best, chosen = -1.0, None
+    for name, score in scorers:
+        a, b = score(inside[::2]), score(outside[::2])
+        for threshold in _thresholds(a, b):
+            bound = certify(*_counts(a, b, threshold), **options)
+            if bound > best:
+                best, chosen = bound, (name, score, threshold)
+    name, score, threshold = chosen
+    counts = _counts(score(inside[1::2]), score(outside[1::2]), threshold)
+    return Verdict(certify(*counts, **options), name, counts)
+
+
+def _scorers(inside, outside):
+    """Return (name, function) of the candidates, larger values for the world with the row."""
+    gap = np.mean(inside, axis=0) - np.mean(outside, axis=0)
+    spread = np.sqrt(np.var(inside, axis=0) + np.var(outside, axis=0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        clarity = np.where(gap == 0.0, 0.0, np.abs(gap) / spread)
+    scorers = []
+    for column in np.argsort(-clarity, kind="stable")[:MOST_FEATURES]:
+        sign = np.sign(gap[column]) or 1.0
+        scorers.append((f"published number {column}", _Column(column, sign)))
+    if len(inside) > 2 * inside.shape[1] and inside.shape[1] > 1:
+        labels = np.repeat([1, 0], [len(inside), len(outside)])
+        discriminant = LinearDiscriminantAnalysis().fit(np.vstack([inside, outside]), labels)
+        scorers.append(("a linear discriminant", discriminant.decision_function))
+    return scorers[:1] + scorers[-1:] if len(scorers) > 20 else scorers
+
+
+@dataclass(frozen=True)
+class _Column:
+    column: int
+    sign: float
+
+    def __call__(self, values):
+        return self.sign * values[:, self.column]
+
+
+def _thresholds(a, b):
+    together = np.concatenate([a, b])
+    return np.unique(np.quantile(together, np.linspace(0.0, 1.0, N_THRESHOLDS)))
+
+
+def _counts(a, b, threshold):
+    return int(np.sum(a >= threshold)), len(a), int(np.sum(b >= threshold)), len(b)

@@ -1,0 +1,310 @@
+"""Membership inference: was a row among those that an estimator was fitted to?"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import is_classifier
+from sklearn.utils import check_random_state, indexable
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from skdp.audit import _scores
+from skdp.audit._outputs import (
+    ACCESS,
+    per_row_statistic,
+    take_rows,
+    train_and_test_score,
+    without_accountant,
+)
+from skdp.audit._roc import Interval, area_under_curve, rate_at, roc
+from skdp.utils._validation import check_integer
+
+__all__ = ["ATTACKS", "MembershipInference", "membership_inference"]
+
+ATTACKS = ("loss", "shadow", "lira", "rmia")
+
+# Below this many shadows each row's own variance is too rough (Carlini et al. 2022, section VI).
+SHADOWS_FOR_ROW_VARIANCE = 64
+
+NOTE = (
+    "These figures say what this attack found, not how private the estimator is; they were "
+    "computed from the data without privacy and are for whoever holds the data."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class MembershipInference:
+    """What a membership inference attack found.
+
+    Printing gives text, `to_dict` gives JSON values.
+
+    Parameters
+    ----------
+    attack, access : str
+        The attack, and what it saw of the model.
+    members : ndarray of bool, shape (n_rows,)
+        Which rows the attacked model was fitted to.
+    scores : ndarray of shape (n_rows,)
+        The attack's score of each row, the larger the likelier a member.
+    fpr, tpr : ndarray
+        The ROC curve.
+    auc : Interval
+        Area under it: 0.5 is guessing.
+    tpr_at : dict of float to Interval
+        True-positive rate at a false-positive rate of 0.1 % and of 1 %.
+    advantage : float
+        The largest true-positive minus false-positive rate.
+    accuracy : float
+        The best attack accuracy over thresholds, with members and others weighted equally.
+    train_score, test_score : float
+        The model's own score on its rows and on the others; the gap is what over-fitting shows.
+    confidence : float
+        Of the intervals.
+    """
+
+    attack: str
+    access: str
+    members: np.ndarray
+    scores: np.ndarray
+    fpr: np.ndarray
+    tpr: np.ndarray
+    auc: Interval
+    tpr_at: dict
+    advantage: float
+    train_score: float
+    test_score: float
+    confidence: float
+
+    note = NOTE
+
+    @property
+    def accuracy(self):
+        return (1.0 + self.advantage) / 2.0
+
+    def rows_at_risk(self, n=10):
+        """Return the members that the attack is surest of, the surest first.
+
+        Parameters
+        ----------
+        n : int, default=10
+
+        Returns
+        -------
+        ndarray of int, shape (min(n, n_members),)
+            Positions in the attacked table.
+        """
+        order = np.argsort(-self.scores, kind="stable")
+        return order[self.members[order]][: check_integer(n, "n", 1)]
+
+    def to_dict(self):
+        """Return the figures as JSON values, without the rows' scores.
+
+        Returns
+        -------
+        dict
+        """
+        return {
+            "attack": self.attack,
+            "access": self.access,
+            "n_members": int(self.members.sum()),
+            "n_others": int((~self.members).sum()),
+            "auc": vars(self.auc),
+            "tpr_at_fpr": {f"{rate:g}": vars(value) for rate, value in self.tpr_at.items()},
+            "advantage": self.advantage,
+            "accuracy": self.accuracy,
+            "train_score": self.train_score,
+            "test_score": self.test_score,
+            "confidence": self.confidence,
+            "note": self.note,
+        }
+
+    def __str__(self):
+        lines = [
+            f"Membership inference, attack {self.attack!r} on {self.access}",
+            f"  area under the ROC curve  {self.auc}  (0.5 is guessing)",
+        ]
+        for rate, value in self.tpr_at.items():
+            lines.append(f"  found at {rate:.1%} false alarms  {value}")
+        lines += [
+            f"  attack accuracy           {self.accuracy:.4g} (advantage {self.advantage:.4g})",
+            f"  score on members, others  {self.train_score:.4g}, {self.test_score:.4g}",
+            f"  intervals at {self.confidence:.0%} confidence",
+            f"  {self.note}",
+        ]
+        return "\n".join(lines)
+
+
+def membership_inference(
+    estimator,
+    X,
+    y,
+    *,
+    attack="lira",
+    access="probabilities",
+    members=None,
+    n_shadow=64,
+    offline=False,
+    variance="auto",
+    confidence=0.95,
+    n_jobs=None,
+    random_state=None,
+    verbose=0,
+):
+    """Attack an estimator: tell the rows that it was fitted to from others.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Private or not. With `members` it is attacked as it is, fitted; without, a clone is
+        fitted to a random half of the rows. Clones that the attack fits charge no accountant.
+    X : array-like of shape (n_samples, n_features)
+        The attacker's candidates, rows of the training table and others alike.
+    y : array-like of shape (n_samples,)
+        Their labels or targets.
+    attack : {"loss", "shadow", "lira", "rmia"}, default="lira"
+        "loss": a threshold on the row's loss (Yeom et al. 2018), which needs no shadow models.
+        "shadow": a classifier that learnt on shadow models (Shokri et al. 2017). "lira": the
+        likelihood ratio (Carlini et al. 2022). "rmia": pairwise likelihood ratios (Zarifzadeh et
+        al. 2024).
+    access : {"probabilities", "labels", "parameters"}, default="probabilities"
+        What the attacker sees: predicted probabilities (or margins), labels alone, or a linear
+        model's coefficients with which gradients are computed (Nasr et al. 2019).
+    members : array-like of bool, shape (n_samples,), default=None
+        Which rows a fitted estimator was fitted to.
+    n_shadow : int, default=64
+        How many shadow models are fitted, each to a random half of the rows.
+    offline : bool, default=False
+        With "lira" and "rmia", use for each row the shadows without it alone, as an attacker
+        must who learns of his candidates after fitting them.
+    variance : {"auto", "row", "global"}, default="auto"
+        With "lira", whether each row has variances of its own; "auto" does from 64 shadows on.
+    confidence : float, default=0.95
+        Of every interval.
+    n_jobs : int, default=None
+        How many shadows are fitted at a time, as in joblib.
+    random_state : int or None, default=None
+        Of the halves.
+    verbose : int, default=0
+        Progress of the shadows, as in joblib.
+
+    Returns
+    -------
+    MembershipInference
+
+    Raises
+    ------
+    ValueError
+        If an option is not as described, or `members` names no row or every row.
+    NotFittedError
+        If `members` is given for an estimator that is not fitted.
+
+    Notes
+    -----
+    The halves depend on the row's position and `random_state` alone. What is returned is
+    computed from the data without privacy: it is for whoever may see the data.
+
+    References
+    ----------
+    S. Yeom, I. Giacomelli, M. Fredrikson, S. Jha, "Privacy Risk in Machine Learning: Analyzing
+    the Connection to Overfitting", 2018; and those of the attacks, in `skdp.audit`'s guide.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skdp.audit import membership_inference
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> found = membership_inference(
+    ...     DecisionTreeClassifier(random_state=0), X, y, attack="loss", random_state=0
+    ... )
+    >>> found.train_score, found.auc.value > 0.5
+    (1.0, True)
+    """
+    _check_options(attack, access, variance)
+    X, y = indexable(X, column_or_1d(y))
+    n_shadow = check_integer(n_shadow, "n_shadow", 2)
+    n_rows = len(y)
+    random = check_random_state(random_state)
+    fit_target = members is None
+    if fit_target:
+        members = _halves(n_rows, 1, random)[0]
+        estimator = _fit(estimator, X, y, members)
+    else:
+        members = _check_members(members, n_rows)
+        check_is_fitted(estimator)
+
+    target = per_row_statistic(estimator, X, y, access)
+    if attack == "loss":
+        scores = target
+    else:
+        fitted = _halves(n_rows, n_shadow, random)
+        shadows = np.array(
+            Parallel(n_jobs=n_jobs, verbose=verbose)(
+                delayed(_shadow_statistic)(estimator, X, y, mask, access) for mask in fitted
+            )
+        )
+        scores = _score(attack, target, shadows, fitted, y, estimator, offline, variance)
+    fpr, tpr = roc(members, scores)
+    train_score, test_score = train_and_test_score(estimator, X, y, members)
+    return MembershipInference(
+        attack=attack,
+        access=access,
+        members=members,
+        scores=scores,
+        fpr=fpr,
+        tpr=tpr,
+        auc=area_under_curve(members, scores, confidence),
+        tpr_at={rate: rate_at(members, scores, rate, confidence) for rate in (0.001, 0.01)},
+        advantage=float(np.max(tpr - fpr)),
+        train_score=train_score,
+        test_score=test_score,
+        confidence=confidence,
+    )
+
+
+def _score(attack, target, shadows, fitted, y, estimator, offline, variance):
+    if attack == "shadow":
+        labels = y if is_classifier(estimator) else np.zeros(len(y))
+        return _scores.shadow_classifier(target, shadows, fitted, np.asarray(labels))
+    if attack == "rmia":
+        return _scores.rmia(target, shadows, fitted, offline=offline)
+    if variance == "auto":
+        variance = "row" if len(shadows) >= SHADOWS_FOR_ROW_VARIANCE else "global"
+    return _scores.lira(target, shadows, fitted, offline=offline, variance=variance)
+
+
+def _halves(n_rows, n_models, random):
+    """Return which rows each model is fitted to: half of them, each row in half of the models."""
+    masks = np.zeros((n_models, n_rows), dtype=bool)
+    for i in range(0, n_models, 2):
+        masks[i, random.permutation(n_rows)[: n_rows // 2]] = True
+        if i + 1 < n_models:
+            masks[i + 1] = ~masks[i]
+    return masks
+
+
+def _fit(estimator, X, y, mask):
+    return without_accountant(estimator).fit(take_rows(X, mask), take_rows(y, mask))
+
+
+def _shadow_statistic(estimator, X, y, mask, access):
+    return per_row_statistic(_fit(estimator, X, y, mask), X, y, access)
+
+
+def _check_members(members, n_rows):
+    members = np.asarray(members)
+    if members.dtype != bool or members.shape != (n_rows,):
+        raise ValueError(f"members must be {n_rows} booleans, got {members.dtype} {members.shape}")
+    if not 0 < members.sum() < n_rows:
+        raise ValueError("members must name some of the rows, and not all of them")
+    return members
+
+
+def _check_options(attack, access, variance):
+    for value, name, choices in (
+        (attack, "attack", ATTACKS),
+        (access, "access", ACCESS),
+        (variance, "variance", ("auto", "row", "global")),
+    ):
+        if value not in choices:
+            raise ValueError(f"{name} must be one of {choices}, got {value!r}")

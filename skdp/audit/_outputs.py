@@ -1,0 +1,104 @@
+"""What an attacker reads off a fitted estimator about a row."""
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+
+__all__ = [
+    "ACCESS",
+    "per_row_statistic",
+    "take_rows",
+    "train_and_test_score",
+    "without_accountant",
+]
+
+ACCESS = ("probabilities", "labels", "parameters")
+
+# Models that answer 0 or 1 are as sure as this.
+LEAST_PROBABILITY = 1e-6
+
+
+def without_accountant(estimator):
+    """Return a clone that charges nobody: what an auditor refits is not released."""
+    estimator = clone(estimator)
+    names = [n for n in estimator.get_params() if n.rpartition("__")[2] == "accountant"]
+    return estimator.set_params(**dict.fromkeys(names)) if names else estimator
+
+
+def per_row_statistic(estimator, X, y, access):
+    """Return one number a row, the larger the better the model knows the row.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    X : array-like of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+    access : {"probabilities", "labels", "parameters"}
+        "probabilities": the log-odds of the true class (Carlini et al. 2022), from
+        `predict_proba` or, failing that, the margin of `decision_function`; minus the absolute
+        error of a regressor. "labels": whether the predicted label is right. "parameters":
+        minus the norm of the row's gradient with respect to a linear model's coefficients
+        (Nasr, Shokri and Houmansadr 2019).
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+    """
+    if access not in ACCESS:
+        raise ValueError(f"access must be one of {ACCESS}, got {access!r}")
+    y = np.asarray(y)
+    if not is_classifier(estimator):
+        if access == "labels":
+            raise ValueError("access='labels' is for classifiers")
+        error = np.abs(y - np.asarray(estimator.predict(X)))
+        return -error if access == "probabilities" else -error * _gradient_scale(estimator, X)
+    if access == "labels":
+        return np.where(np.asarray(estimator.predict(X)) == y, 1.0, -1.0)
+    log_odds = _log_odds(estimator, X, y)
+    if access == "probabilities":
+        return log_odds
+    # The gradient of the logistic loss is the probability of a wrong answer times the row.
+    return -_gradient_scale(estimator, X) / (1.0 + np.exp(np.minimum(log_odds, 500.0)))
+
+
+def train_and_test_score(estimator, X, y, members):
+    """Return the estimator's own score on the rows that it was fitted to and on the others."""
+    return (
+        float(estimator.score(take_rows(X, members), take_rows(y, members))),
+        float(estimator.score(take_rows(X, ~members), take_rows(y, ~members))),
+    )
+
+
+def _log_odds(estimator, X, y):
+    classes = np.asarray(estimator.classes_)
+    codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    # A model that never saw a label gives it no chance.
+    known, rows = classes[codes] == y, np.arange(len(codes))
+    if hasattr(estimator, "predict_proba"):
+        p = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+        right = np.where(known, p[rows, codes], 0.0)
+        wrong = p.sum(axis=1) - right
+        return np.log(np.maximum(right, LEAST_PROBABILITY)) - np.log(
+            np.maximum(wrong, LEAST_PROBABILITY)
+        )
+    margins = np.array(estimator.decision_function(X), dtype=np.float64)
+    if margins.ndim == 1:
+        margins = np.column_stack([-margins / 2.0, margins / 2.0])
+    right = np.where(known, margins[rows, codes], margins.min(axis=1))
+    margins[rows[known], codes[known]] = -np.inf
+    return right - margins.max(axis=1)
+
+
+def _gradient_scale(estimator, X):
+    final = estimator
+    if hasattr(estimator, "steps"):
+        X, final = estimator[:-1].transform(X), estimator[-1]
+    if not hasattr(final, "coef_"):
+        raise ValueError("access='parameters' needs a linear model with coef_")
+    X = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float64)
+    constant = float(np.any(getattr(final, "intercept_", 0.0)))
+    return np.sqrt(np.einsum("ij,ij->i", X, X) + constant)
+
+
+def take_rows(table, mask):
+    """Return the rows of a table, a frame or an array, that a mask names."""
+    return table.iloc[np.flatnonzero(mask)] if hasattr(table, "iloc") else np.asarray(table)[mask]

@@ -1,0 +1,142 @@
+"""The ROC curve of a membership attack, and what a claim allows."""
+
+import numpy as np
+
+from skdp.audit import membership_inference
+
+__all__ = ["MembershipInferenceDisplay"]
+
+
+class MembershipInferenceDisplay:
+    """ROC curves of membership attacks on logarithmic axes, over the region that a claim allows.
+
+    Make it with `from_estimator` or `from_results`. It shows what attacks found in data that is
+    not public, and is for whoever may see the data.
+
+    Parameters
+    ----------
+    results : dict of str to MembershipInference
+        By name.
+    epsilon, delta : float or None
+        The claim whose region is shaded; None shades nothing.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the curves.
+    figure_ : matplotlib Figure
+        Figure that holds them.
+    lines_ : list of matplotlib Line2D
+        One line a result.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skdp.display import MembershipInferenceDisplay
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> display = MembershipInferenceDisplay.from_estimator(
+    ...     DecisionTreeClassifier(random_state=0), X, y, attack="loss", random_state=0
+    ... )
+    >>> list(display.results)
+    ['DecisionTreeClassifier']
+    """
+
+    def __init__(self, results, *, epsilon=None, delta=None):
+        self.results = results
+        self.epsilon = epsilon
+        self.delta = delta
+
+    @classmethod
+    def from_estimator(cls, estimator, X, y, *, name=None, **options):
+        """Attack an estimator; its claim, if it has one, gives the region.
+
+        Parameters
+        ----------
+        estimator : estimator
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        name : str, default=None
+            None takes the estimator's class.
+        **options
+            Of `skdp.audit.membership_inference`.
+
+        Returns
+        -------
+        MembershipInferenceDisplay
+        """
+        result = membership_inference(estimator, X, y, **options)
+        parameters = estimator.get_params()
+        epsilon = parameters.get("epsilon")
+        delta = None if epsilon is None else parameters.get("delta", 0.0)
+        return cls({name or type(estimator).__name__: result}, epsilon=epsilon, delta=delta)
+
+    @classmethod
+    def from_results(cls, results, *, epsilon=None, delta=0.0):
+        """Compare attacks that were made before.
+
+        Parameters
+        ----------
+        results : dict of str to MembershipInference
+        epsilon, delta : float
+            The claim whose region is shaded; without epsilon none is.
+
+        Returns
+        -------
+        MembershipInferenceDisplay
+        """
+        return cls(dict(results), epsilon=epsilon, delta=delta)
+
+    def plot(self, ax=None):
+        """Draw the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        MembershipInferenceDisplay
+            Itself, with `ax_`, `figure_` and `lines_`.
+        """
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots(layout="constrained")
+        least = min(0.5 / np.sum(~result.members) for result in self.results.values())
+        rates = np.geomspace(least, 1.0, 200)
+        if self.epsilon is not None:
+            allowed = most_true_positives(rates, self.epsilon, self.delta)
+            label = f"allowed by ({self.epsilon:g}, {self.delta:g})-DP"
+            ax.fill_between(rates, least, allowed, color="C2", alpha=0.15, label=label)
+        self.lines_ = []
+        for name, result in self.results.items():
+            label = f"{name} (AUC {result.auc.value:.2f})"
+            # What is 0 has no place on a logarithmic axis and is drawn at its edge.
+            curve = np.maximum(result.fpr, least), np.maximum(result.tpr, least)
+            self.lines_ += ax.step(*curve, where="post", label=label)
+        ax.plot(rates, rates, "k:", label="guessing")
+        ax.set(
+            xscale="log",
+            yscale="log",
+            xlim=(least, 1.0),
+            ylim=(least, 1.0),
+            xlabel="others taken for members (false-positive rate)",
+            ylabel="members found (true-positive rate)",
+        )
+        ax.legend(loc="lower right")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def most_true_positives(false_positive_rate, epsilon, delta):
+    """Return the largest true-positive rate that (epsilon, delta)-DP allows any attacker."""
+    rate = np.asarray(false_positive_rate)
+    return np.minimum.reduce(
+        [
+            np.ones_like(rate),
+            np.exp(epsilon) * rate + delta,
+            1.0 - np.exp(-epsilon) * (1.0 - delta - rate),
+        ]
+    )

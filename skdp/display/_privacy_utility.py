@@ -1,0 +1,148 @@
+"""What privacy costs in accuracy."""
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import train_test_split
+
+__all__ = ["PrivacyUtilityDisplay"]
+
+
+class PrivacyUtilityDisplay:
+    """An estimator's score against epsilon.
+
+    Make it with `from_estimator`. Every point is a fit to the same rows: looking at the curve
+    of private data costs the sum, which is stated, and the scores are not private at all. Make
+    it on public data, or on data whose whole budget you are prepared to spend so.
+
+    Parameters
+    ----------
+    epsilons : ndarray of shape (n_epsilons,)
+    scores : ndarray of shape (n_epsilons, n_repeats)
+    reference : float or None
+        The score of a model without privacy.
+    cost : float
+        The sum of the epsilons of all fits.
+    score_name : str
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the curve.
+    figure_ : matplotlib Figure
+        Figure that holds it.
+    line_ : matplotlib Line2D
+        The mean scores.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from skdp import DPLogisticRegression
+    >>> from skdp.display import PrivacyUtilityDisplay
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> display = PrivacyUtilityDisplay.from_estimator(
+    ...     DPLogisticRegression(data_norm=3000.0), X, y, epsilons=[1.0, 10.0], n_repeats=2
+    ... )
+    >>> display.cost
+    22.0
+    """
+
+    def __init__(self, epsilons, scores, *, reference=None, cost, score_name="score"):
+        self.epsilons = epsilons
+        self.scores = scores
+        self.reference = reference
+        self.cost = cost
+        self.score_name = score_name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator,
+        X,
+        y,
+        *,
+        epsilons,
+        n_repeats=5,
+        test_size=0.25,
+        scoring=None,
+        reference=None,
+        random_state=0,
+    ):
+        """Fit an estimator at several epsilons and score it on held-out rows.
+
+        Parameters
+        ----------
+        estimator : estimator
+            With a parameter `epsilon`. If it has an accountant, each fit is charged to it.
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        epsilons : array-like of float
+        n_repeats : int, default=5
+            Fits at each epsilon, whose spread is drawn.
+        test_size : float or int, default=0.25
+            The part held out for scoring.
+        scoring : callable, default=None
+            A scorer ``f(estimator, X, y)``; None takes the estimator's own `score`.
+        reference : estimator, default=None
+            A model without privacy, fitted to the same rows.
+        random_state : int, default=0
+            Of the split, which depends on the rows' positions alone.
+
+        Returns
+        -------
+        PrivacyUtilityDisplay
+        """
+        score = scoring or (lambda fitted, X, y: fitted.score(X, y))
+        X, X_test, y, y_test = train_test_split(
+            X, y, test_size=test_size, random_state=random_state
+        )
+        epsilons = np.asarray(epsilons, dtype=np.float64)
+        scores = [
+            [
+                score(clone(estimator).set_params(epsilon=epsilon).fit(X, y), X_test, y_test)
+                for _ in range(n_repeats)
+            ]
+            for epsilon in epsilons
+        ]
+        if reference is not None:
+            reference = score(clone(reference).fit(X, y), X_test, y_test)
+        return cls(
+            epsilons,
+            np.array(scores),
+            reference=reference,
+            cost=float(n_repeats * epsilons.sum()),
+            score_name=getattr(scoring, "__name__", "score on held-out rows"),
+        )
+
+    def plot(self, ax=None):
+        """Draw the mean score and its spread.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        PrivacyUtilityDisplay
+            Itself, with `ax_`, `figure_` and `line_`.
+        """
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots(layout="constrained")
+        mean, spread = self.scores.mean(axis=1), self.scores.std(axis=1)
+        (self.line_,) = ax.plot(self.epsilons, mean, "o-", label="private, mean")
+        ax.fill_between(
+            self.epsilons, mean - spread, mean + spread, alpha=0.2, label="± standard deviation"
+        )
+        if self.reference is not None:
+            ax.axhline(self.reference, color="k", linestyle="--", label="without privacy")
+        ax.set(
+            xscale="log",
+            xlabel="ε",
+            ylabel=self.score_name,
+            title=f"{self.scores.size} fits: drawing this spent ε = {self.cost:g} by addition",
+        )
+        ax.legend(loc="lower right")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

@@ -1,0 +1,240 @@
+r"""Standard errors of released weights: privacy noise plus sampling, from a noisy Hessian.
+
+With :math:`F = \sum_i \nabla^2 \ell_i` at the released weights and a model that holds, the
+weights that minimise :math:`C \sum \ell + \tfrac q2 \|w\|^2` have the sampling covariance
+:math:`(C F + q)^{-1} C^2 F (C F + q)^{-1}` (Huber 1967; the information identity). How the privacy
+noise reaches the weights is a function of F too. Noise in F is isotropic, so everything is diagonal
+in the eigenvectors of the released matrix. Derived in ``docs/standard_errors.md``.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh, helmert
+
+from skdp.accounting import Composed, gaussian_noise_multiplier, gdp_to_epsilon
+from skdp.linear_model._planning import FitCost
+from skdp.linear_model._rows import block_size
+from skdp.linear_model._symmetric import from_upper_triangle, spectral_margin, upper_triangle
+from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
+
+__all__ = ["HessianRelease", "plan_hessian", "split_guarantee", "summed_hessian", "total_cost"]
+
+# Of the budget of a fit: of the squared mu where both releases are Gaussian, else of epsilon
+# and of delta.
+HESSIAN_SHARE = 0.125
+# Neighbours' Hessians differ by one row's under add/remove. Two rows' are positive semidefinite,
+# so that the squares add up under replace-one.
+FROBENIUS_MOVED = {"add_remove": 1.0, "replace_one": math.sqrt(2.0)}
+# The Hessian is taken at weights so short that rounding of scores adds at most this share.
+SCORE_ROUNDING = 2.0**-8
+MOST_WEIGHTS = 5000
+UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
+SLACK = 1e-12
+
+
+@dataclass(frozen=True)
+class HessianRelease:
+    """The noisy release of the summed loss's Hessian.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the matrix of contrasts: outputs less one (or one) and features.
+    radius : float
+        The Hessian is taken at weights of at most this norm.
+    mechanism : GaussianMechanism or GammaNormMechanism
+        The noise on the upper triangle, with off-diagonal entries times the root of two.
+    """
+
+    shape: tuple
+    radius: float
+    mechanism: object
+
+    def run(self, loss, rows, y, weights, source):
+        """Return the noisy Hessian in coordinates of contrasts.
+
+        Parameters
+        ----------
+        loss : loss
+        rows : BoundedRows
+        y : array of shape (n_rows,)
+        weights : ndarray
+            Released weights.
+        source : RandomSource
+
+        Returns
+        -------
+        ndarray of shape (size, size), size the product of `shape`
+        """
+        short = weights / max(1.0, np.linalg.norm(weights) / self.radius)
+        exact = upper_triangle(summed_hessian(loss, rows, y, short))
+        released = self.mechanism.release(exact, random_state=source)
+        return from_upper_triangle(released, math.prod(self.shape))
+
+    def standard_error(self, hessian, plan, largest_weight):
+        """Return the standard errors of all weights, shape (n_outputs, n_features).
+
+        An eigenvalue that noise alone could have made is taken as any: the sampling variance is
+        then the largest over all curvatures and the noise is divided by the regulariser alone.
+
+        Parameters
+        ----------
+        hessian : ndarray
+            As released by `run`.
+        plan : plan of a mechanism
+            With `C`, `quadratic` and `noise_variance`.
+        largest_weight : float
+            The largest class weight.
+        """
+        n_contrasts, n_features = self.shape
+        size = len(hessian)
+        deviation = self.mechanism.scale
+        if self.mechanism.delta == 0.0:
+            deviation *= math.sqrt(size * (size + 1) // 2 + 1)
+        values, vectors = eigh(hessian, check_finite=False)
+        resolved = values > spectral_margin(deviation, size)
+        values = np.where(resolved, values, 0.0)
+        sampling = plan.C**2 * values / (plan.C * values + plan.quadratic) ** 2
+        sampling = np.where(resolved, sampling, 0.25 * plan.C / plan.quadratic)
+        noise = plan.noise_variance(np.append(values, 0.0))
+        variance = noise[:-1] + largest_weight * sampling
+        vectors = vectors.reshape(n_contrasts, n_features, size)
+        if n_contrasts == 1:
+            return np.sqrt(vectors**2 @ variance)
+        # No data speak about the mean of the classes' weights: it is noise.
+        loadings = np.tensordot(helmert(n_contrasts + 1).T, vectors, axes=1)
+        return np.sqrt(loadings**2 @ variance + noise[-1] / (n_contrasts + 1))
+
+
+def split_guarantee(mechanism, guarantee):
+    """Return what the weights and the Hessian may cost: (epsilon, delta, multiplier or None).
+
+    Parameters
+    ----------
+    mechanism : {"output", "objective", "gradient"}
+    guarantee : tuple
+        Epsilon, delta and the relation of the fit.
+
+    Returns
+    -------
+    weights : tuple
+        Epsilon, delta and the relation.
+    hessian : tuple
+        Epsilon, delta and the noise multiplier, None for delta = 0.
+    """
+    epsilon, delta, relation = guarantee
+    if mechanism != "objective" and delta > 0.0:
+        mu = (1.0 - SLACK) / gaussian_noise_multiplier(epsilon, delta)
+        of_weights, of_hessian = (
+            gdp_to_epsilon(math.sqrt(share) * mu, delta)
+            for share in (1.0 - HESSIAN_SHARE, HESSIAN_SHARE)
+        )
+        multiplier = 1.0 / (math.sqrt(HESSIAN_SHARE) * mu)
+        return (of_weights, delta, relation), (of_hessian, delta, multiplier)
+    of_hessian = HESSIAN_SHARE * epsilon, HESSIAN_SHARE * delta
+    of_weights = ((1.0 - HESSIAN_SHARE - SLACK) * budget for budget in (epsilon, delta))
+    multiplier = gaussian_noise_multiplier(*of_hessian) if delta > 0.0 else None
+    return (*of_weights, relation), (*of_hessian, multiplier)
+
+
+def plan_hessian(loss, n_rows, n_features, norm, guarantee, relation):
+    """Plan the release from public quantities alone.
+
+    Parameters
+    ----------
+    loss : loss
+        A logistic loss from `skdp._losses`.
+    n_rows, n_features : int
+        The size of the problem, the constant feature included.
+    norm : float
+        The bound on a row's norm, the constant feature included.
+    guarantee : tuple
+        From `split_guarantee`.
+    relation : {"add_remove", "replace_one"}
+
+    Returns
+    -------
+    HessianRelease
+
+    Raises
+    ------
+    ValueError
+        If there are too many weights.
+    """
+    n_outputs = math.prod(loss.weights_shape)
+    shape = (max(n_outputs - 1, 1), n_features)
+    size = math.prod(shape)
+    if size > MOST_WEIGHTS:
+        raise ValueError(
+            f"standard_errors='total' takes at most {MOST_WEIGHTS} weights, got {size}"
+        )
+    epsilon, delta, multiplier = guarantee
+    # The gram is summed in blocks, classes are turned into contrasts.
+    block = block_size(n_features)
+    additions = block + n_rows / block + 96 + 8 * n_outputs**2
+    rounding = 1.1 * UNIT_ROUNDOFF * n_rows * additions + SCORE_ROUNDING
+    radius = SCORE_ROUNDING / (3.3 * UNIT_ROUNDOFF * n_rows * (n_features + 4) * norm)
+    moved = FROBENIUS_MOVED[relation] + 2.0 * rounding
+    sensitivity = loss.smoothness(norm) * moved * (1.0 + SLACK)
+    if multiplier is None:
+        mechanism = GammaNormMechanism(epsilon, sensitivity)
+    else:
+        mechanism = GaussianMechanism(epsilon, delta, sensitivity, noise_multiplier=multiplier)
+    mechanism.check_size(size * (size + 1) // 2)
+    return HessianRelease(shape, radius, mechanism)
+
+
+def total_cost(weights, hessian, epsilon, delta):
+    """Return the price of both releases; the scale and sensitivity stay those of the weights.
+
+    Parameters
+    ----------
+    weights, hessian : mechanism
+    epsilon, delta : float
+        The guarantee of the fit.
+    """
+    return FitCost(
+        name=f"{weights.name}, then {hessian.name} on the Hessian",
+        event=Composed((weights.event, hessian.event)),
+        epsilon=epsilon,
+        delta=delta,
+        scale=weights.scale,
+        sensitivity=weights.sensitivity,
+    )
+
+
+def summed_hessian(loss, rows, y, weights):
+    """Return the upper triangle of the summed loss's Hessian, in coordinates of contrasts.
+
+    Those of k classes are the k - 1 orthonormal contrasts of Helmert: adding the same to the
+    weights of all classes changes no loss.
+    """
+    n_outputs, p = math.prod(loss.weights_shape), rows.n_features
+    pairs = [(a, b) for b in range(n_outputs) for a in range(b + 1)]
+    grams = {pair: np.zeros((p, p), order="F") for pair in pairs}
+    for block in rows.blocks():
+        scores = rows.scores(block, weights)
+        curvature = loss.curvature(scores, y[block])
+        if scores.ndim == 1:
+            rows.add_weighted_gram(block, curvature, grams[0, 0])
+            continue
+        for b in range(n_outputs):
+            unit = np.zeros_like(scores)
+            unit[:, b] = 1.0
+            column = loss.curvature_product(curvature, unit)
+            for a in range(b + 1):
+                # At least 0 on the diagonal, at most 0 elsewhere.
+                rows.add_weighted_gram(block, np.abs(column[:, a]), grams[a, b])
+    if n_outputs == 1:
+        return grams[0, 0]
+    full = np.empty((n_outputs, p, n_outputs, p))
+    for (a, b), gram in grams.items():
+        symmetric = np.triu(gram) + np.triu(gram, 1).T
+        full[a, :, b] = full[b, :, a] = symmetric if a == b else -symmetric
+    contrasts = helmert(n_outputs)
+    half = np.tensordot(contrasts, full, axes=1)
+    both = np.tensordot(half, contrasts.T, axes=([2], [0]))
+    size = (n_outputs - 1) * p
+    return both.transpose(0, 1, 3, 2).reshape(size, size)

@@ -1,0 +1,304 @@
+"""The ledger on a real server that these tests start; SQLite's races and kills, over again."""
+
+import multiprocessing
+import os
+import pickle
+import random
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from skdp import BudgetExceededError, LedgerError, PrivacyAccountant
+from skdp.accounting import PureDP
+from skdp.accounting._postgres_ledger import PostgreSQLLedger
+from skdp.accounting._records import NOTHING
+from tests.accounting._postgres_server import Server, find_programs
+
+psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
+
+
+@pytest.fixture(scope="module")
+def server():
+    programs = find_programs()
+    if programs is None:
+        pytest.skip("PostgreSQL's server programs are not installed")
+    # The path of a socket must be short, and open to another user.
+    folder = Path(tempfile.mkdtemp(prefix="skdp-pg-"))
+    folder.chmod(0o755)
+    server = Server(folder, programs)
+    server.start()
+    yield server
+    server.stop("immediate")
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def address(server, request):
+    name = f"d{abs(hash(request.node.name)):x}"
+    with psycopg.connect(server.address(), autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+    return server.address(name)
+
+
+def run(address, statement):
+    with psycopg.connect(address, autocommit=True) as connection:
+        return connection.execute(statement)
+
+
+def charged(address, times=3):
+    accountant = PrivacyAccountant(10.0, 0.0, ledger=address)
+    for _ in range(times):
+        accountant.charge(PureDP(0.5))
+    return accountant
+
+
+def test_it_is_the_ledger_that_sqlite_keeps(address, tmp_path):
+    accountant = charged(address)
+    assert (accountant.epsilon_spent, accountant.epsilon_remaining) == (1.5, 8.5)
+    assert accountant.verify() == accountant.spends[-1].hash
+    assert pickle.loads(pickle.dumps(accountant)) is accountant
+    local = charged(tmp_path / "budget.db")
+    assert [s.event for s in local.spends] == [s.event for s in accountant.spends]
+    with pytest.raises(LedgerError, match="other terms"):
+        PrivacyAccountant(11.0, 0.0, ledger=address)
+    accountant.change_cap(2.0, 0.0, reason="the board said so")
+    accountant.charge(PureDP(0.5))
+    with pytest.raises(BudgetExceededError):
+        accountant.charge(PureDP(0.5))
+    assert "1.5" not in repr(accountant)
+    assert accountant.report().to_dict()["epsilon"] == {"cap": 2.0, "spent": 2.0}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE skdp.records SET body = replace(body, '0.5', '0.1') WHERE sequence = 3",
+        "DELETE FROM skdp.records WHERE sequence = 2",
+        "UPDATE skdp.records SET sequence = 9 WHERE sequence = 4",
+        "UPDATE skdp.records SET dataset = 'other' WHERE sequence = 4",
+    ],
+)
+def test_verify_finds_an_edit(address, statement):
+    accountant = charged(address)
+    run(address, statement)
+    with pytest.raises(LedgerError, match="chain breaks"):
+        accountant.verify()
+
+
+def test_a_ledger_that_was_cut_while_in_use_is_refused(address):
+    accountant = charged(address)
+    run(address, "DELETE FROM skdp.records WHERE sequence = 4")
+    with pytest.raises(LedgerError, match="replaced or cut"):
+        accountant.charge(PureDP(0.5))
+
+
+def test_a_missing_newer_or_foreign_ledger_is_refused(address):
+    accountant = charged(address)
+    run(address, "UPDATE skdp.schema_version SET version = 99")
+    with pytest.raises(LedgerError, match="newer"):
+        accountant.charge(PureDP(0.5))
+    run(address, "DROP SCHEMA skdp CASCADE")
+    with pytest.raises(LedgerError, match="no ledger"):
+        accountant.charge(PureDP(0.5))
+    run(address, "CREATE SCHEMA skdp; CREATE TABLE skdp.records (name TEXT)")
+    with pytest.raises(LedgerError):
+        PrivacyAccountant(1.0, 0.0, ledger=address)
+
+
+def test_a_locked_ledger_is_refused(address, monkeypatch):
+    monkeypatch.setattr("skdp.accounting._postgres_ledger.LOCK_TIMEOUT_SECONDS", 0.05)
+    accountant = charged(address)
+    with psycopg.connect(address) as blocker:
+        blocker.execute("LOCK TABLE skdp.records IN EXCLUSIVE MODE")
+        with pytest.raises(LedgerError, match="lock timeout"):
+            accountant.charge(PureDP(0.5))
+        assert accountant.epsilon_spent == 1.5
+    accountant.charge(PureDP(0.5))
+
+
+def test_a_decision_that_raises_leaves_no_record(address):
+    ledger = PostgreSQLLedger(address)
+    ledger.create()
+
+    def refuse(records):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ledger.append("default", NOTHING, refuse)
+    assert ledger.read("default") == []
+    assert ledger.append("default", NOTHING, lambda records: None) == []
+    assert ledger.append("default", NOTHING, lambda records: ("open", {}))[-1].sequence == 1
+
+
+def test_a_role_that_does_not_wait_for_the_disk_waits_here(address):
+    ledger = PostgreSQLLedger(address + "&options=-csynchronous_commit%3Doff")
+    ledger.create()
+    settings = []
+    connect = ledger._connection
+
+    @contextmanager
+    def spied():
+        with connect() as execute:
+
+            def spy(statement, parameters=()):
+                if "INSERT" in statement:
+                    settings.append(execute("SHOW synchronous_commit").fetchone()[0])
+                return execute(statement, parameters)
+
+            yield spy
+
+    ledger._connection = spied
+    ledger.append("default", NOTHING, lambda records: ("open", {}))
+    assert settings == ["on"]
+
+
+def test_a_password_in_the_address_is_refused():
+    for address in ("postgresql://me:secret@host/db", "postgresql://host/db?password=secret"):
+        with pytest.raises(ValueError, match="no password") as refusal:
+            PrivacyAccountant(1.0, 0.0, ledger=address)
+        assert "secret" not in str(refusal.value)
+
+
+def test_an_unreachable_server_is_refused(tmp_path):
+    with pytest.raises(LedgerError, match="cannot be used"):
+        PrivacyAccountant(1.0, 0.0, ledger=f"postgresql:///nowhere?host={tmp_path}")
+
+
+def _charge_many(address, times, cap):
+    accountant = PrivacyAccountant(cap, 0.0, ledger=address)
+    done = 0
+    for _ in range(times):
+        try:
+            accountant.charge(PureDP(1.0))
+            done += 1
+        except BudgetExceededError:
+            pass
+    return done
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_racing_processes_never_pass_the_cap(address, method):
+    with multiprocessing.get_context(method).Pool(4) as pool:
+        done = pool.starmap(_charge_many, [(address, 100, 200.0)] * 4)
+    accountant = PrivacyAccountant(200.0, 0.0, ledger=address)
+    assert sum(done) == 200 == len(accountant.spends)
+    assert accountant.epsilon_spent == 200.0
+    accountant.verify()
+
+
+def test_racing_threads_never_pass_the_cap(address):
+    with ThreadPoolExecutor(16) as threads:
+        done = threads.map(lambda _: _charge_many(address, 6, 50.0), range(16))
+    assert sum(done) == 50
+    PrivacyAccountant(50.0, 0.0, ledger=address).verify()
+
+
+def _charge_until_killed(address, write_end):
+    accountant = PrivacyAccountant(1e6, 0.0, ledger=address)
+    while True:
+        accountant.charge(PureDP(1.0))
+        os.write(write_end, b"r")
+
+
+def _child(address):
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            _charge_until_killed(address, write_end)
+        except LedgerError:
+            pass
+        finally:
+            os._exit(1)
+    os.close(write_end)
+    os.read(read_end, 1)
+    return child, read_end
+
+
+def _released(read_end):
+    released = 1
+    while data := os.read(read_end, 1 << 16):
+        released += len(data)
+    os.close(read_end)
+    return released
+
+
+def test_killed_clients_lose_no_release(address):
+    moments = random.Random(0)
+    released = 0
+    for _ in range(20):
+        child, read_end = _child(address)
+        time.sleep(moments.uniform(0.0, 0.05))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        released += _released(read_end)
+        accountant = PrivacyAccountant(1e6, 0.0, ledger=address)
+        accountant.verify()
+        assert released <= len(accountant.spends)
+    # The server may still commit what a client sent before it died.
+    assert len(accountant.spends) <= released + 20
+
+
+def test_a_crash_of_the_server_loses_no_release(server, address):
+    moments = random.Random(0)
+    released = 0
+    for _ in range(3):
+        child, read_end = _child(address)
+        time.sleep(moments.uniform(0.05, 0.15))
+        server.stop("immediate")
+        os.waitpid(child, 0)
+        released += _released(read_end)
+        server.start()
+        accountant = PrivacyAccountant(1e6, 0.0, ledger=address)
+        accountant.verify()
+        assert released <= len(accountant.spends)
+
+
+def test_a_server_that_does_not_write_to_disk_is_refused(server, address):
+    accountant = charged(address)
+    server.stop()
+    server.start("fsync=off")
+    try:
+        with pytest.raises(LedgerError, match="fsync"):
+            accountant.charge(PureDP(0.5))
+    finally:
+        server.stop()
+        server.start()
+    assert accountant.epsilon_spent == 1.5
+
+
+def test_children_forked_while_others_charge_can_charge(address):
+    accountant = PrivacyAccountant(1e6, 0.0, ledger=address)
+    stop = threading.Event()
+
+    def keep_charging():
+        while not stop.is_set():
+            accountant.charge(PureDP(1.0))
+
+    threads = [threading.Thread(target=keep_charging) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(4):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)
+                try:
+                    accountant.charge(PureDP(1.0), label="child")
+                    os._exit(0)
+                finally:
+                    os._exit(1)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    accountant.verify()
+    assert sum(spend.label == "child" for spend in accountant.spends) == 4

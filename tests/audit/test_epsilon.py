@@ -1,0 +1,166 @@
+import json
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from skdp import DPLogisticRegression, DPRidge, DPStandardScaler, PrivacyAccountant
+from skdp.audit import audit_epsilon
+from skdp.audit._distinguish import published_floats
+from skdp.exceptions import PrivacyViolationWarning
+
+
+def unit_rows(n=300, d=5):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    return X / np.linalg.norm(X, axis=1, keepdims=True), rng.integers(0, 2, n)
+
+
+def quiet_audit(estimator, *args, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyViolationWarning)
+        return audit_epsilon(estimator, *args, **({"confidence": 1.0 - 1e-7} | options))
+
+
+class HalfNoise(DPLogisticRegression):
+    """An eighth of the noise that is claimed."""
+
+    def fit(self, X, y):
+        self.epsilon, claimed = 8.0 * self.epsilon, self.epsilon
+        super().fit(X, y)
+        self.epsilon = claimed
+        return self
+
+
+class SharedNoise(DPLogisticRegression):
+    """One noise vector for all classes."""
+
+    def fit(self, X, y):
+        exact = LogisticRegression(C=1.0).fit(X, y)
+        super().fit(X, y)
+        self.coef_ = exact.coef_ + (self.coef_[0] - exact.coef_[0])
+        return self
+
+
+class CountedRows(DPLogisticRegression):
+    """The number of rows of each class, as it is."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.class_count_ = np.unique(y, return_counts=True)[1].astype(float)
+        return self
+
+
+OUTPUT = {"mechanism": "output", "C": 1.0, "fit_intercept": False}
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_a_true_claim_stands(delta, relation):
+    accountant = PrivacyAccountant(1e6, 0.5, relation=relation)
+    model = DPLogisticRegression(epsilon=4.0, delta=delta, accountant=accountant, **OUTPUT)
+    found = quiet_audit(model, n_fits=400)
+    assert 0.0 <= found.lower_bound < 4.0 and not found.violation
+    assert found.runs == 800
+    assert accountant.epsilon_spent == 0.0
+    assert "never how private" in str(found)
+    assert json.loads(json.dumps(found.to_dict()))["violation"] is False
+
+
+def test_much_of_a_true_claim_is_found():
+    model = DPLogisticRegression(epsilon=4.0, delta=0.0, **OUTPUT)
+    found = quiet_audit(model, n_fits=1500, n_samples=1700)
+    assert found.lower_bound > 0.3 * 4.0
+
+
+@pytest.mark.parametrize("broken", [HalfNoise, CountedRows])
+def test_a_false_claim_is_called_a_violation(broken):
+    with pytest.warns(PrivacyViolationWarning, match="VIOLATION"):
+        found = audit_epsilon(broken(epsilon=1.0, delta=0.0, **OUTPUT), n_fits=300)
+    assert found.violation and found.lower_bound > 1.0
+    assert "VIOLATION" in str(found)
+
+
+def test_noise_that_classes_share_is_found():
+    X, y = unit_rows(200, 3)
+    y = np.arange(200) % 3
+    canary = np.array([1.0, 0.0, 0.0]), 0
+    options = {"method": "two_worlds", "canary": canary, "n_fits": 100, "delta": 0.0}
+    with pytest.warns(PrivacyViolationWarning):
+        found = audit_epsilon(SharedNoise(epsilon=1.0, **OUTPUT), X, y, **options)
+    assert found.lower_bound > 1.0
+    honest = DPLogisticRegression(epsilon=1.0, **OUTPUT)
+    assert not quiet_audit(honest, X, y, **options).violation
+
+
+def test_a_model_without_privacy_keeps_no_claim():
+    X, y = unit_rows()
+    with pytest.warns(PrivacyViolationWarning):
+        found = audit_epsilon(LogisticRegression(), X, y, method="two_worlds", epsilon=1, n_fits=50)
+    assert found.violation
+    with pytest.raises(ValueError, match="which claim"):
+        audit_epsilon(LogisticRegression(), n_fits=50)
+
+
+def test_one_run():
+    X, y = unit_rows()
+    model = DPLogisticRegression(
+        epsilon=100.0, delta=1e-5, mechanism="gradient", fit_intercept=False
+    )
+    # The claim is far above what one run can certify.
+    options = {"method": "one_run", "n_canaries": 1000, "random_state": 0, "confidence": 0.99}
+    found = quiet_audit(model, X, y, **options)
+    assert 0.5 < found.lower_bound < 100.0 and found.runs == 1
+    with pytest.warns(PrivacyViolationWarning):
+        audit_epsilon(model, X, y, epsilon=0.5, **options)
+    gaussian = quiet_audit(model, X, y, gaussian=True, **options)
+    assert gaussian.lower_bound > 0.5 and "Gaussian" in str(gaussian)
+
+
+def test_one_run_passes_a_true_claim_seldom():
+    """Bounds hold with confidence .95: P(Binomial(40, .05) > 11) < 1e-6."""
+    X, y = unit_rows(100, 2)
+    model = DPLogisticRegression(epsilon=1.0, delta=1e-5, mechanism="gradient")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyViolationWarning)
+        found = [
+            audit_epsilon(model, X, y, method="one_run", n_canaries=100, random_state=i)
+            for i in range(40)
+        ]
+    assert sum(audit.violation for audit in found) <= 11
+
+
+def test_pipelines_and_regressors():
+    X, y = unit_rows(100, 3)
+    scaled = make_pipeline(
+        DPStandardScaler(epsilon=0.5, bounds=(-1, 1)), DPLogisticRegression(epsilon=0.5)
+    )
+    options = {"method": "two_worlds", "epsilon": 1.0, "delta": 1e-6, "n_fits": 60}
+    assert not quiet_audit(scaled, X, y, **options).violation
+    assert len(published_floats(scaled.fit(X, y))) > 9
+    ridge = DPRidge(epsilon=1.0, target_bounds=(-1.0, 1.0))
+    assert not quiet_audit(ridge, n_fits=60).violation
+
+
+def test_workers_and_a_seed_that_would_repeat_the_noise():
+    model = DPLogisticRegression(epsilon=4.0, random_state=0, **OUTPUT)
+    assert not quiet_audit(model, n_fits=100, n_jobs=2).violation
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "guess"},
+        {"method": "two_worlds"},
+        {"method": "one_run"},
+        {"n_fits": 1},
+        {"gaussian": True, "delta": 0.0},
+        {"epsilon": -1.0},
+        {"confidence": 2.0},
+    ],
+)
+def test_bad_options(options):
+    with pytest.raises(ValueError):
+        audit_epsilon(DPLogisticRegression(**OUTPUT), **({"n_fits": 20} | options))

@@ -1,0 +1,291 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.linalg import helmert
+from scipy.sparse import csr_matrix
+from scipy.special import expit, softmax
+from scipy.stats import binom
+from sklearn.linear_model import LogisticRegression
+
+from skdp import DPLogisticRegression, PrivacyAccountant
+from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
+from skdp.accounting import epsilon as event_epsilon
+from skdp.linear_model import _standard_errors
+from skdp.linear_model._mechanism_choice import plan_fit
+from skdp.linear_model._rows import BoundedRows
+from skdp.linear_model._standard_errors import plan_hessian, split_guarantee, summed_hessian
+from skdp.linear_model._symmetric import upper_triangle
+from skdp.noise import RandomSource
+
+LOSSES = {
+    "binary": BinaryLogisticLoss(),
+    "softmax": MultinomialLogisticLoss(3),
+    "weighted": ClassWeightedLoss(MultinomialLogisticLoss(3), (2.0, 1.0, 0.5)),
+}
+
+
+def make_rows(n, d, seed=0, sparse=False, norm=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    X *= norm * rng.uniform(0.3, 1.0, size=(n, 1)) / np.linalg.norm(X, axis=1, keepdims=True)
+    return csr_matrix(X) if sparse else X
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_hessian_is_the_derivative_of_the_gradient(name, sparse):
+    loss, rng = LOSSES[name], np.random.default_rng(0)
+    X, y = make_rows(200, 4, sparse=sparse), rng.integers(3 if name != "binary" else 2, size=200)
+    rows = BoundedRows(X, 0.9, 0.3)
+    weights = rng.normal(size=(*loss.weights_shape, 5))
+
+    def gradient(weights):
+        return rows.weighted_sum(
+            slice(0, 200), loss.residual(rows.scores(slice(0, 200), weights), y)
+        )
+
+    columns = []
+    for unit in np.eye(weights.size).reshape(-1, *weights.shape) * 1e-5:
+        columns.append((gradient(weights + unit) - gradient(weights - unit)).ravel() / 2e-5)
+    expected = np.array(columns)
+    if name != "binary":
+        contrasts = np.kron(helmert(3), np.eye(5))
+        expected = contrasts @ expected @ contrasts.T
+    found = summed_hessian(loss, rows, y, weights)
+    np.testing.assert_allclose(upper_triangle(found), upper_triangle(expected), atol=1e-5)
+
+
+def moved(name, tables, relation, weights):
+    """Return how far neighbours' Hessians are apart, over the stated sensitivity."""
+    loss, norm = LOSSES[name], 2.0
+    vectors = []
+    for X, y in tables:
+        hessian = summed_hessian(loss, BoundedRows(X, norm, 0.0), y, weights)
+        vectors.append(upper_triangle(hessian))
+    guarantee = split_guarantee("output", (1.0, 1e-5, relation))[1]
+    plan = plan_hessian(loss, len(tables[0][1]), X.shape[1], norm, guarantee, relation)
+    return np.linalg.norm(vectors[0] - vectors[1]) / plan.mechanism.sensitivity
+
+
+def worst_case(name, relation):
+    """Return two tables that reach the bound: two classes are as likely, rows are orthogonal."""
+    X = np.vstack([make_rows(20, 3), 5.0 * np.eye(3)[:2]])
+    y = np.zeros(len(X), dtype=int)
+    kept = slice(0, -1) if relation == "add_remove" else np.r_[0:20, 21]
+    other = X[:-2] if relation == "add_remove" else X[kept]
+    one = X[:-1]
+    weights = np.zeros(3)
+    if name != "binary":
+        weights = np.zeros((3, 3))
+        weights[2] = -60.0
+    return ((one, y[: len(one)]), (other, y[: len(other)])), weights
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_neighbours_hessians_reach_the_sensitivity_and_no_more(name, relation):
+    tables, weights = worst_case(name, relation)
+    assert 0.98 < moved(name, tables, relation, weights) <= 1.0
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_random_neighbours_stay_within_the_sensitivity(name, relation):
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        X, y = make_rows(12, 3, seed=rng.integers(2**31), norm=4.0), rng.integers(2, size=12)
+        other = np.vstack([X[:-1], rng.normal(size=(1, 3)) * 3.0])
+        tables = (X, y), ((X[:-1], y[:-1]) if relation == "add_remove" else (other, y))
+        weights = rng.normal(size=(*LOSSES[name].weights_shape, 3)) * rng.choice([0.1, 1.0, 10.0])
+        assert moved(name, tables, relation, weights) <= 1.0
+
+
+def test_replacement_priced_as_removal_is_caught(monkeypatch):
+    monkeypatch.setitem(_standard_errors.FROBENIUS_MOVED, "replace_one", 1.0)
+    tables, weights = worst_case("binary", "replace_one")
+    assert moved("binary", tables, "replace_one", weights) > 1.0
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 30.0])
+@pytest.mark.parametrize("mechanism", ["output", "objective", "gradient"])
+def test_both_releases_cost_the_budget(mechanism, epsilon, delta):
+    if mechanism == "gradient" and delta == 0.0:
+        return
+    X, y = make_rows(300, 3), np.arange(300) % 2
+    for relation in ("add_remove", "replace_one"):
+        accountant = PrivacyAccountant(epsilon, delta, relation=relation)
+        model = DPLogisticRegression(
+            epsilon,
+            delta=delta,
+            mechanism=mechanism,
+            standard_errors="total",
+            accountant=accountant,
+        ).fit(X, y)
+        (spend,) = accountant.spends
+        assert event_epsilon(spend.event, delta, relation=relation) <= epsilon * (1 + 1e-9)
+        assert (spend.epsilon, spend.delta) == (epsilon, delta)
+        assert "Hessian" in model.privacy_.mechanism
+        assert accountant.epsilon_remaining == 0.0
+        assert (model.coef_standard_error_ > 0.0).all()
+
+
+def test_the_weights_get_the_rest_of_the_budget():
+    X, y = make_rows(300, 3), np.arange(300) % 2
+    options = {"mechanism": "output", "delta": 1e-5, "C": 0.1}
+    alone = DPLogisticRegression(**options).fit(X, y).privacy_.noise_scale
+    total = DPLogisticRegression(standard_errors="total", **options).fit(X, y)
+    assert total.privacy_.noise_scale == pytest.approx(alone / math.sqrt(0.875), rel=1e-6)
+
+
+def test_expected_loss_counts_the_share_of_the_hessian():
+    one, other = (
+        DPLogisticRegression(standard_errors=kind).expected_excess_loss(1000, 5)
+        for kind in ("noise", "total")
+    )
+    assert one < other < 1.3 * one
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("mechanism", ["output", "objective", "gradient"])
+def test_little_noise_leaves_the_sampling_error_of_the_textbook(mechanism, n_classes):
+    """It is that of the inverse observed information, where C is large."""
+    X, rng = make_rows(2000, 3), np.random.default_rng(0)
+    y = (
+        softmax(X @ rng.normal(size=(3, n_classes)), axis=1).cumsum(1) < rng.random((2000, 1))
+    ).sum(1)
+    C = 10.0
+    model = DPLogisticRegression(
+        1e10, mechanism=mechanism, C=C, fit_intercept=False, standard_errors="total"
+    ).fit(X, y)
+    if n_classes == 2:
+        p = expit(X @ model.coef_[0])
+        F = (X * (p * (1 - p))[:, None]).T @ X
+    else:
+        p = softmax(X @ model.coef_.T, axis=1)
+        F = sum(
+            np.kron(np.diag(q) - np.outer(q, q), np.outer(x, x)) for q, x in zip(p, X, strict=True)
+        )
+    inverse = np.linalg.inv(C * F + np.eye(len(F)))
+    expected = np.sqrt(np.diag(inverse @ (C * C * F) @ inverse)).reshape(model.coef_.shape)
+    np.testing.assert_allclose(model.coef_standard_error_, expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize("n_steps", [1, 2, 7, 40])
+def test_noise_of_descent_is_that_of_its_linear_recursion(n_steps):
+    plan = plan_fit("gradient", (LOSSES["binary"], 50, 1, 1.0), 1.0, (1.0, 1e-5, "add_remove"))
+    plan = replace(plan, n_steps=n_steps)
+    curvature, step = np.array([0.0, 3.0]), plan.step_size
+    responses = []
+    for impulse in range(n_steps):
+        point = previous = np.zeros(2)
+        iterates = []
+        for t in range(n_steps):
+            gradient = plan.C * (curvature * point + (t == impulse)) + point
+            current = point - step * gradient
+            point = current + plan.momentum * (current - previous)
+            previous = current
+            iterates.append(current)
+        responses.append(np.mean(iterates[n_steps // 2 :], axis=0))
+    expected = plan.step.scale**2 * np.sum(np.square(responses), axis=0)
+    np.testing.assert_allclose(plan.noise_variance(curvature), expected)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("mechanism", ["output", "objective", "gradient"])
+def test_noise_has_the_stated_variance_where_there_is_no_curvature(mechanism, delta):
+    if mechanism == "gradient" and delta == 0.0:
+        return
+    rows, y = BoundedRows(np.zeros((20, 400)), 1.0, 0.0), np.zeros(20)
+    table = LOSSES["binary"], 20, 400, 1.0
+    plan = plan_fit(mechanism, table, 1e-3, (1.0, delta, "add_remove"))
+    weights = plan.run(table[0], rows, y, RandomSource())
+    # As in the tests of the noise's law: false alarms are below 1e-7.
+    spread = np.mean(weights**2) / plan.noise_variance(np.zeros(1))[0]
+    assert 0.75 < math.sqrt(spread) < 1.3
+
+
+def coverage(mechanism, delta, epsilon, n_classes, C, n_fits, n=2000):
+    """Return how often intervals cover, and the mean squared error over that without privacy.
+
+    The target is the minimiser for the population: every row with every label, by its chance.
+    """
+    X, rng = make_rows(n, 3), np.random.default_rng(1)
+    chances = softmax(X @ (2.0 * rng.normal(size=(3, n_classes))), axis=1)
+    peer = LogisticRegression(C=C, fit_intercept=False, tol=1e-10, max_iter=10_000)
+    labels, weight = np.tile(np.arange(n_classes), n), chances.ravel()
+    target = peer.fit(np.repeat(X, n_classes, axis=0), labels, sample_weight=weight).coef_.copy()
+    model = DPLogisticRegression(
+        epsilon,
+        delta=delta,
+        mechanism=mechanism,
+        C=C,
+        fit_intercept=False,
+        classes=range(n_classes),
+        standard_errors="total",
+    )
+    covered, errors, sampling = 0, [], []
+    for _ in range(n_fits):
+        y = (chances.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+        error = model.fit(X, y).coef_ - target
+        covered += abs(error) <= 1.96 * model.coef_standard_error_
+        errors.append(error)
+        sampling.append(peer.set_params(tol=1e-4).fit(X, y).coef_ - target)
+    return covered, np.mean(np.square(errors)) / np.mean(np.square(sampling))
+
+
+SETTINGS = {
+    "output": ("output", 1e-5, 250.0, 2, 3.0),
+    "objective": ("objective", 1e-5, 1.0, 2, 3.0),
+    "pure": ("objective", 0.0, 0.85, 2, 0.8),
+    "gradient": ("gradient", 1e-5, 1.5, 2, 1.0),
+    "softmax": ("objective", 1e-5, 16.0, 3, 0.3),
+}
+
+
+def check_coverage(name, n_fits):
+    covered, ratio = coverage(*SETTINGS[name], n_fits)
+    print(f"{name}: {covered.ravel() / n_fits}, error over that of sampling {ratio:.2f}")
+    # Each count is binomial; sums over coefficients are correlated and left alone.
+    assert (covered >= binom.ppf(1e-7, n_fits, 0.95)).all()
+    return ratio
+
+
+@pytest.mark.parametrize("name", ["output", "objective", "pure"])
+def test_intervals_cover_the_coefficients_of_the_population(name):
+    check_coverage(name, 100)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETTINGS)
+def test_intervals_cover_in_many_fits(name):
+    # Noise and sampling are comparable.
+    assert 1.0 < check_coverage(name, 400) < 4.0
+
+
+def test_directions_that_the_hessian_cannot_tell_have_wide_intervals():
+    X, y = make_rows(50, 3), np.arange(50) % 2
+    model = DPLogisticRegression(
+        0.01, delta=0.0, C=4.0, mechanism="output", fit_intercept=False, standard_errors="total"
+    ).fit(X, y)
+    variance = 0.25 * 4.0 + (2.0 * model.privacy_.noise_scale) ** 2
+    np.testing.assert_allclose(model.coef_standard_error_, math.sqrt(variance))
+
+
+@pytest.mark.parametrize(
+    ("params", "shape", "words"),
+    [
+        ({"standard_errors": "sampling"}, (50, 3), "standard_errors"),
+        ({"standard_errors": None}, (50, 3), "standard_errors"),
+        ({"standard_errors": "total"}, (5, 5001), "5000"),
+        ({"standard_errors": "total", "epsilon": 1e-14}, (50, 3), "epsilon"),
+    ],
+)
+def test_bad_parameters_are_refused_and_not_charged(params, shape, words):
+    X, y = np.zeros(shape), np.arange(shape[0]) % 2
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    with pytest.raises(ValueError, match=words):
+        DPLogisticRegression(accountant=accountant, **params).fit(X, y)
+    assert accountant.spends == []

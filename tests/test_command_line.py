@@ -1,0 +1,111 @@
+import csv
+import io
+import json
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from skdp import PrivacyAccountant, __version__
+from skdp._command_line import main
+from skdp.accounting import Gaussian, PoissonSampled, PureDP, epsilon
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    path = tmp_path / "budget.db"
+    first = PrivacyAccountant(1.0, 1e-5, ledger=path)
+    first.charge(PureDP(0.25), label="a mean")
+    PrivacyAccountant(2.0, 0.0, ledger=path, dataset="clinic").charge(PureDP(0.5), label="a count")
+    return path
+
+
+def test_show(ledger, capsys):
+    assert main(["ledger", "show", str(ledger)]) == 0
+    text = capsys.readouterr().out
+    assert "0.25 spent of 1" in text and "0.5 spent of 2" in text and "a count" in text
+    assert main(["ledger", "show", str(ledger), "--json", "--dataset", "clinic"]) == 0
+    (report,) = json.loads(capsys.readouterr().out)
+    assert (report["dataset"], report["epsilon"]["spent"]) == ("clinic", 0.5)
+
+
+def test_verify(ledger, capsys):
+    assert main(["ledger", "verify", str(ledger), "--json"]) == 0
+    verified = json.loads(capsys.readouterr().out)
+    accountant = PrivacyAccountant(1.0, 1e-5, ledger=ledger)
+    assert verified == {"head_hash": accountant.verify(), "records": 4}
+    head = verified["head_hash"]
+    accountant.charge(PureDP(0.1))
+    assert main(["ledger", "verify", str(ledger), "--head", head]) == 0
+    assert main(["ledger", "verify", str(ledger), "--head", "0" * 64]) == 1
+    assert "replaced or cut" in capsys.readouterr().err
+
+
+def test_an_edit_is_found(ledger, capsys):
+    connection = sqlite3.connect(ledger)
+    connection.execute("UPDATE records SET body = replace(body, '0.25', '0.05')")
+    connection.commit()
+    connection.close()
+    assert main(["ledger", "verify", str(ledger)]) == 1
+    assert "chain breaks" in capsys.readouterr().err
+    assert main(["ledger", "show", str(ledger)]) == 1
+
+
+def test_export(ledger, capsys):
+    assert main(["ledger", "export", str(ledger)]) == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [r["kind"] for r in records] == ["open", "charge", "open", "charge"]
+    assert records[1]["body"]["label"] == "a mean"
+    assert main(["ledger", "export", str(ledger), "--format", "csv", "--dataset", "clinic"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [r["dataset"] for r in rows] == ["clinic", "clinic"]
+    assert json.loads(rows[1]["body"])["epsilon"] == 0.5
+
+
+def test_what_is_not_there_is_not_made(tmp_path, ledger, capsys):
+    missing = tmp_path / "missing.db"
+    for action in ("show", "verify", "export"):
+        assert main(["ledger", action, str(missing)]) == 1
+        assert not missing.exists()
+    assert main(["ledger", "show", str(ledger), "--dataset", "nobody"]) == 1
+    assert "no data set 'nobody'" in capsys.readouterr().err
+
+
+def test_epsilon(capsys):
+    options = "epsilon --sampling-rate .01 --noise-multiplier 1 --steps 1000 --delta 1e-5"
+    event = PoissonSampled(0.01, Gaussian(1.0)) * 1000
+    assert main(options.split()) == 0
+    assert f"{epsilon(event, 1e-5):.6g}" in capsys.readouterr().out
+    assert main([*options.split(), "--json", "--method", "rdp", "--relation", "replace_one"]) == 0
+    priced = json.loads(capsys.readouterr().out)
+    assert priced["epsilon"] == epsilon(event, 1e-5, method="rdp", relation="replace_one")
+    assert priced["steps"] == 1000
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "epsilon --noise-multiplier -1 --delta 1e-5",
+        "epsilon --noise-multiplier 1 --delta 2",
+        "epsilon --noise-multiplier 1 --sampling-rate 2 --delta 1e-5",
+        "ledger burn budget.db",
+        "",
+    ],
+)
+def test_bad_arguments_exit_with_2(options, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(options.split())
+    assert end.value.code == 2
+
+
+def test_it_runs_as_a_module(ledger):
+    def run(*arguments):
+        command = [sys.executable, "-m", "skdp", *arguments]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    assert __version__ in run("--version").stdout
+    helped = run("--help")
+    assert helped.returncode == 0 and "exit codes" in helped.stdout
+    assert run("ledger", "verify", str(ledger)).returncode == 0
+    assert run("ledger", "verify", "nowhere.db").returncode == 1
