@@ -14,6 +14,7 @@ from skdp.linear_model import (
     DPSGDClassifier,
     DPSGDRegressor,
 )
+from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV
 from skdp.preprocessing import (
     DPHistogramTransformer,
     DPKBinsDiscretizer,
@@ -26,8 +27,6 @@ from skdp.preprocessing import (
     DPTargetEncoder,
     RandomizedResponseTransformer,
 )
-from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV
-from skdp.preprocessing import DPStandardScaler, RandomizedResponseTransformer
 from skdp.svm import DPLinearSVC
 
 __all__ = [
@@ -43,8 +42,8 @@ __all__ = [
     "DPMinMaxScaler",
     "DPOneHotEncoder",
     "DPPoissonRegressor",
-    "DPRandomizedSearchCV",
     "DPQuantileTransformer",
+    "DPRandomizedSearchCV",
     "DPRidge",
     "DPRobustScaler",
     "DPSGDClassifier",

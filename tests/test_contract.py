@@ -6,8 +6,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skdp import (
-    DPGridSearchCV,
     DPPCA,
+    DPGridSearchCV,
     DPHistogramTransformer,
     DPKBinsDiscretizer,
     DPLinearRegression,
@@ -17,8 +17,8 @@ from skdp import (
     DPMinMaxScaler,
     DPOneHotEncoder,
     DPPoissonRegressor,
-    DPRandomizedSearchCV,
     DPQuantileTransformer,
+    DPRandomizedSearchCV,
     DPRidge,
     DPRobustScaler,
     DPSGDClassifier,
