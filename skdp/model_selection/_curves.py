@@ -8,8 +8,10 @@ from sklearn.utils import check_consistent_length, column_or_1d, shuffle
 
 from skdp.base import UNACCOUNTED, PrivateFit, terms_of
 from skdp.model_selection._candidates import as_table, check_names, make_candidate, rehearse
-from skdp.model_selection._plans import Layout, SearchTask, plan_scores
+from skdp.model_selection._layout import Layout
+from skdp.model_selection._plans import SearchTask
 from skdp.model_selection._runs import SearchRun
+from skdp.model_selection._score_plans import plan_scores
 from skdp.model_selection._scores import default_score
 from skdp.model_selection._splits import PUBLIC_SEED, Splits, make_splits
 from skdp.pipeline import plan_pipeline

@@ -2,7 +2,8 @@
 
 import math
 
-from skdp.model_selection._plans import Layout, plan_random_stopping, plan_runs
+from skdp.model_selection._layout import Layout
+from skdp.model_selection._plans import plan_random_stopping, plan_runs
 from skdp.model_selection._splits import Splits, hold_out, make_parts, make_splits
 
 __all__ = ["STRATEGIES", "best_strategy", "expected_shortfall", "plan_search"]

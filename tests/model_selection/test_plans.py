@@ -23,7 +23,9 @@ from skdp.base import UNACCOUNTED
 from skdp.mechanisms import ExponentialMechanism as ExponentialChoice
 from skdp.model_selection import bounded_score
 from skdp.model_selection._candidates import make_candidate
-from skdp.model_selection._plans import Layout, SearchTask, plan_scores
+from skdp.model_selection._layout import Layout
+from skdp.model_selection._plans import SearchTask
+from skdp.model_selection._score_plans import plan_scores
 from skdp.model_selection._splits import make_splits
 from skdp.model_selection._strategies import STRATEGIES, best_strategy, plan_search
 from tests.model_selection.toys import NoisyVote

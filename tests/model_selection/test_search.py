@@ -340,7 +340,7 @@ def test_the_number_of_runs_shows_nowhere(table, monkeypatch, capsys, leak):
             print("runs:", runs._geometric(1, None))
             return run_plan(plan, run)
 
-        monkeypatch.setattr("skdp.model_selection._search.run_plan", told)
+        monkeypatch.setattr("skdp.model_selection._base_search.run_plan", told)
     for count in (1, 9):
         monkeypatch.setattr(runs, "_geometric", lambda mean, stream, count=count: count)
         search = make_search(strategy="random_stopping", verbose=10).fit(*table)
