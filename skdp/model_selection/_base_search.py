@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.base import UNACCOUNTED, PrivateFit, terms_of
 from skdp.model_selection._candidates import as_table, check_names, make_candidate, rehearse
 from skdp.model_selection._plans import SELECTIONS, SearchTask
-from skdp.model_selection._runs import SearchRun, run_plan
+from skdp.model_selection._progress import CallbackSupportMixin, Stages, with_callbacks
+from skdp.model_selection._runs import SearchRun, rehearse_runs, run_plan
 from skdp.model_selection._scores import default_score
 from skdp.model_selection._splits import check_cv, make_splits
 from skdp.model_selection._strategies import STRATEGIES, best_strategy, plan_search
@@ -55,13 +56,14 @@ def _of_best_estimator(name):
     return has
 
 
-class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, ABC):
+class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator, ABC):
     """What searches share: a candidate list that is public, and one charge."""
 
     @abstractmethod
     def _candidate_params(self):
         """Return the list of candidates' parameters: it is public."""
 
+    @with_callbacks
     def fit(self, X, y, **params):
         """Charge the whole search, run it and publish the chosen candidate.
 
@@ -87,6 +89,7 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, ABC):
         BudgetExceededError
             If the accountant cannot pay for the whole search; no fit was made.
         """
+        stages = Stages(self, 1 + bool(self.refit))
         with PrivateFit(self) as fit:
             budget = check_privacy_parameters(self.epsilon, self.delta)
             self._check_choices()
@@ -106,7 +109,7 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, ABC):
             task = SearchTask(
                 candidates,
                 X.shape,
-                default_score(self.scoring, candidates[0].estimator),
+                self._score(candidates),
                 self.selection,
                 *budget,
                 replace(UNACCOUNTED, relation=terms.relation),
@@ -115,14 +118,13 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, ABC):
             )
             strategy = self._strategy(task, groups, terms)
             plan = plan_search(task, strategy, self.cv, groups, self.mean_runs)
-            for run in {number[0]: run for number, run in plan.runs.items()}.values():
-                rehearse(run.pipeline, (run.epsilon, run.delta), (X, y), terms, params)
-
+            rehearse_runs(plan, X, y, terms, params)
             source = fit.charge(SearchCharge(plan.event, *budget))
             if self.verbose:
                 print(f"{type(self).__name__}: {len(candidates)} candidates, {WORDS[strategy]}")
             run = SearchRun(X, y, params, task.score, terms, fit._spend, source, self.n_jobs)
-            self._publish(fit, plan, run_plan(plan, run), candidates)
+            self._publish(fit, plan, run_plan(plan, run, stages), candidates)
+        stages.end()
         return self
 
     def cost(self):
@@ -259,6 +261,12 @@ class BasePrivateSearch(MetaEstimatorMixin, BaseEstimator, ABC):
         return tuple(
             make_candidate(self.estimator, params, y, tuple(self.public_steps)) for params in grid
         )
+
+    def _score(self, candidates):
+        score = default_score(self.scoring, candidates[0].estimator)
+        for candidate in candidates:
+            score.check(candidate.estimator, candidate.classes)
+        return score
 
     def _strategy(self, task, groups, terms):
         if self.strategy != "auto":

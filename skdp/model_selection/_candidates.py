@@ -8,6 +8,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import column_or_1d
 
 from skdp.accounting import Allowance, plan_event
+from skdp.model_selection._progress import without_callbacks
 from skdp.pipeline import plan_pipeline
 from skdp.utils._validation import check_classes
 
@@ -70,6 +71,7 @@ class FitPlan:
     def unfitted(self, accountants, seeds=None):
         """Return the estimator with each private step's budget, accountant and seed set."""
         model = self.pipeline.with_budget(self.epsilon, self.delta, accountants)
+        model = without_callbacks(model)
         seeds = [None] * len(self.charges) if seeds is None else seeds
         steps = zip(self.pipeline.steps, seeds, strict=True)
         return model.set_params(
@@ -150,7 +152,7 @@ def rehearse(pipeline, budget, table, terms, params=None):
         Whatever the fit raises before it charges.
     """
     handles = [_Rehearsal(terms) for _ in pipeline.steps]
-    model = pipeline.with_budget(*budget, handles)
+    model = without_callbacks(pipeline.with_budget(*budget, handles))
     unseeded = {
         name: None for name in model.get_params() if name.rpartition("__")[2] == "random_state"
     }

@@ -10,7 +10,7 @@ from skdp.base import UNACCOUNTED, PrivateFit, terms_of
 from skdp.model_selection._candidates import as_table, check_names, make_candidate, rehearse
 from skdp.model_selection._layout import Layout
 from skdp.model_selection._plans import SearchTask
-from skdp.model_selection._runs import SearchRun
+from skdp.model_selection._runs import SearchRun, rehearse_runs
 from skdp.model_selection._score_plans import plan_scores
 from skdp.model_selection._scores import default_score
 from skdp.model_selection._splits import PUBLIC_SEED, Splits, make_splits
@@ -324,13 +324,15 @@ def _scored(
         X, y = as_table(X), column_or_1d(y, warn=True)
         check_consistent_length(X, y)
         candidates = tuple(make_candidate(estimator, p, y, tuple(public_steps)) for p in grid)
+        score = default_score(scoring, candidates[0].estimator)
         for candidate in candidates:
             pipeline = plan_pipeline(candidate.estimator, public_steps=public_steps)
             rehearse(pipeline, budget, (X, y), terms)
+            score.check(candidate.estimator, candidate.classes)
         task = SearchTask(
             candidates,
             X.shape,
-            default_score(scoring, candidates[0].estimator),
+            score,
             "exponential",
             *budget,
             replace(UNACCOUNTED, relation=terms.relation),
@@ -338,8 +340,7 @@ def _scored(
             tuple(public_steps),
         )
         plan = plan_scores(task, make_layout(len(y)))
-        for run in {number[0]: run for number, run in plan.runs.items()}.values():
-            rehearse(run.pipeline, (run.epsilon, run.delta), (X, y), terms)
+        rehearse_runs(plan, X, y, terms)
         source = fit.charge(plan)
         run = SearchRun(X, y, {}, task.score, terms, fit._spend, source, n_jobs)
         splits = plan.layout.splits

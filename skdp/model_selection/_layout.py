@@ -40,7 +40,7 @@ class Layout:
             Which runs are trained on the row, and whether it is scored.
         """
         sizes, found = self.splits.train_sizes, {}
-        for train, test in self.splits.memberships():
+        for train, test in self.splits.memberships:
             train = set(train)
             runs = tuple(run for run in self.runs if run[1] in train)
             kinds = Counter((i, sizes[s]) for i, s in runs)
@@ -55,7 +55,7 @@ class Layout:
         largest = 0.0
         for splits in set(self.of_candidate):
             weights = dict(zip(splits, score.weights(sizes[list(splits)]), strict=True))
-            for _, test in self.splits.memberships():
+            for _, test in self.splits.memberships:
                 moved = math.fsum(
                     weights[s] * score.sensitivity(int(sizes[s]), relation)
                     for s in test

@@ -7,10 +7,10 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from skdp.exceptions import SeededNoiseWarning
-from skdp.model_selection._candidates import as_table, take_rows
+from skdp.model_selection._candidates import as_table, rehearse, take_rows
 from skdp.noise import uniform_integers
 
-__all__ = ["Outcome", "SearchRun", "run_plan"]
+__all__ = ["Outcome", "SearchRun", "rehearse_runs", "run_plan"]
 
 
 @dataclass(frozen=True)
@@ -96,21 +96,50 @@ class SearchRun:
             return fit.fitted(table, self.terms, self.spend, releases, self.seeds(fit), self.params)
 
 
-def run_plan(plan, run):
+def rehearse_runs(plan, X, y, terms, params=None):
+    """Fit each candidate up to its charge, to all rows and to its smallest training set.
+
+    Parameters
+    ----------
+    plan : SearchPlan or ScoresPlan
+    X, y : array-like
+    terms : Terms
+    params : dict, default=None
+        Further arguments of fit.
+
+    Raises
+    ------
+    ValueError
+        Whatever a fit raises before it charges.
+    """
+    train, params = plan.layout.splits.train, params or {}
+    for candidate, splits in enumerate(plan.layout.of_candidate):
+        smallest = min(splits, key=lambda s: len(train[s]))
+        fit = plan.runs[candidate, smallest]
+        budget = fit.epsilon, fit.delta
+        rehearse(fit.pipeline, budget, (X, y), terms, params)
+        table, some = _training_table(X, y, train[smallest], params)
+        rehearse(fit.pipeline, budget, table, terms, some)
+
+
+def run_plan(plan, run, stages):
     """Run a plan that was charged.
 
     Parameters
     ----------
     plan : SearchPlan
     run : SearchRun
+    stages : Stages
 
     Returns
     -------
     Outcome
     """
-    best, scores, model = (_stop_at_random if plan.mean_runs else _choose)(plan, run)
+    with stages.stage("search"):
+        best, scores, model = (_stop_at_random if plan.mean_runs else _choose)(plan, run)
     if plan.refits:
-        model = run.refit(plan.refits[best], plan.releases)
+        with stages.stage("refit"):
+            model = run.refit(plan.refits[best], plan.releases)
     return Outcome(best, scores, model)
 
 
@@ -131,7 +160,7 @@ def _choose(plan, run):
 def _stop_at_random(plan, run):
     """Keep the best of a geometric number of runs by its noisy score, and nothing else."""
     splits, m = plan.layout.splits, len(plan.layout.of_candidate)
-    count = _geometric(plan.mean_runs, run.source.stream())
+    count = _number_of_runs(plan.mean_runs, run.source.stream())
     drawn = uniform_integers(m, count, run.source.stream())
     fits = [plan.runs[int(i), 0] for i in drawn]
     rows = [(splits.train[0], splits.test[0])] * count
@@ -143,7 +172,7 @@ def _stop_at_random(plan, run):
     return int(drawn[kept]), scores, results[kept][1]
 
 
-def _geometric(mean, stream):
+def _number_of_runs(mean, stream):
     """Draw the number of trials up to the first success of probability 1 / mean, exactly."""
     count = 1
     while uniform_integers(mean, 1, stream)[0]:
@@ -153,11 +182,16 @@ def _geometric(mean, stream):
 
 def _fit_and_score(fit, X, y, rows, seeds, score, terms, spend, releases, params, keep):
     train, test = rows
-    table = take_rows(X, train), take_rows(y, train)
-    params = {name: _aligned(value, train, len(y)) for name, value in params.items()}
+    table, params = _training_table(X, y, train, params)
     model = fit.fitted(table, terms, spend, releases, seeds, params)
     raw = score.value(model, take_rows(X, test), take_rows(y, test))
     return raw, model if keep else None
+
+
+def _training_table(X, y, rows, params):
+    """Return the arguments of a fit to some rows."""
+    params = {name: _aligned(value, rows, len(y)) for name, value in params.items()}
+    return (take_rows(X, rows), take_rows(y, rows)), params
 
 
 def _aligned(value, rows, n_samples):

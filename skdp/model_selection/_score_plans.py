@@ -92,7 +92,7 @@ def _scores_together(task, layout):
     relation, sizes = task.terms.relation, layout.splits.test_sizes
     moved = [
         [task.score.sensitivity(sizes[s], relation) for _, s in layout.runs if s in test]
-        for _, test in layout.splits.memberships()
+        for _, test in layout.splits.memberships
     ]
     if task.delta == 0.0:
         length = max(map(math.fsum, moved)) * (1.0 + 2.0**-50)

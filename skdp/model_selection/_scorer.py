@@ -1,5 +1,7 @@
 """A scorer for scikit-learn whose value is a release."""
 
+from sklearn.utils import check_consistent_length, column_or_1d
+
 from skdp.base import charge, relation_of
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.model_selection._scores import bounded_score
@@ -41,9 +43,14 @@ class DPScorer:
 
         Raises
         ------
+        ValueError
+            If the estimator lacks what the score needs, or X and y do not go together.
         BudgetExceededError
             If the accountant refuses; nothing was scored.
         """
+        check_consistent_length(X, y)
+        self.score.check_methods(estimator)
+        y = column_or_1d(y)
         sensitivity = self.score.sensitivity(len(y), relation_of(self.accountant))
         if self.delta == 0.0:
             mechanism = LaplaceMechanism(self.epsilon, sensitivity)

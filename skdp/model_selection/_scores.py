@@ -29,6 +29,46 @@ class BoundedScore(ABC):
     """
 
     name: ClassVar[str]
+    # The methods of an estimator of which one is needed, and whether targets are labels.
+    methods: ClassVar[tuple] = ("predict",)
+    of_labels: ClassVar[bool] = True
+
+    def check(self, estimator, classes):
+        """Refuse what cannot be scored, before anything is charged.
+
+        Parameters
+        ----------
+        estimator : estimator
+        classes : ndarray or None
+            The label set, None for a regressor.
+
+        Raises
+        ------
+        ValueError
+        """
+        self.check_methods(estimator)
+        if self.of_labels != (classes is not None):
+            kind = "a classifier" if self.of_labels else "a regressor"
+            raise ValueError(f"the score {self.name!r} needs {kind}")
+        counts = dict(getattr(self, "class_counts", ()))
+        if counts and set(counts) != set(np.asarray(classes).tolist()):
+            raise ValueError(
+                f"the class_counts of the score {self.name!r} must be of the labels "
+                f"{np.asarray(classes).tolist()}, got {list(counts)}"
+            )
+
+    def check_methods(self, estimator):
+        """Refuse an estimator that has not the methods that the score needs.
+
+        Raises
+        ------
+        ValueError
+        """
+        if not any(hasattr(estimator, method) for method in self.methods):
+            needed = " or ".join(self.methods)
+            raise ValueError(
+                f"the score {self.name!r} needs {needed}, which {type(estimator).__name__} has not"
+            )
 
     @abstractmethod
     def value(self, estimator, X, y):
@@ -173,6 +213,7 @@ class LogLoss(_MeanOfLosses):
     bound: float = 5.0
 
     name: ClassVar[str] = "neg_log_loss"
+    methods: ClassVar[tuple] = ("predict_proba",)
 
     def __post_init__(self):
         object.__setattr__(self, "bound", check_positive(self.bound, "bound"))
@@ -191,6 +232,7 @@ class BrierScore(_MeanOfLosses):
     """Minus the mean over rows of half the squared distance of probabilities to the truth."""
 
     name: ClassVar[str] = "neg_brier_score"
+    methods: ClassVar[tuple] = ("predict_proba",)
 
     _bound: ClassVar[float] = 1.0
 
@@ -216,6 +258,7 @@ class ROCAUC(BoundedScore):
     class_counts: dict
 
     name: ClassVar[str] = "roc_auc"
+    methods: ClassVar[tuple] = ("decision_function", "predict_proba")
 
     def __post_init__(self):
         counts = _check_counts(self.class_counts)
@@ -263,6 +306,7 @@ class MeanSquaredError(_MeanOfLosses):
     target_bounds: tuple
 
     name: ClassVar[str] = "neg_mean_squared_error"
+    of_labels: ClassVar[bool] = False
 
     def __post_init__(self):
         object.__setattr__(self, "target_bounds", check_target_bounds(self.target_bounds))

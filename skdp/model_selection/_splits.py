@@ -1,6 +1,7 @@
 """Which rows are trained and which are tested on: by index and a public seed, never by value."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral
 
 import numpy as np
@@ -58,6 +59,7 @@ class Splits:
         """How many rows each fit is tested on."""
         return tuple(map(len, self.test))
 
+    @cached_property
     def memberships(self):
         """Return the distinct ways in which one row takes part.
 
@@ -72,8 +74,10 @@ class Splits:
             for column, index in enumerate(rows):
                 table[index, column] = True
             seen[role] = table
-        both = np.unique(np.hstack([seen["train"], seen["test"]]), axis=0)
-        half = len(self.train)
+        both, half = np.hstack([seen["train"], seen["test"]]), len(self.train)
+        packed = np.packbits(both, axis=1)
+        whole = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
+        both = both[np.unique(whole, return_index=True)[1]]
         return [
             (tuple(np.flatnonzero(row[:half])), tuple(np.flatnonzero(row[half:]))) for row in both
         ]

@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skdp.base import UNACCOUNTED
 from skdp.model_selection import _runs as runs
+from skdp.model_selection._progress import Stages
 from skdp.noise import RandomSource
 from tests._attacks import epsilon_lower_bound
 from tests.model_selection.test_plans import make_task, plan
@@ -21,7 +22,7 @@ def outputs(made, task, y, n_runs):
     X = np.zeros((N, 1))
     for _ in range(n_runs):
         run = runs.SearchRun(X, y, {}, task.score, task.terms, None, RandomSource(), None)
-        outcome = runs.run_plan(made, run)
+        outcome = runs.run_plan(made, run, Stages(None, 2))
         scores = np.nan_to_num(outcome.scores, nan=-1.0)
         coef, off = outcome.model.coef_[0], (scores[outcome.best] - 0.5) ** 2
         rows.append([outcome.best, *scores, off, coef, *scores * np.sign(coef)])

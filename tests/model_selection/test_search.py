@@ -336,13 +336,13 @@ def test_the_number_of_runs_shows_nowhere(table, monkeypatch, capsys, leak):
     if leak:
         run_plan = runs.run_plan
 
-        def told(plan, run):
-            print("runs:", runs._geometric(1, None))
-            return run_plan(plan, run)
+        def told(plan, run, stages):
+            print("runs:", runs._number_of_runs(1, None))
+            return run_plan(plan, run, stages)
 
         monkeypatch.setattr("skdp.model_selection._base_search.run_plan", told)
     for count in (1, 9):
-        monkeypatch.setattr(runs, "_geometric", lambda mean, stream, count=count: count)
+        monkeypatch.setattr(runs, "_number_of_runs", lambda mean, stream, count=count: count)
         search = make_search(strategy="random_stopping", verbose=10).fit(*table)
         scores = search.cv_results_["mean_test_score"]
         assert np.isfinite(scores).sum() == 1
@@ -352,7 +352,7 @@ def test_the_number_of_runs_shows_nowhere(table, monkeypatch, capsys, leak):
 
 def test_the_number_of_runs_is_geometric():
     stream = runs_source().stream()
-    counts = np.array([runs._geometric(4, stream) for _ in range(20_000)])
+    counts = np.array([runs._number_of_runs(4, stream) for _ in range(20_000)])
     for k in (1, 2, 5):
         p = 0.25 * 0.75 ** (k - 1)
         # Five standard deviations: false alarms in 6e-7 of runs.

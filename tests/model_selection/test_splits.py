@@ -85,7 +85,7 @@ def test_other_splits_are_refused(cv):
 
 
 def test_each_row_is_in_all_folds_but_its_own():
-    ways = make_splits(5, 23).memberships()
+    ways = make_splits(5, 23).memberships
     assert len(ways) == 5
     assert all(len(train) == 4 and len(test) == 1 for train, test in ways)
 
