@@ -65,8 +65,8 @@ ESTIMATORS = [
     RandomizedResponseTransformer(categories=[0, 1, 2]),
     DPGridSearchCV(DPLogisticRegression(), {"C": [0.01, 0.1]}, strategy="holdout"),
     DPGridSearchCV(
-        make_pipeline(DPStandardScaler(bounds=(-10, 10)), DPLinearSVC()),
-        {"dplinearsvc__C": [0.01, 0.1]},
+        make_pipeline(DPStandardScaler(bounds=(-10, 10)), DPLinearSVC(C=0.1)),
+        {"dplinearsvc__huber_threshold": [0.5, 1.0]},
         delta=0.0,
         cv=2,
     ),
