@@ -281,7 +281,7 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator,
             task.delta,
             refit=self.refit,
             n_splits=n_splits,
-            additive=terms.composition in ("rdp", "gdp"),
+            composition=terms.composition,
         )
 
     def _publish(self, fit, plan, outcome, candidates):

@@ -9,6 +9,13 @@ from skdp.model_selection._splits import Splits, hold_out, make_parts, make_spli
 __all__ = ["STRATEGIES", "best_strategy", "expected_shortfall", "plan_search"]
 
 STRATEGIES = ("disjoint", "holdout", "cv", "random_stopping")
+# An (epsilon, delta) statement has no Renyi divergence and no Gaussian parameter, random stopping
+# no Gaussian parameter and no zero-concentrated one. At delta = 0 all is pure.
+ABLE = {
+    "zcdp": ("disjoint", "holdout", "cv"),
+    "rdp": ("cv", "random_stopping"),
+    "gdp": ("cv",),
+}
 # Random stopping runs this many times per candidate on average, and this often at least: of a
 # geometric number of runs few are far fewer than the mean.
 RUNS_PER_CANDIDATE, LEAST_RUNS = 2, 50
@@ -22,7 +29,7 @@ EFFECTIVE = {
     "disjoint": {True: (0.5, 0.5), False: (1.0, 1.0)},
     "holdout": {True: (0.3, 0.15), False: (0.45, 0.45)},
     "cv": {True: (0.3, 0.1), False: (0.35, 0.35)},
-    "random_stopping": {True: (0.55, 0.14), False: (0.35, 0.35)},
+    "random_stopping": {True: (0.5, 0.03), False: (0.35, 0.1)},
 }
 
 
@@ -69,7 +76,7 @@ def default_mean_runs(m):
     return max(LEAST_RUNS, RUNS_PER_CANDIDATE * m)
 
 
-def best_strategy(shape, m, epsilon, delta, *, refit, n_splits=None, additive=False):
+def best_strategy(shape, m, epsilon, delta, *, refit, n_splits=None, composition="basic"):
     """Return the strategy that `expected_shortfall` likes best.
 
     Parameters
@@ -81,9 +88,8 @@ def best_strategy(shape, m, epsilon, delta, *, refit, n_splits=None, additive=Fa
     refit : bool
     n_splits : int, default=None
         How many splits the user gave; several leave "cv" alone, one the others.
-    additive : bool, default=False
-        Whether the accountant adds up at one Renyi order, or Gaussian parameters, where an
-        (epsilon, delta) statement has no price.
+    composition : str, default="basic"
+        How the accountant adds up: some ways have no price for what a strategy charges.
 
     Returns
     -------
@@ -91,12 +97,12 @@ def best_strategy(shape, m, epsilon, delta, *, refit, n_splits=None, additive=Fa
     """
     if n_splits is not None and n_splits > 1:
         return "cv"
-    able = [s for s in STRATEGIES if not (additive and s in ("disjoint", "holdout"))]
-    if n_splits == 1 and len(able) > 2:
+    able = list(ABLE.get(composition, STRATEGIES) if delta > 0.0 else STRATEGIES)
+    if n_splits == 1 and len(able) > 1:
         able.remove("cv")
     if m > 0.75 * shape[0] and "disjoint" in able:
         able.remove("disjoint")
-    if refit is False and "cv" in able:
+    if refit is False and len(able) > 1 and "cv" in able:
         able.remove("cv")
     return min(able, key=lambda s: expected_shortfall(s, shape, m, epsilon, delta, refit))
 

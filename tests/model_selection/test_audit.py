@@ -73,7 +73,15 @@ def audit(strategy, role, n_runs=300, mutate=None):
 
 @pytest.mark.parametrize(
     ("strategy", "role"),
-    [("holdout", "train"), ("holdout", "test"), ("random_stopping", "test"), ("cv", "test")],
+    [
+        ("disjoint", "train"),
+        ("disjoint", "test"),
+        ("holdout", "train"),
+        ("holdout", "test"),
+        ("cv", "test"),
+        ("random_stopping", "train"),
+        ("random_stopping", "test"),
+    ],
 )
 def test_what_a_search_publishes_tells_no_more_than_it_claims(strategy, role):
     # False alarms in 1e-6 of runs, if the search is as private as it says.

@@ -11,9 +11,11 @@ from dp_accounting.rdp import RdpAccountant
 from scipy.stats import chi2
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
 
+from skdp import DPLogisticRegression, DPSGDClassifier
 from skdp.accounting import (
     ApproximateDP,
     Gaussian,
+    PoissonSampled,
     PureDP,
     RandomStopping,
     epsilon,
@@ -25,6 +27,7 @@ from skdp.model_selection import bounded_score
 from skdp.model_selection._candidates import make_candidate
 from skdp.model_selection._layout import Layout
 from skdp.model_selection._plans import SearchTask
+from skdp.model_selection._pricing import dominating
 from skdp.model_selection._score_plans import plan_scores
 from skdp.model_selection._splits import make_splits
 from skdp.model_selection._strategies import STRATEGIES, best_strategy, plan_search
@@ -125,9 +128,47 @@ def test_random_stopping_costs_what_an_independent_accountant_says():
     assert by_hand == pytest.approx(1.0, abs=5e-3)
 
 
-def test_random_stopping_of_approximate_runs_adds_the_mean_number_of_deltas(monkeypatch):
-    from skdp import DPLogisticRegression
+@pytest.mark.parametrize("m", [3, 34])
+def test_parts_pay_for_the_costliest_candidate(m):
+    X, y = make_table(400)
+    grid = [{"mechanism": "gradient"}] * (m - 1) + [{"mechanism": "objective"}]
+    candidates = tuple(make_candidate(DPLogisticRegression(), params, y) for params in grid)
+    given = (candidates, X.shape, bounded_score("accuracy"), "exponential", 1.0, DELTA)
+    made = plan(SearchTask(*given, UNACCOUNTED, True), "disjoint")
+    last = made.runs[m - 1, m - 1].event
+    assert any(set(leaves(last)) <= set(leaves(branch)) for branch in made.branches)
+    for run in made.runs.values():
+        alone = independent_epsilon(run.event + dominating(made.refits), DELTA)
+        assert alone <= 1.0 + 1e-3
 
+
+def test_runs_with_sampled_batches_have_their_own_renyi_curve():
+    y = make_table()[1]
+    model = DPSGDClassifier(batch_size=10, max_iter=2)
+    grid = [{"max_grad_norm": 0.5}, {"max_grad_norm": 1.0}]
+    candidates = tuple(make_candidate(model, params, y) for params in grid)
+    given = (candidates, (N, 3), bounded_score("accuracy"), "exponential", 1.0, DELTA)
+    made = plan(SearchTask(*given, UNACCOUNTED, False), "random_stopping", mean_runs=5)
+    fitted, scored = ({type(p): p for p in leaves(branch)} for branch in made.branches)
+    (sampled,) = leaves(fitted[RandomStopping].event)
+    assert isinstance(sampled, PoissonSampled)
+    assert scored[RandomStopping].event == made.noisy.event
+    for branch in made.branches:
+        assert 0.99 < epsilon(branch, DELTA) <= 1.0
+    # The same by dp-accounting.
+    steps = leaves(fitted[RandomStopping].event)[sampled]
+    one = dp_event.PoissonSampledDpEvent(
+        sampled.sampling_rate, dp_event.GaussianDpEvent(sampled.event.noise_multiplier)
+    )
+    accountant = RdpAccountant(np.r_[1.0 + np.geomspace(0.3, 9.0, 60), 11:64, 64:512:8])
+    run = dp_event.SelfComposedDpEvent(one, steps)
+    accountant.compose(dp_event.RepeatAndSelectDpEvent(run, 5, 1.0))
+    assert accountant.get_epsilon(DELTA) == pytest.approx(
+        epsilon(made.branches[0], DELTA), rel=0.02
+    )
+
+
+def test_random_stopping_of_approximate_runs_adds_the_mean_number_of_deltas():
     y = make_table()[1]
     model = DPLogisticRegression(mechanism="objective")
     candidates = (make_candidate(model, {"C": 0.1}, y),)
@@ -221,8 +262,17 @@ def test_the_choice_falls_short_by_its_bound_at_most():
 def test_auto_is_a_function_of_public_numbers():
     shape = (30_000, 100)
     assert best_strategy(shape, 1000, 1.0, DELTA, refit=True) == "random_stopping"
-    assert best_strategy(shape, 3, 1.0, DELTA, refit=True) in ("holdout", "cv")
+    assert best_strategy(shape, 20, 1.0, DELTA, refit=True) == "disjoint"
     assert best_strategy(shape, 3, 1.0, DELTA, refit=True, n_splits=5) == "cv"
-    additive = best_strategy(shape, 3, 1.0, DELTA, refit=True, additive=True)
-    assert additive in ("cv", "random_stopping")
     assert best_strategy(shape, 3, 1.0, DELTA, refit=False) != "cv"
+
+
+@pytest.mark.parametrize("m", [3, 20, 1000])
+def test_auto_takes_what_the_accountant_can_price(m):
+    def best(composition, delta=DELTA):
+        return best_strategy((500, 5), m, 1.0, delta, refit=True, composition=composition)
+
+    assert best("gdp") == "cv"
+    assert best("rdp") in ("cv", "random_stopping")
+    assert best("zcdp") in ("disjoint", "holdout", "cv")
+    assert best("gdp", delta=0.0) == best("basic", delta=0.0)

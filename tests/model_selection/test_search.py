@@ -4,9 +4,13 @@ import pickle
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
+from scipy.sparse import csr_array
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import make_classification
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -26,8 +30,14 @@ from skdp import (
     DPStandardScaler,
     PrivacyAccountant,
 )
+from skdp.accounting import PureDP
 from skdp.model_selection import _runs as runs
-from skdp.model_selection import dp_cross_val_score, dp_learning_curve, dp_validation_curve
+from skdp.model_selection import (
+    bounded_score,
+    dp_cross_val_score,
+    dp_learning_curve,
+    dp_validation_curve,
+)
 from skdp.model_selection._candidates import FitPlan
 from tests.model_selection.toys import NoisyVote
 
@@ -185,6 +195,10 @@ def test_declared_stateless_and_private_steps_are_taken(accountant):
         {"delta": 1.0},
         {"verbose": -1},
         {"public_steps": ("nothing",)},
+        {"scoring": "neg_log_loss"},
+        {"scoring": bounded_score("roc_auc", class_counts={0: 1, 1: 2})},
+        {"scoring": bounded_score("balanced_accuracy", class_counts={0: 1, 2: 2})},
+        {"scoring": bounded_score("r2", target_bounds=(0, 1))},
     ],
 )
 def test_what_cannot_be_done_is_refused_before_the_charge(table, accountant, params):
@@ -237,6 +251,36 @@ def test_an_interrupt_midway_leaves_the_charge_and_nothing_else(
     assert len(accountant.spends) == 1 and accountant.epsilon_spent == 1.0
     accountant.verify()
     assert not [name for name in vars(search) if name.endswith("_")]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_an_accountant_that_is_emptied_midway_stops_no_search(table, strategy, monkeypatch):
+    accountant, calls, fitted = PrivacyAccountant(1.5, 1e-4), [], FitPlan.fitted
+
+    def emptied(self, *args, **kwargs):
+        if not calls:
+            accountant.charge(PureDP(0.5), label="another")
+        calls.append(self)
+        return fitted(self, *args, **kwargs)
+
+    monkeypatch.setattr(FitPlan, "fitted", emptied)
+    search = make_search(accountant, strategy).fit(*table)
+    assert len(calls) > 1 and accountant.epsilon_remaining == 0.0
+    assert search.cost() == (1.0, 1e-5) and len(accountant.spends) == 2
+
+
+def test_training_sets_that_are_too_small_are_refused_before_the_charge(table, accountant):
+    class Needs50(NoisyVote):
+        def fit(self, X, y):
+            if len(y) < 50:
+                raise ValueError("too few rows")
+            return super().fit(X, y)
+
+    search = make_search(accountant, "disjoint").set_params(estimator=Needs50())
+    with pytest.raises(ValueError, match="too few rows"):
+        search.fit(*table)
+    assert not accountant.spends
+    search.set_params(strategy="holdout").fit(*table)
 
 
 def test_a_fit_that_fails_after_the_charge_ends_the_search(table, accountant, monkeypatch):
@@ -413,6 +457,73 @@ def test_groups_reach_the_splitter(table, accountant):
     make_search(accountant, "cv", cv=GroupKFold(3)).fit(*table, groups=groups)
     split = ShuffleSplit(1, random_state=0)
     make_search(strategy="holdout", cv=split).fit(*table)
+
+
+class Weighing(NoisyVote):
+    """Notes the argument that its fit is given."""
+
+    seen = ()
+
+    def fit(self, X, y, weight=None):
+        type(self).seen += ((len(y), tuple(weight)),)
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_arguments_of_fit_are_routed_with_their_rows(table, routing):
+    Weighing.seen = ()
+    X, y = table
+    with config_context(enable_metadata_routing=routing):
+        estimator = Weighing()
+        if routing:
+            estimator.set_fit_request(weight=True)
+        search = DPGridSearchCV(estimator, GRID, delta=1e-5, strategy="cv", cv=GroupKFold(3))
+        groups = np.arange(120) // 10
+        search.fit(X, y, groups=groups, weight=np.arange(120))
+        refused = (UnsetMetadataPassedError, TypeError) if routing else TypeError
+        with pytest.raises(refused):
+            search.fit(X, y, groups=groups, volume=np.arange(120))
+    sizes = {n for n, _ in Weighing.seen}
+    assert sizes == {80, 120} and all(len(set(w)) == n for n, w in Weighing.seen)
+    for train, _ in GroupKFold(3).split(X, y, groups):
+        assert (80, tuple(train)) in Weighing.seen
+
+
+def test_frames_and_sparse_matrices_are_searched():
+    X, y = make_classification(300, 4, random_state=0)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    for strategy in STRATEGIES:
+        search = DPGridSearchCV(DPLogisticRegression(), {"C": [0.1, 1.0]}, strategy=strategy)
+        assert list(search.fit(frame, y).feature_names_in_) == list("abcd")
+        assert search.fit(csr_array(X), y).predict(csr_array(X)).shape == (300,)
+
+
+@pytest.mark.parametrize(
+    ("composition", "able"),
+    [("zcdp", ("disjoint", "holdout", "cv")), ("rdp", ("cv", "random_stopping")), ("gdp", ("cv",))],
+)
+@pytest.mark.parametrize("strategy", ["auto", *STRATEGIES])
+def test_an_accountant_that_cannot_price_a_strategy_refuses_it(table, composition, able, strategy):
+    order = {"rdp_order": 8.0} if composition == "rdp" else {}
+    accountant = PrivacyAccountant(8.0, 1e-4, composition=composition, **order)
+    search = make_search(accountant, strategy)
+    if strategy in ("auto", *able):
+        assert search.fit(*table).strategy_ in able
+        assert len(accountant.spends) == 1
+        return
+    with pytest.raises((ValueError, BudgetExceededError)):
+        search.fit(*table)
+    assert not accountant.spends
+
+
+def test_nothing_but_parameters_and_releases_is_kept(table):
+    search = make_search(strategy="holdout").fit(*table)
+    names = set(vars(search)) - set(search.get_params(deep=False))
+    assert all(name.endswith("_") for name in names)
+    assert names == {
+        "best_estimator_", "best_index_", "best_params_", "best_score_", "cv_results_",
+        "strategy_", "privacy_",
+    }  # fmt: skip
 
 
 def test_a_large_epsilon_finds_what_plain_search_finds(table):
