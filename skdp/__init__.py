@@ -14,6 +14,7 @@ from skdp.linear_model import (
     DPSGDClassifier,
     DPSGDRegressor,
 )
+from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV
 from skdp.preprocessing import (
     DPHistogramTransformer,
     DPKBinsDiscretizer,
@@ -31,6 +32,7 @@ from skdp.svm import DPLinearSVC
 __all__ = [
     "DPPCA",
     "BudgetExceededError",
+    "DPGridSearchCV",
     "DPHistogramTransformer",
     "DPKBinsDiscretizer",
     "DPLinearRegression",
@@ -41,6 +43,7 @@ __all__ = [
     "DPOneHotEncoder",
     "DPPoissonRegressor",
     "DPQuantileTransformer",
+    "DPRandomizedSearchCV",
     "DPRidge",
     "DPRobustScaler",
     "DPSGDClassifier",

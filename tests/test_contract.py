@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skdp import (
     DPPCA,
+    DPGridSearchCV,
     DPHistogramTransformer,
     DPKBinsDiscretizer,
     DPLinearRegression,
@@ -16,6 +18,7 @@ from skdp import (
     DPOneHotEncoder,
     DPPoissonRegressor,
     DPQuantileTransformer,
+    DPRandomizedSearchCV,
     DPRidge,
     DPRobustScaler,
     DPSGDClassifier,
@@ -60,6 +63,20 @@ ESTIMATORS = [
     DPStandardScaler(bounds=(-10, 10)),
     DPStandardScaler(delta=1e-6, bounds=(-10, 10), with_std=False),
     RandomizedResponseTransformer(categories=[0, 1, 2]),
+    DPGridSearchCV(DPLogisticRegression(), {"C": [0.01, 0.1]}, strategy="holdout"),
+    DPGridSearchCV(
+        make_pipeline(DPStandardScaler(bounds=(-10, 10)), DPLinearSVC(C=0.1)),
+        {"dplinearsvc__huber_threshold": [0.5, 1.0]},
+        delta=0.0,
+        cv=2,
+    ),
+    DPRandomizedSearchCV(
+        DPRidge(target_bounds=(-10, 10)),
+        {"alpha": [0.1, 1.0]},
+        n_iter=2,
+        strategy="random_stopping",
+        mean_runs=1,
+    ),
     DPMeanTransformer(),
     DPMeanTransformer(bounds=(-10, 10)),
     DPMeanTransformer(delta=1e-6, bounds=(-10, 10), mechanism="gaussian"),

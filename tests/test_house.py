@@ -14,6 +14,7 @@ SOURCES = sorted(ROOT.rglob("*.py"))
 
 # A package may import from the ones behind it.
 ORDER = [
+    "model_selection",
     "__main__",
     "_command_line",
     "pipeline",

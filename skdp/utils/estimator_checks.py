@@ -102,7 +102,7 @@ class _TableChanger:
     """An accountant that overwrites the table at the moment of the charge."""
 
     terms = SimpleNamespace(relation="add_remove", unit="row", max_rows=1, composition="basic")
-    hash = "0"
+    hash, time, part, sequence = "0", "", None, 0
 
     def __init__(self, X, replacement):
         self.X, self.replacement, self.charges = X, replacement, 0

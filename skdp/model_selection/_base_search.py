@@ -1,0 +1,373 @@
+"""What the searches for hyperparameters share."""
+
+from abc import ABC, abstractmethod
+from copy import deepcopy
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sklearn import get_config
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.utils import check_consistent_length, column_or_1d, get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from skdp.base import UNACCOUNTED, PrivateFit, terms_of
+from skdp.model_selection._candidates import as_table, check_names, make_candidate, rehearse
+from skdp.model_selection._plans import SELECTIONS, SearchTask
+from skdp.model_selection._progress import CallbackSupportMixin, Stages, with_callbacks
+from skdp.model_selection._runs import SearchRun, rehearse_runs, run_plan
+from skdp.model_selection._scores import default_score
+from skdp.model_selection._splits import check_cv, make_splits
+from skdp.model_selection._strategies import STRATEGIES, best_strategy, plan_search
+from skdp.pipeline import plan_pipeline
+from skdp.utils._validation import check_integer, check_privacy_parameters
+
+__all__ = ["BasePrivateSearch"]
+
+WORDS = {
+    "disjoint": "each candidate on a part of its own, compared on held-out rows",
+    "holdout": "all candidates on the training rows, compared on held-out rows",
+    "cv": "all candidates on all folds, each row in every fold but its own",
+    "random_stopping": "a secret random number of runs, each of a candidate drawn at random",
+}
+
+
+@dataclass(frozen=True)
+class SearchCharge:
+    """What a search charges and what its statement says of it."""
+
+    event: object
+    epsilon: float
+    delta: float
+    name: str = ""
+    scale: float = 0.0
+    sensitivity: float = 0.0
+
+
+def _of_best_estimator(name):
+    """Make a check that the published, or else the given, estimator has a method."""
+
+    def has(search):
+        estimator = getattr(search, "best_estimator_", None)
+        getattr(search.estimator if estimator is None else estimator, name)
+        return True
+
+    return has
+
+
+class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator, ABC):
+    """What searches share: a candidate list that is public, and one charge."""
+
+    @abstractmethod
+    def _candidate_params(self):
+        """Return the list of candidates' parameters: it is public."""
+
+    @with_callbacks
+    def fit(self, X, y, **params):
+        """Charge the whole search, run it and publish the chosen candidate.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+            Rows, as the estimator takes them.
+        y : array-like of shape (n_samples,)
+            Targets.
+        **params : dict
+            `groups` for ``GroupKFold``, public; the rest goes to the estimator's `fit`. With
+            metadata routing enabled they are routed as in scikit-learn.
+
+        Returns
+        -------
+        self : estimator
+            The fitted search.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described; nothing was charged.
+        BudgetExceededError
+            If the accountant cannot pay for the whole search; no fit was made.
+        """
+        stages = Stages(self, 1 + bool(self.refit))
+        with PrivateFit(self) as fit:
+            budget = check_privacy_parameters(self.epsilon, self.delta)
+            self._check_choices()
+            terms = terms_of(self.accountant)
+            if y is None:
+                raise ValueError(
+                    f"{type(self).__name__} requires y to be passed, but the target y is None"
+                )
+            groups, params = self._routed(params)
+            X, y = as_table(X), column_or_1d(y, warn=True)
+            check_consistent_length(X, y)
+            if not len(y):
+                raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+            candidates = self._candidates(y)
+            first = plan_pipeline(candidates[0].estimator, public_steps=self.public_steps)
+            rehearse(first, budget, (X, y), terms, params)
+            task = SearchTask(
+                candidates,
+                X.shape,
+                self._score(candidates),
+                self.selection,
+                *budget,
+                replace(UNACCOUNTED, relation=terms.relation),
+                self.refit,
+                tuple(self.public_steps),
+            )
+            strategy = self._strategy(task, groups, terms)
+            plan = plan_search(task, strategy, self.cv, groups, self.mean_runs)
+            rehearse_runs(plan, X, y, terms, params)
+            source = fit.charge(SearchCharge(plan.event, *budget))
+            if self.verbose:
+                print(f"{type(self).__name__}: {len(candidates)} candidates, {WORDS[strategy]}")
+            run = SearchRun(X, y, params, task.score, terms, fit._spend, source, self.n_jobs)
+            self._publish(fit, plan, run_plan(plan, run, stages), candidates)
+        stages.end()
+        return self
+
+    def cost(self):
+        """Return what the whole search costs, the final model included.
+
+        Returns
+        -------
+        epsilon, delta : float
+            Before `fit` what it will cost one row; after it the price for the accountant's unit.
+        """
+        if hasattr(self, "privacy_"):
+            return self.privacy_.epsilon, self.privacy_.delta
+        return check_privacy_parameters(self.epsilon, self.delta)
+
+    def score(self, X, y):
+        """Return the raw score of the published model on the given rows.
+
+        It is not part of the search's release: on private rows it is not private. See
+        `skdp.model_selection.make_dp_scorer`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        float
+        """
+        self._check_published("score")
+        return default_score(self.scoring, self.best_estimator_).value(self.best_estimator_, X, y)
+
+    @available_if(_of_best_estimator("predict"))
+    def predict(self, X):
+        """Call `predict` of the published model."""
+        return self._check_published("predict").predict(X)
+
+    @available_if(_of_best_estimator("predict_proba"))
+    def predict_proba(self, X):
+        """Call `predict_proba` of the published model."""
+        return self._check_published("predict_proba").predict_proba(X)
+
+    @available_if(_of_best_estimator("predict_log_proba"))
+    def predict_log_proba(self, X):
+        """Call `predict_log_proba` of the published model."""
+        return self._check_published("predict_log_proba").predict_log_proba(X)
+
+    @available_if(_of_best_estimator("decision_function"))
+    def decision_function(self, X):
+        """Call `decision_function` of the published model."""
+        return self._check_published("decision_function").decision_function(X)
+
+    @available_if(_of_best_estimator("transform"))
+    def transform(self, X):
+        """Call `transform` of the published model."""
+        return self._check_published("transform").transform(X)
+
+    @available_if(_of_best_estimator("inverse_transform"))
+    def inverse_transform(self, X):
+        """Call `inverse_transform` of the published model."""
+        return self._check_published("inverse_transform").inverse_transform(X)
+
+    @property
+    def classes_(self):
+        """The class labels of the published model."""
+        return self.best_estimator_.classes_
+
+    @property
+    def n_features_in_(self):
+        """The number of features of the published model."""
+        return self.best_estimator_.n_features_in_
+
+    @property
+    def feature_names_in_(self):
+        """The names of the features of the published model, where it has them."""
+        return self.best_estimator_.feature_names_in_
+
+    def get_metadata_routing(self):
+        """Return how metadata are routed to the estimator and the splitter.
+
+        Returns
+        -------
+        MetadataRouter
+        """
+        router = MetadataRouter(owner=self).add(
+            estimator=self.estimator,
+            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+        )
+        if hasattr(self.cv, "get_metadata_routing"):
+            mapping = MethodMapping().add(caller="fit", callee="split")
+            router.add(splitter=self.cv, method_mapping=mapping)
+        return router
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "privacy_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        for name in ("classifier_tags", "regressor_tags", "target_tags", "input_tags"):
+            setattr(tags, name, deepcopy(getattr(inner, name)))
+        tags.target_tags.required = True
+        return tags
+
+    def _check_choices(self):
+        choices = {
+            "strategy": ("auto", *STRATEGIES),
+            "selection": tuple(SELECTIONS),
+            "refit": (True, False),
+        }
+        for name, allowed in choices.items():
+            value = getattr(self, name)
+            if not isinstance(value, str | bool) or value not in allowed:
+                raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
+        if self.mean_runs is not None:
+            check_integer(self.mean_runs, "mean_runs", 1)
+        check_integer(self.verbose, "verbose", 0)
+        check_cv(self.cv)
+
+    def _routed(self, params):
+        if not get_config()["enable_metadata_routing"]:
+            params = dict(params)
+            return params.pop("groups", None), params
+        routed = process_routing(self, "fit", **params)
+        splitter = routed.splitter.split if "splitter" in routed else {}
+        return splitter.get("groups"), routed.estimator.fit
+
+    def _candidates(self, y):
+        grid = list(self._candidate_params())
+        if not grid:
+            raise ValueError("there is no candidate: the parameter grid is empty")
+        check_names({name for params in grid for name in params})
+        return tuple(
+            make_candidate(self.estimator, params, y, tuple(self.public_steps)) for params in grid
+        )
+
+    def _score(self, candidates):
+        score = default_score(self.scoring, candidates[0].estimator)
+        for candidate in candidates:
+            score.check(candidate.estimator, candidate.classes)
+        return score
+
+    def _strategy(self, task, groups, terms):
+        if self.strategy != "auto":
+            return self.strategy
+        n_splits = None
+        if self.cv is not None:
+            n_splits = len(make_splits(self.cv, task.shape[0], groups).train)
+        return best_strategy(
+            task.shape,
+            len(task.candidates),
+            task.epsilon,
+            task.delta,
+            refit=self.refit,
+            n_splits=n_splits,
+            composition=terms.composition,
+        )
+
+    def _publish(self, fit, plan, outcome, candidates):
+        best = outcome.best
+        released = {
+            "best_index_": best,
+            "best_params_": candidates[best].params,
+            "best_score_": float(outcome.scores[best]),
+            "cv_results_": _results(candidates, outcome.scores, _deviation(plan.noisy)),
+            "strategy_": plan.strategy,
+        }
+        scale, sensitivity = plan.noisy.scale, plan.sensitivity
+        if outcome.model is not None:
+            final = plan.refits[best] if plan.refits else plan.runs[_run_of(plan, best)]
+            statement = _last_statement(outcome.model, final.pipeline)
+            scale, sensitivity = statement.noise_scale, statement.sensitivity
+            released["best_estimator_"] = final.with_accountant(outcome.model, self.accountant)
+            if not plan.refits:
+                # A model that was chosen among others costs what the choice costs.
+                _raise_statements(outcome.model, final.pipeline, fit, plan)
+        name = f"search over {len(candidates)} candidates: " + _mechanisms(plan)
+        charged = SearchCharge(plan.event, plan.epsilon, plan.delta, name, scale, sensitivity)
+        public = ("the numbers of rows and columns", "which rows go where", "the candidates")
+        if candidates[0].classes is not None:
+            public += ("the label set",)
+        public += tuple(f"step {name!r}" for name in self.public_steps)
+        fit.publish(charged, public=public, sampler=WORDS[plan.strategy], **released)
+
+    def _check_published(self, method):
+        check_is_fitted(self)
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError(
+                f"{method} needs a published model: strategy='cv' has none with refit=False"
+            )
+        return self.best_estimator_
+
+
+def _run_of(plan, candidate):
+    return next(number for number in plan.runs if number[0] == candidate)
+
+
+def _deviation(mechanism):
+    """Return the standard deviation of a mechanism's noise."""
+    return mechanism.scale * (np.sqrt(2.0) if mechanism.delta == 0.0 else 1.0)
+
+
+def _mechanisms(plan):
+    choice = "the best noisy score of a secret number of runs"
+    if plan.choice is not None:
+        choice = plan.choice.name + " and noisy scores"
+    return f"{plan.strategy}, {choice}" + (", then a refit" if plan.refits else "")
+
+
+def _step(model, name):
+    """Return a step of a fitted pipeline by the name that `set_params` knows it by."""
+    return model.get_params()[name] if name else model
+
+
+def _last_statement(model, pipeline):
+    """Return the statement of the last private step of a fitted model."""
+    return _step(model, pipeline.steps[-1].name).privacy_
+
+
+def _raise_statements(model, pipeline, fit, plan):
+    """State of every private step of a model the price of the search that chose it."""
+    price = plan.epsilon, plan.delta
+    if fit._spend is not None:
+        price = fit._spend.epsilon, fit._spend.delta
+    for step in pipeline.steps:
+        part = _step(model, step.name)
+        part.privacy_ = replace(part.privacy_, epsilon=price[0], delta=price[1])
+
+
+def _results(candidates, scores, deviation):
+    """Return noisy results as scikit-learn's searches do, one row a candidate."""
+    names = sorted({name for candidate in candidates for name in candidate.params})
+    results = {}
+    for name in names:
+        column = np.ma.masked_all(len(candidates), dtype=object)
+        for i, candidate in enumerate(candidates):
+            if name in candidate.params:
+                column[i] = candidate.params[name]
+        results[f"param_{name}"] = column
+    results["params"] = [candidate.params for candidate in candidates]
+    results["mean_test_score"] = scores
+    results["noise_std_test_score"] = np.where(np.isnan(scores), np.nan, deviation)
+    known = np.where(np.isnan(scores), -np.inf, scores)
+    results["rank_test_score"] = 1 + np.sum(known[None, :] > known[:, None], axis=1)
+    return results

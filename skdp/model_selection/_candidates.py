@@ -1,0 +1,247 @@
+"""The candidates of a search: estimators whose private steps share one budget."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import clone, is_classifier
+from sklearn.utils import column_or_1d
+
+from skdp.accounting import Allowance, plan_event
+from skdp.model_selection._progress import without_callbacks
+from skdp.pipeline import plan_pipeline
+from skdp.utils._validation import check_classes
+
+__all__ = [
+    "Candidate",
+    "FitPlan",
+    "as_table",
+    "check_names",
+    "make_candidate",
+    "make_fit_plan",
+    "rehearse",
+    "take_rows",
+]
+
+# What a search sets itself, from its own total.
+SET_BY_SEARCH = ("epsilon", "delta", "accountant", "random_state")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One choice of parameters.
+
+    Parameters
+    ----------
+    params : dict
+        From the grid.
+    estimator : estimator
+        A clone with these parameters, and with the label set of the whole table.
+    classes : ndarray or None
+        The label set, None for a regressor.
+    """
+
+    params: dict
+    estimator: object
+    classes: object
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """What one fit of a candidate will charge, step by step.
+
+    Parameters
+    ----------
+    pipeline : skdp.pipeline.PipelinePlan
+    epsilon, delta : float
+        What the steps share.
+    charges : tuple of PlannedCharge
+    """
+
+    pipeline: object
+    epsilon: float
+    delta: float
+    charges: tuple
+
+    @property
+    def event(self):
+        """What the fit costs."""
+        return plan_event(self.charges)
+
+    def unfitted(self, accountants, seeds=None):
+        """Return the estimator with each private step's budget, accountant and seed set."""
+        model = self.pipeline.with_budget(self.epsilon, self.delta, accountants)
+        model = without_callbacks(model)
+        seeds = [None] * len(self.charges) if seeds is None else seeds
+        steps = zip(self.pipeline.steps, seeds, strict=True)
+        return model.set_params(
+            **{
+                _parameter(step, "random_state"): seed
+                for step, seed in steps
+                if "random_state" in step.estimator.get_params(deep=False)
+            }
+        )
+
+    def fitted(self, table, terms, spend, releases, seeds=None, params=None):
+        """Fit on paid allowances, one for each private step.
+
+        Parameters
+        ----------
+        table : tuple
+            The arguments of ``fit``.
+        terms : Terms
+        spend : Spend or None
+            The charge of the whole search.
+        releases : int
+            How many releases it paid for.
+        seeds : list of int, default=None
+            One for each private step.
+        params : dict, default=None
+            Further arguments of ``fit``.
+
+        Returns
+        -------
+        estimator
+        """
+        accountants = [Allowance(charge, terms, spend, releases) for charge in self.charges]
+        return self.unfitted(accountants, seeds).fit(*table, **(params or {}))
+
+    def with_accountant(self, model, accountant):
+        """Give the private steps of a fitted model an accountant for later fits."""
+        return model.set_params(
+            **{_parameter(step, "accountant"): accountant for step in self.pipeline.steps}
+        )
+
+
+class _Rehearsed(Exception):
+    """The first private step would charge now: everything before it is done."""
+
+
+class _Rehearsal:
+    """An accountant that ends a fit at its first charge."""
+
+    def __init__(self, terms):
+        self.terms = terms
+
+    def charge(self, event, **words):
+        raise _Rehearsed
+
+    def __sklearn_clone__(self):
+        return self
+
+
+def rehearse(pipeline, budget, table, terms, params=None):
+    """Fit up to the first charge, for the errors that bad parameters and bad data raise.
+
+    Nothing is released, and nothing is kept.
+
+    Parameters
+    ----------
+    pipeline : skdp.pipeline.PipelinePlan
+    budget : tuple of (float, float)
+        What the steps share.
+    table : tuple
+        The arguments of ``fit``.
+    terms : Terms
+    params : dict, default=None
+        Further arguments of ``fit``.
+
+    Raises
+    ------
+    ValueError
+        Whatever the fit raises before it charges.
+    """
+    handles = [_Rehearsal(terms) for _ in pipeline.steps]
+    model = without_callbacks(pipeline.with_budget(*budget, handles))
+    unseeded = {
+        name: None for name in model.get_params() if name.rpartition("__")[2] == "random_state"
+    }
+    try:
+        model.set_params(**unseeded).fit(*table, **(params or {}))
+    except _Rehearsed:
+        pass
+
+
+def check_names(names):
+    """Refuse parameters that the search sets itself.
+
+    Raises
+    ------
+    ValueError
+    """
+    for name in names:
+        if name.rpartition("__")[2] in SET_BY_SEARCH:
+            raise ValueError(
+                f"{name!r} cannot be searched over: the search sets {', '.join(SET_BY_SEARCH)} of "
+                "every fit, from its own total"
+            )
+
+
+def make_candidate(estimator, params, y, public_steps=()):
+    """Return a candidate that knows all labels.
+
+    Parameters
+    ----------
+    estimator : estimator
+    params : dict
+    y : array-like of shape (n_samples,)
+    public_steps : tuple of str
+
+    Raises
+    ------
+    ValueError
+        If a step would learn from the data without privacy, or y holds fewer than two labels,
+        or one that is not declared.
+    """
+    model = clone(estimator).set_params(**clone(params, safe=False))
+    steps = plan_pipeline(model, public_steps=public_steps).steps
+    if not is_classifier(model):
+        return Candidate(params, model, None)
+    declared = {
+        _parameter(step, "classes"): step.estimator.get_params(deep=False)["classes"]
+        for step in steps
+        if "classes" in step.estimator.get_params(deep=False)
+    }
+    known = [classes for classes in declared.values() if classes is not None]
+    classes, _ = check_classes(known[-1] if known else None, column_or_1d(y))
+    missing = {name: classes for name, value in declared.items() if value is None}
+    return Candidate(params, model.set_params(**missing), classes)
+
+
+def make_fit_plan(candidate, shape, budget, terms, public_steps=()):
+    """Return the plan of a fit on a table of some shape, within a budget.
+
+    Parameters
+    ----------
+    candidate : Candidate
+    shape : tuple of (int, int)
+        Rows and columns.
+    budget : tuple of (float, float)
+        Epsilon and delta.
+    terms : Terms
+    public_steps : tuple of str
+    """
+    pipeline = plan_pipeline(
+        candidate.estimator,
+        *shape,
+        classes=candidate.classes,
+        terms=terms,
+        public_steps=public_steps,
+    )
+    return FitPlan(pipeline, *budget, pipeline.charges(*budget))
+
+
+def as_table(X):
+    """Return X, or an array of it unless it has a shape."""
+    return X if hasattr(X, "shape") else np.asarray(X)
+
+
+def take_rows(X, rows):
+    """Return some rows of a table, by number."""
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X.tocsr()[rows] if issparse(X) else X[rows]
+
+
+def _parameter(step, name):
+    return f"{step.name}__{name}" if step.name else name

@@ -1,0 +1,363 @@
+"""Cross-validation and curves: many noisy scores for one charge."""
+
+from dataclasses import replace
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils import check_consistent_length, column_or_1d, shuffle
+
+from skdp.base import UNACCOUNTED, PrivateFit, terms_of
+from skdp.model_selection._candidates import as_table, check_names, make_candidate, rehearse
+from skdp.model_selection._layout import Layout
+from skdp.model_selection._plans import SearchTask
+from skdp.model_selection._runs import SearchRun, rehearse_runs
+from skdp.model_selection._score_plans import plan_scores
+from skdp.model_selection._scores import default_score
+from skdp.model_selection._splits import PUBLIC_SEED, Splits, make_splits
+from skdp.pipeline import plan_pipeline
+from skdp.utils._validation import check_privacy_parameters
+
+__all__ = ["DPScores", "dp_cross_val_score", "dp_learning_curve", "dp_validation_curve"]
+
+
+class DPScores:
+    """Noisy scores of cross-validation that were released together.
+
+    Attributes
+    ----------
+    scores_ : ndarray
+        Noisy scores; the last axis is the folds.
+    noise_ : float
+        The standard deviation of the noise in each of them.
+    mean_ : float or ndarray
+        Their mean over folds.
+    mean_noise_ : float
+        The standard deviation of the noise in each mean.
+    privacy_ : PrivacyStatement
+        What everything together was charged for.
+    """
+
+    def __init__(self, accountant, random_state):
+        self.accountant, self.random_state = accountant, random_state
+
+    def __repr__(self):
+        if not hasattr(self, "privacy_"):
+            return "DPScores()"
+        return f"DPScores(mean={self.mean_}, noise ± {self.mean_noise_:.3g})"
+
+
+def dp_cross_val_score(
+    estimator,
+    X,
+    y,
+    *,
+    epsilon=1.0,
+    delta=1e-6,
+    cv=None,
+    scoring=None,
+    groups=None,
+    public_steps=(),
+    n_jobs=None,
+    accountant=None,
+    random_state=None,
+):
+    """Cross-validate a private estimator and release noisy scores, for one budget.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Private, or a pipeline as in `DPGridSearchCV`.
+    X : array-like of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+    epsilon : float, default=1.0
+        Of everything together, positive.
+    delta : float, default=1e-6
+        Of everything together, in [0, 1).
+    cv : int, splitter or iterable, default=None
+        As in `DPGridSearchCV`; None is 5 folds.
+    scoring : str or BoundedScore, default=None
+        As in `DPGridSearchCV`.
+    groups : array-like of shape (n_samples,), default=None
+        Public; for ``GroupKFold``.
+    public_steps : tuple of str, default=()
+        Names of steps that learn from data which are public.
+    n_jobs : int, default=None
+        How many fits run at a time.
+    accountant : PrivacyAccountant, default=None
+        Where all of it is charged, once and before the first fit.
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes
+        the noise reproducible and thereby removable by whoever knows it.
+
+    Returns
+    -------
+    DPScores
+        With `scores_` of shape (n_folds,), the standard deviation `noise_` of the
+        noise in each, `mean_`, `mean_noise_` and `privacy_`.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant cannot pay for all of it; no fit was made.
+
+    Notes
+    -----
+    All fits, none of which is released, and all scores together are
+    (`epsilon`, `delta`)-differentially private under the accountant's relation. With k folds a
+    row is in k - 1 training sets and in one test set; the guarantee composes these, see
+    ``docs/model_selection.md``. The estimator's own epsilon and delta are set here.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skdp import DPLogisticRegression
+    >>> from skdp.model_selection import dp_cross_val_score
+    >>> X, y = make_classification(n_samples=5000, n_features=5, random_state=0)
+    >>> result = dp_cross_val_score(DPLogisticRegression(), X, y, epsilon=1.0)
+    >>> result.scores_.shape
+    (5,)
+    """
+    options = (scoring, public_steps, n_jobs, accountant, random_state)
+
+    def layout(n_samples):
+        splits = make_splits(cv, n_samples, groups)
+        return Layout(splits, (tuple(range(len(splits.train))),))
+
+    return _scored(estimator, [{}], X, y, layout, (-1,), (epsilon, delta), *options)
+
+
+def dp_validation_curve(
+    estimator,
+    X,
+    y,
+    *,
+    param_name,
+    param_range,
+    epsilon=1.0,
+    delta=1e-6,
+    cv=None,
+    scoring=None,
+    groups=None,
+    public_steps=(),
+    n_jobs=None,
+    accountant=None,
+    random_state=None,
+):
+    """Release noisy cross-validated scores over the values of one parameter.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Private, or a pipeline as in `DPGridSearchCV`.
+    X : array-like of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+    param_name : str
+        Not one of epsilon, delta, accountant and random_state, which are set here.
+    param_range : sequence
+        Public values.
+    epsilon : float, default=1.0
+        Of everything together, positive.
+    delta : float, default=1e-6
+        Of everything together, in [0, 1).
+    cv : int, splitter or iterable, default=None
+        As in `DPGridSearchCV`; None is 5 folds.
+    scoring : str or BoundedScore, default=None
+        As in `DPGridSearchCV`.
+    groups : array-like of shape (n_samples,), default=None
+        Public; for ``GroupKFold``.
+    public_steps : tuple of str, default=()
+        Names of steps that learn from data which are public.
+    n_jobs : int, default=None
+        How many fits run at a time.
+    accountant : PrivacyAccountant, default=None
+        Where all of it is charged, once and before the first fit.
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes
+        the noise reproducible and thereby removable by whoever knows it.
+
+    Returns
+    -------
+    DPScores
+        With `scores_` of shape (n_values, n_folds), the standard deviation `noise_` of the
+        noise in each, `mean_`, `mean_noise_` and `privacy_`.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant cannot pay for all of it; no fit was made.
+
+    Notes
+    -----
+    All fits, none of which is released, and all scores together are
+    (`epsilon`, `delta`)-differentially private under the accountant's relation. With k folds a
+    row is in k - 1 training sets and in one test set; the guarantee composes these, see
+    ``docs/model_selection.md``. The estimator's own epsilon and delta are set here.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skdp import DPLogisticRegression
+    >>> from skdp.model_selection import dp_validation_curve
+    >>> X, y = make_classification(n_samples=5000, n_features=5, random_state=0)
+    >>> result = dp_validation_curve(
+    ...     DPLogisticRegression(), X, y, param_name="C", param_range=[0.01, 0.1], cv=3
+    ... )
+    >>> result.scores_.shape
+    (2, 3)
+    """
+    check_names([param_name])
+    grid = [{param_name: value} for value in param_range]
+    if not grid:
+        raise ValueError("param_range must not be empty")
+    options = (scoring, public_steps, n_jobs, accountant, random_state)
+
+    def layout(n_samples):
+        splits = make_splits(cv, n_samples, groups)
+        return Layout(splits, (tuple(range(len(splits.train))),) * len(grid))
+
+    return _scored(estimator, grid, X, y, layout, (len(grid), -1), (epsilon, delta), *options)
+
+
+def dp_learning_curve(
+    estimator,
+    X,
+    y,
+    *,
+    train_sizes=(0.1, 0.33, 1.0),
+    epsilon=1.0,
+    delta=1e-6,
+    cv=None,
+    scoring=None,
+    groups=None,
+    public_steps=(),
+    n_jobs=None,
+    accountant=None,
+    random_state=None,
+):
+    """Release noisy cross-validated scores over the number of training rows.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Private, or a pipeline as in `DPGridSearchCV`.
+    X : array-like of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+    train_sizes : sequence of float, default=(0.1, 0.33, 1.0)
+        Shares of the training rows of each fold; smaller sets are within larger ones.
+    epsilon : float, default=1.0
+        Of everything together, positive.
+    delta : float, default=1e-6
+        Of everything together, in [0, 1).
+    cv : int, splitter or iterable, default=None
+        As in `DPGridSearchCV`; None is 5 folds.
+    scoring : str or BoundedScore, default=None
+        As in `DPGridSearchCV`.
+    groups : array-like of shape (n_samples,), default=None
+        Public; for ``GroupKFold``.
+    public_steps : tuple of str, default=()
+        Names of steps that learn from data which are public.
+    n_jobs : int, default=None
+        How many fits run at a time.
+    accountant : PrivacyAccountant, default=None
+        Where all of it is charged, once and before the first fit.
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes
+        the noise reproducible and thereby removable by whoever knows it.
+
+    Returns
+    -------
+    DPScores
+        With `scores_` of shape (n_sizes, n_folds), the standard deviation `noise_` of the
+        noise in each, `mean_`, `mean_noise_` and `privacy_`.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant cannot pay for all of it; no fit was made.
+
+    Notes
+    -----
+    All fits, none of which is released, and all scores together are
+    (`epsilon`, `delta`)-differentially private under the accountant's relation. With k folds a
+    row is in k - 1 training sets and in one test set; the guarantee composes these, see
+    ``docs/model_selection.md``. The estimator's own epsilon and delta are set here.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skdp import DPLogisticRegression
+    >>> from skdp.model_selection import dp_learning_curve
+    >>> X, y = make_classification(n_samples=5000, n_features=5, random_state=0)
+    >>> result = dp_learning_curve(DPLogisticRegression(), X, y, cv=3)
+    >>> result.scores_.shape
+    (3, 3)
+    """
+    options = (scoring, public_steps, n_jobs, accountant, random_state)
+    sizes = np.asarray(train_sizes, dtype=float)
+    if sizes.ndim != 1 or not sizes.size or not ((sizes > 0.0) & (sizes <= 1.0)).all():
+        raise ValueError(f"train_sizes must be shares in (0, 1], got {train_sizes!r}")
+
+    def layout(n_samples):
+        splits = make_splits(cv, n_samples, groups)
+        orders = [shuffle(rows, random_state=PUBLIC_SEED) for rows in splits.train]
+        train = [np.sort(o[: max(1, round(share * len(o)))]) for share in sizes for o in orders]
+        nested = Splits(tuple(train), splits.test * len(sizes), n_samples)
+        return Layout(nested, (tuple(range(len(train))),))
+
+    return _scored(estimator, [{}], X, y, layout, (len(sizes), -1), (epsilon, delta), *options)
+
+
+def _scored(
+    estimator, grid, X, y, make_layout, shape, budget,
+    scoring, public_steps, n_jobs, accountant, random_state,
+):  # fmt: skip
+    result = DPScores(accountant, random_state)
+    with PrivateFit(result) as fit:
+        budget = check_privacy_parameters(*budget)
+        terms = terms_of(accountant)
+        X, y = as_table(X), column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
+        candidates = tuple(make_candidate(estimator, p, y, tuple(public_steps)) for p in grid)
+        score = default_score(scoring, candidates[0].estimator)
+        for candidate in candidates:
+            pipeline = plan_pipeline(candidate.estimator, public_steps=public_steps)
+            rehearse(pipeline, budget, (X, y), terms)
+            score.check(candidate.estimator, candidate.classes)
+        task = SearchTask(
+            candidates,
+            X.shape,
+            score,
+            "exponential",
+            *budget,
+            replace(UNACCOUNTED, relation=terms.relation),
+            False,
+            tuple(public_steps),
+        )
+        plan = plan_scores(task, make_layout(len(y)))
+        rehearse_runs(plan, X, y, terms)
+        source = fit.charge(plan)
+        run = SearchRun(X, y, {}, task.score, terms, fit._spend, source, n_jobs)
+        splits = plan.layout.splits
+        rows = [(splits.train[s], splits.test[s]) for _, s in plan.runs]
+        raw = run.fit(list(plan.runs.values()), rows, plan.releases, False)
+        noisy = plan.noisy.release([value for value, _ in raw], random_state=source).reshape(shape)
+        noise = plan.noisy.scale * (np.sqrt(2.0) if plan.noisy.delta == 0.0 else 1.0)
+        public = ("the numbers of rows and columns", "which rows go where", "the parameters")
+        if is_classifier(estimator):
+            public += ("the label set",)
+        fit.publish(
+            plan,
+            public=public,
+            sampler="each row in all training sets but its own, and scored in its own",
+            scores_=noisy if len(shape) > 1 else noisy.ravel(),
+            noise_=float(noise),
+            mean_=noisy.mean(axis=-1) if len(shape) > 1 else float(noisy.mean()),
+            mean_noise_=float(noise / np.sqrt(noisy.shape[-1])),
+        )
+    return result

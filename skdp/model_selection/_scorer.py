@@ -1,0 +1,121 @@
+"""A scorer for scikit-learn whose value is a release."""
+
+from sklearn.utils import check_consistent_length, column_or_1d
+
+from skdp.base import charge, relation_of
+from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
+from skdp.model_selection._scores import bounded_score
+from skdp.utils._validation import check_privacy_parameters
+
+__all__ = ["DPScorer", "make_dp_scorer"]
+
+
+class DPScorer:
+    """A scorer that charges an accountant and returns a noisy score; see `make_dp_scorer`.
+
+    Parameters
+    ----------
+    score : BoundedScore
+    epsilon, delta : float
+    accountant : PrivacyAccountant or None
+    random_state : int or None
+    """
+
+    def __init__(self, score, epsilon, delta, accountant=None, random_state=None):
+        self.score = score
+        self.epsilon, self.delta = check_privacy_parameters(epsilon, delta)
+        self.accountant, self.random_state = accountant, random_state
+        relation_of(accountant)
+
+    def __call__(self, estimator, X, y):
+        """Charge one release and return it.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted.
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        ValueError
+            If the estimator lacks what the score needs, or X and y do not go together.
+        BudgetExceededError
+            If the accountant refuses; nothing was scored.
+        """
+        check_consistent_length(X, y)
+        self.score.check_methods(estimator)
+        y = column_or_1d(y)
+        sensitivity = self.score.sensitivity(len(y), relation_of(self.accountant))
+        if self.delta == 0.0:
+            mechanism = LaplaceMechanism(self.epsilon, sensitivity)
+        else:
+            mechanism = GaussianMechanism(self.epsilon, self.delta, sensitivity)
+        _, source = charge(self, mechanism)
+        return float(mechanism.release(self.score.value(estimator, X, y), random_state=source))
+
+    def __repr__(self):
+        return f"DPScorer({self.score!r}, epsilon={self.epsilon:g}, delta={self.delta:g})"
+
+
+def make_dp_scorer(
+    name, *, epsilon=1.0, delta=0.0, accountant=None, random_state=None, **parameters
+):
+    """Return a scorer whose value is a differentially private release.
+
+    Parameters
+    ----------
+    name : str or BoundedScore
+        As in `bounded_score`: "accuracy", "roc_auc", ...
+    epsilon : float, default=1.0
+        Of each call, positive.
+    delta : float, default=0.0
+        Of each call, in [0, 1). 0 adds Laplace noise, more adds Gaussian noise.
+    accountant : PrivacyAccountant, default=None
+        Where calls are charged. None charges nothing and protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. With an int every
+        call draws the same noise, and whoever knows the int can remove it.
+    **parameters
+        What the score needs; see `bounded_score`.
+
+    Returns
+    -------
+    DPScorer
+        ``scorer(estimator, X, y)``, larger is better. The value can lie outside the score's
+        range, by the noise.
+
+    Raises
+    ------
+    ValueError
+        If the score's sensitivity is not known, or a parameter is out of range.
+
+    Notes
+    -----
+    A call is (`epsilon`, `delta`)-differentially private for the scored rows; the number of
+    them is public, and the estimator is taken as it is. Sensitivities are derived in
+    ``docs/model_selection.md``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.model_selection import KFold, cross_val_score
+    >>> from skdp import DPLogisticRegression, PrivacyAccountant
+    >>> from skdp.model_selection import make_dp_scorer
+    >>> X, y = make_classification(n_samples=5000, random_state=0)
+    >>> accountant = PrivacyAccountant(epsilon=6.0, delta=1e-5)
+    >>> model = DPLogisticRegression(epsilon=1.0, delta=1e-6, accountant=accountant)
+    >>> scorer = make_dp_scorer("accuracy", epsilon=0.2, accountant=accountant)
+    >>> scores = cross_val_score(
+    ...     model, X, y, cv=KFold(5, shuffle=True, random_state=0), scoring=scorer
+    ... )
+    >>> accountant.epsilon_spent
+    6.0
+    """
+    score = bounded_score(name, **parameters)
+    return DPScorer(score, epsilon, delta, accountant, random_state)

@@ -1,0 +1,484 @@
+"""Scores whose sensitivity is known, as objects that name both their value and its sensitivity.
+
+Every score is a utility: larger is better. The number of scored rows is public, and a null record
+counts nowhere. The sensitivities are derived in ``docs/model_selection.md``.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils import column_or_1d
+
+from skdp.utils._validation import check_integer, check_positive, check_real, check_target_bounds
+
+__all__ = ["SCORES", "BoundedScore", "bounded_score", "default_score"]
+
+RELATIONS = ("add_remove", "replace_one")
+# Two correctly rounded sums of n terms of at most 1, each divided by n: see the derivation.
+ROUNDING = 2.0**-50
+
+
+class BoundedScore(ABC):
+    """A score of a fitted estimator on rows, and how far one row can move it.
+
+    Subclasses are frozen values; `bounded_score` makes them by name.
+    """
+
+    name: ClassVar[str]
+    # The methods of an estimator of which one is needed, and whether targets are labels.
+    methods: ClassVar[tuple] = ("predict",)
+    of_labels: ClassVar[bool] = True
+
+    def check(self, estimator, classes):
+        """Refuse what cannot be scored, before anything is charged.
+
+        Parameters
+        ----------
+        estimator : estimator
+        classes : ndarray or None
+            The label set, None for a regressor.
+
+        Raises
+        ------
+        ValueError
+        """
+        self.check_methods(estimator)
+        if self.of_labels != (classes is not None):
+            kind = "a classifier" if self.of_labels else "a regressor"
+            raise ValueError(f"the score {self.name!r} needs {kind}")
+        counts = dict(getattr(self, "class_counts", ()))
+        if counts and set(counts) != set(np.asarray(classes).tolist()):
+            raise ValueError(
+                f"the class_counts of the score {self.name!r} must be of the labels "
+                f"{np.asarray(classes).tolist()}, got {list(counts)}"
+            )
+
+    def check_methods(self, estimator):
+        """Refuse an estimator that has not the methods that the score needs.
+
+        Raises
+        ------
+        ValueError
+        """
+        if not any(hasattr(estimator, method) for method in self.methods):
+            needed = " or ".join(self.methods)
+            raise ValueError(
+                f"the score {self.name!r} needs {needed}, which {type(estimator).__name__} has not"
+            )
+
+    @abstractmethod
+    def value(self, estimator, X, y):
+        """Return the raw score of a fitted estimator: it is not private.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted.
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        float
+        """
+
+    @abstractmethod
+    def sensitivity(self, n_samples, relation="add_remove"):
+        """Return by how much one row moves the score of a fixed estimator, rounded up.
+
+        Parameters
+        ----------
+        n_samples : int
+            The number of scored rows, which is public.
+        relation : {"add_remove", "replace_one"}, default="add_remove"
+
+        Returns
+        -------
+        float
+        """
+
+    def monotonic(self, relation):
+        """Say whether a row moves the scores of all estimators in the same direction."""
+        return relation == "add_remove"
+
+    def weights(self, sizes):
+        """Return with which weights the scores of test sets of these sizes are added up."""
+        sizes = np.asarray(sizes, dtype=float)
+        return sizes / sizes.sum()
+
+
+class _MeanOfLosses(BoundedScore):
+    """Minus the mean over the rows of a loss in [0, bound]."""
+
+    def value(self, estimator, X, y):
+        losses, bound = self._losses(estimator, X, column_or_1d(y)), self._bound
+        # A loss that is no number is the worst one, whichever row it came from.
+        losses = np.clip(np.where(np.isnan(losses), bound, losses), 0.0, bound)
+        return self._of_mean(math.fsum(losses) / len(losses))
+
+    def sensitivity(self, n_samples, relation="add_remove"):
+        n_samples = check_integer(n_samples, "n_samples", 1)
+        _check_relation(relation)
+        return self._unit * (1.0 / n_samples + ROUNDING)
+
+    @property
+    def _unit(self):
+        return self._bound
+
+    def _of_mean(self, loss):
+        return -loss
+
+
+@dataclass(frozen=True)
+class Accuracy(BoundedScore):
+    """The share of rows that are predicted correctly."""
+
+    name: ClassVar[str] = "accuracy"
+
+    def value(self, estimator, X, y):
+        correct = estimator.predict(X) == column_or_1d(y)
+        return int(np.count_nonzero(correct)) / len(correct)
+
+    def sensitivity(self, n_samples, relation="add_remove"):
+        n_samples = check_integer(n_samples, "n_samples", 1)
+        _check_relation(relation)
+        return 1.0 / n_samples + ROUNDING
+
+
+@dataclass(frozen=True)
+class ErrorCount(BoundedScore):
+    """Minus the number of rows that are predicted wrongly."""
+
+    name: ClassVar[str] = "neg_error_count"
+
+    def value(self, estimator, X, y):
+        return -float(np.count_nonzero(estimator.predict(X) != column_or_1d(y)))
+
+    def sensitivity(self, n_samples, relation="add_remove"):
+        check_integer(n_samples, "n_samples", 1)
+        _check_relation(relation)
+        return 1.0
+
+    def weights(self, sizes):
+        return np.ones(len(sizes))
+
+
+@dataclass(frozen=True)
+class BalancedAccuracy(BoundedScore):
+    """The mean over classes of the correct rows over the declared number of rows.
+
+    Parameters
+    ----------
+    class_counts : dict of label to positive number
+        Public; only their ratios are read.
+    """
+
+    class_counts: dict
+
+    name: ClassVar[str] = "balanced_accuracy"
+
+    def __post_init__(self):
+        object.__setattr__(self, "class_counts", _check_counts(self.class_counts))
+
+    def value(self, estimator, X, y):
+        y = column_or_1d(y)
+        correct = estimator.predict(X) == y
+        terms = [
+            int(np.count_nonzero(correct & (y == label))) / (share * len(y))
+            for label, share in self.class_counts
+        ]
+        return math.fsum(terms) / len(terms)
+
+    def sensitivity(self, n_samples, relation="add_remove"):
+        n_samples = check_integer(n_samples, "n_samples", 1)
+        _check_relation(relation)
+        least = min(share for _, share in self.class_counts)
+        return (1.0 / n_samples + 4.0 * ROUNDING) / (least * len(self.class_counts))
+
+
+@dataclass(frozen=True)
+class LogLoss(_MeanOfLosses):
+    """Minus the mean of the rows' log-losses, each clipped to `bound`.
+
+    Parameters
+    ----------
+    bound : float
+        Public; the largest loss of a row, in nats.
+    """
+
+    bound: float = 5.0
+
+    name: ClassVar[str] = "neg_log_loss"
+    methods: ClassVar[tuple] = ("predict_proba",)
+
+    def __post_init__(self):
+        object.__setattr__(self, "bound", check_positive(self.bound, "bound"))
+
+    @property
+    def _bound(self):
+        return self.bound
+
+    def _losses(self, estimator, X, y):
+        with np.errstate(all="ignore"):
+            return -np.log(_probability_of_truth(estimator, X, y))
+
+
+@dataclass(frozen=True)
+class BrierScore(_MeanOfLosses):
+    """Minus the mean over rows of half the squared distance of probabilities to the truth."""
+
+    name: ClassVar[str] = "neg_brier_score"
+    methods: ClassVar[tuple] = ("predict_proba",)
+
+    _bound: ClassVar[float] = 1.0
+
+    def _losses(self, estimator, X, y):
+        probabilities = estimator.predict_proba(X)
+        truth = np.asarray(estimator.classes_)[None, :] == y[:, None]
+        # A label that the estimator does not know is a class of its own, of probability 0.
+        unknown = ~truth.any(axis=1)
+        return 0.5 * (np.square(probabilities - truth).sum(axis=1) + unknown)
+
+
+@dataclass(frozen=True)
+class ROCAUC(BoundedScore):
+    """The share of pairs of rows of different classes that are ordered rightly.
+
+    Parameters
+    ----------
+    class_counts : dict of two labels to positive numbers
+        Public; only their ratio is read. The second of the sorted labels is the positive one.
+        Of the scored rows, at most so many of each class take part, the first ones.
+    """
+
+    class_counts: dict
+
+    name: ClassVar[str] = "roc_auc"
+    methods: ClassVar[tuple] = ("decision_function", "predict_proba")
+
+    def __post_init__(self):
+        counts = _check_counts(self.class_counts)
+        if len(counts) != 2:
+            raise ValueError(f"roc_auc needs the class_counts of two classes, got {len(counts)}")
+        object.__setattr__(self, "class_counts", tuple(sorted(counts)))
+
+    def monotonic(self, relation):
+        return False
+
+    def value(self, estimator, X, y):
+        y = column_or_1d(y)
+        scores = _scores_of_second(estimator, X)
+        scores = np.where(np.isnan(scores), -np.inf, scores)
+        caps = self._caps(len(y))
+        negatives, positives = (
+            scores[np.flatnonzero(y == label)[:cap]]
+            for (label, _), cap in zip(self.class_counts, caps, strict=True)
+        )
+        negatives = np.sort(negatives)
+        below = int(np.searchsorted(negatives, positives, "left").sum())
+        upto = int(np.searchsorted(negatives, positives, "right").sum())
+        return (below + upto) / (2 * caps[0] * caps[1])
+
+    def sensitivity(self, n_samples, relation="add_remove"):
+        caps = self._caps(check_integer(n_samples, "n_samples", 1))
+        if _check_relation(relation) == "add_remove":
+            return 1.0 / min(caps) + ROUNDING
+        return 1.0 / caps[0] + 1.0 / caps[1] + ROUNDING
+
+    def _caps(self, n_samples):
+        return [max(1, round(share * n_samples)) for _, share in self.class_counts]
+
+
+@dataclass(frozen=True)
+class MeanSquaredError(_MeanOfLosses):
+    """Minus the mean squared error of targets and predictions that are clipped to bounds.
+
+    Parameters
+    ----------
+    target_bounds : tuple of (low, high)
+        Public.
+    """
+
+    target_bounds: tuple
+
+    name: ClassVar[str] = "neg_mean_squared_error"
+    of_labels: ClassVar[bool] = False
+
+    def __post_init__(self):
+        object.__setattr__(self, "target_bounds", check_target_bounds(self.target_bounds))
+
+    @property
+    def _bound(self):
+        low, high = self.target_bounds
+        return (high - low) ** 2 * (1.0 + 2.0**-50)
+
+    def _losses(self, estimator, X, y):
+        with np.errstate(all="ignore"):
+            predicted, y = (
+                np.clip(np.asarray(values, dtype=np.float64), *self.target_bounds)
+                for values in (column_or_1d(estimator.predict(X)), y)
+            )
+        return np.square(predicted - y)
+
+
+@dataclass(frozen=True)
+class R2(MeanSquaredError):
+    """1 minus the mean squared error over a public variance of the targets.
+
+    Parameters
+    ----------
+    target_bounds : tuple of (low, high)
+        Public.
+    target_variance : float, default=None
+        Public; None takes that of a uniform distribution over the bounds. The variance of the
+        scored targets is private, and a quotient by it has no bound on its sensitivity.
+    """
+
+    target_variance: float | None = None
+
+    name: ClassVar[str] = "r2"
+
+    def __post_init__(self):
+        super().__post_init__()
+        low, high = self.target_bounds
+        variance = self.target_variance
+        variance = (high - low) ** 2 / 12.0 if variance is None else variance
+        object.__setattr__(self, "target_variance", check_positive(variance, "target_variance"))
+
+    @property
+    def _unit(self):
+        return max(1.0, self._bound / self.target_variance) * (1.0 + 2.0**-50)
+
+    def _of_mean(self, loss):
+        return 1.0 - loss / self.target_variance
+
+
+SCORES = {
+    score.name: score
+    for score in (
+        Accuracy,
+        ErrorCount,
+        BalancedAccuracy,
+        LogLoss,
+        BrierScore,
+        ROCAUC,
+        MeanSquaredError,
+        R2,
+    )
+}
+
+
+def bounded_score(name, **parameters):
+    """Return a score whose sensitivity is known, for `scoring` of the searches.
+
+    Parameters
+    ----------
+    name : str
+        "accuracy", "neg_error_count", "balanced_accuracy", "neg_log_loss", "neg_brier_score",
+        "roc_auc", "neg_mean_squared_error" or "r2". As in scikit-learn, larger is better.
+    **parameters
+        What the score needs, all of it public: `class_counts` (dict of label to number of
+        rows, of which only the ratios are read) for "balanced_accuracy" and "roc_auc", `bound`
+        (default 5.0 nats) for "neg_log_loss", `target_bounds` for "neg_mean_squared_error"
+        and "r2", and `target_variance` (default that of a uniform distribution) for "r2".
+
+    Returns
+    -------
+    BoundedScore
+
+    Raises
+    ------
+    ValueError
+        If the sensitivity of such a score is not known, or a parameter is missing or wrong.
+
+    Examples
+    --------
+    >>> from skdp.model_selection import bounded_score
+    >>> score = bounded_score("roc_auc", class_counts={"no": 300, "yes": 100})
+    >>> round(score.sensitivity(1000), 6)
+    0.004
+    """
+    if isinstance(name, BoundedScore) and not parameters:
+        return name
+    if not isinstance(name, str) or name not in SCORES:
+        known = ", ".join(map(repr, SCORES))
+        raise ValueError(
+            f"the sensitivity of the score {name!r} is not known, so that no noise would protect "
+            f"it; known are {known}, see skdp.model_selection.bounded_score"
+        )
+    try:
+        return SCORES[name](**parameters)
+    except TypeError:
+        fields = list(SCORES[name].__dataclass_fields__)
+        raise ValueError(
+            f"the score {name!r} takes {fields or 'no parameters'}, got {sorted(parameters)}: "
+            f"use bounded_score({name!r}, ...)"
+        ) from None
+
+
+def default_score(scoring, estimator):
+    """Return the score that a user named, or the usual one of an estimator.
+
+    Parameters
+    ----------
+    scoring : str, BoundedScore or None
+    estimator : estimator
+
+    Raises
+    ------
+    ValueError
+        If its sensitivity is not known, or nothing is given for a regressor without bounds.
+    """
+    if scoring is not None:
+        return bounded_score(scoring)
+    if is_classifier(estimator):
+        return bounded_score("accuracy")
+    bounds = [v for k, v in estimator.get_params().items() if k.endswith("target_bounds")]
+    if not bounds:
+        raise ValueError(
+            "scoring must be given: bounded_score('r2', target_bounds=(low, high)), say"
+        )
+    return bounded_score("r2", target_bounds=bounds[-1])
+
+
+def _check_relation(relation):
+    if relation not in RELATIONS:
+        raise ValueError(f"relation must be one of {RELATIONS}, got {relation!r}")
+    return relation
+
+
+def _check_counts(class_counts):
+    """Return ((label, share of all rows), ...)."""
+    if isinstance(class_counts, tuple):
+        class_counts = dict(class_counts)
+    if not isinstance(class_counts, dict) or len(class_counts) < 2:
+        raise ValueError(
+            "class_counts must be a dict of two labels or more to public numbers of rows, got "
+            f"{class_counts!r}"
+        )
+    counts = [check_positive(count, "a class count") for count in class_counts.values()]
+    total = check_real(math.fsum(counts), "class_counts")
+    shares = [count / total for count in counts]
+    if not min(shares) > 1e-9:
+        raise ValueError("class_counts must not differ by more than a factor of 1e9")
+    return tuple(zip(class_counts, shares, strict=True))
+
+
+def _probability_of_truth(estimator, X, y):
+    probabilities = estimator.predict_proba(X)
+    truth = np.asarray(estimator.classes_)[None, :] == y[:, None]
+    return np.where(truth, probabilities, 0.0).sum(axis=1)
+
+
+def _scores_of_second(estimator, X):
+    if hasattr(estimator, "decision_function"):
+        scores = np.asarray(estimator.decision_function(X), dtype=float)
+    else:
+        scores = np.asarray(estimator.predict_proba(X), dtype=float)[:, -1]
+    if scores.ndim != 1:
+        raise ValueError("roc_auc needs an estimator of two classes")
+    return scores

@@ -1,0 +1,339 @@
+"""Search for hyperparameters within one privacy budget."""
+
+from sklearn.model_selection import ParameterGrid, ParameterSampler
+
+from skdp.model_selection._base_search import BasePrivateSearch
+from skdp.utils._validation import check_integer
+
+__all__ = ["DPGridSearchCV", "DPRandomizedSearchCV"]
+
+
+class DPGridSearchCV(BasePrivateSearch):
+    """Search a grid of hyperparameters within one privacy budget.
+
+    The whole search, the published model included, costs one (`epsilon`, `delta`), charged
+    before the first fit. The epsilon, delta, accountant and random_state of every inner fit are
+    set by the search, calibrated together.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private estimator, or a pipeline whose every step is private, stateless, frozen or of
+        a declared schema.
+    param_grid : dict or list of dict
+        As in scikit-learn; public. No parameter may end in epsilon, delta, accountant or
+        random_state.
+    epsilon : float, default=1.0
+        Of the whole search, positive.
+    delta : float, default=1e-6
+        Of the whole search, in [0, 1).
+    strategy : {"auto", "disjoint", "holdout", "cv", "random_stopping"}, default="auto"
+        "disjoint": every candidate learns on a part of its own. "holdout": all candidates learn
+        on the same training rows. Both compare on held-out rows. "cv": cross-validation.
+        "random_stopping": a random number of runs, each of a candidate drawn with
+        replacement, of which the best by a noisy score is kept; the cost hardly grows with the
+        number of candidates. "auto" takes the one that a model of utility likes best, from the
+        table's shape, the number of candidates, epsilon and delta.
+    selection : {"exponential", "permute_and_flip", "noisy_max"}, default="exponential"
+        How a candidate is chosen by raw scores; not used by "random_stopping", which chooses by
+        noisy ones. "noisy_max" adds Laplace noise.
+    cv : int, splitter or iterable, default=None
+        For "cv", None is 5 folds and an int is ``KFold(cv, shuffle=True, random_state=0)``. Of
+        splitters those are taken that look at row numbers alone: `KFold`, `RepeatedKFold`,
+        `ShuffleSplit`, `LeaveOneOut`, `TimeSeriesSplit`, `PredefinedSplit` and `GroupKFold` with
+        public groups. A list of (train, test) index arrays declares them public. The other
+        strategies take one split; None holds out a quarter of the rows.
+    scoring : str or BoundedScore, default=None
+        A score of known sensitivity, see `skdp.model_selection.bounded_score`. None is
+        "accuracy" for classifiers, and "r2" for regressors with `target_bounds`.
+    refit : bool, default=True
+        Whether the published model is fitted anew to all rows, for half of the budget. Without,
+        it is the chosen candidate's own fit; "cv" then publishes none.
+    mean_runs : int, default=None
+        The mean of the geometric number of runs of "random_stopping"; None takes twice the
+        number of candidates, 50 at least. The number itself stays secret.
+    public_steps : tuple of str, default=()
+        Names of steps that learn from data and are declared public; `privacy_` repeats them.
+    n_jobs : int, default=None
+        How many fits run at a time, by joblib.
+    verbose : int, default=0
+        Whether to print, in one line, what was planned. Nothing that depends on the data, nor
+        the number of runs, is printed.
+    accountant : PrivacyAccountant, default=None
+        Where the search is charged. None charges nothing and protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes
+        the noise reproducible and thereby removable by whoever knows it.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The published model; later fits of it charge `accountant`.
+    best_params_ : dict
+        The chosen candidate's parameters.
+    best_index_ : int
+        Its number.
+    best_score_ : float
+        Its noisy score.
+    cv_results_ : dict
+        `params`, a column for each parameter, noisy `mean_test_score`, the standard deviation
+        `noise_std_test_score` of the noise, and `rank_test_score` by noisy scores, which need
+        not put the chosen one first. "random_stopping" releases the winner's score alone.
+    strategy_ : str
+        The strategy used, from public quantities.
+    classes_ : ndarray of shape (n_classes,)
+        The class labels, of a classifier.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where X has string names.
+    privacy_ : PrivacyStatement
+        What was guaranteed, and under which assumptions. It is the statement to quote: that
+        of `best_estimator_` speaks of one step.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant cannot pay for the whole search; no fit was made.
+
+    Notes
+    -----
+    Everything that is published is (`epsilon`, `delta`)-differentially private under the
+    accountant's relation, if the candidates and the label set are public. Running time tells
+    about the number of runs. An inner fit that raises after the charge ends the search; nothing
+    is published. The derivations are in ``docs/model_selection.md``.
+
+    References
+    ----------
+    K. Chaudhuri, C. Monteleoni and A. D. Sarwate. Differentially private empirical risk
+    minimization. JMLR 12, 2011.
+
+    J. Liu and K. Talwar. Private selection from private candidates. STOC 2019.
+
+    N. Papernot and T. Steinke. Hyperparameter tuning with Renyi differential privacy. ICLR 2022.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skdp import DPGridSearchCV, DPLogisticRegression, PrivacyAccountant
+    >>> X, y = make_classification(n_samples=5000, n_features=5, random_state=0)
+    >>> accountant = PrivacyAccountant(epsilon=1.0, delta=1e-6)
+    >>> search = DPGridSearchCV(
+    ...     DPLogisticRegression(), {"C": [0.01, 0.1, 1.0]}, accountant=accountant
+    ... )
+    >>> search.fit(X, y).cost()
+    (1.0, 1e-06)
+    >>> accountant.epsilon_spent, len(accountant.spends)
+    (1.0, 1)
+    """
+
+    def __init__(
+        self,
+        estimator,
+        param_grid,
+        *,
+        epsilon=1.0,
+        delta=1e-6,
+        strategy="auto",
+        selection="exponential",
+        cv=None,
+        scoring=None,
+        refit=True,
+        mean_runs=None,
+        public_steps=(),
+        n_jobs=None,
+        verbose=0,
+        accountant=None,
+        random_state=None,
+    ):
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.epsilon = epsilon
+        self.delta = delta
+        self.strategy = strategy
+        self.selection = selection
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.mean_runs = mean_runs
+        self.public_steps = public_steps
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _candidate_params(self):
+        return ParameterGrid(self.param_grid)
+
+
+class DPRandomizedSearchCV(BasePrivateSearch):
+    """Search candidates drawn from distributions, within one privacy budget.
+
+    The whole search, the published model included, costs one (`epsilon`, `delta`), charged
+    before the first fit. The epsilon, delta, accountant and random_state of every inner fit are
+    set by the search, calibrated together.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private estimator, or a pipeline whose every step is private, stateless, frozen or of
+        a declared schema.
+    param_distributions : dict or list of dict
+        As in scikit-learn; public. No parameter may end in epsilon, delta, accountant or
+        random_state.
+    n_iter : int, default=10
+        How many candidates are drawn, before anything is computed from the data.
+    sampling_seed : int or None, default=0
+        The public seed of that draw.
+    epsilon : float, default=1.0
+        Of the whole search, positive.
+    delta : float, default=1e-6
+        Of the whole search, in [0, 1).
+    strategy : {"auto", "disjoint", "holdout", "cv", "random_stopping"}, default="auto"
+        "disjoint": every candidate learns on a part of its own. "holdout": all candidates learn
+        on the same training rows. Both compare on held-out rows. "cv": cross-validation.
+        "random_stopping": a random number of runs, each of a candidate drawn with
+        replacement, of which the best by a noisy score is kept; the cost hardly grows with the
+        number of candidates. "auto" takes the one that a model of utility likes best, from the
+        table's shape, the number of candidates, epsilon and delta.
+    selection : {"exponential", "permute_and_flip", "noisy_max"}, default="exponential"
+        How a candidate is chosen by raw scores; not used by "random_stopping", which chooses by
+        noisy ones. "noisy_max" adds Laplace noise.
+    cv : int, splitter or iterable, default=None
+        For "cv", None is 5 folds and an int is ``KFold(cv, shuffle=True, random_state=0)``. Of
+        splitters those are taken that look at row numbers alone: `KFold`, `RepeatedKFold`,
+        `ShuffleSplit`, `LeaveOneOut`, `TimeSeriesSplit`, `PredefinedSplit` and `GroupKFold` with
+        public groups. A list of (train, test) index arrays declares them public. The other
+        strategies take one split; None holds out a quarter of the rows.
+    scoring : str or BoundedScore, default=None
+        A score of known sensitivity, see `skdp.model_selection.bounded_score`. None is
+        "accuracy" for classifiers, and "r2" for regressors with `target_bounds`.
+    refit : bool, default=True
+        Whether the published model is fitted anew to all rows, for half of the budget. Without,
+        it is the chosen candidate's own fit; "cv" then publishes none.
+    mean_runs : int, default=None
+        The mean of the geometric number of runs of "random_stopping"; None takes twice the
+        number of candidates, 50 at least. The number itself stays secret.
+    public_steps : tuple of str, default=()
+        Names of steps that learn from data and are declared public; `privacy_` repeats them.
+    n_jobs : int, default=None
+        How many fits run at a time, by joblib.
+    verbose : int, default=0
+        Whether to print, in one line, what was planned. Nothing that depends on the data, nor
+        the number of runs, is printed.
+    accountant : PrivacyAccountant, default=None
+        Where the search is charged. None charges nothing and protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes
+        the noise reproducible and thereby removable by whoever knows it.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The published model; later fits of it charge `accountant`.
+    best_params_ : dict
+        The chosen candidate's parameters.
+    best_index_ : int
+        Its number.
+    best_score_ : float
+        Its noisy score.
+    cv_results_ : dict
+        `params`, a column for each parameter, noisy `mean_test_score`, the standard deviation
+        `noise_std_test_score` of the noise, and `rank_test_score` by noisy scores, which need
+        not put the chosen one first. "random_stopping" releases the winner's score alone.
+    strategy_ : str
+        The strategy used, from public quantities.
+    classes_ : ndarray of shape (n_classes,)
+        The class labels, of a classifier.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where X has string names.
+    privacy_ : PrivacyStatement
+        What was guaranteed, and under which assumptions. It is the statement to quote: that
+        of `best_estimator_` speaks of one step.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant cannot pay for the whole search; no fit was made.
+
+    Notes
+    -----
+    Everything that is published is (`epsilon`, `delta`)-differentially private under the
+    accountant's relation, if the candidates and the label set are public. Running time tells
+    about the number of runs. An inner fit that raises after the charge ends the search; nothing
+    is published. The derivations are in ``docs/model_selection.md``.
+
+    References
+    ----------
+    K. Chaudhuri, C. Monteleoni and A. D. Sarwate. Differentially private empirical risk
+    minimization. JMLR 12, 2011.
+
+    J. Liu and K. Talwar. Private selection from private candidates. STOC 2019.
+
+    N. Papernot and T. Steinke. Hyperparameter tuning with Renyi differential privacy. ICLR 2022.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skdp import DPRandomizedSearchCV, DPLogisticRegression, PrivacyAccountant
+    >>> X, y = make_classification(n_samples=5000, n_features=5, random_state=0)
+    >>> accountant = PrivacyAccountant(epsilon=1.0, delta=1e-6)
+    >>> search = DPRandomizedSearchCV(
+    ...     DPLogisticRegression(), {"C": [0.01, 0.1, 1.0]}, n_iter=3, accountant=accountant
+    ... )
+    >>> search.fit(X, y).cost()
+    (1.0, 1e-06)
+    >>> accountant.epsilon_spent, len(accountant.spends)
+    (1.0, 1)
+    """
+
+    def __init__(
+        self,
+        estimator,
+        param_distributions,
+        *,
+        n_iter=10,
+        sampling_seed=0,
+        epsilon=1.0,
+        delta=1e-6,
+        strategy="auto",
+        selection="exponential",
+        cv=None,
+        scoring=None,
+        refit=True,
+        mean_runs=None,
+        public_steps=(),
+        n_jobs=None,
+        verbose=0,
+        accountant=None,
+        random_state=None,
+    ):
+        self.estimator = estimator
+        self.param_distributions = param_distributions
+        self.n_iter = n_iter
+        self.sampling_seed = sampling_seed
+        self.epsilon = epsilon
+        self.delta = delta
+        self.strategy = strategy
+        self.selection = selection
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.mean_runs = mean_runs
+        self.public_steps = public_steps
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def _candidate_params(self):
+        check_integer(self.n_iter, "n_iter", 1)
+        return ParameterSampler(
+            self.param_distributions, self.n_iter, random_state=self.sampling_seed
+        )

@@ -1,0 +1,209 @@
+"""Which rows are trained and which are tested on: by index and a public seed, never by value."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral
+
+import numpy as np
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    PredefinedSplit,
+    RepeatedKFold,
+    ShuffleSplit,
+    TimeSeriesSplit,
+)
+from sklearn.utils import shuffle
+
+from skdp.utils._validation import check_integer
+
+__all__ = ["Splits", "check_cv", "hold_out", "make_parts", "make_splits"]
+
+ALLOWED = (
+    KFold,
+    RepeatedKFold,
+    ShuffleSplit,
+    LeaveOneOut,
+    TimeSeriesSplit,
+    PredefinedSplit,
+    GroupKFold,
+)
+DEFAULT_FOLDS = 5
+PUBLIC_SEED = 0
+HELD_OUT = 0.25
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Index arrays of training and test rows.
+
+    Parameters
+    ----------
+    train, test : tuple of ndarray of int
+        One array for each fit.
+    n_samples : int
+    """
+
+    train: tuple
+    test: tuple
+    n_samples: int
+
+    @property
+    def train_sizes(self):
+        """How many rows each fit is trained on."""
+        return tuple(map(len, self.train))
+
+    @property
+    def test_sizes(self):
+        """How many rows each fit is tested on."""
+        return tuple(map(len, self.test))
+
+    @cached_property
+    def memberships(self):
+        """Return the distinct ways in which one row takes part.
+
+        Returns
+        -------
+        list of (tuple of int, tuple of int)
+            The numbers of the splits in which the row is trained on, and tested on.
+        """
+        seen = {}
+        for role, rows in (("train", self.train), ("test", self.test)):
+            table = np.zeros((self.n_samples, len(rows)), dtype=bool)
+            for column, index in enumerate(rows):
+                table[index, column] = True
+            seen[role] = table
+        both, half = np.hstack([seen["train"], seen["test"]]), len(self.train)
+        packed = np.packbits(both, axis=1)
+        whole = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
+        both = both[np.unique(whole, return_index=True)[1]]
+        return [
+            (tuple(np.flatnonzero(row[:half])), tuple(np.flatnonzero(row[half:]))) for row in both
+        ]
+
+
+def check_cv(cv):
+    """Return a splitter that never looks at values, or a list of index arrays.
+
+    Parameters
+    ----------
+    cv : int, splitter, iterable or None
+        An int, or None for 5, is ``KFold(cv, shuffle=True, random_state=0)``, for classifiers
+        too. An iterable of (train, test) index arrays declares them public.
+
+    Raises
+    ------
+    ValueError
+        If the splitter could look at values: that moves other people's rows between folds when
+        one row changes.
+    """
+    if cv is None:
+        cv = DEFAULT_FOLDS
+    if isinstance(cv, Integral) and not isinstance(cv, bool | np.bool_):
+        folds = check_integer(cv, "cv", 2)
+        return KFold(folds, shuffle=True, random_state=PUBLIC_SEED)
+    if type(cv) in ALLOWED:
+        return cv
+    if hasattr(cv, "split") or isinstance(cv, str | bool | np.bool_):
+        names = ", ".join(splitter.__name__ for splitter in ALLOWED)
+        raise ValueError(
+            f"cv={cv!r} may look at labels or values: one flipped label moves thousands of other "
+            "rows between the folds of a stratified splitter, and then no accounting holds. "
+            f"Allowed are {names}, an int, and an explicit list of (train, test) index arrays, "
+            "which declares them public"
+        )
+    try:
+        return [tuple(split) for split in cv]
+    except TypeError:
+        raise ValueError(f"cv must be an int, a splitter or a list of splits, got {cv!r}") from None
+
+
+def make_splits(cv, n_samples, groups=None):
+    """Return the splits of a table of `n_samples` rows.
+
+    Parameters
+    ----------
+    cv : int, splitter, iterable or None
+        As in `check_cv`.
+    n_samples : int
+    groups : array-like of shape (n_samples,), default=None
+        Public; read by `GroupKFold` alone.
+
+    Returns
+    -------
+    Splits
+
+    Raises
+    ------
+    ValueError
+        If the splitter is not allowed or does not fit the table.
+    """
+    cv = check_cv(cv)
+    if groups is not None and len(groups) != n_samples:
+        raise ValueError(f"groups must have {n_samples} entries, got {len(groups)}")
+    if isinstance(cv, PredefinedSplit) and len(cv.test_fold) != n_samples:
+        raise ValueError(f"PredefinedSplit must name the fold of {n_samples} rows")
+    pairs = cv if isinstance(cv, list) else cv.split(np.zeros((n_samples, 1)), groups=groups)
+    pairs = [tuple(_indices(rows, n_samples) for rows in pair) for pair in pairs]
+    if not pairs or any(len(pair) != 2 for pair in pairs):
+        raise ValueError("cv must give at least one pair of training and test rows")
+    for train, test in pairs:
+        if np.intersect1d(train, test).size:
+            raise ValueError("cv gives a row both for training and for testing")
+    return Splits(tuple(p[0] for p in pairs), tuple(p[1] for p in pairs), n_samples)
+
+
+def make_parts(rows, parts):
+    """Divide rows into disjoint parts of one size, in a public random order.
+
+    Parameters
+    ----------
+    rows : ndarray of int
+    parts : int
+
+    Returns
+    -------
+    list of ndarray of int
+        Sorted; up to ``parts - 1`` rows are in none.
+
+    Raises
+    ------
+    ValueError
+        If there are more parts than rows.
+    """
+    if parts > len(rows):
+        raise ValueError(f"{len(rows)} rows cannot make {parts} disjoint parts")
+    order = shuffle(rows, random_state=PUBLIC_SEED)
+    return [np.sort(order[i : i + len(rows) // parts]) for i in _starts(len(rows), parts)]
+
+
+def hold_out(n_samples):
+    """Return the one split that is used where none is given: a quarter of the rows is tested on.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two rows.
+    """
+    if n_samples < 2:
+        raise ValueError(f"n_samples={n_samples} is too few rows to hold one out")
+    order = shuffle(np.arange(n_samples), random_state=PUBLIC_SEED)
+    n_test = max(1, round(HELD_OUT * n_samples))
+    return Splits((np.sort(order[n_test:]),), (np.sort(order[:n_test]),), n_samples)
+
+
+def _starts(n_rows, parts):
+    size = n_rows // parts
+    return range(0, size * parts, size)
+
+
+def _indices(rows, n_samples):
+    index = np.asarray(rows)
+    if index.dtype == bool and index.shape == (n_samples,):
+        index = np.flatnonzero(index)
+    if index.ndim != 1 or index.dtype.kind not in "iu" or index.size == 0:
+        raise ValueError("cv must give flat, non-empty arrays of row numbers")
+    if index.min() < 0 or index.max() >= n_samples or np.unique(index).size < index.size:
+        raise ValueError(f"cv must give distinct row numbers below {n_samples}")
+    return index

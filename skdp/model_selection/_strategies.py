@@ -1,0 +1,148 @@
+"""Which strategy a search uses, and with which rows."""
+
+import math
+
+from skdp.model_selection._layout import Layout
+from skdp.model_selection._plans import plan_random_stopping, plan_runs
+from skdp.model_selection._splits import Splits, hold_out, make_parts, make_splits
+
+__all__ = ["STRATEGIES", "best_strategy", "expected_shortfall", "plan_search"]
+
+STRATEGIES = ("disjoint", "holdout", "cv", "random_stopping")
+# An (epsilon, delta) statement has no Renyi divergence and no Gaussian parameter, random stopping
+# no Gaussian parameter and no zero-concentrated one. At delta = 0 all is pure.
+ABLE = {
+    "zcdp": ("disjoint", "holdout", "cv"),
+    "rdp": ("cv", "random_stopping"),
+    "gdp": ("cv",),
+}
+# Random stopping runs this many times per candidate on average, and this often at least: of a
+# geometric number of runs few are far fewer than the mean.
+RUNS_PER_CANDIDATE, LEAST_RUNS = 2, 50
+# The constants of the model in `expected_shortfall`, from the table of docs/benchmarks/search.md:
+# the loss of a model, how much of the loss of compared models shows in the choice, and what a
+# candidate drawn at random loses.
+LOSS, TRANSFER, SPREAD, FOLDS = 0.12, 0.2, 0.08, 5
+# Of epsilon, what the published model and (times the root of the number of fits) a compared one
+# get, with and without a refit.
+EFFECTIVE = {
+    "disjoint": {True: (0.5, 0.5), False: (1.0, 1.0)},
+    "holdout": {True: (0.3, 0.15), False: (0.45, 0.45)},
+    "cv": {True: (0.3, 0.1), False: (0.35, 0.35)},
+    "random_stopping": {True: (0.5, 0.03), False: (0.35, 0.1)},
+}
+
+
+def plan_search(task, strategy, cv, groups, mean_runs):
+    """Return the plan of a search.
+
+    Parameters
+    ----------
+    task : SearchTask
+    strategy : str
+        One of `STRATEGIES`.
+    cv : object
+        As the user gave it.
+    groups : array-like or None
+    mean_runs : int or None
+
+    Raises
+    ------
+    ValueError
+        If cv does not go with the strategy, or there are too few rows.
+    """
+    n_samples, m = task.shape[0], len(task.candidates)
+    if strategy == "cv":
+        splits = make_splits(cv, n_samples, groups)
+        return plan_runs(task, strategy, Layout(splits, (tuple(range(len(splits.train))),) * m))
+    splits = hold_out(n_samples) if cv is None else make_splits(cv, n_samples, groups)
+    if len(splits.train) != 1:
+        raise ValueError(
+            f"strategy={strategy!r} tests on one part of the rows, but cv gives "
+            f"{len(splits.train)}; leave cv=None, give one split, or use strategy='cv'"
+        )
+    if strategy == "random_stopping":
+        runs = default_mean_runs(m) if mean_runs is None else mean_runs
+        return plan_random_stopping(task, splits, runs)
+    if strategy == "disjoint":
+        parts = make_parts(splits.train[0], m)
+        apart = Splits(tuple(parts), splits.test * m, n_samples)
+        return plan_runs(task, strategy, Layout(apart, tuple((i,) for i in range(m))))
+    return plan_runs(task, strategy, Layout(splits, ((0,),) * m))
+
+
+def default_mean_runs(m):
+    """Return the mean number of runs for m candidates."""
+    return max(LEAST_RUNS, RUNS_PER_CANDIDATE * m)
+
+
+def best_strategy(shape, m, epsilon, delta, *, refit, n_splits=None, composition="basic"):
+    """Return the strategy that `expected_shortfall` likes best.
+
+    Parameters
+    ----------
+    shape : tuple of (int, int)
+    m : int
+        The number of candidates.
+    epsilon, delta : float
+    refit : bool
+    n_splits : int, default=None
+        How many splits the user gave; several leave "cv" alone, one the others.
+    composition : str, default="basic"
+        How the accountant adds up: some ways have no price for what a strategy charges.
+
+    Returns
+    -------
+    str
+    """
+    if n_splits is not None and n_splits > 1:
+        return "cv"
+    able = list(ABLE.get(composition, STRATEGIES) if delta > 0.0 else STRATEGIES)
+    if n_splits == 1 and len(able) > 1:
+        able.remove("cv")
+    if m > 0.75 * shape[0] and "disjoint" in able:
+        able.remove("disjoint")
+    if refit is False and len(able) > 1 and "cv" in able:
+        able.remove("cv")
+    return min(able, key=lambda s: expected_shortfall(s, shape, m, epsilon, delta, refit))
+
+
+def expected_shortfall(strategy, shape, m, epsilon, delta, refit=True):
+    r"""Return how far the published model is expected to fall short, in a rough public model.
+
+    A model that n rows and epsilon teach d weights is taken to lose :math:`0.12 \sqrt{d / (n
+    \epsilon)}` of accuracy, at most 1/2. To the loss of the published model come a fifth of the
+    loss of the models that are compared, if another one is published, what the noise of the
+    choice costs, and for random stopping what is lost by candidates that no run draws.
+
+    Parameters
+    ----------
+    strategy : str
+    shape : tuple of (int, int)
+    m : int
+    epsilon, delta : float
+    refit : bool, default=True
+
+    Returns
+    -------
+    float
+    """
+    n, d = shape
+    published, compared = EFFECTIVE[strategy][bool(refit)]
+    fits = {"holdout": m, "cv": m * (FOLDS - 1)}.get(strategy, 1)
+    compared *= epsilon / (math.sqrt(fits) if delta > 0.0 else fits)
+    n_train = {"disjoint": 0.75 * n / m, "cv": (1.0 - 1.0 / FOLDS) * n}.get(strategy, 0.75 * n)
+    n_test = n if strategy == "cv" else 0.25 * n
+
+    def loss(rows, budget):
+        return min(0.5, LOSS * math.sqrt(d / max(rows * budget, 1e-300)))
+
+    total = math.log(m + 1.0) / max(n_test * 0.3 * epsilon, 1e-300)
+    if refit:
+        total += loss(n, published * epsilon) + TRANSFER * loss(n_train, compared)
+    else:
+        total += loss(n_train, compared)
+    if strategy == "random_stopping":
+        mean = default_mean_runs(m)
+        total += SPREAD * math.log(mean + 1.0) / mean
+    return total

@@ -1,0 +1,180 @@
+"""Scores: their values, and their sensitivities by brute force on neighbouring tables."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    brier_score_loss,
+    log_loss,
+    mean_squared_error,
+    roc_auc_score,
+)
+
+from skdp import PrivacyAccountant
+from skdp.model_selection import bounded_score, make_dp_scorer
+
+COUNTS = {0: 6, 1: 4}
+SCORES = [
+    bounded_score("accuracy"),
+    bounded_score("neg_error_count"),
+    bounded_score("balanced_accuracy", class_counts=COUNTS),
+    bounded_score("neg_log_loss", bound=3.0),
+    bounded_score("neg_brier_score"),
+    bounded_score("roc_auc", class_counts=COUNTS),
+    bounded_score("neg_mean_squared_error", target_bounds=(0, 1)),
+    bounded_score("r2", target_bounds=(0, 1), target_variance=0.5),
+]
+NULL = -99  # A label of no class: such a row is right nowhere and in no pair.
+
+
+class Oracle:
+    """A fitted estimator whose outputs stand in the columns of X."""
+
+    classes_ = np.array([0, 1])
+
+    def predict(self, X):
+        return X[:, 0]
+
+    def predict_proba(self, X):
+        return np.column_stack([1 - X[:, 1], X[:, 1]])
+
+    def decision_function(self, X):
+        return X[:, 2]
+
+
+def make_rows(rng, n):
+    labels = rng.integers(0, 2, n).astype(float)
+    probabilities = rng.choice([0.0, 1e-9, 0.3, 0.5, 1.0], n)
+    X = np.column_stack([rng.integers(0, 2, n), probabilities, rng.integers(0, 4, n)]).astype(float)
+    return X, labels
+
+
+def without(score, X, y, row):
+    """The score when a row is null: the number of rows stays, the row counts nowhere."""
+    n, kept = len(y), np.arange(len(y)) != row
+    if score.name == "roc_auc":
+        return score.value(Oracle(), X, np.where(kept, y, NULL))
+    rest = score.value(Oracle(), X[kept], y[kept])
+    if score.name == "neg_error_count":
+        return rest
+    if score.name == "r2":
+        return 1.0 - (1.0 - rest) * (n - 1) / n
+    return rest * (n - 1) / n
+
+
+def largest_move(score, relation, trials=400, n=10):
+    rng = np.random.default_rng(0)
+    largest = 0.0
+    for _ in range(trials):
+        X, y = make_rows(rng, n)
+        row = int(rng.integers(n))
+        if relation == "add_remove":
+            other = without(score, X, y, row)
+        else:
+            Z, z = X.copy(), y.copy()
+            Z[row], z[row] = (part[0] for part in make_rows(rng, 1))
+            other = score.value(Oracle(), Z, z)
+        largest = max(largest, abs(score.value(Oracle(), X, y) - other))
+    return largest
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("score", SCORES, ids=lambda s: s.name)
+def test_no_neighbour_moves_a_score_by_more_than_its_sensitivity(score, relation):
+    claimed = score.sensitivity(10, relation)
+    moved = largest_move(score, relation)
+    assert moved <= claimed
+    # The search by chance comes near it, so that half the sensitivity would be caught.
+    assert moved > 0.55 * claimed
+
+
+@pytest.mark.parametrize("score", SCORES, ids=lambda s: s.name)
+def test_a_row_moves_monotonic_scores_in_one_direction(score):
+    rng = np.random.default_rng(1)
+    moves = set()
+    for _ in range(200):
+        X, y = make_rows(rng, 10)
+        difference = score.value(Oracle(), X, y) - without(score, X, y, 3)
+        moves |= {np.sign(difference)} if abs(difference) > 1e-12 else set()
+    assert not score.monotonic("replace_one")
+    assert not score.monotonic("add_remove") or len(moves) == 1
+
+
+def test_values_are_those_of_sklearn():
+    X, y = make_rows(np.random.default_rng(2), 500)
+    X[:, 1] = np.clip(X[:, 1], 0.06, 0.94)
+    oracle, counts = Oracle(), {label: int(np.sum(y == label)) for label in (0, 1)}
+    proba = oracle.predict_proba(X)
+    expected = {
+        "accuracy": accuracy_score(y, X[:, 0]),
+        "neg_error_count": -np.sum(y != X[:, 0]),
+        "neg_log_loss": -log_loss(y, proba),
+        "neg_brier_score": -brier_score_loss(y, proba[:, 1]),
+    }
+    for name, value in expected.items():
+        assert bounded_score(name).value(oracle, X, y) == pytest.approx(value, rel=1e-12)
+    balanced = bounded_score("balanced_accuracy", class_counts=counts)
+    assert balanced.value(oracle, X, y) == pytest.approx(balanced_accuracy_score(y, X[:, 0]))
+    auc = bounded_score("roc_auc", class_counts=counts)
+    assert auc.value(oracle, X, y) == pytest.approx(roc_auc_score(y, X[:, 2]))
+    bounds = {"target_bounds": (0, 1)}
+    mse = bounded_score("neg_mean_squared_error", **bounds)
+    assert mse.value(oracle, X, y) == pytest.approx(-mean_squared_error(y, X[:, 0]))
+    r2 = bounded_score("r2", target_variance=0.25, **bounds)
+    assert r2.value(oracle, X, y) == pytest.approx(1 - mean_squared_error(y, X[:, 0]) / 0.25)
+
+
+def test_losses_that_are_no_numbers_stay_within_the_bound():
+    X, y = np.full((4, 3), np.nan), np.array([0.0, 1.0, 1.0, 7.0])
+    for score in SCORES:
+        assert np.isfinite(score.value(Oracle(), X, y))
+    assert bounded_score("neg_log_loss").value(Oracle(), X, y) >= -5.0
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("f1", {}),
+        ("average_precision", {}),
+        (accuracy_score, {}),
+        (None, {}),
+        ("roc_auc", {}),
+        ("roc_auc", {"class_counts": {0: 1, 1: 2, 2: 3}}),
+        ("balanced_accuracy", {"class_counts": {0: 1}}),
+        ("balanced_accuracy", {"class_counts": {0: 1, 1: -1}}),
+        ("r2", {}),
+        ("r2", {"target_bounds": (0, 1), "target_variance": 0}),
+        ("neg_log_loss", {"bound": np.inf}),
+        ("accuracy", {"bound": 1.0}),
+    ],
+)
+def test_scores_of_unknown_sensitivity_are_refused(name, params):
+    with pytest.raises(ValueError):
+        bounded_score(name, **params)
+
+
+def test_a_scorer_charges_each_call_and_is_noisy():
+    accountant = PrivacyAccountant(1.0, 0.0)
+    scorer = make_dp_scorer("accuracy", epsilon=0.5, accountant=accountant)
+    X, y = make_rows(np.random.default_rng(3), 1000)
+    values = {scorer(Oracle(), X, y) for _ in range(2)}
+    assert len(values) == 2 and accountant.epsilon_spent == 1.0
+    exact = accuracy_score(y, X[:, 0])
+    # Laplace noise of scale 0.002: beyond 0.05 with probability e^-25.
+    assert all(0 < abs(value - exact) < 0.05 for value in values)
+    with pytest.raises(RuntimeError):
+        scorer(Oracle(), X, y)
+
+
+@pytest.mark.parametrize("bad", [{"epsilon": 0}, {"delta": 1}, {"accountant": "budget.db"}])
+def test_a_scorer_refuses_bad_parameters(bad):
+    with pytest.raises(ValueError):
+        make_dp_scorer("accuracy", **bad)
+
+
+def test_the_brute_force_catches_half_a_sensitivity():
+    score = SimpleNamespace(**{"name": "accuracy", "value": SCORES[0].value})
+    assert largest_move(score, "replace_one") > 0.5 * SCORES[0].sensitivity(10)

@@ -1,0 +1,41 @@
+"""Small private estimators whose releases a test can look through."""
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from skdp.base import PrivateFit, relation_of
+from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
+from skdp.utils._validation import check_classes
+
+
+class NoisyVote(ClassifierMixin, BaseEstimator):
+    """Predicts the class of the larger noisy sum of signs, moved by `shift`."""
+
+    def __init__(
+        self, epsilon=1.0, *, delta=0.0, shift=0.0, classes=None, accountant=None, random_state=None
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.shift = shift
+        self.classes = classes
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        with PrivateFit(self) as fit:
+            if self.shift > 1e6:
+                raise ValueError("shift is too large")
+            classes, codes = check_classes(self.classes, np.asarray(y))
+            moved = 1.0 if relation_of(self.accountant) == "add_remove" else 2.0
+            if self.delta:
+                mechanism = GaussianMechanism(self.epsilon, self.delta, moved)
+            else:
+                mechanism = LaplaceMechanism(self.epsilon, moved)
+            source = fit.charge(mechanism)
+            total = mechanism.release(float(np.sum(2 * codes - 1)), random_state=source)
+            released = {"classes_": classes, "coef_": np.array([total]), "n_features_in_": 1}
+            fit.publish(mechanism, public=("the labels",), **released)
+        return self
+
+    def predict(self, X):
+        return np.full(X.shape[0], self.classes_[int(self.coef_[0] + self.shift > 0)])
