@@ -39,6 +39,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"/plot_",
+    "ignore_pattern": r"/(?!plot_|quickstart)\w+\.py$",
     "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": None,
     "download_all_examples": False,

@@ -35,8 +35,11 @@ SWITCHED_OFF = {
 # Users meet these as what another call returns or raises; the example stands there.
 SHOWN_ELSEWHERE = {
     "Allowance",
+    "BoundedScore",
     "BudgetExceededError",
     "BudgetReport",
+    "DPScorer",
+    "DPScores",
     "Draw",
     "EpsilonAudit",
     "LedgerError",
@@ -44,6 +47,7 @@ SHOWN_ELSEWHERE = {
     "Part",
     "PipelineCheck",
     "PipelinePlan",
+    "PrivacyReport",
     "PrivacyStatement",
     "Reservation",
     "SeededNoiseWarning",
