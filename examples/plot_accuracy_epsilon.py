@@ -10,8 +10,8 @@ epsilon, delta and the norm of a row. Nothing else is set here.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from example_table import load_table
 from sklearn.linear_model import LogisticRegression
-from tables import load_table
 
 from skdp import DPLogisticRegression
 

@@ -12,8 +12,8 @@ workers hold no budget and cannot overspend one.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from example_table import load_table
 from joblib import parallel_config
-from tables import load_table
 
 from skdp import DPGridSearchCV, DPLogisticRegression, PrivacyAccountant
 

@@ -14,8 +14,8 @@ up:
 
 import matplotlib.pyplot as plt
 import numpy as np
+from example_table import load_table
 from sklearn.linear_model import LogisticRegression
-from tables import load_table
 
 from skdp import DPSGDClassifier
 from skdp.accounting import epsilon as price
