@@ -74,8 +74,8 @@ print(f"chosen: C = {search.best_params_['C']:.2g}")
 # %%
 # **What to see:** the score that was released for each candidate, with the standard deviation of
 # its noise (smaller than the dots where rows are many); the choice has noise of its own, so that
-# the best may be narrowly missed. Below, each block is a fit on one of the workers, both of which
-# are busy to the end; the last fit, to all rows, is not sent away.
+# the best may be narrowly missed. Below, each block is a fit on one of the workers, which take
+# the next one as soon as they are free; the last fit, to all rows, is not sent away.
 
 workers = sorted({worker for worker, _, _ in tasks})
 heights = (4, len(workers)) if workers else (1,)
