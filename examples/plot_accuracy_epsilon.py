@@ -10,8 +10,8 @@ epsilon, delta and the norm of a row. Nothing else is set here.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from example_table import load_table
 from sklearn.linear_model import LogisticRegression
-from tables import load_table
 
 from skdp import DPLogisticRegression
 
@@ -40,8 +40,8 @@ majority = max(y_test.mean(), 1 - y_test.mean())
 
 # %%
 # **What to see:** noise on the finished weights costs the most accuracy; the other two are close
-# to each other and, from some epsilon on, close to the model without privacy. "auto" keeps to the
-# better side without a look at the rows.
+# to each other and, from some epsilon on, close to the model without privacy. "auto" follows
+# them without a look at the rows.
 
 figure, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
 styles = {"output": "C2s-", "objective": "C0o-", "gradient": "C1^-", "auto": "kD:"}

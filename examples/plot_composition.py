@@ -28,7 +28,6 @@ counts = np.unique(np.geomspace(1, 500, 25).astype(int))
 display = CompositionDisplay.from_event(release, counts, delta=1e-5, rdp_order=12.0).plot()
 display.ax_.set(ylim=(0, 5), title="Gaussian releases of ε = 0.05 each")
 display.figure_.set_size_inches(6, 4)
-display.figure_.tight_layout()
 if len(sys.argv) > 1:
     display.figure_.savefig(sys.argv[1], dpi=120)
 else:

@@ -10,19 +10,17 @@ The search is one release with one price. It is charged once, before any candida
 workers hold no budget and cannot overspend one.
 """
 
-import time
-
 import matplotlib.pyplot as plt
 import numpy as np
+from example_table import load_table
 from joblib import parallel_config
-from tables import load_table
 
 from skdp import DPGridSearchCV, DPLogisticRegression, PrivacyAccountant
 
 try:
-    from dask.distributed import Client, SubprocessCluster
+    from dask.distributed import Client, SubprocessCluster, get_task_stream
 except ImportError:
-    SubprocessCluster = None
+    Client = None
 
 plt.style.use("tableau-colorblind10")
 X, y, _, _ = load_table()
@@ -35,60 +33,72 @@ X, y, _, _ = load_table()
 # fit, to all rows, these are 16 fits for an epsilon of 2 in all. Folds depend on row numbers alone.
 
 strengths = np.geomspace(1e-4, 1, 5)
-accountant = PrivacyAccountant(epsilon=4.0, delta=2e-5)
-
-
-def timed_search(n_jobs):
-    """Return a fitted search and its seconds."""
-    search = DPGridSearchCV(
-        DPLogisticRegression(mechanism="gradient"),
-        {"C": strengths},
-        epsilon=2.0,
-        delta=1e-5,
-        strategy="cv",
-        cv=3,
-        n_jobs=n_jobs,
-        accountant=accountant,
-    )
-    start = time.perf_counter()
-    return search.fit(X, y), time.perf_counter() - start
-
+accountant = PrivacyAccountant(epsilon=2.0, delta=1e-5)
+search = DPGridSearchCV(
+    DPLogisticRegression(mechanism="gradient"),
+    {"C": strengths},
+    epsilon=2.0,
+    delta=1e-5,
+    strategy="cv",
+    cv=3,
+    n_jobs=2,
+    accountant=accountant,
+)
 
 # %%
-# In this process, and on two workers
-# -----------------------------------
+# On two workers
+# --------------
+#
+# joblib asks dask how many workers there are, so that all should have arrived. The stream of tasks
+# says which worker was busy when.
 
-search, alone = timed_search(n_jobs=1)
-if SubprocessCluster is None:
-    print("dask.distributed is not installed: taking two processes of joblib.")
-    where = "joblib, 2 processes"
-    search, together = timed_search(n_jobs=2)
+if Client is None:
+    print("dask.distributed is not installed: taking two processes of joblib, which keep no time.")
+    tasks = []
+    search.fit(X, y)
 else:
-    where = "dask, 2 workers"
     with SubprocessCluster(n_workers=2, worker_kwargs={"nthreads": 1}) as cluster:
-        with Client(cluster), parallel_config(backend="dask"):
-            search, together = timed_search(n_jobs=2)
+        with Client(cluster) as client:
+            client.wait_for_workers(2)
+            with get_task_stream(client) as stream, parallel_config(backend="dask"):
+                search.fit(X, y)
+    tasks = [
+        (task["worker"], phase["start"], phase["stop"])
+        for task in stream.data
+        for phase in task["startstops"]
+        if phase["action"] == "compute"
+    ]
 print(accountant.report())
 print(f"chosen: C = {search.best_params_['C']:.2g}")
 
 # %%
-# **What to see:** on the left, the score that was released for each candidate, with the standard
-# deviation of its noise (smaller than the dots where rows are many); the choice has noise of its
-# own, so that the best may be narrowly missed. On the right, how long the same search took: rows
-# must be sent and workers started, which pays for fits that take longer than these.
+# **What to see:** the score that was released for each candidate, with the standard deviation of
+# its noise (smaller than the dots where rows are many); the choice has noise of its own, so that
+# the best may be narrowly missed. Below, each block is a fit on one of the workers, which take
+# the next one as soon as they are free; the last fit, to all rows, is not sent away.
 
-figure, (left, right) = plt.subplots(
-    1, 2, figsize=(7.5, 3.6), width_ratios=(3, 2), layout="constrained"
+workers = sorted({worker for worker, _, _ in tasks})
+heights = (4, len(workers)) if workers else (1,)
+figure, axes = plt.subplots(
+    len(heights), 1, figsize=(6.4, 4.8), height_ratios=heights, squeeze=False, layout="constrained"
 )
 scores = search.cv_results_["mean_test_score"]
 noise = search.cv_results_["noise_std_test_score"]
-best = search.best_index_
-left.errorbar(strengths, scores, noise, fmt="o", color="C0", capsize=3, label="candidates")
-left.plot(strengths[best], scores[best], "D", color="C1", markersize=9, label="chosen")
-left.set(xscale="log", xlabel="C", ylabel="noisy accuracy", title="Released scores")
-left.legend()
-bars = right.bar(["1 process", where.replace(", ", "\n")], [alone, together], color=["C2", "C0"])
-right.bar_label(bars, fmt="%.1f s")
-right.margins(y=0.15)
-right.set(ylabel="seconds", title="Time of the search")
+best, top = search.best_index_, axes[0, 0]
+top.errorbar(strengths, scores, noise, fmt="o", color="C0", capsize=3, label="candidates")
+top.plot(strengths[best], scores[best], "D", color="C1", markersize=9, label="chosen")
+top.set(
+    xscale="log",
+    xlabel="C (inverse strength of regularisation)",
+    ylabel="noisy accuracy",
+    title="One release, ε = 2",
+)
+top.legend()
+if workers:
+    bottom, begin = axes[1, 0], min(start for _, start, _ in tasks)
+    for worker, start, stop in tasks:
+        row = workers.index(worker)
+        bottom.barh(row, stop - start, left=start - begin, color="C4", edgecolor="white")
+    bottom.set_yticks(range(len(workers)), [f"worker {i + 1}" for i in range(len(workers))])
+    bottom.set(xlabel="seconds since the first fit began", title=f"{len(tasks)} fits")
 plt.show()

@@ -14,8 +14,8 @@ up:
 
 import matplotlib.pyplot as plt
 import numpy as np
+from example_table import load_table
 from sklearn.linear_model import LogisticRegression
-from tables import load_table
 
 from skdp import DPSGDClassifier
 from skdp.accounting import epsilon as price
@@ -76,9 +76,9 @@ def spent(model, method, n_points=12):
 # %%
 # **What to see:** with δ = 0 every step costs the same, so that a run can afford few of them with
 # much noise each, and accuracy is lost where epsilon is small. With δ > 0 costs grow like a root:
-# both kinds of batches reach about the same accuracy, but Poisson batches read the rows ten
-# times instead of some hundred times. zCDP prices the run at a little above the 1 that it costs by
-# the exact composition of Gaussian noise, which the budget is charged for.
+# where rows are many, both kinds of batches reach about the same accuracy, but Poisson batches read
+# the rows ten times instead of up to some hundred times. zCDP prices the run at a little above the
+# 1 that it costs by the exact composition of Gaussian noise, which the budget is charged for.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.5, 4.2), layout="constrained")
 for (name, model), method, style in zip(regimes.items(), methods, styles, strict=True):

@@ -120,7 +120,7 @@ class CompositionDisplay:
         import matplotlib.pyplot as plt
 
         if ax is None:
-            _, ax = plt.subplots()
+            _, ax = plt.subplots(layout="constrained")
         self.lines_ = []
         for method, values in self.epsilons.items():
             label = NAMES[method].format(order=self.rdp_order)
