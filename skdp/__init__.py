@@ -11,6 +11,8 @@ from skdp.linear_model import (
     DPLogisticRegression,
     DPPoissonRegressor,
     DPRidge,
+    DPSGDClassifier,
+    DPSGDRegressor,
 )
 from skdp.preprocessing import (
     DPHistogramTransformer,
@@ -41,6 +43,8 @@ __all__ = [
     "DPQuantileTransformer",
     "DPRidge",
     "DPRobustScaler",
+    "DPSGDClassifier",
+    "DPSGDRegressor",
     "DPSimpleImputer",
     "DPStandardScaler",
     "DPTargetEncoder",

@@ -25,6 +25,7 @@ ORDER = [
     "svm",
     "linear_model",
     "stats",
+    "_sgd",
     "base",
     "_privacy_statement",
     "mechanisms",
