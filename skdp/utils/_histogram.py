@@ -14,7 +14,8 @@ _FRACTION_BITS = 20
 _UNIT = 2.0**-_FRACTION_BITS
 _MAGIC = 2.0 ** (52 - _FRACTION_BITS)
 _MAGIC_WORD = int(np.float64(_MAGIC).view(np.int64))
-_FRACTION = (1 << _FRACTION_BITS) - 1
+# The bits of a fraction of four units or more.
+_FAR = (1 << _FRACTION_BITS) - 4
 
 
 def uniform_edges(low, high, n_bins):
@@ -139,7 +140,7 @@ class _Bins:
         self.n_slots = sum(sizes)
         self.starts = np.cumsum([0, *sizes[:-1]])
         self._uneven = {}
-        affine = np.zeros((5, len(edges)))
+        affine = np.zeros((4, len(edges)))
         lower = []
         for j, each in enumerate(edges):
             # The last bin holds its upper edge: what is above it starts at the next number.
@@ -148,9 +149,9 @@ class _Bins:
             if _evenly_spaced(each):
                 affine[:, j] = _affine_map(each, self.starts[j])
             else:
-                affine[:, j] = 0.0, 0.0, 0.0, 0.0, _MAGIC + 0.5
+                affine[:, j] = 0.0, 0.0, 0.0, _MAGIC + 0.5
                 self._uneven[j] = bounds
-        self._affine = affine
+        self._map = affine
         self._lower = np.array(lower)
 
     def find(self, X, least_values=0):
@@ -173,8 +174,8 @@ class _Bins:
         tile = max(_TILE_VALUES // d, 1)
         tiles = max(_BLOCK_VALUES, least_values) // (tile * d)
         size = min(max(tiles, 1) * tile, n_rows)
-        wide = np.tile(self._affine, tile)
         places, fractions = np.empty(size * d), np.empty(size * d, dtype=np.int64)
+        wide = {width: self._repeated(width // d) for width in {d, tile * d}}
         for start in range(0, n_rows, size):
             rows = slice(start, min(start + size, n_rows))
             with np.errstate(all="ignore"):
@@ -182,23 +183,25 @@ class _Bins:
             width = tile * d if len(block) % tile == 0 else d
             shape = (block.size // width, width)
             out = places[: block.size].reshape(shape), fractions[: block.size].reshape(shape)
-            slots = self._slots(block.reshape(shape), wide[:, :width], *out)
-            slots = slots.reshape(block.shape)
+            slots = self._slots(block.reshape(shape), wide[width], *out).reshape(block.shape)
             for j, bounds in self._uneven.items():
                 found = np.searchsorted(bounds, block[:, j], side="right")
                 slots[:, j] = np.where(np.isnan(block[:, j]), 0, found) + self.starts[j]
             yield rows, slots
 
-    def _slots(self, values, affine, places, fractions):
-        least, most, first, factor, magic = affine
+    def _repeated(self, times):
+        """The parameters of a number of rows; one number, which is faster, where all are equal."""
+        return [each[0] if (each == each[0]).all() else np.tile(each, times) for each in self._map]
+
+    def _slots(self, values, parameters, places, fractions):
+        least, most, factor, shift = parameters
         np.fmax(values, least, out=places)
         np.minimum(places, most, out=places)
-        places -= first
         places *= factor
-        places += magic
+        places += shift
         slots = places.view(np.int64)
         slots -= _MAGIC_WORD
-        np.bitwise_and(slots, _FRACTION, out=fractions)
+        np.bitwise_and(slots, _FAR, out=fractions)
         slots >>= _FRACTION_BITS
         if fractions.min() == 0:
             # At an edge, up to rounding: compare with the edge itself.
@@ -209,20 +212,26 @@ class _Bins:
 
 
 def _affine_map(edges, start):
-    """Return what a value is clipped to, and (first, factor, shift) of its place."""
+    """Return what a value is clipped to, and (factor, shift) that make it a place.
+
+    Places of edges are two units above whole numbers of bins, with an error below 1.5 units: half
+    a unit for the rounding of each of the two sums to units, less for the rest.
+    """
     n_bins, first = len(edges) - 1, edges[0]
     half = (edges[-1] - first) / (2 * n_bins)
-    return first - half, edges[-1] + half, first, 0.5 / half, _MAGIC + start + 1
+    factor = 0.5 / half
+    shift = _MAGIC + start + 1 + 2 * _UNIT - first * factor
+    return first - half, edges[-1] + half, factor, shift
 
 
 def _evenly_spaced(edges):
-    """Whether arithmetic finds the bin of what is half a unit of a place or more from an edge."""
+    """Whether arithmetic finds the bin of what is more than 1.5 units of a place from an edge."""
     n_bins = len(edges) - 1
     with np.errstate(over="ignore"):
         width = (edges[-1] - edges[0]) / n_bins
         even = np.linspace(edges[0], edges[-1], n_bins + 1)
         close = np.abs(edges - even).max() <= 0.25 * _UNIT * width
-    # The rounding of places, in bins, must be far below that.
+    # The rounding of products, in bins, must be far below a unit.
     largest = max(abs(edges[0]), abs(edges[-1]))
-    fine = width > 2.0**-30 * largest and n_bins < 1e6
+    fine = width > 2.0**-28 * largest and n_bins < 1e6
     return bool(np.isfinite(width) and np.isfinite(1.0 / width) and close and fine)

@@ -33,6 +33,24 @@ def test_counts_are_those_of_numpy(n_bins, span):
     np.testing.assert_array_equal(edges, np.histogram_bin_edges(x, n_bins, span))
 
 
+def test_edges_decide_whatever_the_range():
+    # Far from 0 and near it; where arithmetic is too coarse, edges are searched.
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        n_bins = int(rng.integers(1, 200))
+        low = float(rng.normal() * 10.0 ** rng.uniform(-3, 9))
+        edges = np.linspace(low, low + 10.0 ** rng.uniform(-2, 3), n_bins + 1)
+        near = [edges]
+        for towards in (np.inf, -np.inf):
+            near += [np.nextafter(edges, towards), np.nextafter(near[-1], towards)]
+        step = edges[1] - edges[0]
+        near += [edges + step * sign * 2.0**-k for sign in (-1, 1) for k in (19, 20, 21, 22, 30)]
+        X = np.column_stack([np.concatenate(near), rng.permutation(np.concatenate(near))])
+        counts = count_bins(X, [edges, edges])
+        for column, ours in zip(X.T, counts, strict=True):
+            np.testing.assert_array_equal(ours, np.histogram(column, edges)[0])
+
+
 @pytest.mark.parametrize(("n_bins", "span"), RANGES)
 def test_uneven_edges_are_those_of_numpy(n_bins, span):
     edges = np.unique(np.random.default_rng(1).uniform(*span, n_bins + 1))
