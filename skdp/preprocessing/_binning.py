@@ -192,6 +192,7 @@ class EdgesPlan:
                 epsilon=shares[1],
                 delta=delta,
                 relation=relation,
+                n_rows=n_rows,
             )
         return cls(bins, n_bins, bounds, search, quantiles)
 

@@ -69,12 +69,12 @@ def plan_column_quantiles(shape, quantiles, bounds, relation, epsilon, delta):
     n_rows, n_columns = shape
     if not is_auto(bounds):
         low, high = check_bounds(bounds, n_columns)
-        plan = QuantilePlan(quantiles, low, high, epsilon, delta, relation)
+        plan = QuantilePlan(quantiles, low, high, epsilon, delta, relation, n_rows)
         return ColumnQuantiles(None, plan, epsilon, delta)
     first, rest = split_epsilon(epsilon, AUTO_SHARE)
     search = BoundsPlan(n_rows, epsilon=first, relation=relation, n_columns=n_columns)
     low, high = -np.ones(n_columns), np.ones(n_columns)
-    plan = QuantilePlan(quantiles, low, high, rest, delta, relation)
+    plan = QuantilePlan(quantiles, low, high, rest, delta, relation, n_rows)
     return ColumnQuantiles(search, plan, epsilon, delta)
 
 

@@ -40,8 +40,8 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Where the two quantiles are mapped to.
     quantile_range : "auto" or tuple of (float, float), default="auto"
         The two quantiles, in per cent. "auto" takes those as far out as noise allows: with s the
-        scale of the noise of a quantile's rank, the share min(0.05, (1 + 12 s) / n_samples) of the
-        rows is left out at either end.
+        scale of the noise of a quantile's rank, the share min(0.05, 12 s / n_samples) of the
+        rows is left out at either end: none as epsilon grows.
     clip : bool, default=False
         Whether `transform` clips to `feature_range`.
     accountant : PrivacyAccountant, default=None
@@ -225,7 +225,7 @@ def _tails(quantile_range, shape, terms):
     if quantile_range != "auto":
         raise ValueError(f"quantile_range must be 'auto' or two numbers, got {quantile_range!r}")
     plan = plan_column_quantiles(shape, (LARGEST_TAIL, 0.5, 1.0 - LARGEST_TAIL), *terms)
-    tail = min(LARGEST_TAIL, (1.0 + RANKS_PER_SCALE * plan.quantiles.scale) / shape[0])
+    tail = min(LARGEST_TAIL, RANKS_PER_SCALE * plan.quantiles.scale / shape[0])
     return tail, 1.0 - tail
 
 
