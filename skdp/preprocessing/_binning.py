@@ -119,17 +119,14 @@ class NumericColumns:
     ----------
     table : ColumnTable
     columns : ndarray of int
-    low, high : ndarray of shape (n_columns,), default=None
-        To what values are clipped; None leaves them.
     """
 
-    def __init__(self, table, columns, low=None, high=None):
-        self._table, self._columns, self._ends = table, columns, (low, high)
+    def __init__(self, table, columns):
+        self._table, self._columns = table, columns
         self.shape = (table.shape[0], len(columns))
 
     def __getitem__(self, rows):
-        block = self._table.numeric(self._columns, rows)
-        return block if self._ends[0] is None else np.clip(block, *self._ends)
+        return self._table.numeric(self._columns, rows)
 
     def columns(self):
         """Yield the columns one by one."""
@@ -249,8 +246,7 @@ def count_columns(table, bins, edges):
     numeric = _columns_of(bins, ("declared", *AUTOMATIC))
     if len(numeric):
         own = [edges[j] for j in numeric]
-        low, high = (np.array([each[end] for each in own]) for end in (0, -1))
-        found = count_bins(NumericColumns(table, numeric, low, high), own)
+        found = count_bins(NumericColumns(table, numeric), own, outermost=True)
         for j, count in zip(numeric, found, strict=True):
             counts[j] = count
     for j in _columns_of(bins, ("categories",)):

@@ -53,7 +53,7 @@ def check_edges(edges, name="bins"):
     return edges
 
 
-def count_bins(X, edges):
+def count_bins(X, edges, *, outermost=False):
     """Count the rows in each bin of each column.
 
     Bins are as in `numpy.histogram`: they hold their lower edge, the last one holds both its
@@ -67,6 +67,8 @@ def count_bins(X, edges):
         Read block by block; NaN counts nowhere.
     edges : sequence of n_columns arrays
         Finite and increasing; the columns may have different numbers of bins.
+    outermost : bool, default=False
+        Whether values outside count in the outermost bins; then there must be no NaN.
 
     Returns
     -------
@@ -84,7 +86,12 @@ def count_bins(X, edges):
     counts = np.zeros(bins.n_slots, dtype=np.int64)
     for _, slots in bins.find(X):
         counts += np.bincount(slots.ravel(), minlength=bins.n_slots)
-    return [each[1:-1] for each in np.split(counts, bins.starts[1:])]
+    columns = np.split(counts, bins.starts[1:])
+    if outermost:
+        for each in columns:
+            each[1] += each[0]
+            each[-2] += each[-1]
+    return [each[1:-1] for each in columns]
 
 
 def count_bins_2d(X, edges):

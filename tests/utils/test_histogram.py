@@ -58,6 +58,17 @@ def test_uneven_edges_are_those_of_numpy(n_bins, span):
     np.testing.assert_array_equal(count_bins(x[:, None], [edges])[0], np.histogram(x, edges)[0])
 
 
+def test_what_is_outside_can_count_in_the_outermost_bins():
+    X = np.random.default_rng(0).normal(size=(5000, 2))
+    X[:4] = [[np.inf, -np.inf], [1e308, -1e308], [-1.0, 3.0], [1.0, -3.0]]
+    edges = [np.linspace(-1, 1, 5), np.array([-3.0, 0.1, 3.0])]
+    for j, counts in enumerate(count_bins(X, edges, outermost=True)):
+        clipped = np.clip(X[:, j], edges[j][0], edges[j][-1])
+        np.testing.assert_array_equal(counts, np.histogram(clipped, edges[j])[0])
+    # A column of a single bin.
+    assert count_bins(X, [[-1.0, 1.0]] * 2, outermost=True)[0].tolist() == [5000]
+
+
 def test_columns_may_have_different_bins():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(70_000, 3))
