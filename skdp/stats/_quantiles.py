@@ -277,8 +277,15 @@ def _levels(shares):
 
 def grid_cells(column, low, high):
     """Return the nearest of the grid points 0, ..., CELLS between the bounds, row by row."""
+    cells = np.empty(len(column), dtype=np.int64)
+    for start in range(0, len(column), _BLOCK):
+        cells[start : start + _BLOCK] = _nearest_cells(column[start : start + _BLOCK], low, high)
+    return cells
+
+
+def _nearest_cells(values, low, high):
     with np.errstate(all="ignore"):
-        scaled = np.array(column, dtype=np.float64)
+        scaled = np.array(values, dtype=np.float64)
         np.clip(scaled, low, high, out=scaled)
         if not high > low:
             scaled[:] = 0.0
@@ -289,7 +296,7 @@ def grid_cells(column, low, high):
             scaled /= 0.5 * high - 0.5 * low
             np.clip(scaled, 0.0, 1.0, out=scaled)
         scaled *= CELLS
-        return np.rint(scaled, out=scaled).astype(np.int64)
+        return np.rint(scaled, out=scaled)
 
 
 def _apart(cells, stream):
