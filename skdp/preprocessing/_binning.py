@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.stats._bounds import AUTO_SHARE, BoundsPlan
+from skdp.stats._bounds import AUTO_SHARE, BoundsPlan, plan_search
 from skdp.stats._quantiles import CELLS, QuantilePlan
 from skdp.stats._release import is_auto
 from skdp.utils._columns import UNDECLARED, category_codes, column_entries
@@ -168,7 +168,7 @@ class EdgesPlan:
         shares : tuple of (float, float)
             The epsilon of the search and of the quantiles.
         delta : float
-            Of the quantiles.
+            Of both.
         """
         n_bins = check_integer(n_bins, "n_bins", 2)
         ranged = _columns_of(bins, AUTOMATIC)
@@ -178,9 +178,8 @@ class EdgesPlan:
             for edges in uniform_edges(*bounds, n_bins):
                 check_edges(edges, "bounds are too close to one another for n_bins")
         elif len(ranged):
-            search = BoundsPlan(
-                n_rows=n_rows, epsilon=shares[0], relation=relation, n_columns=len(ranged)
-            )
+            terms = n_rows, len(ranged), shares[0], delta, relation
+            search, delta = plan_search(*terms, alone=not len(chosen))
         if len(chosen):
             quantiles = QuantilePlan(
                 np.arange(1, n_bins) / n_bins,

@@ -8,8 +8,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.base import PrivateFit, relation_of
 from skdp.mechanisms import JointMechanism
+from skdp.stats._bounds import AUTO_SHARE, plan_search
 from skdp.stats._moments import MomentsPlan
-from skdp.stats._release import is_auto, plan_search
+from skdp.stats._release import is_auto
+from skdp.utils._shares import split_epsilon
 from skdp.utils._validation import check_boolean, check_bounds, check_privacy_parameters
 
 __all__ = ["DPStandardScaler"]
@@ -202,7 +204,8 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Return the plan of the moments, and that of the search for bounds or None."""
         relation, search = relation_of(self.accountant), None
         if is_auto(self.bounds):
-            search, epsilon = plan_search(n_rows, n_columns, epsilon, relation)
+            first, epsilon = split_epsilon(epsilon, AUTO_SHARE)
+            search, delta = plan_search(n_rows, n_columns, first, delta, relation)
             low, high = np.full(n_columns, -1.0), np.full(n_columns, 1.0)
         else:
             low, high = check_bounds(self.bounds, n_columns)
