@@ -43,8 +43,8 @@ class DPSimpleImputer(TransformerMixin, BaseEstimator):
     bounds : "auto" or tuple of (low, high), default="auto"
         For "mean" and "median": the range of each column, numbers or arrays of shape
         (n_features,), with low < high, within -1e150 and 1e150 and at least 1e-150 apart; it must
-        not be computed from the data. "auto" finds it privately, for a fifth of epsilon. Values
-        are clipped to it in `fit`.
+        not be computed from the data. "auto" finds it privately, for a fifth of epsilon and at most
+        of delta. Values are clipped to it in `fit`.
     categories : list, default=None
         For "most_frequent": one list of categories a column, or one flat list for every column;
         declared, never read off the data. None discovers numbers and strings that many rows hold,

@@ -58,7 +58,7 @@ def plan_column_quantiles(shape, quantiles, bounds, relation, epsilon, delta):
     quantiles : sequence of float
         In [0, 1].
     bounds : "auto" or tuple of (low, high)
-        "auto" spends a fifth of epsilon on bounds.
+        "auto" spends a fifth of epsilon, and at most of delta, on bounds.
     relation : {"add_remove", "replace_one"}
     epsilon, delta : float
 

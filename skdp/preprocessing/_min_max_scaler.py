@@ -35,7 +35,8 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     bounds : "auto" or tuple of (low, high), default="auto"
         The range of each feature, numbers or arrays of shape (n_features,), with low < high,
         within -1e150 and 1e150 and at least 1e-150 apart; it must not be computed from the data.
-        "auto" finds it privately, for a fifth of epsilon. Values are clipped to it in `fit`.
+        "auto" finds it privately, for a fifth of epsilon and at most of delta. Values are clipped
+        to it in `fit`.
     feature_range : tuple of (float, float), default=(0, 1)
         Where the two quantiles are mapped to.
     quantile_range : "auto" or tuple of (float, float), default="auto"

@@ -33,8 +33,8 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     bounds : "auto" or tuple of (low, high), default="auto"
         The range of each feature, numbers or arrays of shape (n_features,), with low < high,
         within -1e150 and 1e150 and at least 1e-150 apart. It must not be computed from the
-        data. "auto" spends a fifth of epsilon on `skdp.stats.estimate_bounds`, in the same
-        charge.
+        data. "auto" spends a fifth of epsilon, and at most of delta, on
+        `skdp.stats.estimate_bounds`, in the same charge.
     with_mean : bool, default=True
         Whether `transform` subtracts the mean.
     with_std : bool, default=True
