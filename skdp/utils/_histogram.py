@@ -84,7 +84,7 @@ def count_bins(X, edges, *, outermost=False):
     """
     bins = _Bins(edges)
     counts = np.zeros(bins.n_slots, dtype=np.int64)
-    for _, slots in bins.find(X):
+    for _, slots in bins.find(X, bins.n_slots):
         counts += np.bincount(slots.ravel(), minlength=bins.n_slots)
     columns = np.split(counts, bins.starts[1:])
     if outermost:
