@@ -36,7 +36,7 @@ from sklearn.pipeline import make_pipeline
 from skdp import DPHistogramTransformer, DPLogisticRegression, PrivacyAccountant
 
 EPSILON, DELTA = 1.0, 1e-5
-# The bins only have to be roughly even: a tenth is what a user without a reason would give them.
+# The bins only have to be roughly even. The tenth was chosen with Adult in view.
 BINS_EPSILON = 0.1
 # Fits of the peer's slow setting.
 FEW = 3

@@ -38,7 +38,7 @@ def numpy_histograms(X, n_bins):
 def main():
     n, d, repeats = (
         int(float(sys.argv[i])) if len(sys.argv) > i else default
-        for i, default in ((1, 1e7), (2, 10), (3, 3))
+        for i, default in ((1, 10**7), (2, 10), (3, 3))
     )
     X = np.random.default_rng(0).normal(size=(n, d))
     before = peak_megabytes()

@@ -13,7 +13,7 @@ from skdp.impute._present import bounds_of_present, means_of_present, present_co
 from skdp.mechanisms import JointMechanism, NoRelease
 from skdp.preprocessing._categories import StabilityThreshold, check_categories, noisy_counts
 from skdp.preprocessing._cell_weights import noise_variance, plan_cell_weights
-from skdp.stats._bounds import AUTO_SHARE, BoundsPlan
+from skdp.stats._bounds import AUTO_SHARE, plan_search
 from skdp.stats._quantiles import QuantilePlan
 from skdp.utils._columns import validate_columns
 from skdp.utils._shares import split_epsilon
@@ -43,8 +43,8 @@ class DPSimpleImputer(TransformerMixin, BaseEstimator):
     bounds : "auto" or tuple of (low, high), default="auto"
         For "mean" and "median": the range of each column, numbers or arrays of shape
         (n_features,), with low < high, within -1e150 and 1e150 and at least 1e-150 apart; it must
-        not be computed from the data. "auto" finds it privately, for a fifth of epsilon. Values
-        are clipped to it in `fit`.
+        not be computed from the data. "auto" finds it privately, for a fifth of epsilon and at most
+        of delta. Values are clipped to it in `fit`.
     categories : list, default=None
         For "most_frequent": one list of categories a column, or one flat list for every column;
         declared, never read off the data. None discovers numbers and strings that many rows hold,
@@ -316,17 +316,17 @@ class _Location:
 
 def _plan_location(strategy, shape, bounds, relation, epsilon, delta):
     n_rows, n_columns = shape
-    search, rest = None, epsilon
+    search, rest, left = None, epsilon, delta
     low, high = -np.ones(n_columns), np.ones(n_columns)
     if isinstance(bounds, str) and bounds == "auto":
         first, rest = split_epsilon(epsilon, AUTO_SHARE)
-        search = BoundsPlan(n_rows, epsilon=first, relation=relation, n_columns=n_columns)
+        search, left = plan_search(n_rows, n_columns, first, delta, relation)
     else:
         low, high = check_bounds(bounds, n_columns)
     if strategy == "median":
-        main = QuantilePlan([0.5], low, high, rest, delta, relation)
+        main = QuantilePlan([0.5], low, high, rest, left, relation)
     else:
-        main = plan_cell_weights(n_columns, relation, rest, delta, whole=False)
+        main = plan_cell_weights(n_columns, relation, rest, left, whole=False)
         main.check_size(2 * n_columns)
     mechanism = main if search is None else JointMechanism((search, main), epsilon, delta)
     return _Location(search, main, mechanism, low, high)

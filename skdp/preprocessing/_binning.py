@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.stats._bounds import AUTO_SHARE, BoundsPlan
+from skdp.stats._bounds import AUTO_SHARE, BoundsPlan, plan_search
 from skdp.stats._quantiles import CELLS, QuantilePlan
 from skdp.stats._release import is_auto
 from skdp.utils._columns import UNDECLARED, category_codes, column_entries
@@ -119,17 +119,14 @@ class NumericColumns:
     ----------
     table : ColumnTable
     columns : ndarray of int
-    low, high : ndarray of shape (n_columns,), default=None
-        To what values are clipped; None leaves them.
     """
 
-    def __init__(self, table, columns, low=None, high=None):
-        self._table, self._columns, self._ends = table, columns, (low, high)
+    def __init__(self, table, columns):
+        self._table, self._columns = table, columns
         self.shape = (table.shape[0], len(columns))
 
     def __getitem__(self, rows):
-        block = self._table.numeric(self._columns, rows)
-        return block if self._ends[0] is None else np.clip(block, *self._ends)
+        return self._table.numeric(self._columns, rows)
 
     def columns(self):
         """Yield the columns one by one."""
@@ -171,7 +168,7 @@ class EdgesPlan:
         shares : tuple of (float, float)
             The epsilon of the search and of the quantiles.
         delta : float
-            Of the quantiles.
+            Of both.
         """
         n_bins = check_integer(n_bins, "n_bins", 2)
         ranged = _columns_of(bins, AUTOMATIC)
@@ -181,9 +178,8 @@ class EdgesPlan:
             for edges in uniform_edges(*bounds, n_bins):
                 check_edges(edges, "bounds are too close to one another for n_bins")
         elif len(ranged):
-            search = BoundsPlan(
-                n_rows=n_rows, epsilon=shares[0], relation=relation, n_columns=len(ranged)
-            )
+            terms = n_rows, len(ranged), shares[0], delta, relation
+            search, delta = plan_search(*terms, alone=not len(chosen))
         if len(chosen):
             quantiles = QuantilePlan(
                 np.arange(1, n_bins) / n_bins,
@@ -192,6 +188,7 @@ class EdgesPlan:
                 epsilon=shares[1],
                 delta=delta,
                 relation=relation,
+                n_rows=n_rows,
             )
         return cls(bins, n_bins, bounds, search, quantiles)
 
@@ -248,8 +245,7 @@ def count_columns(table, bins, edges):
     numeric = _columns_of(bins, ("declared", *AUTOMATIC))
     if len(numeric):
         own = [edges[j] for j in numeric]
-        low, high = (np.array([each[end] for each in own]) for end in (0, -1))
-        found = count_bins(NumericColumns(table, numeric, low, high), own)
+        found = count_bins(NumericColumns(table, numeric), own, outermost=True)
         for j, count in zip(numeric, found, strict=True):
             counts[j] = count
     for j in _columns_of(bins, ("categories",)):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdp.mechanisms import JointMechanism
-from skdp.stats._bounds import AUTO_SHARE, BoundsPlan
+from skdp.stats._bounds import AUTO_SHARE, plan_search
 from skdp.stats._quantiles import QuantilePlan
 from skdp.utils._shares import split_epsilon
 from skdp.utils._validation import check_bounds
@@ -58,7 +58,7 @@ def plan_column_quantiles(shape, quantiles, bounds, relation, epsilon, delta):
     quantiles : sequence of float
         In [0, 1].
     bounds : "auto" or tuple of (low, high)
-        "auto" spends a fifth of epsilon on bounds.
+        "auto" spends a fifth of epsilon, and at most of delta, on bounds.
     relation : {"add_remove", "replace_one"}
     epsilon, delta : float
 
@@ -69,12 +69,12 @@ def plan_column_quantiles(shape, quantiles, bounds, relation, epsilon, delta):
     n_rows, n_columns = shape
     if not is_auto(bounds):
         low, high = check_bounds(bounds, n_columns)
-        plan = QuantilePlan(quantiles, low, high, epsilon, delta, relation)
+        plan = QuantilePlan(quantiles, low, high, epsilon, delta, relation, n_rows)
         return ColumnQuantiles(None, plan, epsilon, delta)
     first, rest = split_epsilon(epsilon, AUTO_SHARE)
-    search = BoundsPlan(n_rows, epsilon=first, relation=relation, n_columns=n_columns)
+    search, left = plan_search(n_rows, n_columns, first, delta, relation)
     low, high = -np.ones(n_columns), np.ones(n_columns)
-    plan = QuantilePlan(quantiles, low, high, rest, delta, relation)
+    plan = QuantilePlan(quantiles, low, high, rest, left, relation, n_rows)
     return ColumnQuantiles(search, plan, epsilon, delta)
 
 

@@ -87,7 +87,7 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
     bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
         The range of numeric columns whose edges are not declared: numbers or arrays of shape
         (n_features,), or one pair for each column. It must not be computed from the data.
-        "auto" finds it privately for a fifth of epsilon.
+        "auto" finds it privately for a fifth of epsilon and at most of delta.
     edges : {"quantile", "uniform"}, array, list or dict, default="quantile"
         "quantile": edges between which there are about as many rows, found privately.
         "uniform": bins of equal width. An array: declared edges for every numeric column. A list

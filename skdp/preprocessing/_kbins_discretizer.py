@@ -35,7 +35,7 @@ class DPKBinsDiscretizer(TransformerMixin, BaseEstimator):
         The epsilon of a fit, positive.
     delta : float, default=0.0
         The delta of a fit, in [0, 1). A positive one makes the noise smaller where there are many
-        columns; "uniform" spends none of it.
+        columns.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
         The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
         column. It must not be computed from the data. "auto" finds it privately, for a fifth of

@@ -13,7 +13,7 @@ from skdp.mechanisms import JointMechanism
 from skdp.preprocessing._additive import additive_mechanism, noise_deviation
 from skdp.preprocessing._binning import declared_bounds, split_epsilon
 from skdp.preprocessing._unit_blocks import check_row_count, rounded_sums
-from skdp.stats._bounds import BoundsPlan
+from skdp.stats._bounds import BoundsPlan, plan_search
 from skdp.stats._release import is_auto
 from skdp.utils._columns import validate_columns
 from skdp.utils._validation import check_integer, check_privacy_parameters
@@ -56,10 +56,10 @@ class MeanPlan:
         moved = 2.0 if relation == "replace_one" else 1.0
         l1, l2 = moved * size, math.nextafter(moved * math.sqrt(size), math.inf)
         first, _, rest = split_epsilon(epsilon, search=search, quantiles=False, rest=True)
-        plan = None
+        plan, left = None, delta
         if search:
-            plan = BoundsPlan(n_rows=n_rows, epsilon=first, relation=relation, n_columns=n_features)
-        sums = additive_mechanism(name, rest, delta, l1, l2, size)
+            plan, left = plan_search(n_rows, n_features, first, delta, relation)
+        sums = additive_mechanism(name, rest, left, l1, l2, size)
         return cls(sums, n_features, noisy_count, plan, epsilon, delta)
 
     @property

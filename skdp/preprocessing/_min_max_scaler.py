@@ -35,13 +35,14 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     bounds : "auto" or tuple of (low, high), default="auto"
         The range of each feature, numbers or arrays of shape (n_features,), with low < high,
         within -1e150 and 1e150 and at least 1e-150 apart; it must not be computed from the data.
-        "auto" finds it privately, for a fifth of epsilon. Values are clipped to it in `fit`.
+        "auto" finds it privately, for a fifth of epsilon and at most of delta. Values are clipped
+        to it in `fit`.
     feature_range : tuple of (float, float), default=(0, 1)
         Where the two quantiles are mapped to.
     quantile_range : "auto" or tuple of (float, float), default="auto"
         The two quantiles, in per cent. "auto" takes those as far out as noise allows: with s the
-        scale of the noise of a quantile's rank, the share min(0.05, (1 + 12 s) / n_samples) of the
-        rows is left out at either end.
+        scale of the noise of a quantile's rank, the share min(0.05, 12 s / n_samples) of the
+        rows is left out at either end: none as epsilon grows.
     clip : bool, default=False
         Whether `transform` clips to `feature_range`.
     accountant : PrivacyAccountant, default=None
@@ -225,7 +226,7 @@ def _tails(quantile_range, shape, terms):
     if quantile_range != "auto":
         raise ValueError(f"quantile_range must be 'auto' or two numbers, got {quantile_range!r}")
     plan = plan_column_quantiles(shape, (LARGEST_TAIL, 0.5, 1.0 - LARGEST_TAIL), *terms)
-    tail = min(LARGEST_TAIL, (1.0 + RANKS_PER_SCALE * plan.quantiles.scale) / shape[0])
+    tail = min(LARGEST_TAIL, RANKS_PER_SCALE * plan.quantiles.scale / shape[0])
     return tail, 1.0 - tail
 
 

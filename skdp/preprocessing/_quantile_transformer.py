@@ -16,7 +16,7 @@ OUTPUTS = ("uniform", "normal")
 # "auto" takes as many levels of quantiles, at most 9, as keep this many scales of the ranks'
 # errors between neighbouring quantiles.
 SCALES_APART = 4.0
-MOST_LEVELS = 9
+MOST_LEVELS = 10
 
 # As in scikit-learn: where the normal output ends.
 LEAST_SHARE = 1e-7
@@ -38,10 +38,11 @@ class DPQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
     bounds : "auto" or tuple of (low, high), default="auto"
         The range of each feature, numbers or arrays of shape (n_features,), with low < high,
         within -1e150 and 1e150 and at least 1e-150 apart; it must not be computed from the data.
-        "auto" finds it privately, for a fifth of epsilon. Values are clipped to it in `fit`.
+        "auto" finds it privately, for a fifth of epsilon and at most of delta. Values are clipped
+        to it in `fit`.
     n_quantiles : "auto" or int, default="auto"
         How many quantiles are used, the two bounds included; at least 3. "auto" takes the most, of
-        3, 5, 9, ..., 513, whose noise is small against the distance between them; it depends on
+        3, 5, 9, ..., 1025, whose noise is small against the distance between them; it depends on
         the numbers of rows and features, epsilon and delta alone.
     output_distribution : {"uniform", "normal"}, default="uniform"
         What features are mapped to. The normal one ends at -5.2 and 5.2.

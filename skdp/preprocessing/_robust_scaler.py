@@ -25,7 +25,8 @@ class DPRobustScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     bounds : "auto" or tuple of (low, high), default="auto"
         The range of each feature, numbers or arrays of shape (n_features,), with low < high,
         within -1e150 and 1e150 and at least 1e-150 apart; it must not be computed from the data.
-        "auto" finds it privately, for a fifth of epsilon. Values are clipped to it in `fit`.
+        "auto" finds it privately, for a fifth of epsilon and at most of delta. Values are clipped
+        to it in `fit`.
     with_centering : bool, default=True
         Whether `transform` subtracts the median.
     with_scaling : bool, default=True

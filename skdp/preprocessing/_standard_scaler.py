@@ -8,8 +8,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.base import PrivateFit, relation_of
 from skdp.mechanisms import JointMechanism
+from skdp.stats._bounds import AUTO_SHARE, plan_search
 from skdp.stats._moments import MomentsPlan
-from skdp.stats._release import is_auto, plan_search
+from skdp.stats._release import is_auto
+from skdp.utils._shares import split_epsilon
 from skdp.utils._validation import check_boolean, check_bounds, check_privacy_parameters
 
 __all__ = ["DPStandardScaler"]
@@ -31,8 +33,8 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     bounds : "auto" or tuple of (low, high), default="auto"
         The range of each feature, numbers or arrays of shape (n_features,), with low < high,
         within -1e150 and 1e150 and at least 1e-150 apart. It must not be computed from the
-        data. "auto" spends a fifth of epsilon on `skdp.stats.estimate_bounds`, in the same
-        charge.
+        data. "auto" spends a fifth of epsilon, and at most of delta, on
+        `skdp.stats.estimate_bounds`, in the same charge.
     with_mean : bool, default=True
         Whether `transform` subtracts the mean.
     with_std : bool, default=True
@@ -202,7 +204,8 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Return the plan of the moments, and that of the search for bounds or None."""
         relation, search = relation_of(self.accountant), None
         if is_auto(self.bounds):
-            search, epsilon = plan_search(n_rows, n_columns, epsilon, relation)
+            first, epsilon = split_epsilon(epsilon, AUTO_SHARE)
+            search, delta = plan_search(n_rows, n_columns, first, delta, relation)
             low, high = np.full(n_columns, -1.0), np.full(n_columns, 1.0)
         else:
             low, high = check_bounds(self.bounds, n_columns)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from skdp.mechanisms import GaussianMechanism, GeometricMechanism
+from skdp.utils._shares import split_epsilon
 from skdp.utils._validation import check_integer, check_privacy_parameters
 
 __all__ = [
@@ -19,9 +20,10 @@ __all__ = [
     "SMALLEST",
     "BoundsPlan",
     "NormPlan",
+    "plan_search",
 ]
 
-# What part of epsilon estimators spend on bounds that are "auto".
+# What part of epsilon, and at most of delta, estimators spend on bounds that are "auto".
 AUTO_SHARE = 0.2
 # Magnitudes are told apart from SMALLEST to LARGEST; what is smaller shares one bin with 0, what
 # is larger is in the outermost bin.
@@ -234,6 +236,23 @@ class NormPlan(_SpacedHistogram):
             return FALLBACK
         covered = np.cumsum(held) >= NORM_COVERAGE * held.sum()
         return float(spaced_edges(self._split_bits)[covered.argmax()])
+
+
+def plan_search(n_rows, n_columns, epsilon, delta, relation, *, alone=False):
+    """Return the plan that finds bounds, and what it leaves of delta.
+
+    Of delta it gets a fifth where Gaussian noise is the smaller then, else nothing, or all if it is
+    `alone`. What it gets of epsilon is up to the caller.
+    """
+    terms = {"relation": relation, "n_columns": n_columns}
+    pure = BoundsPlan(n_rows, epsilon, **terms)
+    share, rest = (delta, 0.0) if alone else split_epsilon(delta, AUTO_SHARE)
+    # Smaller parts of delta are refused.
+    if share >= 1e-100 and (alone or rest >= 1e-100):
+        search = BoundsPlan(n_rows, epsilon, share, **terms)
+        if search.mechanism.delta > 0.0 and search.threshold < pure.threshold:
+            return search, rest
+    return pure, delta
 
 
 def spaced_bins(values, bits):

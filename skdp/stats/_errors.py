@@ -82,7 +82,7 @@ def expected_error(
         return expected_count_error(plan.mechanism)
     if statistic in ("median", "quantile"):
         quantile = 0.5 if statistic == "median" else q
-        plan = QuantilePlan([quantile], low, high, epsilon, delta, relation)
+        plan = QuantilePlan([quantile], low, high, epsilon, delta, relation, n_rows)
         return _rank_error(plan, n_rows)
     settings = (n_rows, low, high, epsilon, delta, relation)
     if statistic == "sum":
@@ -105,7 +105,7 @@ def _noise(plan):
 
 def _rank_error(plan, n_rows):
     """The expected distance of the chosen rank from the wanted one, over the number of rows."""
-    wanted = plan.quantiles[0] * n_rows
+    wanted = plan.shares[0] * n_rows
     reach = 100.0 * plan.scale + 1.0
     first, last = max(0, math.floor(wanted - reach)), min(n_rows, math.ceil(wanted + reach))
     distances = np.abs(np.linspace(first, last, min(last - first, 10**6) + 1) - wanted)

@@ -460,7 +460,7 @@ def _release_quantiles(name, a, q, budget, bounds, axis, accountant, random_stat
     quantiles = check_quantiles(q)
 
     def plan(low, high, epsilon, delta, relation):
-        return QuantilePlan(quantiles, low, high, epsilon, delta, relation)
+        return QuantilePlan(quantiles, low, high, epsilon, delta, relation, len(X))
 
     values = release_within(name, X, plan, bounds, budget, accountant, random_state)
     values = values[:, 0] if flat else values

@@ -20,7 +20,10 @@ CELLS = 1 << 24
 POSITIONS = 1 << 24
 _LAST = (CELLS + 1) * POSITIONS - 1
 _UNIT = 1 << 30
-_FAR = 100
+# Runs at which the probability has fallen by exp(-_FAR) are lumped together.
+_FAR = 50
+# Beyond this epsilon a choice, composition saves next to nothing.
+_PLENTY = 100.0
 _BLOCK = 1 << 16
 
 
@@ -74,6 +77,11 @@ class QuantilePlan:
     epsilon : float
     delta : float, default=0.0
     relation : {"add_remove", "replace_one"}, default="add_remove"
+    n_rows : int, default=None
+        The public number of rows, where there is one: then a quantile q is wanted at the rank
+        ``q * (n_rows - 1) + 1/2``. So without noise it is the row that is nearest to where
+        `numpy.quantile` has it (or the next one, where it is chosen after others); 0 and 1 are
+        the smallest and the largest row.
 
     Attributes
     ----------
@@ -115,6 +123,7 @@ class QuantilePlan:
     epsilon: float
     delta: float = 0.0
     relation: str = "add_remove"
+    n_rows: int | None = None
 
     name: ClassVar[str] = "Exponential mechanism, recursively for many quantiles"
 
@@ -130,6 +139,8 @@ class QuantilePlan:
             "epsilon": epsilon,
             "delta": delta,
         }
+        if self.n_rows is not None:
+            check_integer(self.n_rows, "n_rows", 1)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
@@ -138,9 +149,16 @@ class QuantilePlan:
         return len(self.low)
 
     @cached_property
+    def shares(self):
+        """The share of the rows that is wanted below each quantile."""
+        if self.n_rows is None:
+            return self.quantiles
+        return (self.quantiles * (self.n_rows - 1) + 0.5) / self.n_rows
+
+    @cached_property
     def levels(self):
         """The choices, level by level: a tuple of tuples of nodes."""
-        return _levels(np.unique(self.quantiles))
+        return _levels(np.unique(self.shares))
 
     @cached_property
     def level_epsilon(self):
@@ -208,8 +226,8 @@ class QuantilePlan:
         stream = source.stream()
         positions = _apart(cells, stream)
         positions.sort()
-        sorted_quantiles, inverse = np.unique(self.quantiles, return_inverse=True)
-        chosen = np.zeros(len(sorted_quantiles), dtype=np.int64)
+        distinct, inverse = np.unique(self.shares, return_inverse=True)
+        chosen = np.zeros(len(distinct), dtype=np.int64)
         for level in self.levels:
             for node in level:
                 rate = self._rate(level, node)
@@ -228,7 +246,7 @@ def split_epsilon(epsilon, delta, count):
     check_integer(count, "count", 1)
     # One step down, so that the sum of the parts is no more than the whole.
     even = math.nextafter(epsilon / count, 0.0) if count > 1 else epsilon
-    if delta == 0.0 or count == 1:
+    if delta == 0.0 or count == 1 or even >= _PLENTY:
         return even
     found = calibrate(
         lambda each: Repeated(ExponentialMechanism(each), count),
@@ -239,16 +257,16 @@ def split_epsilon(epsilon, delta, count):
     return max(even, found)
 
 
-def _levels(quantiles):
-    """The binary tree over sorted quantiles, level by level."""
-    spans, levels = [(0, len(quantiles), None, None)], []
+def _levels(shares):
+    """The binary tree over sorted shares, level by level."""
+    spans, levels = [(0, len(shares), None, None)], []
     while spans:
         nodes, below = [], []
         for start, stop, first, last in spans:
             index = (start + stop) // 2
-            left = 0.0 if first is None else quantiles[first]
-            right = 1.0 if last is None else quantiles[last]
-            share = round(float((quantiles[index] - left) / (right - left)) * _UNIT)
+            left = 0.0 if first is None else shares[first]
+            right = 1.0 if last is None else shares[last]
+            share = round(float((shares[index] - left) / (right - left)) * _UNIT)
             nodes.append(_Node(index, first, last, share))
             below += [(start, index, first, index)] if start < index else []
             below += [(index + 1, stop, index, last)] if index + 1 < stop else []
@@ -259,8 +277,15 @@ def _levels(quantiles):
 
 def grid_cells(column, low, high):
     """Return the nearest of the grid points 0, ..., CELLS between the bounds, row by row."""
+    cells = np.empty(len(column), dtype=np.int64)
+    for start in range(0, len(column), _BLOCK):
+        cells[start : start + _BLOCK] = _nearest_cells(column[start : start + _BLOCK], low, high)
+    return cells
+
+
+def _nearest_cells(values, low, high):
     with np.errstate(all="ignore"):
-        scaled = np.array(column, dtype=np.float64)
+        scaled = np.array(values, dtype=np.float64)
         np.clip(scaled, low, high, out=scaled)
         if not high > low:
             scaled[:] = 0.0
@@ -271,7 +296,7 @@ def grid_cells(column, low, high):
             scaled /= 0.5 * high - 0.5 * low
             np.clip(scaled, 0.0, 1.0, out=scaled)
         scaled *= CELLS
-        return np.rint(scaled, out=scaled).astype(np.int64)
+        return np.rint(scaled, out=scaled)
 
 
 def _apart(cells, stream):
@@ -308,7 +333,8 @@ def _between(positions, chosen, node):
 def _choose(rows, first, last, share, rate, n_rows, stream):
     """Choose a point c in [first, last], by the numbers of rows below c and from c on.
 
-    Its distance is ``|(1 - q) below - q above|`` for q = share / 2**30, in units of 2**-30.
+    With f(c) = (1 - q) below - q above for q = share / 2**30, its distance is |f(c)|, in units of
+    2**-30; or that of 0 from [f(c) - 1, f(c)] for the point behind a row.
     """
     edges, distances = _intervals(rows, first, last, share, rate, n_rows)
     weights = np.diff(edges)
@@ -324,7 +350,7 @@ def _intervals(rows, first, last, share, rate, n_rows):
     """Edges of runs of points, and the distance of each run.
 
     Runs near the wanted rank hold points of one distance. The first and the last run are all
-    points below and above these; their distance is the least in them.
+    points below and above these; no point in them is nearer than their distance.
     """
     n = len(rows)
     wanted = share * n // _UNIT
@@ -336,15 +362,33 @@ def _intervals(rows, first, last, share, rate, n_rows):
     starts[0] = first if low == 0 else rows[low - 1] + 1
     starts[1:-1] = rows[low:high] + 1
     starts[-1] = last + 1 if high == n else rows[high] + 1
-    edges = np.concatenate([[first], starts, [last + 1]])
-    ranks = np.arange(low - 1, high + 2)
-    return edges, np.abs(ranks * _UNIT - share * n)
+    edges = np.empty(2 * len(starts) + 1, dtype=np.int64)
+    edges[0], edges[-1] = first, last + 1
+    edges[1:-1:2] = starts
+    edges[2:-1:2] = np.minimum(starts[:-1] + 1, starts[1:])
+    distances = np.empty(len(edges) - 1, dtype=np.int64)
+    signed = np.arange(low, high + 1) * _UNIT - share * n
+    distances[2:-1:2] = np.abs(signed)
+    distances[1:-1:2] = _distance_behind(signed)
+    if low == 0:
+        distances[1] = abs(signed[0])
+    distances[0] = abs(signed[0] - _UNIT)
+    distances[-1] = abs(signed[-1])
+    return edges, distances
+
+
+def _distance_behind(signed):
+    """The distance of the point behind a row."""
+    return np.maximum(np.maximum(signed - _UNIT, -signed), 0)
 
 
 def _accepted(rows, point, share, distance, step, stream):
-    """Accept a point of an outer run by how much farther it is than the run's nearest."""
+    """Accept a point of an outer run by how much farther it is than the run's distance."""
     rank = int(np.searchsorted(rows, point))
-    excess = step * (abs(rank * _UNIT - share * len(rows)) - int(distance))
+    signed = rank * _UNIT - share * len(rows)
+    behind = rank > 0 and rows[rank - 1] == point - 1
+    own = int(_distance_behind(signed)) if behind else abs(signed)
+    excess = step * (own - int(distance))
     exponents = np.array([float(min(excess, 10_000))])
 
     def exact(index):

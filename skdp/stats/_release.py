@@ -1,6 +1,5 @@
 """The life of a private statistic: validate, plan, charge, run, return."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +8,8 @@ from sklearn.utils import check_array
 from skdp.base import relation_of
 from skdp.mechanisms import JointMechanism
 from skdp.noise import RandomSource
-from skdp.stats._bounds import AUTO_SHARE, BoundsPlan
+from skdp.stats._bounds import AUTO_SHARE, plan_search
+from skdp.utils._shares import split_epsilon
 from skdp.utils._validation import check_bounds, check_privacy_parameters
 
 __all__ = ["check_rows", "is_auto", "release", "release_within", "shaped"]
@@ -73,20 +73,15 @@ def release_within(name, X, make_plan, bounds, budget, accountant, random_state)
         low, high = check_bounds(bounds, n_columns)
         plan = make_plan(low, high, epsilon, delta, relation)
         return release(name, X, plan, epsilon, delta, accountant, random_state)
-    search, rest = plan_search(n_rows, n_columns, epsilon, relation)
+    first, rest = split_epsilon(epsilon, AUTO_SHARE)
+    search, rest_delta = plan_search(n_rows, n_columns, first, delta, relation)
     unknown = (np.full(n_columns, bound) for bound in _UNKNOWN)
-    plan = make_plan(*unknown, rest, delta, relation)
+    plan = make_plan(*unknown, rest, rest_delta, relation)
     plan.check_size(plan.size)
     both = JointMechanism((search, plan), epsilon, delta)
     source = _charge(name, both, epsilon, delta, accountant, random_state)
     low, high = search.run(X, source)
     return replace(plan, low=low, high=high).run(X, source)
-
-
-def plan_search(n_rows, n_columns, epsilon, relation):
-    """Return the plan that finds bounds with its share of epsilon, and what is left of epsilon."""
-    search = BoundsPlan(n_rows, AUTO_SHARE * epsilon, 0.0, relation, n_columns)
-    return search, math.nextafter(epsilon - search.epsilon, 0.0)
 
 
 def shaped(values, flat):

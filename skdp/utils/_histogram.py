@@ -6,10 +6,16 @@ from skdp.utils._validation import check_integer
 
 __all__ = ["check_edges", "count_bins", "count_bins_2d", "uniform_edges"]
 
-_BLOCK_VALUES = 1 << 20
-_BLOCK_ROWS = 1 << 14
-# How near to an edge, in bins, a place is not trusted.
-_DOUBT = 1e-6
+_BLOCK_VALUES = 1 << 15
+_TILE_VALUES = 1 << 10
+# Places are numbers of bins in fixed point with this many bits behind the point, the lowest bits
+# of a float64 of _MAGIC and more.
+_FRACTION_BITS = 20
+_UNIT = 2.0**-_FRACTION_BITS
+_MAGIC = 2.0 ** (52 - _FRACTION_BITS)
+_MAGIC_WORD = int(np.float64(_MAGIC).view(np.int64))
+# The bits of a fraction of four units or more.
+_FAR = (1 << _FRACTION_BITS) - 4
 
 
 def uniform_edges(low, high, n_bins):
@@ -47,7 +53,7 @@ def check_edges(edges, name="bins"):
     return edges
 
 
-def count_bins(X, edges):
+def count_bins(X, edges, *, outermost=False):
     """Count the rows in each bin of each column.
 
     Bins are as in `numpy.histogram`: they hold their lower edge, the last one holds both its
@@ -61,6 +67,8 @@ def count_bins(X, edges):
         Read block by block; NaN counts nowhere.
     edges : sequence of n_columns arrays
         Finite and increasing; the columns may have different numbers of bins.
+    outermost : bool, default=False
+        Whether values outside count in the outermost bins; then there must be no NaN.
 
     Returns
     -------
@@ -74,12 +82,16 @@ def count_bins(X, edges):
     >>> count_bins(np.array([[0.0], [1.0], [2.0], [9.0]]), [np.array([0.0, 1.0, 2.0])])
     [array([1, 2])]
     """
-    bins = [_Bins(each) for each in edges]
-    counts = [np.zeros(each.n_slots, dtype=np.int64) for each in bins]
-    for _, columns in _columns(X):
-        for j, values in enumerate(columns):
-            counts[j] += np.bincount(bins[j].find(values), minlength=bins[j].n_slots)
-    return [each[1:-1] for each in counts]
+    bins = _Bins(edges)
+    counts = np.zeros(bins.n_slots, dtype=np.int64)
+    for _, slots in bins.find(X, bins.n_slots):
+        counts += np.bincount(slots.ravel(), minlength=bins.n_slots)
+    columns = np.split(counts, bins.starts[1:])
+    if outermost:
+        for each in columns:
+            each[1] += each[0]
+            each[-2] += each[-1]
+    return [each[1:-1] for each in columns]
 
 
 def count_bins_2d(X, edges):
@@ -94,13 +106,14 @@ def count_bins_2d(X, edges):
     -------
     ndarray of int64, shape (n_bins of the first, n_bins of the second)
     """
-    first, second = (_Bins(each) for each in edges)
-    size = first.n_slots * second.n_slots
+    bins = _Bins(edges)
+    n_first, n_second = bins.starts[1], bins.n_slots - bins.starts[1]
+    size = n_first * n_second
     counts = np.zeros(size, dtype=np.int64)
-    for _, (one, other) in _columns(X, size):
-        cells = first.find(one) * second.n_slots + second.find(other)
+    for _, slots in bins.find(X, size):
+        cells = slots[:, 0] * n_second + (slots[:, 1] - n_first)
         counts += np.bincount(cells, minlength=size)
-    return counts.reshape(first.n_slots, second.n_slots)[1:-1, 1:-1]
+    return counts.reshape(n_first, n_second)[1:-1, 1:-1]
 
 
 def bin_numbers(X, edges):
@@ -115,68 +128,117 @@ def bin_numbers(X, edges):
     -------
     ndarray of shape (n_rows, n_columns), dtype int64
     """
-    bins = [_Bins(each) for each in edges]
+    bins = _Bins(edges)
     numbers = np.empty(X.shape, dtype=np.int64)
-    for rows, columns in _columns(X):
-        for j, values in enumerate(columns):
-            numbers[rows, j] = bins[j].find(values) - 1
+    for rows, slots in bins.find(X):
+        np.subtract(slots, bins.starts + 1, out=numbers[rows])
     return numbers
 
 
 class _Bins:
-    """The bins of a column between two slots: for what is below them, and above or NaN."""
+    """The bins of columns, numbered on from column to column.
+
+    Each column's are between two slots: for what is below them or NaN, and for what is above.
+    """
 
     def __init__(self, edges):
-        edges = check_edges(edges)
-        self.n_slots = len(edges) + 1
-        # The last bin holds its upper edge: what is above it starts at the next number.
-        self._bounds = np.append(edges[:-1], np.nextafter(edges[-1], np.inf))
-        self._even = _evenly_spaced(edges)
-        if self._even:
-            self._first = edges[0]
-            self._factor = (self.n_slots - 2) / (edges[-1] - edges[0])
-            self._lower = np.append(-np.inf, self._bounds)
-            self._upper = np.append(self._bounds, np.nan)
+        edges = [check_edges(each) for each in edges]
+        sizes = [len(each) + 1 for each in edges]
+        self.n_slots = sum(sizes)
+        self.starts = np.cumsum([0, *sizes[:-1]])
+        self._uneven = {}
+        affine = np.zeros((4, len(edges)))
+        lower = []
+        for j, each in enumerate(edges):
+            # The last bin holds its upper edge: what is above it starts at the next number.
+            bounds = np.append(each[:-1], np.nextafter(each[-1], np.inf))
+            lower += [-np.inf, *bounds]
+            if _evenly_spaced(each):
+                affine[:, j] = _affine_map(each, self.starts[j])
+            else:
+                affine[:, j] = 0.0, 0.0, 0.0, _MAGIC + 0.5
+                self._uneven[j] = bounds
+        self._map = affine
+        self._lower = np.array(lower)
 
-    def find(self, values):
-        """Return the slot of each value of a vector."""
-        if not self._even:
-            return np.searchsorted(self._bounds, values, side="right")
-        with np.errstate(all="ignore"):
-            place = values - self._first
-            place *= self._factor
-            place += 1.0
-            np.fmax(place, 0.0, out=place)
-            np.fmin(place, self.n_slots - 1.0, out=place)
-        slots = place.astype(np.int64)
-        # Near an edge the product's rounding can decide: compare with the edges themselves.
-        place -= slots
-        place -= 0.5
-        near = np.flatnonzero(np.abs(place, out=place) > 0.5 - _DOUBT)
-        if near.size:
-            close, at = values[near], slots[near]
-            slots[near] = at - (close < self._lower[at]) + (close >= self._upper[at])
+    def find(self, X, least_values=0):
+        """Yield slices of rows and the slots of their values.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+        least_values : int, default=0
+            How many values a block has at least, where there are as many.
+
+        Yields
+        ------
+        rows : slice
+        slots : ndarray of shape (rows in the slice, n_columns), dtype int64
+            Overwritten by the next.
+        """
+        n_rows, d = X.shape
+        # Numpy's loops run over one axis: a tile is several rows, with their columns' parameters.
+        tile = max(_TILE_VALUES // d, 1)
+        tiles = max(_BLOCK_VALUES, least_values) // (tile * d)
+        size = min(max(tiles, 1) * tile, n_rows)
+        places, fractions = np.empty(size * d), np.empty(size * d, dtype=np.int64)
+        wide = {width: self._repeated(width // d) for width in {d, tile * d}}
+        for start in range(0, n_rows, size):
+            rows = slice(start, min(start + size, n_rows))
+            with np.errstate(all="ignore"):
+                block = np.ascontiguousarray(X[rows], dtype=np.float64)
+            width = tile * d if len(block) % tile == 0 else d
+            shape = (block.size // width, width)
+            out = places[: block.size].reshape(shape), fractions[: block.size].reshape(shape)
+            slots = self._slots(block.reshape(shape), wide[width], *out).reshape(block.shape)
+            for j, bounds in self._uneven.items():
+                found = np.searchsorted(bounds, block[:, j], side="right")
+                slots[:, j] = np.where(np.isnan(block[:, j]), 0, found) + self.starts[j]
+            yield rows, slots
+
+    def _repeated(self, times):
+        """The parameters of a number of rows; one number, which is faster, where all are equal."""
+        return [each[0] if (each == each[0]).all() else np.tile(each, times) for each in self._map]
+
+    def _slots(self, values, parameters, places, fractions):
+        least, most, factor, shift = parameters
+        np.fmax(values, least, out=places)
+        np.minimum(places, most, out=places)
+        places *= factor
+        places += shift
+        slots = places.view(np.int64)
+        slots -= _MAGIC_WORD
+        np.bitwise_and(slots, _FAR, out=fractions)
+        slots >>= _FRACTION_BITS
+        if fractions.min() == 0:
+            # At an edge, up to rounding: compare with the edge itself.
+            near = np.flatnonzero(fractions == 0)
+            at = slots.ravel()[near]
+            slots.reshape(-1)[near] = at - (values.ravel()[near] < self._lower[at])
         return slots
 
 
+def _affine_map(edges, start):
+    """Return what a value is clipped to, and (factor, shift) that make it a place.
+
+    Places of edges are two units above whole numbers of bins, with an error below 1.5 units: half
+    a unit for the rounding of each of the two sums to units, less for the rest.
+    """
+    n_bins, first = len(edges) - 1, edges[0]
+    half = (edges[-1] - first) / (2 * n_bins)
+    factor = 0.5 / half
+    shift = _MAGIC + start + 1 + 2 * _UNIT - first * factor
+    return first - half, edges[-1] + half, factor, shift
+
+
 def _evenly_spaced(edges):
-    """Whether arithmetic finds the bin, but next to an edge."""
+    """Whether arithmetic finds the bin of what is more than 1.5 units of a place from an edge."""
     n_bins = len(edges) - 1
     with np.errstate(over="ignore"):
         width = (edges[-1] - edges[0]) / n_bins
         even = np.linspace(edges[0], edges[-1], n_bins + 1)
-        close = np.abs(edges - even).max() <= 0.25 * _DOUBT * width
-    # The rounding of places, in bins, must be far below the doubt.
+        close = np.abs(edges - even).max() <= 0.25 * _UNIT * width
+    # The rounding of products, in bins, must be far below a unit.
     largest = max(abs(edges[0]), abs(edges[-1]))
-    fine = width > 2.0**-30 * largest and n_bins < 1e6
+    fine = width > 2.0**-28 * largest and n_bins < 1e6
     return bool(np.isfinite(width) and np.isfinite(1.0 / width) and close and fine)
-
-
-def _columns(X, n_slots=0):
-    """Yield slices of rows and their columns, contiguous and in double precision."""
-    size = max(_BLOCK_VALUES // max(X.shape[1], 1), n_slots)
-    size = max(min(size, max(_BLOCK_ROWS, n_slots)), 64)
-    for start in range(0, X.shape[0], size):
-        rows = slice(start, min(start + size, X.shape[0]))
-        with np.errstate(all="ignore"):
-            yield rows, np.ascontiguousarray(np.asarray(X[rows]).T, dtype=np.float64)

@@ -99,7 +99,7 @@ def test_brute_force_sensitivity(relation):
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_errors_have_the_expected_size(delta):
-    # 1000 releases of seeds that were not chosen; 4 standard errors are passed once in 16,000.
+    # 1000 releases of seeds that were not chosen; 5 standard errors: false alarms of 6e-7.
     table = validate_columns(DPHistogramTransformer(), np.tile([0.5, 3.0], (100, 20)))
     truth = np.tile([100, 0, 0, 0, 0, 100], (20, 1)).ravel()
     transformer = DPHistogramTransformer(2.0, delta=delta, edges=EDGES)
@@ -108,7 +108,7 @@ def test_errors_have_the_expected_size(delta):
     runs = [plan.run(table, bins, RandomSource(seed))[1] for seed in range(1000)]
     squares = np.mean(np.square([np.concatenate(run) - truth for run in runs]), axis=1)
     expected = transformer.expected_error(40) ** 2
-    assert abs(squares.mean() - expected) < 4 * squares.std(ddof=1) / math.sqrt(1000)
+    assert abs(squares.mean() - expected) < 5 * squares.std(ddof=1) / math.sqrt(1000)
 
 
 @pytest.mark.parametrize("encode", ["onehot", "density"])

@@ -87,7 +87,7 @@ def test_auto_takes_the_smaller_noise(d, delta, expected):
     ],
 )
 def test_errors_have_the_expected_size(params, position):
-    # 1000 fits of seeds that were not chosen; 4 standard errors are passed once in 16,000.
+    # 1000 fits of seeds that were not chosen; 5 standard errors: false alarms of 6e-7.
     low, high = np.array([-1.0, -10.0]), np.array([1.0, 30.0])
     middle, half = (low + high) / 2, (high - low) / 2
     X = np.tile(middle + position * half, (500, 1))
@@ -107,7 +107,7 @@ def test_errors_have_the_expected_size(params, position):
     error = squares.std(axis=0, ddof=1) / math.sqrt(len(runs))
     # The noisy count's error is of first order: a hundredth more for 500 rows.
     slack = 0.01 * expected * ("count" in params)
-    assert (np.abs(squares.mean(axis=0) - expected) < 4 * error + slack).all()
+    assert (np.abs(squares.mean(axis=0) - expected) < 5 * error + slack).all()
 
 
 @pytest.mark.parametrize("count", ["public", "noisy"])

@@ -1,8 +1,18 @@
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from skdp import (
+    DPHistogramTransformer,
+    DPKBinsDiscretizer,
+    DPMeanTransformer,
+    DPRobustScaler,
+    DPSimpleImputer,
+    DPStandardScaler,
+    PrivacyAccountant,
+)
 from skdp.accounting import epsilon as event_epsilon
 from skdp.noise import RandomSource
 from skdp.stats import _bounds as module
@@ -12,11 +22,22 @@ from skdp.stats._bounds import (
     SMALLEST,
     BoundsPlan,
     NormPlan,
+    plan_search,
     spaced_bins,
     spaced_edges,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
+
+AUTOMATIC = [
+    DPMeanTransformer(),
+    DPStandardScaler(),
+    DPRobustScaler(),
+    DPHistogramTransformer(),
+    DPKBinsDiscretizer(strategy="uniform"),
+    DPSimpleImputer(),
+    DPSimpleImputer(strategy="median"),
+]
 
 
 @pytest.mark.parametrize("bits", [0, 1, 3])
@@ -131,3 +152,23 @@ def test_a_bin_of_the_datas_own_is_caught(monkeypatch):
 def test_bad_parameters_are_refused(options):
     with pytest.raises(ValueError):
         BoundsPlan(**{"n_rows": 10, "epsilon": 1.0} | options)
+
+
+def test_a_search_takes_of_delta_only_where_that_helps():
+    # With many columns Gaussian noise grows with the root of their number.
+    for n_columns, helps in ((1, False), (10, True)):
+        search, rest = plan_search(1000, n_columns, 0.2, 1e-6, "add_remove")
+        geometric, all_of_it = plan_search(1000, n_columns, 0.2, 0.0, "add_remove")
+        assert (search.delta, search.threshold < geometric.threshold) == (2e-7 * helps, helps)
+        assert all_of_it == 0.0 and Fraction(search.delta) + Fraction(rest) <= Fraction(1e-6)
+        assert rest == pytest.approx(8e-7 if helps else 1e-6)
+    assert plan_search(10, 10, 0.2, 1e-100, "replace_one")[1] == 1e-100
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("transformer", AUTOMATIC, ids=str)
+def test_a_search_with_part_of_delta_is_within_one_charge(transformer, relation):
+    accountant = PrivacyAccountant(1.0, 1e-6, relation=relation)
+    X = np.random.default_rng(0).uniform(size=(50, 12))
+    transformer.set_params(epsilon=1.0, delta=1e-6, accountant=accountant).fit(X)
+    assert [(s.epsilon, s.delta) for s in accountant.spends] == [(1.0, 1e-6)]

@@ -23,7 +23,10 @@ def exact_law(rows, node, rate, first=0, last=24):
     points = np.arange(first, last + 1)
     below = np.array([np.sum((rows >= first) & (rows < c)) for c in points])
     above = np.array([np.sum((rows >= c) & (rows < last)) for c in points])
-    weights = np.exp(-float(rate) * np.abs((1 - q) * below - q * above))
+    f = (1 - q) * below - q * above
+    behind = np.isin(points - 1, rows[rows >= first])
+    distances = np.where(behind, np.maximum(np.maximum(f - 1, -f), 0), np.abs(f))
+    weights = np.exp(-float(rate) * distances)
     return weights / weights.sum()
 
 
@@ -114,6 +117,37 @@ def test_far_runs_have_the_law_of_the_definition(monkeypatch):
     assert chisquare(counts, n * expected).pvalue > 1e-7
 
 
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("far", [0, 50])
+def test_points_behind_rows_have_the_law_of_the_definition(share, far, monkeypatch):
+    # So few points that those behind rows matter, rows at one point, and outer runs.
+    monkeypatch.setattr(module, "_FAR", far)
+    rng, last, n = np.random.default_rng(0), 60, 5000
+    rows = np.sort(np.concatenate([rng.integers(0, last + 1, size=30), np.full(170, 40), [last]]))
+    plan = make_plan([share], epsilon=0.05)
+    (level,) = plan.levels
+    rate, stream = plan._rate(level, level[0]), RandomSource(0).stream()
+    law = exact_law(rows, level[0], rate, 0, last + 1)[: last + 1]
+    terms = rows, 0, last, level[0].share, rate, len(rows), stream
+    counts = np.bincount([module._choose(*terms) for _ in range(n)], minlength=last + 1)
+    common = n * law / law.sum() > 5
+    grouped = [np.append(x[common], x[~common].sum()) for x in (counts, n * law / law.sum())]
+    grouped = [x[grouped[1] > 0] for x in grouped]
+    # False alarm: 1e-7.
+    assert chisquare(*grouped).pvalue > 1e-7
+
+
+@pytest.mark.parametrize("n", [1, 2, 100, 4001])
+def test_without_noise_the_nearest_rows_are_chosen(n):
+    # Gaps between the outermost rows are wide.
+    x = np.clip(np.random.default_rng(0).standard_cauchy(size=(n, 1)) / 1e4, -0.5, 0.5) + 0.5
+    for wanted in ([0.0, 0.5, 1.0], [0.0], [0.02], [0.9], [1.0]):
+        found = make_plan(wanted, epsilon=1e10, n_rows=n).run(x, RandomSource(0))
+        nearest = np.quantile(x, wanted, axis=0, method="nearest")
+        extreme = np.isin(wanted, (0.0, 1.0)) if len(wanted) > 1 else slice(None)
+        np.testing.assert_allclose(found[extreme], nearest[extreme], atol=2.0**-22)
+
+
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("d", [1, 3, 100])
@@ -121,6 +155,12 @@ def test_the_whole_costs_what_was_asked_for(relation, delta, d):
     plan = make_plan([0.1, 0.25, 0.5, 0.9], d, delta=delta, relation=relation)
     cost = event_epsilon(plan.event, delta, relation=relation)
     assert 0.99 < cost <= 1.0
+
+
+def test_a_budget_without_noise_is_divided_evenly():
+    for count in (3, 30):
+        each = module.split_epsilon(1e10, 1e-6, count)
+        assert 1e10 * (1 - 1e-12) < count * each <= 1e10
 
 
 def test_many_quantiles_take_logarithmically_many_levels():

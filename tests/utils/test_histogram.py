@@ -33,11 +33,40 @@ def test_counts_are_those_of_numpy(n_bins, span):
     np.testing.assert_array_equal(edges, np.histogram_bin_edges(x, n_bins, span))
 
 
+def test_edges_decide_whatever_the_range():
+    # Far from 0 and near it; where arithmetic is too coarse, edges are searched.
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        n_bins = int(rng.integers(1, 200))
+        low = float(rng.normal() * 10.0 ** rng.uniform(-3, 9))
+        edges = np.linspace(low, low + 10.0 ** rng.uniform(-2, 3), n_bins + 1)
+        near = [edges]
+        for towards in (np.inf, -np.inf):
+            near += [np.nextafter(edges, towards), np.nextafter(near[-1], towards)]
+        step = edges[1] - edges[0]
+        near += [edges + step * sign * 2.0**-k for sign in (-1, 1) for k in (19, 20, 21, 22, 30)]
+        X = np.column_stack([np.concatenate(near), rng.permutation(np.concatenate(near))])
+        counts = count_bins(X, [edges, edges])
+        for column, ours in zip(X.T, counts, strict=True):
+            np.testing.assert_array_equal(ours, np.histogram(column, edges)[0])
+
+
 @pytest.mark.parametrize(("n_bins", "span"), RANGES)
 def test_uneven_edges_are_those_of_numpy(n_bins, span):
     edges = np.unique(np.random.default_rng(1).uniform(*span, n_bins + 1))
     x = awkward_values(edges)
     np.testing.assert_array_equal(count_bins(x[:, None], [edges])[0], np.histogram(x, edges)[0])
+
+
+def test_what_is_outside_can_count_in_the_outermost_bins():
+    X = np.random.default_rng(0).normal(size=(5000, 2))
+    X[:4] = [[np.inf, -np.inf], [1e308, -1e308], [-1.0, 3.0], [1.0, -3.0]]
+    edges = [np.linspace(-1, 1, 5), np.array([-3.0, 0.1, 3.0])]
+    for j, counts in enumerate(count_bins(X, edges, outermost=True)):
+        clipped = np.clip(X[:, j], edges[j][0], edges[j][-1])
+        np.testing.assert_array_equal(counts, np.histogram(clipped, edges[j])[0])
+    # A column of a single bin.
+    assert count_bins(X, [[-1.0, 1.0]] * 2, outermost=True)[0].tolist() == [5000]
 
 
 def test_columns_may_have_different_bins():
