@@ -36,7 +36,7 @@ MANY = ("random_stopping", "disjoint")
 
 def make_grid(m):
     return {
-        "C": np.geomspace(1e-4, 10.0, (m + 1) // 2).tolist(),
+        "C": np.geomspace(1e-4, 10.0, m // 2).tolist(),
         "mechanism": ["objective", "gradient"],
     }
 
@@ -106,7 +106,7 @@ def compare(table, m, epsilon, repeats, rows):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--candidates", type=int, nargs="*", default=[20, 5, 100])
+    parser.add_argument("--candidates", type=int, nargs="*", default=[20, 6, 100])
     parser.add_argument("--epsilon", type=float, nargs="*", default=[1.0, 0.5, 4.0])
     parser.add_argument("--repeats", type=int)
     parser.add_argument("--rows", type=lambda text: text.split(","))

@@ -266,7 +266,7 @@ def plan_random_stopping(task, splits, mean_runs):
         # Rows that are scored pay a price of their own.
         @cache
         def scoring(s):
-            return GaussianMechanism.from_rho((s * task.rho) ** 2, sensitivity, task.delta)
+            return GaussianMechanism.from_rho(task.rho * s**2, sensitivity, task.delta)
 
         s = fitting_scale(task, lambda s: (branch(scale, scoring(s).event, 0.0),))
         noisy = scoring(s)

@@ -4,7 +4,6 @@ import pickle
 
 import joblib
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from sklearn import config_context
@@ -490,6 +489,7 @@ def test_arguments_of_fit_are_routed_with_their_rows(table, routing):
 
 
 def test_frames_and_sparse_matrices_are_searched():
+    pd = pytest.importorskip("pandas")
     X, y = make_classification(300, 4, random_state=0)
     frame = pd.DataFrame(X, columns=list("abcd"))
     for strategy in STRATEGIES:
