@@ -140,7 +140,7 @@ def show(words, results):
     results = np.array(results)
     accuracy, auc = results.mean(axis=0)
     error = results[:, 1].std(ddof=1) / np.sqrt(len(results)) if len(results) > 1 else 0.0
-    print(f"  {words:<52} {accuracy:.4f}   {auc:.4f} ± {error:.4f}", flush=True)
+    print(f"  {words:<58} {accuracy:.4f}   {auc:.4f} ± {error:.4f}", flush=True)
 
 
 def hidden_row(table, epsilon, fits, words):
@@ -172,7 +172,7 @@ def main():
         table, binned = load_table(name), load_table(name, bins=True)
         X, y, *test = table
         print(f"\n{name}: {len(y)} rows, {X.shape[1]} columns, {len(test[1])} to test on")
-        print(f"  {'':<52} accuracy AUC (± s.e.)")
+        print(f"  {'':<58} accuracy AUC (± s.e.)")
         show("trees, no privacy", [measure(HistGradientBoostingClassifier().fit(X, y), *test)])
         show("linear, no privacy", [measure(LogisticRegression(C=100).fit(X, y), *test)])
         for epsilon in EPSILONS:
