@@ -148,7 +148,9 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator,
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
         y : array-like of shape (n_samples,)
+            Targets or labels.
 
         Returns
         -------

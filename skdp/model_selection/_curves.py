@@ -23,6 +23,13 @@ __all__ = ["DPScores", "dp_cross_val_score", "dp_learning_curve", "dp_validation
 class DPScores:
     """Noisy scores of cross-validation that were released together.
 
+    Parameters
+    ----------
+    accountant : PrivacyAccountant or None
+        Where the plan is charged.
+    random_state : int or None
+        None is the operating system's generator.
+
     Attributes
     ----------
     scores_ : ndarray
@@ -68,7 +75,9 @@ def dp_cross_val_score(
     estimator : estimator
         Private, or a pipeline as in `DPGridSearchCV`.
     X : array-like of shape (n_samples, n_features)
+        Rows.
     y : array-like of shape (n_samples,)
+        Targets or labels.
     epsilon : float, default=1.0
         Of everything together, positive.
     delta : float, default=1e-6
@@ -152,7 +161,9 @@ def dp_validation_curve(
     estimator : estimator
         Private, or a pipeline as in `DPGridSearchCV`.
     X : array-like of shape (n_samples, n_features)
+        Rows.
     y : array-like of shape (n_samples,)
+        Targets or labels.
     param_name : str
         Not one of epsilon, delta, accountant and random_state, which are set here.
     param_range : sequence
@@ -245,7 +256,9 @@ def dp_learning_curve(
     estimator : estimator
         Private, or a pipeline as in `DPGridSearchCV`.
     X : array-like of shape (n_samples, n_features)
+        Rows.
     y : array-like of shape (n_samples,)
+        Targets or labels.
     train_sizes : sequence of float, default=(0.1, 0.33, 1.0)
         Shares of the training rows of each fold; smaller sets are within larger ones.
     epsilon : float, default=1.0

@@ -16,9 +16,13 @@ class DPScorer:
     Parameters
     ----------
     score : BoundedScore
+        What is computed, and how far a row moves it.
     epsilon, delta : float
+        Of each call.
     accountant : PrivacyAccountant or None
+        Where calls are charged.
     random_state : int or None
+        None is the operating system's generator.
     """
 
     def __init__(self, score, epsilon, delta, accountant=None, random_state=None):

@@ -39,6 +39,7 @@ class BoundedScore(ABC):
         Parameters
         ----------
         estimator : estimator
+            Fitted or not.
         classes : ndarray or None
             The label set, None for a regressor.
 
@@ -60,6 +61,11 @@ class BoundedScore(ABC):
     def check_methods(self, estimator):
         """Refuse an estimator that has not the methods that the score needs.
 
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted or not.
+
         Raises
         ------
         ValueError
@@ -79,7 +85,9 @@ class BoundedScore(ABC):
         estimator : estimator
             Fitted.
         X : array-like of shape (n_samples, n_features)
+            Rows.
         y : array-like of shape (n_samples,)
+            Targets or labels.
 
         Returns
         -------
@@ -102,11 +110,33 @@ class BoundedScore(ABC):
         """
 
     def monotonic(self, relation):
-        """Say whether a row moves the scores of all estimators in the same direction."""
+        """Say whether a row moves the scores of all estimators in the same direction.
+
+        Parameters
+        ----------
+        relation : {"add_remove", "replace_one"}
+            What neighbouring tables are.
+
+        Returns
+        -------
+        bool
+            Whether it is.
+        """
         return relation == "add_remove"
 
     def weights(self, sizes):
-        """Return with which weights the scores of test sets of these sizes are added up."""
+        """Return with which weights the scores of test sets of these sizes are added up.
+
+        Parameters
+        ----------
+        sizes : array-like of shape (n_folds,)
+            Rows of each fold.
+
+        Returns
+        -------
+        ndarray of shape (n_folds,)
+            The weights.
+        """
         sizes = np.asarray(sizes, dtype=float)
         return sizes / sizes.sum()
 
