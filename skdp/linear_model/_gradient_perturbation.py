@@ -119,19 +119,49 @@ class GradientPerturbation:
         return variance
 
     def _noise_variance(self, curvature):
-        kept = 1.0 - self.step_size * (self.C * curvature + 1.0)
-        current, previous = np.full(len(kept), self.step_size * self.C), 0.0
         # summed[l] is what one step's noise adds to the sum of the iterates up to l steps later.
-        summed = np.zeros((self.n_steps + 1, len(kept)))
-        for step in range(self.n_steps):
-            summed[step + 1] = summed[step] + current
-            point = current + self.momentum * (current - previous)
-            previous, current = current, kept * point
+        summed = np.zeros((self.n_steps + 1, len(curvature)))
+        for step, response in enumerate(self._responses(curvature)):
+            summed[step + 1] = summed[step] + response
         first = self.n_steps // 2
         averaged = summed[:0:-1].copy()
         averaged[:first] -= summed[first:0:-1]
         averaged *= self.step.scale / (self.n_steps - first)
         return np.sum(averaged**2, axis=0)
+
+    def _responses(self, curvature):
+        """Yield what a step's noise of size 1 adds to the iterates, from the next on."""
+        kept = 1.0 - self.step_size * (self.C * curvature + 1.0)
+        current, previous = np.full(len(kept), self.step_size * self.C), 0.0
+        for _ in range(self.n_steps):
+            yield current
+            point = current + self.momentum * (current - previous)
+            previous, current = current, kept * point
+
+    def lengthening(self, curvature, norm):
+        r"""Return by which share noise in the iterates lengthens their average, about.
+
+        Iterates whose scores vary by :math:`s^2` see the loss blurred. A logistic slope blurred by
+        a Gaussian is about that of scores divided by :math:`\sqrt{1 + \pi s^2 / 8}` (Spiegelhalter
+        and Lauritzen 1990), and so the iterates are longer by that factor where it vanishes.
+
+        Parameters
+        ----------
+        curvature : ndarray
+            Eigenvalues of the summed loss's Hessian, at least 0.
+        norm : float
+            The bound on a row's norm; shorter rows have a smaller s².
+
+        Returns
+        -------
+        float
+        """
+        total = np.sum(curvature)
+        if total == 0.0:
+            return 0.0
+        spread = sum(response**2 for response in self._responses(curvature)) * self.step.scale**2
+        variance = norm**2 * float(curvature @ spread) / total
+        return math.sqrt(1.0 + math.pi * variance / 8.0) - 1.0
 
     def standard_error(self, shape):
         """Return None: how the noise reaches the weights depends on the data."""

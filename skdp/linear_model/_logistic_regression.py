@@ -235,7 +235,7 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
             weights = plan.run(loss, rows, codes, source)
             if total:
                 noisy = hessian.run(loss, rows, codes, weights, source)
-                errors = hessian.standard_error(noisy, plan, max(class_weight))
+                errors = hessian.standard_error(noisy, weights, plan, max(class_weight))
                 errors = errors[:, : X.shape[1]]
 
             weights = np.atleast_2d(weights)

@@ -162,6 +162,10 @@ class ObjectivePerturbation:
         linear, output = self.noise.scale**2 * widening, self.output.scale**2 * widening
         return linear / (self.C * curvature + self.quadratic) ** 2 + output
 
+    def lengthening(self, curvature, norm):
+        """Return 0: the weights have no iterates that wander."""
+        return 0.0
+
     def standard_error(self, shape):
         """Return None: how the noise reaches the weights depends on the data."""
         return None

@@ -72,6 +72,10 @@ class OutputPerturbation:
             deviation *= math.sqrt(self.size + 1)
         return np.full(np.shape(curvature), deviation**2)
 
+    def lengthening(self, curvature, norm):
+        """Return 0: the weights have no iterates that wander."""
+        return 0.0
+
     def standard_error(self, shape):
         """Return the standard deviation of the noise in each weight, of the given shape."""
         return np.full(shape, math.sqrt(self.noise_variance()))

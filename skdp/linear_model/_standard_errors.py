@@ -44,12 +44,15 @@ class HessianRelease:
         Of the matrix of contrasts: outputs less one (or one) and features.
     radius : float
         The Hessian is taken at weights of at most this norm.
+    norm : float
+        The bound on a row's norm.
     mechanism : GaussianMechanism or GammaNormMechanism
         The noise on the upper triangle, with off-diagonal entries times the root of two.
     """
 
     shape: tuple
     radius: float
+    norm: float
     mechanism: object
 
     def run(self, loss, rows, y, weights, source):
@@ -73,7 +76,7 @@ class HessianRelease:
         released = self.mechanism.release(exact, random_state=source)
         return from_upper_triangle(released, math.prod(self.shape))
 
-    def standard_error(self, hessian, plan, largest_weight):
+    def standard_error(self, hessian, weights, plan, largest_weight):
         """Return the standard errors of all weights, shape (n_outputs, n_features).
 
         An eigenvalue that noise alone could have made is taken as any: the sampling variance is
@@ -83,8 +86,10 @@ class HessianRelease:
         ----------
         hessian : ndarray
             As released by `run`.
+        weights : ndarray
+            Released weights.
         plan : plan of a mechanism
-            With `C`, `quadratic` and `noise_variance`.
+            With `C`, `quadratic`, `noise_variance` and `lengthening`.
         largest_weight : float
             The largest class weight.
         """
@@ -100,12 +105,14 @@ class HessianRelease:
         sampling = np.where(resolved, sampling, 0.25 * plan.C / plan.quadratic)
         noise = plan.noise_variance(np.append(values, 0.0))
         variance = noise[:-1] + largest_weight * sampling
+        bias = plan.lengthening(values, self.norm) * weights
         vectors = vectors.reshape(n_contrasts, n_features, size)
         if n_contrasts == 1:
-            return np.sqrt(vectors**2 @ variance)
+            return np.sqrt(vectors**2 @ variance + bias**2)
         # No data speak about the mean of the classes' weights: it is noise.
         loadings = np.tensordot(helmert(n_contrasts + 1).T, vectors, axes=1)
-        return np.sqrt(loadings**2 @ variance + noise[-1] / (n_contrasts + 1))
+        bias -= bias.mean(axis=0)
+        return np.sqrt(loadings**2 @ variance + noise[-1] / (n_contrasts + 1) + bias**2)
 
 
 def split_guarantee(mechanism, guarantee):
@@ -182,7 +189,7 @@ def plan_hessian(loss, n_rows, n_features, norm, guarantee, relation):
     else:
         mechanism = GaussianMechanism(epsilon, delta, sensitivity, noise_multiplier=multiplier)
     mechanism.check_size(size * (size + 1) // 2)
-    return HessianRelease(shape, radius, mechanism)
+    return HessianRelease(shape, radius, norm, mechanism)
 
 
 def total_cost(weights, hessian, epsilon, delta):

@@ -89,12 +89,20 @@ def test_accuracy_on_adult_does_not_fall_as_epsilon_grows(adult, delta):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("C", [1.0, "auto"])
 @pytest.mark.parametrize("delta", [1e-5, 0.0])
-def test_adult_without_noise_is_scikit_learns_answer(adult, delta):
+def test_adult_without_noise_is_scikit_learns_answer(adult, delta, C):
+    """C="auto" is about 1000 here, so that even at this epsilon Gaussian noise is felt.
+
+    Its deviation is at most that of the linear term, where a category hardly occurs.
+    """
     X, y, _, _ = adult
-    model = DPLogisticRegression(1e10, delta=delta, fit_intercept=False).fit(X, y)
+    model = DPLogisticRegression(1e10, delta=delta, C=C, fit_intercept=False).fit(X, y)
     rows = X / np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
     peer = LogisticRegression(
         C=model.C_, fit_intercept=False, solver="newton-cholesky", tol=1e-9, max_iter=1000
     ).fit(rows, y)
-    np.testing.assert_allclose(model.coef_, peer.coef_, atol=1e-3)
+    noise = model.C_ * model.privacy_.noise_scale
+    furthest = np.abs(model.coef_ - peer.coef_).max()
+    print(f"C = {model.C_:g}: at most {furthest:.2g} apart, noise {noise:.2g}")
+    assert furthest < (1e-3 if C == 1.0 else 1e-3 + 6.0 * noise)

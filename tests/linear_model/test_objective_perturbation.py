@@ -12,6 +12,7 @@ from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective, loss_gradient
 from skdp.linear_model._objective_perturbation import (
     LinearNoise,
+    expected_excess,
     log_jacobian,
     objective_C,
     plan_objective_perturbation,
@@ -345,3 +346,21 @@ def test_probabilities_of_softmax_rows_are_those_of_the_loss():
     model = DPLogisticRegression(10.0, mechanism="objective").fit(X, y)
     scores = X @ model.coef_.T + model.intercept_
     np.testing.assert_allclose(model.predict_proba(X), softmax(scores, axis=1))
+
+
+@pytest.mark.parametrize("name", ["binary", "softmax"])
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_no_given_C_with_its_quadratic_term_is_expected_to_beat_the_automatic_one(
+    name, relation, delta
+):
+    loss = BINARY if name == "binary" else MultinomialLogisticLoss(3)
+    table = loss, 10_000, 10, np.hypot(1.0, 0.3)
+    for epsilon in (1e-3, 0.1, 1.0, 8.0):
+        budget = epsilon, delta, relation
+        C = objective_C(*table, 10.0, *budget)
+        plan = plan_objective_perturbation(*table, C, *budget, quadratic=1.0)
+        assert plan.quadratic == 1.0
+        found = expected_excess(*table, C, 10.0, *budget, quadratic=1.0)
+        for given in np.geomspace(C / 30, 30 * C, 41):
+            assert found <= 1.001 * expected_excess(*table, given, 10.0, *budget)
