@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from skdp.audit._bounds import one_run_epsilon, one_run_gaussian_epsilon
 from skdp.audit._canaries import canary_worlds, orthogonal_canaries, worst_case_worlds
 from skdp.audit._distinguish import distinguish, published_floats
-from skdp.audit._outputs import without_accountant
+from skdp.audit._outputs import accountants, without_accountant
 from skdp.base import relation_of
 from skdp.exceptions import PrivacyViolationWarning
 from skdp.utils._validation import check_integer, check_privacy_parameters
@@ -118,8 +118,8 @@ def audit_epsilon(
     Parameters
     ----------
     estimator : estimator
-        Any that is fitted to X and y. Clones that the audit fits charge no accountant, and draw
-        fresh noise even where a `random_state` is given.
+        Any that is fitted to X and y. Clones that the audit fits charge no accountant of skdp,
+        and draw fresh noise even where a `random_state` is given.
     X : array-like of shape (n_samples, n_features), default=None
         The table of "two_worlds" and "one_run"; "worst_case" makes its own.
     y : array-like of shape (n_samples,), default=None
@@ -196,7 +196,7 @@ def audit_epsilon(
         raise ValueError("gaussian=True needs a claim with delta above 0")
     if method != "worst_case" and (X is None or y is None):
         raise ValueError(f"method={method!r} needs X and y")
-    relation = relation_of(estimator.get_params().get("accountant"))
+    relation = _relation(estimator)
     parallel = Parallel(n_jobs=n_jobs, verbose=verbose)
     if method == "one_run":
         bound, attack, runs = _one_run(
@@ -336,6 +336,13 @@ def _answers(fitted, probe):
             answers = answers.toarray() if hasattr(answers, "toarray") else np.asarray(answers)
             return answers.ravel() if answers.dtype.kind == "f" else np.empty(0)
     return np.empty(0)
+
+
+def _relation(estimator):
+    """Return the relation of the estimator's ledger, add/remove without one."""
+    for accountant in accountants(estimator).values():
+        return relation_of(accountant)
+    return "add_remove"
 
 
 def _claim(estimator, epsilon, delta):

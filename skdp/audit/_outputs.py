@@ -6,6 +6,7 @@ from sklearn.base import clone, is_classifier
 
 __all__ = [
     "ACCESS",
+    "accountants",
     "per_row_statistic",
     "take_rows",
     "train_and_test_score",
@@ -18,10 +19,22 @@ ACCESS = ("probabilities", "labels", "parameters")
 LEAST_PROBABILITY = 1e-6
 
 
+def accountants(estimator):
+    """Return the accountants of an estimator and of those in it, by the parameter's name.
+
+    Those of other libraries are left out.
+    """
+    return {
+        name: value
+        for name, value in estimator.get_params().items()
+        if name.rpartition("__")[2] == "accountant" and hasattr(value, "terms")
+    }
+
+
 def without_accountant(estimator):
     """Return a clone that charges nobody: what an auditor refits is not released."""
     estimator = clone(estimator)
-    names = [n for n in estimator.get_params() if n.rpartition("__")[2] == "accountant"]
+    names = accountants(estimator)
     return estimator.set_params(**dict.fromkeys(names)) if names else estimator
 
 
