@@ -80,7 +80,7 @@ def test_every_field_that_is_asked_for_is_there(report, name):
         "central: whoever fits sees the data",
         "the public attributes of this fit",
         "scores on private rows",
-        "replace",
+        "add_remove",
         "all rows, once",
         statement.mechanism,
         f"{statement.noise_scale:g}"[:4],
