@@ -1,11 +1,17 @@
 """The best of simple tests between two worlds: chosen on half of the runs, judged on the rest."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from skdp.audit._bounds import epsilon_from_rates, gaussian_epsilon_from_rates
+from skdp.audit._bounds import (
+    epsilon_from_rates,
+    epsilons_of_tests,
+    gaussian_epsilon_from_rates,
+    mus_of_tests,
+)
 
 __all__ = ["Verdict", "distinguish", "published_floats"]
 
@@ -90,17 +96,23 @@ def distinguish(inside, outside, *, delta, confidence, gaussian=False, names=Non
         names = [f"published number {column}" for column in range(inside.shape[1])]
     scorers = _scorers(inside[::2], outside[::2], names)
     certify = gaussian_epsilon_from_rates if gaussian else epsilon_from_rates
-    options = {"delta": delta, "confidence": confidence}
-    best, chosen = -1.0, None
+    best, chosen = -math.inf, None
     for name, score in scorers:
         a, b = score(inside[::2]), score(outside[::2])
-        for threshold in _thresholds(a, b):
-            bound = certify(*_counts(a, b, threshold), **options)
-            if bound > best:
-                best, chosen = bound, (name, score, threshold)
+        thresholds = _thresholds(a, b)
+        counts = _counts(a, b, thresholds)
+        if gaussian:
+            bounds = mus_of_tests(*counts, error=1.0 - confidence)
+        else:
+            bounds = epsilons_of_tests(*counts, delta=delta, error=1.0 - confidence)
+        if bounds.max() > best:
+            best, chosen = bounds.max(), (name, score, thresholds[np.argmax(bounds)])
+    if chosen is None:
+        # Nothing is certain of any test; any will do.
+        chosen = (*scorers[0], thresholds[0])
     name, score, threshold = chosen
-    counts = _counts(score(inside[1::2]), score(outside[1::2]), threshold)
-    return Verdict(certify(*counts, **options), name, counts)
+    counts = tuple(int(n) for n in _counts(score(inside[1::2]), score(outside[1::2]), threshold))
+    return Verdict(certify(*counts, delta=delta, confidence=confidence), name, counts)
 
 
 def _scorers(inside, outside, names):
@@ -161,5 +173,9 @@ def _thresholds(a, b):
     return np.unique(np.quantile(together, np.linspace(0.0, 1.0, N_THRESHOLDS)))
 
 
-def _counts(a, b, threshold):
-    return int(np.sum(a >= threshold)), len(a), int(np.sum(b >= threshold)), len(b)
+def _counts(a, b, thresholds):
+    """Return how many values of each world reach the thresholds, and how many there are."""
+    counts = []
+    for values in (a, b):
+        counts += [len(values) - np.searchsorted(np.sort(values), thresholds), len(values)]
+    return counts

@@ -138,12 +138,12 @@ def test_frames_regressors_and_constant_models():
 
 
 def test_noise_takes_from_an_attack_what_over_fitting_gave():
-    X, y = noisy_table(600)
-    options = {"attack": "lira", "n_shadow": 32, "random_state": 0}
-    forest = membership_inference(RandomForestClassifier(20, random_state=0), X, y, **options)
+    X, y = noisy_table(400)
+    options = {"attack": "lira", "n_shadow": 16, "random_state": 0}
+    forest = membership_inference(RandomForestClassifier(10, random_state=0), X, y, **options)
     plain = membership_inference(LogisticRegression(C=1e4, max_iter=1000), X, y, **options)
     private = membership_inference(DPLogisticRegression(0.1), X, y, **options)
-    assert forest.auc.low > 0.8 and forest.accuracy.low > 0.7 and forest.gap > 0.1
+    assert forest.auc.low > 0.75 and forest.accuracy.low > 0.65 and forest.gap > 0.1
     assert plain.auc.low > 0.5
     assert private.auc.low <= 0.55 and private.accuracy.low <= 0.55 and private.gap < 0.1
 
