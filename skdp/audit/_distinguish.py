@@ -96,15 +96,17 @@ def distinguish(inside, outside, *, delta, confidence, gaussian=False, names=Non
         names = [f"published number {column}" for column in range(inside.shape[1])]
     scorers = _scorers(inside[::2], outside[::2], names)
     certify = gaussian_epsilon_from_rates if gaussian else epsilon_from_rates
+    # With the error of all candidates together, or the luckiest threshold would be chosen.
+    error = (1.0 - confidence) / (len(scorers) * N_THRESHOLDS)
     best, chosen = -math.inf, None
     for name, score in scorers:
         a, b = score(inside[::2]), score(outside[::2])
         thresholds = _thresholds(a, b)
         counts = _counts(a, b, thresholds)
         if gaussian:
-            bounds = mus_of_tests(*counts, error=1.0 - confidence)
+            bounds = mus_of_tests(*counts, error=error)
         else:
-            bounds = epsilons_of_tests(*counts, delta=delta, error=1.0 - confidence)
+            bounds = epsilons_of_tests(*counts, delta=delta, error=error)
         if bounds.max() > best:
             best, chosen = bounds.max(), (name, score, thresholds[np.argmax(bounds)])
     if chosen is None:
