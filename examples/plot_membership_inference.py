@@ -63,7 +63,7 @@ for name, result in found.items():
 # -----------
 #
 # The left axes are logarithmic: their left end is where the attacker accuses hardly anybody
-# wrongly, and there the forest gives many people away. The curve of the private model lies along
+# wrongly, and there the forest gives several times as many away. The curve of the private model lies along
 # the line of guessing, inside the shaded region, which no attack on it can leave, this one or
 # any other, except by the chance of so few rows. On the right is what that costs, and that the
 # forest, without an error on its members, is no better on others for it.

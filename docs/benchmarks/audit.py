@@ -40,7 +40,7 @@ def models():
         print(f"{name}: 2000 rows fitted of {X.shape[1]} columns, 2000 others; LiRA, 64 shadows")
         print(
             f"{'model':<22}{'train':>7}{'test':>7}   {'attack without':<22}{'attack with':<22}"
-            f"{'AUC':<22}{'at .1 %':<22}at 1 %"
+            f"{'AUC':<22}{'found at .1 %':<22}found at 1 %"
         )
         plain = None
         for label, model in (undefended | private).items():
