@@ -63,10 +63,10 @@ for name, result in found.items():
 # -----------
 #
 # The left axes are logarithmic: their left end is where the attacker accuses hardly anybody
-# wrongly, and there the forest gives several times as many away. The curve of the private model lies along
-# the line of guessing, inside the shaded region, which no attack on it can leave, this one or
-# any other, except by the chance of so few rows. On the right is what that costs, and that the
-# forest, without an error on its members, is no better on others for it.
+# wrongly, and there the forest gives several times as many away. The curve of the private model
+# keeps to the line of guessing, inside the shaded region, which no attack on it can leave, this
+# one or any other, except by the chance of so few rows. On the right is what that costs, and
+# that the forest, without an error on its members, is no better on others for it.
 
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(9.5, 4.2), width_ratios=(3, 2), layout="constrained"
