@@ -1,5 +1,6 @@
 """Private estimators for scikit-learn."""
 
+from skdp._privacy_report import PrivacyReport, privacy_report
 from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
 from skdp.accounting import PrivacyAccountant
@@ -53,8 +54,10 @@ __all__ = [
     "DPTargetEncoder",
     "LedgerError",
     "PrivacyAccountant",
+    "PrivacyReport",
     "PrivacyStatement",
     "RandomizedResponseTransformer",
     "SeededNoiseWarning",
     "__version__",
+    "privacy_report",
 ]

@@ -1,9 +1,10 @@
 """What a fitted estimator says about the privacy of what it published."""
 
 from dataclasses import asdict, dataclass
-from html import escape
 
-__all__ = ["CENTRAL", "LOCAL", "PrivacyStatement"]
+from skdp.utils._documents import html_fragment, html_table
+
+__all__ = ["CENTRAL", "LOCAL", "PrivacyStatement", "in_words"]
 
 CENTRAL = "central: whoever fits sees the data, the world sees the fitted estimator"
 LOCAL = "local: each row is noised by itself, whoever collects the rows sees noisy ones"
@@ -89,18 +90,16 @@ class PrivacyStatement:
         for name in ("estimator", "epsilon", "delta"):
             del rows[name]
         for name, value in rows.items():
-            lines.append(f"  {name.replace('_', ' '):<12} {_words(value)}")
+            lines.append(f"  {name.replace('_', ' '):<12} {in_words(value)}")
         return "\n".join(lines)
 
     def _repr_html_(self):
-        rows = "".join(
-            f"<tr><th>{escape(name.replace('_', ' '))}</th><td>{escape(_words(value))}</td></tr>"
-            for name, value in self.to_dict().items()
-        )
-        return f"<table><caption>Privacy statement</caption>{rows}</table>"
+        rows = [(name.replace("_", " "), in_words(value)) for name, value in self.to_dict().items()]
+        return html_fragment(html_table(rows, caption="Privacy statement"))
 
 
-def _words(value):
+def in_words(value):
+    """Return a field's value for people."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):

@@ -28,6 +28,7 @@ ORDER = [
     "stats",
     "_sgd",
     "base",
+    "_privacy_report",
     "_privacy_statement",
     "mechanisms",
     "accounting",

@@ -1,9 +1,9 @@
 """What a ledger says about a data set, for people and for programs."""
 
 from dataclasses import asdict, dataclass, replace
-from html import escape
 
 from skdp.accounting._composition import SCHEDULES
+from skdp.utils._documents import html_fragment, html_table, html_text, printable
 
 __all__ = ["BudgetReport", "describe_composition", "describe_unit"]
 
@@ -66,6 +66,7 @@ class BudgetReport:
     draws: tuple = ()
 
     notes = (ROWS_BY_INDEX, SCORES)
+    columns = ("no.", "charged at", "release", "epsilon", "delta")
 
     def to_dict(self):
         """Return the report as JSON values.
@@ -92,8 +93,14 @@ class BudgetReport:
             "notes": list(self.notes),
         }
 
-    def _summary(self):
-        return (
+    def summary(self):
+        """Return the budget as pairs of a name and words, without the charges.
+
+        Returns
+        -------
+        list of tuple of (str, str)
+        """
+        return [
             ("data set", self.dataset),
             ("epsilon", f"{self.spent[0]:.6g} spent of {self.cap[0]:.6g}"),
             ("delta", f"{self.spent[1]:.6g} spent of {self.cap[1]:.6g}"),
@@ -101,42 +108,42 @@ class BudgetReport:
             ("unit", describe_unit(self.unit, self.max_rows)),
             ("composition", describe_composition(self.composition)),
             ("head hash", self.head_hash),
-        )
+        ]
 
-    def _rows(self):
+    def charges(self):
+        """Return the charges and draws as rows of words, oldest first.
+
+        Returns
+        -------
+        list of tuple of str
+            Number, time, release, epsilon and delta, as `columns` names them.
+        """
         numbers = {spend.sequence: str(i) for i, spend in enumerate(self.spends, start=1)}
+        rows = []
         for entry in sorted((*self.spends, *self.draws), key=lambda entry: entry.sequence):
             number, seeded = numbers.get(entry.sequence), " [seeded]" if entry.seeded else ""
             if number is None:
-                yield "", entry.time, f"{entry.label} [already charged]{seeded}", "-", "-"
+                rows.append(("", entry.time, f"{entry.label} [already charged]{seeded}", "-", "-"))
                 continue
             label = entry.label + _where(entry.part) + seeded
-            yield number, entry.time, label, f"{entry.epsilon:.6g}", f"{entry.delta:.6g}"
+            rows.append((number, entry.time, label, f"{entry.epsilon:.6g}", f"{entry.delta:.6g}"))
+        return rows
 
     def __str__(self):
         lines = ["Privacy budget", ""]
-        lines += [f"  {name:<12} {value}" for name, value in self._summary()]
+        lines += [f"  {name:<12} {printable(value)}" for name, value in self.summary()]
         lines += ["", f"  {'no.':>4}  {'charged at':<25}  {'epsilon':>9}  {'delta':>9}  release"]
-        for number, time, label, epsilon, delta in self._rows():
+        for number, time, label, epsilon, delta in self.charges():
+            label = printable(label)
             lines.append(f"  {number:>4}  {time:<25}  {epsilon:>9}  {delta:>9}  {label}")
         return "\n".join([*lines, "", *(f"  {note}" for note in self.notes)])
 
     def _repr_html_(self):
-        summary = "".join(
-            f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>"
-            for name, value in self._summary()
-        )
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in self._rows()
-        )
-        head = "".join(
-            f"<th>{name}</th>" for name in ("no.", "charged at", "release", "epsilon", "delta")
-        )
-        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        return (
-            f"<table><caption>Privacy budget</caption>{summary}</table>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{notes}"
+        notes = (f"<p>{html_text(note)}</p>" for note in self.notes)
+        return html_fragment(
+            html_table(self.summary(), caption="Privacy budget"),
+            html_table(self.charges(), caption="Charges", head=self.columns),
+            *notes,
         )
 
 

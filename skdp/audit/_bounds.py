@@ -15,8 +15,8 @@ trade-off function, which is tighter where the function is known to be a Gaussia
 import math
 
 import numpy as np
-from scipy.special import ndtr, ndtri
-from scipy.stats import beta, binom
+from scipy.special import betaincinv, ndtr, ndtri
+from scipy.stats import binom
 
 from skdp.accounting import gdp_to_epsilon
 from skdp.utils._validation import check_delta, check_integer, check_real
@@ -66,12 +66,9 @@ def epsilon_from_rates(true_positives, n_in, false_positives, n_out, *, delta=0.
     >>> round(epsilon_from_rates(900, 1000, 100, 1000), 3)
     1.962
     """
-    delta = check_delta(delta)
-    low_in, high_out, low_out, high_in = _rates(
-        true_positives, n_in, false_positives, n_out, confidence
-    )
-    # "in" is the event, or "out" is; the worlds exchange their parts.
-    return max(0.0, _log_ratio(low_in - delta, high_out), _log_ratio(low_out - delta, high_in))
+    counts = _runs(true_positives, n_in, false_positives, n_out)
+    error = _error(confidence)
+    return max(0.0, float(epsilons_of_tests(*counts, delta=check_delta(delta), error=error)))
 
 
 def gaussian_epsilon_from_rates(
@@ -110,8 +107,8 @@ def gaussian_epsilon_from_rates(
     delta = check_delta(delta)
     if delta == 0.0:
         raise ValueError("delta must be above 0: a Gaussian mechanism has no epsilon at 0")
-    low_in, high_out, _, _ = _rates(true_positives, n_in, false_positives, n_out, confidence)
-    mu = float(ndtri(low_in) - ndtri(high_out)) if low_in > 0.0 and high_out < 1.0 else 0.0
+    counts = _runs(true_positives, n_in, false_positives, n_out)
+    mu = float(mus_of_tests(*counts, error=_error(confidence)))
     return gdp_to_epsilon(mu, delta) if mu > 0.0 else 0.0
 
 
@@ -210,44 +207,77 @@ def one_run_gaussian_epsilon(correct, guesses, canaries, *, delta, confidence=0.
 
 
 def clopper_pearson(hits, n, confidence):
-    """Return the exact two-sided limits of a binomial rate.
+    """Return the exact two-sided limits of binomial rates.
 
     Parameters
     ----------
-    hits, n : int
+    hits : int or ndarray of int
+    n : int
     confidence : float
 
     Returns
     -------
-    low, high : float
+    low, high : float or ndarray of float
     """
-    alpha = (1.0 - confidence) / 2.0
-    low = float(beta.ppf(alpha, hits, n - hits + 1)) if hits > 0 else 0.0
-    high = float(beta.ppf(1.0 - alpha, hits + 1, n - hits)) if hits < n else 1.0
-    return low, high
+    hits, alpha = np.asarray(hits), (1.0 - confidence) / 2.0
+    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), n - hits + 1, alpha), 0.0)
+    high = np.where(hits < n, betaincinv(hits + 1, np.maximum(n - hits, 1), 1.0 - alpha), 1.0)
+    return (low, high) if hits.ndim else (float(low), float(high))
 
 
-def _rates(true_positives, n_in, false_positives, n_out, confidence):
-    """Return the worst rates of "in" and of "out" that are within the confidence.
+def epsilons_of_tests(true_positives, n_in, false_positives, n_out, *, delta, error):
+    """Return the epsilons that frequencies of tests certify, each by itself; may be below 0.
 
-    Four one-sided limits, two of which a bound uses: each has half of the error.
+    Either "in" is the event or "out" is, with the worlds' parts exchanged.
+
+    Parameters
+    ----------
+    true_positives, false_positives : int or ndarray of int
+    n_in, n_out : int
+    delta, error : float
     """
+    (low_in, high_in), (low_out, high_out) = _limits(
+        true_positives, n_in, false_positives, n_out, error
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        events = [
+            np.log(np.maximum(low - delta, 0.0) / high)
+            for low, high in ((low_in, high_out), (1.0 - high_out, 1.0 - low_in))
+        ]
+    return np.fmax(*events)
+
+
+def mus_of_tests(true_positives, n_in, false_positives, n_out, *, error):
+    """Return the mu of Gaussian differential privacy that frequencies of tests certify.
+
+    Parameters
+    ----------
+    true_positives, false_positives : int or ndarray of int
+    n_in, n_out : int
+    error : float
+    """
+    (low_in, _), (_, high_out) = _limits(true_positives, n_in, false_positives, n_out, error)
+    certain = (np.asarray(low_in) > 0.0) & (np.asarray(high_out) < 1.0)
+    gap = ndtri(np.where(certain, low_in, 0.5)) - ndtri(np.where(certain, high_out, 0.5))
+    return np.where(certain, gap, 0.0)
+
+
+def _limits(true_positives, n_in, false_positives, n_out, error):
+    """Return the limits of both rates, which hold together but for the error."""
+    each = 1.0 - error / 2.0
+    return clopper_pearson(true_positives, n_in, each), clopper_pearson(
+        false_positives, n_out, each
+    )
+
+
+def _runs(true_positives, n_in, false_positives, n_out):
     for hits, n, name in (
         (true_positives, n_in, "true_positives"),
         (false_positives, n_out, "false_positives"),
     ):
         if not 0 <= check_integer(hits, name, 0) <= check_integer(n, "the number of runs", 1):
             raise ValueError(f"{name} must not exceed its number of runs, got {hits} of {n}")
-    # Both limits of both rates hold together with the confidence, so that the better of the two
-    # events may be taken.
-    each = 1.0 - _error(confidence) / 2.0
-    low_in, high_in = clopper_pearson(true_positives, n_in, each)
-    low_out, high_out = clopper_pearson(false_positives, n_out, each)
-    return low_in, high_out, 1.0 - high_out, 1.0 - low_in
-
-
-def _log_ratio(low, high):
-    return math.log(low / high) if low > 0.0 else -math.inf
+    return true_positives, n_in, false_positives, n_out
 
 
 def _binomial_tail(correct, guesses, canaries, epsilon, delta):
@@ -269,8 +299,8 @@ def _recursion_rejects(correct, guesses, canaries, least, p):
     :math:`i` right guesses among the others, f-DP bounds right by wrong, so that
     :math:`h_i \ge g(r_{i+1})` with g the inverse of :math:`1 - f`; and
     :math:`r_i = r_{i+1} + \frac{i}{c' - i}(h_i - h_{i+1})` with c' guesses. If
-    :math:`P(W \ge c) = p`, the least that the recursion reaches must not exceed the total
-    :math:`r_0 + h_0 = c'/m`.
+    :math:`P(W \ge c) \ge p`, the least that the recursion reaches must not exceed the total
+    :math:`r_0 + h_0 = c'/m`: proposition 4 of ``docs/auditing.md``.
 
     Parameters
     ----------

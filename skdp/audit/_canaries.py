@@ -21,7 +21,7 @@ class Worlds:
     y_out: np.ndarray
 
 
-def canary_worlds(X, y, canary, relation):
+def canary_worlds(X, y, canary, relation, replacement=None):
     """Return a table with a canary and the same without it.
 
     Parameters
@@ -33,6 +33,8 @@ def canary_worlds(X, y, canary, relation):
         that is rarer.
     relation : {"add_remove", "replace_one"}
         Under "replace_one" the other table holds the canary with another label in its place.
+    replacement : tuple of (row, label), or None
+        What the other table holds in its place instead.
 
     Returns
     -------
@@ -46,6 +48,9 @@ def canary_worlds(X, y, canary, relation):
         canary = row, labels[np.argmin(counts)]
     row, label = np.asarray(canary[0], dtype=np.float64), canary[1]
     X_in, y_in = np.vstack([X, row]), np.append(y, label)
+    if replacement is not None:
+        row, label = np.asarray(replacement[0], dtype=np.float64), replacement[1]
+        return Worlds(X_in, y_in, np.vstack([X, row]), np.append(y, label))
     if relation == "add_remove":
         return Worlds(X_in, y_in, X, y)
     other = labels[-1] if labels[-1] != label else labels[0]
@@ -88,15 +93,15 @@ def worst_case_worlds(estimator, n_samples, relation):
 
 @dataclass(frozen=True, eq=False)
 class Canaries:
-    """A table with canaries, each in it by the fall of a coin.
+    """A table with canaries, each in it, or with its own label in it, by the fall of a coin.
 
     Parameters
     ----------
     X, y : ndarray
         The table that is fitted.
     labels : ndarray of shape (n_canaries,)
+        The labels with which canaries are in the table where their coins say so.
     coins : ndarray of bool, shape (n_canaries,)
-        Which canaries are in the table.
     """
 
     X: np.ndarray
@@ -105,7 +110,7 @@ class Canaries:
     coins: np.ndarray
 
 
-def orthogonal_canaries(X, y, n_canaries, norm, random):
+def orthogonal_canaries(X, y, n_canaries, norm, relation, random):
     """Return a table to which each canary adds a column of its own, its only non-zero one.
 
     Parameters
@@ -115,6 +120,8 @@ def orthogonal_canaries(X, y, n_canaries, norm, random):
     n_canaries : int
     norm : float
         Of a canary.
+    relation : {"add_remove", "replace_one"}
+        Whether a coin decides that the canary is in the table, or with which of two labels.
     random : RandomState
         Of coins and labels.
 
@@ -123,13 +130,16 @@ def orthogonal_canaries(X, y, n_canaries, norm, random):
     Canaries
     """
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
-    n_features = X.shape[1]
     coins = random.randint(0, 2, n_canaries).astype(bool)
-    labels = random.choice(np.unique(y), n_canaries)
-    rows = np.zeros((int(coins.sum()), n_features + n_canaries))
-    rows[np.arange(len(rows)), n_features + np.flatnonzero(coins)] = norm
+    known = np.unique(y)
+    codes = random.randint(0, len(known), n_canaries)
+    labels, others = known[codes], known[(codes + len(known) // 2) % len(known)]
+    rows = np.hstack([np.zeros((n_canaries, X.shape[1])), norm * np.eye(n_canaries)])
+    targets = np.where(coins, labels, others)
+    if relation == "add_remove":
+        rows, targets = rows[coins], labels[coins]
     wide = np.hstack([X, np.zeros((len(X), n_canaries))])
-    return Canaries(np.vstack([wide, rows]), np.append(y, labels[coins]), labels, coins)
+    return Canaries(np.vstack([wide, rows]), np.append(y, targets), labels, coins)
 
 
 def _labels(estimator):

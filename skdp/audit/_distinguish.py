@@ -1,16 +1,25 @@
 """The best of simple tests between two worlds: chosen on half of the runs, judged on the rest."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from skdp.audit._bounds import epsilon_from_rates, gaussian_epsilon_from_rates
+from skdp.audit._bounds import (
+    epsilon_from_rates,
+    epsilons_of_tests,
+    gaussian_epsilon_from_rates,
+    mus_of_tests,
+)
 
 __all__ = ["Verdict", "distinguish", "published_floats"]
 
 MOST_FEATURES = 500
 N_THRESHOLDS = 200
+# Of so many numbers it is looked at, too, how near they are to where one world's crowd.
+CROWDED_FEATURES = 3
+CROWD = 0.1
 
 
 @dataclass(frozen=True)
@@ -61,11 +70,12 @@ def published_floats(estimator):
     return np.concatenate(values) if values else np.empty(0)
 
 
-def distinguish(inside, outside, *, delta, confidence, gaussian=False):
+def distinguish(inside, outside, *, delta, confidence, gaussian=False, names=None):
     """Certify an epsilon from what two worlds published.
 
-    Candidates are single numbers and a linear discriminant, with thresholds at quantiles, all
-    chosen on even runs; the odd runs judge the one that was chosen.
+    Candidates are single numbers, how near some of them are to where one world's crowd, and a
+    linear discriminant, with thresholds at quantiles, all chosen on even runs; the odd runs
+    judge the one that was chosen.
 
     Parameters
     ----------
@@ -73,41 +83,72 @@ def distinguish(inside, outside, *, delta, confidence, gaussian=False):
     delta, confidence : float
     gaussian : bool, default=False
         Bound epsilon through the trade-off curve of a Gaussian mechanism.
+    names : sequence of str, default=None
+        What each number is, in words.
 
     Returns
     -------
     Verdict
     """
-    scorers = _scorers(inside[::2], outside[::2])
+    if not inside.shape[1]:
+        return Verdict(0.0, "nothing: no number that is published depends on the rows", ())
+    if names is None:
+        names = [f"published number {column}" for column in range(inside.shape[1])]
+    scorers = _scorers(inside[::2], outside[::2], names)
     certify = gaussian_epsilon_from_rates if gaussian else epsilon_from_rates
-    options = {"delta": delta, "confidence": confidence}
-    best, chosen = -1.0, None
+    # With the error of all candidates together, or the luckiest threshold would be chosen.
+    error = (1.0 - confidence) / (len(scorers) * N_THRESHOLDS)
+    best, chosen = -math.inf, None
     for name, score in scorers:
         a, b = score(inside[::2]), score(outside[::2])
-        for threshold in _thresholds(a, b):
-            bound = certify(*_counts(a, b, threshold), **options)
-            if bound > best:
-                best, chosen = bound, (name, score, threshold)
+        thresholds = _thresholds(a, b)
+        counts = _counts(a, b, thresholds)
+        if gaussian:
+            bounds = mus_of_tests(*counts, error=error)
+        else:
+            bounds = epsilons_of_tests(*counts, delta=delta, error=error)
+        if bounds.max() > best:
+            best, chosen = bounds.max(), (name, score, thresholds[np.argmax(bounds)])
+    if chosen is None:
+        # Nothing is certain of any test; any will do.
+        chosen = (*scorers[0], thresholds[0])
     name, score, threshold = chosen
-    counts = _counts(score(inside[1::2]), score(outside[1::2]), threshold)
-    return Verdict(certify(*counts, **options), name, counts)
+    counts = tuple(int(n) for n in _counts(score(inside[1::2]), score(outside[1::2]), threshold))
+    return Verdict(certify(*counts, delta=delta, confidence=confidence), name, counts)
 
 
-def _scorers(inside, outside):
+def _scorers(inside, outside, names):
     """Return (name, function) of the candidates, larger values for the world with the row."""
     gap = np.mean(inside, axis=0) - np.mean(outside, axis=0)
-    spread = np.sqrt(np.var(inside, axis=0) + np.var(outside, axis=0))
+    variances = np.var(inside, axis=0), np.var(outside, axis=0)
+    spread = np.sqrt(variances[0] + variances[1])
     with np.errstate(divide="ignore", invalid="ignore"):
         clarity = np.where(gap == 0.0, 0.0, np.abs(gap) / spread)
+        unlike = np.abs(np.log(variances[0] / variances[1]))
     scorers = []
     for column in np.argsort(-clarity, kind="stable")[:MOST_FEATURES]:
         sign = np.sign(gap[column]) or 1.0
-        scorers.append((f"published number {column}", _Column(column, sign)))
-    if len(inside) > 2 * inside.shape[1] and inside.shape[1] > 1:
+        scorers.append((names[column], _Column(column, sign)))
+    if len(inside) > 2 * inside.shape[1] and inside.shape[1] > 1 and spread.any():
         labels = np.repeat([1, 0], [len(inside), len(outside)])
         discriminant = LinearDiscriminantAnalysis().fit(np.vstack([inside, outside]), labels)
         scorers.append(("a linear discriminant", discriminant.decision_function))
-    return scorers[:1] + scorers[-1:] if len(scorers) > 20 else scorers
+    scorers = scorers[:1] + scorers[-1:] if len(scorers) > 20 else scorers
+    unlike = np.where(np.isfinite(unlike), unlike, 0.0)
+    chosen = {*np.argsort(-clarity)[:CROWDED_FEATURES], *np.argsort(-unlike)[:CROWDED_FEATURES]}
+    for column in sorted(chosen):
+        name = f"how near {names[column]} is to where one world's crowd"
+        for values, sign in ((inside, -1.0), (outside, 1.0)):
+            scorers.append((name, _Nearness(column, sign, _crowd(values[:, column]))))
+    return scorers
+
+
+def _crowd(values):
+    """Return the middle of the shortest interval that holds a tenth of the values."""
+    values = np.sort(values)
+    n = max(1, int(CROWD * len(values)))
+    start = np.argmin(values[n:] - values[:-n])
+    return (values[start] + values[start + n]) / 2.0
 
 
 @dataclass(frozen=True)
@@ -119,10 +160,24 @@ class _Column:
         return self.sign * values[:, self.column]
 
 
+@dataclass(frozen=True)
+class _Nearness:
+    column: int
+    sign: float
+    centre: float
+
+    def __call__(self, values):
+        return self.sign * np.abs(values[:, self.column] - self.centre)
+
+
 def _thresholds(a, b):
     together = np.concatenate([a, b])
     return np.unique(np.quantile(together, np.linspace(0.0, 1.0, N_THRESHOLDS)))
 
 
-def _counts(a, b, threshold):
-    return int(np.sum(a >= threshold)), len(a), int(np.sum(b >= threshold)), len(b)
+def _counts(a, b, thresholds):
+    """Return how many values of each world reach the thresholds, and how many there are."""
+    counts = []
+    for values in (a, b):
+        counts += [len(values) - np.searchsorted(np.sort(values), thresholds), len(values)]
+    return counts

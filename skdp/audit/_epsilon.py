@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from skdp.audit._bounds import one_run_epsilon, one_run_gaussian_epsilon
 from skdp.audit._canaries import canary_worlds, orthogonal_canaries, worst_case_worlds
 from skdp.audit._distinguish import distinguish, published_floats
-from skdp.audit._outputs import without_accountant
+from skdp.audit._outputs import accountants, without_accountant
 from skdp.base import relation_of
 from skdp.exceptions import PrivacyViolationWarning
 from skdp.utils._validation import check_integer, check_privacy_parameters
@@ -103,6 +103,7 @@ def audit_epsilon(
     epsilon=None,
     delta=None,
     canary=None,
+    replacement=None,
     n_fits=1000,
     n_samples=500,
     n_canaries=1000,
@@ -118,8 +119,8 @@ def audit_epsilon(
     Parameters
     ----------
     estimator : estimator
-        Any that is fitted to X and y. Clones that the audit fits charge no accountant, and draw
-        fresh noise even where a `random_state` is given.
+        Any that is fitted to X and y. Clones that the audit fits charge no accountant of skdp,
+        and draw fresh noise even where a `random_state` is given.
     X : array-like of shape (n_samples, n_features), default=None
         The table of "two_worlds" and "one_run"; "worst_case" makes its own.
     y : array-like of shape (n_samples,), default=None
@@ -127,12 +128,16 @@ def audit_epsilon(
     method : {"worst_case", "two_worlds", "one_run"}, default="worst_case"
         "worst_case": many fits on two tables made so that one row moves a linear model as far
         as it can. "two_worlds": many fits on X with a canary and without it (Jagielski et al.
-        2020). "one_run": one fit on X with canaries in columns of their own, each in by a coin
-        (Steinke et al. 2023), for estimators with `coef_`.
+        2020). Both look at every number that a fit publishes and at the model's answer to the
+        canary. "one_run": one fit on X with canaries in columns of their own, each in by a coin
+        (Steinke et al. 2023), for linear models, whose `coef_` is looked at.
     epsilon, delta : float, default=None
         The claim; None takes the estimator's parameters, delta 0 without one.
     canary : tuple of (row, label), default=None
         Of "two_worlds"; None makes a long row in the direction in which X varies least.
+    replacement : tuple of (row, label), default=None
+        Of "two_worlds": what is in the canary's place in the other table. None leaves the place
+        empty, or under "replace_one" puts the canary there with another label.
     n_fits : int, default=1000
         In each world.
     n_samples : int, default=500
@@ -195,6 +200,7 @@ def audit_epsilon(
         raise ValueError("gaussian=True needs a claim with delta above 0")
     if method != "worst_case" and (X is None or y is None):
         raise ValueError(f"method={method!r} needs X and y")
+    relation = _relation(estimator)
     parallel = Parallel(n_jobs=n_jobs, verbose=verbose)
     if method == "one_run":
         bound, attack, runs = _one_run(
@@ -204,18 +210,18 @@ def audit_epsilon(
                 y,
                 check_integer(n_canaries, "n_canaries", 20),
                 _norm(estimator, X, canary_norm),
+                relation,
                 check_random_state(random_state),
             ),
             (delta, confidence, gaussian),
         )
     else:
-        relation = relation_of(estimator.get_params().get("accountant"))
         n_fits = check_integer(n_fits, "n_fits", 20)
         if method == "worst_case":
             n_samples = check_integer(n_samples, "n_samples", 4)
             worlds = worst_case_worlds(estimator, n_samples, relation)
         else:
-            worlds = canary_worlds(X, y, canary, relation)
+            worlds = canary_worlds(X, y, canary, relation, replacement)
         bound, attack, runs = _many_runs(
             estimator, worlds, n_fits, parallel, (delta, confidence, gaussian)
         )
@@ -229,28 +235,49 @@ def _many_runs(estimator, worlds, n_fits, parallel, terms):
     delta, confidence, gaussian = terms
     tables = ((worlds.X_in, worlds.y_in), (worlds.X_out, worlds.y_out))
     sizes = [min(FITS_A_JOB, n_fits - i) for i in range(0, n_fits, FITS_A_JOB)]
+    probe = worlds.X_in[-1:]
     jobs = parallel(
-        delayed(_published)(estimator, *table, size) for table in tables for size in sizes
+        delayed(_observed)(estimator, *table, probe, size) for table in tables for size in sizes
     )
-    inside, outside = (np.vstack(jobs[i : i + len(sizes)]) for i in (0, len(sizes)))
-    private = ~_known_from_size(estimator, worlds, inside, outside)
-    inside, outside = inside[:, private], outside[:, private]
-    verdict = distinguish(inside, outside, delta=delta, confidence=confidence, gaussian=gaussian)
+    others = [_observed(estimator, -0.5 * X[::-1], _other_targets(y), probe, 2) for X, y in tables]
+    values, names = _as_matrix([run for job in (*jobs, *others) for run in job])
+    inside, outside, others = np.split(values, [n_fits, 2 * n_fits])
+    private = ~(_known_from_size(inside, others[:2]) & _known_from_size(outside, others[2:]))
+    verdict = distinguish(
+        inside[:, private],
+        outside[:, private],
+        delta=delta,
+        confidence=confidence,
+        gaussian=gaussian,
+        names=[name for name, use in zip(names, private, strict=True) if use],
+    )
     return verdict.epsilon, verdict.test, 2 * n_fits
 
 
-def _known_from_size(estimator, worlds, inside, outside):
-    """Return which published numbers the numbers of rows alone decide.
+def _known_from_size(runs, others):
+    """Return which published numbers the number of rows alone decides.
 
     They are the same in every fit to tables of one size, whatever the rows.
     """
-    known = np.ones(inside.shape[1], dtype=bool)
-    for X, y, runs in ((worlds.X_in, worlds.y_in, inside), (worlds.X_out, worlds.y_out, outside)):
-        known &= np.all(runs == runs[0], axis=0)
-        if known.any():
-            other = np.vstack(_published(estimator, -0.5 * X[::-1], _other_targets(y), 2))
-            known &= np.all(other == runs[0], axis=0)
-    return known
+    return np.all(runs == runs[0], axis=0) & np.all(others == runs[0], axis=0)
+
+
+def _as_matrix(runs):
+    """Return the numbers of all runs as rows of one width, and what the columns are.
+
+    Fits that publish differently many numbers tell how many, which may give a row away.
+    """
+    lengths = np.array([(len(published), len(answers)) for published, answers in runs])
+    widths = lengths.max(axis=0)
+    values = np.zeros((len(runs), sum(widths) + 2))
+    for row, (published, answers) in zip(values, runs, strict=True):
+        row[: len(published)] = published
+        row[widths[0] : widths[0] + len(answers)] = answers
+    values[:, -2:] = lengths
+    names = [f"published number {i}" for i in range(widths[0])]
+    names += ["the model's answer to the canary"] * widths[1]
+    names += ["how many numbers are published", "how many numbers the model answers"]
+    return np.nan_to_num(values), names
 
 
 def _other_targets(y):
@@ -300,8 +327,26 @@ def _fresh(estimator):
     return estimator.set_params(**dict.fromkeys(names)) if names else estimator
 
 
-def _published(estimator, X, y, n_fits):
-    return [published_floats(_fresh(estimator).fit(X, y)) for _ in range(n_fits)]
+def _observed(estimator, X, y, probe, n_fits):
+    """Return what each of some fits publishes, and answers to the canary."""
+    fits = (_fresh(estimator).fit(X, y) for _ in range(n_fits))
+    return [(published_floats(fitted), _answers(fitted, probe)) for fitted in fits]
+
+
+def _answers(fitted, probe):
+    for name in ("decision_function", "predict_proba", "predict", "transform"):
+        if hasattr(fitted, name):
+            answers = getattr(fitted, name)(probe)
+            answers = answers.toarray() if hasattr(answers, "toarray") else np.asarray(answers)
+            return answers.ravel() if answers.dtype.kind == "f" else np.empty(0)
+    return np.empty(0)
+
+
+def _relation(estimator):
+    """Return the relation of the estimator's ledger, add/remove without one."""
+    for accountant in accountants(estimator).values():
+        return relation_of(accountant)
+    return "add_remove"
 
 
 def _claim(estimator, epsilon, delta):

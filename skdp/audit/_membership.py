@@ -16,7 +16,7 @@ from skdp.audit._outputs import (
     train_and_test_score,
     without_accountant,
 )
-from skdp.audit._roc import Interval, area_under_curve, rate_at, roc
+from skdp.audit._roc import Interval, area_under_curve, attack_accuracy, rate_at, roc
 from skdp.utils._validation import check_integer
 
 __all__ = ["ATTACKS", "MembershipInference", "membership_inference"]
@@ -53,7 +53,10 @@ class MembershipInference:
     tpr_at : dict of float to Interval
         True-positive rate at a false-positive rate of 0.1 % and of 1 %.
     advantage : float
-        The largest true-positive minus false-positive rate.
+        The largest true-positive minus false-positive rate on these rows; above 0 on noise too.
+    accuracy : Interval
+        How often a threshold that was chosen on the other half of the rows is right, with
+        members and others weighted equally: 0.5 is guessing.
     train_score, test_score : float
         The model's own score on its rows and on the others; the gap is what over-fitting shows.
     confidence : float
@@ -69,6 +72,7 @@ class MembershipInference:
     auc: Interval
     tpr_at: dict
     advantage: float
+    accuracy: Interval
     train_score: float
     test_score: float
     confidence: float
@@ -76,9 +80,9 @@ class MembershipInference:
     note = NOTE
 
     @property
-    def accuracy(self):
-        """The best attack accuracy over thresholds, members and others weighted equally."""
-        return (1.0 + self.advantage) / 2.0
+    def gap(self):
+        """The score on members minus that on others."""
+        return self.train_score - self.test_score
 
     def rows_at_risk(self, n=10):
         """Return the members that the attack is surest of, the surest first.
@@ -86,7 +90,6 @@ class MembershipInference:
         Parameters
         ----------
         n : int, default=10
-            How many.
 
         Returns
         -------
@@ -111,7 +114,7 @@ class MembershipInference:
             "auc": vars(self.auc),
             "tpr_at_fpr": {f"{rate:g}": vars(value) for rate, value in self.tpr_at.items()},
             "advantage": self.advantage,
-            "accuracy": self.accuracy,
+            "accuracy": vars(self.accuracy),
             "train_score": self.train_score,
             "test_score": self.test_score,
             "confidence": self.confidence,
@@ -126,8 +129,10 @@ class MembershipInference:
         for rate, value in self.tpr_at.items():
             lines.append(f"  found at {rate:.1%} false alarms  {value}")
         lines += [
-            f"  attack accuracy           {self.accuracy:.4g} (advantage {self.advantage:.4g})",
-            f"  score on members, others  {self.train_score:.4g}, {self.test_score:.4g}",
+            f"  attack accuracy           {self.accuracy}  (0.5 is guessing)",
+            f"  largest advantage         {self.advantage:.4g}",
+            f"  score on members, others  {self.train_score:.4g}, {self.test_score:.4g}  "
+            f"(gap {self.gap:.4g})",
             f"  intervals at {self.confidence:.0%} confidence",
             f"  {self.note}",
         ]
@@ -256,6 +261,7 @@ def membership_inference(
         auc=area_under_curve(members, scores, confidence),
         tpr_at={rate: rate_at(members, scores, rate, confidence) for rate in (0.001, 0.01)},
         advantage=float(np.max(tpr - fpr)),
+        accuracy=attack_accuracy(members, scores, confidence),
         train_score=train_score,
         test_score=test_score,
         confidence=confidence,

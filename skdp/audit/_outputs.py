@@ -1,10 +1,12 @@
 """What an attacker reads off a fitted estimator about a row."""
 
 import numpy as np
+from scipy.special import expit
 from sklearn.base import clone, is_classifier
 
 __all__ = [
     "ACCESS",
+    "accountants",
     "per_row_statistic",
     "take_rows",
     "train_and_test_score",
@@ -17,10 +19,22 @@ ACCESS = ("probabilities", "labels", "parameters")
 LEAST_PROBABILITY = 1e-6
 
 
+def accountants(estimator):
+    """Return the accountants of an estimator and of those in it, by the parameter's name.
+
+    Those of other libraries are left out.
+    """
+    return {
+        name: value
+        for name, value in estimator.get_params().items()
+        if name.rpartition("__")[2] == "accountant" and hasattr(value, "terms")
+    }
+
+
 def without_accountant(estimator):
     """Return a clone that charges nobody: what an auditor refits is not released."""
     estimator = clone(estimator)
-    names = [n for n in estimator.get_params() if n.rpartition("__")[2] == "accountant"]
+    names = accountants(estimator)
     return estimator.set_params(**dict.fromkeys(names)) if names else estimator
 
 
@@ -36,8 +50,9 @@ def per_row_statistic(estimator, X, y, access):
         "probabilities": the log-odds of the true class (Carlini et al. 2022), from
         `predict_proba` or, failing that, the margin of `decision_function`; minus the absolute
         error of a regressor. "labels": whether the predicted label is right. "parameters":
-        minus the norm of the row's gradient with respect to a linear model's coefficients
-        (Nasr, Shokri and Houmansadr 2019).
+        minus the norm of the gradient of the row's logistic loss with respect to a linear
+        model's coefficients (Nasr, Shokri and Houmansadr 2019); of the squared error for a
+        regressor, less a factor.
 
     Returns
     -------
@@ -53,11 +68,9 @@ def per_row_statistic(estimator, X, y, access):
         return -error if access == "probabilities" else -error * _gradient_scale(estimator, X)
     if access == "labels":
         return np.where(np.asarray(estimator.predict(X)) == y, 1.0, -1.0)
-    log_odds = _log_odds(estimator, X, y)
     if access == "probabilities":
-        return log_odds
-    # The gradient of the logistic loss is the probability of a wrong answer times the row.
-    return -_gradient_scale(estimator, X) / (1.0 + np.exp(np.minimum(log_odds, 500.0)))
+        return _log_odds(estimator, X, y)
+    return -_gradient_scale(estimator, X) * _residual_norm(estimator, X, y)
 
 
 def train_and_test_score(estimator, X, y, members):
@@ -68,11 +81,17 @@ def train_and_test_score(estimator, X, y, members):
     )
 
 
-def _log_odds(estimator, X, y):
+def _codes(estimator, y):
+    """Return each label's position among the classes, and whether the model knows it."""
     classes = np.asarray(estimator.classes_)
     codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    return codes, classes[codes] == y
+
+
+def _log_odds(estimator, X, y):
     # A model that never saw a label gives it no chance.
-    known, rows = classes[codes] == y, np.arange(len(codes))
+    codes, known = _codes(estimator, y)
+    rows = np.arange(len(codes))
     if hasattr(estimator, "predict_proba"):
         p = np.asarray(estimator.predict_proba(X), dtype=np.float64)
         right = np.where(known, p[rows, codes], 0.0)
@@ -86,6 +105,20 @@ def _log_odds(estimator, X, y):
     right = np.where(known, margins[rows, codes], margins.min(axis=1))
     margins[rows[known], codes[known]] = -np.inf
     return right - margins.max(axis=1)
+
+
+def _residual_norm(estimator, X, y):
+    """Return the norm of the derivative of a row's logistic loss by the scores of the classes.
+
+    With two classes it is the probability of the wrong one, with more the distance of the
+    probabilities to the true class.
+    """
+    if len(estimator.classes_) <= 2 or not hasattr(estimator, "predict_proba"):
+        return expit(-_log_odds(estimator, X, y))
+    codes, known = _codes(estimator, y)
+    residuals = np.array(estimator.predict_proba(X), dtype=np.float64)
+    residuals[np.flatnonzero(known), codes[known]] -= 1.0
+    return np.linalg.norm(residuals, axis=1)
 
 
 def _gradient_scale(estimator, X):

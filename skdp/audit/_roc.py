@@ -10,7 +10,7 @@ from sklearn.metrics import roc_curve
 
 from skdp.audit._bounds import clopper_pearson
 
-__all__ = ["Interval", "area_under_curve", "rate_at", "roc"]
+__all__ = ["Interval", "area_under_curve", "attack_accuracy", "rate_at", "roc"]
 
 
 @dataclass(frozen=True)
@@ -71,3 +71,27 @@ def rate_at(members, scores, false_positive_rate, confidence):
     threshold = outside[allowed] if allowed < len(outside) else -np.inf
     hits, n = int(np.sum(scores[members] > threshold)), int(members.sum())
     return Interval(hits / n, *clopper_pearson(hits, n, confidence))
+
+
+def attack_accuracy(members, scores, confidence):
+    """Return how often a threshold tells members from others, both weighted equally.
+
+    Each half of the rows is judged with the threshold that is best on the other half: the best
+    threshold on the rows that it is judged on would beat guessing on pure noise.
+    """
+    half = np.zeros(len(members), dtype=bool)
+    half[np.flatnonzero(members)[::2]] = half[np.flatnonzero(~members)[::2]] = True
+    right = np.empty(len(members), dtype=bool)
+    for judged in (half, ~half):
+        others = ~judged
+        if not 0 < members[others].sum() < others.sum():
+            return Interval(0.5, 0.0, 1.0)
+        fpr, tpr, thresholds = roc_curve(members[others], scores[others])
+        threshold = thresholds[np.argmax(tpr - fpr)]
+        right[judged] = (scores[judged] >= threshold) == members[judged]
+    rates = right[members].mean(), right[~members].mean()
+    sizes = members.sum(), (~members).sum()
+    variance = sum(r * (1.0 - r) / n for r, n in zip(rates, sizes, strict=True)) / 4.0
+    value = float(sum(rates)) / 2.0
+    half_width = -float(ndtri((1.0 - confidence) / 2.0)) * math.sqrt(variance)
+    return Interval(value, max(0.0, value - half_width), min(1.0, value + half_width))

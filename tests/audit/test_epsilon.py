@@ -3,12 +3,23 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
-from skdp import DPLogisticRegression, DPRidge, DPStandardScaler, PrivacyAccountant
+from skdp import (
+    DPLogisticRegression,
+    DPOneHotEncoder,
+    DPRidge,
+    DPSGDClassifier,
+    DPStandardScaler,
+    PrivacyAccountant,
+)
 from skdp.audit import audit_epsilon
+from skdp.audit._canaries import canary_worlds
 from skdp.audit._distinguish import published_floats
+from skdp.audit._epsilon import _relation
 from skdp.exceptions import PrivacyViolationWarning
 
 
@@ -117,6 +128,67 @@ def test_one_run():
         audit_epsilon(model, X, y, epsilon=0.5, **options)
     gaussian = quiet_audit(model, X, y, gaussian=True, **options)
     assert gaussian.lower_bound > 0.5 and "Gaussian" in str(gaussian)
+
+
+PLAIN_STEPS = {"average": False, "momentum": 0.0, "penalty": None, "fit_intercept": False}
+
+
+@pytest.mark.parametrize(
+    ("sampling", "claim"),
+    [({"sampling": "full"}, 8.0), ({"sampling": "poisson", "batch_size": 400}, 8.0)],
+    ids=["full", "poisson"],
+)
+def test_one_run_of_noisy_gradients(sampling, claim):
+    """A fifth of the claim, in one fit; that the claim is not passed may fail once in 1e7."""
+    X, y = unit_rows(1000, 5)
+    model = DPSGDClassifier(claim, delta=1e-5, **sampling, **PLAIN_STEPS)
+    found = quiet_audit(model, X, y, method="one_run", confidence=0.95, random_state=0)
+    assert 0.2 * claim <= found.lower_bound < claim
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_one_run_under_replace_one(classes):
+    X, _ = unit_rows(300, 3)
+    y = np.arange(300) % classes
+    accountant = PrivacyAccountant(1e6, 0.5, relation="replace_one")
+    options = {"method": "one_run", "n_canaries": 400, "random_state": 0, "confidence": 0.99}
+    model = DPSGDClassifier(50.0, accountant=accountant, sampling="full", **PLAIN_STEPS)
+    found = quiet_audit(model, X, y, **options)
+    assert 1.0 < found.lower_bound < 50.0 and accountant.epsilon_spent == 0.0
+    with pytest.warns(PrivacyViolationWarning):
+        audit_epsilon(model, X, y, epsilon=0.2, **options)
+
+
+def test_a_ledger_within_a_pipeline_says_the_relation():
+    accountant = PrivacyAccountant(1e6, 0.5, relation="replace_one")
+    pipe = make_pipeline(DPStandardScaler(accountant=accountant), LogisticRegression())
+    assert _relation(pipe) == "replace_one"
+    assert _relation(make_pipeline(LogisticRegression())) == "add_remove"
+    X, y = unit_rows(10, 2)
+    worlds = canary_worlds(X, y, None, "replace_one")
+    # A replaced row leaves as many.
+    assert len(worlds.X_in) == len(worlds.X_out) == 11
+    assert np.sum(worlds.y_in != worlds.y_out) == 1
+
+
+@pytest.mark.parametrize(
+    "model", [RandomForestClassifier(5, bootstrap=False), KNeighborsClassifier(1)], ids=str
+)
+def test_models_without_coefficients(model):
+    """They answer; 1-NN answers with the label of the canary itself."""
+    X, y = unit_rows(60, 3)
+    canary = np.array([5.0, 5.0, 5.0]), 1
+    options = {"method": "two_worlds", "canary": canary, "replacement": (canary[0], 0)}
+    with pytest.warns(PrivacyViolationWarning):
+        found = audit_epsilon(model, X, y, epsilon=0.5, n_fits=60, **options)
+    assert found.lower_bound > 1.0 and "answer" in found.attack
+
+
+def test_fits_that_publish_differently_many_numbers():
+    X, y = np.repeat(np.arange(4.0), 5)[:, None], np.arange(20) % 2
+    model = DPOneHotEncoder(epsilon=1.0, delta=1e-3)
+    options = {"method": "two_worlds", "n_fits": 60, "canary": (np.array([1.0]), 1)}
+    assert not quiet_audit(model, X, y, **options).violation
 
 
 def test_one_run_passes_a_true_claim_seldom():

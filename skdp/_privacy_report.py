@@ -1,0 +1,363 @@
+"""One document about the privacy of what was released: for people, programs and model cards."""
+
+import json
+import textwrap
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from skdp._privacy_statement import PrivacyStatement, in_words
+from skdp._version import __version__
+from skdp.accounting._report import BudgetReport
+from skdp.utils._documents import (
+    html_fragment,
+    html_table,
+    html_text,
+    markdown_text,
+    printable,
+)
+
+__all__ = ["PrivacyReport", "privacy_report"]
+
+RELATIONS = {
+    "add_remove": "add_remove: a row is there or is replaced by a null row; the number of rows "
+    "is public",
+    "replace_one": "replace_one: a row has other values; the number of rows is public",
+}
+ASSUMPTIONS = (
+    "Nobody can predict the operating system's random generator.",
+    "Those who see releases see neither the data nor the time and memory that fitting took.",
+    "Rows were chosen by their index and a public seed, parameters without a look at the data or "
+    "by charged releases.",
+)
+NO_AUDIT = "No attack was run. The guarantees rest on their proofs."
+NO_LEDGER = "none: the release is in no ledger, what else was released must be added to it"
+AUDITED = (
+    "An attack proves a lower bound: how private a model is, the guarantee says, not the attack."
+)
+SOURCES = (
+    "Fields after NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees "
+    "(2025), and N. Ponomareva et al., How to DP-fy ML (2023), section 5.3.3."
+)
+
+
+@dataclass(frozen=True)
+class PrivacyReport:
+    """What is known of the privacy of one or several releases, as one document.
+
+    Make it with `privacy_report`. Printing gives text, a notebook shows HTML.
+
+    Parameters
+    ----------
+    title : str
+        The document's heading.
+    statements : tuple of PrivacyStatement
+        The guarantee of each private fit.
+    budgets : tuple of BudgetReport
+        What each ledger says of its data set.
+    audits : tuple
+        Results of attacks, from `skdp.audit`.
+    without_statement : tuple of str
+        Parts of the reported models that say nothing of their privacy.
+    made : str
+        When the document was made, UTC.
+    version : str
+        The version of skdp.
+    """
+
+    title: str
+    statements: tuple
+    budgets: tuple
+    audits: tuple
+    without_statement: tuple
+    made: str
+    version: str
+
+    def to_dict(self):
+        """Return the document as JSON values.
+
+        Returns
+        -------
+        dict
+            With the statements, budgets and audits as their own `to_dict` give them.
+        """
+        return {
+            "title": self.title,
+            "guarantees": [statement.to_dict() for statement in self.statements],
+            "without_statement": list(self.without_statement),
+            "budgets": [budget.to_dict() for budget in self.budgets],
+            "audits": [audit.to_dict() for audit in self.audits],
+            "assumptions": list(ASSUMPTIONS),
+            "made": self.made,
+            "version": self.version,
+            "sources": SOURCES,
+        }
+
+    def to_json(self):
+        """Return the document as JSON text.
+
+        Returns
+        -------
+        str
+        """
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
+
+    def to_text(self):
+        """Return the document as plain text.
+
+        Returns
+        -------
+        str
+        """
+        lines = [printable(self.title), "=" * len(printable(self.title))]
+        for section in self._sections():
+            lines += ["", section.heading, "-" * len(section.heading)]
+            lines += [_wrapped(f"{printable(n) + ':':<22} {v}", 25) for n, v in section.rows]
+            lines += _aligned((section.columns, *section.table)) if section.table else []
+            lines += [_wrapped(note, 4) for note in section.notes]
+        return "\n".join(lines)
+
+    def to_markdown(self, level=2):
+        """Return the document as a section of a model card.
+
+        Parameters
+        ----------
+        level : int, default=2
+            The level of its heading; those of its parts are one deeper.
+
+        Returns
+        -------
+        str
+        """
+        lines = [f"{'#' * level} {markdown_text(self.title)}"]
+        for section in self._sections():
+            lines += ["", f"{'#' * (level + 1)} {markdown_text(section.heading)}", ""]
+            lines += [f"- **{markdown_text(n)}**: {markdown_text(v)}" for n, v in section.rows]
+            if section.table:
+                cells = [" | ".join(map(markdown_text, row)) for row in section.table]
+                rule = " | ".join("---" for _ in section.columns)
+                head = " | ".join(map(markdown_text, section.columns))
+                lines += ["", *(f"| {row} |" for row in (head, rule, *cells)), ""]
+            lines += [f"- {markdown_text(note)}" for note in section.notes]
+        return "\n".join(lines) + "\n"
+
+    def to_html(self):
+        """Return the document as an HTML page of its own.
+
+        Returns
+        -------
+        str
+        """
+        style = "body { margin: 0; font-family: system-ui, sans-serif; } "
+        style += "@media (prefers-color-scheme: dark) { body { background: #14181d; } }"
+        return (
+            '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
+            '<meta name="viewport" content="width=device-width"/>'
+            f"<title>{html_text(self.title)}</title><style>{style}</style></head>"
+            f"<body>{self._repr_html_()}</body></html>\n"
+        )
+
+    def _repr_html_(self):
+        parts = [f"<h1>{html_text(self.title)}</h1>"]
+        for section in self._sections():
+            parts.append(f"<h2>{html_text(section.heading)}</h2>")
+            if section.rows:
+                parts.append(html_table(section.rows))
+            if section.table:
+                parts.append(html_table(section.table, head=section.columns))
+            parts += [f"<p>{html_text(note)}</p>" for note in section.notes]
+        return html_fragment(*parts)
+
+    def __str__(self):
+        return self.to_text()
+
+    def _sections(self):
+        for statement in self.statements:
+            yield _Section(f"Guarantee of {statement.estimator}", _statement_rows(statement))
+        if self.without_statement:
+            yield _Section(
+                "Not private, as far as is known",
+                notes=tuple(
+                    f"{part} says nothing of its privacy: what it learnt from rows is not covered."
+                    for part in self.without_statement
+                ),
+            )
+        for budget in self.budgets:
+            heading = f"Budget and ledger of {budget.dataset!r}"
+            table = tuple(budget.charges())
+            yield _Section(heading, tuple(budget.summary()), budget.columns, table, budget.notes)
+        yield _Section("Assumptions", notes=ASSUMPTIONS)
+        yield _Section("Audit", notes=tuple(_audit_notes(self.audits)))
+        made = (("made", self.made), ("by", f"skdp {self.version}"))
+        yield _Section("About this document", made, notes=(SOURCES,))
+
+
+def privacy_report(*sources, audits=(), title="Privacy"):
+    """Gather what is known of the privacy of models and budgets into one document.
+
+    The document holds what the fits published about themselves and what the ledgers say, which
+    is public, and the audits. Results of attacks on private rows are computed without privacy:
+    they say so, and whoever publishes the document decides about them.
+
+    Parameters
+    ----------
+    *sources : fitted estimator, PrivacyAccountant, PrivacyStatement or BudgetReport
+        Of an estimator its `privacy_` and the ledger of its accountant are taken; of a pipeline,
+        a column transformer or a search those of its parts, and which parts say nothing.
+    audits : sequence, default=()
+        Results of `skdp.audit.audit_epsilon` and `skdp.audit.membership_inference`.
+    title : str, default="Privacy"
+        The document's heading.
+
+    Returns
+    -------
+    PrivacyReport
+        With `to_text`, `to_json`, `to_html` (a page), `to_markdown` (a section of a model card)
+        and `to_dict`.
+
+    Raises
+    ------
+    ValueError
+        If there is no source, or one is none of these, or an estimator is not fitted.
+    LedgerError
+        If a ledger cannot be read or its chain is broken.
+
+    References
+    ----------
+    J. Near, D. Darais, N. Lefkovitz, G. Howarth, "Guidelines for Evaluating Differential Privacy
+    Guarantees", NIST SP 800-226, 2025.
+    N. Ponomareva et al., "How to DP-fy ML: A Practical Guide to Machine Learning with
+    Differential Privacy", 2023.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPMeanTransformer, PrivacyAccountant, privacy_report
+    >>> accountant = PrivacyAccountant(1.0, 0.0, dataset="clinic")
+    >>> mean = DPMeanTransformer(0.5, bounds=(0, 1), accountant=accountant).fit(np.eye(4))
+    >>> report = privacy_report(mean)
+    >>> report.statements[0].epsilon, report.budgets[0].spent
+    (0.5, (0.5, 0.0))
+    >>> report.to_markdown().splitlines()[2]
+    '### Guarantee of DPMeanTransformer'
+    """
+    if not sources:
+        raise ValueError("name at least one fitted estimator, accountant, statement or report")
+    found = _Found([], [], [])
+    for source in sources:
+        _gather(source, type(source).__name__, found)
+    audits = tuple(audits) if isinstance(audits, list | tuple) else (audits,)
+    for audit in audits:
+        if not hasattr(audit, "to_dict"):
+            raise ValueError(f"audits must be results of skdp.audit, got {audit!r}")
+    return PrivacyReport(
+        title=str(title),
+        statements=tuple(found.statements),
+        budgets=tuple(found.budgets),
+        audits=audits,
+        without_statement=tuple(found.silent),
+        made=datetime.now(UTC).isoformat(timespec="seconds"),
+        version=__version__,
+    )
+
+
+@dataclass(frozen=True)
+class _Section:
+    heading: str
+    rows: tuple = ()
+    columns: tuple = ()
+    table: tuple = ()
+    notes: tuple = ()
+
+
+@dataclass(frozen=True)
+class _Found:
+    statements: list
+    budgets: list
+    silent: list
+
+
+def _gather(source, name, found):
+    if isinstance(source, PrivacyStatement):
+        found.statements.append(source)
+    elif isinstance(source, BudgetReport):
+        _add_budget(source, found)
+    elif hasattr(source, "report") and hasattr(source, "charge"):
+        _add_budget(source.report(), found)
+    elif hasattr(source, "get_params"):
+        _gather_estimator(source, name, found)
+    else:
+        raise ValueError(f"cannot report on {source!r}")
+
+
+def _gather_estimator(estimator, name, found):
+    parts = _parts(estimator)
+    if hasattr(estimator, "privacy_"):
+        found.statements.append(estimator.privacy_)
+    elif "epsilon" in estimator.get_params(deep=False):
+        raise ValueError(f"{name} is not fitted, or publishes no privacy statement")
+    elif not parts:
+        found.silent.append(name)
+    accountant = estimator.get_params(deep=False).get("accountant")
+    if hasattr(accountant, "report"):
+        _add_budget(accountant.report(), found)
+    for part, inner in parts:
+        _gather_estimator(inner, f"{name}: {part} ({type(inner).__name__})", found)
+
+
+def _parts(estimator):
+    """Return names and fitted estimators of which another is made."""
+    for attribute in ("steps", "transformers_", "transformer_list"):
+        if hasattr(estimator, attribute):
+            parts = ((entry[0], entry[1]) for entry in getattr(estimator, attribute))
+            return [(name, part) for name, part in parts if hasattr(part, "get_params")]
+    best = getattr(estimator, "best_estimator_", None)
+    return [] if best is None else [("best_estimator_", best)]
+
+
+def _add_budget(report, found):
+    key = report.dataset, report.head_hash
+    if all((known.dataset, known.head_hash) != key for known in found.budgets):
+        found.budgets.append(report)
+
+
+def _aligned(rows):
+    rows = [list(map(printable, row)) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return ["", *(f"  {line}" for line in lines), ""]
+
+
+def _wrapped(text, indent):
+    return textwrap.fill(
+        printable(text), 92, initial_indent="  ", subsequent_indent=" " * indent, tabsize=1
+    )
+
+
+def _statement_rows(statement):
+    seeded = "no"
+    if statement.seeded:
+        seeded = "YES: whoever knows the seed can take the noise away"
+    return (
+        ("guarantee", f"({statement.epsilon:g}, {statement.delta:g})-differential privacy"),
+        ("unit", statement.unit),
+        ("relation", RELATIONS[statement.relation]),
+        ("trust model", statement.trust_model),
+        ("covered", statement.covered),
+        ("not covered", statement.not_covered),
+        ("mechanism", statement.mechanism),
+        ("noise scale", in_words(statement.noise_scale)),
+        ("sensitivity", in_words(statement.sensitivity)),
+        ("rows that were used", statement.sampler),
+        ("composition", NO_LEDGER if statement.composition == "none" else statement.composition),
+        ("taken to be public", in_words(list(statement.public))),
+        ("seeded noise", seeded),
+        ("record in the ledger", statement.record or "none: no accountant"),
+        ("software", f"skdp {statement.version}"),
+    )
+
+
+def _audit_notes(audits):
+    if not audits:
+        return [NO_AUDIT]
+    lines = [" ".join(line.split()) for audit in audits for line in str(audit).splitlines()]
+    return [AUDITED, *lines]

@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+from skdp.accounting import gaussian_noise_multiplier
+from skdp.audit._distinguish import distinguish, published_floats
+from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
+
+DELTA = 1e-5
+
+
+def worlds(mechanism, n):
+    return (mechanism.release(np.full(n, value))[:, None] for value in (1.0, 0.0))
+
+
+@pytest.mark.parametrize(("gaussian", "share"), [(False, 0.4), (True, 0.85)])
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_the_gaussian_mechanism(epsilon, gaussian, share):
+    """The bounds that are asked for, from 1e5 runs a world; the median of five such audits."""
+    rng, mu = np.random.default_rng(0), 1.0 / gaussian_noise_multiplier(epsilon, DELTA)
+    options = {"delta": DELTA, "confidence": 0.95, "gaussian": gaussian}
+    found = []
+    for _ in range(5):
+        inside, outside = rng.normal(mu, size=(100_000, 1)), rng.normal(size=(100_000, 1))
+        found.append(distinguish(inside, outside, **options).epsilon)
+    assert share * epsilon <= np.median(found) <= epsilon
+
+
+@pytest.mark.parametrize("gaussian", [False, True])
+def test_the_truth_is_passed_at_most_at_the_stated_rate(gaussian):
+    """P(Binomial(200, 0.05) > 28) < 1e-6, thresholds and tests chosen by the data."""
+    mechanism, passed = GaussianMechanism(1.0, DELTA, sensitivity=1.0), 0
+    for _ in range(200):
+        inside, outside = worlds(mechanism, 1000)
+        options = {"delta": DELTA, "confidence": 0.95, "gaussian": gaussian}
+        passed += distinguish(inside, outside, **options).epsilon > 1.0
+    assert passed <= 28
+
+
+def test_most_of_a_pure_claim_is_found():
+    inside, outside = worlds(LaplaceMechanism(2.0, sensitivity=1.0), 20_000)
+    found = distinguish(inside, outside, delta=0.0, confidence=0.999)
+    assert 0.85 * 2.0 <= found.epsilon <= 2.0
+
+
+@pytest.mark.parametrize("narrow", ["inside", "outside"])
+def test_laws_of_one_mean_are_told_apart_by_their_spread(narrow):
+    rng = np.random.default_rng(0)
+    small, large = 0.05 * rng.normal(size=(2000, 3)), rng.normal(size=(2000, 3))
+    pair = (small, large) if narrow == "inside" else (large, small)
+    found = distinguish(*pair, delta=0.0, confidence=0.999, names=["a", "b", "c"])
+    assert found.epsilon > 1.5 and "how near" in found.test
+
+
+def test_nothing_to_tell_apart():
+    nothing = np.empty((40, 0))
+    assert distinguish(nothing, nothing, delta=0.0, confidence=0.95).epsilon == 0.0
+    constant = np.ones((40, 2))
+    assert distinguish(constant, constant, delta=0.0, confidence=0.95).epsilon == 0.0
+    found = distinguish(constant, 2.0 * constant, delta=0.0, confidence=0.95)
+    assert found.epsilon > 1.0
+
+
+def test_published_numbers_of_parts():
+    class Part:
+        def __init__(self):
+            self.coef_ = np.array([[1.0, 2.0], [4.0, 8.0]])
+            self.count_, self.name_, self.hidden = 3, "x", 5.0
+
+        def get_params(self):
+            return {}
+
+    assert sorted(published_floats(Part())) == [1.0, 2.0, 3.0, 4.0, 6.0, 8.0]

@@ -1,0 +1,208 @@
+import dataclasses
+import json
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skdp import (
+    DPLogisticRegression,
+    DPMeanTransformer,
+    DPStandardScaler,
+    PrivacyAccountant,
+    privacy_report,
+)
+from skdp.accounting import PureDP
+from skdp.audit import EpsilonAudit, membership_inference
+
+EVIL = "<script>alert('1')</script>\x00\n\u202e&amp; \"x\" | [a](b) `c` ![d](e)"
+NAME = "clinic <b>&\"x\"</b> | _a_ *b* 'c'"
+
+
+def table(n=80):
+    X = np.random.default_rng(0).uniform(0.123456, 0.987654, size=(n, 3))
+    return X, np.arange(n) % 2
+
+
+@pytest.fixture(scope="module")
+def accountant():
+    return PrivacyAccountant(3.0, 1e-5, dataset=NAME)
+
+
+@pytest.fixture(scope="module")
+def pipe(accountant):
+    X, y = table()
+    pipe = make_pipeline(
+        DPStandardScaler(0.5, bounds=(0, 1), accountant=accountant),
+        StandardScaler(),
+        DPLogisticRegression(1.0, accountant=accountant, random_state=3),
+    )
+    with pytest.warns(Warning, match="seed"):
+        pipe.fit(X, y)
+    accountant.charge(PureDP(0.25), label=EVIL)
+    return pipe
+
+
+@pytest.fixture(scope="module")
+def report(pipe, accountant):
+    X, y = table()
+    members = np.arange(len(y)) < 40
+    found = membership_inference(pipe, X, y, attack="loss", members=members)
+    bound = EpsilonAudit(0.5, 1.0, 1e-6, 0.95, "worst_case", EVIL, 100)
+    return privacy_report(pipe, accountant, audits=[bound, found], title=EVIL)
+
+
+FORMATS = ("to_text", "to_json", "to_html", "to_markdown")
+
+
+def test_what_is_gathered(report, pipe, accountant):
+    assert [s.estimator for s in report.statements] == ["DPStandardScaler", "DPLogisticRegression"]
+    # Both steps and the argument name one ledger.
+    assert len(report.budgets) == 1
+    assert report.budgets[0].spent == (1.75, 1e-6) == accountant.report().spent
+    assert report.without_statement == ("Pipeline: standardscaler (StandardScaler)",)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        report.title = "x"
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_field_that_is_asked_for_is_there(report, name):
+    """Unit, relation, trust model, coverage, mechanism, scale, sensitivity, and so on."""
+    text = getattr(report, name)()
+    statement, budget = report.statements[1], report.budgets[0]
+    wanted = [
+        "central: whoever fits sees the data",
+        "the public attributes of this fit",
+        "scores on private rows",
+        "add_remove",
+        "all rows, once",
+        statement.mechanism,
+        f"{statement.noise_scale:g}"[:4],
+        f"{statement.sensitivity:g}"[:4],
+        statement.record,
+        budget.head_hash,
+        "data_norm",
+        "random generator",
+        "worst_case",
+        "not how private",
+        "NIST SP 800-226",
+        "0.1.0",
+    ]
+    plain = " ".join(text.replace("\\_", "_").split())
+    for words in wanted:
+        assert words in plain, words
+
+
+def test_json(report):
+    values = json.loads(report.to_json())
+    assert values == json.loads(json.dumps(report.to_dict()))
+    assert values["guarantees"][1]["seeded"] is True
+    assert values["budgets"][0]["head_hash"] == report.budgets[0].head_hash
+    assert [audit.get("lower_bound") for audit in values["audits"]] == [0.5, None]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_no_row_is_told(report, name):
+    X, _ = table()
+    text = getattr(report, name)()
+    assert not any(f"{value:.6g}"[:8] in text for value in X.ravel())
+
+
+class Tags(HTMLParser):
+    """Names of the tags that a browser sees."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.seen, self.text = set(), ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.add(tag)
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def fragments(report, pipe, accountant):
+    return report._repr_html_(), accountant.report()._repr_html_(), pipe[-1].privacy_._repr_html_()
+
+
+def test_html_is_well_formed_and_escapes(report, pipe, accountant):
+    page = report.to_html()
+    assert page.startswith("<!DOCTYPE html>")
+    ElementTree.fromstring(page.removeprefix("<!DOCTYPE html>\n"))
+    allowed = set("div style table caption thead tbody tr th td p h1 h2".split())
+    for fragment in fragments(report, pipe, accountant):
+        root = ElementTree.fromstring(fragment)
+        assert {element.tag for element in root.iter()} <= allowed
+        assert Tags(fragment).seen <= allowed
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e]", fragment)
+    seen = Tags(accountant.report()._repr_html_()).text
+    assert NAME in seen and "<script>alert('1')</script>" in seen
+
+
+def test_html_is_for_light_and_dark(report, pipe, accountant):
+    for fragment in fragments(report, pipe, accountant):
+        assert "prefers-color-scheme: dark" in fragment
+        assert "--jp-content-font-color1" in fragment and "--jp-layout-color0" in fragment
+
+
+def test_markdown_is_a_section_that_nothing_breaks(report):
+    text = report.to_markdown(level=3)
+    lines = text.splitlines()
+    assert lines[0].startswith("### ") and not any(line.startswith("## ") for line in lines)
+    bare = re.sub(r"\\.", "", text)
+    assert "<" not in bare and "`" not in bare and "[" not in bare
+    rows = [line for line in re.sub(r"\\\|", "", text).splitlines() if line.startswith("|")]
+    assert len(rows) == 2 + 3 and {row.count("|") for row in rows} == {6}
+
+
+def test_what_is_said_without_ledger_and_without_attack():
+    X, _ = table()
+    report = privacy_report(DPMeanTransformer(0.5, bounds=(0, 1)).fit(X))
+    assert report.budgets == report.audits == report.without_statement == ()
+    text = " ".join(str(report).split())
+    assert "the release is in no ledger" in text and "No attack was run" in text
+
+
+def test_a_false_claim_is_said():
+    X, _ = table()
+    model = DPMeanTransformer(0.5, bounds=(0, 1)).fit(X)
+    broken = EpsilonAudit(3.0, 0.5, 0.0, 0.95, "worst_case", "a mean", 100)
+    for name in FORMATS:
+        assert "VIOLATION" in getattr(privacy_report(model, audits=broken), name)()
+
+
+def test_parts_within_parts(accountant):
+    X, y = table()
+    columns = make_column_transformer(
+        (DPStandardScaler(0.1, bounds=(0, 1)), [0]), (StandardScaler(), [1]), remainder="drop"
+    )
+    model = make_pipeline(columns, LogisticRegression()).fit(X, y)
+    report = privacy_report(model)
+    assert [s.estimator for s in report.statements] == ["DPStandardScaler"]
+    assert len(report.without_statement) == 2
+    assert "standardscaler" in report.without_statement[0]
+
+
+def test_two_data_sets_of_one_ledger(tmp_path):
+    ledgers = [PrivacyAccountant(1.0, 0.0, ledger=tmp_path / "a.db", dataset=name) for name in "xy"]
+    report = privacy_report(
+        *ledgers, ledgers[0].report(), DPMeanTransformer(bounds=(0, 1)).fit(table()[0]).privacy_
+    )
+    assert [budget.dataset for budget in report.budgets] == ["x", "y"]
+    assert len(report.statements) == 1
+
+
+@pytest.mark.parametrize("sources", [(), (3,), (DPMeanTransformer(),)])
+def test_what_cannot_be_reported(sources):
+    with pytest.raises(ValueError):
+        privacy_report(*sources)
+    with pytest.raises(ValueError, match="audits"):
+        privacy_report(PrivacyAccountant(1.0, 0.0), audits=[3])
