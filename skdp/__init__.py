@@ -3,24 +3,51 @@
 from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
 from skdp.accounting import PrivacyAccountant
+from skdp.decomposition import DPPCA
 from skdp.exceptions import BudgetExceededError, LedgerError, SeededNoiseWarning
+from skdp.impute import DPSimpleImputer
 from skdp.linear_model import (
     DPLinearRegression,
     DPLogisticRegression,
     DPPoissonRegressor,
     DPRidge,
+    DPSGDClassifier,
+    DPSGDRegressor,
 )
-from skdp.preprocessing import DPStandardScaler, RandomizedResponseTransformer
+from skdp.preprocessing import (
+    DPHistogramTransformer,
+    DPKBinsDiscretizer,
+    DPMeanTransformer,
+    DPMinMaxScaler,
+    DPOneHotEncoder,
+    DPQuantileTransformer,
+    DPRobustScaler,
+    DPStandardScaler,
+    DPTargetEncoder,
+    RandomizedResponseTransformer,
+)
 from skdp.svm import DPLinearSVC
 
 __all__ = [
+    "DPPCA",
     "BudgetExceededError",
+    "DPHistogramTransformer",
+    "DPKBinsDiscretizer",
     "DPLinearRegression",
     "DPLinearSVC",
     "DPLogisticRegression",
+    "DPMeanTransformer",
+    "DPMinMaxScaler",
+    "DPOneHotEncoder",
     "DPPoissonRegressor",
+    "DPQuantileTransformer",
     "DPRidge",
+    "DPRobustScaler",
+    "DPSGDClassifier",
+    "DPSGDRegressor",
+    "DPSimpleImputer",
     "DPStandardScaler",
+    "DPTargetEncoder",
     "LedgerError",
     "PrivacyAccountant",
     "PrivacyStatement",

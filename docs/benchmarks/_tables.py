@@ -98,16 +98,19 @@ def encode(rows, schema, bins=False):
     return X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12)
 
 
+def split_rows(name):
+    """Return the rows to train and to test on; Adult's official split, of others a fixed one."""
+    if name == "adult":
+        return read_rows("adult_train"), read_rows("adult_test")
+    rows = read_rows(name)
+    order = np.random.default_rng(0).permutation(len(rows))
+    cut = 3 * len(rows) // 4
+    return tuple([rows[i] for i in part] for part in (order[:cut], order[cut:]))
+
+
 def load(name, bins=False):
     """Return X, y, X_test, y_test; Adult by its official split, others by a fixed one."""
-    if name == "adult":
-        train, test = read_rows("adult_train"), read_rows("adult_test")
-    else:
-        rows = read_rows(name)
-        order = np.random.default_rng(0).permutation(len(rows))
-        cut = 3 * len(rows) // 4
-        train, test = ([rows[i] for i in part] for part in (order[:cut], order[cut:]))
     tables = []
-    for part in (train, test):
+    for part in split_rows(name):
         tables += [encode(part, SCHEMAS[name], bins), np.array([int(r["target"]) for r in part])]
     return tables

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.base import PrivateFit, relation_of
 from skdp.linear_model._classifier import PrivateLinearClassifierMixin
+from skdp.linear_model._data_norm import check_data_norm, plan_norm, public_inputs
 from skdp.linear_model._mechanism_choice import MECHANISMS, automatic_fit, plan_fit
 from skdp.linear_model._rows import BoundedRows
 from skdp.linear_model._standard_errors import plan_hessian, split_guarantee, total_cost
@@ -54,9 +55,12 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
         is large.
     penalty : {"l2"}, default="l2"
         The norm that is penalised.
-    data_norm : float, default=1.0
+    data_norm : float or "auto", default=1.0
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
+        "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
+        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
+        that regularisation acts on these, and its coefficients are returned in the data's units.
     fit_intercept : bool, default=True
         Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
         coefficient makes the intercept.
@@ -99,6 +103,8 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
         "total" an estimate of the standard error about the coefficients that the regularised
         loss of the population has, if the model holds; large where the noisy Hessian cannot
         tell. See ``docs/standard_errors.md``.
+    data_norm_ : float
+        The given `data_norm`, or the released one.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -216,19 +222,24 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
             loss = _loss(len(classes), class_weight)
             shape = (X.shape[0], X.shape[1] + (constant > 0))
             table = (loss, *shape, _row_norm(data_norm, constant))
+            norm = plan_norm(self.data_norm, X.shape[0], *guarantee)
+            guarantee = (norm.epsilon, *guarantee[1:])
             mechanism, C, _ = automatic_fit(self.mechanism, C, table, data_norm, guarantee, total)
             plan, hessian, cost = _plan(mechanism, table, C, guarantee, total)
 
+            cost = norm.joined(cost)
             source = fit.charge(cost)
-            rows = BoundedRows(X, data_norm, constant)
+            unit = norm.run(X, source)
+            rows = BoundedRows(X, data_norm, constant, unit)
             weights = plan.run(loss, rows, codes, source)
             if total:
                 noisy = hessian.run(loss, rows, codes, weights, source)
                 errors = hessian.standard_error(noisy, plan, max(class_weight))
-                errors = errors[:, : X.shape[1]].copy()
+                errors = errors[:, : X.shape[1]]
 
             weights = np.atleast_2d(weights)
-            coef = weights[:, : X.shape[1]].copy()
+            coef = weights[:, : X.shape[1]] / unit
+            errors = errors if total else plan.standard_error(coef.shape)
             fit.publish(
                 cost,
                 public=self._assumptions(),
@@ -238,7 +249,8 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
                 intercept_=constant * weights[:, -1] if constant else np.zeros(len(weights)),
                 C_=C,
                 mechanism_=mechanism,
-                coef_standard_error_=errors if total else plan.standard_error(coef.shape),
+                coef_standard_error_=None if errors is None else errors / unit,
+                data_norm_=unit * data_norm,
             )
         return self
 
@@ -274,6 +286,7 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
         True
         """
         guarantee, C = self._check_guarantee(), self._check_C()
+        guarantee = (plan_norm(self.data_norm, 1, *guarantee).epsilon, *guarantee[1:])
         data_norm, constant = self._check_norms()
         n_samples = check_integer(n_samples, "n_samples", low=1)
         n_features = check_integer(n_features, "n_features", low=1) + (constant > 0)
@@ -327,9 +340,7 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
         return log_softmax(scores, axis=1)
 
     def _check_norms(self):
-        data_norm = check_positive(self.data_norm, "data_norm")
-        if not 1e-50 <= data_norm <= 1e50:
-            raise ValueError(f"data_norm must be between 1e-50 and 1e50, got {data_norm!r}")
+        data_norm = check_data_norm(self.data_norm)
         scaling = check_positive(self.intercept_scaling, "intercept_scaling")
         if scaling > 1e50:
             raise ValueError(f"intercept_scaling must be at most 1e50, got {scaling!r}")
@@ -365,7 +376,7 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
 
     def _assumptions(self):
         labels = "the labels of y" if self.classes is None else "the declared classes"
-        return ("the numbers of rows and columns", "data_norm", labels) + (
+        return (*public_inputs(self), labels) + (
             () if self.class_weight is None else ("class_weight",)
         )
 

@@ -7,6 +7,7 @@ from numbers import Real
 import numpy as np
 
 from skdp.base import relation_of
+from skdp.linear_model._data_norm import check_data_norm, plan_norm
 from skdp.linear_model._output_perturbation import balanced_C, plan_output_perturbation
 from skdp.linear_model._rows import BoundedRows
 from skdp.utils._validation import check_boolean, check_positive, check_privacy_parameters
@@ -49,20 +50,19 @@ class LinearSettings:
 
 @dataclass(frozen=True)
 class LinearRelease:
-    """Noisy coefficients of shape (n_outputs, n_columns), intercepts, C and the mechanism."""
+    """Noisy coefficients of shape (n_outputs, n_columns), intercepts, and what they come from."""
 
     coef: np.ndarray
     intercept: np.ndarray
     C: float
     mechanism: object
+    data_norm: float
 
 
 def check_linear_settings(estimator):
     """Return an estimator's `LinearSettings`, or raise `ValueError`."""
     epsilon, delta = check_privacy_parameters(estimator.epsilon, estimator.delta)
-    data_norm = check_positive(estimator.data_norm, "data_norm")
-    if not 1e-50 <= data_norm <= 1e50:
-        raise ValueError(f"data_norm must be between 1e-50 and 1e50, got {data_norm!r}")
+    data_norm = check_data_norm(estimator.data_norm)
     scaling = check_positive(estimator.intercept_scaling, "intercept_scaling")
     if scaling > 1e50:
         raise ValueError(f"intercept_scaling must be at most 1e50, got {scaling!r}")
@@ -86,7 +86,7 @@ def fit_by_output_perturbation(estimator, fit, settings, loss, X, y, C=None):
     Parameters
     ----------
     estimator : estimator
-        With a parameter `accountant`.
+        With parameters `data_norm` and `accountant`.
     fit : PrivateFit
     settings : LinearSettings
     loss : loss
@@ -104,15 +104,20 @@ def fit_by_output_perturbation(estimator, fit, settings, loss, X, y, C=None):
     n_rows, n_columns = X.shape
     constant, relation = settings.constant, relation_of(estimator.accountant)
     public = (loss, n_rows, n_columns + (constant > 0), settings.norm)
-    budget = (settings.epsilon, settings.delta, relation)
+    norm = plan_norm(estimator.data_norm, n_rows, settings.epsilon, settings.delta, relation)
+    budget = (norm.epsilon, settings.delta, relation)
     if C is None:
         C = balanced_C(*public, BALANCED_WEIGHTS_NORM / settings.data_norm, *budget)
     plan = plan_output_perturbation(*public, C, *budget)
 
     n_weights = math.prod(loss.weights_shape) * (n_columns + (constant > 0))
-    source = fit.charge(plan.mechanism, n_weights)
-    rows = BoundedRows(X, settings.data_norm, constant)
+    plan.mechanism.check_size(n_weights)
+    mechanism = norm.joined(plan.mechanism)
+    source = fit.charge(mechanism)
+    unit = norm.run(X, source)
+    rows = BoundedRows(X, settings.data_norm, constant, unit)
     weights = np.atleast_2d(plan.run(loss, rows, y, source))
 
     intercept = constant * weights[:, -1] if constant else np.zeros(len(weights))
-    return LinearRelease(weights[:, :n_columns].copy(), intercept, C, plan.mechanism)
+    coef = weights[:, :n_columns] / unit
+    return LinearRelease(coef, intercept, C, mechanism, unit * settings.data_norm)

@@ -6,6 +6,7 @@ from sklearn.metrics import d2_tweedie_score
 
 from skdp._losses import ClippedPoissonLoss
 from skdp.base import PrivateFit
+from skdp.linear_model._data_norm import public_inputs
 from skdp.linear_model._output_fit import (
     check_linear_settings,
     check_strength,
@@ -37,9 +38,12 @@ class DPPoissonRegressor(PrivateLinearRegressorMixin, BaseEstimator):
         plus alpha / 2 times the squared norm of all weights, the intercept's included. The
         noise shrinks as alpha grows. "auto" balances regularisation against noise from public
         quantities.
-    data_norm : float, default=1.0
+    data_norm : float or "auto", default=1.0
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
+        "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
+        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
+        that regularisation acts on these, and its coefficients are returned in the data's units.
     target_bounds : tuple of (low, high)
         The range of targets, 0 <= low < high. It must be given and must not be computed from
         the data. The noise grows with high.
@@ -65,6 +69,8 @@ class DPPoissonRegressor(PrivateLinearRegressorMixin, BaseEstimator):
         The regularisation used, from public quantities.
     target_bounds_ : tuple of (float, float)
         The bounds that predictions are clipped to.
+    data_norm_ : float
+        The given `data_norm`, or the released one.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -167,11 +173,12 @@ class DPPoissonRegressor(PrivateLinearRegressorMixin, BaseEstimator):
             release = fit_by_output_perturbation(self, fit, settings, loss, X, targets, C)
             fit.publish(
                 release.mechanism,
-                public=("the numbers of rows and columns", "data_norm", "target_bounds"),
+                public=(*public_inputs(self), "target_bounds"),
                 coef_=release.coef[0],
                 intercept_=float(release.intercept[0]),
                 alpha_=1.0 / (n_rows * release.C) if alpha is None else alpha,
                 target_bounds_=(low, high),
+                data_norm_=release.data_norm,
             )
         return self
 

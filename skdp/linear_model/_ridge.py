@@ -5,6 +5,7 @@ from sklearn.base import BaseEstimator
 
 from skdp.base import PrivateFit, relation_of
 from skdp.linear_model._adassp import plan_adassp
+from skdp.linear_model._data_norm import plan_norm, public_inputs
 from skdp.linear_model._least_squares_descent import plan_descent
 from skdp.linear_model._output_fit import check_linear_settings
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
@@ -51,6 +52,8 @@ class LeastSquaresRegressor(PrivateLinearRegressorMixin, BaseEstimator):
             X, y = validate_table(self, X, y, y_numeric=True)
             middle = low + (high - low) / 2 if self.fit_intercept else 0.0
             data_norm, constant = settings.data_norm, settings.constant
+            relation = relation_of(self.accountant)
+            norm = plan_norm(self.data_norm, X.shape[0], settings.epsilon, settings.delta, relation)
             public = (
                 X.shape[0],
                 X.shape[1] + (constant > 0),
@@ -58,22 +61,25 @@ class LeastSquaresRegressor(PrivateLinearRegressorMixin, BaseEstimator):
                 constant,
                 max(abs(high - middle), abs(low - middle)),
             )
-            budget = settings.epsilon, settings.delta, relation_of(self.accountant)
+            budget = norm.epsilon, settings.delta, relation
             if self.mechanism == "gradient":
                 plan = plan_descent(*public, alpha, *budget)
             else:
                 plan = plan_adassp(*public, *budget)
 
-            source = fit.charge(plan.mechanism)
-            rows = BoundedRows(X, data_norm, constant)
+            mechanism = norm.joined(plan.mechanism)
+            source = fit.charge(mechanism)
+            unit = norm.run(X, source)
+            rows = BoundedRows(X, data_norm, constant, unit)
             targets = _centred(y, low, high, middle)
             coef, intercept = plan.run(rows, targets, alpha, source)
 
             fit.publish(
-                plan.mechanism,
-                public=("the numbers of rows and columns", "data_norm", "target_bounds"),
+                mechanism,
+                public=(*public_inputs(self), "target_bounds"),
                 sampler=plan.sampler,
-                coef_=coef,
+                data_norm_=unit * data_norm,
+                coef_=coef / unit,
                 intercept_=intercept + middle,
             )
         return self
@@ -112,9 +118,12 @@ class DPLinearRegression(LeastSquaresRegressor):
         ridge that balances regularisation against noise. It was better on tables whose features
         explain much of the target, the more so the more features; worse where they explain
         little. With next to no noise a small ridge remains.
-    data_norm : float, default=1.0
+    data_norm : float or "auto", default=1.0
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
+        "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
+        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
+        that regularisation acts on these, and its coefficients are returned in the data's units.
     target_bounds : tuple of (low, high)
         The range of targets, low < high. It must be given and must not be computed from the
         data. The noise grows with the range; without `fit_intercept`, with the larger
@@ -137,6 +146,8 @@ class DPLinearRegression(LeastSquaresRegressor):
         Coefficients, from what was released alone.
     intercept_ : float
         Intercept, 0 without `fit_intercept`.
+    data_norm_ : float
+        The given `data_norm`, or the released one.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -228,9 +239,12 @@ class DPRidge(LeastSquaresRegressor):
         Regularisation strength as in scikit-learn: the objective is the summed squared error
         plus alpha times the squared norm of `coef_`. At least 0. With "sufficient_statistics"
         it does not change the noise.
-    data_norm : float, default=1.0
+    data_norm : float or "auto", default=1.0
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
+        "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
+        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
+        that regularisation acts on these, and its coefficients are returned in the data's units.
     target_bounds : tuple of (low, high)
         The range of targets, low < high. It must be given and must not be computed from the
         data. The noise grows with the range; without `fit_intercept`, with the larger
@@ -253,6 +267,8 @@ class DPRidge(LeastSquaresRegressor):
         Coefficients, from what was released alone.
     intercept_ : float
         Intercept, 0 without `fit_intercept`.
+    data_norm_ : float
+        The given `data_norm`, or the released one.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)

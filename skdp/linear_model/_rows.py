@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, issparse
 
 from skdp.utils._tables import block_size, read_block, row_blocks
 
-__all__ = ["BoundedRows", "block_size"]
+__all__ = ["BoundedRows", "block_size", "row_norms"]
 
 SPARSE_BLOCK_ROWS = 4096
 SPARSE_GRAM_DENSITY = 0.1
@@ -30,9 +30,11 @@ class BoundedRows:
         The bound B, between 1e-50 and 1e50, far from where squares under- or overflow.
     constant : float
         The value c of the constant feature that carries the intercept; 0 for none.
+    unit : float, default=1.0
+        What the rows are divided by before anything else.
     """
 
-    def __init__(self, X, data_norm, constant):
+    def __init__(self, X, data_norm, constant, unit=1.0):
         self.X = X
         self.constant = float(constant)
         self.n_rows, self.n_columns = X.shape
@@ -51,7 +53,8 @@ class BoundedRows:
         for rows in self.blocks():
             with np.errstate(over="ignore", divide="ignore"):
                 block = read_block(X, rows)
-                self._factor[rows] = np.minimum(1.0, data_norm / _row_norms(block) * margin)
+                norms = row_norms(block)
+                self._factor[rows] = np.minimum(1.0 / unit, data_norm / norms * margin)
             if issparse(X):
                 self._kept[rows.start] = _without(block, self._factor[rows] == 0.0)
 
@@ -121,7 +124,8 @@ def _without(block, zeroed):
     return csr_array((data, block.indices, block.indptr), shape=block.shape)
 
 
-def _row_norms(block):
+def row_norms(block):
+    """Return the Euclidean norms of a block's rows."""
     if not issparse(block):
         return np.sqrt(np.einsum("ij,ij->i", block, block))
     row_of = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))

@@ -5,6 +5,7 @@ from skdp.mechanisms._gaussian import GaussianMechanism
 from skdp.mechanisms._geometric import GeometricMechanism
 from skdp.mechanisms._joint import JointMechanism
 from skdp.mechanisms._laplace import LaplaceMechanism
+from skdp.mechanisms._no_release import NoRelease
 from skdp.mechanisms._randomized_response import RandomizedResponse
 from skdp.mechanisms._selection import ExponentialMechanism, PermuteAndFlip, ReportNoisyMax
 from skdp.mechanisms._sensitivity import (
@@ -21,6 +22,7 @@ __all__ = [
     "GeometricMechanism",
     "JointMechanism",
     "LaplaceMechanism",
+    "NoRelease",
     "PermuteAndFlip",
     "RandomizedResponse",
     "ReportNoisyMax",

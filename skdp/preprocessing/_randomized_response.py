@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Number
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -13,7 +12,7 @@ from skdp._privacy_statement import LOCAL
 from skdp.accounting import Composed
 from skdp.base import PrivateFit, charge
 from skdp.mechanisms import RandomizedResponse
-from skdp.mechanisms._randomized_response import categories_array
+from skdp.preprocessing._categories import check_categories
 from skdp.utils._validation import check_positive
 
 __all__ = ["RandomizedResponseTransformer"]
@@ -136,7 +135,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Base
         """
         with PrivateFit(self) as fit:
             X = validate_data(self, X, dtype=None)
-            categories = _check_categories(self.categories, X.shape[1])
+            categories = check_categories(self.categories, X.shape[1])
             plan = _plan(check_positive(self.epsilon, "epsilon"), categories)
             self._plan, self._fitted_with = plan, self._statement_depends_on()
             fit.publish(
@@ -233,16 +232,6 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Base
         tags.transformer_tags.preserves_dtype = []
         tags.input_tags.string = True
         return tags
-
-
-def _check_categories(categories, n_columns):
-    if categories is None or isinstance(categories, str | dict | set | Number):
-        raise ValueError("categories must be declared: one list a column, or one for every column")
-    flat = all(np.ndim(item) == 0 for item in categories)
-    columns = [categories] * n_columns if flat else list(categories)
-    if len(columns) != n_columns:
-        raise ValueError(f"categories has {len(columns)} lists, X has {n_columns} columns")
-    return [categories_array(column) for column in columns]
 
 
 def _common_dtype(arrays):

@@ -1,28 +1,18 @@
 """Standardisation with differential privacy."""
 
-import math
+from dataclasses import replace
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.base import PrivateFit, relation_of
-from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
+from skdp.mechanisms import JointMechanism
+from skdp.stats._moments import MomentsPlan
+from skdp.stats._release import is_auto, plan_search
 from skdp.utils._validation import check_boolean, check_bounds, check_privacy_parameters
 
 __all__ = ["DPStandardScaler"]
-
-BLOCK_ROWS = 16384
-
-# The (L1, L2) sensitivities of one feature's sums of u, and of u and u^2 - 1/2, for u in
-# [-1, 1]; derived in docs/guarantees.md.
-SENSITIVITY = {
-    ("add_remove", 1): (1.0, 1.0),
-    ("replace_one", 1): (2.0, 2.0),
-    ("add_remove", 2): (1.5, math.sqrt(1.25)),
-    ("replace_one", 2): (2.25, 2.0),
-}
-UNIFORM_VARIANCE = 1.0 / 3.0
 
 
 class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -38,10 +28,11 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     delta : float, default=0.0
         The delta of a fit, in [0, 1). 0 adds Laplace noise; a positive delta adds Gaussian
         noise, which is smaller where there are many features.
-    bounds : tuple of (low, high)
+    bounds : "auto" or tuple of (low, high), default="auto"
         The range of each feature, numbers or arrays of shape (n_features,), with low < high,
-        within -1e150 and 1e150 and at least 1e-150 apart. It must be given and must not be
-        computed from the data.
+        within -1e150 and 1e150 and at least 1e-150 apart. It must not be computed from the
+        data. "auto" spends a fifth of epsilon on `skdp.stats.estimate_bounds`, in the same
+        charge.
     with_mean : bool, default=True
         Whether `transform` subtracts the mean.
     with_std : bool, default=True
@@ -55,6 +46,8 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
+    bounds_ : tuple of (low, high), ndarrays of shape (n_features,)
+        The given bounds, or the released ones.
     mean_ : ndarray of shape (n_features,)
         Noisy means, within the bounds.
     var_ : ndarray of shape (n_features,) or None
@@ -103,7 +96,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         epsilon=1.0,
         *,
         delta=0.0,
-        bounds=None,
+        bounds="auto",
         with_mean=True,
         with_std=True,
         accountant=None,
@@ -146,22 +139,26 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             if not (with_mean or with_std):
                 raise ValueError("one of with_mean and with_std must be true")
             X = validate_data(self, X, dtype="numeric", order=None)
-            low, high = check_bounds(self.bounds, X.shape[1])
-            n_moments = 2 if with_std else 1
-            relation = relation_of(self.accountant)
-            mechanism = _plan(*X.shape, n_moments, relation, epsilon, delta)
+            plan, search = self._plan(*X.shape, epsilon, delta)
+            mechanism = plan.mechanism
+            if search is not None:
+                mechanism = JointMechanism((search, mechanism), epsilon, delta)
 
-            source = fit.charge(mechanism, n_moments * X.shape[1])
-            middle, half = low + (high - low) / 2, (high - low) / 2
-            sums = mechanism.release(_sums(X, low, high, n_moments), random_state=source)
+            plan.check_size(plan.size)
+            source = fit.charge(mechanism)
+            if search is not None:
+                low, high = search.run(X, source)
+                plan = replace(plan, low=low, high=high)
+            mean, variance = plan.run(X, source)
 
-            mean, variance = _moments(sums, len(X), _noise_deviation(mechanism))
+            size = ("the numbers of rows and columns",)
             fit.publish(
                 mechanism,
-                public=("the numbers of rows and columns", "bounds"),
-                mean_=middle + half * mean,
-                var_=None if variance is None else variance * half**2,
-                scale_=None if variance is None else np.sqrt(variance) * half,
+                public=size if search is not None else (*size, "bounds"),
+                bounds_=(plan.low.copy(), plan.high.copy()),
+                mean_=mean,
+                var_=variance,
+                scale_=None if variance is None else np.sqrt(variance),
             )
         return self
 
@@ -201,55 +198,17 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             X = X * self.scale_
         return X + self.mean_ if self.with_mean else X
 
+    def _plan(self, n_rows, n_columns, epsilon, delta):
+        """Return the plan of the moments, and that of the search for bounds or None."""
+        relation, search = relation_of(self.accountant), None
+        if is_auto(self.bounds):
+            search, epsilon = plan_search(n_rows, n_columns, epsilon, relation)
+            low, high = np.full(n_columns, -1.0), np.full(n_columns, 1.0)
+        else:
+            low, high = check_bounds(self.bounds, n_columns)
+        n_moments = 2 if self.with_std else 1
+        plan = MomentsPlan(n_rows, low, high, epsilon, delta, relation, n_moments)
+        return plan, search
+
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")
-
-
-def _plan(n_rows, n_features, n_moments, relation, epsilon, delta):
-    """Return the mechanism that releases the sums of `_sums`."""
-    l1, l2 = SENSITIVITY[relation, n_moments]
-    # A sum in float64 is off by a relative (blocks + rows in a block) rounding errors of the
-    # sum of magnitudes, for each of the two neighbours.
-    n_values = n_moments * n_features
-    additions = BLOCK_ROWS + n_rows / BLOCK_ROWS + 4
-    rounding = 2.0 * additions * n_rows * np.finfo(np.float64).eps
-    if delta == 0.0:
-        return LaplaceMechanism(epsilon, sensitivity=l1 * n_features + rounding * n_values)
-    sensitivity = l2 * math.sqrt(n_features) + rounding * math.sqrt(n_values)
-    return GaussianMechanism(epsilon, delta, sensitivity=sensitivity)
-
-
-def _sums(X, low, high, n_moments):
-    """Return the sums over rows of u and of u^2 - 1/2, for X clipped and scaled to [-1, 1]."""
-    middle, half = low + (high - low) / 2, (high - low) / 2
-    sums = np.zeros((n_moments, X.shape[1]))
-    for start in range(0, len(X), BLOCK_ROWS):
-        # What overflows is clipped; whether anything did is nobody's business.
-        with np.errstate(all="ignore"):
-            u = np.array(X[start : start + BLOCK_ROWS], dtype=np.float64)
-        np.clip(u, low, high, out=u)
-        u -= middle
-        u /= half
-        np.clip(u, -1.0, 1.0, out=u)
-        sums[0] += np.ones(len(u)) @ u
-        if n_moments == 2:
-            sums[1] += np.einsum("ij,ij->j", u, u)
-    sums[1:] -= len(X) / 2
-    return sums
-
-
-def _noise_deviation(mechanism):
-    """Return the standard deviation of a mechanism's noise."""
-    return mechanism.scale * (math.sqrt(2.0) if mechanism.delta == 0.0 else 1.0)
-
-
-def _moments(sums, n_rows, deviation):
-    """Return the means of u and, if sums of squares were released, its variances or None."""
-    noise = deviation / n_rows
-    nothing_left = noise > UNIFORM_VARIANCE
-    mean = np.zeros(sums.shape[1]) if nothing_left else np.clip(sums[0] / n_rows, -1.0, 1.0)
-    if len(sums) == 1:
-        return mean, None
-    if nothing_left:
-        return mean, np.full_like(mean, UNIFORM_VARIANCE)
-    return mean, np.clip(sums[1] / n_rows + 0.5 - mean**2, noise, 1.0)

@@ -5,6 +5,7 @@ from sklearn.base import BaseEstimator
 from skdp._losses import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
 from skdp.base import PrivateFit
 from skdp.linear_model._classifier import PrivateLinearClassifierMixin
+from skdp.linear_model._data_norm import public_inputs
 from skdp.linear_model._output_fit import (
     check_linear_settings,
     check_strength,
@@ -39,9 +40,12 @@ class DPLinearSVC(PrivateLinearClassifierMixin, BaseEstimator):
         Half the width h of the margins over which the hinge's corner is rounded, between 1e-4
         and 1e4. The loss is at most h / 4 (several classes: h / 2) above the hinge. The noise
         does not depend on it; small values take longer to fit.
-    data_norm : float, default=1.0
+    data_norm : float or "auto", default=1.0
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
+        "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
+        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
+        that regularisation acts on these, and its coefficients are returned in the data's units.
     fit_intercept : bool, default=True
         Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
         coefficient makes the intercept.
@@ -67,6 +71,8 @@ class DPLinearSVC(PrivateLinearClassifierMixin, BaseEstimator):
         Noisy intercepts, 0 without `fit_intercept`.
     C_ : float
         The regularisation used, from public quantities.
+    data_norm_ : float
+        The given `data_norm`, or the released one.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -169,10 +175,11 @@ class DPLinearSVC(PrivateLinearClassifierMixin, BaseEstimator):
             labels = "the labels of y" if self.classes is None else "the declared classes"
             fit.publish(
                 release.mechanism,
-                public=("the numbers of rows and columns", "data_norm", labels),
+                public=(*public_inputs(self), labels),
                 classes_=classes,
                 coef_=release.coef,
                 intercept_=release.intercept,
                 C_=release.C,
+                data_norm_=release.data_norm,
             )
         return self

@@ -1,6 +1,7 @@
 """Checks of what an estimator claims, and that the claim is neither false nor idle."""
 
 import inspect
+
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags

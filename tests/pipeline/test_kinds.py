@@ -95,7 +95,7 @@ CATEGORIES = [["no", "yes"]]
         (OneVsRestClassifier(DPLinearSVC()), "wrapper"),
         (SelectFromModel(DPLinearSVC()), "wrapper"),
     ],
-    ids=str,
+    ids=lambda value: type(value).__name__,
 )
 def test_kinds(estimator, kind):
     assert step_kind(estimator) == kind

@@ -7,7 +7,8 @@ from scipy import stats
 from sklearn.preprocessing import StandardScaler
 
 from skdp import DPStandardScaler, PrivacyAccountant
-from skdp.preprocessing._standard_scaler import SENSITIVITY, _plan, _sums
+from skdp.stats._moments import SENSITIVITY, MomentsPlan
+from skdp.stats._moments import _centred_sums as _sums
 
 
 def make_table(n=5000, d=3):
@@ -51,7 +52,8 @@ def test_brute_force_sensitivity(relation, n_moments):
 def test_sensitivity_grows_with_the_features(relation, delta):
     l1, l2 = SENSITIVITY[relation, 2]
     for d in (1, 10):
-        sensitivity = _plan(1000, d, 2, relation, 1.0, delta).sensitivity
+        low, high = np.zeros(d), np.ones(d)
+        sensitivity = MomentsPlan(1000, low, high, 1.0, delta, relation, 2).sensitivity
         expected = l1 * d if delta == 0.0 else l2 * math.sqrt(d)
         assert expected < sensitivity < expected * (1 + 1e-6)
 
@@ -148,7 +150,7 @@ def test_frames_in_and_out():
         {"bounds": (-1e308, 1e308)},
         {"bounds": (0, 5e-324)},
         {"with_mean": "no"},
-        {"bounds": "auto"},
+        {"bounds": "automatic"},
         {"bounds": (0, "high")},
         {"bounds": (0, 1, 2)},
         {"with_mean": False, "with_std": False},

@@ -1,0 +1,60 @@
+"""Time and anonymous memory of noisy stochastic gradients on growing tables.
+
+Usage: python docs/benchmarks/dpsgd_memmap.py [rows] [folder]
+
+Writes a float32 table of 100 columns (4 GB for the default of 1e7 rows) as one raw file and as ten
+``.npy`` files, trains an epoch of batches of 8192 rows on growing parts of it, and deletes it.
+Memory is read as in ``memmap.py``.
+"""
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from memmap import PeakMemory, anonymous_bytes, tables, write_table
+
+from skdp._losses import BinaryLogisticLoss
+from skdp._sgd import ClippedSums, GaussianNoise, PoissonBatches
+from skdp.noise import RandomSource
+
+BATCH = 8192
+
+
+def epoch(sums, n_rows, n_columns, n_steps):
+    """Return the seconds of each step."""
+    source, weights = RandomSource(), np.zeros(n_columns + 1)
+    noise = GaussianNoise(1.0, weights.size, 1.0)
+    batches = PoissonBatches(n_rows, BATCH / n_rows).draw(n_steps, source.stream())
+    seconds, start = [], time.perf_counter()
+    for rows, drawn in zip(batches, noise.draw(n_steps, source.stream()), strict=True):
+        weights -= noise.add(sums.sums(weights, rows), drawn) * (0.5 / BATCH)
+        seconds.append(time.perf_counter() - start)
+        start = time.perf_counter()
+    return seconds
+
+
+def main():
+    n_rows = int(float(sys.argv[1])) if len(sys.argv) > 1 else 10_000_000
+    parent = sys.argv[2] if len(sys.argv) > 2 else None
+    with tempfile.TemporaryDirectory(dir=parent) as folder:
+        y = write_table(Path(folder), n_rows).astype(np.float64)
+        print(f"idle {anonymous_bytes() / 1e6:.0f} MB, {8 * n_rows / 1e6:.0f} MB of it targets")
+        for n, kind, X in tables(Path(folder), n_rows):
+            with PeakMemory() as memory:
+                start = time.perf_counter()
+                sums = ClippedSums(X, y[:n], BinaryLogisticLoss(), constant=1.0, clip=1.0)
+                norms = time.perf_counter() - start
+                seconds = epoch(sums, n, X.shape[1], n // BATCH)
+            print(
+                f"  {n:>9} rows, {kind:<7} norms {norms:6.2f} s, epoch {sum(seconds):6.2f} s, "
+                f"median step {1e3 * np.median(seconds):.2f} ms, "
+                f"longest {1e3 * max(seconds):.0f} ms, "
+                f"RssAnon at most {memory.peak / 1e6:.0f} MB",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""Sums of the clipped gradients of a batch's rows, without forming any row's gradient.
+
+A row's gradient is its residual (a number, or one for each class) times the row with its constant
+feature. Its norm is the product of the two norms, so clipping the residual clips the gradient.
+"""
+
+import math
+
+import numpy as np
+from scipy.sparse import issparse
+
+from skdp._sgd._rows import LARGEST_TILE, open_rows, tile_rows
+from skdp.utils._tables import row_blocks
+
+__all__ = ["ClippedSums", "sum_rounding"]
+
+EPS = float(np.finfo(np.float64).eps)
+TINY = float(np.finfo(np.float64).tiny)
+# A residual this large is cut whatever the row's norm, so that times zero it is zero.
+LARGEST_CAP = 1e30
+# Rows of a larger norm count as zero: what underflow does to residuals is nothing beside a clip.
+LARGEST_NORM = 1e150
+
+
+class ClippedSums:
+    r"""Sums over batches of :math:`g_i \min(1, C / \|g_i\|)`, the rows' clipped gradients.
+
+    The gradient of row i is :math:`g_i = r_i (x_i, c)^T`, where r_i is the loss's residual at the
+    scores of x_i, computed in floating point. The norm of each summand, in exact arithmetic, is at
+    most C. A row of a norm above 1e150 counts as zero. A residual that is no number, because scores
+    overflowed, counts as the largest that is allowed, or as zero where a row has several.
+
+    Parameters
+    ----------
+    X : ndarray, CSR matrix or ChunkedArray of shape (n_rows, n_columns)
+        Validated; may be memory-mapped. Nothing is copied; rows are converted to float64 as they
+        are read.
+    y : ndarray of shape (n_rows,)
+        As the loss wants it; float64 is fastest where the loss takes numbers.
+    loss : loss
+        With ``residual(scores, y)`` and ``weights_shape``.
+    constant : float
+        The value c of the constant feature that carries the intercept; 0 for none.
+    clip : float
+        The bound C, between 1e-50 and 1e50.
+    norm : {"l2", "l1"}, default="l2"
+        In which norm gradients are clipped; that of all classes together.
+    """
+
+    def __init__(self, X, y, loss, *, constant, clip, norm="l2"):
+        if not 1e-50 <= clip <= 1e50:
+            raise ValueError(f"clip must be between 1e-50 and 1e50, got {clip!r}")
+        if norm not in ("l1", "l2"):
+            raise ValueError(f"norm must be 'l1' or 'l2', got {norm!r}")
+        self.n_rows, self.n_columns = X.shape
+        self._loss, self._y = loss, y
+        self._constant, self._clip, self._norm = float(constant), float(clip), norm
+        self._rows = open_rows(X)
+        self._size = math.prod(loss.weights_shape)
+        self._caps = self._largest_residuals()
+
+    def _largest_residuals(self):
+        """C over each row's norm, rounded down by more than all rounding up to the residual."""
+        margin = 1.0 - (self.n_columns + self._size + 16) * EPS
+        caps = np.empty(self.n_rows)
+        with np.errstate(over="ignore", divide="ignore"):
+            for rows in row_blocks(self.n_rows, self._rows.tile):
+                norms = _row_norms(self._rows.read(rows)[1], self._norm)
+                if self._norm == "l1":
+                    norms += abs(self._constant)
+                else:
+                    norms = np.hypot(norms, self._constant)
+                block_caps = np.minimum(self._clip / norms * margin, LARGEST_CAP)
+                caps[rows] = np.where(norms <= LARGEST_NORM, block_caps, 0.0)
+        return caps
+
+    def sums(self, weights, indices):
+        """Return the sum of a batch's clipped gradients.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (*loss.weights_shape, n_columns + (constant != 0))
+            float64.
+        indices : sorted ndarray of int64, or None
+            The rows of the batch; None for all.
+
+        Returns
+        -------
+        ndarray of float64, shaped as `weights`
+        """
+        total = np.zeros(weights.shape)
+        n = self.n_rows if indices is None else len(indices)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if n <= self._rows.tile:
+                self._add_tile(slice(0, n) if indices is None else indices, weights, total)
+                return total
+            for tile in row_blocks(n, self._rows.tile):
+                self._add_tile(tile if indices is None else indices[tile], weights, total)
+        return total
+
+    def _add_tile(self, rows, weights, total):
+        if isinstance(rows, slice):
+            y, caps = self._y[rows], self._caps[rows]
+        else:
+            y, caps = (
+                self._y.take(rows, None, None, "clip"),
+                self._caps.take(rows, None, None, "clip"),
+            )
+        stored, block = self._rows.read(rows)
+        if weights.ndim > 1:
+            self._add_vectors(stored, block, y, caps, weights, total)
+        else:
+            self._add_numbers(block, y, caps, weights, total)
+
+    def _add_numbers(self, block, y, caps, weights, total):
+        d = self.n_columns
+        scores = block.dot(weights[:d])
+        if self._constant:
+            scores += self._constant * weights[d]
+        residual = self._loss.residual(scores, y)
+        _clip_numbers(residual, caps)
+        total[:d] += block.T.dot(residual)
+        if self._constant:
+            total[d] += self._constant * np.add.reduce(residual)
+
+    def _add_vectors(self, stored, block, y, caps, weights, total):
+        d = self.n_columns
+        # No error of a score matters to privacy: a row's residual depends on no other row.
+        scores = (stored @ weights[:, :d].T.astype(stored.dtype, copy=False)).astype(np.float64)
+        if self._constant:
+            scores += self._constant * weights[:, d]
+        residual = self._loss.residual(scores, y)
+        _clip_vectors(residual, caps, self._norm)
+        total[:, :d] += (block.T @ residual).T
+        if self._constant:
+            total[:, d] += self._constant * np.add.reduce(residual, axis=0)
+
+    def rounding(self, batch_bound):
+        """Return `sum_rounding` for this table, loss and clip."""
+        return sum_rounding(self.n_columns, self._size, self._clip, batch_bound)
+
+
+def sum_rounding(n_columns, n_outputs, clip, batch_bound):
+    """Bound the rounding error of a sum of clipped gradients, from public numbers.
+
+    Parameters
+    ----------
+    n_columns : int
+        Of the table, without the constant feature.
+    n_outputs : int
+        How many scores a row has.
+    clip : float
+    batch_bound : int
+        No batch has more rows.
+
+    Returns
+    -------
+    float
+        In the norm of the clip. The computed sum is within it of the exact sum of the summands,
+        each of which has exactly a norm of at most `clip`.
+    """
+    tile = tile_rows(n_columns)
+    additions = min(batch_bound, LARGEST_TILE) + math.ceil(batch_bound / tile) + 2
+    summed = additions * 0.5 * EPS * batch_bound * clip
+    underflow = 4.0 * batch_bound * n_outputs * (n_columns + 1) * TINY
+    return 1.01 * (summed + underflow)
+
+
+def _clip_numbers(residual, caps):
+    """Clip numbers to [-cap, cap] in place; what is no number becomes one of them."""
+    np.fmin(residual, caps, out=residual)
+    np.fmax(residual, -caps, out=residual)
+
+
+def _clip_vectors(residual, caps, norm):
+    """Scale lines down to norms of at most the caps, in place."""
+    if norm == "l1":
+        norms = np.abs(residual).sum(axis=1)
+    else:
+        norms = np.sqrt(np.einsum("ij,ij->i", residual, residual))
+    factors = np.ones_like(norms)
+    np.divide(caps, norms, out=factors, where=norms > caps)
+    residual *= factors[:, None]
+    finite = np.isfinite(norms)
+    if not finite.all():
+        residual[~finite] = 0.0
+
+
+def _row_norms(block, norm):
+    if issparse(block):
+        row_of = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+        powers = np.abs(block.data) if norm == "l1" else block.data**2
+        sums = np.bincount(row_of, weights=powers, minlength=block.shape[0]).astype(
+            np.float64, copy=False
+        )
+    else:
+        sums = np.abs(block).sum(axis=1) if norm == "l1" else np.einsum("ij,ij->i", block, block)
+    return sums if norm == "l1" else np.sqrt(sums)

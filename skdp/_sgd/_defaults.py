@@ -1,0 +1,200 @@
+r"""What "auto" stands for: settings of a run from public quantities alone.
+
+The rule is written down in ``docs/dp_sgd.md``, section 2. It balances the noise of a whole run,
+which acts like that of one release of the mean gradient, against regularisation, and takes as
+many steps as the condition number asks for.
+"""
+
+import math
+from dataclasses import dataclass
+
+from skdp.accounting import gaussian_noise_multiplier
+
+__all__ = ["Problem", "Settings", "automatic_settings"]
+
+ROWS_MOVED = {"add_remove": 1, "replace_one": 2}
+
+# Constants of the rule, chosen with the benchmarks' tables in view.
+CLIP_OVER_SLOPE = 1.0
+LARGEST_L1_OVER_L2 = 4.0
+STEPS_PER_ROOT = 4.0
+LAPLACE_STEPS_PER_ROOT = 2.5
+FEWEST_STEPS, MOST_STEPS = 4, 20_000
+FEWEST_STEPS_TO_SAVE_TIME = 25
+STEPS_FOR_AUTOMATIC_ALPHA = 1000
+# How many values of X a run may read: a few seconds' worth.
+READ_VALUES = 2e9
+SMALLEST_BATCH = 256
+DEFAULT_PASSES = 10
+ADAM_RATE, ADAM_MOMENTUM = 0.005, 0.9
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The public quantities that settings follow from.
+
+    Parameters
+    ----------
+    n_rows : int
+    n_columns : int
+    n_outputs : int
+    norm : float
+        The expected norm of a row, its constant feature included.
+    slope : float
+        The norm of a typical residual.
+    curvature : float
+        The bound on the loss's curvature by a score.
+    weights_norm : float
+        The expected norm of the weights, times `norm`.
+    epsilon, delta : float
+    relation : {"add_remove", "replace_one"}
+    """
+
+    n_rows: int
+    n_columns: int
+    n_outputs: int
+    norm: float
+    slope: float
+    curvature: float
+    weights_norm: float
+    epsilon: float
+    delta: float
+    relation: str
+
+    @property
+    def size(self):
+        """The number of weights, one constant feature included."""
+        return (self.n_columns + 1) * self.n_outputs
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that a run needs to know; None is for the rule to decide.
+
+    Parameters
+    ----------
+    optimizer : str
+    sampling : str, default=None
+    batch_size, max_iter : int, default=None
+        `max_iter` counts passes over as many rows as the table has.
+    clip, alpha, eta0, momentum : float, default=None
+    """
+
+    optimizer: str
+    sampling: str | None = None
+    batch_size: int | None = None
+    max_iter: int | None = None
+    clip: float | None = None
+    alpha: float | None = None
+    eta0: float | None = None
+    momentum: float | None = None
+
+    def n_steps(self, n_rows):
+        """Return how many batches make `max_iter` passes."""
+        return -(-self.max_iter * n_rows // self.batch_size)
+
+
+def automatic_settings(problem, given):
+    """Return settings with everything decided.
+
+    Parameters
+    ----------
+    problem : Problem
+    given : Settings
+        What is not None stays.
+
+    Returns
+    -------
+    Settings
+    """
+    clip = _clip(problem) if given.clip is None else given.clip
+    curvature = problem.curvature * problem.norm**2
+    strength, n_steps = _balance(problem, clip, curvature, given)
+    alpha = strength if given.alpha is None else given.alpha
+    batches = _batches(problem, given, n_steps)
+    condition = 1.0 + curvature / max(strength, alpha)
+    momentum = given.momentum
+    if momentum is None:
+        momentum = _momentum(given.optimizer, condition)
+    eta0 = given.eta0
+    if eta0 is None:
+        eta0 = _rate(given.optimizer, problem, curvature + max(strength, alpha), momentum)
+    return Settings(given.optimizer, *batches, clip, alpha, eta0, momentum)
+
+
+def _clip(problem):
+    clip = CLIP_OVER_SLOPE * problem.slope * problem.norm
+    if problem.delta > 0.0:
+        return clip
+    return clip * min(math.sqrt(problem.size), LARGEST_L1_OVER_L2)
+
+
+def _balance(problem, clip, curvature, given):
+    """Return the strength of the regulariser that balances the noise, and the number of steps."""
+    weights_norm = problem.weights_norm / problem.norm
+    pure = problem.delta == 0.0
+    per_root = LAPLACE_STEPS_PER_ROOT if pure else STEPS_PER_ROOT
+    most = _most_steps(problem, given)
+    least = curvature / (min(most, STEPS_FOR_AUTOMATIC_ALPHA) / per_root) ** 2
+    n_steps = FEWEST_STEPS
+    # The noise of Laplace steps grows with their number, and that falls with the noise.
+    for _ in range(30 if pure else 1):
+        noise = _noise(problem, clip, n_steps) * math.sqrt(problem.size)
+        strength = max(noise / weights_norm, least)
+        condition = max(strength, given.alpha or 0.0)
+        steps = per_root
+        if given.alpha is not None:
+            # Where the noise is smaller than a given alpha's bias, so must be what steps leave.
+            steps += 2.0 * max(0.0, math.log(condition) - math.log(noise / weights_norm))
+        n_steps = math.ceil(steps * math.sqrt(1.0 + curvature / condition))
+        n_steps = min(max(n_steps, FEWEST_STEPS), most)
+    return strength, n_steps
+
+
+def _most_steps(problem, given):
+    """Return how many steps are affordable where smaller batches would not make up for them."""
+    if problem.delta > 0.0 or (given.sampling, given.batch_size, given.max_iter) != (None,) * 3:
+        return MOST_STEPS
+    values = problem.n_rows * problem.n_columns * problem.n_outputs
+    return min(max(int(2.0 * READ_VALUES / values), FEWEST_STEPS_TO_SAVE_TIME), MOST_STEPS)
+
+
+def _noise(problem, clip, n_steps):
+    """Return the standard deviation, on a mean gradient, of one release worth the whole run."""
+    scale = ROWS_MOVED[problem.relation] * clip / problem.n_rows
+    if problem.delta > 0.0:
+        return scale * gaussian_noise_multiplier(problem.epsilon, problem.delta)
+    # T Laplace steps of epsilon / T, averaged.
+    return scale * math.sqrt(2.0 * n_steps) / problem.epsilon
+
+
+def _batches(problem, given, n_steps):
+    """Return (sampling, batch size, passes) for a number of steps."""
+    n, size = problem.n_rows, given.batch_size
+    sampling = given.sampling
+    if sampling is None:
+        affordable = READ_VALUES / (problem.n_columns * problem.n_outputs * n_steps)
+        pure = problem.delta == 0.0
+        if size is None and given.max_iter is None and affordable < 0.5 * n and not pure:
+            size = min(max(math.ceil(affordable), SMALLEST_BATCH), n)
+        partial = "without_replacement" if pure else "poisson"
+        sampling = "full" if size is None or size == n else partial
+    if sampling == "full":
+        return sampling, n, given.max_iter or n_steps
+    if size is None:
+        passes = given.max_iter or DEFAULT_PASSES
+        size = min(max(math.ceil(passes * n / n_steps), SMALLEST_BATCH), n)
+    return sampling, size, given.max_iter or max(1, round(n_steps * size / n))
+
+
+def _momentum(optimizer, condition):
+    if optimizer == "adam":
+        return ADAM_MOMENTUM
+    root = math.sqrt(condition)
+    return (root - 1.0) / (root + 1.0) if optimizer == "nesterov" else 0.0
+
+
+def _rate(optimizer, problem, smoothness, momentum):
+    if optimizer == "adam":
+        return ADAM_RATE * problem.weights_norm / problem.norm
+    return (1.0 if optimizer == "nesterov" else 1.0 - momentum) / smoothness

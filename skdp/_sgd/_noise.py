@@ -1,0 +1,155 @@
+"""Noise for many releases of one shape: drawn in blocks, in integers, on a grid.
+
+A sum is rounded to the grid before noise is added to it, so that no digit of the sum survives
+below the noise. Scales are raised for that rounding, and for pricing the discrete laws by the
+continuous ones, as in `skdp.mechanisms` (``docs/mechanisms.md``, sections 2 to 4).
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp.mechanisms._grid import from_steps, grid_step, to_steps
+from skdp.noise import LARGEST_SCALE, discrete_gaussian, discrete_laplace
+
+__all__ = ["GaussianNoise", "LaplaceNoise"]
+
+BLOCK_VALUES = 1 << 14
+# What int64 holds, with room for noise.
+LARGEST_STEPS = 2.0**61
+# Covers the rounding of a scale's own computation.
+SLACK = 1.0 + 2.0**-40
+
+
+class _GridNoise:
+    """What both kinds of noise share: a grid, blocks, and how noise is added."""
+
+    def _set(self, step, scale_in_steps, largest):
+        if not (scale_in_steps <= largest and 1e-100 <= self.scale <= 1e100):
+            raise ValueError(
+                f"noise of scale {self.scale:g} cannot be drawn for {self.size} values of "
+                f"sensitivity {self.sensitivity:g}: epsilon is too small"
+            )
+        object.__setattr__(self, "step", step)
+        object.__setattr__(self, "scale_in_steps", scale_in_steps)
+
+    @property
+    def drawn_scale(self):
+        """The scale of the noise that is drawn: `scale`, raised for the rounding."""
+        return self.step * self.scale_in_steps
+
+    def draw(self, n_steps, stream):
+        """Yield independent noise vectors.
+
+        Parameters
+        ----------
+        n_steps : int
+        stream : Stream
+
+        Yields
+        ------
+        ndarray of shape (size,), dtype int64
+            In steps of the grid, for `add`.
+        """
+        at_once = max(1, BLOCK_VALUES // self.size)
+        for first in range(0, n_steps, at_once):
+            shape = (min(at_once, n_steps - first), self.size)
+            yield from self._sample(self.scale_in_steps, shape, stream)
+
+    def add(self, values, noise):
+        """Round values to the grid and add noise to them there.
+
+        Parameters
+        ----------
+        values : ndarray of float64, of `size` values
+        noise : ndarray of shape (size,), dtype int64
+            From `draw`; never used twice.
+
+        Returns
+        -------
+        ndarray of float64
+            Of the shape of `values`.
+        """
+        vector = values.ravel()
+        steps = np.rint(vector / self.step)
+        if np.abs(steps).max() <= LARGEST_STEPS:
+            noisy = steps.astype(np.int64)
+            noisy += noise
+            return (noisy * self.step).reshape(values.shape)
+        return from_steps(to_steps(vector, self.step) + noise, self.step, values.shape)
+
+
+@dataclass(frozen=True)
+class GaussianNoise(_GridNoise):
+    """Gaussian noise for vectors of `size` values.
+
+    Parameters
+    ----------
+    scale : float
+        The standard deviation that the accountant was told.
+    size : int
+        How many values are released together.
+    sensitivity : float
+        How far one record moves the values in L2 norm, before they are rounded to the grid. The
+        release then costs a Gaussian of noise multiplier ``scale / sensitivity``.
+
+    Attributes
+    ----------
+    step : float
+        The grid, a power of two.
+    scale_in_steps : float
+
+    Raises
+    ------
+    ValueError
+        If the scale is too large or too small to draw noise of.
+    """
+
+    scale: float
+    size: int
+    sensitivity: float
+    _sample = staticmethod(discrete_gaussian)
+
+    def __post_init__(self):
+        root = math.sqrt(self.size)
+        step = grid_step(self.scale, self.sensitivity / root)
+        raised = self.scale / step * (1.0 + root * step / self.sensitivity)
+        self._set(step, math.sqrt(raised * raised + 16.0) * SLACK, 0.5 * LARGEST_SCALE)
+
+
+@dataclass(frozen=True)
+class LaplaceNoise(_GridNoise):
+    """Laplace noise for vectors of `size` values.
+
+    Parameters
+    ----------
+    scale : float
+        The scale b that the accountant was told, of a standard deviation of sqrt(2) b.
+    size : int
+        How many values are released together.
+    sensitivity : float
+        How far the values can move in L1 norm, before they are rounded to the grid. The release
+        then costs epsilon = ``sensitivity / scale``.
+
+    Attributes
+    ----------
+    step : float
+        The grid, a power of two.
+    scale_in_steps : float
+
+    Raises
+    ------
+    ValueError
+        If the scale is too large or too small to draw noise of.
+    """
+
+    scale: float
+    size: int
+    sensitivity: float
+    _sample = staticmethod(discrete_laplace)
+
+    def __post_init__(self):
+        step = grid_step(self.scale, self.sensitivity / self.size)
+        rounding = self.size * step / self.sensitivity * (1.0 + 2.0**-20)
+        self._set(step, self.scale / step * (1.0 + rounding) * SLACK, LARGEST_SCALE)

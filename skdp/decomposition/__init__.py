@@ -1,0 +1,5 @@
+"""Decompositions with differential privacy."""
+
+from skdp.decomposition._pca import DPPCA
+
+__all__ = ["DPPCA"]

@@ -1,0 +1,269 @@
+"""Principal component analysis with differential privacy."""
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.linalg import eigh
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdp.base import PrivateFit, relation_of
+from skdp.decomposition._second_moment import plan_second_moment, row_norms
+from skdp.mechanisms import JointMechanism
+from skdp.stats._bounds import AUTO_SHARE, NormPlan
+from skdp.utils._shares import split_epsilon
+from skdp.utils._tables import validate_table
+from skdp.utils._validation import check_integer, check_positive, check_privacy_parameters
+
+__all__ = ["DPPCA"]
+
+
+class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    r"""Principal components of a noisy covariance matrix.
+
+    Rows are clipped to an L2 norm of `data_norm`, in `fit` only. One joint release holds the
+    second moment of the rows and, with ``center="mean"``, their mean; the components are the
+    eigenvectors of the noisy symmetric matrix.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive.
+    delta : float, default=1e-6
+        The delta of a fit, in [0, 1). Gaussian noise; 0 takes the Gamma-norm mechanism, whose
+        noise is larger by about the number of features.
+    n_components : int, default=None
+        How many components are kept; None keeps as many as there are features, or rows if they
+        are fewer.
+    data_norm : float or "auto", default=1.0
+        The bound on a row's L2 norm after `center` was subtracted, between 1e-50 and 1e50. Longer
+        rows are scaled down to it. It must not be computed from the data. "auto" finds privately,
+        for a fifth of epsilon, what about 98 % of the rows stay below.
+    center : "mean", float, array-like of shape (n_features,) or None, default="mean"
+        "mean" releases the mean as well, which makes the noise of the second moment 22 % larger
+        (add/remove). Numbers are subtracted as they are; they must not be computed from the data.
+        None subtracts nothing.
+    accountant : PrivacyAccountant, default=None
+        Where fits are charged. None charges nothing and protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes
+        the noise reproducible and thereby removable by whoever knows it.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Eigenvectors of the noisy covariance, by falling variance. The entry of largest magnitude
+        of each is positive.
+    explained_variance_ : ndarray of shape (n_components,)
+        Eigenvalues of the noisy covariance, raised to 0 where noise made them negative.
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        Shares of the sum of all eigenvalues so raised; 0 if that is 0.
+    mean_ : ndarray of shape (n_features,)
+        What `transform` subtracts: the noisy mean of the clipped rows, or `center`.
+    n_components_ : int
+        Number of components.
+    data_norm_ : float
+        The bound on a row's norm, declared or found.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where X has string names.
+    privacy_ : PrivacyStatement
+        What was guaranteed, and under which assumptions.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses; the estimator is left unfitted.
+
+    Notes
+    -----
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
+    row as the unit. The number of rows is public. A fit takes time and memory for a dense matrix
+    of n_features squared entries. The proof is in ``docs/encoders.md``.
+
+    References
+    ----------
+    C. Dwork, K. Talwar, A. Thakurta and L. Zhang. Analyze Gauss: optimal bounds for
+    privacy-preserving principal component analysis. STOC 2014.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPPCA
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(50_000, 1)) * [0.3, 0.4, 0.0] + rng.normal(size=(50_000, 3)) * 0.01
+    >>> pca = DPPCA(epsilon=1.0, n_components=1, center=None, data_norm=2.0).fit(X)
+    >>> abs(pca.components_).round(1)
+    array([[0.6, 0.8, 0. ]])
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        *,
+        delta=1e-6,
+        n_components=None,
+        data_norm=1.0,
+        center="mean",
+        accountant=None,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.n_components = n_components
+        self.data_norm = data_norm
+        self.center = center
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Release a noisy second moment, charge the accountant and decompose it.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
+            Rows; each is clipped to `data_norm`.
+        y : None
+            Ignored, present for pipelines.
+
+        Returns
+        -------
+        self : DPPCA
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses; the estimator is left unfitted.
+        """
+        with PrivateFit(self) as fit:
+            epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
+            search_norm, data_norm = _check_data_norm(self.data_norm)
+            X = validate_table(self, X)
+            n_components = _check_n_components(self.n_components, X.shape)
+            with_mean, center = _check_center(self.center, X.shape[1])
+            relation = relation_of(self.accountant)
+            rest = epsilon
+            if search_norm:
+                first, rest = split_epsilon(epsilon, AUTO_SHARE)
+                search = NormPlan(n_rows=X.shape[0], epsilon=first, relation=relation)
+            plan = plan_second_moment(X.shape, data_norm, center, with_mean, relation, rest, delta)
+            plan.mechanism.check_size(plan.size)
+            mechanism = plan.mechanism
+            if search_norm:
+                mechanism = JointMechanism((search, mechanism), epsilon, delta)
+
+            source = fit.charge(mechanism)
+            if search_norm:
+                plan = replace(plan, data_norm=search.run(row_norms(X, center), source))
+            mean, covariance = plan.release(X, source)
+
+            variances, components = _principal_axes(covariance)
+            total = variances.sum()
+            fit.publish(
+                mechanism,
+                public=("the numbers of rows and columns", "declared data_norm and center"),
+                components_=components[:n_components],
+                explained_variance_=variances[:n_components],
+                explained_variance_ratio_=variances[:n_components] / (total if total > 0 else 1.0),
+                mean_=center + mean,
+                n_components_=n_components,
+                data_norm_=plan.data_norm,
+            )
+        return self
+
+    def transform(self, X):
+        """Return the coordinates of samples along the components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples; they are not clipped.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components), float64
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
+        return X @ self.components_.T - self.mean_ @ self.components_.T
+
+    def inverse_transform(self, X):
+        """Return the points that have given coordinates along the components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components)
+            Coordinates.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float64
+        """
+        check_is_fitted(self)
+        return np.asarray(X, dtype=np.float64) @ self.components_ + self.mean_
+
+    @property
+    def _n_features_out(self):
+        return self.n_components_
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "privacy_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+
+def _check_data_norm(data_norm):
+    """Return whether the norm is to be found, and the norm, 1 in its place."""
+    if isinstance(data_norm, str) and data_norm == "auto":
+        return True, 1.0
+    data_norm = check_positive(data_norm, "data_norm")
+    if not 1e-50 <= data_norm <= 1e50:
+        raise ValueError(f"data_norm must be between 1e-50 and 1e50, got {data_norm!r}")
+    return False, data_norm
+
+
+def _check_n_components(n_components, shape):
+    if n_components is None:
+        return min(shape)
+    n_components = check_integer(n_components, "n_components", 1)
+    if n_components > shape[1]:
+        raise ValueError(f"n_components={n_components} exceeds the {shape[1]} features of X")
+    return n_components
+
+
+def _check_center(center, n_features):
+    """Return whether the mean is released, and what is subtracted before that."""
+    if isinstance(center, str) and center == "mean":
+        return True, np.zeros(n_features)
+    if center is None:
+        return False, np.zeros(n_features)
+    try:
+        array = np.asarray(center, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.array(np.nan)
+    if array.ndim > 1 or not np.isfinite(array).all() or np.abs(array).max(initial=0.0) > 1e150:
+        raise ValueError(
+            f"center must be 'mean', None, or finite numbers within 1e150, got {center!r}"
+        )
+    if array.ndim == 1 and array.shape != (n_features,):
+        raise ValueError(f"center must be of shape ({n_features},), got {array.shape}")
+    return False, np.broadcast_to(array, (n_features,)).copy()
+
+
+def _principal_axes(covariance):
+    """Return the eigenvalues, from the largest down and at least 0, and eigenvectors as rows."""
+    values, vectors = eigh(covariance, check_finite=False)
+    components = vectors.T[::-1].copy()
+    largest = np.abs(components).argmax(axis=1)
+    components *= np.where(components[np.arange(len(components)), largest] < 0, -1.0, 1.0)[:, None]
+    return np.maximum(values[::-1], 0.0), components

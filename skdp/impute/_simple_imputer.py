@@ -1,0 +1,360 @@
+"""Filling in missing values with private statistics."""
+
+from dataclasses import dataclass, replace
+from numbers import Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import check_is_fitted
+
+from skdp.base import PrivateFit, relation_of
+from skdp.impute._present import bounds_of_present, means_of_present, present_columns
+from skdp.mechanisms import JointMechanism, NoRelease
+from skdp.preprocessing._categories import StabilityThreshold, check_categories, noisy_counts
+from skdp.preprocessing._cell_weights import noise_variance, plan_cell_weights
+from skdp.stats._bounds import AUTO_SHARE, BoundsPlan
+from skdp.stats._quantiles import QuantilePlan
+from skdp.utils._columns import validate_columns
+from skdp.utils._shares import split_epsilon
+from skdp.utils._validation import check_boolean, check_bounds, check_privacy_parameters
+
+__all__ = ["DPSimpleImputer"]
+
+STRATEGIES = ("mean", "median", "most_frequent", "constant")
+
+
+class DPSimpleImputer(TransformerMixin, BaseEstimator):
+    r"""Fill in missing values with a private statistic of each column.
+
+    Missing are NaN and, in columns of objects, None and pandas' NA. Which values are missing is
+    as private as the values.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive, for all columns together.
+    delta : float, default=0.0
+        The delta of a fit, in [0, 1). A positive delta makes the noise smaller where there are
+        many columns, and allows ``categories=None``.
+    strategy : {"mean", "median", "most_frequent", "constant"}, default="mean"
+        What missing values are replaced with. "mean" and "median" are for numbers. "constant"
+        takes `fill_value`; nothing is computed from the data then, and nothing is charged.
+    bounds : "auto" or tuple of (low, high), default="auto"
+        For "mean" and "median": the range of each column, numbers or arrays of shape
+        (n_features,), with low < high, within -1e150 and 1e150 and at least 1e-150 apart; it must
+        not be computed from the data. "auto" finds it privately, for a fifth of epsilon. Values
+        are clipped to it in `fit`.
+    categories : list, default=None
+        For "most_frequent": one list of categories a column, or one flat list for every column;
+        declared, never read off the data. None discovers numbers and strings that many rows hold,
+        which needs a positive delta.
+    fill_value : label, default=None
+        For "constant", and for "most_frequent" where no category was discovered; None is 0.
+    add_indicator : bool, default=False
+        Whether `transform` appends, for every column, whether its value was missing.
+    accountant : PrivacyAccountant, default=None
+        Where fits are charged. None charges nothing and protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes
+        the noise reproducible and thereby removable by whoever knows it.
+
+    Attributes
+    ----------
+    statistics_ : ndarray of shape (n_features,)
+        What missing values of each column are replaced with. Of a column without a value it is
+        noise: a mean is the middle of the bounds unless noise feigns a value, a median is
+        anywhere within them, and the most frequent category is any.
+    counts_ : list of ndarray or None
+        For "most_frequent": noisy counts of each column's declared or discovered categories.
+    bounds_ : tuple of ndarray of shape (n_features,) or None
+        For "mean" and "median": the bounds, declared or found.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of columns, where X has string names.
+    privacy_ : PrivacyStatement
+        What was guaranteed, and under which assumptions.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses; the estimator is left unfitted.
+
+    Notes
+    -----
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
+    row as the unit. The number of rows is public, the number of missing values is not. The proof
+    is in ``docs/encoders.md``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPSimpleImputer
+    >>> ages = np.random.default_rng(0).uniform(17, 90, size=(10_000, 1))
+    >>> ages[::7] = np.nan
+    >>> imputer = DPSimpleImputer(epsilon=1.0, bounds=(17, 90)).fit(ages)
+    >>> bool(abs(imputer.transform([[np.nan]])[0, 0] - np.nanmean(ages)) < 1.0)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        *,
+        delta=0.0,
+        strategy="mean",
+        bounds="auto",
+        categories=None,
+        fill_value=None,
+        add_indicator=False,
+        accountant=None,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.strategy = strategy
+        self.bounds = bounds
+        self.categories = categories
+        self.fill_value = fill_value
+        self.add_indicator = add_indicator
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Release a statistic of each column and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, with missing values.
+        y : None
+            Ignored, present for pipelines.
+
+        Returns
+        -------
+        self : DPSimpleImputer
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses; the estimator is left unfitted.
+        """
+        with PrivateFit(self) as fit:
+            check_privacy_parameters(self.epsilon, self.delta)
+            check_boolean(self.add_indicator, "add_indicator")
+            if self.strategy not in STRATEGIES:
+                raise ValueError(f"strategy must be one of {STRATEGIES}, got {self.strategy!r}")
+            fill_value = _check_fill_value(self.fill_value)
+            table = self._validate(X)
+            plan = self._plan(table.shape, fill_value)
+
+            released = {"counts_": None, "bounds_": None}
+            source = None
+            if not isinstance(plan.mechanism, NoRelease):
+                source = fit.charge(plan.mechanism)
+            fit.publish(
+                plan.mechanism,
+                public=("the numbers of rows and columns", "declared bounds or categories"),
+                **released | plan.run(table, source),
+            )
+        return self
+
+    def transform(self, X):
+        """Fill in missing values.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features) or (n_samples, 2 n_features)
+            Of float64 where X and what is filled in are numbers, else of objects.
+        """
+        check_is_fitted(self)
+        table = self._validate(X, reset=False)
+        columns = [_raw_column(table, j) for j in range(table.shape[1])]
+        missing = np.column_stack([_is_missing(column) for column in columns])
+        numeric = self.statistics_.dtype.kind == "f" and all(
+            c.dtype.kind in "biuf" for c in columns
+        )
+        filled = np.empty(table.shape, dtype=np.float64 if numeric else object)
+        for j, column in enumerate(columns):
+            filled[:, j] = column
+            filled[missing[:, j], j] = self.statistics_[j]
+        if not self.add_indicator:
+            return filled
+        return np.hstack([filled, missing.astype(filled.dtype)])
+
+    def get_feature_names_out(self, input_features=None):
+        """Return the columns' names, and those of their indicators if they are added.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Names of columns; None takes those of `fit`, or x0, x1, ...
+
+        Returns
+        -------
+        ndarray of str, object
+        """
+        check_is_fitted(self)
+        names = OneToOneFeatureMixin.get_feature_names_out(self, input_features)
+        if not self.add_indicator:
+            return names
+        return np.array([*names, *(f"missingindicator_{name}" for name in names)], dtype=object)
+
+    def _validate(self, X, reset=True):
+        if self.strategy in ("mean", "median"):
+            return validate_columns(self, X, reset=reset, allow_nan=True)
+        table = validate_columns(self, X, categorical=True, reset=reset)
+        for j in range(table.shape[1]):
+            for rows in table.blocks(1):
+                values = table.values(j, rows)
+                if values.dtype.kind == "f":
+                    assert_all_finite(values, allow_nan=True, input_name="X")
+        return table
+
+    def _plan(self, shape, fill_value):
+        n_columns, relation = shape[1], relation_of(self.accountant)
+        epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
+        if self.strategy == "constant":
+            return _Constant(fill_value, n_columns)
+        if self.strategy == "most_frequent" and self.categories is None:
+            return _Discovered(StabilityThreshold(epsilon, delta, n_columns, relation), fill_value)
+        if self.strategy == "most_frequent":
+            categories = check_categories(self.categories, n_columns)
+            mechanism = plan_cell_weights(n_columns, relation, epsilon, delta, whole=True)
+            mechanism.check_size(sum(map(len, categories)))
+            return _MostFrequent(mechanism, categories)
+        return _plan_location(self.strategy, shape, self.bounds, relation, epsilon, delta)
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "privacy_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = self.strategy in ("most_frequent", "constant")
+        tags.input_tags.categorical = self.strategy in ("most_frequent", "constant")
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+@dataclass(frozen=True)
+class _Constant:
+    fill_value: object
+    n_columns: int
+    mechanism = NoRelease()
+
+    def run(self, table, source):
+        return {"statistics_": _statistics([self.fill_value] * self.n_columns)}
+
+
+@dataclass(frozen=True)
+class _MostFrequent:
+    mechanism: object
+    categories: list
+
+    def run(self, table, source):
+        counts = noisy_counts(table, self.categories, None, self.mechanism, source)
+        pairs = zip(self.categories, counts, strict=True)
+        chosen = [labels.tolist()[noisy.argmax()] for labels, noisy in pairs]
+        return {"statistics_": _statistics(chosen), "counts_": counts}
+
+
+@dataclass(frozen=True)
+class _Discovered:
+    mechanism: StabilityThreshold
+    fill_value: object
+
+    def run(self, table, source):
+        categories, counts = self.mechanism.run(table, source)
+        chosen = [
+            labels.tolist()[noisy.argmax()] if len(labels) else self.fill_value
+            for labels, noisy in zip(categories, counts, strict=True)
+        ]
+        return {"statistics_": _statistics(chosen), "counts_": counts}
+
+
+@dataclass(frozen=True)
+class _Location:
+    """Bounds, unless they are declared, then means or medians within them."""
+
+    search: object
+    main: object
+    mechanism: object
+    low: np.ndarray
+    high: np.ndarray
+
+    def run(self, table, source):
+        low, high = self.low, self.high
+        if self.search is not None:
+            low, high = bounds_of_present(self.search, table, source)
+        if isinstance(self.main, QuantilePlan):
+            main = replace(self.main, low=low, high=high)
+            statistics = main.run(present_columns(table), source)[0]
+        else:
+            deviation = noise_variance(self.main) ** 0.5
+            statistics = means_of_present(self.main, deviation, table, low, high, source)
+        return {"statistics_": statistics, "bounds_": (low, high)}
+
+
+def _plan_location(strategy, shape, bounds, relation, epsilon, delta):
+    n_rows, n_columns = shape
+    search, rest = None, epsilon
+    low, high = -np.ones(n_columns), np.ones(n_columns)
+    if isinstance(bounds, str) and bounds == "auto":
+        first, rest = split_epsilon(epsilon, AUTO_SHARE)
+        search = BoundsPlan(n_rows, epsilon=first, relation=relation, n_columns=n_columns)
+    else:
+        low, high = check_bounds(bounds, n_columns)
+    if strategy == "median":
+        main = QuantilePlan([0.5], low, high, rest, delta, relation)
+    else:
+        main = plan_cell_weights(n_columns, relation, rest, delta, whole=False)
+        main.check_size(2 * n_columns)
+    mechanism = main if search is None else JointMechanism((search, main), epsilon, delta)
+    return _Location(search, main, mechanism, low, high)
+
+
+def _check_fill_value(fill_value):
+    if fill_value is None:
+        return 0
+    if np.ndim(fill_value) != 0 or _is_missing(np.array([fill_value], dtype=object))[0]:
+        raise ValueError(f"fill_value must be one value that is not missing, got {fill_value!r}")
+    return fill_value
+
+
+def _statistics(values):
+    """Return values as floats if all are numbers, else as objects."""
+    if all(isinstance(value, Real) for value in values):
+        return np.array(values, dtype=np.float64)
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _raw_column(table, j):
+    return np.concatenate([table.values(j, rows) for rows in table.blocks(1)])
+
+
+def _is_missing(column):
+    if column.dtype.kind == "O":
+        return np.array([_is_missing_label(value) for value in column.tolist()], dtype=bool)
+    return column != column
+
+
+def _is_missing_label(value):
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):
+        # pandas' NA has no truth value; neither has an array, which no category is.
+        return np.ndim(value) == 0

@@ -1,0 +1,73 @@
+"""The bound on a row's norm: given, or found privately in the same charge."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp.linear_model._rows import row_norms
+from skdp.mechanisms import JointMechanism
+from skdp.stats._bounds import AUTO_SHARE, NormPlan
+from skdp.stats._release import is_auto
+from skdp.utils._tables import block_size, read_block, row_blocks
+from skdp.utils._validation import check_positive
+
+__all__ = ["NormSearch", "check_data_norm", "plan_norm", "public_inputs"]
+
+
+def check_data_norm(data_norm):
+    """Return the bound that a fit is planned with: 1.0 for "auto", whose rows are divided by it."""
+    if is_auto(data_norm):
+        return 1.0
+    data_norm = check_positive(data_norm, "data_norm")
+    if not 1e-50 <= data_norm <= 1e50:
+        raise ValueError(f"data_norm must be between 1e-50 and 1e50, got {data_norm!r}")
+    return data_norm
+
+
+@dataclass(frozen=True)
+class NormSearch:
+    """What finds the norm that rows are divided by; nothing if it was given.
+
+    Parameters
+    ----------
+    plan : NormPlan or None
+    epsilon : float
+        What is left for the model.
+    total : tuple of (float, float)
+        The epsilon and delta of the fit.
+    """
+
+    plan: NormPlan | None
+    epsilon: float
+    total: tuple
+
+    def joined(self, mechanism):
+        """Return what is charged: the model's mechanism, after the search if there is one."""
+        if self.plan is None:
+            return mechanism
+        return JointMechanism((self.plan, mechanism), *self.total)
+
+    def run(self, X, source):
+        """Return what to divide the rows by: the released norm, or 1."""
+        if self.plan is None:
+            return 1.0
+        blocks = row_blocks(X.shape[0], block_size(X.shape[1]))
+        # Whether a norm overflows is nobody's business.
+        with np.errstate(over="ignore"):
+            return self.plan.run((row_norms(read_block(X, rows)) for rows in blocks), source)
+
+
+def plan_norm(data_norm, n_rows, epsilon, delta, relation):
+    """Return the `NormSearch` of a fit: "auto" spends a fifth of epsilon."""
+    if not is_auto(data_norm):
+        return NormSearch(None, epsilon, (epsilon, delta))
+    plan = NormPlan(n_rows, AUTO_SHARE * epsilon, 0.0, relation)
+    left = math.nextafter(epsilon - plan.epsilon, 0.0)
+    return NormSearch(plan, left, (epsilon, delta))
+
+
+def public_inputs(estimator):
+    """Return what a linear fit takes to be public, in words."""
+    size = ("the numbers of rows and columns",)
+    return size if is_auto(estimator.data_norm) else (*size, "data_norm")

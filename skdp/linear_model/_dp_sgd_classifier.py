@@ -1,0 +1,433 @@
+"""Linear classification by noisy stochastic gradients."""
+
+import math
+
+import numpy as np
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.base import BaseEstimator
+from sklearn.utils.metaestimators import available_if
+
+from skdp._losses import (
+    BinaryHuberisedHingeLoss,
+    BinaryLogisticLoss,
+    ClassWeightedLoss,
+    ModifiedHuberLoss,
+    MultinomialLogisticLoss,
+    OneVersusRestLoss,
+    SquaredHingeLoss,
+)
+from skdp.base import PrivateFit
+from skdp.linear_model._classifier import PrivateLinearClassifierMixin
+from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, Task, check_choice
+from skdp.linear_model._logistic_regression import _check_class_weight
+from skdp.utils._tables import validate_table
+from skdp.utils._validation import check_classes
+
+__all__ = ["DPSGDClassifier"]
+
+LOSSES = ("log_loss", "hinge", "squared_hinge", "modified_huber")
+
+# Half the width of the hinge's corner: rounding errors of scores move a residual by no more
+# than they are large, over this.
+HINGE_CORNER = 2.0**-10
+
+# The slope at zero weights and a curvature for step sizes; the hinge has none of its own.
+TYPICAL = {"hinge": (1.0, 1.0), "squared_hinge": (2.0, 2.0), "modified_huber": (2.0, 2.0)}
+
+# The expected norm of weights, times that of rows.
+WEIGHTS_NORM = 20.0
+
+
+def _has_probabilities(estimator):
+    if estimator.loss not in ("log_loss", "modified_huber"):
+        raise AttributeError(f"loss={estimator.loss!r} has no probabilities")
+    return True
+
+
+class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimator):
+    r"""Linear classifier by noisy stochastic gradients (DP-SGD).
+
+    Each step takes a batch of rows, clips each row's gradient to `max_grad_norm`, adds noise to
+    their sum and moves the weights by the result. What batches are, which noise is added and what
+    it costs are decided together, in one of the regimes of `sampling`; everything that is not
+    given follows from public quantities by a rule that is written down in ``docs/dp_sgd.md``.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a call of `fit` or of `partial_fit`, positive.
+    delta : float, default=1e-6
+        Its delta, in [0, 1). With 0 gradients are clipped in L1 norm and noise is Laplace's.
+    loss : {"log_loss", "hinge", "squared_hinge", "modified_huber"}, default="log_loss"
+        "log_loss" is logistic regression, for several classes that of the softmax. The others
+        fit one class against the rest, all of them jointly under one clip. The corner of "hinge"
+        is rounded over margins of 1 - 2**-10 to 1 + 2**-10.
+    penalty : {"l2", None}, default="l2"
+        What is added to the mean loss: alpha times half the squared norm of `coef_`. The
+        intercept is not penalised.
+    alpha : float or "auto", default="auto"
+        The strength of the penalty as in scikit-learn, at least 0. "auto" balances it against
+        the noise.
+    data_norm : float, default=1.0
+        The norm that rows are expected to have, between 1e-50 and 1e50: automatic settings are
+        made for it. Longer rows are not scaled, their gradients are clipped; no guarantee rests
+        on it. It must not be computed from the data.
+    max_grad_norm : float or "auto", default="auto"
+        The bound on the norm of a row's gradient, all classes and the intercept together: L2, or
+        L1 with delta = 0. "auto" clips rows of norm `data_norm` whose residual exceeds that of
+        zero weights.
+    sampling : {"auto", "full", "poisson", "without_replacement"}, default="auto"
+        "full": all rows in each step. "poisson" (delta > 0): each row with the same probability,
+        independently. "without_replacement" (delta = 0): batches of fixed size. "auto" takes all
+        rows where that is affordable or no `batch_size` less than all is given.
+    batch_size : int or "auto", default="auto"
+        Rows of a step, under "poisson" expected ones, at most the number of rows.
+    max_iter : int or "auto", default="auto"
+        Epochs: the steps are as many as batches of `batch_size` make that many passes over as
+        many rows as there are. There is no early stopping.
+    optimizer : {"nesterov", "sgd", "adam"}, default="nesterov"
+        How gradients move the weights.
+    learning_rate : {"constant", "invscaling", "linear"}, default="constant"
+        Of step t of T: eta0, ``eta0 / t**power_t`` or ``eta0 * (T + 1 - t) / T``.
+    eta0 : float or "auto", default="auto"
+        The first learning rate. "auto" takes what the curvature of the loss allows.
+    power_t : float, default=0.5
+        The exponent of "invscaling".
+    momentum : float or "auto", default="auto"
+        In [0, 1). "auto" is Nesterov's for the condition number, 0 for "sgd", .9 for "adam".
+    average : bool, default=True
+        Whether the weights are the mean of the iterates of the last half instead of the last.
+    projection_radius : float, default=None
+        Weights are projected on the ball of this norm after each step. None: on none.
+    fit_intercept : bool, default=True
+        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
+        coefficient makes the intercept. It counts in a gradient's norm.
+    intercept_scaling : float, default=0.3
+        The size of the constant feature relative to `data_norm`.
+    classes : array-like of shape (n_classes,), default=None
+        The labels that can occur. None takes the labels of y and thereby declares them public;
+        the privacy statement says so. A declared class without rows is fitted like any other.
+    class_weight : dict, default=None
+        Public weights of classes, positive: a row's loss counts by that of its class. A class
+        that is not named has weight 1. "balanced" would be computed from the data and is refused.
+    partial_fit_rows : {"any", "disjoint"}, default="any"
+        What is known of the rows of several calls of `partial_fit`. "any": nothing, each call
+        adds to the spend. "disjoint" declares that no row is in two of them: in the ledger the
+        calls are parts of one partition, of which the worst counts (under "replace_one" the two
+        worst).
+    verbose : int, default=0
+        1 prints about ten times, more prints every epoch, which part of epsilon the steps so far
+        have used. No loss is shown: it would not be covered.
+    accountant : PrivacyAccountant, default=None
+        Where fits are charged. None charges nothing and protects under "add_remove".
+    random_state : int or None, default=None
+        None draws batches and noise from the operating system's cryptographic generator. An int
+        makes them reproducible and the noise thereby removable by whoever knows it.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class labels.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Noisy coefficients.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Noisy intercepts, 0 without `fit_intercept`.
+    n_iter_ : int
+        The epochs that were planned.
+    alpha_, max_grad_norm_, eta0_, momentum_ : float
+        The settings used.
+    batch_size_ : int
+        The batch size used.
+    sampling_ : str
+        The sampling used.
+    n_partial_fits_ : int
+        After `partial_fit`: how many calls there were.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where X has string names.
+    privacy_ : PrivacyStatement
+        What was guaranteed by the last call, and under which assumptions.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses.
+
+    Notes
+    -----
+    A call is (`epsilon`, `delta`)-differentially private under the accountant's relation with
+    the row as the unit, whatever the rows. The numbers of rows and columns are public. The proofs
+    are in ``docs/dp_sgd.md``.
+
+    References
+    ----------
+    R. Bassily, A. Smith and A. Thakurta. Private empirical risk minimization: efficient
+    algorithms and tight error bounds. FOCS 2014.
+
+    M. Abadi et al. Deep learning with differential privacy. CCS 2016.
+
+    I. Mironov, K. Talwar and L. Zhang. Rényi differential privacy of the sampled Gaussian
+    mechanism. 2019.
+
+    B. Balle, G. Barthe and M. Gaboardi. Privacy amplification by subsampling: tight analyses via
+    couplings and divergences. NeurIPS 2018.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skdp import DPSGDClassifier
+    >>> X, y = make_classification(n_samples=5000, n_features=5, random_state=0)
+    >>> model = DPSGDClassifier(epsilon=1.0, data_norm=3.0).fit(X, y)
+    >>> model.coef_.shape
+    (1, 5)
+    >>> bool(model.score(X, y) > 0.75)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        *,
+        delta=1e-6,
+        loss="log_loss",
+        penalty="l2",
+        alpha="auto",
+        data_norm=1.0,
+        max_grad_norm="auto",
+        sampling="auto",
+        batch_size="auto",
+        max_iter="auto",
+        optimizer="nesterov",
+        learning_rate="constant",
+        eta0="auto",
+        power_t=0.5,
+        momentum="auto",
+        average=True,
+        projection_radius=None,
+        fit_intercept=True,
+        intercept_scaling=0.3,
+        classes=None,
+        class_weight=None,
+        partial_fit_rows="any",
+        verbose=0,
+        accountant=None,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.loss = loss
+        self.penalty = penalty
+        self.alpha = alpha
+        self.data_norm = data_norm
+        self.max_grad_norm = max_grad_norm
+        self.sampling = sampling
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.eta0 = eta0
+        self.power_t = power_t
+        self.momentum = momentum
+        self.average = average
+        self.projection_radius = projection_radius
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.classes = classes
+        self.class_weight = class_weight
+        self.partial_fit_rows = partial_fit_rows
+        self.verbose = verbose
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        """Fit the model from zero weights and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
+            Rows. Data larger than memory are read tile by tile.
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        self : DPSGDClassifier
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses; the estimator is left unfitted.
+        """
+        self._start_over()
+        with PrivateFit(self) as fit:
+            checked, loss = self._checked(), check_choice(self.loss, "loss", LOSSES)
+            X, y = validate_table(self, X, y)
+            classes, codes = check_classes(self.classes, y)
+            task = _task(loss, len(classes), _check_class_weight(self.class_weight, classes))
+            plan, weights, public = self._run(fit, checked, task, X, _as_targets(task, codes))
+            self._publish(fit, plan, checked, weights, plan.sampler, classes_=classes, **public)
+        return self
+
+    def partial_fit(self, X, y, classes=None):
+        """Go on from the released weights with more rows, as one more private run.
+
+        Each call runs all the steps of a fit on its rows and is charged as one, see
+        `partial_fit_rows`. If it fails or is refused the estimator stays as it was.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels; one class alone will do.
+        classes : array-like of shape (n_classes,), default=None
+            All labels that can occur: needed in the first call unless the constructor has them,
+            and equal to those that are known already.
+
+        Returns
+        -------
+        self : DPSGDClassifier
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses.
+        """
+        earlier = getattr(self, "classes_", None)
+        checked, loss = self._checked(), check_choice(self.loss, "loss", LOSSES)
+        handle, call = self._next_part()
+        with PartialFit(self, handle) as fit:
+            X, y = validate_table(self, X, y, reset=earlier is None)
+            classes = _agreed(earlier, self.classes, classes)
+            classes, codes = check_classes(classes, y)
+            task = _task(loss, len(classes), _check_class_weight(self.class_weight, classes))
+            weights = None if earlier is None else self._weights(checked.constant)
+            targets = _as_targets(task, codes)
+            plan, weights, public = self._run(fit, checked, task, X, targets, weights)
+            public |= {"classes_": classes, "n_partial_fits_": call}
+            sampler = self._partial_sampler(plan, call)
+            self._publish(fit, plan, checked, weights, sampler, **public)
+        return self
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X):
+        """Return the probabilities of the classes.
+
+        Only for "log_loss" and "modified_huber".
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, in the order of `classes_`.
+        """
+        scores = self.decision_function(X)
+        if self.loss == "modified_huber":
+            return _modified_huber_probabilities(scores)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        return softmax(scores, axis=1)
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X):
+        """Return the logarithms of the classes' probabilities.
+
+        Only for "log_loss" and "modified_huber".
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Log-probabilities, in the order of `classes_`.
+        """
+        if self.loss == "modified_huber":
+            with np.errstate(divide="ignore"):
+                return np.log(self.predict_proba(X))
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([log_expit(-scores), log_expit(scores)])
+        return log_softmax(scores, axis=1)
+
+    def _publish(self, fit, plan, checked, weights, sampler, **public):
+        columns, constant = plan.model.n_columns, checked.constant
+        labels = "the labels of y" if self.classes is None else "the declared classes"
+        weighted = () if self.class_weight is None else ("class_weight",)
+        fit.publish(
+            plan,
+            public=("the numbers of rows and columns", "data_norm", labels, *weighted),
+            sampler=sampler,
+            coef_=weights[:, :columns].copy(),
+            intercept_=constant * weights[:, -1] if constant else np.zeros(len(weights)),
+            **public,
+        )
+
+    def _weights(self, constant):
+        """Return the released weights as those of features and of the constant one."""
+        if not constant:
+            return self.coef_
+        return np.column_stack([self.coef_, self.intercept_ / constant])
+
+
+def _task(loss, n_classes, class_weight):
+    if loss == "log_loss":
+        binary = n_classes == 2
+        function = BinaryLogisticLoss() if binary else MultinomialLogisticLoss(n_classes)
+        slope = 0.5 if binary else math.sqrt(1.0 - 1.0 / n_classes)
+        curvature = function.curvature_bound
+    else:
+        losses = {
+            "hinge": BinaryHuberisedHingeLoss(HINGE_CORNER),
+            "squared_hinge": SquaredHingeLoss(),
+            "modified_huber": ModifiedHuberLoss(),
+        }
+        function, (slope, curvature) = losses[loss], TYPICAL[loss]
+        if n_classes > 2:
+            function = OneVersusRestLoss(function, n_classes)
+            slope *= math.sqrt(n_classes)
+    if any(weight != 1.0 for weight in class_weight):
+        function = ClassWeightedLoss(function, tuple(class_weight))
+    largest = max(class_weight)
+    return Task(function, largest * slope, largest * curvature, WEIGHTS_NORM)
+
+
+def _as_targets(task, codes):
+    """Return a function of nothing that gives class codes as the loss wants them."""
+    numbers = task.n_outputs == 1 and not isinstance(task.loss, ClassWeightedLoss)
+    return lambda: codes.astype(np.float64) if numbers else codes
+
+
+def _agreed(*declared):
+    """Return the classes that all declarations agree on."""
+    sets = [np.unique(labels) for labels in declared if labels is not None]
+    if not sets:
+        raise ValueError("the first call of partial_fit needs classes, here or in the constructor")
+    if not all(np.array_equal(labels, sets[0]) for labels in sets[1:]):
+        raise ValueError(f"classes differ: {' and '.join(str(labels) for labels in sets)}")
+    return sets[0]
+
+
+def _modified_huber_probabilities(scores):
+    """Return (clip(score, -1, 1) + 1) / 2, normalised over classes (Zadrozny and Elkan 2002)."""
+    values = 0.5 * (np.clip(scores, -1.0, 1.0) + 1.0)
+    if values.ndim == 1:
+        return np.column_stack([1.0 - values, values])
+    total = values.sum(axis=1, keepdims=True)
+    even = 1.0 / values.shape[1]
+    return np.where(total > 0.0, values / np.where(total > 0.0, total, 1.0), even)

@@ -1,0 +1,334 @@
+"""Linear regression by noisy stochastic gradients."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from skdp._losses import HuberLoss, SquaredLoss
+from skdp.base import PrivateFit
+from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, Task, check_choice
+from skdp.linear_model._regressor import PrivateLinearRegressorMixin
+from skdp.utils._tables import validate_table
+from skdp.utils._validation import check_positive, check_target_bounds
+
+__all__ = ["DPSGDRegressor"]
+
+LOSSES = ("squared_error", "huber")
+
+# In units of half the range of targets: a residual that is large, Huber's threshold and the
+# expected norm of weights, times that of rows.
+LARGE_RESIDUAL = 0.5
+HUBER_THRESHOLD = 0.2
+WEIGHTS_NORM = 4.0
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Targets are fitted as (y - middle) / half, within [-1, 1]."""
+
+    low: float
+    high: float
+    middle: float
+    half: float
+
+    def targets(self, y):
+        return (np.clip(y, self.low, self.high, dtype=np.float64) - self.middle) / self.half
+
+
+class DPSGDRegressor(PrivateSGDMixin, PrivateLinearRegressorMixin, BaseEstimator):
+    r"""Linear regression by noisy stochastic gradients (DP-SGD).
+
+    Each step takes a batch of rows, clips each row's gradient, adds noise to their sum and moves
+    the weights by the result. Targets are clipped to `target_bounds` in `fit`. Everything that is
+    not given follows from public quantities by a rule that is written down in
+    ``docs/dp_sgd.md``.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a call of `fit` or of `partial_fit`, positive.
+    delta : float, default=1e-6
+        Its delta, in [0, 1). With 0 gradients are clipped in L1 norm and noise is Laplace's.
+    loss : {"squared_error", "huber"}, default="squared_error"
+        Half the squared residual, or Huber's: linear beyond `huber_threshold`.
+    huber_threshold : float or "auto", default="auto"
+        In the units of targets, positive. "auto" is a tenth of their range.
+    penalty : {"l2", None}, default="l2"
+        What is added to the mean loss: alpha times half the squared norm of `coef_`. The
+        intercept is not penalised.
+    alpha : float or "auto", default="auto"
+        The strength of the penalty as in scikit-learn, at least 0. "auto" balances it against
+        the noise.
+    data_norm : float, default=1.0
+        The norm that rows are expected to have, between 1e-50 and 1e50: automatic settings are
+        made for it. Longer rows are not scaled, their gradients are clipped; no guarantee rests
+        on it. It must not be computed from the data.
+    target_bounds : tuple of (low, high)
+        The range of targets, low < high. It must be given and must not be computed from the
+        data.
+    max_grad_norm : float or "auto", default="auto"
+        The bound on the norm of a row's gradient, the intercept's included, for targets in units
+        of half their range: L2, or L1 with delta = 0. "auto" clips rows of norm `data_norm` whose
+        residual exceeds a quarter of the range, or Huber's threshold.
+    sampling : {"auto", "full", "poisson", "without_replacement"}, default="auto"
+        "full": all rows in each step. "poisson" (delta > 0): each row with the same probability,
+        independently. "without_replacement" (delta = 0): batches of fixed size. "auto" takes all
+        rows where that is affordable or no `batch_size` less than all is given.
+    batch_size : int or "auto", default="auto"
+        Rows of a step, under "poisson" expected ones, at most the number of rows.
+    max_iter : int or "auto", default="auto"
+        Epochs: the steps are as many as batches of `batch_size` make that many passes over as
+        many rows as there are. There is no early stopping.
+    optimizer : {"nesterov", "sgd", "adam"}, default="nesterov"
+        How gradients move the weights.
+    learning_rate : {"constant", "invscaling", "linear"}, default="constant"
+        Of step t of T: eta0, ``eta0 / t**power_t`` or ``eta0 * (T + 1 - t) / T``.
+    eta0 : float or "auto", default="auto"
+        The first learning rate. "auto" takes what the curvature of the loss allows.
+    power_t : float, default=0.5
+        The exponent of "invscaling".
+    momentum : float or "auto", default="auto"
+        In [0, 1). "auto" is Nesterov's for the condition number, 0 for "sgd", .9 for "adam".
+    average : bool, default=True
+        Whether the weights are the mean of the iterates of the last half instead of the last.
+    projection_radius : float, default=None
+        Weights, for targets in units of half their range, are projected on the ball of this norm
+        after each step. None: on none.
+    fit_intercept : bool, default=True
+        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
+        coefficient makes the intercept. It counts in a gradient's norm.
+    intercept_scaling : float, default=0.3
+        The size of the constant feature relative to `data_norm`.
+    partial_fit_rows : {"any", "disjoint"}, default="any"
+        What is known of the rows of several calls of `partial_fit`. "any": nothing, each call
+        adds to the spend. "disjoint" declares that no row is in two of them: in the ledger the
+        calls are parts of one partition, of which the worst counts (under "replace_one" the two
+        worst).
+    verbose : int, default=0
+        1 prints about ten times, more prints every epoch, which part of epsilon the steps so far
+        have used.
+    accountant : PrivacyAccountant, default=None
+        Where fits are charged. None charges nothing and protects under "add_remove".
+    random_state : int or None, default=None
+        None draws batches and noise from the operating system's cryptographic generator. An int
+        makes them reproducible and the noise thereby removable by whoever knows it.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Noisy coefficients.
+    intercept_ : float
+        Noisy intercept, 0 without `fit_intercept`.
+    n_iter_ : int
+        The epochs that were planned.
+    alpha_, max_grad_norm_, eta0_, momentum_ : float
+        The settings used.
+    batch_size_ : int
+        The batch size used.
+    sampling_ : str
+        The sampling used.
+    n_partial_fits_ : int
+        After `partial_fit`: how many calls there were.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where X has string names.
+    privacy_ : PrivacyStatement
+        What was guaranteed by the last call, and under which assumptions.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses.
+
+    Notes
+    -----
+    A call is (`epsilon`, `delta`)-differentially private under the accountant's relation with
+    the row as the unit, whatever the rows. The numbers of rows and columns are public. The proofs
+    are in ``docs/dp_sgd.md``.
+
+    References
+    ----------
+    R. Bassily, A. Smith and A. Thakurta. Private empirical risk minimization: efficient
+    algorithms and tight error bounds. FOCS 2014.
+
+    M. Abadi et al. Deep learning with differential privacy. CCS 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPSGDRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(20_000, 2))
+    >>> y = X @ [1.0, -2.0] + 3.0 + 0.1 * rng.normal(size=20_000)
+    >>> model = DPSGDRegressor(epsilon=1.0, target_bounds=(0, 6)).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        *,
+        delta=1e-6,
+        loss="squared_error",
+        huber_threshold="auto",
+        penalty="l2",
+        alpha="auto",
+        data_norm=1.0,
+        target_bounds=None,
+        max_grad_norm="auto",
+        sampling="auto",
+        batch_size="auto",
+        max_iter="auto",
+        optimizer="nesterov",
+        learning_rate="constant",
+        eta0="auto",
+        power_t=0.5,
+        momentum="auto",
+        average=True,
+        projection_radius=None,
+        fit_intercept=True,
+        intercept_scaling=0.3,
+        partial_fit_rows="any",
+        verbose=0,
+        accountant=None,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.loss = loss
+        self.huber_threshold = huber_threshold
+        self.penalty = penalty
+        self.alpha = alpha
+        self.data_norm = data_norm
+        self.target_bounds = target_bounds
+        self.max_grad_norm = max_grad_norm
+        self.sampling = sampling
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.eta0 = eta0
+        self.power_t = power_t
+        self.momentum = momentum
+        self.average = average
+        self.projection_radius = projection_radius
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.partial_fit_rows = partial_fit_rows
+        self.verbose = verbose
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        """Fit the model from zero weights and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
+            Rows. Data larger than memory are read tile by tile.
+        y : array-like of shape (n_samples,)
+            Targets; clipped to `target_bounds`.
+
+        Returns
+        -------
+        self : DPSGDRegressor
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses; the estimator is left unfitted.
+        """
+        self._start_over()
+        with PrivateFit(self) as fit:
+            checked, scale = self._checked(), self._scale()
+            task = self._task(scale)
+            X, y = validate_table(self, X, y, y_numeric=True)
+            run = self._run(fit, checked, task, X, lambda: scale.targets(y))
+            self._publish(fit, run, checked, scale, run[0].sampler)
+        return self
+
+    def partial_fit(self, X, y):
+        """Go on from the released weights with more rows, as one more private run.
+
+        Each call runs all the steps of a fit on its rows and is charged as one, see
+        `partial_fit_rows`. If it fails or is refused the estimator stays as it was.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Targets; clipped to `target_bounds`.
+
+        Returns
+        -------
+        self : DPSGDRegressor
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses.
+        """
+        first = not hasattr(self, "coef_")
+        checked, scale = self._checked(), self._scale()
+        task = self._task(scale)
+        handle, call = self._next_part()
+        with PartialFit(self, handle) as fit:
+            X, y = validate_table(self, X, y, reset=first, y_numeric=True)
+            weights = None if first else self._weights(checked.constant, scale)
+            run = self._run(fit, checked, task, X, lambda: scale.targets(y), weights)
+            sampler = self._partial_sampler(run[0], call)
+            self._publish(fit, run, checked, scale, sampler, n_partial_fits_=call)
+        return self
+
+    def _scale(self):
+        low, high = check_target_bounds(self.target_bounds)
+        if max(abs(low), abs(high)) > 1e100:
+            raise ValueError("target_bounds must lie within -1e100 and 1e100")
+        if self.fit_intercept:
+            return _Scale(low, high, 0.5 * (low + high), 0.5 * (high - low))
+        return _Scale(low, high, 0.0, max(abs(low), abs(high)))
+
+    def _task(self, scale):
+        if check_choice(self.loss, "loss", LOSSES) == "squared_error":
+            loss = SquaredLoss()
+            return Task(loss, LARGE_RESIDUAL, loss.curvature_bound, WEIGHTS_NORM)
+        threshold = HUBER_THRESHOLD
+        if not (isinstance(self.huber_threshold, str) and self.huber_threshold == "auto"):
+            threshold = check_positive(self.huber_threshold, "huber_threshold") / scale.half
+        if not 1e-50 <= threshold <= 1e50:
+            raise ValueError(f"huber_threshold={self.huber_threshold!r} is out of range")
+        loss = HuberLoss(threshold)
+        return Task(loss, min(threshold, LARGE_RESIDUAL), loss.curvature_bound, WEIGHTS_NORM)
+
+    def _publish(self, fit, run, checked, scale, sampler, **more):
+        plan, weights, public = run
+        weights = weights[0] * scale.half
+        intercept = scale.middle + checked.constant * weights[-1] if checked.constant else 0.0
+        fit.publish(
+            plan,
+            public=("the numbers of rows and columns", "data_norm", "target_bounds"),
+            sampler=sampler,
+            coef_=weights[: plan.model.n_columns].copy(),
+            intercept_=float(intercept),
+            **public,
+            **more,
+        )
+
+    def _weights(self, constant, scale):
+        """Return the released weights as those of features and of the constant one."""
+        if not constant:
+            return self.coef_[None, :] / scale.half
+        intercept = (self.intercept_ - scale.middle) / constant
+        return np.append(self.coef_, intercept)[None, :] / scale.half

@@ -1,0 +1,98 @@
+"""A choice among weighted candidates whose probability falls exponentially with a distance."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from skdp.noise._exact import LazyUniform, exp_bounds
+from skdp.noise._integers import uniform_integers
+
+_TOTAL_BITS = 60
+_LARGEST_WEIGHT = 2**56
+
+
+def choose_by_distance(weights, distances, rate, stream):
+    """Choose j with probability proportional to weights[j] exp(-rate distances[j]), exactly.
+
+    Candidate j is proposed with probability proportional to an integer of which it is certain that
+    it is no less than ``weights[j] exp(-rate distances[j])`` in a common unit, and is accepted with
+    probability their ratio. The ratio is compared with a uniform number in integers, where floating
+    point leaves a doubt.
+
+    Parameters
+    ----------
+    weights : array-like of int, shape (n,)
+        Not negative, of sum at most 2**56 and not all 0.
+    distances : array-like of int, shape (n,)
+        Not negative, below 2**62.
+    rate : Fraction
+        Not negative.
+    stream : Stream
+        From ``RandomSource().stream()``.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        If the weights are all 0, or too large.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from skdp.noise import RandomSource, choose_by_distance
+    >>> choose_by_distance([5, 0, 1], [3, 0, 900], Fraction(1, 2), RandomSource().stream())
+    0
+    """
+    weights, distances = np.asarray(weights, np.int64), np.asarray(distances, np.int64)
+    open_ = np.flatnonzero(weights)
+    if not open_.size or not weights.sum() <= _LARGEST_WEIGHT:
+        raise ValueError("weights must not be all 0 and must sum to at most 2**56")
+    weights, distances = weights[open_], distances[open_]
+    distances = distances - distances.min()
+    with np.errstate(under="ignore"):
+        masses = weights * np.exp(-_times(rate, distances))
+    # Below 2**60 in sum, for the sum and the slack of the proposals to fit 63 bits.
+    unit_bits = _TOTAL_BITS - int(np.frexp(masses.sum())[1])
+    masses = np.ldexp(masses, unit_bits)
+    # Above what the rounding of the exponent and of the exponential can take away.
+    proposals = np.ceil(masses * (1.0 + 2.0**-30)).astype(np.int64) + 1
+    ends = np.cumsum(proposals)
+    while True:
+        drawn = uniform_integers(int(ends[-1]), 1, stream)[0]
+        j = int(np.searchsorted(ends, drawn, side="right"))
+        exponent = rate * int(distances[j])
+        factor = Fraction(int(weights[j]) << unit_bits, int(proposals[j]))
+        if _below_scaled_exp(masses[j] / proposals[j], factor, exponent, stream):
+            return int(open_[j])
+
+
+def _times(rate, distances):
+    """rate * distances in floating point, within 2**-40 where it is below 200."""
+    try:
+        factor = float(rate)
+    except OverflowError:
+        factor = np.inf
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.where(distances == 0, 0.0, factor * distances)
+
+
+def _below_scaled_exp(approximate, factor, exponent, stream):
+    """Whether a uniform number lies below factor * exp(-exponent), which is `approximate`."""
+    word = stream.words(1)
+    distance = float(word[0]) * 2.0**-64 - approximate
+    if abs(distance) > 2.0**-40:
+        return distance < 0
+
+    def bounds(index, precision):
+        bits = precision + factor.numerator.bit_length()
+        numerator = np.array([exponent.numerator], dtype=object)
+        low, high = exp_bounds(numerator, exponent.denominator, bits)
+        scale = factor.denominator << (bits - precision)
+        below = low[0] * factor.numerator // scale
+        above = -(-high[0] * factor.numerator // scale)
+        return np.array([below], dtype=object), np.array([above], dtype=object)
+
+    return bool(LazyUniform(word, 64, stream).below(bounds)[0])

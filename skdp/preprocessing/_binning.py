@@ -1,0 +1,398 @@
+"""The bins of a table's columns: which are declared, and how the others are found privately."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from skdp.mechanisms._randomized_response import categories_array
+from skdp.stats._bounds import AUTO_SHARE, BoundsPlan
+from skdp.stats._quantiles import CELLS, QuantilePlan
+from skdp.stats._release import is_auto
+from skdp.utils._columns import UNDECLARED, category_codes, column_entries
+from skdp.utils._histogram import bin_numbers, check_edges, count_bins, uniform_edges
+from skdp.utils._validation import check_bounds, check_integer, check_real
+
+__all__ = [
+    "ColumnBins",
+    "EdgesPlan",
+    "NumericColumns",
+    "bin_codes",
+    "check_share",
+    "column_bins",
+    "count_columns",
+    "declared_bounds",
+    "input_names",
+    "numeric_columns",
+    "one_hot",
+    "quantile_edges",
+    "ragged",
+    "split_epsilon",
+]
+
+AUTOMATIC = ("uniform", "quantile")
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnBins:
+    """What is declared of one column's bins.
+
+    Parameters
+    ----------
+    kind : {"categories", "declared", "uniform", "quantile"}
+    edges : ndarray, default=None
+        For "declared".
+    categories : ndarray, default=None
+        For "categories".
+    other : int, default=-1
+        The category that takes undeclared values, -1 if none does.
+    """
+
+    kind: str
+    edges: np.ndarray = None
+    categories: np.ndarray = None
+    other: int = UNDECLARED
+
+
+def column_bins(categories, other, edges, names, n_features):
+    """Return a `ColumnBins` for each column, from the parameters as the user gave them.
+
+    Raises
+    ------
+    ValueError
+        If they contradict one another or the table's shape.
+    """
+    categories = _category_entries(categories, names, n_features)
+    edges = _edge_entries(edges, names, n_features)
+    bins = []
+    for j, (labels, declared) in enumerate(zip(categories, edges, strict=True)):
+        if labels is not None:
+            labels = categories_array(labels)
+            bins.append(ColumnBins("categories", None, labels, _position(other, labels)))
+        elif isinstance(declared, str) and declared in AUTOMATIC:
+            bins.append(ColumnBins(declared))
+        elif declared is None or isinstance(declared, str):
+            raise ValueError(f"edges: column {j} needs 'uniform', 'quantile' or edges")
+        else:
+            bins.append(ColumnBins("declared", check_edges(declared, "edges")))
+    if other is not None and all(each.other == UNDECLARED for each in bins):
+        raise ValueError(f"other={other!r} is among no column's categories")
+    return bins
+
+
+def declared_bounds(bounds, columns, names, n_features):
+    """Return (low, high) of some columns, or None for "auto".
+
+    Parameters
+    ----------
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high)
+    columns : ndarray of int
+        The ones whose bounds are needed; others need no entry.
+    names, n_features
+        As in `column_entries`.
+    """
+    if is_auto(bounds):
+        return None
+    if isinstance(bounds, Mapping):
+        entries = column_entries(bounds, names, n_features, "bounds")
+        missing = [int(j) for j in columns if entries[j] is None]
+        if missing:
+            raise ValueError(f"bounds: columns {missing[:5]} have none")
+        pairs = [check_bounds(entries[j], 1) for j in columns]
+        return tuple(np.concatenate(ends) for ends in zip(*pairs, strict=True))
+    try:
+        low, high = (np.broadcast_to(np.asarray(end, float), (n_features,)) for end in bounds)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "bounds must be 'auto', (low, high), numbers or arrays of length n_features, or a "
+            f"dict of columns, got {bounds!r}"
+        ) from None
+    return check_bounds((low[columns], high[columns]), len(columns))
+
+
+class NumericColumns:
+    """Some columns of a table as an array that is read in slices of rows.
+
+    Parameters
+    ----------
+    table : ColumnTable
+    columns : ndarray of int
+    low, high : ndarray of shape (n_columns,), default=None
+        To what values are clipped; None leaves them.
+    """
+
+    def __init__(self, table, columns, low=None, high=None):
+        self._table, self._columns, self._ends = table, columns, (low, high)
+        self.shape = (table.shape[0], len(columns))
+
+    def __getitem__(self, rows):
+        block = self._table.numeric(self._columns, rows)
+        return block if self._ends[0] is None else np.clip(block, *self._ends)
+
+    def columns(self):
+        """Yield the columns one by one."""
+        whole = slice(0, self.shape[0])
+        for j in self._columns:
+            yield self._table.numeric(np.array([j]), whole)[:, 0]
+
+
+@dataclass(frozen=True, eq=False)
+class EdgesPlan:
+    """Finds the edges of the columns whose bins are not declared.
+
+    Parameters
+    ----------
+    bins : list of ColumnBins
+    n_bins : int
+        Of "uniform" and "quantile" columns.
+    bounds : tuple of (low, high) or None
+        Of these columns, in their order.
+    search : BoundsPlan or None
+        Finds the bounds, if they are None.
+    quantiles : QuantilePlan or None
+        Finds the edges of "quantile" columns. Its own bounds are read in `run` only where
+        `search` is None.
+    """
+
+    bins: list
+    n_bins: int
+    bounds: tuple
+    search: BoundsPlan
+    quantiles: QuantilePlan
+
+    @classmethod
+    def make(cls, bins, n_bins, bounds, shares, delta, n_rows, relation):
+        """Return the plan, calibrated to the epsilon of its two parts.
+
+        Parameters
+        ----------
+        shares : tuple of (float, float)
+            The epsilon of the search and of the quantiles.
+        delta : float
+            Of the quantiles.
+        """
+        n_bins = check_integer(n_bins, "n_bins", 2)
+        ranged = _columns_of(bins, AUTOMATIC)
+        chosen = _columns_of(bins, ("quantile",))
+        search = quantiles = None
+        if bounds is not None and len(ranged):
+            for edges in uniform_edges(*bounds, n_bins):
+                check_edges(edges, "bounds are too close to one another for n_bins")
+        elif len(ranged):
+            search = BoundsPlan(
+                n_rows=n_rows, epsilon=shares[0], relation=relation, n_columns=len(ranged)
+            )
+        if len(chosen):
+            quantiles = QuantilePlan(
+                np.arange(1, n_bins) / n_bins,
+                np.zeros(len(chosen)),
+                np.ones(len(chosen)),
+                epsilon=shares[1],
+                delta=delta,
+                relation=relation,
+            )
+        return cls(bins, n_bins, bounds, search, quantiles)
+
+    @property
+    def parts(self):
+        """The mechanisms that `run` runs, in that order."""
+        return tuple(part for part in (self.search, self.quantiles) if part is not None)
+
+    def run(self, table, source):
+        """Return the edges of each column, and its categories where it has some."""
+        bins, n_features = self.bins, len(self.bins)
+        ranged, chosen = _columns_of(bins, AUTOMATIC), _columns_of(bins, ("quantile",))
+        low, high = np.full(n_features, np.nan), np.full(n_features, np.nan)
+        if len(ranged):
+            found = self.bounds
+            if found is None:
+                found = self.search.run(NumericColumns(table, ranged), source)
+            low[ranged], high[ranged] = found
+        edges = [each.edges if each.kind == "declared" else each.categories for each in bins]
+        for j in _columns_of(bins, ("uniform",)):
+            edges[j] = uniform_edges([low[j]], [high[j]], self.n_bins)[0]
+        if len(chosen):
+            plan = replace(self.quantiles, low=low[chosen], high=high[chosen])
+            released = plan.run(NumericColumns(table, chosen).columns(), source)
+            for j, column in zip(chosen, released.T, strict=True):
+                edges[j] = quantile_edges(column, low[j], high[j])
+        return edges
+
+
+def quantile_edges(quantiles, low, high):
+    """Return bin edges from released quantiles, the bounds outermost.
+
+    A value that several quantiles share is common in the data and gets a narrow bin of its own;
+    one that is a single quantile belongs to the bin below. Edges lie half a step of the
+    quantiles' grid beside the value, so that rounding does not tell on which side it falls.
+
+    Parameters
+    ----------
+    quantiles : ndarray of shape (n_quantiles,)
+        On the grid of `QuantilePlan`.
+    low, high : float
+    """
+    values, repeats = np.unique(quantiles, return_counts=True)
+    half = 0.5 * (high - low) / CELLS
+    inner = np.concatenate([values + half, values[repeats > 1] - half])
+    inner = np.unique(inner[(inner > low) & (inner < high)])
+    edges = np.concatenate([[low], inner, [high]])
+    return edges[np.append(True, np.diff(edges) > 0)]
+
+
+def count_columns(table, bins, edges):
+    """Return the exact counts of each column's bins; what is outside counts in the outermost."""
+    counts = [None] * len(bins)
+    numeric = _columns_of(bins, ("declared", *AUTOMATIC))
+    if len(numeric):
+        own = [edges[j] for j in numeric]
+        low, high = (np.array([each[end] for each in own]) for end in (0, -1))
+        found = count_bins(NumericColumns(table, numeric, low, high), own)
+        for j, count in zip(numeric, found, strict=True):
+            counts[j] = count
+    for j in _columns_of(bins, ("categories",)):
+        # One place more, in front, for what is undeclared.
+        total = np.zeros(len(edges[j]) + 1, dtype=np.int64)
+        for rows in table.blocks(1):
+            codes = category_codes(table.values(j, rows), edges[j], bins[j].other)
+            total += np.bincount(codes + 1, minlength=len(total))
+        counts[j] = total[1:]
+    return counts
+
+
+def bin_codes(table, bins, edges):
+    """Return the bin of each value, -1 for an undeclared category.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_features), dtype int64
+    """
+    codes = np.empty(table.shape, dtype=np.int64)
+    numeric = _columns_of(bins, ("declared", *AUTOMATIC))
+    whole = slice(0, table.shape[0])
+    if len(numeric):
+        own = [edges[j] for j in numeric]
+        found = bin_numbers(NumericColumns(table, numeric), own)
+        codes[:, numeric] = np.clip(found, 0, [len(each) - 2 for each in own])
+    for j in _columns_of(bins, ("categories",)):
+        codes[:, j] = category_codes(table.values(j, whole), edges[j], bins[j].other)
+    return codes
+
+
+def numeric_columns(bins):
+    """Return the positions of the columns that are not categorical."""
+    return _columns_of(bins, ("declared", *AUTOMATIC))
+
+
+def split_epsilon(epsilon, *, search, quantiles, rest, share=1.0):
+    """Return the epsilon of the search for bounds, of the quantiles and of what else there is.
+
+    Parameters
+    ----------
+    epsilon : float
+    search, quantiles, rest : bool
+        Which of them there are.
+    share : float in (0, 1], default=1.0
+        Of the quantiles, in what the search leaves.
+
+    Returns
+    -------
+    tuple of (float, float, float)
+        0 where there is none. They add up to no more than epsilon.
+    """
+    first = AUTO_SHARE * epsilon if search and (quantiles or rest) else epsilon * search
+    left = math.nextafter(epsilon - first, 0.0) if first else epsilon
+    if not (quantiles and rest):
+        return first, left * quantiles, left * rest
+    return first, left * share, math.nextafter(left - left * share, 0.0)
+
+
+def check_share(value, name):
+    """Return a number in (0, 1], or raise `ValueError`."""
+    value = check_real(value, name)
+    if not 0.0 < value <= 1.0:
+        raise ValueError(f"{name} must be in (0, 1], got {value!r}")
+    return value
+
+
+def _columns_of(bins, kinds):
+    return np.array([j for j, each in enumerate(bins) if each.kind in kinds], dtype=np.intp)
+
+
+def _category_entries(categories, names, n_features):
+    """One list of categories a column, None where a column is numeric."""
+    if categories is None or isinstance(categories, Mapping):
+        return column_entries(categories, names, n_features, "categories")
+    if isinstance(categories, str | bytes) or not hasattr(categories, "__len__"):
+        raise ValueError(
+            "categories must be a dict of columns, one list a column (None for a numeric one) or "
+            f"one flat list for every column, got {categories!r}"
+        )
+    flat = len(categories) > 0 and all(
+        np.ndim(item) == 0 and item is not None for item in categories
+    )
+    if flat:
+        return [categories] * n_features
+    return column_entries(categories, names, n_features, "categories")
+
+
+def _edge_entries(edges, names, n_features):
+    """ "uniform", "quantile" or an array for each column."""
+    if isinstance(edges, str):
+        return [edges] * n_features
+    if isinstance(edges, Mapping):
+        return column_entries(edges, names, n_features, "edges")
+    try:
+        flat = all(np.ndim(item) == 0 and not isinstance(item, str) for item in edges)
+    except TypeError:
+        raise ValueError(f"edges must be 'uniform', 'quantile' or edges, got {edges!r}") from None
+    flat = flat and not any(item is None for item in edges)
+    return [edges] * n_features if flat else column_entries(edges, names, n_features, "edges")
+
+
+def _position(other, labels):
+    if other is None:
+        return UNDECLARED
+    return int(category_codes(np.array([other], dtype=object), labels)[0])
+
+
+def one_hot(codes, n_bins, value, sparse):
+    """Return a column for each bin of each feature, `value` where a row is in the bin."""
+    places = codes + (np.cumsum(n_bins) - n_bins)
+    inside = codes >= 0
+    shape = (len(codes), int(n_bins.sum()))
+    if sparse:
+        starts = np.concatenate([[0], np.cumsum(inside.sum(axis=1))])
+        indices = places[inside]
+        return csr_array((np.full(len(indices), value), indices, starts), shape=shape)
+    encoded = np.zeros(shape)
+    rows = np.broadcast_to(np.arange(len(codes))[:, None], codes.shape)
+    encoded[rows[inside], places[inside]] = value
+    return encoded
+
+
+def ragged(arrays):
+    """Return arrays of different lengths as one array of dtype object."""
+    ragged = np.empty(len(arrays), dtype=object)
+    ragged[:] = arrays
+    return ragged
+
+
+def input_names(estimator, input_features):
+    """Return the names of the columns that a fitted estimator was given."""
+    own = getattr(estimator, "feature_names_in_", None)
+    if input_features is None:
+        if own is not None:
+            return own
+        return np.array([f"x{j}" for j in range(estimator.n_features_in_)], dtype=object)
+    names = np.asarray(input_features, dtype=object)
+    if own is not None and not np.array_equal(names, own):
+        raise ValueError("input_features is not equal to feature_names_in_")
+    if len(names) != estimator.n_features_in_:
+        raise ValueError(
+            f"input_features should have length equal to number of features "
+            f"({estimator.n_features_in_}), got {len(names)}"
+        )
+    return names

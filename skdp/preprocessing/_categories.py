@@ -1,0 +1,203 @@
+"""Categories of columns: declared, or discovered by a stability threshold."""
+
+import math
+import numbers
+from collections import Counter
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from skdp.accounting import ApproximateDP
+from skdp.mechanisms import GeometricMechanism
+from skdp.mechanisms._randomized_response import categories_array
+from skdp.preprocessing._cell_weights import rows_moved
+from skdp.utils._columns import category_codes
+
+__all__ = ["StabilityThreshold", "check_categories", "noisy_counts", "position_of"]
+
+
+def check_categories(categories, n_columns):
+    """Return one array of declared categories a column.
+
+    Parameters
+    ----------
+    categories : list
+        One list a column, or one flat list for every column.
+    n_columns : int
+
+    Raises
+    ------
+    ValueError
+        If they are not that, or a column's labels are not distinct.
+    """
+    if categories is None or isinstance(categories, str | dict | set | numbers.Number):
+        raise ValueError("categories must be declared: one list a column, or one for every column")
+    flat = all(np.ndim(item) == 0 for item in categories)
+    columns = [categories] * n_columns if flat else list(categories)
+    if len(columns) != n_columns:
+        raise ValueError(f"categories has {len(columns)} lists, X has {n_columns} columns")
+    return [categories_array(column) for column in columns]
+
+
+def noisy_counts(table, categories, other, mechanism, source):
+    """Return noisy counts of each column's categories.
+
+    What is not among them is counted as `other`, if that is one of them.
+    """
+    exact = []
+    for j, labels in enumerate(categories):
+        unknown = position_of(other, labels)
+        counts = np.zeros(len(labels), dtype=np.int64)
+        for rows in table.blocks(1):
+            values = table.values(j, rows)
+            times = np.ones(len(values), dtype=np.int64)
+            if values.dtype.kind in "biuf":
+                values, times = np.unique(values, return_counts=True)
+            codes = category_codes(values, labels, other=unknown)
+            np.add.at(counts, codes[codes >= 0], times[codes >= 0])
+        exact.append(counts)
+    noisy = mechanism.release(np.concatenate(exact), random_state=source).astype(np.float64)
+    return np.split(noisy, np.cumsum([len(counts) for counts in exact])[:-1])
+
+
+def position_of(other, labels):
+    """Return the code of the category of other values, -1 if there is none."""
+    return labels.tolist().index(other) if other is not None and other in labels.tolist() else -1
+
+
+@dataclass(frozen=True)
+class StabilityThreshold:
+    r"""Release the values of columns whose noisy count reaches a threshold, and these counts.
+
+    Discrete Laplace noise of scale :math:`s = m d / \varepsilon`, m = 1 under add/remove and 2
+    under replace-one, is added to the count of each value that occurs. A value that occurs in
+    one row is released with probability :math:`P(1 + Z \ge \tau) \le \delta / d`. The proof, for
+    a row that has a value in each of d columns, is in ``docs/encoders.md``.
+
+    Parameters
+    ----------
+    epsilon : float
+    delta : float
+        Positive.
+    n_columns : int
+        The number d of columns.
+    relation : {"add_remove", "replace_one"}
+
+    Attributes
+    ----------
+    threshold : int
+        The threshold.
+    scale, sensitivity : float
+        Of the counts' noise.
+    event : skdp.accounting.ApproximateDP
+        What the release costs.
+
+    References
+    ----------
+    A. Korolova, K. Kenthapadi, N. Mishra and A. Ntoulas. Releasing search queries and clicks
+    privately. WWW 2009. R. J. Wilson, C. Y. Zhang, W. Lam, D. Desfontaines, D. Simmons-Marengo
+    and B. Gipson. Differentially private SQL with bounded user contribution. PoPETs 2020.
+    """
+
+    epsilon: float
+    delta: float
+    n_columns: int
+    relation: str
+
+    name: ClassVar[str] = "Geometric mechanism with a stability threshold"
+
+    def __post_init__(self):
+        if self.delta == 0.0:
+            raise ValueError(
+                "categories=None finds them by a stability threshold, which needs delta > 0; "
+                "declare categories, or give delta"
+            )
+        object.__setattr__(self, "noise", self._noise())
+
+    def _noise(self):
+        return GeometricMechanism(self.epsilon, rows_moved(self.relation) * self.n_columns)
+
+    @property
+    def scale(self):
+        return self.noise.scale
+
+    @property
+    def sensitivity(self):
+        return self.noise.sensitivity
+
+    @property
+    def event(self):
+        return ApproximateDP(self.epsilon, self.delta)
+
+    @property
+    def threshold(self):
+        # P(Z >= t) = a**t / (1 + a) for t >= 1, a = exp(-1 / s); the factor covers rounding.
+        a = math.exp(-1.0 / self.scale)
+        t = self.scale * math.log(self.n_columns / (self.delta * (1.0 + a)))
+        return 1 + max(1, math.ceil(t * (1.0 + 1e-9) + 1e-9))
+
+    def run(self, table, source):
+        """Return the released values of each column, in order, and their noisy counts.
+
+        Parameters
+        ----------
+        table : ColumnTable
+        source : RandomSource
+
+        Returns
+        -------
+        categories : list of ndarray
+                Sorted: numbers, then strings.
+        counts : list of ndarray of float
+        """
+        columns = [self._discover(_column(table, j), source) for j in range(self.n_columns)]
+        return [labels for labels, _ in columns], [counts for _, counts in columns]
+
+    def _discover(self, values, source):
+        labels, exact = _value_counts(values)
+        if not len(exact):
+            return _released_labels([]), np.empty(0)
+        noisy = self.noise.release(exact, random_state=source)
+        kept = np.flatnonzero(noisy >= self.threshold)
+        return _released_labels([labels[i] for i in kept]), noisy[kept].astype(np.float64)
+
+
+def _column(table, j):
+    return np.concatenate([table.values(j, rows) for rows in table.blocks()])
+
+
+def _value_counts(values):
+    """Return a column's values that can be categories, sorted, and their counts."""
+    if values.dtype.kind in "biuf":
+        labels, counts = np.unique(values, return_counts=True)
+        present = labels == labels
+        return labels[present], counts[present]
+    found = Counter(map(_canonical, values.tolist()))
+    found.pop(None, None)
+    labels = sorted(found, key=lambda label: (isinstance(label, str), label))
+    return labels, np.array([found[label] for label in labels], dtype=np.int64)
+
+
+def _canonical(value):
+    """Return the one form of equal values, None for what can be no category.
+
+    Which of 1, 1.0, True, or of 0.0 and -0.0 a column holds, also where one missing value changes
+    the type of a column, depends on single rows; they are one label. Only numbers and strings
+    are discovered.
+    """
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, str):
+        return str(value).rstrip("\0")
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if not isinstance(value, float) or value != value:
+        return None
+    return int(value) if value.is_integer() else value
+
+
+def _released_labels(labels):
+    """Return released labels as an array whose type says nothing of those that were not."""
+    if labels:
+        return categories_array([_canonical(label) for label in labels])
+    return np.empty(0, dtype=object)

@@ -1,0 +1,526 @@
+"""Histograms of features with differential privacy, and features encoded by their bins."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from skdp.base import PrivateFit, relation_of
+from skdp.mechanisms import JointMechanism
+from skdp.preprocessing._additive import additive_mechanism, noise_deviation
+from skdp.preprocessing._binning import (
+    EdgesPlan,
+    bin_codes,
+    check_share,
+    column_bins,
+    count_columns,
+    declared_bounds,
+    input_names,
+    numeric_columns,
+    one_hot,
+    ragged,
+    split_epsilon,
+)
+from skdp.stats._release import is_auto
+from skdp.utils._columns import validate_columns
+from skdp.utils._validation import check_boolean, check_integer, check_privacy_parameters
+
+__all__ = ["DPHistogramTransformer"]
+
+ENCODINGS = ("onehot", "ordinal", "density", "cumulative")
+# What the edges get of epsilon where the output is made of them alone, and where counts are read.
+EDGES_SHARE = {"onehot": 0.9, "ordinal": 0.9, "density": 0.5, "cumulative": 0.5}
+UNDECLARED_CUMULATIVE = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class HistogramPlan:
+    """The edges that have to be found, and the counts of all columns.
+
+    Parameters
+    ----------
+    edges : EdgesPlan
+    counts : mechanism or None
+        Adds noise to all counts together; None releases none.
+    epsilon, delta : float
+    """
+
+    edges: EdgesPlan
+    counts: object
+    epsilon: float
+    delta: float
+
+    @property
+    def mechanism(self):
+        """What is charged."""
+        parts = self.edges.parts + ((self.counts,) if self.counts else ())
+        return parts[0] if len(parts) == 1 else JointMechanism(parts, self.epsilon, self.delta)
+
+    def run(self, table, bins, source):
+        """Return the edges and the noisy counts of each column, or None for the counts."""
+        edges = self.edges.run(table, source)
+        if self.counts is None:
+            return edges, None
+        exact = count_columns(table, bins, edges)
+        released = self.counts.release(np.concatenate(exact), random_state=source)
+        ends = np.cumsum([len(count) for count in exact])[:-1]
+        return edges, np.split(np.asarray(released, dtype=np.float64), ends)
+
+
+class DPHistogramTransformer(TransformerMixin, BaseEstimator):
+    r"""Encode features by the bins of noisy histograms.
+
+    Each numeric column is cut into bins, whose edges are declared or found privately; each
+    categorical column has its declared categories for bins. The counts of all bins are released
+    with noise. `transform` replaces each value by its bin.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive: bounds, edges and counts together.
+    delta : float, default=0.0
+        The delta of a fit, in [0, 1). A positive one makes the noise smaller where there are many
+        columns.
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+        The range of numeric columns whose edges are not declared: numbers or arrays of shape
+        (n_features,), or one pair for each column. It must not be computed from the data.
+        "auto" finds it privately for a fifth of epsilon.
+    edges : {"quantile", "uniform"}, array, list or dict, default="quantile"
+        "quantile": edges between which there are about as many rows, found privately.
+        "uniform": bins of equal width. An array: declared edges for every numeric column. A list
+        of one entry a column, or a dict of column to entry, may give each column its own.
+        Values beyond the outermost edges belong to the outermost bins.
+    n_bins : int, default=32
+        The number of bins of columns without declared edges, at least 2. Columns in which a few
+        values are common get fewer.
+    categories : dict of column to list, list, default=None
+        The categories of categorical columns, declared, never read off the data: a dict, a list
+        of one entry a column (None for a numeric one), or one flat list for every column. None
+        takes every column as numeric. In a dict, columns are named by their position or name.
+    other : label, default=None
+        The category that takes the values that are not among a column's categories, in columns
+        that have it. Elsewhere such a value is in no bin.
+    encode : {"onehot", "ordinal", "density", "cumulative"}, default="onehot"
+        "onehot": a column for each bin. "ordinal": the number of the bin, from 0. "density": the
+        share of the rows in the bin, by its width if the column is numeric. "cumulative": the
+        share of the rows below the value, linear within the bin; for a category half of its own
+        rows count. A value in no bin is all zeros, -1, 0 and 0.5.
+    unit_norm : bool or "auto", default="auto"
+        Whether to divide the output by the bound on its rows' Euclidean norm, so that it is at
+        most 1, the `data_norm` that linear models take by default. "auto" does so for "onehot":
+        an entry is then ``1 / sqrt(n_features)``.
+    edges_share : float or "auto", default="auto"
+        What "quantile" edges take of the epsilon that the bounds leave, in (0, 1]. With 1 no counts
+        are released and `counts_` is None. "auto" is 0.9 for "onehot" and "ordinal", which do not
+        read the counts, and 0.5 for the others. Without "quantile" columns it must be "auto".
+    sparse_output : bool, default=False
+        Whether `transform` returns a CSR array, for "onehot" only.
+    accountant : PrivacyAccountant, default=None
+        Where fits are charged. None charges nothing and protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes
+        the noise reproducible and thereby removable by whoever knows it.
+
+    Attributes
+    ----------
+    bin_edges_ : ndarray of shape (n_features,), of ndarray
+        The edges of each numeric column; the categories of each categorical one.
+    counts_ : ndarray of shape (n_features,), of ndarray, or None
+        Noisy counts of each column's bins: not negative, not whole, and of sum n (at most n where a
+        value may be in no bin).
+    n_bins_ : ndarray of shape (n_features,)
+        The number of bins of each column.
+    output_norm_ : float
+        A bound on the Euclidean norm of every row that `transform` returns, from the parameters
+        and released values alone: a `data_norm` for the model that follows.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where X has string names.
+    privacy_ : PrivacyStatement
+        What was guaranteed, and under which assumptions.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses; the estimator is left unfitted.
+
+    See Also
+    --------
+    DPKBinsDiscretizer : Finds edges only.
+
+    Notes
+    -----
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
+    the row as the unit. The number of rows is public. The proof is in ``docs/transformers.md``.
+
+    References
+    ----------
+    C. Dwork, F. McSherry, K. Nissim and A. Smith. Calibrating noise to sensitivity in private
+    data analysis. TCC 2006.
+
+    H. Kaplan, S. Schnapp and U. Stemmer. Differentially private approximate quantiles. ICML 2022.
+
+    M. Hay, V. Rastogi, G. Miklau and D. Suciu. Boosting the accuracy of differentially private
+    histograms through consistency. VLDB 2010.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from skdp import DPHistogramTransformer, DPLogisticRegression
+    >>> age = np.random.default_rng(0).integers(17, 90, size=10_000)
+    >>> job = np.where(age < 60, "works", "retired")
+    >>> X = np.array([age, job], dtype=object).T
+    >>> histogram = DPHistogramTransformer(
+    ...     epsilon=1.0, bounds=(17, 90), n_bins=4, categories={1: ["retired", "works"]}
+    ... )
+    >>> histogram.fit_transform(X).shape
+    (10000, 6)
+    >>> histogram.output_norm_
+    1.0
+    >>> model = make_pipeline(histogram, DPLogisticRegression()).fit(X, age > 40)
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        *,
+        delta=0.0,
+        bounds="auto",
+        edges="quantile",
+        n_bins=32,
+        categories=None,
+        other=None,
+        encode="onehot",
+        unit_norm="auto",
+        edges_share="auto",
+        sparse_output=False,
+        accountant=None,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.edges = edges
+        self.n_bins = n_bins
+        self.categories = categories
+        self.other = other
+        self.encode = encode
+        self.unit_norm = unit_norm
+        self.edges_share = edges_share
+        self.sparse_output = sparse_output
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Release edges and counts and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Rows, of numbers where a column has no categories. They are read block by block.
+        y : None
+            Ignored, present for pipelines.
+
+        Returns
+        -------
+        self : DPHistogramTransformer
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses; the estimator is left unfitted.
+        """
+        with PrivateFit(self) as fit:
+            check_privacy_parameters(self.epsilon, self.delta)
+            self._check_output()
+            table = validate_columns(self, X, categorical=self.categories is not None)
+            names = getattr(self, "feature_names_in_", None)
+            bins = self._bins(table.shape[1], names)
+            self._check_values(table, bins)
+            plan = self._plan(bins, names, table.shape[0])
+
+            source = fit.charge(plan.mechanism)
+            edges, noisy = plan.run(table, bins, source)
+
+            counts = None
+            if noisy is not None:
+                whole = [each.categories is None or each.other >= 0 for each in bins]
+                counts = [
+                    consistent_counts(count, table.shape[0], exactly)
+                    for count, exactly in zip(noisy, whole, strict=True)
+                ]
+            self._declared = bins
+            fit.publish(
+                plan.mechanism,
+                public=("the numbers of rows and columns", *_assumptions(bins, self.bounds)),
+                bin_edges_=ragged(edges),
+                counts_=None if counts is None else ragged(counts),
+                n_bins_=np.array([_n_bins(*pair) for pair in zip(bins, edges, strict=True)]),
+                output_norm_=self._output_norm(bins, edges, counts),
+            )
+        return self
+
+    def expected_error(self, n_features):
+        """Return how far the noisy counts will be from those of the released bins.
+
+        Parameters
+        ----------
+        n_features : int
+            The number of columns. The error does not depend on the number of rows.
+
+        Returns
+        -------
+        float
+            The root mean square of each count's error, before counts are made consistent.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not as described, or no counts are released.
+
+        Examples
+        --------
+        >>> from skdp import DPHistogramTransformer
+        >>> histogram = DPHistogramTransformer(epsilon=1.0, edges="uniform", bounds=(0, 1))
+        >>> round(histogram.expected_error(n_features=2), 2)
+        2.8
+        """
+        check_privacy_parameters(self.epsilon, self.delta)
+        self._check_output()
+        n_features = check_integer(n_features, "n_features", low=1)
+        names = _names_in((self.categories, self.edges, self.bounds), n_features)
+        bins = self._bins(n_features, names)
+        plan = self._plan(bins, names, n_rows=1)
+        if plan.counts is None:
+            raise ValueError("with edges_share=1 no counts are released")
+        return noise_deviation(plan.counts, _largest_size(bins, self.n_bins))
+
+    def transform(self, X):
+        """Encode each value by its bin.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_outputs), float64, or csr_array
+            As `encode` says; `n_outputs` is `n_features`, for "onehot" the sum of `n_bins_`.
+        """
+        check_is_fitted(self)
+        table = validate_columns(self, X, categorical=self.categories is not None, reset=False)
+        self._check_values(table, self._declared)
+        codes = bin_codes(table, self._declared, self.bin_edges_)
+        factor = self._factor()
+        if self.encode == "onehot":
+            return one_hot(codes, self.n_bins_, factor, self.sparse_output)
+        if self.encode == "ordinal":
+            return codes * factor
+        encoded = np.empty(table.shape)
+        for j, each in enumerate(self._declared):
+            counts, edges = self.counts_[j], self.bin_edges_[j]
+            if self.encode == "density":
+                values = np.append(
+                    densities(counts, None if each.categories is not None else edges), 0.0
+                )
+                encoded[:, j] = values[codes[:, j]]
+            elif each.categories is not None:
+                values = np.append(_category_ranks(counts), UNDECLARED_CUMULATIVE)
+                encoded[:, j] = values[codes[:, j]]
+            else:
+                column = table.numeric(np.array([j]), slice(0, table.shape[0]))[:, 0]
+                encoded[:, j] = np.interp(column, edges, _cumulative(counts))
+        return encoded * factor
+
+    def get_feature_names_out(self, input_features=None):
+        """Return the names of the output's columns.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            The names of the input's columns; None takes those of the fitted table, or x0, x1, ...
+
+        Returns
+        -------
+        ndarray of str
+            For "onehot" the name of the column and the number of the bin or the category.
+        """
+        check_is_fitted(self)
+        names = input_names(self, input_features)
+        if self.encode != "onehot":
+            return names
+        labels = [
+            each.categories.tolist() if each.categories is not None else range(size)
+            for each, size in zip(self._declared, self.n_bins_, strict=True)
+        ]
+        pairs = zip(names, labels, strict=True)
+        return np.array([f"{name}_{label}" for name, own in pairs for label in own], dtype=object)
+
+    def _check_output(self):
+        if self.encode not in ENCODINGS:
+            raise ValueError(f"encode must be one of {ENCODINGS}, got {self.encode!r}")
+        if check_boolean(self.sparse_output, "sparse_output") and self.encode != "onehot":
+            raise ValueError("sparse_output is for encode='onehot' only")
+        if not is_auto(self.unit_norm):
+            check_boolean(self.unit_norm, "unit_norm")
+
+    def _check_values(self, table, bins):
+        if self.categories is not None:
+            numeric = numeric_columns(bins)
+            table.check_numeric(numeric)
+            table.check_present(np.setdiff1d(np.arange(len(bins)), numeric))
+
+    def _bins(self, n_features, names):
+        return column_bins(self.categories, self.other, self.edges, names, n_features)
+
+    def _plan(self, bins, names, n_rows):
+        epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
+        relation = relation_of(self.accountant)
+        quantiles = any(each.kind == "quantile" for each in bins)
+        ranged = [j for j, each in enumerate(bins) if each.kind in ("uniform", "quantile")]
+        if not ranged and not is_auto(self.bounds):
+            raise ValueError("bounds are not read where all edges are declared; leave them out")
+        if not quantiles and not is_auto(self.edges_share):
+            raise ValueError("edges_share is for edges='quantile' only")
+        share = EDGES_SHARE[self.encode]
+        if not is_auto(self.edges_share):
+            share = check_share(self.edges_share, "edges_share")
+        release_counts = not quantiles or share < 1.0
+        if not release_counts and self.encode in ("density", "cumulative"):
+            raise ValueError(f"encode={self.encode!r} needs counts: edges_share must be below 1")
+        bounds = declared_bounds(self.bounds, np.array(ranged, dtype=np.intp), names, len(bins))
+        parts = {"quantiles": quantiles, "rest": release_counts, "share": share}
+        shares = split_epsilon(epsilon, search=bounds is None and bool(ranged), **parts)
+        _, first, rest = split_epsilon(delta, search=False, **parts)
+        edges = EdgesPlan.make(bins, self.n_bins, bounds, shares, first, n_rows, relation)
+        counts = None
+        if release_counts:
+            size = _largest_size(bins, self.n_bins)
+            counts = counts_mechanism(len(bins), size, shares[2], rest, relation)
+        return HistogramPlan(edges, counts, epsilon, delta)
+
+    def _factor(self):
+        if self.unit_norm is False or (is_auto(self.unit_norm) and self.encode != "onehot"):
+            return 1.0
+        bound = _norm_bound(self.encode, self._declared, self.bin_edges_, self.counts_)
+        # Rounded down, so that no row's norm exceeds 1.
+        return math.nextafter(1.0 / bound, 0.0) * (1.0 - 2.0**-50)
+
+    def _output_norm(self, bins, edges, counts):
+        if self.unit_norm is False or (is_auto(self.unit_norm) and self.encode != "onehot"):
+            return _norm_bound(self.encode, bins, edges, counts)
+        return 1.0
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "privacy_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        if self.categories is not None:
+            tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
+
+def counts_mechanism(n_features, size, epsilon, delta, relation):
+    """Return the mechanism for the counts of all features' bins together.
+
+    A row is in one bin of each feature; one that replaces another can change two.
+    """
+    moved = n_features if relation == "add_remove" else 2 * n_features
+    l2 = math.nextafter(math.sqrt(moved), math.inf)
+    return additive_mechanism("auto", epsilon, delta, moved, l2, size, integers=True)
+
+
+def consistent_counts(noisy, total, exactly=True):
+    """Return the nearest counts, by least squares, that are not negative and sum to a total.
+
+    Parameters
+    ----------
+    noisy : ndarray of shape (n_bins,)
+    total : float
+        Public.
+    exactly : bool, default=True
+        Whether the sum must be the total, or may be less.
+
+    Notes
+    -----
+    The projection on a simplex: J. Duchi, S. Shalev-Shwartz, Y. Singer and T. Chandra, "Efficient
+    projections onto the l1-ball for learning in high dimensions", ICML 2008, figure 1.
+    """
+    positive = np.maximum(noisy, 0.0)
+    if not exactly and positive.sum() <= total:
+        return positive
+    u = np.sort(noisy)[::-1]
+    excess = (np.cumsum(u) - total) / np.arange(1, len(u) + 1)
+    theta = excess[np.flatnonzero(u >= excess)[-1]]
+    return np.maximum(noisy - theta, 0.0)
+
+
+def densities(counts, edges):
+    """Return the share of the rows in each bin, by its width where there are edges."""
+    shares = counts / max(counts.sum(), 1.0)
+    return shares if edges is None else shares / np.diff(edges)
+
+
+def _category_ranks(counts):
+    shares = counts / max(counts.sum(), 1.0)
+    return np.cumsum(shares) - 0.5 * shares
+
+
+def _cumulative(counts):
+    below = np.concatenate([[0.0], np.cumsum(counts)])
+    return np.minimum(below / max(below[-1], 1.0), 1.0)
+
+
+def _norm_bound(encode, bins, edges, counts):
+    """Return a bound on the norm of an encoded row, from released values alone."""
+    if encode in ("onehot", "cumulative"):
+        return math.sqrt(len(bins))
+    if encode == "ordinal":
+        largest = [max(_n_bins(*pair) - 1, 1) for pair in zip(bins, edges, strict=True)]
+    else:
+        triples = zip(bins, edges, counts, strict=True)
+        largest = [
+            densities(count, None if each.categories is not None else edge).max()
+            for each, edge, count in triples
+        ]
+    return math.hypot(*largest) * (1.0 + 2.0**-40)
+
+
+def _n_bins(each, edges):
+    return len(edges) - (each.categories is None)
+
+
+def _largest_size(bins, n_bins):
+    """An upper bound on the number of counts, known before any edges are."""
+    declared = [each.edges if each.categories is None else each.categories for each in bins]
+    return sum(n_bins if own is None else len(own) for own in declared)
+
+
+def _assumptions(bins, bounds):
+    kinds = {each.kind for each in bins}
+    said = {"categories": "categories", "declared": "edges"}
+    words = [said[kind] for kind in sorted(kinds) if kind in said]
+    return (*words, "bounds") if kinds & {"uniform", "quantile"} and not is_auto(bounds) else words
+
+
+def _names_in(parameters, n_features):
+    """Return names for columns of which no table was seen: those that dicts mention.
+
+    They stand where no dict names a column by its position.
+    """
+    keys = [key for each in parameters if isinstance(each, Mapping) for key in each]
+    named = iter(dict.fromkeys(key for key in keys if isinstance(key, str)))
+    return [None if j in keys else next(named, None) for j in range(n_features)]

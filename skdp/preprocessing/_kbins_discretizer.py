@@ -1,0 +1,267 @@
+"""Features cut into bins whose edges are found with differential privacy."""
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from skdp.base import PrivateFit, relation_of
+from skdp.mechanisms import JointMechanism
+from skdp.preprocessing._binning import (
+    EdgesPlan,
+    bin_codes,
+    column_bins,
+    declared_bounds,
+    input_names,
+    one_hot,
+    ragged,
+    split_epsilon,
+)
+from skdp.stats._release import is_auto
+from skdp.utils._columns import validate_columns
+from skdp.utils._validation import check_privacy_parameters
+
+__all__ = ["DPKBinsDiscretizer"]
+
+ENCODINGS = ("onehot", "onehot-dense", "ordinal")
+STRATEGIES = ("uniform", "quantile")
+
+
+class DPKBinsDiscretizer(TransformerMixin, BaseEstimator):
+    r"""Bin continuous features into intervals whose edges are private.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive.
+    delta : float, default=0.0
+        The delta of a fit, in [0, 1). A positive one makes the noise smaller where there are many
+        columns; "uniform" spends none of it.
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+        The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
+        column. It must not be computed from the data. "auto" finds it privately, for a fifth of
+        epsilon with "quantile" and for all of it with "uniform".
+    n_bins : int, default=5
+        The number of bins, at least 2. Features in which a few values are common get fewer.
+    encode : {"onehot", "onehot-dense", "ordinal"}, default="onehot"
+        "onehot": a sparse column for each bin. "onehot-dense": the same in an array. "ordinal":
+        the number of the bin, from 0.
+    strategy : {"quantile", "uniform"}, default="quantile"
+        "quantile": about as many rows in each bin. "uniform": bins of equal width between the
+        bounds, which must then be "auto": between declared bounds nothing is left to learn.
+    accountant : PrivacyAccountant, default=None
+        Where fits are charged. None charges nothing and protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes
+        the noise reproducible and thereby removable by whoever knows it.
+
+    Attributes
+    ----------
+    bin_edges_ : ndarray of shape (n_features,), of ndarray
+        The edges of each feature's bins, the bounds outermost.
+    n_bins_ : ndarray of shape (n_features,)
+        The number of bins of each feature.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where X has string names.
+    privacy_ : PrivacyStatement
+        What was guaranteed, and under which assumptions.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses; the estimator is left unfitted.
+
+    See Also
+    --------
+    DPHistogramTransformer : Releases counts as well and takes categorical columns.
+
+    Notes
+    -----
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
+    the row as the unit. The number of rows is public. The proof is in ``docs/transformers.md``.
+    A row of one-hot output has the norm ``sqrt(n_features)``.
+
+    References
+    ----------
+    H. Kaplan, S. Schnapp and U. Stemmer. Differentially private approximate quantiles. ICML 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPKBinsDiscretizer
+    >>> X = np.random.default_rng(0).uniform(0, 100, size=(10_000, 1))
+    >>> discretizer = DPKBinsDiscretizer(bounds=(0, 100), n_bins=4, encode="ordinal").fit(X)
+    >>> bool(np.abs(discretizer.bin_edges_[0] - [0, 25, 50, 75, 100]).max() < 5)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        *,
+        delta=0.0,
+        bounds="auto",
+        n_bins=5,
+        encode="onehot",
+        strategy="quantile",
+        accountant=None,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.n_bins = n_bins
+        self.encode = encode
+        self.strategy = strategy
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Release bin edges and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, ChunkedArray or dask array of shape (n_samples, n_features)
+            Rows; values are clipped to the bounds.
+        y : None
+            Ignored, present for pipelines.
+
+        Returns
+        -------
+        self : DPKBinsDiscretizer
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses; the estimator is left unfitted.
+        """
+        with PrivateFit(self) as fit:
+            check_privacy_parameters(self.epsilon, self.delta)
+            self._check_choices()
+            table = validate_columns(self, X)
+            plan = self._plan(*table.shape)
+            parts = plan.parts
+            mechanism = parts[0]
+            if len(parts) > 1:
+                mechanism = JointMechanism(parts, self.epsilon, self.delta)
+
+            source = fit.charge(mechanism)
+            edges = plan.run(table, source)
+
+            words = () if is_auto(self.bounds) else ("bounds",)
+            self._bins = plan.bins
+            fit.publish(
+                mechanism,
+                public=("the numbers of rows and columns", *words),
+                bin_edges_=ragged(edges),
+                n_bins_=np.array([len(each) - 1 for each in edges]),
+            )
+        return self
+
+    def transform(self, X):
+        """Replace each value by its bin.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples. Values beyond the outermost edges belong to the outermost bins.
+
+        Returns
+        -------
+        csr_array or ndarray, float64
+            Of shape (n_samples, sum of `n_bins_`), or (n_samples, n_features) for "ordinal".
+        """
+        check_is_fitted(self)
+        table = validate_columns(self, X, reset=False)
+        codes = bin_codes(table, self._bins, self.bin_edges_)
+        if self.encode == "ordinal":
+            return codes.astype(np.float64)
+        return one_hot(codes, self.n_bins_, 1.0, sparse=self.encode == "onehot")
+
+    def inverse_transform(self, X):
+        """Replace each bin by its middle.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix
+            What `transform` returned.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float64
+
+        Raises
+        ------
+        ValueError
+            If X has another width than the output of `transform`.
+        """
+        check_is_fitted(self)
+        X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+        sizes = self.n_bins_
+        width = len(sizes) if self.encode == "ordinal" else int(sizes.sum())
+        if X.ndim != 2 or X.shape[1] != width:
+            raise ValueError(f"X must have {width} columns, got shape {X.shape}")
+        ends = np.cumsum(sizes)
+        values = np.empty((len(X), len(sizes)))
+        for j, edges in enumerate(self.bin_edges_):
+            ordinal = self.encode == "ordinal"
+            codes = X[:, j] if ordinal else X[:, ends[j] - sizes[j] : ends[j]].argmax(axis=1)
+            middles = edges[:-1] + 0.5 * np.diff(edges)
+            values[:, j] = middles[np.clip(codes, 0, sizes[j] - 1).astype(np.intp)]
+        return values
+
+    def get_feature_names_out(self, input_features=None):
+        """Return the names of the output's columns, as scikit-learn's `KBinsDiscretizer` does.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            The names of the input's columns; None takes those of the fitted table, or x0, x1, ...
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self)
+        names = input_names(self, input_features)
+        if self.encode == "ordinal":
+            return names
+        pairs = zip(names, self.n_bins_, strict=True)
+        return np.array([f"{n}_{float(i)}" for n, size in pairs for i in range(size)], dtype=object)
+
+    def _check_choices(self):
+        if self.encode not in ENCODINGS:
+            raise ValueError(f"encode must be one of {ENCODINGS}, got {self.encode!r}")
+        if self.strategy not in STRATEGIES:
+            raise ValueError(f"strategy must be one of {STRATEGIES}, got {self.strategy!r}")
+        if self.strategy == "uniform" and not is_auto(self.bounds):
+            raise ValueError(
+                "between declared bounds the edges of strategy='uniform' are known without data: "
+                "fit scikit-learn's KBinsDiscretizer on the bounds, as a table of two rows"
+            )
+
+    def _plan(self, n_rows, n_features):
+        epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
+        names = getattr(self, "feature_names_in_", None)
+        bins = column_bins(None, None, self.strategy, names, n_features)
+        bounds = declared_bounds(self.bounds, np.arange(n_features), names, n_features)
+        quantiles = self.strategy == "quantile"
+        shares = split_epsilon(
+            epsilon, search=bounds is None, quantiles=quantiles, rest=False, share=1.0
+        )
+        relation = relation_of(self.accountant)
+        return EdgesPlan.make(bins, self.n_bins, bounds, shares, delta, n_rows, relation)
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "privacy_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        return tags

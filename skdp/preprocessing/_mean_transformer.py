@@ -1,0 +1,328 @@
+"""Means of features with differential privacy."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdp.base import PrivateFit, relation_of
+from skdp.mechanisms import JointMechanism
+from skdp.preprocessing._additive import additive_mechanism, noise_deviation
+from skdp.preprocessing._binning import declared_bounds, split_epsilon
+from skdp.preprocessing._unit_blocks import check_row_count, rounded_sums
+from skdp.stats._bounds import BoundsPlan
+from skdp.stats._release import is_auto
+from skdp.utils._columns import validate_columns
+from skdp.utils._validation import check_integer, check_privacy_parameters
+
+__all__ = ["DPMeanTransformer"]
+
+COUNTS = ("public", "noisy")
+
+
+@dataclass(frozen=True)
+class MeanPlan:
+    """The sums of features scaled to [-1, 1], and with a noisy count the number of rows.
+
+    Parameters
+    ----------
+    sums : LaplaceMechanism or GaussianMechanism
+        Calibrated to the whole vector.
+    n_features : int
+    noisy_count : bool
+    search : BoundsPlan or None
+        Finds the bounds first.
+    epsilon, delta : float
+        Of the search and the sums together.
+    """
+
+    sums: object
+    n_features: int
+    noisy_count: bool
+    search: BoundsPlan
+    epsilon: float
+    delta: float
+
+    @classmethod
+    def make(cls, name, epsilon, delta, relation, shape, noisy_count, search):
+        """Return the plan with the named mechanism, "auto" included."""
+        n_rows, n_features = shape
+        size = n_features + noisy_count
+        # A row contributes a point of [-1, 1]^d, and 1 to the count; a null row nothing. The
+        # square root is rounded; one step up is not below it.
+        moved = 2.0 if relation == "replace_one" else 1.0
+        l1, l2 = moved * size, math.nextafter(moved * math.sqrt(size), math.inf)
+        first, _, rest = split_epsilon(epsilon, search=search, quantiles=False, rest=True)
+        plan = None
+        if search:
+            plan = BoundsPlan(n_rows=n_rows, epsilon=first, relation=relation, n_columns=n_features)
+        sums = additive_mechanism(name, rest, delta, l1, l2, size)
+        return cls(sums, n_features, noisy_count, plan, epsilon, delta)
+
+    @property
+    def mechanism(self):
+        """What is charged."""
+        if self.search is None:
+            return self.sums
+        return JointMechanism((self.search, self.sums), self.epsilon, self.delta)
+
+    @property
+    def size(self):
+        """How many values are released together."""
+        return self.n_features + self.noisy_count
+
+    def run(self, X, low, high, source):
+        """Return the noisy means of the scaled features, before they are clipped."""
+        exact = rounded_sums(X, low, high)
+        if self.noisy_count:
+            exact = np.append(exact, float(X.shape[0]))
+        released = self.sums.release(exact, random_state=source)
+        if not self.noisy_count:
+            return released / X.shape[0]
+        return released[:-1] / max(released[-1], 1.0)
+
+
+class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    r"""Centre features by noisy means.
+
+    Values are clipped to `bounds`, in `fit` only. One joint release holds the sums of all
+    features.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive.
+    delta : float, default=0.0
+        The delta of a fit, in [0, 1). Laplace noise spends none of it.
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+        The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
+        column; within -1e150 and 1e150 and at least 1e-150 apart. It must not be computed from
+        the data. "auto" finds it privately for a fifth of epsilon; it needs a public number of
+        rows.
+    mechanism : {"auto", "laplace", "gaussian"}, default="auto"
+        "auto" takes the one whose noise has the smaller standard deviation for epsilon, delta
+        and the number of features. "gaussian" needs delta > 0.
+    count : {"public", "noisy"}, default="public"
+        What sums are divided by. "public": the number of rows, which is then taken to be
+        public: a row that is taken away leaves its place empty and contributes the middle of
+        the bounds. "noisy": a noisy count, released together with the sums, for tables whose
+        very number of rows is private; the noise is larger. Where one row is replaced by
+        another ("replace_one") the number of rows is public and "noisy" is refused.
+    accountant : PrivacyAccountant, default=None
+        Where fits are charged. None charges nothing and protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes
+        the noise reproducible and thereby removable by whoever knows it.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+        Noisy means, within the bounds.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where X has string names.
+    privacy_ : PrivacyStatement
+        What was guaranteed, and under which assumptions.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses; the estimator is left unfitted.
+
+    See Also
+    --------
+    DPStandardScaler : Divides by noisy standard deviations as well.
+
+    Notes
+    -----
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
+    the row as the unit. The proof is in ``docs/transformers.md``.
+
+    References
+    ----------
+    C. Dwork, F. McSherry, K. Nissim and A. Smith. Calibrating noise to sensitivity in private
+    data analysis. TCC 2006.
+
+    B. Balle and Y.-X. Wang. Improving the Gaussian mechanism for differential privacy. ICML
+    2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPMeanTransformer
+    >>> ages = np.random.default_rng(0).uniform(17, 90, size=(10_000, 1))
+    >>> centre = DPMeanTransformer(epsilon=1.0, bounds=(17, 90))
+    >>> centre.expected_error(n_samples=10_000).round(4)
+    array([0.0052])
+    >>> bool(abs(centre.fit(ages).mean_[0] - ages.mean()) < 0.1)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        *,
+        delta=0.0,
+        bounds="auto",
+        mechanism="auto",
+        count="public",
+        accountant=None,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.mechanism = mechanism
+        self.count = count
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Release noisy means and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, ChunkedArray or dask array of shape (n_samples, n_features)
+            Rows; values are clipped to `bounds`. They are read block by block.
+        y : None
+            Ignored, present for pipelines.
+
+        Returns
+        -------
+        self : DPMeanTransformer
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses; the estimator is left unfitted.
+        """
+        with PrivateFit(self) as fit:
+            check_privacy_parameters(self.epsilon, self.delta)
+            X = validate_columns(self, X).matrix
+            check_row_count(X.shape[0])
+            names = getattr(self, "feature_names_in_", None)
+            bounds = self._bounds(X.shape[1], names)
+            plan = self._plan(*X.shape, search=bounds is None)
+
+            source = fit.charge(plan.mechanism)
+            low, high = bounds or plan.search.run(X, source)
+            means = plan.run(X, low, high, source)
+
+            middle, half = low + (high - low) / 2, (high - low) / 2
+            public = ("the number of columns",) + (("bounds",) if bounds else ())
+            fit.publish(
+                plan.mechanism,
+                public=public if plan.noisy_count else ("the number of rows", *public),
+                mean_=np.clip(middle + half * np.clip(means, -1.0, 1.0), low, high),
+            )
+        return self
+
+    def expected_error(self, n_samples, n_features=None):
+        """Return how far the means will be from those of the clipped values.
+
+        Parameters
+        ----------
+        n_samples : int
+            The number of rows.
+        n_features : int, default=None
+            The number of features that are released together. None takes the length of
+            `bounds`, or 1 where they are two numbers.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+            The root mean square of each mean's error, before it is clipped to the bounds. With
+            ``count="noisy"`` it is that of a mean in the middle of the bounds, to first order;
+            at either end it is larger by a factor of sqrt(2).
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not as described.
+
+        Examples
+        --------
+        >>> from skdp import DPMeanTransformer
+        >>> centre = DPMeanTransformer(epsilon=1.0, delta=1e-6, bounds=(0, 1))
+        >>> errors = [centre.expected_error(1000, n_features=d)[0] for d in (1, 100)]
+        >>> bool(errors[1] < 100 * errors[0])
+        True
+        """
+        check_privacy_parameters(self.epsilon, self.delta)
+        n_samples = check_integer(n_samples, "n_samples", low=1)
+        if n_features is None:
+            n_features = _length(self.bounds)
+        n_features = check_integer(n_features, "n_features", low=1)
+        if is_auto(self.bounds):
+            raise ValueError("the expected error needs declared bounds")
+        bounds = self._bounds(n_features, range(n_features))
+        plan = self._plan(n_samples, n_features, search=False)
+        return (bounds[1] - bounds[0]) / 2 * noise_deviation(plan.sums, plan.size) / n_samples
+
+    def transform(self, X):
+        """Subtract the noisy means.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples; they are not clipped.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float64
+        """
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=np.float64, reset=False) - self.mean_
+
+    def inverse_transform(self, X):
+        """Add the noisy means.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Centred samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float64
+        """
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=np.float64, reset=False) + self.mean_
+
+    def _bounds(self, n_features, names):
+        return declared_bounds(self.bounds, np.arange(n_features), names, n_features)
+
+    def _plan(self, n_rows, n_features, search):
+        relation = relation_of(self.accountant)
+        if self.count not in COUNTS:
+            raise ValueError(f"count must be one of {COUNTS}, got {self.count!r}")
+        noisy = self.count == "noisy"
+        if noisy and relation == "replace_one":
+            raise ValueError(
+                "count='noisy' has no use where one row replaces another: the number of rows is "
+                "the same; use count='public'"
+            )
+        if noisy and search:
+            raise ValueError("bounds='auto' reads the number of rows: count='noisy' needs bounds")
+        guarantee = check_privacy_parameters(self.epsilon, self.delta)
+        shape = (n_rows, n_features)
+        return MeanPlan.make(self.mechanism, *guarantee, relation, shape, noisy, search)
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "privacy_")
+
+
+def _length(bounds):
+    if isinstance(bounds, Mapping):
+        return len(bounds)
+    lengths = [np.size(bound) for bound in bounds] if isinstance(bounds, tuple | list) else [1]
+    return max(lengths)

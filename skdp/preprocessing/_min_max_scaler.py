@@ -1,0 +1,239 @@
+"""Scaling to a range between private extreme quantiles."""
+
+from numbers import Real
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdp.base import PrivateFit, relation_of
+from skdp.preprocessing._column_quantiles import flat_ranges, plan_column_quantiles
+from skdp.utils._validation import check_boolean, check_privacy_parameters
+
+__all__ = ["DPMinMaxScaler", "check_quantile_range"]
+
+# The ranks at which "auto" looks, over the scale of the ranks' errors: far enough for the empty
+# ranges between the extremes and the bounds to be improbable. And the most that it cuts off.
+RANKS_PER_SCALE = 12.0
+LARGEST_TAIL = 0.05
+
+
+class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    r"""Scale features to a range, by two private extreme quantiles.
+
+    The smallest and the largest value are those of single rows, so that no private release can
+    be near them. Two quantiles take their place; beyond them values leave the range, unless
+    `clip` is set.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive, for all features together.
+    delta : float, default=0.0
+        The delta of a fit, in [0, 1). A positive delta makes the noise smaller where there are
+        many features.
+    bounds : "auto" or tuple of (low, high), default="auto"
+        The range of each feature, numbers or arrays of shape (n_features,), with low < high,
+        within -1e150 and 1e150 and at least 1e-150 apart; it must not be computed from the data.
+        "auto" finds it privately, for a fifth of epsilon. Values are clipped to it in `fit`.
+    feature_range : tuple of (float, float), default=(0, 1)
+        Where the two quantiles are mapped to.
+    quantile_range : "auto" or tuple of (float, float), default="auto"
+        The two quantiles, in per cent. "auto" takes those as far out as noise allows: with s the
+        scale of the noise of a quantile's rank, the share min(0.05, (1 + 12 s) / n_samples) of the
+        rows is left out at either end.
+    clip : bool, default=False
+        Whether `transform` clips to `feature_range`.
+    accountant : PrivacyAccountant, default=None
+        Where fits are charged. None charges nothing and protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes
+        the noise reproducible and thereby removable by whoever knows it.
+
+    Attributes
+    ----------
+    data_min_, data_max_ : ndarray of shape (n_features,)
+        The two noisy quantiles, within the bounds.
+    data_range_ : ndarray of shape (n_features,)
+        ``data_max_ - data_min_``.
+    scale_, min_ : ndarray of shape (n_features,)
+        `transform` returns ``X * scale_ + min_``. Where the range is nearly nothing (2**-21 of
+        the bounds' or less) it counts as 1.
+    quantile_range_ : tuple of (float, float)
+        The two quantiles, in per cent.
+    bounds_ : tuple of ndarray of shape (n_features,)
+        The bounds, declared or found.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where X has string names.
+    privacy_ : PrivacyStatement
+        What was guaranteed, and under which assumptions.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses; the estimator is left unfitted.
+
+    Notes
+    -----
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
+    row as the unit. The number of rows is public. The proof is in ``docs/encoders.md``.
+
+    References
+    ----------
+    A. Smith. Privacy-preserving statistical estimation with optimal convergence rates. STOC 2011.
+
+    H. Kaplan, S. Schnapp and U. Stemmer. Differentially private approximate quantiles. ICML 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPMinMaxScaler
+    >>> X = np.random.default_rng(0).uniform(20, 60, size=(10_000, 1))
+    >>> scaler = DPMinMaxScaler(epsilon=1.0).fit(X)
+    >>> bool(abs(scaler.data_min_[0] - 20) < 5 and abs(scaler.data_max_[0] - 60) < 5)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        *,
+        delta=0.0,
+        bounds="auto",
+        feature_range=(0, 1),
+        quantile_range="auto",
+        clip=False,
+        accountant=None,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.feature_range = feature_range
+        self.quantile_range = quantile_range
+        self.clip = clip
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Release two quantiles of each feature and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : None
+            Ignored, present for pipelines.
+
+        Returns
+        -------
+        self : DPMinMaxScaler
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses; the estimator is left unfitted.
+        """
+        with PrivateFit(self) as fit:
+            epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
+            check_boolean(self.clip, "clip")
+            first, last = _check_feature_range(self.feature_range)
+            X = validate_data(self, X, dtype="numeric", order=None)
+            terms = self.bounds, relation_of(self.accountant), epsilon, delta
+            below, above = _tails(self.quantile_range, X.shape, terms)
+            # The middle one costs nothing: two levels of choices hold three quantiles.
+            plan = plan_column_quantiles(X.shape, (below, 0.5, above), *terms)
+
+            source = fit.charge(plan.mechanism)
+            (data_min, _, data_max), low, high = plan.run(X, source)
+
+            scale = (last - first) / flat_ranges(data_max - data_min, low, high)
+            fit.publish(
+                plan.mechanism,
+                public=("the numbers of rows and columns", "declared bounds"),
+                data_min_=data_min,
+                data_max_=data_max,
+                data_range_=data_max - data_min,
+                scale_=scale,
+                min_=first - data_min * scale,
+                quantile_range_=(100.0 * below, 100.0 * above),
+                bounds_=(low, high),
+            )
+        return self
+
+    def transform(self, X):
+        """Scale features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float64
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = X * self.scale_ + self.min_
+        return np.clip(X, *self.feature_range) if self.clip else X
+
+    def inverse_transform(self, X):
+        """Undo `transform`, but for clipping.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Scaled samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float64
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return (X - self.min_) / self.scale_
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "privacy_")
+
+
+def check_quantile_range(quantile_range):
+    """Return two quantiles as shares, or raise `ValueError`."""
+    try:
+        below, above = quantile_range
+    except (TypeError, ValueError):
+        below = above = None
+    numbers = isinstance(below, Real) and isinstance(above, Real)
+    if not (numbers and 0 <= below < above <= 100):
+        raise ValueError(
+            f"quantile_range must be two percentages in increasing order, got {quantile_range!r}"
+        )
+    return float(below) / 100.0, float(above) / 100.0
+
+
+def _tails(quantile_range, shape, terms):
+    if not isinstance(quantile_range, str):
+        return check_quantile_range(quantile_range)
+    if quantile_range != "auto":
+        raise ValueError(f"quantile_range must be 'auto' or two numbers, got {quantile_range!r}")
+    plan = plan_column_quantiles(shape, (LARGEST_TAIL, 0.5, 1.0 - LARGEST_TAIL), *terms)
+    tail = min(LARGEST_TAIL, (1.0 + RANKS_PER_SCALE * plan.quantiles.scale) / shape[0])
+    return tail, 1.0 - tail
+
+
+def _check_feature_range(feature_range):
+    try:
+        first, last = map(float, feature_range)
+    except (TypeError, ValueError):
+        raise ValueError(f"feature_range must be two numbers, got {feature_range!r}") from None
+    if not -np.inf < first < last < np.inf:
+        raise ValueError(f"feature_range must be increasing and finite, got {feature_range!r}")
+    return first, last

@@ -1,0 +1,335 @@
+"""One-hot encoding of declared or privately discovered categories."""
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from skdp.base import PrivateFit, relation_of
+from skdp.mechanisms import NoRelease
+from skdp.mechanisms._randomized_response import categories_array
+from skdp.preprocessing._categories import (
+    StabilityThreshold,
+    check_categories,
+    noisy_counts,
+    position_of,
+)
+from skdp.preprocessing._cell_weights import plan_cell_weights
+from skdp.utils._columns import category_codes, validate_columns
+from skdp.utils._validation import check_boolean, check_privacy_parameters, check_real
+
+__all__ = ["DPOneHotEncoder"]
+
+
+class DPOneHotEncoder(TransformerMixin, BaseEstimator):
+    r"""Encode categories as indicator columns, one for each category.
+
+    Categories are declared, or discovered by a stability threshold: those whose noisy count is
+    large enough. A category that is rare or not known becomes zeros, or the category `other`.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive, for all columns together.
+    delta : float, default=0.0
+        The delta of a fit, in [0, 1). Discovery needs a positive one. With declared categories 0
+        adds discrete Laplace noise to counts, and a positive delta Gaussian noise.
+    categories : list, default=None
+        One list of categories a column, or one flat list for every column; declared, never read
+        off the data. None discovers numbers and strings that many rows hold.
+    other : label, default=None
+        The category of what is not among the categories, or is infrequent: it gets the last
+        column, if it is not a declared category already. None encodes these as zeros.
+    min_frequency : int or float, default=None
+        Categories with a smaller noisy count (int), or share of the rows (float below 1), are
+        infrequent and get no column.
+    sparse_output : bool, default=True
+        Whether `transform` returns a CSR matrix or an array.
+    accountant : PrivacyAccountant, default=None
+        Where fits are charged. None charges nothing and protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes
+        the noise reproducible and thereby removable by whoever knows it.
+
+    Attributes
+    ----------
+    categories_ : list of ndarray
+        The categories of each column: as declared, or those discovered, numbers before strings
+        and each sorted; then `other`, if it is not one of them. Numbers that are equal are one
+        category: True, 1 and 1.0 are discovered as 1.
+    counts_ : list of ndarray
+        Noisy counts of each column's categories, without an appended `other`. None where nothing
+        was counted: with declared categories and no `min_frequency`.
+    infrequent_categories_ : list of ndarray
+        The categories of each column that get no column of their own.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of columns, where X has string names.
+    privacy_ : PrivacyStatement
+        What was guaranteed, and under which assumptions.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses; the estimator is left unfitted.
+
+    Notes
+    -----
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
+    row as the unit. With declared categories and no `min_frequency` nothing is computed from the
+    data: nothing is charged and the statement's epsilon is 0. Missing values and values of any
+    type are no error: they are not known. The proof is in ``docs/encoders.md``.
+
+    References
+    ----------
+    A. Korolova, K. Kenthapadi, N. Mishra and A. Ntoulas. Releasing search queries and clicks
+    privately. WWW 2009.
+
+    R. J. Wilson, C. Y. Zhang, W. Lam, D. Desfontaines, D. Simmons-Marengo and B. Gipson.
+    Differentially private SQL with bounded user contribution. PoPETs 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPOneHotEncoder
+    >>> X = np.array([["tea"]] * 500 + [["coffee"]] * 400 + [["my secret recipe"]])
+    >>> encoder = DPOneHotEncoder(epsilon=1.0, delta=1e-6, sparse_output=False).fit(X)
+    >>> encoder.get_feature_names_out()
+    array(['x0_coffee', 'x0_tea'], dtype=object)
+    >>> encoder.transform([["tea"], ["water"]])
+    array([[0., 1.],
+           [0., 0.]])
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        *,
+        delta=0.0,
+        categories=None,
+        other=None,
+        min_frequency=None,
+        sparse_output=True,
+        accountant=None,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.categories = categories
+        self.other = other
+        self.min_frequency = min_frequency
+        self.sparse_output = sparse_output
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Count or discover categories and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, of numbers, strings or other labels.
+        y : None
+            Ignored, present for pipelines.
+
+        Returns
+        -------
+        self : DPOneHotEncoder
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses; the estimator is left unfitted.
+        """
+        with PrivateFit(self) as fit:
+            epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
+            check_boolean(self.sparse_output, "sparse_output")
+            _check_other(self.other)
+            table = validate_columns(self, X, categorical=True)
+            n_rows, n_columns = table.shape
+            least = _least_count(self.min_frequency, n_rows)
+            categories, counts = self.categories, None
+            relation = relation_of(self.accountant)
+
+            if categories is None:
+                mechanism = StabilityThreshold(epsilon, delta, n_columns, relation)
+                source = fit.charge(mechanism)
+                categories, counts = mechanism.run(table, source)
+            else:
+                categories = check_categories(categories, n_columns)
+                mechanism = NoRelease()
+                if least is not None:
+                    terms = n_columns, relation, epsilon, delta
+                    mechanism = plan_cell_weights(*terms, whole=True)
+                    source = fit.charge(mechanism, sum(map(len, categories)))
+                    counts = noisy_counts(table, categories, self.other, mechanism, source)
+
+            infrequent = _infrequent(categories, counts, least, self.other)
+            fit.publish(
+                mechanism,
+                public=("the numbers of rows and columns", "declared categories and other"),
+                categories_=[_with_other(labels, self.other) for labels in categories],
+                counts_=counts,
+                infrequent_categories_=infrequent,
+            )
+        return self
+
+    def transform(self, X):
+        """Return indicators of each row's categories.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray or csr_matrix of shape (n_samples, n_encoded_features), float64
+        """
+        check_is_fitted(self)
+        table = validate_columns(self, X, categorical=True, reset=False)
+        n_rows, n_columns = table.shape
+        places = np.empty((n_rows, n_columns), dtype=np.int64)
+        first = 0
+        for j, place_of in enumerate(self._places()):
+            for rows in table.blocks(1):
+                codes = category_codes(table.values(j, rows), self.categories_[j])
+                place = place_of[codes]
+                places[rows, j] = np.where(place < 0, -1, place + first)
+            first += max(place_of) + 1
+        encoded = _indicators(places, first)
+        return encoded if self.sparse_output else encoded.toarray()
+
+    def inverse_transform(self, X):
+        """Return the category of each indicator.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_encoded_features)
+            What `transform` returned.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), object
+            None where no indicator is set.
+        """
+        check_is_fitted(self)
+        X = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+        if X.ndim != 2 or X.shape[1] != len(self.get_feature_names_out()):
+            raise ValueError("X must have one column for each encoded feature")
+        decoded = np.empty((len(X), self.n_features_in_), dtype=object)
+        first = 0
+        for j, labels in enumerate(self._kept()):
+            block = X[:, first : first + len(labels)]
+            for place, label in enumerate(labels.tolist()):
+                decoded[block[:, place] != 0, j] = label
+            first += len(labels)
+        return decoded
+
+    def get_feature_names_out(self, input_features=None):
+        """Return names of the indicators: the column's name, an underscore, the category.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Names of columns; None takes those of `fit`, or x0, x1, ...
+
+        Returns
+        -------
+        ndarray of str, object
+        """
+        check_is_fitted(self)
+        names = OneToOneFeatureMixin.get_feature_names_out(self, input_features)
+        pairs = zip(names, self._kept(), strict=True)
+        return np.array([f"{name}_{c}" for name, kept in pairs for c in kept.tolist()], object)
+
+    def _columns_kept(self):
+        """Return which categories of each column have an indicator."""
+        pairs = zip(self.categories_, self.infrequent_categories_, strict=True)
+        return [~_is_among(labels, infrequent) for labels, infrequent in pairs]
+
+    def _kept(self):
+        """Return the categories of each column that have an indicator."""
+        pairs = zip(self.categories_, self._columns_kept(), strict=True)
+        return [labels[kept] for labels, kept in pairs]
+
+    def _places(self):
+        """Return the place of each category's indicator, -1 for none; of other values at the end.
+
+        A code of -1, of what is no category, finds the end.
+        """
+        places = []
+        for labels, kept in zip(self.categories_, self._columns_kept(), strict=True):
+            place_of = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
+            if self.other is not None:
+                place_of[place_of < 0] = place_of[position_of(self.other, labels)]
+            places.append(place_of)
+        return places
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "privacy_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def _check_other(other):
+    try:
+        usable = np.ndim(other) == 0 and other == other and hash(other) is not None
+    except (TypeError, ValueError):
+        usable = False
+    if not usable:
+        raise ValueError(f"other must be one label or None, got {other!r}")
+
+
+def _least_count(min_frequency, n_rows):
+    """Return the noisy count below which a category is infrequent, or None."""
+    if min_frequency is None:
+        return None
+    least = check_real(min_frequency, "min_frequency")
+    is_share = isinstance(min_frequency, float) and 0.0 < least < 1.0
+    if not (is_share or (least.is_integer() and least >= 1)):
+        raise ValueError(
+            f"min_frequency must be a count or a share in (0, 1), got {min_frequency!r}"
+        )
+    return least * n_rows if is_share else least
+
+
+def _infrequent(categories, counts, least, other):
+    """Return the infrequent categories of each column; `other` never is."""
+    if least is None:
+        return [labels[:0] for labels in categories]
+    return [
+        labels[(noisy < least) & (np.arange(len(labels)) != position_of(other, labels))]
+        for labels, noisy in zip(categories, counts, strict=True)
+    ]
+
+
+def _with_other(labels, other):
+    if other is None or position_of(other, labels) >= 0:
+        return labels
+    extended = [*labels.tolist(), other]
+    return categories_array(extended)
+
+
+def _is_among(labels, some):
+    some = set(np.asarray(some, dtype=object).tolist())
+    return np.array([label in some for label in labels.tolist()], dtype=bool)
+
+
+def _indicators(places, n_encoded):
+    """Return a CSR matrix with a one at each place of a row that is not -1."""
+    known = places >= 0
+    indptr = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
+    return csr_matrix((np.ones(indptr[-1]), places[known], indptr), shape=(len(places), n_encoded))

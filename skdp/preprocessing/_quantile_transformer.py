@@ -1,0 +1,223 @@
+"""A private estimate of each feature's distribution function, as a transformer."""
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdp.base import PrivateFit, relation_of
+from skdp.preprocessing._column_quantiles import plan_column_quantiles
+from skdp.utils._validation import check_integer, check_privacy_parameters
+
+__all__ = ["DPQuantileTransformer"]
+
+OUTPUTS = ("uniform", "normal")
+
+# "auto" takes as many levels of quantiles, at most 9, as keep this many scales of the ranks'
+# errors between neighbouring quantiles.
+SCALES_APART = 4.0
+MOST_LEVELS = 9
+
+# As in scikit-learn: where the normal output ends.
+LEAST_SHARE = 1e-7
+
+
+class DPQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    r"""Map features to a uniform or normal distribution, by many private quantiles.
+
+    A value is mapped to the share of the rows below it, interpolated between noisy quantiles that
+    start and end with the bounds.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive, for all features together.
+    delta : float, default=0.0
+        The delta of a fit, in [0, 1). A positive delta makes the noise smaller where there are
+        many features.
+    bounds : "auto" or tuple of (low, high), default="auto"
+        The range of each feature, numbers or arrays of shape (n_features,), with low < high,
+        within -1e150 and 1e150 and at least 1e-150 apart; it must not be computed from the data.
+        "auto" finds it privately, for a fifth of epsilon. Values are clipped to it in `fit`.
+    n_quantiles : "auto" or int, default="auto"
+        How many quantiles are used, the two bounds included; at least 3. "auto" takes the most, of
+        3, 5, 9, ..., 513, whose noise is small against the distance between them; it depends on
+        the numbers of rows and features, epsilon and delta alone.
+    output_distribution : {"uniform", "normal"}, default="uniform"
+        What features are mapped to. The normal one ends at -5.2 and 5.2.
+    accountant : PrivacyAccountant, default=None
+        Where fits are charged. None charges nothing and protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes
+        the noise reproducible and thereby removable by whoever knows it.
+
+    Attributes
+    ----------
+    quantiles_ : ndarray of shape (n_quantiles, n_features)
+        Noisy quantiles, non-decreasing; the first and the last are the bounds.
+    references_ : ndarray of shape (n_quantiles,)
+        The shares of the rows that they stand for, evenly from 0 to 1.
+    n_quantiles_ : int
+        Number of quantiles.
+    bounds_ : tuple of ndarray of shape (n_features,)
+        The bounds, declared or found.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where X has string names.
+    privacy_ : PrivacyStatement
+        What was guaranteed, and under which assumptions.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses; the estimator is left unfitted.
+
+    Notes
+    -----
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
+    row as the unit. The number of rows is public. The proof is in ``docs/encoders.md``.
+
+    References
+    ----------
+    A. Smith. Privacy-preserving statistical estimation with optimal convergence rates. STOC 2011.
+
+    H. Kaplan, S. Schnapp and U. Stemmer. Differentially private approximate quantiles. ICML 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPQuantileTransformer
+    >>> X = np.random.default_rng(0).exponential(size=(10_000, 1))
+    >>> transformer = DPQuantileTransformer(epsilon=1.0, bounds=(0, 10)).fit(X)
+    >>> median = transformer.inverse_transform([[0.5]])
+    >>> bool(abs(median[0, 0] - np.log(2)) < 0.1)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        *,
+        delta=0.0,
+        bounds="auto",
+        n_quantiles="auto",
+        output_distribution="uniform",
+        accountant=None,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.n_quantiles = n_quantiles
+        self.output_distribution = output_distribution
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Release quantiles of each feature and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : None
+            Ignored, present for pipelines.
+
+        Returns
+        -------
+        self : DPQuantileTransformer
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses; the estimator is left unfitted.
+        """
+        with PrivateFit(self) as fit:
+            epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
+            if self.output_distribution not in OUTPUTS:
+                raise ValueError(
+                    f"output_distribution must be one of {OUTPUTS}, got "
+                    f"{self.output_distribution!r}"
+                )
+            X = validate_data(self, X, dtype="numeric", order=None)
+            terms = self.bounds, relation_of(self.accountant), epsilon, delta
+            plan = _plan(self.n_quantiles, X.shape, terms)
+
+            source = fit.charge(plan.mechanism)
+            released, low, high = plan.run(X, source)
+
+            quantiles = np.vstack([low, released, high])
+            fit.publish(
+                plan.mechanism,
+                public=("the numbers of rows and columns", "declared bounds"),
+                quantiles_=quantiles,
+                references_=np.linspace(0.0, 1.0, len(quantiles)),
+                n_quantiles_=len(quantiles),
+                bounds_=(low, high),
+            )
+        return self
+
+    def transform(self, X):
+        """Map features to the output distribution.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float64
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        shares = np.empty_like(X)
+        for j, quantiles in enumerate(self.quantiles_.T):
+            # The mean of two, so that a value on equal quantiles gets the middle of their shares.
+            up = np.interp(X[:, j], quantiles, self.references_)
+            down = np.interp(-X[:, j], -quantiles[::-1], -self.references_[::-1])
+            shares[:, j] = 0.5 * (up - down)
+        if self.output_distribution == "uniform":
+            return shares
+        return ndtri(np.clip(shares, LEAST_SHARE, 1.0 - LEAST_SHARE))
+
+    def inverse_transform(self, X):
+        """Map values of the output distribution to those of the features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Transformed samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float64
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        shares = X if self.output_distribution == "uniform" else ndtr(X)
+        columns = zip(shares.T, self.quantiles_.T, strict=True)
+        return np.column_stack([np.interp(s, self.references_, q) for s, q in columns])
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "privacy_")
+
+
+def _plan(n_quantiles, shape, terms):
+    """Plan the quantiles between the two bounds."""
+    if not (isinstance(n_quantiles, str) and n_quantiles == "auto"):
+        n_quantiles = check_integer(n_quantiles, "n_quantiles", 3)
+        return plan_column_quantiles(shape, np.linspace(0, 1, n_quantiles)[1:-1], *terms)
+    best = None
+    for level in range(1, MOST_LEVELS + 1):
+        plan = plan_column_quantiles(shape, np.linspace(0, 1, 2**level + 1)[1:-1], *terms)
+        if best is not None and shape[0] < SCALES_APART * plan.quantiles.scale * 2**level:
+            break
+        best = plan
+    return best

@@ -1,0 +1,192 @@
+"""Scaling by private medians and interquantile ranges."""
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdp.base import PrivateFit, relation_of
+from skdp.preprocessing._column_quantiles import flat_ranges, plan_column_quantiles
+from skdp.preprocessing._min_max_scaler import check_quantile_range
+from skdp.utils._validation import check_boolean, check_privacy_parameters
+
+__all__ = ["DPRobustScaler"]
+
+
+class DPRobustScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    r"""Scale features by private medians and interquantile ranges.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive, for all features together.
+    delta : float, default=0.0
+        The delta of a fit, in [0, 1). A positive delta makes the noise smaller where there are
+        many features.
+    bounds : "auto" or tuple of (low, high), default="auto"
+        The range of each feature, numbers or arrays of shape (n_features,), with low < high,
+        within -1e150 and 1e150 and at least 1e-150 apart; it must not be computed from the data.
+        "auto" finds it privately, for a fifth of epsilon. Values are clipped to it in `fit`.
+    with_centering : bool, default=True
+        Whether `transform` subtracts the median.
+    with_scaling : bool, default=True
+        Whether `transform` divides by the interquantile range. Without it only medians are
+        released, with less noise.
+    quantile_range : tuple of (float, float), default=(25.0, 75.0)
+        The range's ends, in per cent.
+    accountant : PrivacyAccountant, default=None
+        Where fits are charged. None charges nothing and protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes
+        the noise reproducible and thereby removable by whoever knows it.
+
+    Attributes
+    ----------
+    center_ : ndarray of shape (n_features,) or None
+        Noisy medians, within the bounds. None without `with_centering`.
+    scale_ : ndarray of shape (n_features,) or None
+        Noisy interquantile ranges; one that is nearly nothing (2**-21 of the bounds' range or
+        less) counts as 1. None without `with_scaling`.
+    bounds_ : tuple of ndarray of shape (n_features,)
+        The bounds, declared or found.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where X has string names.
+    privacy_ : PrivacyStatement
+        What was guaranteed, and under which assumptions.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses; the estimator is left unfitted.
+
+    Notes
+    -----
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
+    row as the unit. The number of rows is public. The proof is in ``docs/encoders.md``.
+
+    References
+    ----------
+    A. Smith. Privacy-preserving statistical estimation with optimal convergence rates. STOC 2011.
+
+    H. Kaplan, S. Schnapp and U. Stemmer. Differentially private approximate quantiles. ICML 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPRobustScaler
+    >>> X = np.random.default_rng(0).uniform(20, 60, size=(10_000, 1))
+    >>> scaler = DPRobustScaler(epsilon=1.0).fit(X)
+    >>> bool(abs(scaler.center_[0] - 40) < 1 and abs(scaler.scale_[0] - 20) < 2)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        *,
+        delta=0.0,
+        bounds="auto",
+        with_centering=True,
+        with_scaling=True,
+        quantile_range=(25.0, 75.0),
+        accountant=None,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.with_centering = with_centering
+        self.with_scaling = with_scaling
+        self.quantile_range = quantile_range
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Release quantiles of each feature and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : None
+            Ignored, present for pipelines.
+
+        Returns
+        -------
+        self : DPRobustScaler
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses; the estimator is left unfitted.
+        """
+        with PrivateFit(self) as fit:
+            epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
+            with_centering = check_boolean(self.with_centering, "with_centering")
+            with_scaling = check_boolean(self.with_scaling, "with_scaling")
+            if not (with_centering or with_scaling):
+                raise ValueError("one of with_centering and with_scaling must be true")
+            ends = check_quantile_range(self.quantile_range)
+            X = validate_data(self, X, dtype="numeric", order=None)
+            # Three quantiles take as many levels of choices as the two ends alone.
+            quantiles = (ends[0], 0.5, ends[1]) if with_scaling else (0.5,)
+            relation = relation_of(self.accountant)
+            plan = plan_column_quantiles(X.shape, quantiles, self.bounds, relation, epsilon, delta)
+
+            source = fit.charge(plan.mechanism)
+            released, low, high = plan.run(X, source)
+
+            scale = flat_ranges(released[-1] - released[0], low, high) if with_scaling else None
+            fit.publish(
+                plan.mechanism,
+                public=("the numbers of rows and columns", "declared bounds"),
+                center_=released[len(quantiles) // 2] if with_centering else None,
+                scale_=scale,
+                bounds_=(low, high),
+            )
+        return self
+
+    def transform(self, X):
+        """Subtract the median and divide by the interquantile range.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples; they are not clipped.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float64
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        if self.with_centering:
+            X = X - self.center_
+        return X / self.scale_ if self.with_scaling else X
+
+    def inverse_transform(self, X):
+        """Undo `transform`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Scaled samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float64
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        if self.with_scaling:
+            X = X * self.scale_
+        return X + self.center_ if self.with_centering else X
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "privacy_")

@@ -1,0 +1,367 @@
+"""Encoding categories by private means of the target."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_is_fitted
+
+from skdp.base import PrivateFit, relation_of
+from skdp.mechanisms import JointMechanism
+from skdp.preprocessing._categories import StabilityThreshold, check_categories
+from skdp.preprocessing._cell_weights import noise_variance, plan_cell_weights
+from skdp.utils._columns import category_codes, validate_columns
+from skdp.utils._range_shares import range_shares
+from skdp.utils._shares import split_epsilon
+from skdp.utils._validation import (
+    check_classes,
+    check_privacy_parameters,
+    check_real,
+    check_target_bounds,
+)
+
+__all__ = ["DPTargetEncoder"]
+
+# What part of epsilon goes to the discovery of categories.
+DISCOVERY_SHARE = 0.5
+
+
+class DPTargetEncoder(TransformerMixin, BaseEstimator):
+    r"""Encode each category by a private mean of the target, shrunk towards the overall mean.
+
+    One joint release holds, for each category of each column, noisy sums from which the number of
+    its rows and the mean of their targets follow. Of classes, the mean is the share of the second
+    of two, or the shares of each of more.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive, for all columns together.
+    delta : float, default=0.0
+        The delta of a fit, in [0, 1). With declared categories 0 adds Laplace noise and a
+        positive delta Gaussian noise. Discovery needs a positive one, and spends it.
+    categories : list, default=None
+        One list of categories a column, or one flat list for every column; declared, never read
+        off the data. None discovers numbers and strings that many rows hold, for half of epsilon.
+    target_bounds : tuple of (low, high), default=None
+        The range of a continuous target, which is clipped to it in `fit`; it must not be computed
+        from the data. None takes y to be classes.
+    classes : array-like, default=None
+        The class labels. None takes those of y, as public.
+    smooth : float, default=10.0
+        By how many rows of the overall mean each category's mean is shrunk, at least 0, as in
+        scikit-learn. Noise shrinks it further, as much as its known variance calls for.
+    accountant : PrivacyAccountant, default=None
+        Where fits are charged. None charges nothing and protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes
+        the noise reproducible and thereby removable by whoever knows it.
+
+    Attributes
+    ----------
+    encodings_ : list of ndarray
+        The encodings of each column's categories; of more than two classes, n_classes arrays a
+        column, one after another.
+    categories_ : list of ndarray
+        The categories of each column, declared or discovered.
+    target_mean_ : float or ndarray of shape (n_classes,)
+        The noisy overall mean, over values that are categories. It encodes all others.
+    classes_ : ndarray or None
+        The class labels, None of a continuous target.
+    target_type_ : {"continuous", "binary", "multiclass"}
+        What y was taken to be.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of columns, where X has string names.
+    privacy_ : PrivacyStatement
+        What was guaranteed, and under which assumptions.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses; the estimator is left unfitted.
+
+    Notes
+    -----
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
+    row, its target included, as the unit. The proof is in ``docs/encoders.md``.
+
+    ``fit_transform(X, y)`` is ``fit(X, y).transform(X)``. scikit-learn's encoder cross-fits there,
+    so that no row is encoded by its own target; here epsilon bounds what an encoding can tell of
+    one row's target, and cross-fitting would have to be charged for every fold.
+
+    References
+    ----------
+    D. Micci-Barreca. A preprocessing scheme for high-cardinality categorical attributes in
+    classification and prediction problems. SIGKDD Explorations 3, 2001.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPTargetEncoder
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.choice(["cat", "dog"], size=(10_000, 1))
+    >>> y = rng.random(10_000) < np.where(X[:, 0] == "cat", 0.8, 0.3)
+    >>> encoder = DPTargetEncoder(epsilon=1.0, categories=["cat", "dog"]).fit(X, y)
+    >>> encoder.transform([["cat"], ["dog"]]).round(1)
+    array([[0.8],
+           [0.3]])
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        *,
+        delta=0.0,
+        categories=None,
+        target_bounds=None,
+        classes=None,
+        smooth=10.0,
+        accountant=None,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.categories = categories
+        self.target_bounds = target_bounds
+        self.classes = classes
+        self.smooth = smooth
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        """Release noisy sums of each category and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, of numbers, strings or other labels.
+        y : array-like of shape (n_samples,)
+            Targets: numbers with `target_bounds`, else class labels.
+
+        Returns
+        -------
+        self : DPTargetEncoder
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses; the estimator is left unfitted.
+        """
+        with PrivateFit(self) as fit:
+            epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
+            smooth = check_real(self.smooth, "smooth")
+            if not 0.0 <= smooth < np.inf:
+                raise ValueError(f"smooth must be at least 0 and finite, got {self.smooth!r}")
+            table = validate_columns(self, X, categorical=True)
+            target = _check_target(self, y, table.shape[0])
+            plan = _plan(self, table.shape, target, epsilon, delta)
+
+            source = fit.charge(plan.mechanism)
+            categories, sums = plan.run(table, target, source)
+
+            variance = noise_variance(plan.noise)
+            encodings, prior = _shrunk_means(sums, variance, smooth)
+            of_interest = target.outcomes_of_interest
+            fit.publish(
+                plan.mechanism,
+                public=(
+                    "the numbers of rows and columns",
+                    "declared categories and target_bounds",
+                    "the label set",
+                ),
+                categories_=categories,
+                encodings_=[target.scaled(e[:, k]) for e in encodings for k in of_interest],
+                target_mean_=target.scaled(prior[of_interest]).squeeze()[()],
+                classes_=target.classes,
+                target_type_=target.kind,
+            )
+        return self
+
+    def transform(self, X):
+        """Replace categories by their encodings.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features) or (n_samples, n_features * n_classes), float64
+            The latter of more than two classes.
+        """
+        check_is_fitted(self)
+        table = validate_columns(self, X, categorical=True, reset=False)
+        means = np.atleast_1d(self.target_mean_)
+        encoded = np.empty((table.shape[0], len(self.encodings_)))
+        for j, labels in enumerate(self.categories_):
+            for rows in table.blocks(1):
+                # What is no category has the code -1, which finds the end.
+                codes = category_codes(table.values(j, rows), labels)
+                for k, mean in enumerate(means):
+                    place = j * len(means) + k
+                    encoded[rows, place] = np.append(self.encodings_[place], mean)[codes]
+        return encoded
+
+    def get_feature_names_out(self, input_features=None):
+        """Return the columns' names; of more than two classes, with an underscore and the class.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Names of columns; None takes those of `fit`, or x0, x1, ...
+
+        Returns
+        -------
+        ndarray of str, object
+        """
+        check_is_fitted(self)
+        names = OneToOneFeatureMixin.get_feature_names_out(self, input_features)
+        if self.target_type_ != "multiclass":
+            return names
+        return np.array([f"{name}_{c}" for name in names for c in self.classes_], dtype=object)
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "privacy_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+@dataclass(frozen=True)
+class _Target:
+    """Targets as weights of outcomes that sum to 1: of the ends of their range, or of classes."""
+
+    values: np.ndarray
+    low: float
+    high: float
+    classes: np.ndarray | None
+
+    @property
+    def n_outcomes(self):
+        return 2 if self.classes is None else len(self.classes)
+
+    @property
+    def kind(self):
+        if self.classes is None:
+            return "continuous"
+        return "binary" if len(self.classes) == 2 else "multiclass"
+
+    @property
+    def outcomes_of_interest(self):
+        return [1] if self.n_outcomes == 2 else list(range(self.n_outcomes))
+
+    def scaled(self, shares):
+        """Return shares of the upper end as numbers of the target's range."""
+        return self.low + shares * (self.high - self.low)
+
+    def weights(self, rows, n_rows):
+        """Yield the weights of each outcome, for a slice of the rows."""
+        if self.classes is None:
+            yield from range_shares(self.values[rows], self.low, self.high, n_rows)
+        else:
+            yield from ((self.values[rows] == k) + 0.0 for k in range(len(self.classes)))
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Categories, unless they are declared, then the noisy sums of their outcomes' weights."""
+
+    discovery: StabilityThreshold | None
+    noise: object
+    mechanism: object
+    categories: list | None
+
+    def run(self, table, target, source):
+        categories = self.categories
+        if self.discovery is not None:
+            categories, _ = self.discovery.run(table, source)
+        shapes = [(len(labels), target.n_outcomes) for labels in categories]
+        exact = [np.zeros(shape) for shape in shapes]
+        for j, labels in enumerate(categories):
+            for rows in table.blocks(1):
+                codes = category_codes(table.values(j, rows), labels)
+                known = codes >= 0
+                for k, weights in enumerate(target.weights(rows, table.shape[0])):
+                    sums = np.bincount(codes[known], weights[known], len(labels))
+                    exact[j][:, k] += sums
+        flat = np.concatenate([sums.ravel() for sums in exact])
+        noisy = self.noise.release(flat, random_state=source) if flat.size else flat
+        ends = np.cumsum([sums.size for sums in exact])[:-1]
+        parts = np.split(noisy, ends)
+        return categories, [part.reshape(s) for part, s in zip(parts, shapes, strict=True)]
+
+
+def _plan(encoder, shape, target, epsilon, delta):
+    n_rows, n_columns = shape
+    relation = relation_of(encoder.accountant)
+    if encoder.categories is not None:
+        categories = check_categories(encoder.categories, n_columns)
+        noise = plan_cell_weights(n_columns, relation, epsilon, delta, whole=False)
+        noise.check_size(target.n_outcomes * sum(map(len, categories)))
+        return _Plan(None, noise, noise, categories)
+    first, rest = split_epsilon(epsilon, DISCOVERY_SHARE)
+    discovery = StabilityThreshold(first, delta, n_columns, relation)
+    noise = plan_cell_weights(n_columns, relation, rest, 0.0, whole=False)
+    # Each discovered category has a row at least.
+    noise.check_size(target.n_outcomes * n_columns * n_rows)
+    return _Plan(discovery, noise, JointMechanism((discovery, noise), epsilon, delta), None)
+
+
+def _check_target(encoder, y, n_rows):
+    if y is None:
+        raise ValueError(
+            f"{type(encoder).__name__} requires y to be passed, but the target y is None"
+        )
+    y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
+    check_consistent_length(y, np.empty(n_rows))
+    if encoder.target_bounds is None:
+        classes, codes = check_classes(encoder.classes, y)
+        return _Target(codes, 0.0, 1.0, classes)
+    if encoder.classes is not None:
+        raise ValueError("give target_bounds for a continuous target, or classes, not both")
+    low, high = check_target_bounds(encoder.target_bounds)
+    if y.dtype.kind not in "fiubO":
+        raise ValueError(f"y must hold numbers, got an array of {y.dtype}")
+    with np.errstate(all="ignore"):
+        return _Target(y.astype(np.float64), low, high, None)
+
+
+def _shrunk_means(sums, variance, smooth):
+    """Return the shrunk shares of outcomes of each category, a list of arrays, and the overall.
+
+    With N the noisy number of a category's rows, S the noisy sum of an outcome's weights, p its
+    overall share and V the variance of the noise in S - N p, the share is
+    ``p + N (S - N p) / (N**2 + smooth N + 4 max(smooth, 1) V)``: scikit-learn's where there is no
+    noise.
+    """
+    n_outcomes = sums[0].shape[1]
+    total = sum(part.sum(axis=0) for part in sums)
+    noise = np.sqrt(variance * sum(part.size for part in sums))
+    prior = np.full(n_outcomes, 1.0 / n_outcomes)
+    if total.sum() > noise:
+        clipped = np.clip(total, 0.0, None)
+        prior = clipped / clipped.sum()
+    spread = variance * ((1.0 - prior) ** 2 + (n_outcomes - 1) * prior**2)
+    encodings = []
+    for part in sums:
+        count = np.maximum(part.sum(axis=1, keepdims=True), 0.0)
+        denominator = count**2 + smooth * count + 4.0 * max(smooth, 1.0) * spread
+        moved = count * (part - count * prior) / denominator
+        encodings.append(np.clip(prior + moved, 0.0, 1.0))
+    return encodings, prior

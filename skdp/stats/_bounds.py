@@ -1,0 +1,262 @@
+"""Private bounds by a histogram over exponentially spaced bins."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import ndtri
+
+from skdp.mechanisms import GaussianMechanism, GeometricMechanism
+from skdp.utils._validation import check_integer, check_privacy_parameters
+
+__all__ = [
+    "AUTO_SHARE",
+    "FALLBACK",
+    "LARGEST",
+    "NORM_COVERAGE",
+    "SMALLEST",
+    "BoundsPlan",
+    "NormPlan",
+]
+
+# What part of epsilon estimators spend on bounds that are "auto".
+AUTO_SHARE = 0.2
+# Magnitudes are told apart from SMALLEST to LARGEST; what is smaller shares one bin with 0, what
+# is larger is in the outermost bin.
+_OCTAVES = 100
+SMALLEST, LARGEST = 2.0**-_OCTAVES, 2.0**_OCTAVES
+# Taken where no bin stands out of the noise.
+FALLBACK = 1.0
+# The share of the rows that a norm is to cover.
+NORM_COVERAGE = 0.98
+# The probability that a column has an empty bin that is taken to be occupied.
+_FALSE_ALARM = 1e-4
+_FINEST = 3
+_ROWS_PER_THRESHOLD = 16
+_BLOCK_VALUES = 1 << 16
+
+
+@dataclass(frozen=True)
+class _SpacedHistogram:
+    """Noisy counts over bins whose width grows with their distance from 0.
+
+    Parameters
+    ----------
+    n_rows : int
+        Public.
+    epsilon : float
+    delta : float, default=0.0
+        Gaussian noise is used if delta is positive and it is the smaller.
+    relation : {"add_remove", "replace_one"}, default="add_remove"
+    n_columns : int, default=1
+
+    Attributes
+    ----------
+    mechanism : GeometricMechanism or GaussianMechanism
+        What makes the release.
+    threshold : float
+        A bin whose noisy count is above it is taken to be occupied.
+    splits : int
+        Into how many bins of one width each range from a power of two to the next is divided: as
+        many, up to 8, as leave many more rows than the threshold for each. It depends on the
+        number of rows and the noise only.
+    """
+
+    n_rows: int
+    epsilon: float
+    delta: float = 0.0
+    relation: str = "add_remove"
+    n_columns: int = 1
+
+    signed: ClassVar[bool] = True
+
+    def __post_init__(self):
+        epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
+        checked = {
+            "n_rows": check_integer(self.n_rows, "n_rows", 1),
+            "n_columns": check_integer(self.n_columns, "n_columns", 1),
+            "epsilon": epsilon,
+            "delta": delta,
+        }
+        if self.relation not in ("add_remove", "replace_one"):
+            raise ValueError(f"unknown relation {self.relation!r}")
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        self.check_size(self.size)
+
+    @property
+    def size(self):
+        """How many values are released together."""
+        return self.n_columns * self._n_bins(self._split_bits)
+
+    def check_size(self, size):
+        """Refuse what no release can do, before anything is charged."""
+        self.mechanism.check_size(size)
+
+    @property
+    def event(self):
+        return self.mechanism.event
+
+    @property
+    def name(self):
+        return f"{self.mechanism.name} on exponentially spaced bins"
+
+    @property
+    def scale(self):
+        return self.mechanism.scale
+
+    @property
+    def sensitivity(self):
+        return self.mechanism.sensitivity
+
+    @cached_property
+    def mechanism(self):
+        # A row is in one bin of each column; replace-one moves it from one to another.
+        moved = self.n_columns * (1 if self.relation == "add_remove" else 2)
+        geometric = GeometricMechanism(self.epsilon, moved)
+        if self.delta == 0.0:
+            return geometric
+        norm = math.nextafter(math.sqrt(moved), math.inf)
+        gaussian = GaussianMechanism(self.epsilon, self.delta, norm)
+        return min(geometric, gaussian, key=self._threshold)
+
+    @property
+    def threshold(self):
+        return self._threshold(self.mechanism, self._split_bits)
+
+    @property
+    def splits(self):
+        return 1 << self._split_bits
+
+    @cached_property
+    def _split_bits(self):
+        def affordable(bits):
+            rows = _ROWS_PER_THRESHOLD * (1 << bits) * self._threshold(self.mechanism, bits)
+            return self.n_rows >= rows
+
+        return max((bits for bits in range(1, _FINEST + 1) if affordable(bits)), default=0)
+
+    def _threshold(self, mechanism, bits=_FINEST):
+        tail = _FALSE_ALARM / self._n_bins(bits)
+        if isinstance(mechanism, GeometricMechanism):
+            return -mechanism.scale * math.log(2.0 * tail)
+        return -mechanism.scale_for(self.n_columns * self._n_bins(bits)) * float(ndtri(tail))
+
+    def _n_bins(self, bits):
+        magnitudes = 2 * _OCTAVES << bits
+        return 2 * magnitudes + 1 if self.signed else magnitudes + 1
+
+    def _release(self, blocks, source):
+        """Return the noisy counts, shape (n_columns, n_bins)."""
+        bits = self._split_bits
+        n_bins, d = self._n_bins(bits), self.n_columns
+        offset = np.arange(d) * n_bins + (n_bins // 2 if self.signed else 0)
+        counts = np.zeros(d * n_bins, dtype=np.int64)
+        for block in blocks:
+            found = spaced_bins(block, bits).reshape(-1, d) + offset
+            counts += np.bincount(found.ravel(), minlength=counts.size)
+        noisy = self.mechanism.release(counts, random_state=source)
+        return noisy.reshape(d, n_bins)
+
+
+@dataclass(frozen=True)
+class BoundsPlan(_SpacedHistogram):
+    __doc__ = _SpacedHistogram.__doc__.replace(
+        "Noisy counts over bins whose width grows with their distance from 0.",
+        "Bounds of each of several columns, from one noisy histogram.",
+    )
+
+    def run(self, X, source):
+        """Release the bounds.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Finite numbers, read block by block.
+        source : RandomSource
+            What the charge returned.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_columns,)
+            The outer edges of the outermost occupied bins; -1 and 1 for a column none of whose
+            bins stands out of the noise.
+        """
+        n_bins = self.n_columns * self._n_bins(self._split_bits)
+        return self.read(self._release(_blocks(X, n_bins), source))
+
+    def read(self, noisy):
+        """Return the bounds that noisy counts show."""
+        occupied = noisy > self.threshold
+        found = occupied.any(axis=1)
+        middle = noisy.shape[1] // 2
+        first = occupied.argmax(axis=1) - middle
+        last = noisy.shape[1] - 1 - occupied[:, ::-1].argmax(axis=1) - middle
+        edges = spaced_edges(self._split_bits)
+        low = np.where(first > 0, edges[first - 1], -edges[np.maximum(-first, 0)])
+        high = np.where(last < 0, -edges[-last - 1], edges[np.maximum(last, 0)])
+        return np.where(found, low, -FALLBACK), np.where(found, high, FALLBACK)
+
+
+@dataclass(frozen=True)
+class NormPlan(_SpacedHistogram):
+    __doc__ = _SpacedHistogram.__doc__.replace(
+        "Noisy counts over bins whose width grows with their distance from 0.",
+        "A bound on the norm of most rows, from a noisy histogram of norms.",
+    )
+
+    signed: ClassVar[bool] = False
+
+    def run(self, blocks, source):
+        """Release the bound.
+
+        Parameters
+        ----------
+        blocks : iterable of array-like of shape (n_i,)
+            The norms of the rows, of all blocks together `n_rows`.
+        source : RandomSource
+            What the charge returned.
+
+        Returns
+        -------
+        float
+            The upper edge of the first bin up to which occupied bins hold 98 % of the noisy
+            counts; 1.0 if no bin stands out of the noise.
+        """
+        return self.read(self._release((np.asarray(norms) for norms in blocks), source)[0])
+
+    def read(self, noisy):
+        """Return the bound that noisy counts show."""
+        held = np.where(noisy > self.threshold, noisy, 0)
+        if not held.any():
+            return FALLBACK
+        covered = np.cumsum(held) >= NORM_COVERAGE * held.sum()
+        return float(spaced_edges(self._split_bits)[covered.argmax()])
+
+
+def spaced_bins(values, bits):
+    """Return the signed number of each value's bin: 0 for what is smaller than `SMALLEST`.
+
+    Each range from a power of two to the next is divided in ``2**bits`` bins of one width, which
+    the exponent and the leading bits of the significand name.
+    """
+    words = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
+    magnitude = (words & np.int64(2**63 - 1)) >> np.int64(52 - bits)
+    magnitude -= ((1023 - _OCTAVES) << bits) - 1
+    np.clip(magnitude, 0, 2 * _OCTAVES << bits, out=magnitude)
+    return np.where(words < 0, -magnitude, magnitude)
+
+
+def spaced_edges(bits):
+    """Return the edges: bin k > 0 lies between edges k - 1 and k, bin 0 below edge 0."""
+    k = np.arange((2 * _OCTAVES << bits) + 1)
+    return np.ldexp(1.0 + (k % (1 << bits)) / (1 << bits), (k >> bits) - _OCTAVES)
+
+
+def _blocks(X, n_bins):
+    rows = max(1, max(_BLOCK_VALUES, n_bins) // max(X.shape[1], 1))
+    for start in range(0, X.shape[0], rows):
+        with np.errstate(all="ignore"):
+            yield np.asarray(X[start : start + rows], dtype=np.float64)

@@ -1,0 +1,129 @@
+"""Noisy counts: of true values, and of the bins of histograms."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from skdp.mechanisms import GaussianMechanism, GeometricMechanism
+from skdp.stats._moments import _Delegating
+from skdp.utils._histogram import check_edges, count_bins, count_bins_2d, uniform_edges
+from skdp.utils._validation import check_integer
+
+__all__ = ["CountPlan", "HistogramPlan", "counting_mechanism", "expected_count_error"]
+
+
+def counting_mechanism(moved, epsilon, delta):
+    """Return the mechanism of least error for counts of which a unit moves `moved` by one.
+
+    With delta > 0 it is Gaussian noise where that is the smaller.
+    """
+    geometric = GeometricMechanism(epsilon, moved)
+    if delta == 0.0:
+        return geometric
+    norm = math.sqrt(moved)
+    norm = norm if norm.is_integer() else math.nextafter(norm, math.inf)
+    gaussian = GaussianMechanism(epsilon, delta, norm)
+    return min(geometric, gaussian, key=expected_count_error)
+
+
+def expected_count_error(mechanism):
+    """Return the expected magnitude of the noise on a count."""
+    if isinstance(mechanism, GeometricMechanism):
+        # E|X| = 2 a / (1 - a^2) for a = exp(-1 / scale).
+        return 1.0 / math.sinh(1.0 / mechanism.scale) if mechanism.scale > 2e-3 else 0.0
+    return mechanism.scale * math.sqrt(2.0 / math.pi)
+
+
+def release_counts(mechanism, counts, source):
+    """Return noisy counts as integers; Gaussian noise is rounded afterwards."""
+    released = mechanism.release(counts, random_state=source)
+    return np.rint(released).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class CountPlan(_Delegating):
+    """The number of values that are not zero, of each column.
+
+    A row moves the count of each column by one, under either relation.
+    """
+
+    n_columns: int
+    epsilon: float
+    delta: float
+
+    @property
+    def size(self):
+        return self.n_columns
+
+    @cached_property
+    def mechanism(self):
+        return counting_mechanism(self.n_columns, self.epsilon, self.delta)
+
+    def run(self, X, source):
+        """Return the noisy counts."""
+        counts = np.count_nonzero(X, axis=0)
+        return release_counts(self.mechanism, np.asarray(counts, dtype=np.int64), source)
+
+
+@dataclass(frozen=True, eq=False)
+class HistogramPlan(_Delegating):
+    """Counts of bins of columns, or of the cells of two columns' bins if `joint`.
+
+    A row is in one bin of each column (in one cell): under replace-one it moves to another.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n_columns,)
+        Read where `bins` is a number.
+    epsilon, delta : float
+    relation : {"add_remove", "replace_one"}
+    bins : tuple of int or ndarray, of length n_columns
+        The number of bins of one width between the bounds, or the edges.
+    joint : bool, default=False
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    epsilon: float
+    delta: float
+    relation: str
+    bins: tuple
+    joint: bool = False
+
+    @property
+    def size(self):
+        sizes = [b if isinstance(b, int) else len(b) - 1 for b in self.bins]
+        return math.prod(sizes) if self.joint else sum(sizes)
+
+    @cached_property
+    def mechanism(self):
+        cells = 1 if self.joint else len(self.bins)
+        moved = cells if self.relation == "add_remove" else 2 * cells
+        return counting_mechanism(moved, self.epsilon, self.delta)
+
+    @property
+    def edges(self):
+        return [
+            uniform_edges([a], [b], bins)[0] if isinstance(bins, int) else bins
+            for a, b, bins in zip(self.low, self.high, self.bins, strict=True)
+        ]
+
+    def run(self, X, source):
+        """Return the noisy counts, a list of arrays or a matrix, and the edges."""
+        edges = self.edges
+        if self.joint:
+            counts = count_bins_2d(X, edges)
+            return release_counts(self.mechanism, counts, source), edges
+        counts = count_bins(X, edges)
+        released = release_counts(self.mechanism, np.concatenate(counts), source)
+        ends = np.cumsum([len(each) for each in counts])[:-1]
+        return np.split(released, ends), edges
+
+
+def check_bins(bins, n_columns):
+    """Return a number of bins or edges for each column."""
+    if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
+        return (check_integer(bins, "bins", 1),) * n_columns
+    return (check_edges(bins),) * n_columns

@@ -1,0 +1,515 @@
+"""Private statistics with the shapes of numpy's."""
+
+import numpy as np
+
+from skdp.base import relation_of
+from skdp.stats._bounds import BoundsPlan
+from skdp.stats._counts import CountPlan, HistogramPlan, check_bins
+from skdp.stats._moments import MomentsPlan, SumPlan
+from skdp.stats._quantiles import QuantilePlan, check_quantiles
+from skdp.stats._release import check_rows, is_auto, release, release_within, shaped
+from skdp.utils._validation import check_privacy_parameters
+
+__all__ = [
+    "dp_count",
+    "dp_histogram",
+    "dp_histogram2d",
+    "dp_mean",
+    "dp_median",
+    "dp_quantile",
+    "dp_sum",
+    "dp_var",
+    "estimate_bounds",
+]
+
+_ROWS = """a : array-like of shape (n_rows,) or (n_rows, n_columns)
+        Finite numbers. A row is what is protected; the number of rows is public."""
+_BUDGET = """epsilon : float, default=1.0
+        What the release costs, positive.
+    delta : float, default=0.0
+        In [0, 1). {delta}"""
+_BOUNDS = """bounds : "auto" or tuple of (low, high), default="auto"
+        Numbers or arrays of shape (n_columns,), with low < high; values are clipped to them. They
+        must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
+        in the same charge."""
+_AXIS = """axis : None or 0, default=None
+        The axis of the rows. It must be 0 for a matrix: one number for each column."""
+_END = """accountant : PrivacyAccountant, default=None
+        Where the release is charged, before anything is computed. None charges nothing and
+        protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible and thereby removable by whoever knows it."""
+_RAISES = """Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses; nothing was computed."""
+_NOISE = "0 adds Laplace noise, a positive delta Gaussian noise."
+_COUNT_NOISE = "0 adds discrete Laplace noise, a positive delta Gaussian noise where it is smaller."
+_COMPOSITION = "A positive delta composes the choices more tightly; it helps where there are many."
+
+
+def _documented(function):
+    """Fill in what the docstrings have in common."""
+    parts = {
+        "{rows}": _ROWS,
+        "{noise}": _BUDGET.format(delta=_NOISE),
+        "{count_noise}": _BUDGET.format(delta=_COUNT_NOISE),
+        "{composition}": _BUDGET.format(delta=_COMPOSITION),
+        "{bounds}": _BOUNDS,
+        "{axis}": _AXIS,
+        "{end}": _END,
+        "{raises}": _RAISES,
+    }
+    for mark, text in parts.items():
+        # None where Python runs without docstrings.
+        function.__doc__ = function.__doc__ and function.__doc__.replace(mark, text)
+    return function
+
+
+@_documented
+def dp_mean(
+    a, epsilon=1.0, *, delta=0.0, bounds="auto", axis=None, accountant=None, random_state=None
+):
+    """Mean with differential privacy.
+
+    The noisy sum of the values' distances from the middle of the bounds, over the public number of
+    rows. The release is (`epsilon`, `delta`)-DP under the accountant's relation.
+
+    Parameters
+    ----------
+    {rows}
+    {noise}
+    {bounds}
+    {axis}
+    {end}
+
+    Returns
+    -------
+    float or ndarray of shape (n_columns,)
+        Within the bounds.
+
+    {raises}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.stats import dp_mean
+    >>> ages = np.random.default_rng(0).uniform(17, 90, size=10_000)
+    >>> bool(abs(dp_mean(ages, epsilon=1.0, bounds=(17, 90)) - ages.mean()) < 1.0)
+    True
+    """
+    X, flat = check_rows(a, axis)
+
+    def plan(low, high, epsilon, delta, relation):
+        return MomentsPlan(len(X), low, high, epsilon, delta, relation)
+
+    budget = (epsilon, delta)
+    mean, _ = release_within("dp_mean", X, plan, bounds, budget, accountant, random_state)
+    return shaped(mean, flat)
+
+
+@_documented
+def dp_var(
+    a, epsilon=1.0, *, delta=0.0, bounds="auto", axis=None, accountant=None, random_state=None
+):
+    """Variance with differential privacy, as `numpy.var` with ``ddof=0``.
+
+    One release of noisy sums and sums of squares. It is (`epsilon`, `delta`)-DP under the
+    accountant's relation.
+
+    Parameters
+    ----------
+    {rows}
+    {noise}
+    {bounds}
+    {axis}
+    {end}
+
+    Returns
+    -------
+    float or ndarray of shape (n_columns,)
+        At least the noise's own standard deviation and at most what the bounds allow. Where that
+        noise leaves nothing of the data, the variance of a uniform distribution over the bounds.
+
+    {raises}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.stats import dp_var
+    >>> ages = np.random.default_rng(0).uniform(17, 90, size=10_000)
+    >>> bool(abs(dp_var(ages, epsilon=1.0, bounds=(17, 90)) / ages.var() - 1) < 0.1)
+    True
+    """
+    X, flat = check_rows(a, axis)
+
+    def plan(low, high, epsilon, delta, relation):
+        return MomentsPlan(len(X), low, high, epsilon, delta, relation, n_moments=2)
+
+    budget = (epsilon, delta)
+    _, variance = release_within("dp_var", X, plan, bounds, budget, accountant, random_state)
+    return shaped(variance, flat)
+
+
+@_documented
+def dp_sum(
+    a, epsilon=1.0, *, delta=0.0, bounds="auto", axis=None, accountant=None, random_state=None
+):
+    """Sum with differential privacy.
+
+    Under add/remove a null row counts as 0, and the noise is made for the larger magnitude of the
+    bounds; under replace-one for their distance. The release is (`epsilon`, `delta`)-DP under the
+    accountant's relation.
+
+    Parameters
+    ----------
+    {rows}
+    {noise}
+    {bounds}
+    {axis}
+    {end}
+
+    Returns
+    -------
+    float or ndarray of shape (n_columns,)
+
+    {raises}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.stats import dp_sum
+    >>> hours = np.random.default_rng(0).uniform(0, 24, size=10_000)
+    >>> bool(abs(dp_sum(hours, epsilon=1.0, bounds=(0, 24)) - hours.sum()) < 1000)
+    True
+    """
+    X, flat = check_rows(a, axis)
+
+    def plan(low, high, epsilon, delta, relation):
+        return SumPlan(len(X), low, high, epsilon, delta, relation)
+
+    budget = (epsilon, delta)
+    sums = release_within("dp_sum", X, plan, bounds, budget, accountant, random_state)
+    return shaped(sums, flat)
+
+
+@_documented
+def dp_count(a, epsilon=1.0, *, delta=0.0, axis=None, accountant=None, random_state=None):
+    """Number of values that are not zero, as `numpy.count_nonzero`, with differential privacy.
+
+    Give it a condition, such as ``ages > 65``. The release is (`epsilon`, `delta`)-DP under the
+    accountant's relation.
+
+    Parameters
+    ----------
+    {rows}
+    {count_noise}
+    {axis}
+    {end}
+
+    Returns
+    -------
+    int or ndarray of int64, shape (n_columns,)
+        Unbiased, so that it can be negative.
+
+    {raises}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.stats import dp_count
+    >>> ages = np.random.default_rng(0).uniform(17, 90, size=10_000)
+    >>> bool(abs(dp_count(ages > 65, epsilon=1.0) - np.count_nonzero(ages > 65)) < 50)
+    True
+    """
+    X, flat = check_rows(a, axis)
+    epsilon, delta = check_privacy_parameters(epsilon, delta)
+    relation_of(accountant)
+    plan = CountPlan(X.shape[1], epsilon, delta)
+    counts = release("dp_count", X, plan, epsilon, delta, accountant, random_state)
+    return shaped(counts, flat)
+
+
+@_documented
+def dp_histogram(
+    a,
+    epsilon=1.0,
+    *,
+    delta=0.0,
+    bins=10,
+    range="auto",
+    axis=None,
+    accountant=None,
+    random_state=None,
+):
+    """Histogram with differential privacy.
+
+    Bins are those of `numpy.histogram`: they hold their lower edge, the last one both its edges,
+    and values outside count nowhere. All columns are counted in one pass and share one cost. The
+    release is (`epsilon`, `delta`)-DP under the accountant's relation.
+
+    Parameters
+    ----------
+    {rows}
+    {count_noise}
+    bins : int or array-like of shape (n_bins + 1,), default=10
+        How many bins of one width there are, or their edges, which must not be computed from the
+        data.
+    range : "auto" or tuple of (low, high), default="auto"
+        What the bins span, numbers or arrays of shape (n_columns,); not read where `bins` are
+        edges. It must not be computed from the data. "auto" spends a fifth of epsilon on
+        `estimate_bounds`, in the same charge.
+    {axis}
+    {end}
+
+    Returns
+    -------
+    counts : ndarray of int64, shape (n_bins,) or (n_columns, n_bins)
+        Unbiased, so that they can be negative.
+    edges : ndarray of shape (n_bins + 1,) or (n_columns, n_bins + 1)
+
+    {raises}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.stats import dp_histogram
+    >>> ages = np.random.default_rng(0).uniform(0, 100, size=10_000)
+    >>> counts, edges = dp_histogram(ages, epsilon=1.0, bins=5, range=(0, 100))
+    >>> edges.tolist()
+    [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]
+    >>> bool(np.abs(counts - 2000).max() < 300)
+    True
+    """
+    X, flat = check_rows(a, axis)
+    bins = check_bins(bins, X.shape[1])
+    counts, edges = _release_histogram(
+        "dp_histogram", X, bins, range, False, (epsilon, delta), accountant, random_state
+    )
+    return (counts[0], edges[0]) if flat else (np.stack(counts), np.stack(edges))
+
+
+@_documented
+def dp_histogram2d(
+    x,
+    y,
+    epsilon=1.0,
+    *,
+    delta=0.0,
+    bins=10,
+    range="auto",
+    accountant=None,
+    random_state=None,
+):
+    """Histogram of two columns with differential privacy, as `numpy.histogram2d`.
+
+    The release is (`epsilon`, `delta`)-DP under the accountant's relation; a row is a pair of
+    values.
+
+    Parameters
+    ----------
+    x, y : array-like of shape (n_rows,)
+        Finite numbers. The number of rows is public.
+    {count_noise}
+    bins : int, or pair of int or array-like, default=10
+        The numbers of bins, or edges, of x and y.
+    range : "auto" or pair of (low, high), default="auto"
+        What the bins of x and of y span; not read where `bins` are edges. It must not be computed
+        from the data. "auto" spends a fifth of epsilon on `estimate_bounds`, in the same charge.
+    {end}
+
+    Returns
+    -------
+    counts : ndarray of int64, shape (n_bins of x, n_bins of y)
+        Unbiased, so that they can be negative.
+    x_edges, y_edges : ndarray
+
+    {raises}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.stats import dp_histogram2d
+    >>> x, y = np.random.default_rng(0).uniform(0, 1, size=(2, 10_000))
+    >>> counts, _, _ = dp_histogram2d(x, y, bins=(2, 3), range=((0, 1), (0, 1)))
+    >>> counts.shape
+    (2, 3)
+    """
+    columns = [check_rows(column, 0) for column in (x, y)]
+    if not all(flat for _, flat in columns) or len(columns[0][0]) != len(columns[1][0]):
+        raise ValueError("x and y must be vectors of the same length")
+    X = np.column_stack([column for column, _ in columns])
+    if not (isinstance(bins, tuple | list) and len(bins) == 2):
+        bins = (bins, bins)
+    bins = tuple(check_bins(each, 1)[0] for each in bins)
+    if not is_auto(range):
+        try:
+            range = tuple(np.asarray(range, dtype=np.float64).reshape(2, 2).T)
+        except (TypeError, ValueError):
+            if any(isinstance(each, int) for each in bins):
+                raise ValueError(
+                    f"range must be ((low, high), (low, high)), got {range!r}"
+                ) from None
+    counts, edges = _release_histogram(
+        "dp_histogram2d", X, bins, range, True, (epsilon, delta), accountant, random_state
+    )
+    return counts, *edges
+
+
+def _release_histogram(name, X, bins, range, joint, budget, accountant, random_state):
+    def plan(low, high, epsilon, delta, relation):
+        return HistogramPlan(low, high, epsilon, delta, relation, bins, joint)
+
+    if not any(isinstance(each, int) for each in bins):
+        range = (0.0, 1.0)
+    return release_within(name, X, plan, range, budget, accountant, random_state)
+
+
+@_documented
+def dp_quantile(
+    a,
+    q,
+    epsilon=1.0,
+    *,
+    delta=0.0,
+    bounds="auto",
+    axis=None,
+    accountant=None,
+    random_state=None,
+):
+    """Quantiles with differential privacy.
+
+    All quantiles of all columns have one cost. Each is one of 2**24 + 1 points between the bounds,
+    chosen by the exponential mechanism; several by recursion, whose error grows with the logarithm
+    of their number. The release is (`epsilon`, `delta`)-DP under the accountant's relation.
+
+    Parameters
+    ----------
+    {rows}
+    q : float or array-like of shape (n_quantiles,)
+        Numbers in [0, 1].
+    {composition}
+    {bounds}
+    {axis}
+    {end}
+
+    Returns
+    -------
+    float or ndarray of shape (n_quantiles,), (n_columns,) or (n_quantiles, n_columns)
+        Shaped as by `numpy.quantile`; non-decreasing in q.
+
+    {raises}
+
+    References
+    ----------
+    A. Smith, "Privacy-preserving Statistical Estimation with Optimal Convergence Rates", 2011. H.
+    Kaplan, S. Schnapp, U. Stemmer, "Differentially Private Approximate Quantiles", 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.stats import dp_quantile
+    >>> ages = np.random.default_rng(0).uniform(0, 100, size=10_000)
+    >>> quartiles = dp_quantile(ages, [0.25, 0.5, 0.75], epsilon=1.0, bounds=(0, 100))
+    >>> bool(np.abs(quartiles - [25, 50, 75]).max() < 5)
+    True
+    """
+    return _release_quantiles(
+        "dp_quantile", a, q, (epsilon, delta), bounds, axis, accountant, random_state
+    )
+
+
+@_documented
+def dp_median(
+    a, epsilon=1.0, *, delta=0.0, bounds="auto", axis=None, accountant=None, random_state=None
+):
+    """Median with differential privacy: `dp_quantile` for q = 0.5.
+
+    Parameters
+    ----------
+    {rows}
+    {composition}
+    {bounds}
+    {axis}
+    {end}
+
+    Returns
+    -------
+    float or ndarray of shape (n_columns,)
+
+    {raises}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.stats import dp_median
+    >>> ages = np.random.default_rng(0).uniform(0, 100, size=10_000)
+    >>> bool(abs(dp_median(ages, epsilon=1.0, bounds=(0, 100)) - 50) < 5)
+    True
+    """
+    return _release_quantiles(
+        "dp_median", a, 0.5, (epsilon, delta), bounds, axis, accountant, random_state
+    )
+
+
+def _release_quantiles(name, a, q, budget, bounds, axis, accountant, random_state):
+    X, flat = check_rows(a, axis)
+    quantiles = check_quantiles(q)
+
+    def plan(low, high, epsilon, delta, relation):
+        return QuantilePlan(quantiles, low, high, epsilon, delta, relation)
+
+    values = release_within(name, X, plan, bounds, budget, accountant, random_state)
+    values = values[:, 0] if flat else values
+    if np.ndim(q):
+        return values
+    return values[0].item() if flat else values[0]
+
+
+@_documented
+def estimate_bounds(a, epsilon=1.0, *, delta=0.0, axis=None, accountant=None, random_state=None):
+    """Bounds of columns, with differential privacy.
+
+    A noisy histogram over bins whose width grows with their distance from 0 shows between which
+    bins the values lie. A bin counts as occupied if its noisy count is above a threshold which
+    noise alone exceeds somewhere in a column with probability 1e-4; hence a few far values stay
+    outside. Bins are powers of two, and up to 8 for each power of two where there are many rows.
+    The release is (`epsilon`, `delta`)-DP under the accountant's relation.
+
+    Parameters
+    ----------
+    {rows}
+    {count_noise}
+    {axis}
+    {end}
+
+    Returns
+    -------
+    low, high : float or ndarray of shape (n_columns,)
+        The outer edges of the outermost occupied bins, low < high; -1 and 1 where no bin stands
+        out of the noise. Magnitudes are between 2**-100 and 2**100.
+
+    {raises}
+
+    References
+    ----------
+    R. Wilson, C. Y. Zhang, W. Lam, D. Desfontaines, D. Simmons-Marengo, B. Gipson,
+    "Differentially Private SQL with Bounded User Contribution", 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.stats import estimate_bounds
+    >>> ages = np.random.default_rng(0).uniform(17, 90, size=10_000)
+    >>> estimate_bounds(ages, epsilon=1.0)
+    (16.0, 96.0)
+    """
+    X, flat = check_rows(a, axis)
+    epsilon, delta = check_privacy_parameters(epsilon, delta)
+    relation = relation_of(accountant)
+    plan = BoundsPlan(X.shape[0], epsilon, delta, relation, X.shape[1])
+    low, high = release("estimate_bounds", X, plan, epsilon, delta, accountant, random_state)
+    return shaped(low, flat), shaped(high, flat)

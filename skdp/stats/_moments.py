@@ -1,0 +1,173 @@
+"""Sums, means and variances of all columns in one release."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
+from skdp.utils import exact_sum
+
+__all__ = ["MomentsPlan", "SumPlan", "noise_deviation"]
+
+BLOCK_ROWS = 16384
+
+# The (L1, L2) sensitivities of one column's sums of u, and of u and u^2 - 1/2, for u in
+# [-1, 1]; derived in docs/guarantees.md.
+SENSITIVITY = {
+    ("add_remove", 1): (1.0, 1.0),
+    ("replace_one", 1): (2.0, 2.0),
+    ("add_remove", 2): (1.5, math.sqrt(1.25)),
+    ("replace_one", 2): (2.25, 2.0),
+}
+UNIFORM_VARIANCE = 1.0 / 3.0
+
+
+class _Delegating:
+    """A plan whose event is that of one mechanism."""
+
+    @property
+    def event(self):
+        return self.mechanism.event
+
+    @property
+    def name(self):
+        return self.mechanism.name
+
+    @property
+    def scale(self):
+        return self.mechanism.scale
+
+    @property
+    def sensitivity(self):
+        return self.mechanism.sensitivity
+
+    def check_size(self, size):
+        """Refuse what no release can do, before anything is charged."""
+        self.mechanism.check_size(size)
+
+
+@dataclass(frozen=True, eq=False)
+class MomentsPlan(_Delegating):
+    """Means, or means and variances, of columns within bounds.
+
+    Columns are scaled to [-1, 1], so that what it costs does not depend on the bounds.
+
+    Parameters
+    ----------
+    n_rows : int
+        Public.
+    low, high : ndarray of shape (n_columns,)
+    epsilon, delta : float
+    relation : {"add_remove", "replace_one"}
+    n_moments : {1, 2}
+    """
+
+    n_rows: int
+    low: np.ndarray
+    high: np.ndarray
+    epsilon: float
+    delta: float
+    relation: str
+    n_moments: int = 1
+
+    @property
+    def size(self):
+        return self.n_moments * len(self.low)
+
+    @cached_property
+    def mechanism(self):
+        l1, l2 = SENSITIVITY[self.relation, self.n_moments]
+        n_columns, n_values = len(self.low), self.size
+        # A sum in float64 is off by a relative (blocks + rows in a block) rounding errors of the
+        # sum of magnitudes, for each of the two neighbours.
+        additions = BLOCK_ROWS + self.n_rows / BLOCK_ROWS + 4
+        rounding = 2.0 * additions * self.n_rows * np.finfo(np.float64).eps
+        if self.delta == 0.0:
+            return LaplaceMechanism(self.epsilon, l1 * n_columns + rounding * n_values)
+        sensitivity = l2 * math.sqrt(n_columns) + rounding * math.sqrt(n_values)
+        return GaussianMechanism(self.epsilon, self.delta, sensitivity)
+
+    def run(self, X, source):
+        """Return the means, and the variances or None, in the columns' units."""
+        low, high = self.low, self.high
+        middle, half = low + (high - low) / 2, (high - low) / 2
+        sums = _centred_sums(X, low, high, self.n_moments)
+        released = self.mechanism.release(sums, random_state=source)
+        mean, variance = _moments(released, self.n_rows, noise_deviation(self.mechanism))
+        return middle + half * mean, None if variance is None else variance * half**2
+
+
+@dataclass(frozen=True, eq=False)
+class SumPlan(MomentsPlan):
+    """Sums of columns within bounds.
+
+    Under add/remove a null row counts as 0, and a row moves a sum by the larger magnitude of its
+    bounds; each column is divided by that. Under replace-one the number of rows is the same in both
+    data sets, and the sums are the means times that.
+    """
+
+    @cached_property
+    def mechanism(self):
+        if self.relation == "replace_one":
+            return super().mechanism
+        # The sums are exact; the quotient is rounded by a relative 2**-53 for each neighbour.
+        slack = 1.0 + self.n_rows * np.finfo(np.float64).eps
+        if self.delta == 0.0:
+            return LaplaceMechanism(self.epsilon, slack * self.size)
+        return GaussianMechanism(self.epsilon, self.delta, slack * math.sqrt(self.size))
+
+    @property
+    def units(self):
+        """What noise of scale 1 amounts to in each sum."""
+        if self.relation == "replace_one":
+            return (self.high - self.low) / 2
+        return np.maximum(np.abs(self.low), np.abs(self.high))
+
+    def run(self, X, source):
+        """Return the sums."""
+        if self.relation == "replace_one":
+            sums = _centred_sums(X, self.low, self.high, 1)[0]
+            middle = self.low + (self.high - self.low) / 2
+            return self.n_rows * middle + self._release(sums, source)
+        return self._release(exact_sum(X, (self.low, self.high)) / self.units, source)
+
+    def _release(self, sums, source):
+        return self.mechanism.release(sums, random_state=source) * self.units
+
+
+def noise_deviation(mechanism):
+    """Return the standard deviation of a mechanism's noise."""
+    return mechanism.scale * (math.sqrt(2.0) if mechanism.delta == 0.0 else 1.0)
+
+
+def _centred_sums(X, low, high, n_moments):
+    """Return the sums over rows of u and of u^2 - 1/2, for X clipped and scaled to [-1, 1]."""
+    middle, half = low + (high - low) / 2, (high - low) / 2
+    sums = np.zeros((n_moments, X.shape[1]))
+    for start in range(0, len(X), BLOCK_ROWS):
+        # What overflows is clipped; whether anything did is nobody's business.
+        with np.errstate(all="ignore"):
+            u = np.array(X[start : start + BLOCK_ROWS], dtype=np.float64)
+        np.clip(u, low, high, out=u)
+        u -= middle
+        u /= half
+        np.clip(u, -1.0, 1.0, out=u)
+        sums[0] += np.ones(len(u)) @ u
+        if n_moments == 2:
+            sums[1] += np.einsum("ij,ij->j", u, u)
+    sums[1:] -= len(X) / 2
+    return sums
+
+
+def _moments(sums, n_rows, deviation):
+    """Return the means of u and, if sums of squares were released, its variances or None."""
+    noise = deviation / n_rows
+    nothing_left = noise > UNIFORM_VARIANCE
+    mean = np.zeros(sums.shape[1]) if nothing_left else np.clip(sums[0] / n_rows, -1.0, 1.0)
+    if len(sums) == 1:
+        return mean, None
+    if nothing_left:
+        return mean, np.full_like(mean, UNIFORM_VARIANCE)
+    return mean, np.clip(sums[1] / n_rows + 0.5 - mean**2, noise, 1.0)

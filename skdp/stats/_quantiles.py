@@ -1,0 +1,353 @@
+"""Many quantiles of many columns by the exponential mechanism, in one release."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from skdp.accounting import ExponentialMechanism, Repeated, calibrate
+from skdp.noise import bernoulli_exp, choose_by_distance, uniform_integers
+from skdp.utils._validation import broadcast_bounds, check_integer, check_privacy_parameters
+
+__all__ = ["CELLS", "QuantilePlan", "check_quantiles"]
+
+# Values lie on a public grid of this many steps between the bounds. Each grid point is a run of
+# POSITIONS integers, of which a row takes a random one, so that hardly any two rows are equal.
+CELLS = 1 << 24
+POSITIONS = 1 << 24
+_LAST = (CELLS + 1) * POSITIONS - 1
+_UNIT = 1 << 30
+_FAR = 100
+_BLOCK = 1 << 16
+
+
+def check_quantiles(quantiles):
+    """Return a flat float64 array of numbers in [0, 1], or raise `ValueError`."""
+    try:
+        array = np.asarray(quantiles, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"quantiles must be numbers in [0, 1], got {quantiles!r}") from None
+    if array.ndim > 1 or array.size == 0 or not np.all((array >= 0) & (array <= 1)):
+        raise ValueError(f"quantiles must be numbers in [0, 1], got {quantiles!r}")
+    return np.atleast_1d(array)
+
+
+@dataclass(frozen=True)
+class _Node:
+    """One choice: the quantile at `index` of the sorted ones, between two chosen before it.
+
+    `first` and `last` are the positions of these two, None for the ends of the range. `share` is
+    the fraction of the rows between them that should lie below, in units of 2**-30.
+    """
+
+    index: int
+    first: int | None
+    last: int | None
+    share: int
+
+    @property
+    def larger_share(self):
+        return Fraction(max(self.share, _UNIT - self.share), _UNIT)
+
+
+@dataclass(frozen=True, eq=False)
+class QuantilePlan:
+    """Quantiles of each of several columns, with one cost for all of them.
+
+    It is a mechanism: `event`, `epsilon`, `delta`, `name`, `scale` and `sensitivity` are what a
+    charge and a privacy statement ask for.
+
+    The quantile in the middle of the list is chosen first, among the points of a public grid,
+    with probability proportional to ``exp(-|rank - wanted rank| / scale)``; it splits the rows in
+    two parts, in which the next quantiles are chosen, and so on. A row is in one part of each
+    level, so that a level costs what one of its choices costs.
+
+    Parameters
+    ----------
+    quantiles : array-like of shape (n_quantiles,)
+        Numbers in [0, 1], in any order, repeats allowed.
+    low, high : array-like of shape (n_columns,)
+        Public bounds; values are clipped to them. ``low <= high``.
+    epsilon : float
+    delta : float, default=0.0
+    relation : {"add_remove", "replace_one"}, default="add_remove"
+
+    Attributes
+    ----------
+    level_epsilon : float
+        What each level of each column costs.
+    event : skdp.accounting.Repeated
+        What all levels of all columns cost.
+    scale : float
+        The largest scale of the ranks' errors: that of the first level, or of the most uneven
+        split.
+    sensitivity : float
+        By how much the first choice's scores can differ between neighbours.
+
+    Notes
+    -----
+    The derivation is in ``docs/statistics.md``.
+
+    References
+    ----------
+    A. Smith, "Privacy-preserving Statistical Estimation with Optimal Convergence Rates", 2011 (one
+    quantile). H. Kaplan, S. Schnapp, U. Stemmer, "Differentially Private Approximate Quantiles",
+    2022 (the recursion).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.noise import RandomSource
+    >>> from skdp.stats._quantiles import QuantilePlan
+    >>> plan = QuantilePlan([0.25, 0.5, 0.75], [0.0], [100.0], epsilon=1.0)
+    >>> ages = np.random.default_rng(0).uniform(0, 100, size=(10_000, 1))
+    >>> released = plan.run(ages, RandomSource())
+    >>> bool(np.abs(released[:, 0] - [25, 50, 75]).max() < 5)
+    True
+    """
+
+    quantiles: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    epsilon: float
+    delta: float = 0.0
+    relation: str = "add_remove"
+
+    name: ClassVar[str] = "Exponential mechanism, recursively for many quantiles"
+
+    def __post_init__(self):
+        epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
+        if self.relation not in ("add_remove", "replace_one"):
+            raise ValueError(f"unknown relation {self.relation!r}")
+        low, high = broadcast_bounds((self.low, self.high), np.size(self.low))
+        checked = {
+            "quantiles": check_quantiles(self.quantiles),
+            "low": low,
+            "high": high,
+            "epsilon": epsilon,
+            "delta": delta,
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def n_columns(self):
+        return len(self.low)
+
+    @cached_property
+    def levels(self):
+        """The choices, level by level: a tuple of tuples of nodes."""
+        return _levels(np.unique(self.quantiles))
+
+    @cached_property
+    def level_epsilon(self):
+        count = len(self.levels) * self.n_columns
+        return split_epsilon(self.epsilon, self.delta, count)
+
+    @property
+    def event(self):
+        count = len(self.levels) * self.n_columns
+        return Repeated(ExponentialMechanism(self.level_epsilon), count)
+
+    @property
+    def size(self):
+        """How many values are released together."""
+        return self.n_columns * len(self.quantiles)
+
+    def check_size(self, size):
+        """Any number of values can be released."""
+        check_integer(size, "size", 1)
+
+    @property
+    def scale(self):
+        rates = (self._rate(level, node) for level in self.levels for node in level)
+        return float(1 / min(rates))
+
+    @property
+    def sensitivity(self):
+        if self.relation == "replace_one":
+            return 1.0
+        return float(self.levels[0][0].larger_share)
+
+    def _rate(self, level, node):
+        """The factor of |rank - wanted rank| in the exponent, for the level to cost its epsilon."""
+        epsilon = Fraction(self.level_epsilon)
+        if self.relation == "add_remove":
+            return epsilon / (2 * node.larger_share)
+        return epsilon / (2 if len(level) == 1 else 4 * node.larger_share)
+
+    def run(self, columns, source):
+        """Release the quantiles.
+
+        Parameters
+        ----------
+        columns : array-like of shape (n_rows, n_columns) or iterable of n_columns arrays
+            Finite numbers. One column at a time is copied and sorted.
+        source : RandomSource
+            What the charge returned.
+
+        Returns
+        -------
+        ndarray of shape (n_quantiles, n_columns), float64
+            In the order of `quantiles`, within the bounds, non-decreasing in the quantile.
+        """
+        if hasattr(columns, "shape") and len(columns.shape) == 2:
+            columns = _columns(columns)
+        released = np.empty((len(self.quantiles), self.n_columns))
+        for j, column in enumerate(columns):
+            cells = grid_cells(column, self.low[j], self.high[j])
+            cells = self.choose(cells, source) // POSITIONS
+            released[:, j] = cell_values(cells, self.low[j], self.high[j])
+        return released
+
+    def choose(self, cells, source):
+        """Return the chosen positions, for one column's cells, which are overwritten."""
+        stream = source.stream()
+        positions = _apart(cells, stream)
+        positions.sort()
+        sorted_quantiles, inverse = np.unique(self.quantiles, return_inverse=True)
+        chosen = np.zeros(len(sorted_quantiles), dtype=np.int64)
+        for level in self.levels:
+            for node in level:
+                rate = self._rate(level, node)
+                rows, ends = _between(positions, chosen, node)
+                chosen[node.index] = _choose(rows, *ends, node.share, rate, len(cells), stream)
+        return chosen[inverse]
+
+
+def _columns(table):
+    """Yield the columns of an array."""
+    return (table[:, j] for j in range(table.shape[1]))
+
+
+def split_epsilon(epsilon, delta, count):
+    """The epsilon of each of `count` exponential mechanisms that together cost (epsilon, delta)."""
+    check_integer(count, "count", 1)
+    # One step down, so that the sum of the parts is no more than the whole.
+    even = math.nextafter(epsilon / count, 0.0) if count > 1 else epsilon
+    if delta == 0.0 or count == 1:
+        return even
+    found = calibrate(
+        lambda each: Repeated(ExponentialMechanism(each), count),
+        epsilon,
+        delta,
+        bounds=(even, max(epsilon, 2 * even)),
+    )
+    return max(even, found)
+
+
+def _levels(quantiles):
+    """The binary tree over sorted quantiles, level by level."""
+    spans, levels = [(0, len(quantiles), None, None)], []
+    while spans:
+        nodes, below = [], []
+        for start, stop, first, last in spans:
+            index = (start + stop) // 2
+            left = 0.0 if first is None else quantiles[first]
+            right = 1.0 if last is None else quantiles[last]
+            share = round(float((quantiles[index] - left) / (right - left)) * _UNIT)
+            nodes.append(_Node(index, first, last, share))
+            below += [(start, index, first, index)] if start < index else []
+            below += [(index + 1, stop, index, last)] if index + 1 < stop else []
+        levels.append(tuple(nodes))
+        spans = below
+    return tuple(levels)
+
+
+def grid_cells(column, low, high):
+    """Return the nearest of the grid points 0, ..., CELLS between the bounds, row by row."""
+    with np.errstate(all="ignore"):
+        scaled = np.array(column, dtype=np.float64)
+        np.clip(scaled, low, high, out=scaled)
+        if not high > low:
+            scaled[:] = 0.0
+        else:
+            # Halves, because high - low can overflow.
+            scaled *= 0.5
+            scaled -= 0.5 * low
+            scaled /= 0.5 * high - 0.5 * low
+            np.clip(scaled, 0.0, 1.0, out=scaled)
+        scaled *= CELLS
+        return np.rint(scaled, out=scaled).astype(np.int64)
+
+
+def _apart(cells, stream):
+    """Turn cells, in place, into random positions in the cells' runs."""
+    cells *= POSITIONS
+    for start in range(0, len(cells), _BLOCK):
+        block = cells[start : start + _BLOCK]
+        words = stream.words((len(block) + 1) // 2).view(np.uint32)[: len(block)]
+        block += words & np.uint32(POSITIONS - 1)
+    return cells
+
+
+def cell_values(cells, low, high):
+    """Return the values of grid points 0, ..., CELLS between the bounds."""
+    share = np.clip(cells / CELLS, 0.0, 1.0)
+    return np.clip((1.0 - share) * low + share * high, low, high)
+
+
+def _between(positions, chosen, node):
+    """Return the rows of a node, and the least and the largest point that it can choose.
+
+    A row at a chosen point belongs to the part above it, at the end of the range as well.
+    """
+    start, stop, first, last = 0, len(positions), 0, _LAST
+    if node.first is not None:
+        first = chosen[node.first]
+        start = np.searchsorted(positions, first)
+    if node.last is not None:
+        last = chosen[node.last]
+        stop = np.searchsorted(positions, last)
+    return positions[start:stop], (first, last)
+
+
+def _choose(rows, first, last, share, rate, n_rows, stream):
+    """Choose a point c in [first, last], by the numbers of rows below c and from c on.
+
+    Its distance is ``|(1 - q) below - q above|`` for q = share / 2**30, in units of 2**-30.
+    """
+    edges, distances = _intervals(rows, first, last, share, rate, n_rows)
+    weights = np.diff(edges)
+    step = rate / _UNIT
+    while True:
+        j = choose_by_distance(weights, distances, step, stream)
+        point = int(edges[j]) + int(uniform_integers(int(weights[j]), 1, stream)[0])
+        if 0 < j < len(weights) - 1 or _accepted(rows, point, share, distances[j], step, stream):
+            return point
+
+
+def _intervals(rows, first, last, share, rate, n_rows):
+    """Edges of runs of points, and the distance of each run.
+
+    Runs near the wanted rank hold points of one distance. The first and the last run are all
+    points below and above these; their distance is the least in them.
+    """
+    n = len(rows)
+    wanted = share * n // _UNIT
+    # Far enough for what is beyond to be hopeless, and for some point to be within.
+    reach = int(min(_FAR / rate, n)) + 2 * (n_rows // POSITIONS) + 64
+    low, high = max(wanted - reach, 0), min(wanted + reach, n)
+    # Points of rank k start behind row k - 1 and end with row k.
+    starts = np.empty(high - low + 2, dtype=np.int64)
+    starts[0] = first if low == 0 else rows[low - 1] + 1
+    starts[1:-1] = rows[low:high] + 1
+    starts[-1] = last + 1 if high == n else rows[high] + 1
+    edges = np.concatenate([[first], starts, [last + 1]])
+    ranks = np.arange(low - 1, high + 2)
+    return edges, np.abs(ranks * _UNIT - share * n)
+
+
+def _accepted(rows, point, share, distance, step, stream):
+    """Accept a point of an outer run by how much farther it is than the run's nearest."""
+    rank = int(np.searchsorted(rows, point))
+    excess = step * (abs(rank * _UNIT - share * len(rows)) - int(distance))
+    exponents = np.array([float(min(excess, 10_000))])
+
+    def exact(index):
+        return np.array([excess.numerator], dtype=object), excess.denominator
+
+    return bool(bernoulli_exp(exponents, exact, stream)[0])

@@ -1,0 +1,406 @@
+import tracemalloc
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, csr_matrix
+
+from skdp._losses import (
+    BinaryHuberisedHingeLoss,
+    BinaryLogisticLoss,
+    ClassWeightedLoss,
+    ClippedPoissonLoss,
+    MulticlassHuberisedHingeLoss,
+    MultinomialLogisticLoss,
+)
+from skdp._sgd import ClippedSums, _clipped_sums, sum_rounding
+from skdp.utils import ChunkedArray
+from skdp.utils._chunked import as_chunked
+from tests.utils.test_chunked import DaskLike
+
+BINARY = {
+    "logistic": BinaryLogisticLoss(),
+    "hinge": BinaryHuberisedHingeLoss(0.1),
+    "poisson": ClippedPoissonLoss(3.0),
+    "weighted": ClassWeightedLoss(BinaryLogisticLoss(), (0.5, 3.0)),
+}
+SEVERAL = {
+    "softmax": MultinomialLogisticLoss(3),
+    "hinges": MulticlassHuberisedHingeLoss(3, 0.1),
+    "weighted softmax": ClassWeightedLoss(MultinomialLogisticLoss(3), (1.0, 0.1, 5.0)),
+}
+LOSSES = BINARY | SEVERAL
+N, D = 300, 6
+
+
+def table(loss, seed=0, n=N, scale=1.0):
+    rng = np.random.default_rng(seed)
+    X = scale * rng.normal(size=(n, D)) * rng.choice([0.01, 1.0, 30.0], size=(n, 1))
+    y = rng.integers(max(2, *loss.weights_shape, 2), size=n)
+    return X, y if isinstance(loss, ClassWeightedLoss) or loss.weights_shape else y.astype(float)
+
+
+def weights_for(loss, constant, seed=1):
+    return np.random.default_rng(seed).normal(size=(*loss.weights_shape, D + (constant != 0)))
+
+
+def clipped_rows(X, y, loss, constant, clip, norm, weights):
+    """The clipped gradient of every row, formed one by one."""
+    X = np.asarray(X, dtype=np.float64)
+    rows = np.column_stack([X, np.full(len(X), constant)]) if constant else X
+    residual = loss.residual(rows @ weights.T, y)
+    gradients = np.einsum("n...,nd->n...d", residual, rows)
+    flat = gradients.reshape(len(X), -1)
+    norms = np.abs(flat).sum(axis=1) if norm == "l1" else np.sqrt((flat**2).sum(axis=1))
+    factors = np.minimum(1.0, clip / np.maximum(norms, 1e-300))
+    return gradients * factors.reshape(-1, *[1] * (gradients.ndim - 1))
+
+
+def length(vector, norm):
+    return np.abs(vector).sum() if norm == "l1" else np.linalg.norm(vector)
+
+
+@pytest.fixture
+def small_tiles(monkeypatch):
+    monkeypatch.setattr("skdp._sgd._rows.TILE_BYTES", 1)
+    monkeypatch.setattr("skdp._sgd._rows.FEWEST_ROWS", 7)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("constant", [0.0, 1.0, 2.5])
+@pytest.mark.parametrize("name", LOSSES)
+def test_sums_of_clipped_gradients(name, constant, norm):
+    loss = LOSSES[name]
+    (X, y), weights = table(loss), weights_for(loss, constant)
+    sums = ClippedSums(X, y, loss, constant=constant, clip=0.7, norm=norm)
+    rows = clipped_rows(X, y, loss, constant, 0.7, norm, weights)
+    some = np.arange(0, N, 3)
+    np.testing.assert_allclose(sums.sums(weights, None), rows.sum(axis=0), atol=1e-11)
+    np.testing.assert_allclose(sums.sums(weights, some), rows[some].sum(axis=0), atol=1e-11)
+    np.testing.assert_array_equal(sums.sums(weights, some[:0]), np.zeros_like(weights))
+    lengths = np.array([length(row, norm) for row in rows])
+    assert 0.1 < np.mean(lengths > 0.69) < 0.95
+
+
+def storages(X, folder):
+    np.save(folder / "first.npy", X[:110])
+    np.save(folder / "second.npy", X[110:])
+    memmap = np.lib.format.open_memmap(folder / "all.npy", "w+", X.dtype, X.shape)
+    memmap[:] = X
+    wide = np.zeros((len(X), 2 * D), dtype=X.dtype)
+    wide[:, ::2] = X
+    single = X.astype(np.float32)
+    twice = np.repeat(np.arange(D), 2)
+    halves = np.repeat(X, 2, axis=1) / 2
+    doubled = csr_matrix(
+        (halves.ravel(), np.tile(twice, len(X)), np.arange(len(X) + 1) * 2 * D), shape=X.shape
+    )
+    doubled.has_canonical_format = True
+    yield "Fortran order", np.asfortranarray(X), X
+    yield "every second column", wide[:, ::2], X
+    yield "other byte order", X.astype(X.dtype.newbyteorder()), X
+    yield "extended", X.astype(np.longdouble), X
+    yield "float32", single, single
+    yield "float32, Fortran order", np.asfortranarray(single), single
+    yield "float16", X.astype(np.float16), X.astype(np.float16)
+    yield "integers", np.rint(X).astype(np.int16), np.rint(X)
+    yield "memmap", memmap, X
+    yield "read-only memmap", np.load(folder / "all.npy", mmap_mode="r"), X
+    yield "CSR matrix", csr_matrix(X), X
+    yield "CSR array of float32", csr_array(single), single
+    yield "CSR with duplicates", doubled, X
+    yield "chunks in memory", ChunkedArray([X[:1], X[1:150], X[150:]]), X
+    yield "chunks in files", ChunkedArray([folder / "first.npy", folder / "second.npy"]), X
+    mixed = ChunkedArray([single[:40], X[40:41], np.asfortranarray(X[41:])])
+    yield "mixed chunks", mixed, np.vstack([single[:40], X[40:]])
+    yield "chunks that read themselves", ChunkedArray([SelfReading(X[:9]), SelfReading(X[9:])]), X
+
+
+class SelfReading:
+    """An array that gives slices of rows and nothing else."""
+
+    def __init__(self, array):
+        self._array, self.dtype, self.shape, self.ndim = array, array.dtype, array.shape, 2
+
+    def __len__(self):
+        return len(self._array)
+
+    def __getitem__(self, rows):
+        assert isinstance(rows, slice)
+        return self._array[rows].copy()
+
+
+@pytest.mark.parametrize("name", ["logistic", "softmax"])
+def test_every_storage_gives_the_same(name, tmp_path, small_tiles):
+    loss = LOSSES[name]
+    (X, y), weights = table(loss), weights_for(loss, 1.0)
+    rng = np.random.default_rng(3)
+    batches = [np.sort(rng.choice(N, m, replace=False)) for m in (1, 6, 7, 8, 50, N)]
+    for storage, stored, values in storages(X, tmp_path):
+        sums = ClippedSums(stored, y, loss, constant=1.0, clip=0.7)
+        rows = clipped_rows(values, y, loss, 1.0, 0.7, "l2", weights)
+        exact_scores = name == "logistic" or stored.dtype != np.float32
+        atol = 1e-11 if exact_scores else 1e-3
+        for batch in [*batches, None]:
+            expected = rows.sum(axis=0) if batch is None else rows[batch].sum(axis=0)
+            found = sums.sums(weights, batch)
+            np.testing.assert_allclose(found, expected, atol=atol, err_msg=storage)
+
+
+def test_chunks_that_are_computed_are_not_kept():
+    loss = LOSSES["logistic"]
+    (X, y), weights = table(loss), weights_for(loss, 1.0)
+    lazy = DaskLike(X, (100, 0, 150, 50), (D,))
+    sums = ClippedSums(as_chunked(lazy), y, loss, constant=1.0, clip=0.7)
+    rows = clipped_rows(X, y, loss, 1.0, 0.7, "l2", weights)
+    lazy.computed.clear()
+    for some in (np.arange(0, N, 11), np.array([3, 99, 270]), np.arange(120, 130)):
+        np.testing.assert_allclose(sums.sums(weights, some), rows[some].sum(axis=0), atol=1e-11)
+    assert lazy.computed == [0, 2, 3, 0, 3, 2]
+
+
+def neighbours(loss, rng):
+    """Tables that differ in one row, from mild to absurd; the last is a null row's."""
+    X, y = table(loss, seed=int(rng.integers(1000)))
+    # The weights' own direction makes residuals and gradients as large as they get.
+    direction = rng.normal(size=D)
+    extremes = [direction * 10.0**e for e in (-200, -30, -3, 0, 1, 3, 30, 148, 200, 307)]
+    for row in [*extremes, np.zeros(D), rng.normal(size=D)]:
+        for label in np.unique(y):
+            changed, labels = X.copy(), y.copy()
+            changed[17], labels[17] = row, label
+            yield changed, labels
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_neighbours(name, norm):
+    loss, clip, constant = LOSSES[name], 0.4, 1.5
+    rng, weights = np.random.default_rng(5), 20.0 * weights_for(LOSSES[name], 1.5)
+    batch = np.arange(0, N, 1)
+    without = np.delete(batch, 17)
+    slack = 2.0 * sum_rounding(D, max(1, *loss.weights_shape, 1), clip, N)
+    sums, reach = [], 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for X, y in neighbours(loss, np.random.default_rng(rng.integers(9))):
+            engine = ClippedSums(X, y, loss, constant=constant, clip=clip, norm=norm)
+            sums.append(engine.sums(weights, batch))
+            assert np.isfinite(sums[-1]).all()
+            moved = length(sums[-1] - engine.sums(weights, without), norm)
+            assert moved <= clip + slack
+            reach = max(reach, moved)
+    assert reach > 0.999 * clip
+    apart = max(length(one - other, norm) for one in sums for other in sums)
+    assert clip < apart <= 2.0 * clip + slack
+
+
+def exact_norm_squared(values):
+    return sum(Fraction(v) ** 2 for v in np.ravel(values).tolist())
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1e-20, 1.0, 1e3, 1e120, 1e148])
+def test_exact_norms_never_exceed_the_clip(scale):
+    rng, clip = np.random.default_rng(0), 0.3
+    X = scale * rng.normal(size=(100, D))
+    for constant in (0.0, 1.0, scale):
+        for norm in ("l1", "l2"):
+            loss = MultinomialLogisticLoss(3)
+            engine = ClippedSums(
+                X, np.zeros(100, int), loss, constant=constant, clip=clip, norm=norm
+            )
+            residual = rng.normal(size=(100, 3)) * rng.choice([1e-3, 1.0, 1e3], size=(100, 1))
+            _clipped_sums._clip_vectors(residual, engine._caps, norm)
+            single = np.full(100, np.inf)
+            _clipped_sums._clip_numbers(single, engine._caps.copy())
+            for row, r, one in zip(X, residual, single, strict=True):
+                row = np.append(row, constant)
+                if norm == "l2":
+                    bound, size = Fraction(clip) ** 2, exact_norm_squared(row)
+                    lengths = exact_norm_squared(r) * size, Fraction(one) ** 2 * size
+                else:
+                    bound = Fraction(clip)
+                    size = sum(abs(Fraction(v)) for v in row.tolist())
+                    total = sum(abs(Fraction(v)) for v in r.tolist())
+                    lengths = total * size, abs(Fraction(one)) * size
+                assert max(lengths) <= bound
+                if scale >= 1.0:
+                    assert lengths[1] >= bound * (1 - Fraction(1, 10**12))
+
+
+class GivenResiduals:
+    """The residual of a row is its target."""
+
+    weights_shape = ()
+
+    def residual(self, scores, y):
+        return y.copy()
+
+
+def adversarial(n, dtype, rng):
+    """Rows at the clip whose sums cancel, with a last digit that is lost when they are added."""
+    X = np.ones((n, 3), dtype=dtype)
+    X[n // 2 :, 1] = -1.0
+    X[:, 2] = rng.normal(size=n)
+    return X, np.where(rng.uniform(size=n) < 0.9, 1.0, 1.0 / 3.0) * (1 + 1e-9 * rng.normal(size=n))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [2, 127, 3000])
+def test_sums_are_within_the_bound_of_exact_sums(n, dtype):
+    rng = np.random.default_rng(n)
+    X, y = adversarial(n, dtype, rng)
+    engine = ClippedSums(X, y, GivenResiduals(), constant=0.7, clip=1.0)
+    found = engine.sums(np.zeros(4), None)
+    picked = engine.sums(np.zeros(4), np.arange(n))
+    residual = np.clip(y, -engine._caps, engine._caps)
+    columns = [*X.T.astype(np.float64).tolist(), [0.7] * n]
+    exact = [
+        sum(Fraction(r) * Fraction(x) for r, x in zip(residual.tolist(), column, strict=True))
+        for column in columns
+    ]
+    bound = Fraction(engine.rounding(n)) ** 2
+    for sums in (found, picked):
+        error = sum((Fraction(s) - e) ** 2 for s, e in zip(sums.tolist(), exact, strict=True))
+        assert error <= bound
+    if n == 3000:
+        # Adding in single precision is another matter: nothing here would pay for that.
+        single = residual.astype(np.float32) @ X.astype(np.float32)
+        error = sum((Fraction(s) - e) ** 2 for s, e in zip(single.tolist(), exact, strict=False))
+        assert error > bound
+
+
+def test_the_bound_is_small_and_grows_with_the_batch():
+    bounds = [sum_rounding(100, 1, 1.0, m) for m in (1, 10, 1000, 100_000, 10_000_000)]
+    assert bounds == sorted(bounds)
+    assert bounds[2] < 1e-9 and bounds[3] < 1e-7 and bounds[4] < 1e-3
+    assert sum_rounding(100, 1, 2.0, 1000) == pytest.approx(2.0 * bounds[2])
+
+
+def test_scores_of_other_rows_stay_the_same_to_the_last_bit():
+    """What a row adds depends on the row and its place, so its rounding errors cancel."""
+    rng, seen = np.random.default_rng(0), []
+
+    class Recorded(MultinomialLogisticLoss):
+        def residual(self, scores, y):
+            seen.append(scores.copy())
+            return super().residual(scores, y)
+
+    X = rng.normal(size=(100, 33)).astype(np.float32)
+    weights, y = rng.normal(size=(3, 34)), rng.integers(3, size=100)
+    changed = X.copy()
+    changed[40] = 1e30
+    for values in (X, changed):
+        ClippedSums(values, y, Recorded(3), constant=1.0, clip=1.0).sums(weights, np.arange(100))
+    others = np.arange(100) != 40
+    np.testing.assert_array_equal(seen[0][others], seen[1][others])
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("value", [1e151, 1e200, 1e307])
+def test_rows_too_long_count_as_zero(value, norm):
+    """Their caps would be so small that underflow could round a summand up."""
+    loss = LOSSES["logistic"]
+    X, y = np.array([[value, value], [1.0, 2.0]]), np.array([1.0, 1.0])
+    weights = np.array([1.0, -1.0, 0.5])
+    for stored in (X, csr_array(X)):
+        engine = ClippedSums(stored, y, loss, constant=1.0, clip=1e-16, norm=norm)
+        alone = ClippedSums(stored[1:], y[1:], loss, constant=1.0, clip=1e-16, norm=norm)
+        np.testing.assert_array_equal(engine.sums(weights, None), alone.sums(weights, None))
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_rows_of_zeros(norm):
+    loss, y = LOSSES["logistic"], np.zeros(9)
+    for X in (np.zeros((9, 2)), csr_array((9, 2))):
+        engine = ClippedSums(X, y, loss, constant=1.0, clip=0.1, norm=norm)
+        expected = [0.0, 0.0, 0.9]
+        np.testing.assert_allclose(engine.sums(np.zeros(3), None), expected, atol=1e-12)
+        engine = ClippedSums(X, y, loss, constant=0.0, clip=0.1, norm=norm)
+        np.testing.assert_array_equal(engine.sums(np.zeros(2), None), np.zeros(2))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_scores_that_overflow_do_no_harm(name):
+    loss = LOSSES[name]
+    X, y = table(loss)
+    X[:5] = np.sign(X[:5]) * 1e149
+    weights = weights_for(loss, 1.0) * 1e200
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        total = ClippedSums(X, y, loss, constant=1.0, clip=1.0).sums(weights, np.arange(5))
+    assert length(total, "l2") <= 5.0
+
+
+def mutated_reach(mutate, loss):
+    """How far one row moves the sums of a mutated engine, over the clip."""
+    weights, reach = weights_for(loss, 1.5), 0.0
+    for X, y in neighbours(loss, np.random.default_rng(1)):
+        engine = ClippedSums(X, y, loss, constant=1.5, clip=0.4)
+        mutate(engine)
+        batch = np.arange(N)
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = engine.sums(weights, batch) - engine.sums(weights, np.delete(batch, 17))
+            reach = max(reach, length(sums, "l2") / 0.4)
+    return reach
+
+
+def without_the_constant(engine):
+    norms = np.array([np.linalg.norm(row / 1e200) * 1e200 for row in engine._rows._X])
+    with np.errstate(divide="ignore"):
+        engine._caps = np.minimum(0.4 / norms, 1e30)
+
+
+def without_a_clip(engine):
+    engine._caps[:] = 1e30
+
+
+@pytest.mark.parametrize("name", ["logistic", "softmax"])
+def test_neighbours_tell_mutations(name):
+    loss = LOSSES[name]
+    assert mutated_reach(lambda engine: None, loss) <= 1.0 + 1e-9
+    assert mutated_reach(without_the_constant, loss) > 1.5
+    assert mutated_reach(without_a_clip, loss) > 1.5
+
+
+def test_clipping_each_row_is_not_clipping_the_sum():
+    loss = LOSSES["logistic"]
+    (X, y), weights = table(loss), weights_for(loss, 1.0)
+    total = ClippedSums(X, y, loss, constant=1.0, clip=0.1).sums(weights, None)
+    assert length(total, "l2") > 0.2
+    unclipped = clipped_rows(X, y, loss, 1.0, np.inf, "l2", weights).sum(axis=0)
+    after = unclipped * min(1.0, 0.1 / np.linalg.norm(unclipped))
+    assert length(total - after, "l2") > 0.1
+
+
+def test_classes_are_clipped_together():
+    loss = LOSSES["softmax"]
+    X, y = np.array([[3.0, 4.0]]), np.array([0])
+    total = ClippedSums(X, y, loss, constant=0.0, clip=0.5).sums(np.zeros((3, 2)), None)
+    residual = np.array([-2.0, 1.0, 1.0]) / 3.0
+    expected = np.outer(residual, X[0])
+    np.testing.assert_allclose(total, 0.5 * expected / np.linalg.norm(expected), rtol=1e-12)
+
+
+def test_memory_beside_the_data_is_small():
+    X = np.zeros((200_000, 50), dtype=np.float32)
+    tracemalloc.start()
+    engine = ClippedSums(X, np.zeros(len(X)), BINARY["logistic"], constant=1.0, clip=1.0)
+    engine.sums(np.zeros(51), np.arange(0, len(X), 9))
+    engine.sums(np.zeros(51), None)
+    assert tracemalloc.get_traced_memory()[1] < 8e6
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("clip", [0.0, -1.0, np.nan, np.inf, 1e60])
+def test_bad_clips(clip):
+    with pytest.raises(ValueError, match="clip"):
+        ClippedSums(np.ones((2, 2)), np.ones(2), BINARY["logistic"], constant=0.0, clip=clip)
+
+
+def test_bad_norms():
+    with pytest.raises(ValueError, match="norm"):
+        ClippedSums(
+            np.ones((2, 2)), np.ones(2), BINARY["logistic"], constant=0.0, clip=1.0, norm="max"
+        )

@@ -1,0 +1,99 @@
+"""The loop takes the planned steps, penalises what it says and shows nothing but their number."""
+
+import numpy as np
+import pytest
+
+from skdp._losses import BinaryLogisticLoss
+from skdp._sgd._loop import run_sgd
+from skdp._sgd._plan import Linear, clip_norm, plan_sgd
+from skdp._sgd._updates import Update
+from skdp.noise import RandomSource
+
+pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
+
+N, D = 200, 3
+
+
+def make_table(seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, D))
+    return X, (X[:, 0] > 0.3).astype(float), BinaryLogisticLoss()
+
+
+def make_plan(epsilon=1.0, sampling="full", n_steps=25, delta=1e-6, clip=1.0):
+    model = Linear(N, D, 1, 0.5, clip, clip_norm(delta))
+    return plan_sgd(sampling, 20, n_steps, model, epsilon, delta, "add_remove")
+
+
+def make_update(n_steps=25, eta0=0.5):
+    return Update("sgd", "constant", eta0, 0.5, 0.0, n_steps, 1)
+
+
+def run(plan, table, alpha=0.0, start=None, seed=0, after_step=None, update=None):
+    start = np.zeros(D + 1) if start is None else start
+    update = update or make_update(plan.n_steps)
+    return run_sgd(plan, table, update, start, alpha, RandomSource(seed), after_step)
+
+
+def test_without_noise_it_is_gradient_descent():
+    X, y, loss = table = make_table()
+    result = run(make_plan(1e12, clip=50.0), table, alpha=0.1)
+    rows, weights = np.column_stack([X, np.full(N, 0.5)]), np.zeros(D + 1)
+    for _ in range(25):
+        gradient = loss.residual(rows @ weights, y) @ rows / N
+        gradient[:D] += 0.1 * weights[:D]
+        weights -= 0.5 * gradient
+    np.testing.assert_allclose(result, weights, atol=1e-4)
+
+
+def test_the_intercept_is_not_penalised():
+    X, _, loss = make_table()
+    plan, update = make_plan(1e12, n_steps=600), make_update(600, eta0=0.1)
+    result = run(plan, (X, np.ones(N), loss), alpha=10.0, update=update)
+    assert np.abs(result[:D]).max() < 0.02 < 1.0 < result[D]
+
+
+def test_the_start_is_where_it_starts_and_stays_as_it_was():
+    start = np.array([1.0, 2.0, 3.0, 4.0])
+    update = make_update(1, eta0=1e-40)
+    result = run(make_plan(n_steps=1), make_table(), start=start, update=update)
+    np.testing.assert_array_equal(result, start)
+    np.testing.assert_array_equal(start, [1.0, 2.0, 3.0, 4.0])
+
+
+@pytest.mark.parametrize("sampling", ["full", "poisson"])
+def test_every_planned_step_is_taken_and_none_else(sampling):
+    steps = []
+    run(make_plan(sampling=sampling, n_steps=17), make_table(), after_step=steps.append)
+    assert steps == list(range(1, 18))
+
+
+def test_an_update_of_other_length_would_not_average_what_it_says():
+    with pytest.raises(ValueError, match="steps"):
+        run(make_plan(n_steps=5), make_table(), update=make_update(6))
+
+
+@pytest.mark.parametrize("sampling", ["full", "poisson"])
+def test_a_whole_run_with_shared_noise(sampling, monkeypatch):
+    """At the iterates of one run, batches and noise shared, the sums of a neighbour's run."""
+    (X, y, loss), plan = make_table(), make_plan(sampling=sampling, n_steps=40)
+    X[0] = [1e3, -1e3, 5.0]
+    other = X.copy()
+    other[0] = 0.0
+    others, moved, seen = plan.model.sums(other, y, loss), [], []
+    sums = type(others).sums
+
+    def compared(self, weights, rows):
+        total = sums(self, weights, rows)
+        without = np.delete(np.arange(N), 0) if rows is None else rows[rows != 0]
+        moved.append(np.linalg.norm(total - sums(others, weights, without)))
+        seen.append(rows is None or 0 in rows)
+        return total
+
+    monkeypatch.setattr(type(others), "sums", compared)
+    run(plan, (X, y, loss))
+    moved, seen = np.array(moved), np.array(seen)
+    assert len(moved) == 40 and seen.any()
+    assert np.all(moved[seen] <= plan.sensitivity) and np.max(moved) > 0.99
+    # Where the row is not in the batch nothing moves, but for rounding.
+    assert np.all(moved[~seen] <= plan.sensitivity - plan.model.clip)

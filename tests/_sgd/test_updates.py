@@ -1,0 +1,112 @@
+"""Steps, learning rates, averages and projections."""
+
+import math
+
+import numpy as np
+import pytest
+
+from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS, Update
+
+CURVATURES = np.array([1.0, 0.1])
+MINIMISER = np.array([2.0, -1.0])
+
+
+def make_update(
+    optimizer="sgd", learning_rate="constant", eta0=0.5, momentum=0.0, n_steps=400, **k
+):
+    settings = {"power_t": 0.5, "n_averaged": 1} | k
+    return Update(
+        optimizer=optimizer,
+        learning_rate=learning_rate,
+        eta0=eta0,
+        momentum=momentum,
+        n_steps=n_steps,
+        **settings,
+    )
+
+
+def descend(update, start=(0.0, 0.0)):
+    walk = update.begin(np.array(start))
+    for _ in range(update.n_steps):
+        walk.step(CURVATURES * (walk.point - MINIMISER))
+    return walk.result()
+
+
+@pytest.mark.parametrize("n_averaged", [1, 50])
+@pytest.mark.parametrize("momentum", [0.0, 0.5])
+@pytest.mark.parametrize("learning_rate", LEARNING_RATES)
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_every_optimiser_finds_a_minimum(optimizer, learning_rate, momentum, n_averaged):
+    eta0 = 0.1 if optimizer == "adam" else 0.5
+    update = make_update(
+        optimizer, learning_rate, eta0, momentum, 4000, power_t=0.2, n_averaged=n_averaged
+    )
+    np.testing.assert_allclose(descend(update), MINIMISER, atol=1e-2)
+
+
+def test_learning_rates():
+    rates = {name: make_update(learning_rate=name, n_steps=4).rate for name in LEARNING_RATES}
+    assert [rates["constant"](t) for t in (1, 4)] == [0.5, 0.5]
+    assert [rates["invscaling"](t) for t in (1, 4)] == [0.5, 0.25]
+    assert [rates["linear"](t) for t in (1, 4)] == [0.5, 0.125]
+
+
+def test_first_steps_by_hand():
+    gradient = np.array([1.0, 2.0])
+    heavy = make_update("sgd", momentum=0.5).begin(np.zeros(2))
+    ahead = make_update("nesterov", momentum=0.5).begin(np.zeros(2))
+    for walk in (heavy, ahead):
+        walk.step(gradient)
+        walk.step(gradient)
+    # Velocities 1 and 1.5 times the gradient; Nesterov's look-ahead is half a step further.
+    np.testing.assert_allclose(heavy.iterate, -0.5 * 2.5 * gradient)
+    np.testing.assert_allclose(ahead.iterate, -0.5 * 2.5 * gradient)
+    np.testing.assert_allclose(ahead.point, ahead.iterate - 0.25 * 1.5 * gradient)
+
+
+def test_adam_by_its_definition():
+    rng, beta1, beta2, eta = np.random.default_rng(0), 0.9, 0.999, 0.01
+    walk = make_update("adam", eta0=eta, momentum=beta1).begin(np.zeros(3))
+    w, m, v = np.zeros(3), np.zeros(3), np.zeros(3)
+    for t in range(1, 30):
+        g = rng.normal(size=3)
+        walk.step(g)
+        m, v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g * g
+        w = w - eta * (m / (1 - beta1**t)) / (np.sqrt(v / (1 - beta2**t)) + 1e-8)
+    np.testing.assert_allclose(walk.iterate, w, rtol=1e-10)
+
+
+@pytest.mark.parametrize("n_averaged", [1, 3, 10])
+def test_the_result_is_the_mean_of_the_last_iterates(n_averaged):
+    update = make_update(n_steps=10, n_averaged=n_averaged)
+    walk, iterates = update.begin(np.zeros(2)), []
+    for step in range(10):
+        walk.step(np.array([1.0, step]))
+        iterates.append(walk.iterate.copy())
+    np.testing.assert_allclose(walk.result(), np.mean(iterates[-n_averaged:], axis=0))
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_projection(optimizer):
+    update = make_update(optimizer, radius=0.7, momentum=0.3)
+    walk = update.begin(np.array([5.0, 0.0]))
+    assert np.linalg.norm(walk.point) == pytest.approx(0.7)
+    for _ in range(20):
+        walk.step(np.array([-3.0, 4.0]))
+        assert np.linalg.norm(walk.point) <= 0.7 * (1 + 1e-12)
+        assert np.linalg.norm(walk.iterate) <= 0.7 * (1 + 1e-12)
+    assert np.linalg.norm(walk.result()) <= 0.7 * (1 + 1e-12)
+    np.testing.assert_array_equal(update.bounded(np.array([0.1, 0.2])), [0.1, 0.2])
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.99])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_weights_stay_finite_whatever_happens(optimizer, momentum):
+    walk = make_update(optimizer, eta0=1e50, momentum=momentum, n_averaged=5, n_steps=50).begin(
+        np.zeros(2)
+    )
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        walk.step(rng.normal(size=2) * 1e200 + 1e50 * walk.point)
+        assert np.isfinite(walk.point).all()
+    assert np.isfinite(walk.result()).all() and math.isfinite(np.linalg.norm(walk.result()))

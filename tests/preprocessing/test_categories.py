@@ -1,0 +1,165 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skdp.noise import RandomSource
+from skdp.preprocessing._categories import StabilityThreshold, _canonical, _value_counts
+from skdp.preprocessing._cell_weights import plan_cell_weights
+from skdp.utils._columns import ColumnTable
+
+RELATIONS = ["add_remove", "replace_one"]
+
+
+def discovered(values, epsilon=100.0, delta=1e-6, relation="add_remove"):
+    """Return the categories and counts of one column."""
+    values = np.asarray(values)
+    table = ColumnTable((len(values), 1), columns=[values])
+    mechanism = StabilityThreshold(epsilon, delta, 1, relation)
+    labels, counts = mechanism.run(table, RandomSource())
+    return labels[0], counts[0]
+
+
+def tail(t, scale):
+    """P(Z >= t) of discrete Laplace noise, for t >= 1."""
+    a = math.exp(-1.0 / scale)
+    return a**t / (1.0 + a)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 20.0])
+@pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.1])
+@pytest.mark.parametrize("d", [1, 3, 50])
+def test_the_threshold_is_the_least_that_hides_single_rows(relation, epsilon, delta, d):
+    mechanism = StabilityThreshold(epsilon, delta, d, relation)
+    moved = d if relation == "add_remove" else 2 * d
+    assert mechanism.sensitivity == moved and mechanism.scale >= moved / epsilon
+    assert tail(mechanism.threshold - 1, mechanism.scale) <= delta / d
+    assert mechanism.threshold == 2 or (
+        tail(mechanism.threshold - 2 - 1e-6 * mechanism.threshold, mechanism.scale) > delta / d
+    )
+
+
+def law(count, scale, threshold, width=120):
+    """The probabilities of one value's outputs: not released, then each noisy count."""
+    if count == 0:
+        return np.eye(1, width + 1)[0]
+    a = math.exp(-1.0 / scale)
+    m = np.arange(threshold, threshold + width)
+    released = (1.0 - a) / (1.0 + a) * a ** np.abs(m - count)
+    return np.concatenate([[1.0 - released.sum()], released])
+
+
+def divergence(first, second, epsilon, scale, threshold):
+    """The exact delta of counts of several values, between two tables."""
+    p, q = ([law(c, scale, threshold) for c in counts] for counts in (first, second))
+    joint_p, joint_q = (np.array([1.0]) for _ in range(2))
+    for one, other in zip(p, q, strict=True):
+        joint_p = np.multiply.outer(joint_p, one).ravel()
+        joint_q = np.multiply.outer(joint_q, other).ravel()
+    return max(
+        np.maximum(joint_p - math.exp(epsilon) * joint_q, 0.0).sum(),
+        np.maximum(joint_q - math.exp(epsilon) * joint_p, 0.0).sum(),
+    )
+
+
+def neighbours(relation, d):
+    """Counts of the values that one row, or two rows, hold in d columns, around the threshold."""
+    counts = [0, 1, 2, 5]
+    for before in itertools.product(counts, repeat=d):
+        if relation == "add_remove":
+            yield before, tuple(c + 1 for c in before)
+        else:
+            for other in itertools.product([0, 3], repeat=d):
+                after = tuple(c + 1 for c in before)
+                yield (*before, *(c + 1 for c in other)), (*after, *other)
+
+
+@pytest.mark.parametrize(
+    ("relation", "d"), [("add_remove", 1), ("add_remove", 2), ("replace_one", 1)]
+)
+def test_the_exact_divergence_is_within_delta(relation, d):
+    epsilon, delta = 2.0, 0.02
+    mechanism = StabilityThreshold(epsilon, delta, d, relation)
+    worst = max(
+        divergence(one, other, epsilon, mechanism.scale, mechanism.threshold)
+        for one, other in neighbours(relation, d)
+    )
+    assert 0.2 * delta < worst <= delta
+    # Mutations: a threshold lower by the scale of the noise, and noise for one column only.
+    for scale, threshold in [
+        (mechanism.scale, mechanism.threshold - math.ceil(2 * mechanism.scale)),
+        (mechanism.scale / 2.5, max(2, mechanism.threshold - 8)),
+    ]:
+        worst = max(
+            divergence(one, other, epsilon, scale, threshold)
+            for one, other in neighbours(relation, d)
+        )
+        assert worst > delta
+
+
+def times_found(n_fits=2000):
+    values = np.array(["common"] * 50 + ["rare"])
+    return sum("rare" in discovered(values, 1.0, 0.05)[0] for _ in range(n_fits))
+
+
+def test_a_single_row_is_found_with_probability_delta_at_most(monkeypatch):
+    limit = stats.binom.ppf(1 - 1e-7, 2000, 0.05)
+    assert times_found() <= limit
+    low = property(lambda self: 2)
+    monkeypatch.setattr(StabilityThreshold, "threshold", low)
+    assert times_found() > limit
+
+
+def test_common_values_are_found_and_sorted():
+    values = np.array([3.5, 1, "b", "a", -7] * 100, dtype=object)
+    labels, counts = discovered(values)
+    assert labels.tolist() == [-7, 1, 3.5, "a", "b"]
+    np.testing.assert_allclose(counts, 100, atol=2)
+    labels, _ = discovered(np.array(["b", "a"] * 100))
+    assert labels.tolist() == ["a", "b"]
+
+
+def test_what_is_released_says_nothing_of_what_is_not():
+    # One long string widens numpy's type, one missing value makes integers floats.
+    for column in (["a"] * 100 + ["x" * 50], ["a"] * 100 + ["a\0"]):
+        assert discovered(np.array(column))[0].dtype == np.dtype("<U1")
+    for column in ([1] * 100, [1.0] * 100 + [np.nan], [True] * 100, [1] * 100 + [None, "s"]):
+        labels, _ = discovered(np.array(column, dtype=None if None not in column else object))
+        assert labels.tolist() == [1] and labels.dtype.kind == "i"
+    for column in ([0.0, -0.0] * 50, [-0.0, 0.0] * 50):
+        labels, counts = discovered(np.array(column))
+        assert str(labels[0]) == "0" and abs(counts[0] - 100) < 3
+
+
+def test_missing_and_strange_values_count_nowhere():
+    strange = np.empty(400, dtype=object)
+    strange[:] = [None, float("nan"), (1, 2), [3]] * 100
+    labels, counts = discovered(strange)
+    assert len(labels) == len(counts) == 0
+    assert len(discovered(np.full(100, np.nan))[0]) == 0
+    assert _canonical(10**400) == 10**400 and _canonical(np.float32(2.0)) == 2
+    assert _value_counts(np.array([np.nan, 1.0]))[1].tolist() == [1]
+
+
+def test_discovery_needs_delta():
+    with pytest.raises(ValueError, match="delta"):
+        StabilityThreshold(1.0, 0.0, 1, "add_remove")
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("d", [1, 3])
+def test_brute_force_sensitivity_of_cell_weights(relation, d):
+    """Rows that add weights of a sum of 1 to one of two cells, in each column, or nothing."""
+    weights = [np.array(w) for w in ([1.0, 0.0], [0.0, 1.0], [0.25, 0.75])]
+    cells = [np.zeros(4)] + [np.roll(np.append(w, [0, 0]), 2 * c) for w in weights for c in (0, 1)]
+    rows = [np.concatenate(row) for row in itertools.product(cells, repeat=d)]
+    others = rows if relation == "replace_one" else [np.zeros(4 * d)]
+    moves = [a - b for a in rows for b in others]
+    for delta, norm in ((0.0, 1), (1e-6, 2)):
+        for whole in (True, False):
+            claimed = plan_cell_weights(d, relation, 1.0, delta, whole=whole).sensitivity
+            largest = max(np.linalg.norm(move, norm) for move in moves)
+            assert claimed * (1 - 1e-12) <= largest * (1 + 1e-12) and largest <= claimed

@@ -1,0 +1,396 @@
+import math
+
+import numpy as np
+import pytest
+import sklearn
+from scipy.sparse import issparse
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer
+
+from skdp import DPHistogramTransformer, DPLogisticRegression, PrivacyAccountant
+from skdp.mechanisms import GaussianMechanism, GeometricMechanism
+from skdp.noise import RandomSource
+from skdp.preprocessing import _histogram_transformer as module
+from skdp.preprocessing._binning import bin_codes, column_bins, count_columns, quantile_edges
+from skdp.stats._quantiles import CELLS, QuantilePlan
+from skdp.utils._columns import validate_columns
+from tests._attacks import attack_choices
+
+COLOURS = ["red", "green", "blue"]
+EDGES = np.array([0.0, 1.0, 2.5, 4.0])
+
+
+def make_mixed(n=3000):
+    rng = np.random.default_rng(0)
+    X = np.empty((n, 3), dtype=object)
+    X[:, 0] = rng.uniform(-1, 1, n)
+    X[:, 1] = rng.normal(0, 2, n)
+    X[:, 2] = rng.choice(COLOURS, n)
+    return X
+
+
+def mixed(**params):
+    return DPHistogramTransformer(
+        **({"bounds": {0: (-1, 1), 1: (-10, 10)}, "categories": {2: COLOURS}} | params)
+    )
+
+
+def exact(**params):
+    return mixed(epsilon=1e10, **params).fit(make_mixed())
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_little_noise_gives_the_counts_of_numpy(delta):
+    X = make_mixed()
+    fitted = exact(edges="uniform", n_bins=7, delta=delta)
+    for j, span in ((0, (-1, 1)), (1, (-10, 10))):
+        counts, edges = np.histogram(X[:, j].astype(float), bins=7, range=span)
+        np.testing.assert_array_equal(fitted.bin_edges_[j], edges)
+        np.testing.assert_allclose(fitted.counts_[j], counts, atol=1e-3)
+    colours = [np.sum(X[:, 2] == colour) for colour in COLOURS]
+    np.testing.assert_allclose(fitted.counts_[2], colours, atol=1e-3)
+    assert fitted.n_bins_.tolist() == [7, 7, 3]
+
+
+def test_little_noise_gives_the_quantiles_and_the_encoding_of_sklearn():
+    X = make_mixed()[:, :2].astype(float)
+    ours = DPHistogramTransformer(1e10, bounds=([-1, -10], [1, 10]), n_bins=8, encode="ordinal")
+    theirs = KBinsDiscretizer(8, encode="ordinal", quantile_method="averaged_inverted_cdf").fit(X)
+    ours.fit(X)
+    for one, other, span in zip(ours.bin_edges_, theirs.bin_edges_, (2.0, 20.0), strict=True):
+        # The outermost edges are the declared bounds.
+        assert np.abs(one[1:-1] - other[1:-1]).max() < 1e-3 * span
+    assert np.mean(ours.transform(X) != theirs.transform(X)) < 0.002
+
+
+def neighbours(relation):
+    """Pairs of small tables of two numeric columns and a categorical one."""
+    rows = [[a, b, c] for a in (-9.0, 0.5, 2.0, 9.0) for b in (0.0, 3.0) for c in ("red", "blue")]
+    null = [[None, None, "undeclared"]]
+    base = [[0.5, 0.5, "red"], [3.0, 1.0, "green"]]
+    others = rows if relation == "replace_one" else null
+    return [(base + [one], base + [other]) for one in rows for other in others]
+
+
+def counts_of(rows, bins, edges):
+    """The exact counts of a table, in which a null row has no place."""
+    rows = [row for row in rows if row[0] is not None]
+    table = validate_columns(DPHistogramTransformer(), np.array(rows, object), categorical=True)
+    return np.concatenate(count_columns(table, bins, edges)).astype(float)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_brute_force_sensitivity(relation):
+    bins = column_bins({2: COLOURS}, None, EDGES, None, 3)
+    edges = [EDGES, EDGES, bins[2].categories]
+    pairs = neighbours(relation)
+    moves = [counts_of(a, bins, edges) - counts_of(b, bins, edges) for a, b in pairs]
+    laplace = module.counts_mechanism(3, 9, 1.0, 0.0, relation)
+    gaussian = module.counts_mechanism(300, 900, 1.0, 1e-6, relation)
+    assert isinstance(laplace, GeometricMechanism) and isinstance(gaussian, GaussianMechanism)
+    assert max(np.abs(move).sum() for move in moves) == laplace.sensitivity
+    # The root of a hundred times as many columns.
+    largest = 10.0 * max(np.linalg.norm(move) for move in moves)
+    assert (1 - 1e-12) * gaussian.sensitivity < largest <= gaussian.sensitivity
+    if relation == "replace_one":
+        forgotten = module.counts_mechanism(3, 9, 1.0, 0.0, "add_remove")
+        assert max(np.abs(move).sum() for move in moves) == 2 * forgotten.sensitivity
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_errors_have_the_expected_size(delta):
+    # 1000 releases of seeds that were not chosen; 4 standard errors are passed once in 16,000.
+    table = validate_columns(DPHistogramTransformer(), np.tile([0.5, 3.0], (100, 20)))
+    truth = np.tile([100, 0, 0, 0, 0, 100], (20, 1)).ravel()
+    transformer = DPHistogramTransformer(2.0, delta=delta, edges=EDGES)
+    bins = column_bins(None, None, EDGES, None, 40)
+    plan = transformer._plan(bins, None, 100)
+    runs = [plan.run(table, bins, RandomSource(seed))[1] for seed in range(1000)]
+    squares = np.mean(np.square([np.concatenate(run) - truth for run in runs]), axis=1)
+    expected = transformer.expected_error(40) ** 2
+    assert abs(squares.mean() - expected) < 4 * squares.std(ddof=1) / math.sqrt(1000)
+
+
+@pytest.mark.parametrize("encode", ["onehot", "density"])
+def test_what_is_published_is_a_function_of_the_release(encode, monkeypatch):
+    def constant(self, values, **_):
+        return np.arange(float(np.size(values))) - 2.0
+
+    monkeypatch.setattr(GeometricMechanism, "release", constant)
+    monkeypatch.setattr(
+        QuantilePlan,
+        "run",
+        lambda self, columns, source: np.tile(np.linspace(0, 1, 5)[1:-1, None], (1, 2)),
+    )
+    one, other = make_mixed(), make_mixed()
+    other[:, :2] = -1.0
+    other[:, 2] = "undeclared"
+    fits = [mixed(n_bins=4, encode=encode).fit(X) for X in (one, other)]
+    for name in ("bin_edges_", "counts_"):
+        for a, b in zip(*(getattr(fit, name) for fit in fits), strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert fits[0].output_norm_ == fits[1].output_norm_
+    assert fits[0].privacy_.to_dict() == fits[1].privacy_.to_dict()
+
+
+def test_empty_bins_without_noise_are_caught(monkeypatch):
+    run = module.HistogramPlan.run
+
+    def careless(self, table, bins, source):
+        edges, noisy = run(self, table, bins, source)
+        counts = count_columns(table, bins, edges)
+        return edges, [np.where(c == 0, 0.0, n) for c, n in zip(counts, noisy, strict=True)]
+
+    monkeypatch.setattr(module.HistogramPlan, "run", careless)
+    with pytest.raises(AssertionError):
+        test_what_is_published_is_a_function_of_the_release("density", monkeypatch)
+
+
+def certified(runs=1200):
+    """The epsilon by which the counts of one bin tell one row from none."""
+    outputs = []
+    for value in (["red"], ["undeclared"]):
+        transformer = DPHistogramTransformer(1.0, categories=COLOURS)
+        X = np.array([value, ["blue"]], dtype=object)
+        fits = (transformer.fit(X).counts_[0][0] for _ in range(runs))
+        outputs.append(np.array([int(count > 0.5) for count in fits]))
+    return attack_choices(*outputs, confidence=0.999999)
+
+
+def test_a_distinguisher_finds_no_more_than_epsilon(monkeypatch):
+    monkeypatch.setattr(module, "consistent_counts", lambda noisy, *_: noisy)
+    assert certified() <= 1.0
+
+
+def test_a_distinguisher_finds_a_quarter_of_the_noise(monkeypatch):
+    monkeypatch.setattr(module, "consistent_counts", lambda noisy, *_: noisy)
+    plan = module.counts_mechanism
+    monkeypatch.setattr(module, "counts_mechanism", lambda d, n, e, *rest: plan(d, n, 4 * e, *rest))
+    assert certified() > 1.0
+
+
+def test_counts_are_consistent():
+    for seed in range(50):
+        fitted = mixed(epsilon=0.05, random_state=seed).fit(make_mixed(200))
+        for counts in fitted.counts_[:2]:
+            assert (counts >= 0).all() and abs(counts.sum() - 200) < 1e-9
+        assert (fitted.counts_[2] >= 0).all() and fitted.counts_[2].sum() <= 200 * (1 + 1e-12)
+
+
+def test_consistent_counts_are_the_nearest():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        noisy = rng.normal(5, 20, size=6)
+        ours = module.consistent_counts(noisy, 30.0)
+        assert abs(ours.sum() - 30) < 1e-9 and (ours >= 0).all()
+        points = rng.dirichlet(np.ones(6), size=2000) * 30
+        assert np.linalg.norm(ours - noisy) <= np.linalg.norm(points - noisy, axis=1).min()
+    np.testing.assert_array_equal(module.consistent_counts(np.array([3.0, -1.0]), 9, False), [3, 0])
+
+
+def test_encodings():
+    X = make_mixed()
+    ordinal = exact(encode="ordinal", edges={0: "quantile", 1: [-10, 0, 10]}, n_bins=4)
+    codes = ordinal.transform(X)
+    np.testing.assert_array_equal(codes[:, 1], X[:, 1].astype(float) >= 0)
+    np.testing.assert_array_equal(np.array(COLOURS)[codes[:, 2].astype(int)], X[:, 2])
+    np.testing.assert_allclose(np.bincount(codes[:, 0].astype(int)) / len(X), 0.25, atol=0.01)
+
+    params = {"edges": "uniform", "n_bins": 20}
+    onehot = exact(unit_norm=False, **params)
+    encoded = onehot.transform(X)
+    assert encoded.shape == (3000, 43) and set(np.unique(encoded)) == {0.0, 1.0}
+    assert (encoded.sum(axis=1) == 3).all() and onehot.output_norm_ == math.sqrt(3)
+    sparse = exact(unit_norm=False, sparse_output=True, **params).transform(X)
+    assert issparse(sparse)
+    np.testing.assert_array_equal(sparse.toarray(), encoded)
+
+    density = exact(encode="density", **params).transform(X)
+    heights = np.histogram(X[:, 1].astype(float), 20, (-10, 10), density=True)[0]
+    np.testing.assert_allclose(np.unique(density[:, 1]), np.unique(heights[heights > 0]))
+    np.testing.assert_allclose(density[:, 2], [np.mean(X[:, 2] == colour) for colour in X[:, 2]])
+
+    cumulative = exact(encode="cumulative", **params).transform(X)
+    ranks = np.argsort(np.argsort(X[:, 1])) / len(X)
+    assert np.abs(cumulative[:, 1] - ranks).max() < 0.05
+    assert ((cumulative >= 0) & (cumulative <= 1)).all()
+
+
+@pytest.mark.parametrize("encode", ["onehot", "ordinal", "density", "cumulative"])
+@pytest.mark.parametrize("unit_norm", [True, False, "auto"])
+def test_no_row_is_longer_than_the_published_norm(encode, unit_norm):
+    X = np.vstack([make_mixed(300), np.array([[99.0, -99.0, "undeclared"]], dtype=object)])
+    fitted = mixed(encode=encode, unit_norm=unit_norm).fit(X)
+    norms = np.linalg.norm(fitted.transform(X), axis=1)
+    assert norms.max() <= fitted.output_norm_ * (1 + 1e-14)
+    if unit_norm is True or (unit_norm == "auto" and encode == "onehot"):
+        assert fitted.output_norm_ == 1.0
+
+
+def test_values_outside_the_declared():
+    X = np.array([[99.0, -99.0, "mauve"]], dtype=object)
+    for encode, null in (("onehot", 0.0), ("ordinal", -1.0), ("density", 0.0), ("cumulative", 0.5)):
+        row = exact(encode=encode, edges="uniform", n_bins=5).transform(X)[0]
+        assert (row[-3 if encode == "onehot" else -1 :] == null).all()
+    np.testing.assert_array_equal(exact(encode="ordinal", n_bins=5).transform(X)[0, :2], [4, 0])
+    other = exact(encode="ordinal", categories={2: ["red", "rest"]}, other="rest")
+    assert other.transform(X)[0, 2] == 1 and other.counts_[2].sum() == pytest.approx(3000)
+
+
+def test_unhashable_and_mixed_values_are_undeclared_after_the_charge():
+    X = np.array([[0.0, 0.0, ["red"]], [1.0, 1.0, 1], [1.0, 1.0, "red"]], dtype=object)
+    codes = bin_codes(
+        validate_columns(DPHistogramTransformer(), X, categorical=True),
+        column_bins({2: ["red", 1]}, None, EDGES, None, 3),
+        [EDGES, EDGES, np.array(["red", 1], dtype=object)],
+    )
+    assert codes[:, 2].tolist() == [-1, 1, 0]
+
+
+def test_common_values_get_bins_of_their_own():
+    step = 10.0 / CELLS
+    edges = quantile_edges(np.array([0.0, 0.0, 0.0, 4.0, 7.0, 7.0]), 0.0, 10.0)
+    expected = [0, step / 2, 4 + step / 2, 7 - step / 2, 7 + step / 2, 10]
+    np.testing.assert_allclose(edges, expected, rtol=1e-12)
+    assert len(quantile_edges(np.full(31, 3.0), 3.0, 4.0)) == 3
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_automatic_bounds_quantiles_and_counts_are_one_charge(delta):
+    for share in ("auto", 0.3, 1.0):
+        accountant = PrivacyAccountant(1.0, delta)
+        transformer = mixed(bounds="auto", delta=delta, edges_share=share, accountant=accountant)
+        fitted = transformer.fit(make_mixed())
+        assert (fitted.counts_ is None) == (share == 1.0)
+        (spend,) = accountant.spends
+        assert (spend.epsilon, spend.delta) == (1.0, delta)
+    assert accountant.epsilon_remaining == 0.0
+
+
+def test_a_pipeline_with_a_private_model_needs_no_norm():
+    X = make_mixed()
+    y = X[:, 1].astype(float) > 0.5
+    pipeline = make_pipeline(mixed(epsilon=5.0), DPLogisticRegression(epsilon=5.0)).fit(X, y)
+    assert pipeline.score(X, y) > 0.9
+
+
+def test_metadata_routing_breaks_nothing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        X = make_mixed(300)
+        pipeline = make_pipeline(mixed(), DPLogisticRegression()).fit(X, X[:, 2] == "red")
+        assert pipeline.predict(X).shape == (300,)
+
+
+def test_frames_in_and_out():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(make_mixed(), columns=["a", "b", "colour"])
+    frame = frame.astype({"a": float, "b": np.float32, "colour": "category"})
+    transformer = DPHistogramTransformer(
+        1e10,
+        bounds={"a": (-1, 1), "b": (-10, 10)},
+        categories={"colour": COLOURS},
+        edges="uniform",
+        n_bins=2,
+    ).set_output(transform="pandas")
+    out = transformer.fit_transform(frame)
+    names = ["a_0", "a_1", "b_0", "b_1", "colour_red", "colour_green", "colour_blue"]
+    assert list(out.columns) == names
+    plain = exact(edges="uniform", n_bins=2).transform(make_mixed())
+    np.testing.assert_array_equal(out.to_numpy(), plain)
+    assert transformer.expected_error(n_features=3) < 1e-6
+    with pytest.raises(ValueError, match="feature names"):
+        transformer.transform(frame.rename(columns={"a": "z"}))
+
+
+def test_a_table_on_disk_is_read_in_blocks(tmp_path):
+    X = make_mixed()[:, :2].astype(float)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    bounds = ([-1, -10], [1, 10])
+    fits = [DPHistogramTransformer(bounds=bounds, random_state=0).fit(t) for t in (X, mapped)]
+    for a, b in zip(*(fit.counts_ for fit in fits), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("n", [1, 100])
+def test_few_rows_and_constants_are_fitted(n):
+    for bounds in ("auto", (0, 1)):
+        for edges in ("uniform", "quantile"):
+            fitted = DPHistogramTransformer(bounds=bounds, edges=edges).fit(np.full((n, 2), 0.25))
+            assert np.isfinite(fitted.transform([[0.0, 1.0]])).all()
+
+
+def test_many_columns_are_fitted():
+    X = np.zeros((5, 10_000))
+    fitted = DPHistogramTransformer(delta=1e-6, edges=[0, 1, 2], encode="ordinal").fit(X)
+    assert fitted.transform(X).shape == X.shape
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"bounds": None},
+        {"bounds": (1, 0)},
+        {"bounds": {0: (0, np.inf), 1: (0, 1)}},
+        {"bounds": {0: (0, 1)}},
+        {"bounds": {"a": (0, 1)}},
+        {"edges": "auto"},
+        {"edges": [1.0, 0.0]},
+        {"edges": EDGES},
+        {"edges": {0: EDGES}},
+        {"edges": 7},
+        {"n_bins": 1},
+        {"n_bins": 2.5},
+        {"categories": {2: []}},
+        {"categories": {2: ["red", "red"]}},
+        {"categories": {7: COLOURS}},
+        {"categories": "red"},
+        {"categories": [COLOURS]},
+        {"categories": None},
+        {"other": "mauve"},
+        {"encode": "binary"},
+        {"encode": "ordinal", "sparse_output": True},
+        {"sparse_output": "no"},
+        {"unit_norm": "no"},
+        {"edges_share": 0.0},
+        {"edges_share": 1.5},
+        {"edges": "uniform", "edges_share": 0.5},
+        {"encode": "density", "edges_share": 1.0},
+        {"epsilon": -1.0},
+        {"delta": 1.0},
+    ],
+)
+def test_bad_parameters_are_refused_and_not_charged(params):
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    with pytest.raises(ValueError):
+        mixed(**({"accountant": accountant} | params)).fit(make_mixed(50))
+    assert accountant.spends == []
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [(0, np.nan), (0, np.inf), (0, "seven"), (0, None), (2, np.nan), (2, None), (0, 10**400)],
+)
+def test_bad_values_are_refused_and_not_charged(column, value):
+    accountant = PrivacyAccountant(10.0, 0.0)
+    X = make_mixed(50)
+    X[7, column] = value
+    with pytest.raises(ValueError, match=f"column {column}"):
+        mixed(accountant=accountant).fit(X)
+    with pytest.raises(ValueError):
+        mixed(accountant=accountant).fit(X[:0])
+    assert accountant.spends == []
+    with pytest.raises(ValueError, match=f"column {column}"):
+        mixed().fit(make_mixed(50)).transform(X)
+
+
+def test_bounds_without_room_for_the_bins_are_refused_before_the_charge():
+    accountant = PrivacyAccountant(10.0, 0.0)
+    bounds = (1.0, 1.0 + 2.0**-50)
+    with pytest.raises(ValueError, match="too close"):
+        DPHistogramTransformer(bounds=bounds, accountant=accountant).fit(np.ones((5, 2)))
+    assert accountant.spends == []
+
+
+def test_counts_beyond_the_last_digit_are_made_consistent():
+    assert np.isfinite(module.consistent_counts(np.array([1e18, -1e18, 3.0]), 1.0)).all()

@@ -1,0 +1,253 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import StandardScaler
+
+from skdp import DPMeanTransformer, PrivacyAccountant
+from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
+from skdp.noise import RandomSource
+from skdp.preprocessing._mean_transformer import MeanPlan
+from skdp.preprocessing._unit_blocks import rounded_sums
+from skdp.utils import ChunkedArray
+from tests._attacks import attack_choices
+
+LOW, HIGH = np.array([0.0, -5.0, 10.0]), np.array([1.0, 5.0, 30.0])
+BOUNDS = (LOW, HIGH)
+
+
+def make_table(n=5000):
+    return np.random.default_rng(0).uniform(LOW, HIGH, size=(n, 3))
+
+
+@pytest.mark.parametrize("params", [{}, {"delta": 1e-6}, {"count": "noisy"}])
+def test_little_noise_gives_the_answer_of_sklearn(params):
+    X = make_table()
+    ours = DPMeanTransformer(epsilon=1e10, bounds=BOUNDS, **params).fit(X)
+    theirs = StandardScaler(with_std=False).fit(X)
+    assert (np.abs(ours.mean_ - theirs.mean_) < 1e-5 * (HIGH - LOW)).all()
+    np.testing.assert_allclose(ours.transform(X), theirs.transform(X), atol=1e-3)
+    np.testing.assert_allclose(ours.inverse_transform(ours.transform(X)), X, atol=1e-9)
+
+
+def largest_move(relation, noisy_count):
+    """The largest L1 and L2 distances of what is released, over neighbours in a grid."""
+    grid = np.linspace(-1.3, 1.3, 27)
+    # Two features; the corners are among the rows.
+    rows = [np.array([[a, b]]) for a in grid for b in grid[::13]]
+    values = [np.append(rounded_sums(row, -np.ones(2), np.ones(2)), 1.0) for row in rows]
+    values = [value if noisy_count else value[:2] for value in values]
+    pairs = itertools.combinations(values, 2)
+    moves = values if relation == "add_remove" else [a - b for a, b in pairs]
+    return max(np.abs(m).sum() for m in moves), max(np.linalg.norm(m) for m in moves)
+
+
+@pytest.mark.parametrize("name", ["laplace", "gaussian"])
+@pytest.mark.parametrize(
+    ("relation", "noisy"), [("add_remove", False), ("add_remove", True), ("replace_one", False)]
+)
+def test_brute_force_sensitivity(relation, noisy, name):
+    moved = dict(zip(("laplace", "gaussian"), largest_move(relation, noisy), strict=True))[name]
+    claimed = MeanPlan.make(name, 1.0, 1e-6, relation, (1, 2), noisy, False).sums.sensitivity
+    assert 0.999 * claimed < moved <= claimed
+    # The factor of replace-one left out.
+    if relation == "replace_one":
+        forgotten = MeanPlan.make(name, 1.0, 1e-6, "add_remove", (1, 2), noisy, False)
+        assert moved > 1.9 * forgotten.sums.sensitivity
+
+
+def test_sums_do_not_depend_on_the_order_of_rows():
+    X = make_table(n=50_000) * 1.1
+    backwards = rounded_sums(X[::-1], LOW, HIGH)
+    np.testing.assert_array_equal(rounded_sums(X, LOW, HIGH), backwards)
+
+
+@pytest.mark.parametrize(
+    ("d", "delta", "expected"),
+    [(1, 0.0, LaplaceMechanism), (2, 1e-6, LaplaceMechanism), (100, 1e-6, GaussianMechanism)],
+)
+def test_auto_takes_the_smaller_noise(d, delta, expected):
+    errors = {}
+    for name in ("auto", "laplace", "gaussian")[: 3 if delta else 2]:
+        transformer = DPMeanTransformer(delta=delta, bounds=(0, 1), mechanism=name)
+        errors[name] = transformer.expected_error(1000, n_features=d)[0]
+    assert errors["auto"] == min(errors.values())
+    plan = MeanPlan.make("auto", 1.0, delta, "add_remove", (1000, d), False, False)
+    assert isinstance(plan.mechanism, expected)
+
+
+@pytest.mark.parametrize(
+    ("params", "position"),
+    [
+        ({}, 0.0),
+        ({"delta": 1e-5, "mechanism": "gaussian"}, 0.0),
+        ({"count": "noisy"}, 0.0),
+        ({"count": "noisy"}, 1.0),
+    ],
+)
+def test_errors_have_the_expected_size(params, position):
+    # 1000 fits of seeds that were not chosen; 4 standard errors are passed once in 16,000.
+    low, high = np.array([-1.0, -10.0]), np.array([1.0, 30.0])
+    middle, half = (low + high) / 2, (high - low) / 2
+    X = np.tile(middle + position * half, (500, 1))
+    transformer = DPMeanTransformer(bounds=(low, high), **params)
+    plan = MeanPlan.make(
+        transformer.mechanism,
+        1.0,
+        transformer.delta,
+        "add_remove",
+        X.shape,
+        "count" in params,
+        False,
+    )
+    runs = np.array([plan.run(X, low, high, RandomSource(seed)) for seed in range(1000)])
+    squares = (runs - position) ** 2
+    expected = (transformer.expected_error(500) / half) ** 2 * (1 + position**2)
+    error = squares.std(axis=0, ddof=1) / math.sqrt(len(runs))
+    # The noisy count's error is of first order: a hundredth more for 500 rows.
+    slack = 0.01 * expected * ("count" in params)
+    assert (np.abs(squares.mean(axis=0) - expected) < 4 * error + slack).all()
+
+
+@pytest.mark.parametrize("count", ["public", "noisy"])
+def test_what_is_published_is_a_function_of_the_release(count, monkeypatch):
+    monkeypatch.setattr(
+        LaplaceMechanism, "release", lambda self, values, **_: np.full(len(values), 7.0)
+    )
+    tables = [make_table(100), make_table(100) + 3.0]
+    if count == "noisy":
+        tables.append(make_table(60))
+    fits = [DPMeanTransformer(bounds=BOUNDS, count=count).fit(X) for X in tables]
+    for fitted in fits[1:]:
+        np.testing.assert_array_equal(fits[0].mean_, fitted.mean_)
+        assert fits[0].privacy_.sensitivity == fitted.privacy_.sensitivity
+
+
+def test_a_divisor_that_depends_on_the_count_is_caught(monkeypatch):
+    def divided_by_the_count(self, X, low, high, source):
+        exact = np.append(rounded_sums(X, low, high), float(X.shape[0]))
+        return self.sums.release(exact, random_state=source)[:-1] / X.shape[0]
+
+    monkeypatch.setattr(MeanPlan, "run", divided_by_the_count)
+    with pytest.raises(AssertionError):
+        test_what_is_published_is_a_function_of_the_release("noisy", monkeypatch)
+
+
+def certified(row, null, epsilon=1.0, runs=1200):
+    """The epsilon by which published means tell one row from none."""
+    outputs = []
+    for value in (row, null):
+        fits = (
+            DPMeanTransformer(epsilon, bounds=(-4, 4)).fit([[value], [0.0]]) for _ in range(runs)
+        )
+        outputs.append(np.array([int(fit.mean_[0] > 1.9) for fit in fits]))
+    # With a probability of 0.999999 that the bound is right.
+    return attack_choices(*outputs, confidence=0.999999)
+
+
+def test_a_distinguisher_finds_no_more_than_epsilon():
+    assert certified(4.0, 0.0) <= 1.0
+
+
+def test_a_distinguisher_finds_a_third_of_the_noise(monkeypatch):
+    make = MeanPlan.make.__func__
+
+    def careless(cls, name, epsilon, *rest):
+        return make(cls, name, 3 * epsilon, *rest)
+
+    monkeypatch.setattr(MeanPlan, "make", classmethod(careless))
+    assert certified(4.0, 0.0) > 1.0
+
+
+def test_automatic_bounds_cost_part_of_epsilon():
+    X = make_table(20_000)
+    accountant = PrivacyAccountant(1.0, 0.0)
+    fitted = DPMeanTransformer(epsilon=1.0, accountant=accountant).fit(X)
+    assert len(accountant.spends) == 1 and accountant.spends[0].epsilon == 1.0
+    assert (np.abs(fitted.mean_ - X.mean(axis=0)) < 0.05 * (HIGH - LOW)).all()
+    assert "bounds" not in " ".join(fitted.privacy_.public)
+
+
+@pytest.mark.parametrize("n", [1, 100])
+def test_few_rows_and_constants_are_fitted(n):
+    for bounds in ("auto", (0, 1)):
+        fitted = DPMeanTransformer(bounds=bounds).fit(np.full((n, 2), 0.25))
+        assert np.isfinite(fitted.mean_).all()
+
+
+def test_many_columns_are_fitted():
+    X = np.zeros((20, 10_000))
+    assert DPMeanTransformer(delta=1e-6, bounds=(0, 1)).fit(X).mean_.shape == (10_000,)
+
+
+def test_tables_in_parts_and_on_disk(tmp_path):
+    X = make_table(40_000)
+    np.save(tmp_path / "X.npy", X)
+    tables = [X, np.load(tmp_path / "X.npy", mmap_mode="r"), ChunkedArray([X[:100], X[100:]])]
+    fits = [DPMeanTransformer(bounds=BOUNDS, random_state=0).fit(table) for table in tables]
+    for fitted in fits[1:]:
+        np.testing.assert_array_equal(fits[0].mean_, fitted.mean_)
+
+
+def test_frames_in_and_out():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(make_table(), columns=["a", "b", "c"])
+    bounds = {"a": (0, 1), "b": (-5, 5), "c": (10, 30)}
+    centre = DPMeanTransformer(bounds=bounds).set_output(transform="pandas").fit(frame)
+    assert list(centre.transform(frame).columns) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"bounds": None},
+        {"bounds": (1, 0)},
+        {"bounds": (0, np.inf)},
+        {"bounds": ([0, 0], [1, 1])},
+        {"bounds": {0: (0, 1)}},
+        {"bounds": {9: (0, 1)}},
+        {"bounds": "wide"},
+        {"mechanism": "gaussian"},
+        {"mechanism": "geometric"},
+        {"count": "exact"},
+        {"count": "noisy", "bounds": "auto"},
+        {"epsilon": 0.0},
+    ],
+)
+def test_bad_parameters_are_refused_and_not_charged(params):
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    params = {"bounds": BOUNDS, "accountant": accountant} | params
+    with pytest.raises(ValueError):
+        DPMeanTransformer(**params).fit(make_table(100))
+    assert accountant.spends == []
+
+
+def test_a_noisy_count_is_refused_where_one_row_replaces_another():
+    accountant = PrivacyAccountant(10.0, 0.0, relation="replace_one")
+    with pytest.raises(ValueError, match="replaces"):
+        DPMeanTransformer(bounds=BOUNDS, count="noisy", accountant=accountant).fit(make_table(9))
+    assert accountant.spends == []
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.full((5, 3), np.nan),
+        np.full((5, 3), np.inf),
+        np.zeros((0, 3)),
+        np.zeros((5, 0)),
+        np.array([["a", "b", "c"]] * 5, dtype=object),
+        np.zeros(5),
+    ],
+)
+def test_bad_tables_are_refused_and_not_charged(X):
+    accountant = PrivacyAccountant(10.0, 0.0)
+    with pytest.raises(ValueError):
+        DPMeanTransformer(bounds=(0, 1), accountant=accountant).fit(X)
+    assert accountant.spends == []
+
+
+def test_the_expected_error_needs_bounds():
+    with pytest.raises(ValueError, match="bounds"):
+        DPMeanTransformer().expected_error(100)

@@ -1,0 +1,225 @@
+"""DPMinMaxScaler, DPRobustScaler and DPQuantileTransformer."""
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.preprocessing import MinMaxScaler, QuantileTransformer, RobustScaler
+
+from skdp import (
+    DPMinMaxScaler,
+    DPQuantileTransformer,
+    DPRobustScaler,
+    PrivacyAccountant,
+)
+from skdp.preprocessing import _column_quantiles
+from skdp.preprocessing._column_quantiles import plan_column_quantiles
+from skdp.stats._quantiles import QuantilePlan
+from tests._attacks import attack_choices
+
+SCALERS = [DPMinMaxScaler, DPRobustScaler, DPQuantileTransformer]
+BOUNDS = ([0.0, -10.0, 5.0], [1.0, 10.0, 6.0])
+
+
+def make_table(n=20_000, seed=0):
+    """Uniform, so that neighbouring rows are near each other at the ends too."""
+    low, high = map(np.array, BOUNDS)
+    return low + (high - low) * np.random.default_rng(seed).uniform(size=(n, 3))
+
+
+def accountant(relation="add_remove"):
+    return PrivacyAccountant(1e12, 0.5, relation=relation)
+
+
+def test_huge_epsilon_equals_sklearn():
+    X = make_table(n=100_000)
+    common = {"epsilon": 1e10, "bounds": BOUNDS}
+    pairs = [
+        (DPMinMaxScaler(**common), MinMaxScaler()),
+        (DPMinMaxScaler(**common, feature_range=(-1, 3), clip=True), MinMaxScaler((-1, 3))),
+        (DPRobustScaler(**common), RobustScaler()),
+        (
+            DPRobustScaler(**common, quantile_range=(10, 80), with_centering=False),
+            RobustScaler(quantile_range=(10, 80), with_centering=False),
+        ),
+    ]
+    for ours, theirs in pairs:
+        ours.fit(X), theirs.fit(X)
+        expected = theirs.transform(X)
+        # Within a thousandth of the range of what scikit-learn returns.
+        size = 1e-3 * np.ptp(expected, axis=0).max()
+        np.testing.assert_allclose(ours.transform(X), expected, atol=size)
+        if not getattr(ours, "clip", False):
+            np.testing.assert_allclose(ours.inverse_transform(ours.transform(X)), X, atol=1e-9)
+
+
+def test_huge_epsilon_equals_sklearn_for_many_quantiles():
+    X = np.vstack([make_table(n=100_000), *BOUNDS])
+    for distribution in ("uniform", "normal"):
+        ours = DPQuantileTransformer(
+            1e10, bounds=BOUNDS, n_quantiles=1000, output_distribution=distribution
+        ).fit(X)
+        theirs = QuantileTransformer(
+            n_quantiles=1000, output_distribution=distribution, subsample=None
+        ).fit(X)
+        np.testing.assert_array_equal(ours.references_, theirs.references_)
+        np.testing.assert_allclose(ours.quantiles_[:, 0], theirs.quantiles_[:, 0], atol=1e-3)
+        size = 1e-3 if distribution == "uniform" else 1e-3 * 10.4
+        np.testing.assert_allclose(ours.transform(X), theirs.transform(X), atol=size)
+        np.testing.assert_allclose(
+            ours.inverse_transform(ours.transform(X[:500])), X[:500], atol=1e-6
+        )
+
+
+@pytest.mark.parametrize("scaler", SCALERS)
+def test_found_bounds_do_nearly_as_well(scaler):
+    X = make_table()
+    declared = scaler(bounds=BOUNDS).fit(X).transform(X)
+    found = scaler().fit(X)
+    assert np.median(np.abs(found.transform(X) - declared)) < 0.05
+
+
+def ranks_of(released, X):
+    return np.array([(X[:, j] < released[..., j, None]).mean(axis=-1) for j in range(X.shape[1])]).T
+
+
+def test_errors_of_ranks_are_of_the_stated_scale():
+    X = make_table()
+    plan = plan_column_quantiles(X.shape, (0.25, 0.5, 0.75), BOUNDS, "add_remove", 1.0, 0.0)
+    errors = []
+    for _ in range(60):
+        scaler = DPRobustScaler(bounds=BOUNDS).fit(X)
+        errors.append((X < scaler.center_).mean(axis=0) - 0.5)
+    errors = np.abs(errors) * len(X)
+    scale = plan.quantiles.scale
+    # A rank's error is exponential: beyond 25 scales in 180 draws with probability 3e-9.
+    assert errors.max() < 25 * scale and errors.mean() > scale / 20
+
+
+@pytest.mark.parametrize("scaler", SCALERS)
+def test_values_beyond_the_bounds_are_clipped_in_fit(scaler):
+    X = make_table(n=500)
+    wild = X.copy()
+    wild[:20] = [1e300, -1e300, 1e9]
+    clipped = np.clip(wild, *BOUNDS)
+    one, other = (
+        scaler(bounds=BOUNDS, random_state=0).fit(t).transform(X) for t in (wild, clipped)
+    )
+    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("scaler", SCALERS)
+@pytest.mark.parametrize("bounds", ["auto", (0, 1)])
+def test_constants_one_row_and_small_budgets_stay_finite(scaler, bounds):
+    for X in (np.full((1000, 2), 0.7), np.zeros((1000, 2)), [[0.3, 0.7]], np.eye(2)):
+        for epsilon in (1e-3, 1.0, 1e6):
+            fitted = scaler(epsilon, bounds=bounds).fit(X)
+            assert np.isfinite(fitted.transform(X)).all()
+            assert np.abs(fitted.transform(X)).max() < 1e7
+
+
+def test_the_tails_that_are_cut_off_follow_from_public_sizes():
+    def share(n, epsilon, d=1):
+        X = np.random.default_rng(0).uniform(size=(n, d))
+        return DPMinMaxScaler(epsilon, bounds=(0, 1)).fit(X).quantile_range_[0] / 100
+
+    assert share(50, 1.0) == 0.05
+    assert share(100_000, 1.0) < 0.001 < share(1000, 1.0)
+    assert share(10_000, 1.0, d=10) > share(10_000, 1.0)
+    assert share(10_000, 1e9) == pytest.approx(1e-4, rel=1e-3)
+
+
+def test_the_number_of_quantiles_follows_from_public_sizes():
+    def count(n, epsilon, **params):
+        X = np.random.default_rng(0).uniform(size=(n, 1))
+        return DPQuantileTransformer(epsilon, bounds=(0, 1), **params).fit(X).n_quantiles_
+
+    assert count(20, 0.1) == 3 and count(200_000, 1e6) == 513
+    assert 5 <= count(2000, 1.0) <= 65 and count(100, 1.0, n_quantiles=17) == 17
+
+
+@pytest.mark.parametrize("scaler", SCALERS)
+def test_bounds_and_quantiles_are_one_charge(scaler):
+    account = accountant()
+    scaler(2.0, delta=1e-6, accountant=account).fit(make_table(n=500))
+    assert [(s.epsilon, s.delta) for s in account.spends] == [(2.0, 1e-6)]
+
+
+def certified(n_fits=1500):
+    """The epsilon that the median certifies for the row at 0.1."""
+    outputs = [
+        [DPRobustScaler(bounds=(0, 1), with_scaling=False).fit(X).center_[0] for _ in range(n_fits)]
+        for X in ([[0.9]], [[0.1], [0.9]])
+    ]
+    return attack_choices(*(np.array(o) > 0.9 for o in outputs), confidence=1 - 1e-6)
+
+
+def test_a_distinguisher_finds_too_little_noise(monkeypatch):
+    assert certified() <= 1.0
+    monkeypatch.setattr(QuantilePlan, "level_epsilon", property(lambda self: 8.0))
+    assert certified() > 1.0
+
+
+def test_bounds_are_searched_with_their_share_only(monkeypatch):
+    plan = plan_column_quantiles((100, 2), (0.5,), "auto", "replace_one", 1.0, 1e-6)
+    assert plan.search.epsilon == 0.2 and plan.quantiles.epsilon <= 0.8
+    assert plan.search.relation == plan.quantiles.relation == "replace_one"
+    assert _column_quantiles.is_auto("auto") and not _column_quantiles.is_auto((0, 1))
+
+
+@pytest.mark.parametrize("scaler", SCALERS)
+def test_frames_and_metadata_routing(scaler):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(make_table(n=100), columns=["a", "b", "c"])
+    with config_context(enable_metadata_routing=True):
+        fitted = scaler(bounds=BOUNDS).set_output(transform="pandas").fit(frame)
+    assert list(fitted.transform(frame).columns) == ["a", "b", "c"]
+
+
+def test_many_columns():
+    X = np.random.default_rng(0).uniform(size=(20, 10_000))
+    assert DPRobustScaler(with_scaling=False).fit(X).center_.shape == (10_000,)
+
+
+COMMON = [
+    {"bounds": None},
+    {"bounds": (1, 0)},
+    {"bounds": (0, [1, np.nan, 1])},
+    {"bounds": "found"},
+    {"epsilon": -1.0},
+]
+
+
+@pytest.mark.parametrize(
+    ("scaler", "params"),
+    [
+        *((scaler, params) for scaler in SCALERS for params in COMMON),
+        (DPMinMaxScaler, {"feature_range": (1, 0)}),
+        (DPMinMaxScaler, {"feature_range": "unit"}),
+        (DPMinMaxScaler, {"clip": "yes"}),
+        (DPMinMaxScaler, {"quantile_range": "all"}),
+        (DPMinMaxScaler, {"quantile_range": (50, 20)}),
+        (DPRobustScaler, {"quantile_range": (-1, 20)}),
+        (DPRobustScaler, {"quantile_range": "auto"}),
+        (DPRobustScaler, {"with_centering": False, "with_scaling": False}),
+        (DPRobustScaler, {"with_centering": None}),
+        (DPQuantileTransformer, {"n_quantiles": 2}),
+        (DPQuantileTransformer, {"n_quantiles": 10.0}),
+        (DPQuantileTransformer, {"output_distribution": "beta"}),
+    ],
+)
+def test_bad_parameters_are_refused_and_not_charged(scaler, params):
+    account = accountant()
+    with pytest.raises(ValueError):
+        scaler(**({"accountant": account, "bounds": BOUNDS} | params)).fit(make_table(n=20))
+    assert account.spends == []
+
+
+@pytest.mark.parametrize("scaler", SCALERS)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, "word"])
+def test_bad_values_are_refused_and_not_charged(scaler, bad):
+    account = accountant()
+    X = make_table(n=20).astype(object)
+    X[3, 1] = bad
+    with pytest.raises(ValueError):
+        scaler(accountant=account).fit(X)
+    assert account.spends == []

@@ -1,0 +1,133 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from skdp.accounting import epsilon as event_epsilon
+from skdp.noise import RandomSource
+from skdp.stats import _bounds as module
+from skdp.stats._bounds import (
+    FALLBACK,
+    LARGEST,
+    SMALLEST,
+    BoundsPlan,
+    NormPlan,
+    spaced_bins,
+    spaced_edges,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
+
+
+@pytest.mark.parametrize("bits", [0, 1, 3])
+def test_bins_hold_what_lies_between_their_edges(bits):
+    edges = spaced_edges(bits)
+    assert edges[0] == SMALLEST and edges[-1] == LARGEST and np.all(np.diff(edges) > 0)
+    k = np.minimum(np.arange(len(edges)) + 1, len(edges) - 1)
+    np.testing.assert_array_equal(spaced_bins(edges, bits), k)
+    np.testing.assert_array_equal(spaced_bins(-edges, bits), -k)
+    np.testing.assert_array_equal(spaced_bins(np.nextafter(edges, 0), bits), np.arange(len(edges)))
+    extremes = np.array([0.0, -0.0, 5e-324, 1e308, -1e308, np.inf])
+    last = len(edges) - 1
+    np.testing.assert_array_equal(spaced_bins(extremes, bits), [0, 0, 0, last, -last, last])
+
+
+@pytest.mark.parametrize(("relation", "moved"), [("add_remove", 1), ("replace_one", 2)])
+@pytest.mark.parametrize("d", [1, 3])
+def test_brute_force_sensitivity(relation, moved, d, monkeypatch):
+    rows = np.array(list(itertools.product([-3.0, 0.0, 1e-50, 5.0, 1e40], repeat=d)))
+    plan = BoundsPlan(10, 1.0, 0.0, relation, d)
+    counts = []
+    monkeypatch.setattr(
+        type(plan.mechanism), "release", lambda self, values, **kw: counts.append(values) or values
+    )
+    for row in rows:
+        plan._release([row[None]], RandomSource(0))
+    if relation == "add_remove":
+        moves = counts
+    else:
+        moves = [a - b for a, b in itertools.combinations(counts, 2)]
+    assert max(np.abs(move).sum() for move in moves) == plan.sensitivity == moved * d
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("d", [1, 200])
+def test_the_cost_is_what_was_asked_for(delta, relation, d):
+    plan = BoundsPlan(1000, 0.7, delta, relation, d)
+    assert event_epsilon(plan.event, delta, relation=relation) <= 0.7
+    # Laplace noise is the smaller where a row moves one count.
+    assert (plan.mechanism.delta > 0) == (delta > 0 and plan.mechanism.sensitivity > 1)
+
+
+def test_thresholds_are_seldom_exceeded_by_noise_alone():
+    # 400 columns with 3201 empty bins and 1e-4 each: more than 4 with probability 1e-9.
+    plan = BoundsPlan(10**7, 100.0, 0.0, n_columns=400)
+    assert plan.splits == 8
+    noisy = plan.mechanism.release(np.zeros(plan.size, dtype=np.int64), random_state=0)
+    assert np.sum(noisy.reshape(400, -1).max(axis=1) > plan.threshold) <= 4
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("n", [100, 10_000])
+def test_bounds_hold_the_values_and_are_not_far(n, relation):
+    X = np.random.default_rng(0).uniform([17, -300, 0.51], [90, -260, 0.99], size=(n, 3))
+    low, high = BoundsPlan(n, 30.0, 0.0, relation, 3).run(X, RandomSource(0))
+    inside = np.mean((X >= low) & (X <= high))
+    assert inside > 0.95
+    assert np.all(low >= [8, -512, 0.5]) and np.all(high <= [128, -128, 1])
+    if n == 10_000:
+        np.testing.assert_array_equal(low, [16, -320, 0.5])
+        np.testing.assert_array_equal(high, [96, -256, 1])
+
+
+@pytest.mark.parametrize("value", [0.0, -7.0, 1.0, 1e-300, 1e300])
+@pytest.mark.parametrize("n", [100, 10**5])
+def test_constants(value, n):
+    low, high = BoundsPlan(n, 1.0).run(np.full((n, 1), value), RandomSource(0))
+    assert low[0] < high[0]
+    if abs(value) < LARGEST:
+        assert low[0] <= value <= high[0]
+    assert high[0] - low[0] <= max(abs(value), 2 * SMALLEST)
+
+
+def test_nothing_found_gives_the_documented_range():
+    plan = BoundsPlan(1, 1e-3, 0.0, n_columns=4)
+    low, high = plan.run(np.full((1, 4), 1e6), RandomSource(0))
+    assert np.all(low == -FALLBACK) and np.all(high == FALLBACK)
+    assert NormPlan(1, 1e-3).run([np.array([5.0])], RandomSource(0)) == FALLBACK
+
+
+def test_norms_cover_nearly_all_rows():
+    norms = np.random.default_rng(0).gamma(9.0, size=20_000)
+    bound = NormPlan(20_000, 0.2).run(np.array_split(norms, 7), RandomSource(0))
+    assert 0.97 < np.mean(norms <= bound) < 1.0
+    assert bound < 1.15 * np.quantile(norms, 0.98)
+
+
+def test_far_rows_do_not_stretch_the_bounds():
+    X = np.random.default_rng(0).uniform(1, 2, size=(10_000, 1))
+    X[:5] = 1e30
+    low, high = BoundsPlan(10_000, 1.0).run(X, RandomSource(0))
+    assert (low[0], high[0]) == (1.0, 2.0)
+
+
+def test_a_bin_of_the_datas_own_is_caught(monkeypatch):
+    # Bins that start at the least value seen: a row shifts the bins of all others.
+    bins = module.spaced_bins
+    monkeypatch.setattr(module, "spaced_bins", lambda x, bits: bins(x / np.abs(x).min(), bits))
+    plan, counts = BoundsPlan(3, 1.0), []
+    monkeypatch.setattr(
+        type(plan.mechanism), "release", lambda self, values, **kw: counts.append(values) or values
+    )
+    for rows in ([3.0, 5.0, 0.1], [3.0, 5.0]):
+        plan._release([np.array(rows)[:, None]], RandomSource(0))
+    assert np.abs(counts[0] - counts[1]).sum() > plan.sensitivity
+
+
+@pytest.mark.parametrize(
+    "options", [{"epsilon": 0.0}, {"delta": 1.0}, {"relation": "swap"}, {"n_rows": 0}]
+)
+def test_bad_parameters_are_refused(options):
+    with pytest.raises(ValueError):
+        BoundsPlan(**{"n_rows": 10, "epsilon": 1.0} | options)

@@ -1,0 +1,224 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from skdp.accounting import epsilon as event_epsilon
+from skdp.noise import RandomSource
+from skdp.stats import _quantiles as module
+from skdp.stats._quantiles import _LAST, CELLS, POSITIONS, QuantilePlan, _levels
+from tests._attacks import attack_choices
+
+pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
+
+
+def make_plan(quantiles, d=1, **options):
+    return QuantilePlan(quantiles, np.zeros(d), np.ones(d), **{"epsilon": 1.0} | options)
+
+
+def exact_law(rows, node, rate, first=0, last=24):
+    """The law of one choice on a small grid, from the definition."""
+    q = node.share / 2**30
+    points = np.arange(first, last + 1)
+    below = np.array([np.sum((rows >= first) & (rows < c)) for c in points])
+    above = np.array([np.sum((rows >= c) & (rows < last)) for c in points])
+    weights = np.exp(-float(rate) * np.abs((1 - q) * below - q * above))
+    return weights / weights.sum()
+
+
+# Spread out, none, one, and ties at one end of the range.
+TABLES = [tuple(range(24)), (), (4,), (0,) * 9 + (23,), (0, 3, 3, 18)]
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("quantile", [0.0, 0.1, 0.5, 0.9, 1.0])
+def test_the_range_of_the_loss_of_one_choice_is_epsilon(relation, quantile):
+    plan = make_plan([quantile], relation=relation)
+    (level,) = plan.levels
+    rate = plan._rate(level, level[0])
+
+    def logs(rows):
+        return np.log(exact_law(np.array(rows), level[0], rate))
+
+    ranges = [np.ptp(logs(a) - logs(b)) for a, b in neighbours(relation)]
+    assert max(ranges) <= 1.0 + 1e-9
+    # The noise is not larger than it must be, but for the least and the largest row.
+    assert max(ranges) > (0.99 if 0 < quantile < 1 else 0.49)
+
+
+def neighbours(relation):
+    for rows in TABLES:
+        for i in range(len(rows)):
+            rest = rows[:i] + rows[i + 1 :]
+            if relation == "add_remove":
+                yield rows, rest
+            else:
+                yield from ((rows, tuple(sorted((*rest, value)))) for value in range(0, 24, 2))
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_the_range_of_the_loss_of_a_level_is_epsilon(relation):
+    # Two parts, between which a row can move; the splits are as uneven as these quantiles.
+    plan = make_plan([0.1, 0.5, 0.6], relation=relation)
+    level = plan.levels[1]
+    spans = [(0, 12), (12, 24)]
+    rates = [plan._rate(level, node) for node in level]
+
+    def logs(rows):
+        laws = [
+            np.log(exact_law(np.array(rows), node, rate, *span))
+            for node, rate, span in zip(level, rates, spans, strict=True)
+        ]
+        return np.add.outer(*laws)
+
+    ranges = [np.ptp(logs(a) - logs(b)) for a, b in neighbours(relation)]
+    assert 0.8 * plan.level_epsilon < max(ranges) <= plan.level_epsilon * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 60.0])
+def test_choices_have_the_law_of_the_definition(epsilon):
+    # Rows at known positions; the law of runs of points between them. False alarm: 1e-7.
+    rows = np.sort(np.random.default_rng(0).integers(0, _LAST, size=40))
+    plan = make_plan([0.3], epsilon=epsilon)
+    (level,) = plan.levels
+    rate = plan._rate(level, level[0])
+    stream = RandomSource(0).stream()
+    edges = np.concatenate([[0], rows + 1, [_LAST + 1]])
+    weights = np.diff(edges).astype(float)
+    ranks = np.arange(41)
+    weights *= np.exp(-float(rate) * np.abs(ranks - level[0].share / 2**30 * 40))
+    expected = weights / weights.sum()
+    n = 4000
+    chosen = [module._choose(rows, 0, _LAST, level[0].share, rate, 40, stream) for _ in range(n)]
+    counts = np.bincount(np.searchsorted(edges, chosen, side="right") - 1, minlength=41)
+    common = expected * n > 5
+    grouped = [np.append(x[common], x[~common].sum()) for x in (counts, n * expected)]
+    grouped = [x[grouped[1] > 0] for x in grouped]
+    assert chisquare(*grouped).pvalue > 1e-7
+
+
+def test_far_runs_have_the_law_of_the_definition(monkeypatch):
+    # With a window of a tenth of the scale nearly all points are in the outer runs.
+    monkeypatch.setattr(module, "_FAR", 0)
+    rows = np.sort(np.random.default_rng(0).integers(0, _LAST, size=400))
+    plan = make_plan([0.5], epsilon=0.01)
+    (level,) = plan.levels
+    rate, stream, n = plan._rate(level, level[0]), RandomSource(0).stream(), 3000
+    chosen = [module._choose(rows, 0, _LAST, level[0].share, rate, 400, stream) for _ in range(n)]
+    edges = np.concatenate([[0], rows + 1, [_LAST + 1]])
+    weights = np.diff(edges) * np.exp(-float(rate) * np.abs(np.arange(401) - 200))
+    expected = np.add.reduceat(weights / weights.sum(), np.arange(0, 401, 20))
+    counts = np.bincount((np.searchsorted(edges, chosen, side="right") - 1) // 20, minlength=21)
+    # False alarm: 1e-7.
+    assert chisquare(counts, n * expected).pvalue > 1e-7
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("d", [1, 3, 100])
+def test_the_whole_costs_what_was_asked_for(relation, delta, d):
+    plan = make_plan([0.1, 0.25, 0.5, 0.9], d, delta=delta, relation=relation)
+    cost = event_epsilon(plan.event, delta, relation=relation)
+    assert 0.99 < cost <= 1.0
+
+
+def test_many_quantiles_take_logarithmically_many_levels():
+    quantiles = np.linspace(0.01, 0.99, 99)
+    levels = _levels(quantiles)
+    assert len(levels) == 7
+    assert sorted(node.index for level in levels for node in level) == list(range(99))
+
+
+def test_little_noise_gives_the_answer_of_numpy():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(size=4001), rng.beta(2, 5, size=4001), np.full(4001, 0.3)])
+    quantiles = [0.9, 0.1, 0.5, 0.25, 0.5]
+    ours = make_plan(quantiles, 3, epsilon=1e10).run(X, RandomSource(0))
+    np.testing.assert_allclose(ours, np.quantile(X, quantiles, axis=0), atol=1e-3)
+
+
+def test_results_do_not_decrease_and_stay_within_bounds():
+    X = np.random.default_rng(0).normal(size=(50, 20))
+    plan = make_plan(np.linspace(0, 1, 11), 20, epsilon=0.1)
+    found = plan.run(X, RandomSource(0))
+    assert np.all(np.diff(found, axis=0) >= 0) and found.min() >= 0 and found.max() <= 1
+
+
+@pytest.mark.parametrize("value", [0.0, 0.3, 1.0])
+def test_constant_columns_and_ties(value):
+    plan = make_plan([0.1, 0.5, 0.9], epsilon=1.0)
+    found = plan.run(np.full((2000, 1), value), RandomSource(0))
+    np.testing.assert_allclose(found, value, atol=1e-6)
+
+
+def test_degenerate_bounds_and_one_row():
+    plan = QuantilePlan([0.5], np.array([2.0, 0.0]), np.array([2.0, 1.0]), 1.0)
+    found = plan.run(np.array([[5.0, 0.5]]), RandomSource(0))
+    assert found[0, 0] == 2.0 and 0 <= found[0, 1] <= 1
+
+
+def test_extreme_bounds_do_not_overflow():
+    plan = QuantilePlan([0.5], [-1.7e308], [1.7e308], 1e6)
+    with np.errstate(all="raise"):
+        found = plan.run(np.full((100, 1), 1e308), RandomSource(0))
+    np.testing.assert_allclose(found, 1e308, rtol=1e-5)
+
+
+def test_a_row_at_a_chosen_point_is_in_one_part():
+    positions = np.array([3, 5, 5, 9, _LAST, _LAST])
+    for point in (0, 5, 6, _LAST):
+        (top,), parts = _levels(np.array([0.2, 0.5, 0.7]))
+        chosen = np.zeros(3, dtype=np.int64)
+        chosen[top.index] = point
+        sizes = [len(module._between(positions, chosen, node)[0]) for node in parts]
+        assert sum(sizes) == len(positions)
+
+
+def choices(plan, rows, n, seed):
+    """Which of four quarters of the range is chosen, with rows all at one end of it."""
+    positions = np.sort(np.asarray(rows, dtype=np.int64))
+    stream, (level,) = RandomSource(seed).stream(), plan.levels
+    rate = plan._rate(level, level[0])
+    share = level[0].share
+    chosen = [module._choose(positions, 0, _LAST, share, rate, len(rows), stream) for _ in range(n)]
+    return np.array(chosen) // (CELLS * POSITIONS // 4)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_a_distinguisher_certifies_no_more_than_epsilon(relation):
+    plan = make_plan([0.5], epsilon=2.0, relation=relation)
+    one = [0] * 2 + [_LAST] * 2
+    other = [0] * 2 + [_LAST] if relation == "add_remove" else [0] * 3 + [_LAST]
+    # Confidence 1 - 1e-6.
+    samples = choices(plan, one, 3000, 0), choices(plan, other, 3000, 1)
+    assert attack_choices(*samples, confidence=1 - 1e-6) <= 2.0
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_half_the_sensitivity_is_caught(relation, monkeypatch):
+    rate = QuantilePlan._rate
+    monkeypatch.setattr(QuantilePlan, "_rate", lambda self, *node: 2 * rate(self, *node))
+    with pytest.raises(AssertionError):
+        test_the_range_of_the_loss_of_one_choice_is_epsilon(relation, 0.5)
+    with pytest.raises(AssertionError):
+        test_the_range_of_the_loss_of_a_level_is_epsilon(relation)
+
+
+def test_a_dropped_factor_of_replace_one_is_caught(monkeypatch):
+    rate = QuantilePlan._rate
+
+    def dropped(self, *node):
+        return rate(replace(self, relation="add_remove"), *node)
+
+    monkeypatch.setattr(QuantilePlan, "_rate", dropped)
+    with pytest.raises(AssertionError):
+        test_the_range_of_the_loss_of_one_choice_is_epsilon("replace_one", 0.5)
+    with pytest.raises(AssertionError):
+        test_the_range_of_the_loss_of_a_level_is_epsilon("replace_one")
+
+
+@pytest.mark.parametrize("quantiles", [[], [1.5], [-0.1], [np.nan], "half", [[0.5]]])
+def test_bad_quantiles_are_refused(quantiles):
+    with pytest.raises(ValueError, match="quantiles"):
+        make_plan(quantiles)

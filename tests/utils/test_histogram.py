@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+
+from skdp.utils._histogram import (
+    bin_numbers,
+    check_edges,
+    count_bins,
+    count_bins_2d,
+    uniform_edges,
+)
+
+RANGES = [(7, (0, 1)), (64, (-3, 3)), (1000, (0, 0.3)), (10, (0, 10)), (3, (1e6, 1e6 + 1))]
+
+
+def awkward_values(edges):
+    """Values inside and outside, at edges and next to them."""
+    rng = np.random.default_rng(0)
+    low, high = edges[0], edges[-1]
+    near = [edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf)]
+    x = np.concatenate(
+        [rng.uniform(2 * low - high, 2 * high - low, 20_000), *near, [1e308, -1e308]]
+    )
+    return x[rng.permutation(x.size)]
+
+
+@pytest.mark.parametrize(("n_bins", "span"), RANGES)
+def test_counts_are_those_of_numpy(n_bins, span):
+    edges = uniform_edges([span[0]], [span[1]], n_bins)[0]
+    x = awkward_values(edges)
+    ours = count_bins(x[:, None], [edges])[0]
+    np.testing.assert_array_equal(ours, np.histogram(x, bins=n_bins, range=span)[0])
+    np.testing.assert_array_equal(ours, np.histogram(x, bins=edges)[0])
+    np.testing.assert_array_equal(edges, np.histogram_bin_edges(x, n_bins, span))
+
+
+@pytest.mark.parametrize(("n_bins", "span"), RANGES)
+def test_uneven_edges_are_those_of_numpy(n_bins, span):
+    edges = np.unique(np.random.default_rng(1).uniform(*span, n_bins + 1))
+    x = awkward_values(edges)
+    np.testing.assert_array_equal(count_bins(x[:, None], [edges])[0], np.histogram(x, edges)[0])
+
+
+def test_columns_may_have_different_bins():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(70_000, 3))
+    edges = [np.linspace(-1, 1, 5), np.linspace(-3, 3, 100), np.array([-1.0, 0.1, 4.0])]
+    for some in (edges, edges[:2]):
+        counts = count_bins(X[:, : len(some)], some)
+        for j, each in enumerate(some):
+            np.testing.assert_array_equal(counts[j], np.histogram(X[:, j], each)[0])
+
+
+def test_pairs_are_those_of_numpy():
+    X = np.random.default_rng(0).normal(size=(70_000, 2))
+    edges = [np.linspace(-1, 1, 5), np.linspace(-3, 3, 8)]
+    expected = np.histogram2d(X[:, 0], X[:, 1], edges)[0]
+    np.testing.assert_array_equal(count_bins_2d(X, edges), expected)
+
+
+@pytest.mark.parametrize("edges", [np.array([0.0, 1.0, 2.0]), np.array([0.0, 0.1, 2.0])])
+def test_nan_and_infinity_count_nowhere(edges):
+    x = np.array([[np.nan], [np.inf], [-np.inf], [2.0]])
+    assert count_bins(x, [edges])[0].tolist() == [0, 1]
+    numbers = bin_numbers(x, [edges])[:, 0]
+    assert numbers[1:].tolist() == [2, -1, 1] and numbers[0] in (-1, 2)
+
+
+def test_files_are_read_block_by_block(tmp_path):
+    X = np.random.default_rng(0).integers(0, 10, size=(100_000, 2)).astype(np.float32)
+    np.save(tmp_path / "X.npy", X)
+    edges = uniform_edges([0, 0], [10, 10], 10)
+    for counts in count_bins(np.load(tmp_path / "X.npy", mmap_mode="r"), edges):
+        assert counts.sum() == len(X)
+
+
+@pytest.mark.parametrize("edges", [[1.0], [0, 0], [1, 0], [0, np.inf], ["a", "b"], [[0, 1]]])
+def test_bad_edges_are_refused(edges):
+    with pytest.raises(ValueError, match="bins"):
+        check_edges(edges)
