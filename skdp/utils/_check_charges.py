@@ -17,6 +17,7 @@ from skdp.utils._check_helpers import (
     TableChanger,
     budget,
     fit,
+    fresh_noise,
     make_table,
     need_accountant,
     need_parameters,
@@ -106,17 +107,26 @@ def check_exact_spend(estimator):
 
 
 def check_workers(estimator):
-    """Fits in worker processes are all booked, and each draws noise of its own."""
+    """Fits in worker processes are all booked, and each draws noise of its own.
+
+    What is sent to the workers was fitted before, and may have kept a generator.
+    """
     need_accountant(estimator)
     X, y = make_table(estimator)
     accountant = budget(estimator, 4)
-    original = clone(estimator).set_params(accountant=accountant)
-    results = Parallel(n_jobs=2)(delayed(release)(original, X, y) for _ in range(4))
+    original = clone(estimator).set_params(accountant=accountant, **fresh_noise(estimator))
+    results = [_refit(original, X, y)]
+    results += Parallel(n_jobs=2)(delayed(_refit)(original, X, y) for _ in range(2))
+    results.append(_refit(original, X, y))
     spends = accountant.spends
-    assert len(spends) == 4, f"four releases in workers made {len(spends)} records"
+    assert len(spends) == 4, f"four releases, two in workers, made {len(spends)} records"
     assert {(spend.epsilon, spend.delta) for spend in spends} == {price(estimator)}
     same = sum(np.array_equal(a, b) for i, a in enumerate(results) for b in results[:i])
     assert not same, "releases in workers published the same numbers"
+
+
+def _refit(estimator, X, y):
+    return published(estimator.fit(X, y), X)
 
 
 def check_cost_of_mechanisms(estimator):
@@ -183,7 +193,7 @@ def check_failed_fit(estimator):
     """Bad input is a ValueError, charges nothing and leaves nothing of an earlier fit."""
     need_accountant(estimator)
     X, y = make_table(estimator)
-    accountant = budget(estimator, 2)
+    accountant = budget(estimator, 4)
     fitted = clone(estimator).set_params(accountant=accountant).fit(X, y)
     spends = len(accountant.spends)
     tables = [X[:0]]

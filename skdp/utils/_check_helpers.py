@@ -138,7 +138,7 @@ class TableChanger:
     def charge(self, event, **terms):
         self.charges += 1
         self.X[:] = self.replacement
-        self.epsilon, self.delta = terms["epsilon"], terms.get("delta", 0.0)
+        self.event, self.epsilon, self.delta = event, terms.get("epsilon"), terms.get("delta")
         return self
 
     def __sklearn_clone__(self):
