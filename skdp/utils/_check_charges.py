@@ -133,8 +133,8 @@ def check_cost_of_mechanisms(estimator):
     """The price is that of the booked event, which costs what the mechanisms that ran cost.
 
     The event must satisfy the price. The mechanisms of `skdp.mechanisms` that released something
-    must together cost no more; those that released from disjoint parts of the rows, which a
-    statement's `sampler` must name, count once each.
+    must together cost no more; a mechanism that releases the parts of a vector one by one, or from
+    disjoint parts of the rows, counts once.
     """
     need_accountant(estimator)
     X, y = make_table(estimator)
@@ -147,8 +147,6 @@ def check_cost_of_mechanisms(estimator):
     assert booked <= epsilon * (1.0 + 1e-6), (
         f"the event that was booked costs {booked:g} at delta = {delta:g}; the claim is {epsilon:g}"
     )
-    if "disjoint" in getattr(getattr(fitted, "privacy_", None), "sampler", ""):
-        used = {id(mechanism): mechanism for mechanism in used}.values()
     if not used:
         return
     ran = event_epsilon(Composed(tuple(mechanism.event for mechanism in used)), delta)
@@ -178,7 +176,7 @@ class _recorded_mechanisms:
 
     def _recorded(self, method):
         def recorded(mechanism, *args, **options):
-            if not self.depth:
+            if not (self.depth or any(mechanism is other for other in self.used)):
                 self.used.append(mechanism)
             self.depth += 1
             try:
