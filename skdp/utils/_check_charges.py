@@ -28,6 +28,9 @@ from skdp.utils._check_helpers import (
     releases_in_transform,
 )
 
+# What `PrivateFit.publish` says of releases in which every row takes part.
+ALL_ROWS = "all rows, once"
+
 
 def check_refused_charge(estimator):
     """A refused charge releases nothing and leaves the ledger as it was.
@@ -133,8 +136,8 @@ def check_cost_of_mechanisms(estimator):
     """The price is that of the booked event, which costs what the mechanisms that ran cost.
 
     The event must satisfy the price. The mechanisms of `skdp.mechanisms` that released something
-    must together cost no more; a mechanism that releases the parts of a vector one by one, or from
-    disjoint parts of the rows, counts once.
+    must together cost no more, unless a statement's `sampler` says that they saw parts of the
+    rows; one that releases the parts of a vector one by one counts once.
     """
     need_accountant(estimator)
     X, y = make_table(estimator)
@@ -147,12 +150,16 @@ def check_cost_of_mechanisms(estimator):
     assert booked <= epsilon * (1.0 + 1e-6), (
         f"the event that was booked costs {booked:g} at delta = {delta:g}; the claim is {epsilon:g}"
     )
-    if not used:
+    if not used or _sampler(fitted) != ALL_ROWS:
         return
     ran = event_epsilon(Composed(tuple(mechanism.event for mechanism in used)), delta)
     assert ran <= epsilon * (1.0 + 1e-6), (
         f"the mechanisms that ran cost {ran:g} at delta = {delta:g}; the claim is {epsilon:g}"
     )
+
+
+def _sampler(fitted):
+    return getattr(getattr(fitted, "privacy_", None), "sampler", ALL_ROWS)
 
 
 class _recorded_mechanisms:

@@ -34,6 +34,8 @@ NO_NOISE = 1e10
 SEEDS = range(3)
 # The length of short rows, as a part of the longest row's.
 SHORT = 1e-3
+# How far beyond what is declared a row is that must be clipped.
+BEYOND = 10.0
 
 
 def check_statement(estimator):
@@ -223,22 +225,22 @@ def _padded(numbers, width):
 def extreme_tables(estimator):
     """Return a table (X, y) and neighbours of it, in which the last row is another.
 
-    A crowd is at one end of the declared bounds and the last row at the other, or back in the
-    crowd. Where row norms are bounded, the crowd is of short rows, which hardly curve a loss or
-    move its optimum, and the last row is the longest. If there is a target the last row may have
-    the other label.
+    A crowd is at one end of the declared bounds and the last row far beyond the other, or back in
+    the crowd. Where row norms are bounded, the crowd is of short rows, which hardly curve a loss
+    or move its optimum, and the last row is longer than allowed. If there is a target the last row
+    may have the other label.
     """
     norm = estimator.get_params().get("data_norm")
     crowd = np.zeros((N_ROWS, N_FEATURES))
     if norm is None:
-        low, high = _limits(estimator)
+        low, high, is_declared = _limits(estimator)
         crowd[:] = low
-        row = np.full(N_FEATURES, high)
+        row = np.full(N_FEATURES, high + BEYOND * (high - low) * is_declared)
     else:
         norm = float(norm) if isinstance(norm, float | int) else 1.0
         crowd = crowd[:, :2]
         crowd[:, 0] = SHORT * norm
-        row = np.array([norm, 0.0])
+        row = np.array([BEYOND * norm, 0.0])
     X, y = crowd.copy(), make_table(estimator)[1]
     X[-1], y[-1] = row, y.min()
     if not get_tags(estimator).target_tags.required:
@@ -249,12 +251,13 @@ def extreme_tables(estimator):
 
 
 def _limits(estimator):
+    """Return the ends of the features' range, and whether values beyond them are clipped."""
     if takes_categories(estimator):
-        return 0.0, 2.0
+        return 0.0, 2.0, False
     bounds = estimator.get_params().get("bounds")
     if not (isinstance(bounds, tuple | list) and np.ndim(bounds) == 1 and len(bounds) == 2):
-        return -0.5, 0.5
-    return float(bounds[0]), float(bounds[1])
+        return -0.5, 0.5, False
+    return float(bounds[0]), float(bounds[1]), True
 
 
 def check_no_sample_weight(estimator):

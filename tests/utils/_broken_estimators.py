@@ -301,6 +301,17 @@ class QuietMean(PrivateMean):
         return total + 0.01 * (super()._total(X, mechanism, source) - total)
 
 
+class UnclippedMean(PrivateMean):
+    """Declares bounds and clips nothing to them."""
+
+    def __init__(self, epsilon=1.0, *, bounds=(-1.0, 1.0), accountant=None, random_state=None):
+        super().__init__(epsilon, accountant=accountant, random_state=random_state)
+        self.bounds = bounds
+
+    def _total(self, X, mechanism, source):
+        return mechanism.release(X.sum(axis=0), random_state=source)
+
+
 class WeightedMean(PrivateMean):
     """Takes weights, each of which may change what one row can do."""
 

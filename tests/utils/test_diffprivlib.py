@@ -80,7 +80,7 @@ class PeerLogisticRegression(ClassifierMixin, BaseEstimator):
 
 
 def curved():
-    return PeerLogisticRegression(data_norm=NORM, C=100.0, fit_intercept=False)
+    return PeerLogisticRegression(1.5, data_norm=NORM, C=100.0, fit_intercept=False)
 
 
 def shared():
@@ -98,7 +98,7 @@ def found(check_name, estimator, **options):
 def test_the_audit_finds_the_curvature():
     X, y = np.full((2, 1), 0.01), np.array([0, 1])
     canary = np.array([NORM]), 1
-    options = {"canary": canary, "n_fits": 4000, "confidence": CONFIDENCE}
+    options = {"canary": canary, "n_fits": 2000, "confidence": CONFIDENCE}
     with pytest.warns(PrivacyViolationWarning):
         audit = audit_epsilon(curved(), X, y, method="two_worlds", **options)
     assert audit.violation
