@@ -105,7 +105,7 @@ def test_the_audit_finds_the_curvature():
 
 
 def test_the_checks_find_the_curvature():
-    failed, error = found("check_neighbours", curved(), n_fits=3000)
+    failed, error = found("check_neighbours", curved(), n_fits=4000)
     assert failed and "tells neighbours apart" in str(error)
 
 
