@@ -29,6 +29,8 @@ from skdp.utils._check_helpers import (
 )
 
 FALSE_ALARM = 1e-6
+# Fewer prove next to nothing at this false-alarm rate.
+LEAST_FITS = 60
 EPSILONS = (0.01, 1e5)
 NO_NOISE = 1e10
 SEEDS = range(3)
@@ -192,10 +194,10 @@ def check_neighbours(estimator, n_fits=100):
         that is twice too small.
     """
     need_parameters(estimator, "epsilon")
+    if n_fits < LEAST_FITS:
+        raise ValueError(f"n_fits must be at least {LEAST_FITS}, got {n_fits!r}")
     judged = n_fits // 2
     provable = epsilon_from_rates(judged, judged, 0, judged, confidence=1.0 - FALSE_ALARM)
-    if provable == 0.0:
-        raise ValueError(f"n_fits={n_fits} proves nothing: 60 are the least")
     epsilon, delta = price(estimator)
     epsilon = min(epsilon, 0.5 * provable)
     options = {"epsilon": epsilon} | fresh_noise(estimator)
