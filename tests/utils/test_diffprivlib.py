@@ -120,6 +120,5 @@ def test_the_audit_finds_the_noise_that_classes_share():
 
 def test_the_checks_find_the_noise_that_classes_share():
     failed, error = found("check_noise_of_classes", shared())
-    assert failed and "n_jobs" in str(error)
-    alone = PeerLogisticRegression(C=0.01)
-    assert not found("check_noise_of_classes", alone)[0]
+    # In one process, which is looked at first, each class has its own.
+    assert failed and "'n_jobs': 2" in str(error)
