@@ -108,7 +108,7 @@ def contract():
             yield pytest.param(estimator, check, marks=marks, id=f"{estimator}-{check.__name__}")
 
 
-@pytest.mark.parametrize(("estimator", "check"), contract())
+@pytest.mark.parametrize(("estimator", "check"), list(contract()))
 def test_dp_contract(estimator, check):
     check(estimator)
 
