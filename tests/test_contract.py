@@ -95,7 +95,7 @@ def test_sklearn_contract(estimator, check):
 
 
 # Checks of many fits or of worker processes: by default for the first instance of each class.
-LONG = {"check_neighbours", "check_sklearn_contract", "check_workers"}
+LONG = {"check_limit", "check_neighbours", "check_sklearn_contract", "check_workers"}
 
 
 def contract():
