@@ -26,10 +26,8 @@ from skdp import (
     DPSimpleImputer,
     DPStandardScaler,
     DPTargetEncoder,
-    PrivacyAccountant,
     RandomizedResponseTransformer,
 )
-from skdp.accounting import PureDP
 from skdp.utils.estimator_checks import dp_checks
 
 ESTIMATORS = [
@@ -113,8 +111,21 @@ def test_sklearn_contract(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("check", dp_checks(), ids=lambda check: check.__name__)
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
+# Checks of many fits or of worker processes: by default for the first instance of each class.
+LONG = {"check_limit", "check_neighbours", "check_sklearn_contract", "check_workers"}
+
+
+def contract():
+    seen = set()
+    for estimator in ESTIMATORS:
+        is_first = type(estimator) not in seen
+        seen.add(type(estimator))
+        for check in dp_checks():
+            marks = [pytest.mark.slow] if check.__name__ in LONG and not is_first else []
+            yield pytest.param(estimator, check, marks=marks, id=f"{estimator}-{check.__name__}")
+
+
+@pytest.mark.parametrize(("estimator", "check"), list(contract()))
 def test_dp_contract(estimator, check):
     check(estimator)
 
@@ -125,73 +136,3 @@ def test_no_private_estimator_is_missing_here():
     names = {n for n in skdp.__all__ if hasattr(getattr(skdp, n), "fit")}
     assert names == {type(estimator).__name__ for estimator in ESTIMATORS}
     assert np.all([e.get_params()["accountant"] is None for e in ESTIMATORS])
-
-
-def find(name):
-    return next(check for check in dp_checks() if check.__name__ == name)
-
-
-class PeekingScaler(DPStandardScaler):
-    """Computes from the data before the charge."""
-
-    def fit(self, X, y=None):
-        peeked = np.array(X, dtype=float)
-        super().fit(X)
-        self.mean_ = self.mean_ + peeked.mean(axis=0)
-        return self
-
-
-class LateScaler(DPStandardScaler):
-    """Charges after the fit."""
-
-    def fit(self, X, y=None):
-        accountant, self.accountant = self.accountant, None
-        super().fit(X)
-        self.accountant = accountant
-        if accountant is not None:
-            accountant.charge(PureDP(self.epsilon), epsilon=self.epsilon)
-        return self
-
-
-class HoardingScaler(DPStandardScaler):
-    """Keeps the table."""
-
-    def fit(self, X, y=None):
-        super().fit(X)
-        self._rows = np.array(X)
-        return self
-
-
-class RepeatingScaler(DPStandardScaler):
-    """Draws the same noise in every fit, and says nothing of it."""
-
-    def fit(self, X, y=None):
-        self.random_state, given = 0, self.random_state
-        super().fit(X)
-        self.random_state = given
-        return self
-
-
-@pytest.mark.parametrize(
-    ("broken", "name"),
-    [
-        (PeekingScaler, "check_charge_before_touch"),
-        (LateScaler, "check_refused_charge"),
-        (LateScaler, "check_charge_before_touch"),
-        (HoardingScaler, "check_nothing_raw"),
-        (RepeatingScaler, "check_fresh_noise"),
-    ],
-)
-def test_checks_find_broken_estimators(broken, name):
-    with pytest.raises(AssertionError):
-        find(name)(broken(bounds=(-10, 10)))
-
-
-def test_checks_find_a_copied_accountant(monkeypatch):
-    def copied(self, memo=None):
-        return PrivacyAccountant(self.epsilon, self.delta, dataset="copy")
-
-    monkeypatch.delattr(PrivacyAccountant, "__sklearn_clone__")
-    monkeypatch.setattr(PrivacyAccountant, "__deepcopy__", copied)
-    with pytest.raises(AssertionError):
-        find("check_exact_spend")(DPStandardScaler(bounds=(-10, 10)))

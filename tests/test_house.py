@@ -38,7 +38,13 @@ ORDER = [
     "exceptions",
     "_version",
 ]
-DEVELOPER_TOOLS = {"estimator_checks.py"}
+DEVELOPER_TOOLS = {
+    "_check_charges.py",
+    "_check_claims.py",
+    "_check_helpers.py",
+    "_check_noise.py",
+    "estimator_checks.py",
+}
 
 
 def imported_modules(path):

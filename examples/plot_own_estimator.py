@@ -1,0 +1,115 @@
+"""Bring your own estimator: write it, check it, attack it.
+
+A nearest-centroid classifier is made private in thirty lines with `PrivateFit`. A second one
+differs in a single line: it does not clip. `check_dp_estimator` passes the first and tells the
+second apart from its claim. The figure shows what an attacker can prove about both with one row
+that is five times as long as declared: the honest one stays below the line of its claims, the
+broken one rises above it.
+
+Run it as ``python examples/plot_own_estimator.py [image]``.
+"""
+
+import sys
+import warnings
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdp.audit import audit_epsilon
+from skdp.base import PrivateFit, relation_of
+from skdp.mechanisms import LaplaceMechanism
+from skdp.utils.estimator_checks import check_dp_estimator
+
+
+class PrivateCentroids(ClassifierMixin, BaseEstimator):
+    """Noisy sums of the rows of each class, of features within the bounds."""
+
+    def __init__(self, epsilon=1.0, *, bounds=(-1.0, 1.0), accountant=None, random_state=None):
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def clip(self, X):
+        return np.clip(X, *self.bounds)
+
+    def fit(self, X, y):
+        with PrivateFit(self) as fit:
+            X, y = validate_data(self, X, y, dtype=np.float64)
+            check_classification_targets(y)
+            classes, codes = np.unique(y, return_inverse=True)
+            if len(classes) < 2:
+                raise ValueError("y holds one class only")
+            # A row is in one sum; a replaced one leaves it and joins another.
+            moved = 1.0 if relation_of(self.accountant) == "add_remove" else 2.0
+            sensitivity = moved * np.abs(self.bounds).max() * X.shape[1]
+            mechanism = LaplaceMechanism(self.epsilon, sensitivity)
+            source = fit.charge(mechanism, size=len(classes) * X.shape[1])
+
+            sums = np.zeros((len(classes), X.shape[1]))
+            np.add.at(sums, codes, self.clip(X))
+            sums = mechanism.release(sums, random_state=source)
+            fit.publish(mechanism, public=("the labels",), classes_=classes, coef_=sums)
+        return self
+
+    def predict(self, X):
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return self.classes_[np.argmax(X @ self.coef_.T, axis=1)]
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "privacy_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+class BrokenCentroids(PrivateCentroids):
+    """The same without clipping."""
+
+    def clip(self, X):
+        return X
+
+
+warnings.simplefilter("ignore")
+honest, broken = PrivateCentroids(), BrokenCentroids()
+passed = check_dp_estimator(honest, on_skip=None)
+print(f"honest: {len(passed)} checks, none failed")
+for result in check_dp_estimator(broken, on_fail=None, on_skip=None):
+    if result["status"] == "failed":
+        print(f"broken: {result['check_name']}: {result['exception']}")
+
+claims = np.array([0.25, 0.5, 1.0, 2.0])
+X, y = np.zeros((40, 1)), np.arange(40) % 2
+canary = np.array([5.0]), 1
+attack = {"method": "two_worlds", "canary": canary, "n_fits": 800, "confidence": 0.999}
+
+figure, axes = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
+for kind, marker, words in (
+    (PrivateCentroids, "o", "as written"),
+    (BrokenCentroids, "s", "without clipping"),
+):
+    audits = [audit_epsilon(kind(claim), X, y, **attack) for claim in claims]
+    bounds = [audit.lower_bound for audit in audits]
+    print(f"{kind.__name__}: claims {claims}, epsilon is at least {np.round(bounds, 2)}")
+    axes.plot(claims, bounds, marker=marker, label=words)
+axes.plot(claims, claims, color="black", linestyle="--", label="the claim")
+axes.fill_between(claims, claims, 6.0, color="tab:red", alpha=0.08, linewidth=0)
+axes.text(0.3, 5.5, "the claim is proved false", color="tab:red")
+axes.set(
+    xlabel="claimed epsilon",
+    ylabel="certified lower bound on epsilon (99.9 %)",
+    title="What 1600 fits prove about each claim",
+    xlim=(claims[0], claims[-1]),
+    ylim=(0.0, 6.0),
+)
+axes.legend(loc="upper right")
+if len(sys.argv) > 1:
+    figure.savefig(sys.argv[1], dpi=120)
+else:
+    plt.show()

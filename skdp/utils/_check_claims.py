@@ -1,0 +1,289 @@
+"""Checks of what an estimator claims, and that the claim is neither false nor idle."""
+
+import inspect
+
+import numpy as np
+from scipy.stats import wasserstein_distance
+from sklearn.base import clone
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import check_estimator
+
+from skdp.accounting import PrivacyAccountant, convert_relation
+from skdp.audit._bounds import epsilon_from_rates
+from skdp.audit._distinguish import distinguish, published_floats
+from skdp.utils._check_helpers import (
+    N_FEATURES,
+    N_ROWS,
+    SkipTest,
+    fit,
+    fresh_noise,
+    make_table,
+    need_accountant,
+    need_parameters,
+    need_statement,
+    price,
+    published,
+    published_parts,
+    quiet_seeds,
+    releases_in_transform,
+    takes_categories,
+)
+
+FALSE_ALARM = 1e-6
+# Fewer prove next to nothing at this false-alarm rate.
+LEAST_FITS = 60
+EPSILONS = (0.01, 1e5)
+NO_NOISE = 1e10
+SEEDS = range(3)
+PAIRS = 10
+# The length of short rows, as a part of the longest row's.
+SHORT = 1e-3
+# How far beyond what is declared a row is that must be clipped.
+BEYOND = 1e3
+
+
+def check_statement(estimator):
+    """The statement is complete and repeats what was asked and charged."""
+    need_accountant(estimator)
+    X, y = make_table(estimator)
+    accountant = PrivacyAccountant(1e3, 0.5, relation="replace_one")
+    fitted = fit(estimator, X, y, accountant=accountant)
+    need_statement(fitted)
+    statement = fitted.privacy_.to_dict()
+    assert (statement["epsilon"], statement["delta"]) == price(estimator)
+    assert statement["relation"] == "replace_one"
+    assert statement["noise_scale"] > 0 and statement["sensitivity"] > 0
+    for field in ("mechanism", "composition", "sampler", "version", "unit", "trust_model"):
+        assert isinstance(statement[field], str) and statement[field], f"{field} is empty"
+    assert statement["public"], "nothing is said about what was taken to be public"
+    assert str(fitted.privacy_) and "<table" in fitted.privacy_._repr_html_()
+
+
+def check_group_statement(estimator):
+    """Where groups of rows are protected the statement speaks of groups, as the ledger does."""
+    need_accountant(estimator)
+    X, y = make_table(estimator)
+    accountant = PrivacyAccountant(1e3, 0.5, unit="group", max_rows=3)
+    fitted = fit(estimator, X, y, accountant=accountant)
+    published(fitted, X)
+    spend = accountant.spends[0]
+    assert spend.epsilon > price(estimator)[0], "three rows cost no more than one"
+    need_statement(fitted)
+    statement = fitted.privacy_
+    assert (statement.epsilon, statement.delta) == (spend.epsilon, spend.delta)
+    assert "3" in statement.unit
+
+
+def check_relation(estimator):
+    """The relation comes from the accountant: under replace-one the sensitivity is larger.
+
+    Reports of single rows are protected the same under both.
+    """
+    need_accountant(estimator)
+    X, y = make_table(estimator)
+    scales = {}
+    for relation in ("add_remove", "replace_one"):
+        accountant = PrivacyAccountant(1e3, 0.5, relation=relation)
+        fitted = fit(estimator, X, y, accountant=accountant)
+        need_statement(fitted)
+        scales[relation] = fitted.privacy_.sensitivity
+    least = 1.0 if releases_in_transform(estimator) else 1.1
+    assert scales["replace_one"] >= least * scales["add_remove"], f"sensitivities: {scales}"
+
+
+def check_accuracy_rises(estimator):
+    """Releases at a large epsilon are nearer the answer without noise than at a small one."""
+    need_parameters(estimator, "epsilon")
+    X, y = make_table(estimator)
+    errors = []
+    with quiet_seeds():
+        answers = [_parts(estimator, X, y, NO_NOISE, seed) for seed in SEEDS]
+        for epsilon in EPSILONS:
+            released = [_parts(estimator, X, y, epsilon, seed) for seed in SEEDS]
+            errors.append(np.median([_gap(*pair) for pair in zip(released, answers, strict=True)]))
+    low, high = errors
+    assert high < low, f"errors are {low:g} at epsilon = {EPSILONS[0]}, {high:g} at {EPSILONS[1]}"
+
+
+def check_limit(estimator, reference=None):
+    """Without bound on epsilon noise vanishes, and what is left is the answer for the data.
+
+    At epsilon = 1e10 two fits agree to 1e-3. If they do not, because batches or quantiles between
+    two rows are drawn at random, ten pairs of fits to one table must all agree better than ten
+    pairs to two tables; where noise drowns the data this has a chance of 5e-6. A meta-estimator,
+    which may choose at random among models, is excused from that.
+
+    Parameters
+    ----------
+    estimator : estimator
+    reference : estimator, default=None
+        The one without privacy. Fitted attributes of the same name and shape then agree with its
+        to 1e-3.
+    """
+    need_parameters(estimator, "epsilon")
+    X, y = make_table(estimator)
+    other = _opposite(estimator, X, y)
+    one = _parts(estimator, X, y, NO_NOISE)
+    noise = [_gap(one, _parts(estimator, X, y, NO_NOISE))]
+    signal = [_gap(one, _parts(estimator, *other, NO_NOISE))]
+    assert signal[0] > 0.0, "the release at epsilon = 1e10 is the same for other data"
+    if noise[0] >= 1e-3:
+        for table, gaps in (((X, y), noise), (other, signal)):
+            gaps[:] = [
+                _gap(_parts(estimator, X, y, NO_NOISE), _parts(estimator, *table, NO_NOISE))
+                for _ in range(PAIRS)
+            ]
+        if max(noise) >= min(signal) and "estimator" in estimator.get_params(deep=False):
+            raise SkipTest("a meta-estimator may choose at random among the models it fits")
+        assert max(noise) < min(signal), (
+            f"at epsilon = 1e10 fits to one table differ by up to {max(noise):.2g}, fits to two "
+            f"tables by {min(signal):.2g}"
+        )
+    if reference is not None:
+        _check_agreement(one, published_parts(fit(reference, X, y), X))
+
+
+def _check_agreement(released, answer):
+    shared = [
+        name
+        for name, values in answer.items()
+        if len(values) and len(values) == len(released.get(name, ()))
+    ]
+    assert shared, f"no attribute in common: {sorted(released)}, {sorted(answer)}"
+    for name in shared:
+        gap = _distance(released[name], answer[name])
+        assert gap < 1e-3, f"{name} at epsilon = 1e10 differs by {gap:.2g} from the answer"
+
+
+def _opposite(estimator, X, y):
+    """Return another table of the same range and labels, with the relation turned round."""
+    if takes_categories(estimator):
+        return np.where(X == 2.0, 0.0, X), y[::-1]
+    return -0.5 * X, y
+
+
+def _parts(estimator, X, y, epsilon, seed=None):
+    options = {"random_state": seed} if "random_state" in estimator.get_params() else {}
+    return published_parts(fit(estimator, X, y, epsilon=epsilon, **options), X)
+
+
+def _gap(one, other):
+    """Return the relative distance of two releases, the mean over their attributes."""
+    names = sorted(one.keys() | other.keys())
+    empty = np.empty(0)
+    return float(np.mean([_distance(one.get(n, empty), other.get(n, empty)) for n in names]))
+
+
+def _distance(one, other):
+    """Return the relative distance of two vectors, between their distributions if sizes differ."""
+    if not (len(one) and len(other)):
+        return float(len(one) != len(other))
+    size = max(np.sqrt(np.mean(one**2)), np.sqrt(np.mean(other**2)), 1e-12)
+    if len(one) != len(other):
+        return float(wasserstein_distance(one, other) / size)
+    return float(np.sqrt(np.mean((one - other) ** 2)) / size)
+
+
+def check_neighbours(estimator, n_fits=100):
+    """No simple test tells two extreme neighbours apart better than the claim allows.
+
+    The claim is the estimator's own, or half of what so many fits could prove if that is less.
+    The false-alarm rate is 1e-6.
+
+    Parameters
+    ----------
+    estimator : estimator
+    n_fits : int, default=100
+        In each of two worlds. A hundred fits find noise that is missing, and thousands noise
+        that is twice too small.
+    """
+    need_parameters(estimator, "epsilon")
+    if n_fits < LEAST_FITS:
+        raise ValueError(f"n_fits must be at least {LEAST_FITS}, got {n_fits!r}")
+    judged = n_fits // 2
+    provable = epsilon_from_rates(judged, judged, 0, judged, confidence=1.0 - FALSE_ALARM)
+    epsilon, delta = price(estimator)
+    epsilon = min(epsilon, 0.5 * provable)
+    options = {"epsilon": epsilon} | fresh_noise(estimator)
+    if "accountant" in estimator.get_params():
+        options["accountant"] = PrivacyAccountant(1e9, 0.5, relation="replace_one")
+    else:
+        # The tables differ by a replaced row; whose claim is for a removed one owes twice that.
+        epsilon, delta = convert_relation(epsilon, delta, "add_remove", "replace_one")
+    runs = [
+        [_shown(fit(estimator, *table, **options), table[0]) for _ in range(n_fits)]
+        for table in extreme_tables(estimator)
+    ]
+    width = max(len(run) for world in runs for run in world)
+    base, *others = np.nan_to_num([[_padded(run, width) for run in world] for world in runs])
+    for other in others:
+        moving = np.any(base != other[0], axis=0) | np.any(other != other[0], axis=0)
+        if not moving.any():
+            continue
+        terms = {"delta": delta, "confidence": 1.0 - FALSE_ALARM / len(others)}
+        verdict = distinguish(base[:, moving], other[:, moving], **terms)
+        assert verdict.epsilon <= epsilon, (
+            f"{verdict.test} tells neighbours apart: epsilon is at least {verdict.epsilon:.3g}, "
+            f"the claim is {epsilon:.3g}"
+        )
+
+
+def _shown(fitted, X):
+    """Return the published numbers, with differences between a matrix's rows, and their number."""
+    numbers = published(fitted, X)
+    return np.concatenate([[len(numbers)], numbers, published_floats(fitted)])
+
+
+def _padded(numbers, width):
+    return np.pad(numbers, (0, width - len(numbers)))
+
+
+def extreme_tables(estimator):
+    """Return a table (X, y) and neighbours of it, in which the last row is another.
+
+    A crowd is at one end of the declared bounds and the last row far beyond the other, or back in
+    the crowd. Where row norms are bounded, the crowd is of short rows, which hardly curve a loss
+    or move its optimum, and the last row is longer than allowed. If there is a target the last row
+    may have the other label.
+    """
+    norm = estimator.get_params().get("data_norm")
+    crowd = np.zeros((N_ROWS, N_FEATURES))
+    if norm is None:
+        low, high, is_declared = _limits(estimator)
+        crowd[:] = low
+        row = np.full(N_FEATURES, high + BEYOND * (high - low) * is_declared)
+    else:
+        norm = float(norm) if isinstance(norm, float | int) else 1.0
+        crowd = crowd[:, :2]
+        crowd[:, 0] = SHORT * norm
+        row = np.array([BEYOND * norm, 0.0])
+    X, y = crowd.copy(), make_table(estimator)[1]
+    X[-1], y[-1] = row, y.min()
+    if not get_tags(estimator).target_tags.required:
+        return (X, y), (crowd, y)
+    other = y.copy()
+    other[-1] = y.max()
+    return ((X, y), (X, other), (crowd, other))[: 2 if norm is None else 3]
+
+
+def _limits(estimator):
+    """Return the ends of the features' range, and whether values beyond them are clipped."""
+    if takes_categories(estimator):
+        return 0.0, 2.0, False
+    bounds = estimator.get_params().get("bounds")
+    if not (isinstance(bounds, tuple | list) and np.ndim(bounds) == 1 and len(bounds) == 2):
+        return -0.5, 0.5, False
+    return float(bounds[0]), float(bounds[1]), True
+
+
+def check_no_sample_weight(estimator):
+    """`fit` takes no sample weights: a weight would change a row's sensitivity."""
+    assert "sample_weight" not in inspect.signature(estimator.fit).parameters
+
+
+def check_sklearn_contract(estimator):
+    """scikit-learn's own checks pass, none excepted, with an accountant."""
+    need_accountant(estimator)
+    accountant = PrivacyAccountant(1e9, 0.5)
+    check_estimator(clone(estimator).set_params(accountant=accountant))
+    assert accountant.epsilon_spent > 0

@@ -1,0 +1,328 @@
+"""Small private estimators that keep the contract, and others that break it in one way each."""
+
+import secrets
+from dataclasses import replace
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdp.accounting import PureDP
+from skdp.base import PrivateFit, relation_of
+from skdp.mechanisms import LaplaceMechanism
+
+
+class PrivateMean(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Noisy means of features within [-1, 1], which `transform` subtracts."""
+
+    def __init__(self, epsilon=1.0, *, accountant=None, random_state=None):
+        self.epsilon = epsilon
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        with PrivateFit(self) as fit:
+            X = self._validate(X)
+            mechanism = self._mechanism(X.shape[1])
+            source = fit.charge(mechanism, size=X.shape[1])
+            total = self._total(X, mechanism, source)
+            fit.publish(mechanism, public=self._public(), **self._released(X, total / len(X)))
+        return self
+
+    def _validate(self, X):
+        return validate_data(self, X, dtype=np.float64)
+
+    def _mechanism(self, n_features):
+        moved = 1.0 if relation_of(self.accountant) == "add_remove" else 2.0
+        return LaplaceMechanism(self.epsilon, moved * n_features)
+
+    def _total(self, X, mechanism, source):
+        return mechanism.release(np.clip(X, -1.0, 1.0).sum(axis=0), random_state=source)
+
+    def _released(self, X, mean):
+        return {"mean_": mean}
+
+    def _public(self):
+        return ("the numbers of rows and columns",)
+
+    def transform(self, X):
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=np.float64, reset=False) - self.mean_
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "mean_")
+
+
+class PlainMean(PrivateMean):
+    """The same without `PrivateFit`, a statement and seeds."""
+
+    def __init__(self, epsilon=1.0, *, accountant=None):
+        self.epsilon = epsilon
+        self.accountant = accountant
+
+    def fit(self, X, y=None):
+        self._forget()
+        try:
+            X = self._validate(X)
+            mechanism = self._mechanism(X.shape[1])
+            mechanism.check_size(X.shape[1])
+            if self.accountant is not None:
+                self.accountant.charge(PureDP(self.epsilon), epsilon=self.epsilon)
+        except Exception:
+            self._forget()
+            raise
+        self.mean_ = mechanism.release(np.clip(X, -1.0, 1.0).sum(axis=0)) / len(X)
+        return self
+
+    def _forget(self):
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
+
+class PrivateCentroids(ClassifierMixin, BaseEstimator):
+    """Noisy sums of the rows of each class; the class of the nearest direction is predicted."""
+
+    def __init__(self, epsilon=1.0, *, accountant=None, random_state=None):
+        self.epsilon = epsilon
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        with PrivateFit(self) as fit:
+            X, y = validate_data(self, X, y, dtype=np.float64)
+            check_classification_targets(y)
+            classes, codes = np.unique(y, return_inverse=True)
+            if len(classes) < 2:
+                raise ValueError("one class only")
+            moved = 1.0 if relation_of(self.accountant) == "add_remove" else 2.0
+            mechanism = LaplaceMechanism(self.epsilon, moved * X.shape[1])
+            source = fit.charge(mechanism, size=len(classes) * X.shape[1])
+            sums = np.zeros((len(classes), X.shape[1]))
+            np.add.at(sums, codes, np.clip(X, -1.0, 1.0))
+            sums = self._noisy(sums, mechanism, source)
+            fit.publish(mechanism, public=("the labels",), classes_=classes, coef_=sums)
+        return self
+
+    def _noisy(self, sums, mechanism, source):
+        return mechanism.release(sums, random_state=source)
+
+    def predict(self, X):
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return self.classes_[np.argmax(X @ self.coef_.T, axis=1)]
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "coef_")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+class LateMean(PrivateMean):
+    """Charges after the release, and goes on when the charge is refused."""
+
+    def fit(self, X, y=None):
+        accountant, self.accountant = self.accountant, None
+        super().fit(X)
+        self.accountant = accountant
+        if accountant is not None:
+            accountant.charge(PureDP(self.epsilon), epsilon=self.epsilon)
+        return self
+
+
+class PeekingMean(PrivateMean):
+    """Scales by the largest value, which it looks up before the charge."""
+
+    def _validate(self, X):
+        X = super()._validate(X)
+        self._largest = np.abs(X).max()
+        return X
+
+    def _total(self, X, mechanism, source):
+        return super()._total(X, mechanism, source) / self._largest
+
+
+class ForgetfulMean(PrivateMean):
+    """Leaves its accountant behind when it is pickled or copied."""
+
+    def __getstate__(self):
+        return super().__getstate__() | {"accountant": None}
+
+
+class CheapMean(PlainMean):
+    """Charges half of its price."""
+
+    def fit(self, X, y=None):
+        full, self.epsilon = self.epsilon, self.epsilon / 2.0
+        super().fit(X)
+        self.epsilon = full
+        return self
+
+
+class HoardedNoiseMean(PrivateMean):
+    """Keeps one generator for all fits, and takes it along to workers."""
+
+    def _total(self, X, mechanism, source):
+        if not hasattr(self, "_random"):
+            self._random = np.random.default_rng(secrets.randbits(64))
+        noise = self._random.laplace(scale=mechanism.scale, size=X.shape[1])
+        return np.clip(X, -1.0, 1.0).sum(axis=0) + noise
+
+
+class TwiceMean(PrivateMean):
+    """Releases twice for the price of once."""
+
+    def _released(self, X, mean):
+        mechanism = self._mechanism(X.shape[1])
+        return {"mean_": mean, "mean_square_": mechanism.release((X**2).sum(axis=0)) / len(X)}
+
+
+class HastyMean(PrivateMean):
+    """Charges before it validates."""
+
+    def fit(self, X, y=None):
+        with PrivateFit(self) as fit:
+            mechanism = self._mechanism(np.shape(X)[1])
+            source = fit.charge(mechanism, size=np.shape(X)[1])
+            X = self._validate(X)
+            total = self._total(X, mechanism, source)
+            fit.publish(mechanism, public=self._public(), mean_=total / len(X))
+        return self
+
+
+class CarelessMean(PrivateMean):
+    """Takes a negative epsilon for its absolute value."""
+
+    def _mechanism(self, n_features):
+        return LaplaceMechanism(abs(self.epsilon), n_features)
+
+
+class OverflowingMean(PrivateMean):
+    """Divides by a power of epsilon, which underflows."""
+
+    def _released(self, X, mean):
+        with np.errstate(divide="ignore"):
+            return {"mean_": mean, "weight_": np.float64(1.0) / self.epsilon**60}
+
+
+class HoardingMean(PrivateMean):
+    """Keeps a copy of the table."""
+
+    def _released(self, X, mean):
+        self._rows = X.copy()
+        return {"mean_": mean}
+
+
+class RawMean(PrivateMean):
+    """Keeps a statistic without noise, in an object within."""
+
+    def _released(self, X, mean):
+        self._state = {"totals": [float(np.sum(X > 0.0))]}
+        return {"mean_": mean}
+
+
+class RepeatingMean(PrivateMean):
+    """Draws the same noise in every fit."""
+
+    def _total(self, X, mechanism, source):
+        return super()._total(X, mechanism, 0)
+
+
+class SharingCentroids(PrivateCentroids):
+    """Adds one noise vector to the sums of all classes."""
+
+    def _noisy(self, sums, mechanism, source):
+        noise = mechanism.release(np.zeros(sums.shape[1]), random_state=source)
+        return sums + noise
+
+
+class SecretiveMean(PrivateMean):
+    """Uses a seed and says that it used none."""
+
+    def fit(self, X, y=None):
+        super().fit(X)
+        self.privacy_ = replace(self.privacy_, seeded=False)
+        return self
+
+
+class TersePublicMean(PrivateMean):
+    """Says nothing of what it took to be public."""
+
+    def _public(self):
+        return ()
+
+
+class RowsMean(PrivateMean):
+    """States the epsilon of one row where groups are protected."""
+
+    def fit(self, X, y=None):
+        super().fit(X)
+        self.privacy_ = replace(self.privacy_, epsilon=self.epsilon)
+        return self
+
+
+class OneRelationMean(PrivateMean):
+    """Has the sensitivity of a removed row whatever the relation."""
+
+    def _mechanism(self, n_features):
+        return LaplaceMechanism(self.epsilon, n_features)
+
+
+class IdleMean(PrivateMean):
+    """Adds the same noise whatever epsilon is."""
+
+    def _total(self, X, mechanism, source):
+        return super()._total(X, LaplaceMechanism(1.0, mechanism.sensitivity), source)
+
+
+class CappedMean(PrivateMean):
+    """Never uses an epsilon above 1."""
+
+    def _total(self, X, mechanism, source):
+        mechanism = LaplaceMechanism(min(self.epsilon, 1.0), mechanism.sensitivity)
+        return super()._total(X, mechanism, source)
+
+
+class ShrunkenMean(PrivateMean):
+    """Divides by ten rows more than there are."""
+
+    def _released(self, X, mean):
+        return {"mean_": mean * len(X) / (len(X) + 10.0)}
+
+
+class QuietMean(PrivateMean):
+    """Adds a hundredth of the noise."""
+
+    def _total(self, X, mechanism, source):
+        total = np.clip(X, -1.0, 1.0).sum(axis=0)
+        return total + 0.01 * (super()._total(X, mechanism, source) - total)
+
+
+class UnclippedMean(PrivateMean):
+    """Declares bounds and clips nothing to them."""
+
+    def __init__(self, epsilon=1.0, *, bounds=(-1.0, 1.0), accountant=None, random_state=None):
+        super().__init__(epsilon, accountant=accountant, random_state=random_state)
+        self.bounds = bounds
+
+    def _total(self, X, mechanism, source):
+        return mechanism.release(X.sum(axis=0), random_state=source)
+
+
+class WeightedMean(PrivateMean):
+    """Takes weights, each of which may change what one row can do."""
+
+    def fit(self, X, y=None, sample_weight=None):
+        return super().fit(X)
+
+
+class MeddlingMean(PrivateMean):
+    """Changes a parameter in `fit`, against scikit-learn's rules."""
+
+    def fit(self, X, y=None):
+        super().fit(X)
+        self.epsilon = float(self.epsilon) + 1e-9
+        return self

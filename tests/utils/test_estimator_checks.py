@@ -1,0 +1,196 @@
+"""Each check passes on an estimator that keeps the contract and fails on one that does not."""
+
+import warnings
+from unittest import SkipTest
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import EstimatorCheckFailedWarning, SkipTestWarning
+
+from skdp import PrivacyAccountant
+from skdp.utils._check_claims import check_limit
+from skdp.utils.estimator_checks import (
+    check_dp_estimator,
+    dp_checks,
+    parametrize_with_dp_checks,
+)
+from tests.utils import _broken_estimators as zoo
+
+CHECKS = {check.__name__: check for check in dp_checks()}
+BROKEN = {
+    "check_refused_charge": zoo.LateMean(),
+    "check_charge_before_touch": zoo.PeekingMean(),
+    "check_handle_identity": zoo.ForgetfulMean(),
+    "check_exact_spend": zoo.CheapMean(),
+    "check_workers": zoo.HoardedNoiseMean(),
+    "check_cost_of_mechanisms": zoo.TwiceMean(),
+    "check_failed_fit": zoo.HastyMean(),
+    "check_privacy_parameters": zoo.CarelessMean(),
+    "check_tiny_epsilon": zoo.OverflowingMean(),
+    "check_no_training_row": zoo.HoardingMean(),
+    "check_no_raw_statistic": zoo.RawMean(),
+    "check_fresh_noise": zoo.RepeatingMean(),
+    "check_noise_of_classes": zoo.SharingCentroids(),
+    "check_seeded_flag": zoo.SecretiveMean(),
+    "check_statement": zoo.TersePublicMean(),
+    "check_group_statement": zoo.RowsMean(),
+    "check_relation": zoo.OneRelationMean(),
+    "check_accuracy_rises": zoo.IdleMean(),
+    "check_limit": zoo.CappedMean(),
+    "check_neighbours": zoo.QuietMean(),
+    "check_no_sample_weight": zoo.WeightedMean(),
+    "check_sklearn_contract": zoo.MeddlingMean(),
+}
+# A mistake that several checks see.
+MORE = [
+    ("check_exact_spend", zoo.LateMean()),
+    ("check_charge_before_touch", zoo.LateMean()),
+    ("check_exact_spend", zoo.ForgetfulMean()),
+    ("check_no_raw_statistic", zoo.HoardingMean()),
+    ("check_no_raw_statistic", zoo.RepeatingMean()),
+    ("check_neighbours", zoo.RepeatingMean()),
+    ("check_seeded_flag", zoo.RepeatingMean()),
+    ("check_limit", zoo.IdleMean()),
+    ("check_neighbours", zoo.UnclippedMean()),
+]
+
+
+def statuses(results):
+    return {result["check_name"]: result["status"] for result in results}
+
+
+class MeanWithoutPrivacy(BaseEstimator):
+    def fit(self, X, y=None):
+        self.mean_ = np.mean(X, axis=0)
+        return self
+
+
+def test_every_check_has_a_broken_estimator():
+    assert list(BROKEN) == list(CHECKS)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_check_finds_what_it_is_for(name):
+    with pytest.raises(AssertionError):
+        CHECKS[name](BROKEN[name])
+
+
+@pytest.mark.parametrize(("name", "broken"), MORE)
+def test_checks_find_mistakes_that_are_not_theirs_alone(name, broken):
+    with pytest.raises(AssertionError):
+        CHECKS[name](broken)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "reference"),
+    [(zoo.PrivateMean(), MeanWithoutPrivacy()), (zoo.PrivateCentroids(), None)],
+    ids=str,
+)
+def test_estimators_that_keep_the_contract_pass(estimator, reference):
+    results = check_dp_estimator(estimator, reference=reference, on_skip=None)
+    skipped = {"check_noise_of_classes"} if reference else set()
+    assert {name for name, status in statuses(results).items() if status == "skipped"} == skipped
+
+
+def test_an_estimator_without_statement_and_seeds_is_checked_for_the_rest():
+    # scikit-learn demands that a fit can be repeated, which needs a seed.
+    expected = {"check_sklearn_contract": "fresh noise in every fit"}
+    results = statuses(
+        check_dp_estimator(zoo.PlainMean(), on_skip=None, expected_failed_checks=expected)
+    )
+    assert results["check_sklearn_contract"] == "xfail"
+    assert {name for name, status in results.items() if status == "skipped"} == {
+        "check_charge_before_touch",
+        "check_privacy_parameters",
+        "check_noise_of_classes",
+        "check_seeded_flag",
+        "check_statement",
+        "check_group_statement",
+        "check_relation",
+    }
+
+
+def test_the_limit_is_compared_with_a_reference():
+    check_limit(zoo.PrivateMean(), MeanWithoutPrivacy())
+    with pytest.raises(AssertionError, match="mean_"):
+        check_limit(zoo.ShrunkenMean(), MeanWithoutPrivacy())
+
+
+def test_a_copied_accountant_is_found(monkeypatch):
+    def copied(self, memo=None):
+        return PrivacyAccountant(self.epsilon, self.delta, dataset="copy")
+
+    monkeypatch.delattr(PrivacyAccountant, "__sklearn_clone__")
+    monkeypatch.setattr(PrivacyAccountant, "__deepcopy__", copied)
+    for name in ("check_handle_identity", "check_exact_spend"):
+        with pytest.raises(AssertionError):
+            CHECKS[name](zoo.PrivateMean())
+
+
+def fake_checks(**_):
+    def check_good(estimator):
+        pass
+
+    def check_bad(estimator):
+        raise AssertionError("broken")
+
+    def check_lacking(estimator):
+        raise SkipTest("nothing to check")
+
+    return [check_good, check_bad, check_lacking, check_good]
+
+
+def test_the_driver_raises_warns_or_reports(monkeypatch):
+    monkeypatch.setattr("skdp.utils.estimator_checks.dp_checks", fake_checks)
+    seen = []
+    with pytest.raises(AssertionError, match="broken"):
+        check_dp_estimator(zoo.PrivateMean(), callback=lambda **result: seen.append(result))
+    assert list(statuses(seen).values()) == ["passed", "failed"]
+    with pytest.warns(EstimatorCheckFailedWarning), pytest.warns(SkipTestWarning):
+        check_dp_estimator(zoo.PrivateMean(), on_fail="warn")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        results = check_dp_estimator(zoo.PrivateMean(), on_fail=None, on_skip=None)
+    assert [r["status"] for r in results] == ["passed", "failed", "skipped", "passed"]
+    assert str(results[1]["exception"]) == "broken"
+
+
+def test_failures_may_be_expected(monkeypatch):
+    monkeypatch.setattr("skdp.utils.estimator_checks.dp_checks", fake_checks)
+    expected = {"check_bad": "known"}
+    results = check_dp_estimator(zoo.PrivateMean(), on_skip=None, expected_failed_checks=expected)
+    assert results[1]["status"] == "xfail"
+    assert results[1]["expected_to_fail_reason"] == "known"
+    decorator = parametrize_with_dp_checks(
+        [zoo.PrivateMean()], expected_failed_checks=lambda estimator: expected
+    )
+    marks = [pair.marks for pair in decorator.args[1]]
+    assert [len(m) for m in marks] == [0, 1, 0, 0] and marks[1][0].name == "xfail"
+
+
+@pytest.mark.parametrize(
+    ("estimator", "options", "error"),
+    [
+        (zoo.PrivateMean, {}, TypeError),
+        (zoo.PrivateMean(), {"on_fail": "report"}, ValueError),
+        (zoo.PrivateMean(), {"on_skip": "raise"}, ValueError),
+    ],
+)
+def test_impossible_options_are_refused(estimator, options, error):
+    with pytest.raises(error):
+        check_dp_estimator(estimator, **options)
+    with pytest.raises(TypeError):
+        parametrize_with_dp_checks([zoo.PrivateMean])
+
+
+def test_few_fits_are_refused():
+    check = next(c for c in dp_checks(n_fits=20) if c.__name__ == "check_neighbours")
+    with pytest.raises(ValueError, match="n_fits"):
+        check(zoo.PrivateMean())
+
+
+@parametrize_with_dp_checks([zoo.PrivateMean()])
+def test_the_decorator_gives_every_pair(estimator, check):
+    assert CHECKS[check.__name__].__doc__ == check.__doc__
+    assert isinstance(estimator, zoo.PrivateMean)
