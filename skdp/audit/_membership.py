@@ -90,6 +90,7 @@ class MembershipInference:
         Parameters
         ----------
         n : int, default=10
+            How many.
 
         Returns
         -------
