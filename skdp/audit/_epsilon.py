@@ -239,10 +239,18 @@ def _many_runs(estimator, worlds, n_fits, parallel, terms):
     jobs = parallel(
         delayed(_observed)(estimator, *table, probe, size) for table in tables for size in sizes
     )
-    others = [_observed(estimator, -0.5 * X[::-1], _other_targets(y), probe, 2) for X, y in tables]
-    values, names = _as_matrix([run for job in (*jobs, *others) for run in job])
-    inside, outside, others = np.split(values, [n_fits, 2 * n_fits])
-    private = ~(_known_from_size(inside, others[:2]) & _known_from_size(outside, others[2:]))
+    runs = [run for job in jobs for run in job]
+    values, names = _as_matrix(runs)
+    constant = np.logical_and(*(np.all(v == v[0], axis=0) for v in np.split(values, 2)))
+    private = ~constant
+    if np.any(constant & (values[0] != values[n_fits])):
+        others = [
+            _observed(estimator, -0.5 * X[::-1], _other_targets(y), probe, 2) for X, y in tables
+        ]
+        values, names = _as_matrix([*runs, *others[0], *others[1]])
+        private = ~_known_from_size(values[:n_fits], values[2 * n_fits : -2])
+        private |= ~_known_from_size(values[n_fits : 2 * n_fits], values[-2:])
+    inside, outside = values[:n_fits], values[n_fits : 2 * n_fits]
     verdict = distinguish(
         inside[:, private],
         outside[:, private],
