@@ -1,15 +1,14 @@
-"""Bring your own estimator: write it, check it, attack it.
+"""
+Bring your own estimator: write it, check it, attack it
+=======================================================
 
 A nearest-centroid classifier is made private in thirty lines with `PrivateFit`. A second one
 differs in a single line: it does not clip. `check_dp_estimator` passes the first and tells the
 second apart from its claim. The figure shows what an attacker can prove about both with one row
 that is five times as long as declared: the honest one stays below the line of its claims, the
 broken one rises above it.
-
-Run it as ``python examples/plot_own_estimator.py [image]``.
 """
 
-import sys
 import warnings
 
 import matplotlib.pyplot as plt
@@ -109,7 +108,4 @@ axes.set(
     ylim=(0.0, 6.0),
 )
 axes.legend(loc="upper right")
-if len(sys.argv) > 1:
-    figure.savefig(sys.argv[1], dpi=120)
-else:
-    plt.show()
+plt.show()

@@ -7,6 +7,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import types
 from collections import Counter
 from pathlib import Path
 
@@ -47,7 +48,10 @@ def test_python_blocks_run(page, tmp_path, monkeypatch):
     """In this interpreter: another one for each page would spend its time importing."""
     monkeypatch.chdir(tmp_path)
     script = "\n".join(code_blocks(page))
-    exec(compile(script, page.name, "exec"), {"__name__": "__main__"})
+    # As the main module, so that what a page defines can be pickled.
+    main = types.ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    exec(compile(script, page.name, "exec"), vars(main))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
