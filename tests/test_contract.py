@@ -61,13 +61,13 @@ ESTIMATORS = [
     DPStandardScaler(bounds=(-10, 10)),
     DPStandardScaler(delta=1e-6, bounds=(-10, 10), with_std=False),
     RandomizedResponseTransformer(categories=[0, 1, 2]),
-    DPGridSearchCV(DPLogisticRegression(), {"C": [0.01, 0.1]}, strategy="holdout"),
     DPGridSearchCV(
         make_pipeline(DPStandardScaler(bounds=(-10, 10)), DPLinearSVC(C=0.1)),
         {"dplinearsvc__huber_threshold": [0.5, 1.0]},
         delta=0.0,
         cv=2,
     ),
+    DPGridSearchCV(DPLogisticRegression(), {"C": [0.01, 0.1]}, strategy="holdout"),
     DPRandomizedSearchCV(
         DPRidge(target_bounds=(-10, 10)),
         {"alpha": [0.1, 1.0]},
