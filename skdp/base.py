@@ -1,5 +1,7 @@
 """The life of a private fit: validate, plan, charge, run, publish."""
 
+from sklearn import config_context
+
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
 from skdp.accounting import Spend
@@ -96,7 +98,8 @@ class PrivateFit:
 
     Noise can be drawn only from the source that `charge` returns, so a release that is not in
     the ledger cannot be made. If anything fails before `publish`, the estimator is left without
-    a fitted attribute; what was charged stays charged.
+    a fitted attribute; what was charged stays charged. Data are checked to be finite whatever
+    scikit-learn's ``assume_finite`` says.
 
     Parameters
     ----------
@@ -123,9 +126,13 @@ class PrivateFit:
 
     def __enter__(self):
         self._forget()
+        # Unchecked, one row that is not finite makes a fit fail after its charge.
+        self._checks = config_context(assume_finite=False)
+        self._checks.__enter__()
         return self
 
     def __exit__(self, kind, error, traceback):
+        self._checks.__exit__(None, None, None)
         if not self._published:
             self._forget()
         return False

@@ -3,6 +3,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from sklearn import config_context
 
 from skdp import BudgetExceededError, PrivacyAccountant, stats
 from skdp.noise import RandomSource
@@ -120,6 +121,16 @@ def test_bad_input_is_refused_and_not_charged(name, bad):
     options |= {"epsilon": {"epsilon": -1.0}, "state": {"random_state": "x"}}.get(bad, {})
     with pytest.raises(ValueError):
         calls(a[:, 0] if bad == "empty" else a, **options)[name]()
+    assert accountant.spends == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_are_checked_whatever_the_setting(name):
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    a = table(5)
+    a[2] = np.nan
+    with config_context(assume_finite=True), pytest.raises(ValueError, match="NaN"):
+        calls(a, accountant=accountant)[name]()
     assert accountant.spends == []
 
 
