@@ -150,6 +150,40 @@ def test_bad_bounds_are_refused_and_not_charged(bounds):
     assert accountant.spends == []
 
 
+def test_bins_that_no_floats_can_tell_apart_are_refused_and_not_charged():
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    narrow = (1e10, 1e10 + 2e-6)
+    with pytest.raises(ValueError, match="too narrow"):
+        stats.dp_histogram(table(), bins=10, range=narrow, axis=0, accountant=accountant)
+    with pytest.raises(ValueError, match="too narrow"):
+        stats.dp_histogram2d(*table().T, range=((0, 1), narrow), accountant=accountant)
+    assert accountant.spends == []
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", NAMES)
+def test_values_beyond_float64_do_not_warn(name):
+    a = table(50).astype(np.longdouble)
+    a[3] = np.finfo(np.longdouble).max
+    if name not in ("dp_count", "estimate_bounds"):
+        key = "range" if name.startswith("dp_histogram") else "bounds"
+        span = ((0, 1), (0, 1)) if name == "dp_histogram2d" else (0, 1)
+        call = getattr(stats, name)
+        columns = a.T if name == "dp_histogram2d" else (a,)
+        options = {key: span} | ({} if name == "dp_histogram2d" else {"axis": 0})
+        call(*columns, *([0.5] if name == "dp_quantile" else []), **options)
+    calls(a)[name]()
+
+
+def test_means_do_not_leave_the_bounds_by_rounding():
+    rng = np.random.default_rng(0)
+    low = rng.normal(size=1000)
+    high = low + rng.exponential(size=1000)
+    for end in (low, high):
+        mean = stats.dp_mean(np.tile(end, (2, 1)), 1e9, bounds=(low, high), axis=0)
+        assert ((mean >= low) & (mean <= high)).all()
+
+
 @pytest.mark.parametrize("axis", [1, None, "rows", 2])
 def test_only_rows_are_combined(axis):
     with pytest.raises(ValueError, match="axis"):
