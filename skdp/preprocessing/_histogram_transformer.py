@@ -496,7 +496,8 @@ def _norm_bound(encode, bins, edges, counts):
             densities(count, None if each.categories is not None else edge).max()
             for each, edge, count in triples
         ]
-    return math.hypot(*largest) * (1.0 + 2.0**-40)
+    # Where no count is positive all densities are 0, and any bound is one.
+    return math.hypot(*largest) * (1.0 + 2.0**-40) or 1.0
 
 
 def _n_bins(each, edges):

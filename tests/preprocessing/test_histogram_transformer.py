@@ -227,6 +227,15 @@ def test_no_row_is_longer_than_the_published_norm(encode, unit_norm):
         assert fitted.output_norm_ == 1.0
 
 
+def test_columns_without_a_positive_count_have_a_norm():
+    X = np.full((10, 1), 9.0)
+    for unit_norm in (True, False):
+        fitted = DPHistogramTransformer(
+            1e10, categories=[0, 1], encode="density", unit_norm=unit_norm
+        ).fit(X)
+        assert fitted.output_norm_ == 1.0 and (fitted.transform(X) == 0.0).all()
+
+
 def test_values_outside_the_declared():
     X = np.array([[99.0, -99.0, "mauve"]], dtype=object)
     for encode, null in (("onehot", 0.0), ("ordinal", -1.0), ("density", 0.0), ("cumulative", 0.5)):
