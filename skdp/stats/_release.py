@@ -26,8 +26,9 @@ def check_rows(a, axis):
     ValueError
         If `a` is not a vector or a matrix of finite numbers, or the axis is not that of the rows.
     """
-    # Unchecked, one row that is not finite makes a release fail after its charge.
-    with config_context(assume_finite=False):
+    # Unchecked, one row that is not finite makes a release fail after its charge. The check sums
+    # the values; what overflows is nobody's business.
+    with config_context(assume_finite=False), np.errstate(all="ignore"):
         X = check_array(a, dtype="numeric", ensure_2d=False, input_name="a")
     if X.ndim not in (1, 2) or X.size == 0 or np.iscomplexobj(X):
         raise ValueError("a must be a vector or a matrix of real numbers, and not empty")

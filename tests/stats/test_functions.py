@@ -162,6 +162,13 @@ def test_bins_that_no_floats_can_tell_apart_are_refused_and_not_charged():
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", NAMES)
+def test_huge_values_do_not_warn(name):
+    a = np.where(np.arange(3000)[:, None] % 2, 1e308, -1e308) * np.ones(2)
+    calls(a)[name]()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", NAMES)
 def test_values_beyond_float64_do_not_warn(name):
     a = table(50).astype(np.longdouble)
     a[3] = np.finfo(np.longdouble).max
