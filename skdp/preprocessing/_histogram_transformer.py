@@ -487,7 +487,8 @@ def _cumulative(counts):
 def _norm_bound(encode, bins, edges, counts):
     """Return a bound on the norm of an encoded row, from released values alone."""
     if encode in ("onehot", "cumulative"):
-        return math.sqrt(len(bins))
+        root = math.sqrt(len(bins))
+        return root if root.is_integer() else math.nextafter(root, math.inf)
     if encode == "ordinal":
         largest = [max(_n_bins(*pair) - 1, 1) for pair in zip(bins, edges, strict=True)]
     else:
