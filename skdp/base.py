@@ -1,5 +1,10 @@
 """The life of a private fit: validate, plan, charge, run, publish."""
 
+from contextlib import ExitStack
+
+import numpy as np
+from sklearn import config_context
+
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
 from skdp.accounting import Spend
@@ -96,7 +101,8 @@ class PrivateFit:
 
     Noise can be drawn only from the source that `charge` returns, so a release that is not in
     the ledger cannot be made. If anything fails before `publish`, the estimator is left without
-    a fitted attribute; what was charged stays charged.
+    a fitted attribute; what was charged stays charged. Data are checked to be finite whatever
+    scikit-learn's ``assume_finite`` says, and numpy warns of no number's size.
 
     Parameters
     ----------
@@ -123,9 +129,15 @@ class PrivateFit:
 
     def __enter__(self):
         self._forget()
+        self._settings = ExitStack()
+        # Unchecked, one row that is not finite makes a fit fail after its charge.
+        self._settings.enter_context(config_context(assume_finite=False))
+        # What overflows is nobody's business; scikit-learn's checks sum the values.
+        self._settings.enter_context(np.errstate(all="ignore"))
         return self
 
     def __exit__(self, kind, error, traceback):
+        self._settings.close()
         if not self._published:
             self._forget()
         return False

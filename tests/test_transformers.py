@@ -76,6 +76,13 @@ def test_missing_and_infinite_numbers_are_refused(transformer, value):
         assert_refused(transformer, X)
 
 
+@pytest.mark.filterwarnings("error")
+@named(NUMERIC)
+def test_huge_numbers_do_not_warn(transformer):
+    X = np.where(np.arange(3000)[:, None] % 2, 1e308, -1e308) * np.ones(3)
+    clone(transformer).fit(X, np.arange(3000) % 2)
+
+
 @named(NUMERIC)
 def test_words_in_the_place_of_numbers_are_refused(transformer):
     for rows in (3, slice(None)):

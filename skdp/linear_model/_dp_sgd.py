@@ -82,9 +82,6 @@ class PartialFit(PrivateFit):
         self._accountant = accountant
         self._earlier = {name: getattr(estimator, name) for name in fitted_names(estimator)}
 
-    def __enter__(self):
-        return self
-
     def charge(self, mechanism, size=None):
         """Book the event with the handle and return the source of its noise."""
         self._terms = terms_of(self._accountant)

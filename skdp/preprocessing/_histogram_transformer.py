@@ -487,7 +487,8 @@ def _cumulative(counts):
 def _norm_bound(encode, bins, edges, counts):
     """Return a bound on the norm of an encoded row, from released values alone."""
     if encode in ("onehot", "cumulative"):
-        return math.sqrt(len(bins))
+        root = math.sqrt(len(bins))
+        return root if root.is_integer() else math.nextafter(root, math.inf)
     if encode == "ordinal":
         largest = [max(_n_bins(*pair) - 1, 1) for pair in zip(bins, edges, strict=True)]
     else:
@@ -496,7 +497,8 @@ def _norm_bound(encode, bins, edges, counts):
             densities(count, None if each.categories is not None else edge).max()
             for each, edge, count in triples
         ]
-    return math.hypot(*largest) * (1.0 + 2.0**-40)
+    # Where no count is positive all densities are 0, and any bound is one.
+    return math.hypot(*largest) * (1.0 + 2.0**-40) or 1.0
 
 
 def _n_bins(each, edges):

@@ -103,6 +103,12 @@ class HistogramPlan(_Delegating):
         moved = cells if self.relation == "add_remove" else 2 * cells
         return counting_mechanism(moved, self.epsilon, self.delta)
 
+    def check_size(self, size):
+        """Refuse what no release can do, before anything is charged."""
+        for edges in self.edges:
+            check_edges(edges, "range: it is too narrow for that many bins")
+        super().check_size(size)
+
     @property
     def edges(self):
         return [

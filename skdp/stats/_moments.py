@@ -97,7 +97,9 @@ class MomentsPlan(_Delegating):
         sums = _centred_sums(X, low, high, self.n_moments)
         released = self.mechanism.release(sums, random_state=source)
         mean, variance = _moments(released, self.n_rows, noise_deviation(self.mechanism))
-        return middle + half * mean, None if variance is None else variance * half**2
+        # The sum is rounded, which can lead out of the bounds.
+        mean = np.clip(middle + half * mean, low, high)
+        return mean, None if variance is None else variance * half**2
 
 
 @dataclass(frozen=True, eq=False)

@@ -120,4 +120,8 @@ def check_matrix(X):
     X = np.asarray(X)
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise ValueError(f"X must be a matrix of real numbers, got {X.dtype} of shape {X.shape}")
-    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    if X.dtype in (np.float32, np.float64):
+        return X
+    # Whether anything overflows is nobody's business.
+    with np.errstate(over="ignore"):
+        return X.astype(np.float64)

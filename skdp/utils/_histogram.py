@@ -234,11 +234,12 @@ def _affine_map(edges, start):
 def _evenly_spaced(edges):
     """Whether arithmetic finds the bin of what is more than 1.5 units of a place from an edge."""
     n_bins = len(edges) - 1
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         width = (edges[-1] - edges[0]) / n_bins
         even = np.linspace(edges[0], edges[-1], n_bins + 1)
         close = np.abs(edges - even).max() <= 0.25 * _UNIT * width
+        finite = np.isfinite(width) and np.isfinite(1.0 / width)
     # The rounding of products, in bins, must be far below a unit.
     largest = max(abs(edges[0]), abs(edges[-1]))
     fine = width > 2.0**-28 * largest and n_bins < 1e6
-    return bool(np.isfinite(width) and np.isfinite(1.0 / width) and close and fine)
+    return bool(finite and close and fine)

@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_digits, make_classification
 from sklearn.linear_model import LogisticRegression, SGDClassifier
@@ -355,6 +356,17 @@ def test_partial_fit_takes_one_class_at_a_time():
     for label in (0, 1):
         model.partial_fit(X[y == label], y[y == label])
     assert np.isfinite(weights_of(model)).all()
+
+
+def test_partial_fit_checks_values_whatever_the_setting():
+    X, y = make_table(100)
+    accountant = PrivacyAccountant(100.0, 0.1)
+    model = DPSGDClassifier(classes=[0, 1], accountant=accountant).partial_fit(X, y)
+    released = weights_of(model)
+    with config_context(assume_finite=True), pytest.raises(ValueError, match="NaN"):
+        model.partial_fit(np.where(X == X[3], np.nan, X), y)
+    assert len(accountant.spends) == 1
+    np.testing.assert_array_equal(weights_of(model), released)
 
 
 def test_partial_fit_needs_classes_that_agree():

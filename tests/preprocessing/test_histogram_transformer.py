@@ -1,4 +1,5 @@
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -200,7 +201,8 @@ def test_encodings():
     onehot = exact(unit_norm=False, **params)
     encoded = onehot.transform(X)
     assert encoded.shape == (3000, 43) and set(np.unique(encoded)) == {0.0, 1.0}
-    assert (encoded.sum(axis=1) == 3).all() and onehot.output_norm_ == math.sqrt(3)
+    assert (encoded.sum(axis=1) == 3).all()
+    assert 3 <= Fraction(onehot.output_norm_) ** 2 <= 3 * (1 + Fraction(1, 2**50))
     sparse = exact(unit_norm=False, sparse_output=True, **params).transform(X)
     assert issparse(sparse)
     np.testing.assert_array_equal(sparse.toarray(), encoded)
@@ -225,6 +227,15 @@ def test_no_row_is_longer_than_the_published_norm(encode, unit_norm):
     assert norms.max() <= fitted.output_norm_ * (1 + 1e-14)
     if unit_norm is True or (unit_norm == "auto" and encode == "onehot"):
         assert fitted.output_norm_ == 1.0
+
+
+def test_columns_without_a_positive_count_have_a_norm():
+    X = np.full((10, 1), 9.0)
+    for unit_norm in (True, False):
+        fitted = DPHistogramTransformer(
+            1e10, categories=[0, 1], encode="density", unit_norm=unit_norm
+        ).fit(X)
+        assert fitted.output_norm_ == 1.0 and (fitted.transform(X) == 0.0).all()
 
 
 def test_values_outside_the_declared():

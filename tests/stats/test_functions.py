@@ -3,6 +3,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from sklearn import config_context
 
 from skdp import BudgetExceededError, PrivacyAccountant, stats
 from skdp.noise import RandomSource
@@ -123,6 +124,16 @@ def test_bad_input_is_refused_and_not_charged(name, bad):
     assert accountant.spends == []
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_values_are_checked_whatever_the_setting(name):
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    a = table(5)
+    a[2] = np.nan
+    with config_context(assume_finite=True), pytest.raises(ValueError, match="NaN"):
+        calls(a, accountant=accountant)[name]()
+    assert accountant.spends == []
+
+
 @pytest.mark.parametrize(
     "bounds", [(1, 0), (0, np.nan), (0, np.inf), None, "automatic", (0, [1, 2, 3])]
 )
@@ -137,6 +148,47 @@ def test_bad_bounds_are_refused_and_not_charged(bounds):
     with pytest.raises(ValueError):
         stats.dp_histogram2d(*table().T, range=bounds, accountant=accountant)
     assert accountant.spends == []
+
+
+def test_bins_that_no_floats_can_tell_apart_are_refused_and_not_charged():
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    narrow = (1e10, 1e10 + 2e-6)
+    with pytest.raises(ValueError, match="too narrow"):
+        stats.dp_histogram(table(), bins=10, range=narrow, axis=0, accountant=accountant)
+    with pytest.raises(ValueError, match="too narrow"):
+        stats.dp_histogram2d(*table().T, range=((0, 1), narrow), accountant=accountant)
+    assert accountant.spends == []
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", NAMES)
+def test_huge_values_do_not_warn(name):
+    a = np.where(np.arange(3000)[:, None] % 2, 1e308, -1e308) * np.ones(2)
+    calls(a)[name]()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", NAMES)
+def test_values_beyond_float64_do_not_warn(name):
+    a = table(50).astype(np.longdouble)
+    a[3] = np.finfo(np.longdouble).max
+    if name not in ("dp_count", "estimate_bounds"):
+        key = "range" if name.startswith("dp_histogram") else "bounds"
+        span = ((0, 1), (0, 1)) if name == "dp_histogram2d" else (0, 1)
+        call = getattr(stats, name)
+        columns = a.T if name == "dp_histogram2d" else (a,)
+        options = {key: span} | ({} if name == "dp_histogram2d" else {"axis": 0})
+        call(*columns, *([0.5] if name == "dp_quantile" else []), **options)
+    calls(a)[name]()
+
+
+def test_means_do_not_leave_the_bounds_by_rounding():
+    rng = np.random.default_rng(0)
+    low = rng.normal(size=1000)
+    high = low + rng.exponential(size=1000)
+    for end in (low, high):
+        mean = stats.dp_mean(np.tile(end, (2, 1)), 1e9, bounds=(low, high), axis=0)
+        assert ((mean >= low) & (mean <= high)).all()
 
 
 @pytest.mark.parametrize("axis", [1, None, "rows", 2])

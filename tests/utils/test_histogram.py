@@ -106,3 +106,9 @@ def test_files_are_read_block_by_block(tmp_path):
 def test_bad_edges_are_refused(edges):
     with pytest.raises(ValueError, match="bins"):
         check_edges(edges)
+
+
+@pytest.mark.filterwarnings("error")
+def test_edges_too_close_for_a_quotient_do_not_warn():
+    edges = [np.array([0.0, 5e-324, 1e-323])]
+    assert count_bins(np.array([[0.0], [5e-324], [1e-323], [1.0]]), edges)[0].tolist() == [1, 2]
