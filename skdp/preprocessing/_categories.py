@@ -18,7 +18,7 @@ __all__ = ["StabilityThreshold", "check_categories", "noisy_counts", "position_o
 
 # From here on not every integer is a float, and one missing value makes a column one of floats.
 INTEGERS_APART = 2.0**53
-NUMBERS = numbers.Integral | float | np.floating | np.bool_
+NUMBERS = int | float | np.integer | np.floating | np.bool_
 
 
 def check_categories(categories, n_columns):
