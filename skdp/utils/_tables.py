@@ -141,4 +141,6 @@ def _csr_block(X, rows):
         # Two transpositions are a copy whose rows are sorted, in linear time.
         block = block.tocsc().tocsr()
         block.sum_duplicates()
+        # Of values beyond float64, which overflow in opposite directions.
+        block.data[np.isnan(block.data)] = np.inf
     return block

@@ -4,6 +4,7 @@ import pytest
 from scipy.sparse import coo_array, csr_array
 from sklearn.base import BaseEstimator
 
+from skdp import DPPCA
 from skdp.utils import ChunkedArray
 from skdp.utils._tables import linear_scores, read_block, row_blocks, validate_table
 
@@ -102,6 +103,15 @@ def test_entries_of_one_place_are_summed_and_the_table_is_left_alone():
     block.data[:] = 0.0
     np.testing.assert_array_equal(S.data, data)
     np.testing.assert_array_equal(S.indices, indices)
+
+
+def test_entries_that_overflow_in_opposite_directions_are_no_missing_value():
+    largest = np.finfo(np.longdouble).max
+    data = np.array([largest, -largest, 1.0], dtype=np.longdouble)
+    X = csr_array((data, np.array([0, 0, 1]), np.array([0, 2, 3])))
+    X = validate_table(DPPCA(), X)
+    assert not np.isnan(read_block(X, slice(0, 2)).toarray()).any()
+    assert np.isfinite(DPPCA().fit(X).components_).all()
 
 
 @pytest.mark.parametrize("container", [np.asarray, np.asfortranarray, csr_array, chunked])
