@@ -113,6 +113,7 @@ def _verify(options):
 
 
 def _export(options):
+    verify_ledger(options.ledger)
     rows = ledger_records(options.ledger, options.dataset)
     if options.format == "jsonl":
         for row in rows:

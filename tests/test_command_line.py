@@ -50,6 +50,22 @@ def test_an_edit_is_found(ledger, capsys):
     assert main(["ledger", "verify", str(ledger)]) == 1
     assert "chain breaks" in capsys.readouterr().err
     assert main(["ledger", "show", str(ledger)]) == 1
+    assert main(["ledger", "export", str(ledger)]) == 1
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    "body", ["{}", "[]", "null", '{"epsilon": -1.0, "delta": 0.0}', "{", b"\xff\x80"]
+)
+@pytest.mark.parametrize("sequence", [1, 2])
+def test_a_record_that_cannot_be_read_is_no_wrong_argument(ledger, body, sequence, capsys):
+    connection = sqlite3.connect(ledger)
+    connection.execute("UPDATE records SET body = ? WHERE sequence = ?", (body, sequence))
+    connection.commit()
+    connection.close()
+    for action in ("show", "verify", "export"):
+        assert main(["ledger", action, str(ledger)]) == 1
+        assert capsys.readouterr().err.startswith("skdp: ")
 
 
 def test_export(ledger, capsys):

@@ -82,7 +82,8 @@ def select_records(execute, dataset, after):
     Raises
     ------
     LedgerError
-        If the record at that position is not there any more.
+        If the record at that position is not there any more, or one that follows was changed or
+        does not follow the one before it.
     """
     sequence, digest = after
     if after != NOTHING:
@@ -90,11 +91,12 @@ def select_records(execute, dataset, after):
         if seen != (digest,):
             raise LedgerError("the ledger was replaced or cut while in use")
     rows = execute(
-        "SELECT sequence, dataset, kind, body, hash FROM records"
-        " WHERE dataset = ? AND sequence > ? ORDER BY sequence",
+        "SELECT r.sequence, r.dataset, r.kind, r.body, r.hash, p.hash FROM records AS r"
+        " LEFT JOIN records AS p ON p.sequence = r.sequence - 1"
+        " WHERE r.dataset = ? AND r.sequence > ? ORDER BY r.sequence",
         (dataset, sequence),
     )
-    return _read(rows)
+    return [_linked(_record(*row), text=row[3], previous=previous) for *row, previous in rows]
 
 
 def all_records(execute):
@@ -123,11 +125,28 @@ def verify_chain(execute):
     """
     previous, expected = FIRST_HASH, 1
     for sequence, dataset, kind, body, digest in execute(_ALL, ()):
-        if sequence != expected or digest != chain_hash(previous, sequence, dataset, kind, body):
+        is_text = all(isinstance(value, str) for value in (dataset, kind, body))
+        follows = is_text and sequence == expected
+        if not follows or digest != chain_hash(previous, sequence, dataset, kind, body):
             raise LedgerError(f"the ledger's chain breaks at record {expected}")
         previous, expected = digest, expected + 1
     return previous
 
 
+def _linked(record, text, previous):
+    """Return a record whose hash is that of its text and of the record before it."""
+    previous = FIRST_HASH if record.sequence == 1 else previous
+    expected = chain_hash(previous, record.sequence, record.dataset, record.kind, text)
+    if record.hash != expected:
+        raise LedgerError(f"the ledger's chain breaks at record {record.sequence}")
+    return record
+
+
 def _read(rows):
-    return [Record(s, d, kind, json.loads(body), h) for s, d, kind, body, h in rows]
+    return [_record(*row) for row in rows]
+
+
+def _record(sequence, dataset, kind, body, digest):
+    if not all(isinstance(value, str) for value in (dataset, kind, body, digest)):
+        raise LedgerError(f"record {sequence} cannot be read: it is not text")
+    return Record(sequence, dataset, kind, json.loads(body), digest)

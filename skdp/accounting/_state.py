@@ -127,7 +127,10 @@ def read_spend(record):
         event = _cached_event(body.pop("event"))
         part = body.pop("part")
         part = None if part is None else Part(**part)
-        return Spend(event=event, part=part, sequence=record.sequence, hash=record.hash, **body)
+        spend = Spend(event=event, part=part, sequence=record.sequence, hash=record.hash, **body)
+        if not (0.0 <= spend.epsilon < math.inf and 0.0 <= spend.delta <= 1.0):
+            raise ValueError(f"its price is ({spend.epsilon}, {spend.delta})")
+        return spend
     except (KeyError, TypeError, ValueError) as error:
         raise LedgerError(f"record {record.sequence} cannot be read: {error}") from error
 
@@ -218,10 +221,20 @@ class State:
     reservations: tuple = ()
 
     def after(self, records):
-        """Return the state after some more records."""
+        """Return the state after some more records.
+
+        Raises
+        ------
+        LedgerError
+            If a record holds what no accountant writes.
+        """
         state = self
         for record in records:
-            state = replace(state._after(record), position=(record.sequence, record.hash))
+            try:
+                state = replace(state._after(record), position=(record.sequence, record.hash))
+            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+                text = f"record {record.sequence} cannot be read: {error}"
+                raise LedgerError(text) from error
         return state
 
     def _after(self, record):

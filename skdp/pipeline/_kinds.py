@@ -1,10 +1,20 @@
 """What a step of a pipeline learns from the table, and at whose cost."""
 
+from functools import partial
 from numbers import Integral
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    maxabs_scale,
+    minmax_scale,
+    power_transform,
+    quantile_transform,
+    robust_scale,
+    scale,
+)
 from sklearn.utils import get_tags
 
 __all__ = ["KINDS", "REASONS", "is_estimator", "is_private", "step_kind"]
@@ -20,6 +30,14 @@ REASONS = {
     "cross_validates": "chooses by scores on private rows, which are raw",
 }
 KINDS = tuple(REASONS)
+FITTING_FUNCTIONS = (
+    maxabs_scale,
+    minmax_scale,
+    power_transform,
+    quantile_transform,
+    robust_scale,
+    scale,
+)
 
 
 def is_estimator(value):
@@ -41,7 +59,8 @@ def step_kind(estimator):
     - "private" has parameters `epsilon` and `accountant`; "local" moreover releases in
       `transform`, as its tag ``non_deterministic`` says,
     - "frozen" is a `sklearn.frozen.FrozenEstimator`,
-    - "stateless" does not need fitting, as its tag ``requires_fit`` says, or is "passthrough",
+    - "stateless" transforms without being fitted, as its tag ``requires_fit`` says, predicts
+      nothing, and calls no function that fits an estimator; or is "passthrough",
     - "declared" is one of scikit-learn's whose parameters leave it nothing to learn but the
       table's width, as ``OneHotEncoder(categories=[["a", "b"]])``,
     - "cross_validates" has a parameter `cv`, "wrapper" has estimators as parameters,
@@ -87,7 +106,25 @@ def step_kind(estimator):
             return "wrapper"
         if _learns_nothing(estimator, params):
             return "declared"
-    return "learns" if _tag(estimator, "requires_fit", True) else "stateless"
+    return "stateless" if _is_stateless(estimator) else "learns"
+
+
+def _is_stateless(estimator):
+    # What predicts before it is fitted, as a Gaussian process does, learns when it is.
+    if hasattr(estimator, "predict") or _tag(estimator, "requires_fit", True):
+        return False
+    if not isinstance(estimator, FunctionTransformer):
+        return True
+    return not (_fits(estimator.func) or _fits(estimator.inverse_func))
+
+
+def _fits(function):
+    """Say whether a function is known to compute something from all rows that it is given."""
+    while isinstance(function, partial):
+        function = function.func
+    name = getattr(function, "__name__", "")
+    of_estimator = is_estimator(getattr(function, "__self__", None))
+    return function in FITTING_FUNCTIONS or (of_estimator and name.startswith("fit"))
 
 
 def _tag(estimator, name, default):

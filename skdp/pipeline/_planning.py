@@ -231,7 +231,8 @@ def plan_pipeline(
     Raises
     ------
     ValueError
-        If a step is neither private nor known to learn nothing, or no step is private.
+        If a step is neither private nor known to learn nothing, if no step is private, or if a
+        remainder gets no column of `n_features`.
 
     Examples
     --------
@@ -247,12 +248,24 @@ def plan_pipeline(
     if problems:
         message = "; ".join(f"step {step.title!r} {REASONS[step.kind]}" for step in problems)
         raise ValueError(f"{message}; see check_pipeline")
+    _check_remainders(pipe, steps)
     private = tuple(s for s in steps if s.kind == "private")
     if not private:
         raise ValueError("no step is private: there is nothing to charge")
     terms = terms_of(None) if terms is None else terms
     shares = _check_shares(private, shares)
     return PipelinePlan(clone(pipe), private, shares, n_samples, classes, terms)
+
+
+def _check_remainders(pipe, steps):
+    """Refuse what only a wider table would have fitted: nothing is planned for it."""
+    planned = {step.name for step in steps}
+    for step in find_steps(pipe):
+        if step.name not in planned and is_estimator(step.estimator):
+            raise ValueError(
+                f"step {step.title!r} gets no column of a table of n_features columns; use "
+                "remainder='drop'"
+            )
 
 
 def unaccepted(steps, public_steps=()):

@@ -62,7 +62,7 @@ def split_budget(
     ------
     ValueError
         If a step is neither private nor known to learn nothing and is not in `public_steps`,
-        or if a parameter is out of range.
+        if a remainder gets no column of `n_features`, or if a parameter is out of range.
 
     Notes
     -----

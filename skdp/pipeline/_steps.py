@@ -110,7 +110,10 @@ def _of_columns(transformer, width):
         places = _places(columns, width)
         used = None if None in (used, places) else used | places
         yield part, inner, None if places is None else len(places), _column_words(columns)
-    left = None if width is None or used is None else max(width - len(used), 0)
+    # A name and a position may mean the same column.
+    if used is None or len({isinstance(place, str) for place in used}) > 1:
+        width = None
+    left = None if width is None else max(width - len(used), 0)
     if left != 0 and transformer.remainder != "drop":
         yield "remainder", transformer.remainder, left, "the remaining columns"
 

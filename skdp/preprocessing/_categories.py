@@ -16,6 +16,10 @@ from skdp.utils._columns import category_codes
 
 __all__ = ["StabilityThreshold", "check_categories", "noisy_counts", "position_of"]
 
+# From here on not every integer is a float, and one missing value makes a column one of floats.
+INTEGERS_APART = 2.0**53
+NUMBERS = int | float | np.integer | np.floating | np.bool_
+
 
 def check_categories(categories, n_columns):
     """Return one array of declared categories a column.
@@ -170,9 +174,12 @@ def _column(table, j):
 def _value_counts(values):
     """Return a column's values that can be categories, sorted, and their counts."""
     if values.dtype.kind in "biuf":
-        labels, counts = np.unique(values, return_counts=True)
-        present = labels == labels
-        return labels[present], counts[present]
+        with np.errstate(all="ignore"):
+            labels, counts = np.unique(values.astype(np.float64), return_counts=True)
+        kept = np.abs(labels) < INTEGERS_APART
+        return labels[kept], counts[kept]
+    if values.dtype.kind in "mM":
+        return [], np.empty(0, dtype=np.int64)
     found = Counter(map(_canonical, values.tolist()))
     found.pop(None, None)
     labels = sorted(found, key=lambda label: (isinstance(label, str), label))
@@ -183,16 +190,16 @@ def _canonical(value):
     """Return the one form of equal values, None for what can be no category.
 
     Which of 1, 1.0, True, or of 0.0 and -0.0 a column holds, also where one missing value changes
-    the type of a column, depends on single rows; they are one label. Only numbers and strings
-    are discovered.
+    the type of a column, depends on single rows; they are one label. Only strings and numbers
+    that are one and the same in every type are discovered.
     """
-    value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, str):
-        return str(value).rstrip("\0")
-    if isinstance(value, numbers.Integral):
-        return int(value)
-    if not isinstance(value, float) or value != value:
+        return str.rstrip(value, "\0")
+    if isinstance(value, np.timedelta64) or not isinstance(value, NUMBERS):
         return None
+    if not -INTEGERS_APART < value < INTEGERS_APART:
+        return None
+    value = float(value)
     return int(value) if value.is_integer() else value
 
 

@@ -56,7 +56,8 @@ class DPOneHotEncoder(TransformerMixin, BaseEstimator):
     categories_ : list of ndarray
         The categories of each column: as declared, or those discovered, numbers before strings
         and each sorted; then `other`, if it is not one of them. Numbers that are equal are one
-        category: True, 1 and 1.0 are discovered as 1.
+        category: True, 1 and 1.0 are discovered as 1. Numbers of a magnitude of 2**53 or more,
+        where floats cannot tell integers apart, dates and durations are not discovered.
     counts_ : list of ndarray
         Noisy counts of each column's categories, without an appended `other`. None where nothing
         was counted: with declared categories and no `min_frequency`.

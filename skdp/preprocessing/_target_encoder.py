@@ -14,6 +14,7 @@ from skdp.preprocessing._cell_weights import noise_variance, plan_cell_weights
 from skdp.utils._columns import category_codes, validate_columns
 from skdp.utils._range_shares import range_shares
 from skdp.utils._shares import split_epsilon
+from skdp.utils._tables import numeric_target
 from skdp.utils._validation import (
     check_classes,
     check_privacy_parameters,
@@ -336,10 +337,7 @@ def _check_target(encoder, y, n_rows):
     if encoder.classes is not None:
         raise ValueError("give target_bounds for a continuous target, or classes, not both")
     low, high = check_target_bounds(encoder.target_bounds)
-    if y.dtype.kind not in "fiubO":
-        raise ValueError(f"y must hold numbers, got an array of {y.dtype}")
-    with np.errstate(all="ignore"):
-        return _Target(y.astype(np.float64), low, high, None)
+    return _Target(numeric_target(y), low, high, None)
 
 
 def _shrunk_means(sums, variance, smooth):

@@ -7,7 +7,14 @@ from sklearn.utils.validation import validate_data
 
 from skdp.utils._chunked import as_chunked
 
-__all__ = ["block_size", "linear_scores", "read_block", "row_blocks", "validate_table"]
+__all__ = [
+    "block_size",
+    "linear_scores",
+    "numeric_target",
+    "read_block",
+    "row_blocks",
+    "validate_table",
+]
 
 BLOCK_BYTES = 1 << 20
 
@@ -58,7 +65,7 @@ def validate_table(estimator, X, y="no_validation", *, reset=True, y_numeric=Fal
         checked = validate_data(
             estimator, X, y, reset=reset, dtype="numeric", order=None, accept_sparse="csr", **checks
         )
-        return (checked[0], _double(checked[1])) if has_y and y_numeric else checked
+        return (checked[0], numeric_target(checked[1])) if has_y and y_numeric else checked
     _check_values(chunked)
     validate_data(estimator, chunked, reset=reset, skip_check_array=True)
     if not has_y:
@@ -115,15 +122,21 @@ def _check_target(estimator, y, y_numeric):
         )
     y = column_or_1d(y, warn=True)
     assert_all_finite(y, input_name="y")
-    return _double(y) if y_numeric else y
+    return numeric_target(y) if y_numeric else y
 
 
-def _double(y):
-    """Return numeric targets in double precision, or raise `ValueError`."""
+def numeric_target(y):
+    """Return targets in double precision, or raise `ValueError`.
+
+    Of objects scikit-learn looks for NaN before it converts them, when None is none yet.
+    """
     if y.dtype.kind not in "fiubO":
         raise ValueError(f"y must hold numbers, got an array of {y.dtype}")
     with np.errstate(all="ignore"):
-        return y.astype(np.float64)
+        numbers = y.astype(np.float64)
+    if np.isnan(numbers).any():
+        raise ValueError("Input y contains NaN.")
+    return numbers
 
 
 def _csr_block(X, rows):
@@ -141,4 +154,6 @@ def _csr_block(X, rows):
         # Two transpositions are a copy whose rows are sorted, in linear time.
         block = block.tocsc().tocsr()
         block.sum_duplicates()
+        # Of values beyond float64, which overflow in opposite directions.
+        block.data[np.isnan(block.data)] = np.inf
     return block

@@ -1,5 +1,7 @@
+import json
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import threading
@@ -9,7 +11,7 @@ import pytest
 
 from skdp.accounting import PrivacyAccountant, PureDP
 from skdp.accounting._ledger import SQLiteLedger
-from skdp.accounting._records import NOTHING
+from skdp.accounting._records import NOTHING, chain_hash
 from skdp.exceptions import LedgerError
 
 
@@ -52,6 +54,40 @@ def test_verify_finds_an_edit(path, statement):
     edit(path, statement)
     with pytest.raises(LedgerError, match="chain breaks"):
         accountant.verify()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        """UPDATE records SET body = replace(body, '"epsilon":0.5,', '"epsilon":0.1,')
+        WHERE sequence = 3""",
+        "DELETE FROM records WHERE sequence = 2",
+        "UPDATE records SET hash = lower(hex(randomblob(32))) WHERE sequence = 4",
+    ],
+)
+def test_a_ledger_whose_chain_is_broken_pays_for_nothing(path, statement):
+    charged(path)
+    edit(path, statement)
+    copy = shutil.copy(path, path.with_name("copy.db"))
+    with pytest.raises(LedgerError, match="chain breaks"):
+        PrivacyAccountant(10.0, 0.0, ledger=copy)
+
+
+@pytest.mark.parametrize("price", ["NaN", "-3.0", '"0"', "Infinity", "null"])
+def test_a_price_that_is_none_is_refused(path, price):
+    PrivacyAccountant(10.0, 0.0, ledger=path)
+    body = {"label": "", "event": PureDP(0.5).to_json(), "epsilon": 0.5, "delta": 0.0}
+    body |= {"seeded": False, "time": "", "version": "", "part": None}
+    text = json.dumps(body, separators=(",", ":"), sort_keys=True)
+    text = text.replace('"epsilon":0.5,"event"', f'"epsilon":{price},"event"')
+    ledger = SQLiteLedger(path)
+    opened = ledger.records()[-1]
+    digest = chain_hash(opened.hash, 2, "default", "charge", text)
+    edit(path, f"INSERT INTO records VALUES (2, 'default', 'charge', '{text}', '{digest}')")
+    assert ledger.verify() == digest
+    copy = shutil.copy(path, path.with_name("copy.db"))
+    with pytest.raises(LedgerError, match="record 2 cannot be read"):
+        PrivacyAccountant(10.0, 0.0, ledger=copy)
 
 
 def test_a_decision_that_raises_leaves_no_record(path):

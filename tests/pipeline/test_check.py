@@ -92,6 +92,14 @@ def test_steps_are_found_wherever_they_are():
     assert not check_pipeline(full, n_features=3).accepted
 
 
+def test_a_name_and_a_position_may_mean_the_same_column():
+    columns = ColumnTransformer(
+        [("a", scaler(), ["x"]), ("b", scaler(), [0]), ("c", scaler(), ["y"])],
+        remainder=StandardScaler(),
+    )
+    assert found(check_pipeline(columns, n_features=3)) == {("remainder", "not private")}
+
+
 def test_columns_chosen_by_a_function_of_the_table():
     def largest(X):
         return [int(np.argmax(X.sum(axis=0)))]

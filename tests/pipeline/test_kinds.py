@@ -1,8 +1,11 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_selection import SelectFromModel
 from sklearn.frozen import FrozenEstimator
+from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
@@ -19,6 +22,7 @@ from sklearn.preprocessing import (
     PolynomialFeatures,
     SplineTransformer,
     StandardScaler,
+    scale,
 )
 from sklearn.random_projection import GaussianRandomProjection
 
@@ -63,6 +67,12 @@ CATEGORIES = [["no", "yes"]]
         (Normalizer(), "stateless"),
         (Binarizer(), "stateless"),
         (FunctionTransformer(np.log1p), "stateless"),
+        (FunctionTransformer(partial(np.clip, a_min=0, a_max=1)), "stateless"),
+        (FunctionTransformer(StandardScaler().transform), "stateless"),
+        (FunctionTransformer(StandardScaler().fit_transform), "learns"),
+        (FunctionTransformer(scale), "learns"),
+        (FunctionTransformer(np.log1p, inverse_func=partial(scale, axis=0)), "learns"),
+        (GaussianProcessRegressor(), "learns"),
         (FrozenEstimator(StandardScaler()), "frozen"),
         (FrozenEstimator(DPStandardScaler()), "frozen"),
         (OneHotEncoder(), "learns"),

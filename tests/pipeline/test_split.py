@@ -274,6 +274,17 @@ def test_nested_steps_are_found_and_set():
     assert (accountant.epsilon_spent, len(accountant.draws)) == (1.0, 3)
 
 
+@pytest.mark.parametrize("remainder", [DPStandardScaler(bounds=(0, 1)), StandardScaler()])
+def test_nothing_is_left_out_of_a_plan_that_a_wider_table_would_fit(remainder):
+    step = DPStandardScaler(bounds=(0, 1))
+    columns = ColumnTransformer([("a", step, [0]), ("b", step, [1])], remainder=remainder)
+    with pytest.raises(ValueError, match="remainder"):
+        split_budget(columns, 1.0, 1e-5, accountant_of(1), n_features=2)
+    for kept in ("drop", "passthrough"):
+        plain = clone(columns).set_params(remainder=kept)
+        assert split_budget(plain, 1.0, 1e-5, n_features=2).remainder == kept
+
+
 def test_shares_are_as_asked():
     shares = {"scale": 3, "model": 1}
     pipe = split_budget(two_steps(), 1.0, 1e-5, shares=shares)

@@ -2,8 +2,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import coo_array, csr_array
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
+from skdp import (
+    DPPCA,
+    DPLinearRegression,
+    DPPoissonRegressor,
+    DPRidge,
+    DPSGDRegressor,
+    DPTargetEncoder,
+    PrivacyAccountant,
+)
 from skdp.utils import ChunkedArray
 from skdp.utils._tables import linear_scores, read_block, row_blocks, validate_table
 
@@ -102,6 +111,36 @@ def test_entries_of_one_place_are_summed_and_the_table_is_left_alone():
     block.data[:] = 0.0
     np.testing.assert_array_equal(S.data, data)
     np.testing.assert_array_equal(S.indices, indices)
+
+
+def test_entries_that_overflow_in_opposite_directions_are_no_missing_value():
+    largest = np.finfo(np.longdouble).max
+    data = np.array([largest, -largest, 1.0], dtype=np.longdouble)
+    X = csr_array((data, np.array([0, 0, 1]), np.array([0, 2, 3])))
+    X = validate_table(DPPCA(), X)
+    assert not np.isnan(read_block(X, slice(0, 2)).toarray()).any()
+    assert np.isfinite(DPPCA().fit(X).components_).all()
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        DPLinearRegression(target_bounds=(0, 1)),
+        DPRidge(target_bounds=(0, 1)),
+        DPPoissonRegressor(target_bounds=(0, 1)),
+        DPSGDRegressor(target_bounds=(0, 1)),
+        DPTargetEncoder(categories=[0, 1], target_bounds=(0, 1)),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA])
+def test_a_missing_target_is_refused_before_the_charge(estimator, missing):
+    y = np.full(60, 0.5, dtype=object)
+    y[7] = missing
+    accountant = PrivacyAccountant(1e6, 0.5)
+    with pytest.raises((ValueError, TypeError)):
+        clone(estimator).set_params(accountant=accountant).fit(table(60), y)
+    assert accountant.spends == []
 
 
 @pytest.mark.parametrize("container", [np.asarray, np.asfortranarray, csr_array, chunked])
