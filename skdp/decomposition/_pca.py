@@ -13,7 +13,12 @@ from skdp.mechanisms import JointMechanism
 from skdp.stats._bounds import AUTO_SHARE, NormPlan
 from skdp.utils._shares import split_epsilon
 from skdp.utils._tables import validate_table
-from skdp.utils._validation import check_integer, check_positive, check_privacy_parameters
+from skdp.utils._validation import (
+    check_integer,
+    check_positive,
+    check_privacy_parameters,
+    public_inputs,
+)
 
 __all__ = ["DPPCA"]
 
@@ -167,7 +172,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             total = variances.sum()
             fit.publish(
                 mechanism,
-                public=("the numbers of rows and columns", "declared data_norm and center"),
+                public=public_inputs(self, "data_norm", *(() if with_mean else ("center",))),
                 components_=components[:n_components],
                 explained_variance_=variances[:n_components],
                 explained_variance_ratio_=variances[:n_components] / (total if total > 0 else 1.0),

@@ -17,7 +17,12 @@ from skdp.stats._bounds import AUTO_SHARE, plan_search
 from skdp.stats._quantiles import QuantilePlan
 from skdp.utils._columns import validate_columns
 from skdp.utils._shares import split_epsilon
-from skdp.utils._validation import check_boolean, check_bounds, check_privacy_parameters
+from skdp.utils._validation import (
+    check_boolean,
+    check_bounds,
+    check_privacy_parameters,
+    public_inputs,
+)
 
 __all__ = ["DPSimpleImputer"]
 
@@ -167,7 +172,7 @@ class DPSimpleImputer(TransformerMixin, BaseEstimator):
                 source = fit.charge(plan.mechanism)
             fit.publish(
                 plan.mechanism,
-                public=("the numbers of rows and columns", "declared bounds or categories"),
+                public=public_inputs(self, "bounds", "categories"),
                 **released | plan.run(table, source),
             )
         return self

@@ -8,11 +8,10 @@ import numpy as np
 from skdp.linear_model._rows import row_norms
 from skdp.mechanisms import JointMechanism
 from skdp.stats._bounds import AUTO_SHARE, NormPlan
-from skdp.stats._release import is_auto
 from skdp.utils._tables import block_size, read_block, row_blocks
-from skdp.utils._validation import check_positive
+from skdp.utils._validation import check_positive, is_auto
 
-__all__ = ["NormSearch", "check_data_norm", "plan_norm", "public_inputs"]
+__all__ = ["NormSearch", "check_data_norm", "plan_norm"]
 
 
 def check_data_norm(data_norm):
@@ -65,9 +64,3 @@ def plan_norm(data_norm, n_rows, epsilon, delta, relation):
     plan = NormPlan(n_rows, AUTO_SHARE * epsilon, 0.0, relation)
     left = math.nextafter(epsilon - plan.epsilon, 0.0)
     return NormSearch(plan, left, (epsilon, delta))
-
-
-def public_inputs(estimator):
-    """Return what a linear fit takes to be public, in words."""
-    size = ("the numbers of rows and columns",)
-    return size if is_auto(estimator.data_norm) else (*size, "data_norm")

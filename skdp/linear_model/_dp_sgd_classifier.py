@@ -22,7 +22,7 @@ from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, Task, check_c
 from skdp.linear_model._dp_sgd_progress import with_callbacks
 from skdp.linear_model._logistic_regression import _check_class_weight
 from skdp.utils._tables import validate_table
-from skdp.utils._validation import check_classes
+from skdp.utils._validation import check_classes, public_inputs
 
 __all__ = ["DPSGDClassifier"]
 
@@ -372,10 +372,9 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
     def _publish(self, fit, plan, checked, weights, sampler, **public):
         columns, constant = plan.model.n_columns, checked.constant
         labels = "the labels of y" if self.classes is None else "the declared classes"
-        weighted = () if self.class_weight is None else ("class_weight",)
         fit.publish(
             plan,
-            public=("the numbers of rows and columns", "data_norm", labels, *weighted),
+            public=(*public_inputs(self, "data_norm", "class_weight"), labels),
             sampler=sampler,
             coef_=weights[:, :columns].copy(),
             intercept_=constant * weights[:, -1] if constant else np.zeros(len(weights)),

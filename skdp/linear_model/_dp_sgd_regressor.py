@@ -11,7 +11,7 @@ from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, Task, check_c
 from skdp.linear_model._dp_sgd_progress import with_callbacks
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
 from skdp.utils._tables import validate_table
-from skdp.utils._validation import check_positive, check_target_bounds
+from skdp.utils._validation import check_positive, check_target_bounds, public_inputs
 
 __all__ = ["DPSGDRegressor"]
 
@@ -321,7 +321,7 @@ class DPSGDRegressor(PrivateSGDMixin, PrivateLinearRegressorMixin, BaseEstimator
         intercept = scale.middle + checked.constant * weights[-1] if checked.constant else 0.0
         fit.publish(
             plan,
-            public=("the numbers of rows and columns", "data_norm", "target_bounds"),
+            public=public_inputs(self, "data_norm", "target_bounds"),
             sampler=sampler,
             coef_=weights[: plan.model.n_columns].copy(),
             intercept_=float(intercept),

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.base import PrivateFit, relation_of
 from skdp.linear_model._classifier import PrivateLinearClassifierMixin
-from skdp.linear_model._data_norm import check_data_norm, plan_norm, public_inputs
+from skdp.linear_model._data_norm import check_data_norm, plan_norm
 from skdp.linear_model._mechanism_choice import MECHANISMS, automatic_fit, plan_fit
 from skdp.linear_model._rows import BoundedRows
 from skdp.linear_model._standard_errors import plan_hessian, split_guarantee, total_cost
@@ -21,6 +21,7 @@ from skdp.utils._validation import (
     check_integer,
     check_positive,
     check_privacy_parameters,
+    public_inputs,
 )
 
 __all__ = ["DPLogisticRegression"]
@@ -377,9 +378,7 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
 
     def _assumptions(self):
         labels = "the labels of y" if self.classes is None else "the declared classes"
-        return (*public_inputs(self), labels) + (
-            () if self.class_weight is None else ("class_weight",)
-        )
+        return (*public_inputs(self, "data_norm", "class_weight"), labels)
 
 
 def _plan(mechanism, table, C, guarantee, total, automatic):

@@ -6,7 +6,6 @@ from sklearn.metrics import d2_tweedie_score
 
 from skdp._losses import ClippedPoissonLoss
 from skdp.base import PrivateFit
-from skdp.linear_model._data_norm import public_inputs
 from skdp.linear_model._output_fit import (
     check_linear_settings,
     check_strength,
@@ -14,7 +13,7 @@ from skdp.linear_model._output_fit import (
 )
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
 from skdp.utils._tables import validate_table
-from skdp.utils._validation import check_target_bounds
+from skdp.utils._validation import check_target_bounds, public_inputs
 
 __all__ = ["DPPoissonRegressor"]
 
@@ -173,7 +172,7 @@ class DPPoissonRegressor(PrivateLinearRegressorMixin, BaseEstimator):
             release = fit_by_output_perturbation(self, fit, settings, loss, X, targets, C)
             fit.publish(
                 release.mechanism,
-                public=(*public_inputs(self), "target_bounds"),
+                public=public_inputs(self, "data_norm", "target_bounds"),
                 coef_=release.coef[0],
                 intercept_=float(release.intercept[0]),
                 alpha_=1.0 / (n_rows * release.C) if alpha is None else alpha,

@@ -5,13 +5,13 @@ from sklearn.base import BaseEstimator
 
 from skdp.base import PrivateFit, relation_of
 from skdp.linear_model._adassp import plan_adassp
-from skdp.linear_model._data_norm import plan_norm, public_inputs
+from skdp.linear_model._data_norm import plan_norm
 from skdp.linear_model._least_squares_descent import plan_descent
 from skdp.linear_model._output_fit import check_linear_settings
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
 from skdp.linear_model._rows import BoundedRows
 from skdp.utils._tables import validate_table
-from skdp.utils._validation import check_real, check_target_bounds
+from skdp.utils._validation import check_real, check_target_bounds, public_inputs
 
 __all__ = ["DPLinearRegression", "DPRidge"]
 
@@ -76,7 +76,7 @@ class LeastSquaresRegressor(PrivateLinearRegressorMixin, BaseEstimator):
 
             fit.publish(
                 mechanism,
-                public=(*public_inputs(self), "target_bounds"),
+                public=public_inputs(self, "data_norm", "target_bounds"),
                 sampler=plan.sampler,
                 data_norm_=unit * data_norm,
                 coef_=coef / unit,

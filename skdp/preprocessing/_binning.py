@@ -10,10 +10,9 @@ from scipy.sparse import csr_array
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.stats._bounds import AUTO_SHARE, BoundsPlan, plan_search
 from skdp.stats._quantiles import CELLS, QuantilePlan
-from skdp.stats._release import is_auto
 from skdp.utils._columns import UNDECLARED, category_codes, column_entries
 from skdp.utils._histogram import bin_numbers, check_edges, count_bins, uniform_edges
-from skdp.utils._validation import check_bounds, check_integer, check_real
+from skdp.utils._validation import check_bounds, check_integer, check_real, is_auto
 
 __all__ = [
     "ColumnBins",

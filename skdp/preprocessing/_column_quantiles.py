@@ -8,7 +8,7 @@ from skdp.mechanisms import JointMechanism
 from skdp.stats._bounds import AUTO_SHARE, plan_search
 from skdp.stats._quantiles import QuantilePlan
 from skdp.utils._shares import split_epsilon
-from skdp.utils._validation import check_bounds
+from skdp.utils._validation import check_bounds, is_auto
 
 __all__ = ["ColumnQuantiles", "flat_ranges", "plan_column_quantiles"]
 
@@ -76,11 +76,6 @@ def plan_column_quantiles(shape, quantiles, bounds, relation, epsilon, delta):
     low, high = -np.ones(n_columns), np.ones(n_columns)
     plan = QuantilePlan(quantiles, low, high, rest, left, relation, n_rows)
     return ColumnQuantiles(search, plan, epsilon, delta)
-
-
-def is_auto(bounds):
-    """Return whether bounds are to be found."""
-    return isinstance(bounds, str) and bounds == "auto"
 
 
 def flat_ranges(ranges, low, high):

@@ -24,9 +24,8 @@ from skdp.preprocessing._binning import (
     ragged,
     split_epsilon,
 )
-from skdp.stats._release import is_auto
 from skdp.utils._columns import validate_columns
-from skdp.utils._validation import check_boolean, check_integer, check_privacy_parameters
+from skdp.utils._validation import check_boolean, check_integer, check_privacy_parameters, is_auto
 
 __all__ = ["DPHistogramTransformer"]
 

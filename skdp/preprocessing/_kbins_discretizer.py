@@ -16,9 +16,8 @@ from skdp.preprocessing._binning import (
     ragged,
     split_epsilon,
 )
-from skdp.stats._release import is_auto
 from skdp.utils._columns import validate_columns
-from skdp.utils._validation import check_privacy_parameters
+from skdp.utils._validation import check_privacy_parameters, is_auto, public_inputs
 
 __all__ = ["DPKBinsDiscretizer"]
 
@@ -154,11 +153,10 @@ class DPKBinsDiscretizer(TransformerMixin, BaseEstimator):
             source = fit.charge(mechanism)
             edges = plan.run(table, source)
 
-            words = () if is_auto(self.bounds) else ("bounds",)
             self._bins = plan.bins
             fit.publish(
                 mechanism,
-                public=("the numbers of rows and columns", *words),
+                public=public_inputs(self, "bounds"),
                 bin_edges_=ragged(edges),
                 n_bins_=np.array([len(each) - 1 for each in edges]),
             )

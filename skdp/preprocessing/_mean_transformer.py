@@ -14,9 +14,8 @@ from skdp.preprocessing._additive import additive_mechanism, noise_deviation
 from skdp.preprocessing._binning import declared_bounds, split_epsilon
 from skdp.preprocessing._unit_blocks import check_row_count, rounded_sums
 from skdp.stats._bounds import BoundsPlan, plan_search
-from skdp.stats._release import is_auto
 from skdp.utils._columns import validate_columns
-from skdp.utils._validation import check_integer, check_privacy_parameters
+from skdp.utils._validation import check_integer, check_privacy_parameters, is_auto
 
 __all__ = ["DPMeanTransformer"]
 

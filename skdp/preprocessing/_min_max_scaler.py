@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.base import PrivateFit, relation_of
 from skdp.preprocessing._column_quantiles import flat_ranges, plan_column_quantiles
-from skdp.utils._validation import check_boolean, check_privacy_parameters
+from skdp.utils._validation import check_boolean, check_privacy_parameters, public_inputs
 
 __all__ = ["DPMinMaxScaler", "check_quantile_range"]
 
@@ -158,7 +158,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             scale = (last - first) / flat_ranges(data_max - data_min, low, high)
             fit.publish(
                 plan.mechanism,
-                public=("the numbers of rows and columns", "declared bounds"),
+                public=public_inputs(self, "bounds"),
                 data_min_=data_min,
                 data_max_=data_max,
                 data_range_=data_max - data_min,

@@ -16,7 +16,12 @@ from skdp.preprocessing._categories import (
 )
 from skdp.preprocessing._cell_weights import plan_cell_weights
 from skdp.utils._columns import category_codes, validate_columns
-from skdp.utils._validation import check_boolean, check_privacy_parameters, check_real
+from skdp.utils._validation import (
+    check_boolean,
+    check_privacy_parameters,
+    check_real,
+    public_inputs,
+)
 
 __all__ = ["DPOneHotEncoder"]
 
@@ -174,7 +179,7 @@ class DPOneHotEncoder(TransformerMixin, BaseEstimator):
             infrequent = _infrequent(categories, counts, least, self.other)
             fit.publish(
                 mechanism,
-                public=("the numbers of rows and columns", "declared categories and other"),
+                public=public_inputs(self, "categories", "other"),
                 categories_=[_with_other(labels, self.other) for labels in categories],
                 counts_=counts,
                 infrequent_categories_=infrequent,

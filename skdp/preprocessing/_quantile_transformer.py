@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.base import PrivateFit, relation_of
 from skdp.preprocessing._column_quantiles import plan_column_quantiles
-from skdp.utils._validation import check_integer, check_privacy_parameters
+from skdp.utils._validation import check_integer, check_privacy_parameters, public_inputs
 
 __all__ = ["DPQuantileTransformer"]
 
@@ -156,7 +156,7 @@ class DPQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
             quantiles = np.vstack([low, released, high])
             fit.publish(
                 plan.mechanism,
-                public=("the numbers of rows and columns", "declared bounds"),
+                public=public_inputs(self, "bounds"),
                 quantiles_=quantiles,
                 references_=np.linspace(0.0, 1.0, len(quantiles)),
                 n_quantiles_=len(quantiles),

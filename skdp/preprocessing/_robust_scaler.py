@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdp.base import PrivateFit, relation_of
 from skdp.preprocessing._column_quantiles import flat_ranges, plan_column_quantiles
 from skdp.preprocessing._min_max_scaler import check_quantile_range
-from skdp.utils._validation import check_boolean, check_privacy_parameters
+from skdp.utils._validation import check_boolean, check_privacy_parameters, public_inputs
 
 __all__ = ["DPRobustScaler"]
 
@@ -146,7 +146,7 @@ class DPRobustScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             scale = flat_ranges(released[-1] - released[0], low, high) if with_scaling else None
             fit.publish(
                 plan.mechanism,
-                public=("the numbers of rows and columns", "declared bounds"),
+                public=public_inputs(self, "bounds"),
                 center_=released[len(quantiles) // 2] if with_centering else None,
                 scale_=scale,
                 bounds_=(low, high),

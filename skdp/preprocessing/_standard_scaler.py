@@ -10,9 +10,14 @@ from skdp.base import PrivateFit, relation_of
 from skdp.mechanisms import JointMechanism
 from skdp.stats._bounds import AUTO_SHARE, plan_search
 from skdp.stats._moments import MomentsPlan
-from skdp.stats._release import is_auto
 from skdp.utils._shares import split_epsilon
-from skdp.utils._validation import check_boolean, check_bounds, check_privacy_parameters
+from skdp.utils._validation import (
+    check_boolean,
+    check_bounds,
+    check_privacy_parameters,
+    is_auto,
+    public_inputs,
+)
 
 __all__ = ["DPStandardScaler"]
 
@@ -153,10 +158,9 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 plan = replace(plan, low=low, high=high)
             mean, variance = plan.run(X, source)
 
-            size = ("the numbers of rows and columns",)
             fit.publish(
                 mechanism,
-                public=size if search is not None else (*size, "bounds"),
+                public=public_inputs(self, "bounds"),
                 bounds_=(plan.low.copy(), plan.high.copy()),
                 mean_=mean,
                 var_=variance,

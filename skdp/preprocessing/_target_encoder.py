@@ -20,6 +20,7 @@ from skdp.utils._validation import (
     check_privacy_parameters,
     check_real,
     check_target_bounds,
+    public_inputs,
 )
 
 __all__ = ["DPTargetEncoder"]
@@ -173,11 +174,7 @@ class DPTargetEncoder(TransformerMixin, BaseEstimator):
             of_interest = target.outcomes_of_interest
             fit.publish(
                 plan.mechanism,
-                public=(
-                    "the numbers of rows and columns",
-                    "declared categories and target_bounds",
-                    "the label set",
-                ),
+                public=(*public_inputs(self, "categories", "target_bounds"), "the label set"),
                 categories_=categories,
                 encodings_=[target.scaled(e[:, k]) for e in encodings for k in of_interest],
                 target_mean_=target.scaled(prior[of_interest]).squeeze()[()],

@@ -7,8 +7,8 @@ from skdp.stats._bounds import BoundsPlan
 from skdp.stats._counts import CountPlan, HistogramPlan, check_bins
 from skdp.stats._moments import MomentsPlan, SumPlan
 from skdp.stats._quantiles import QuantilePlan, check_quantiles
-from skdp.stats._release import check_rows, is_auto, release, release_within, shaped
-from skdp.utils._validation import check_privacy_parameters
+from skdp.stats._release import check_rows, release, release_within, shaped
+from skdp.utils._validation import check_privacy_parameters, is_auto
 
 __all__ = [
     "dp_count",

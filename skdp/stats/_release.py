@@ -11,9 +11,9 @@ from skdp.mechanisms import JointMechanism
 from skdp.noise import RandomSource
 from skdp.stats._bounds import AUTO_SHARE, plan_search
 from skdp.utils._shares import split_epsilon
-from skdp.utils._validation import check_bounds, check_privacy_parameters
+from skdp.utils._validation import check_bounds, check_privacy_parameters, is_auto
 
-__all__ = ["check_rows", "is_auto", "release", "release_within", "shaped"]
+__all__ = ["check_rows", "release", "release_within", "shaped"]
 
 _UNKNOWN = (-1.0, 1.0)
 
@@ -42,11 +42,6 @@ def check_rows(a, axis):
             "independent records that could be pooled"
         )
     return (X[:, None], True) if X.ndim == 1 else (X, False)
-
-
-def is_auto(bounds):
-    """Whether bounds are to be found privately."""
-    return isinstance(bounds, str) and bounds == "auto"
 
 
 def release(name, X, plan, epsilon, delta, accountant, random_state):

@@ -5,14 +5,13 @@ from sklearn.base import BaseEstimator
 from skdp._losses import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
 from skdp.base import PrivateFit
 from skdp.linear_model._classifier import PrivateLinearClassifierMixin
-from skdp.linear_model._data_norm import public_inputs
 from skdp.linear_model._output_fit import (
     check_linear_settings,
     check_strength,
     fit_by_output_perturbation,
 )
 from skdp.utils._tables import validate_table
-from skdp.utils._validation import check_classes, check_positive
+from skdp.utils._validation import check_classes, check_positive, public_inputs
 
 __all__ = ["DPLinearSVC"]
 
@@ -175,7 +174,7 @@ class DPLinearSVC(PrivateLinearClassifierMixin, BaseEstimator):
             labels = "the labels of y" if self.classes is None else "the declared classes"
             fit.publish(
                 release.mechanism,
-                public=(*public_inputs(self), labels),
+                public=(*public_inputs(self, "data_norm"), labels),
                 classes_=classes,
                 coef_=release.coef,
                 intercept_=release.intercept,

@@ -17,6 +17,8 @@ __all__ = [
     "check_privacy_parameters",
     "check_real",
     "check_target_bounds",
+    "is_auto",
+    "public_inputs",
 ]
 
 
@@ -161,3 +163,21 @@ def check_target_bounds(target_bounds, smallest=-math.inf):
     if not 1e-100 <= high - low <= 1e100:
         raise ValueError("target_bounds must span between 1e-100 and 1e100")
     return low, high
+
+
+def is_auto(value):
+    """Return whether a parameter is to be found privately."""
+    return isinstance(value, str) and value == "auto"
+
+
+def public_inputs(estimator, *names):
+    """Return what a fit takes to be public, in words: sizes, and the parameters that are declared.
+
+    A parameter that is None or "auto" declares nothing.
+    """
+    declared = (
+        name
+        for name in names
+        if (value := getattr(estimator, name)) is not None and not is_auto(value)
+    )
+    return ("the numbers of rows and columns", *declared)
