@@ -296,7 +296,7 @@ def test_directions_that_the_hessian_cannot_tell_have_wide_intervals():
         ({"standard_errors": "sampling"}, (50, 3), "standard_errors"),
         ({"standard_errors": None}, (50, 3), "standard_errors"),
         ({"standard_errors": "total"}, (5, 5001), "5000"),
-        ({"standard_errors": "total", "epsilon": 1e-14}, (50, 3), "epsilon"),
+        ({"standard_errors": "total", "epsilon": 1e-290, "delta": 0.0}, (50, 3), "epsilon"),
     ],
 )
 def test_bad_parameters_are_refused_and_not_charged(params, shape, words):
