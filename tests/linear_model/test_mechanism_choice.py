@@ -204,3 +204,20 @@ def test_a_C_at_which_norms_of_gradients_underflow_is_refused(mechanism, delta):
         assert accountant.epsilon_spent == 0.0
     model.set_params(C=1e-98, epsilon=1e8, accountant=None, fit_intercept=False).fit(X, y)
     np.testing.assert_allclose(model.coef_, 0.5 * 100 * 1e-98, rtol=1e-3)
+
+
+@pytest.mark.parametrize("epsilon, delta", [(1e-5, 1e-20), (62.7, 0.0139), (742.0, 1e-21)])
+@pytest.mark.parametrize("mechanism", ["objective", "gradient"])
+def test_a_norm_search_and_many_steps_are_charged_at_any_guarantee(mechanism, epsilon, delta):
+    accountant = PrivacyAccountant(epsilon, delta)
+    X, y = make_table(n=30, d=2)
+    DPLogisticRegression(
+        epsilon,
+        delta=delta,
+        mechanism=mechanism,
+        C=1e-3,
+        data_norm="auto",
+        standard_errors="total",
+        accountant=accountant,
+    ).fit(X, y)
+    assert accountant.epsilon_spent == epsilon
