@@ -21,6 +21,8 @@ TINY = float(np.finfo(np.float64).tiny)
 LARGEST_CAP = 1e30
 # Rows of a larger norm count as zero: what underflow does to residuals is nothing beside a clip.
 LARGEST_NORM = 1e150
+# The squares of what is shorter than this lose their precision.
+LEAST_NORM = 1e-140
 
 
 class ClippedSums:
@@ -29,7 +31,8 @@ class ClippedSums:
     The gradient of row i is :math:`g_i = r_i (x_i, c)^T`, where r_i is the loss's residual at the
     scores of x_i, computed in floating point. The norm of each summand, in exact arithmetic, is at
     most C. A row of a norm above 1e150 counts as zero. A residual that is no number, because scores
-    overflowed, counts as the largest that is allowed, or as zero where a row has several.
+    overflowed, counts as the largest that is allowed, or as zero where a row has several. Several
+    together whose norm is below 1e-140, or so large that the clip would underflow, count as zero.
 
     Parameters
     ----------
@@ -185,7 +188,10 @@ def _clip_numbers(residual, caps):
 
 
 def _clip_vectors(residual, caps, norm):
-    """Scale lines down to norms of at most the caps, in place."""
+    """Scale lines down to norms of at most the caps, in place.
+
+    A line becomes zero if its norm, or the factor that it needs, cannot be told precisely.
+    """
     if norm == "l1":
         norms = np.abs(residual).sum(axis=1)
     else:
@@ -193,9 +199,9 @@ def _clip_vectors(residual, caps, norm):
     factors = np.ones_like(norms)
     np.divide(caps, norms, out=factors, where=norms > caps)
     residual *= factors[:, None]
-    finite = np.isfinite(norms)
-    if not finite.all():
-        residual[~finite] = 0.0
+    precise = (norms >= LEAST_NORM) & (norms < np.inf) & (factors >= TINY)
+    if not precise.all():
+        residual[~precise] = 0.0
 
 
 def _row_norms(block, norm):

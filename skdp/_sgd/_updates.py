@@ -58,7 +58,7 @@ class Update:
         if self.learning_rate == "constant":
             return self.eta0
         if self.learning_rate == "invscaling":
-            return self.eta0 / t**self.power_t
+            return self.eta0 * t**-self.power_t
         return self.eta0 * (self.n_steps + 1 - t) / self.n_steps
 
     def begin(self, weights):

@@ -7,6 +7,8 @@ from skdp.linear_model._rows import most_additions
 __all__ = ["gradient_rounding", "rounding_per_weight"]
 
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
+# Squares of what solvers compare must not underflow; they are far smaller than what one row moves.
+SMALLEST_MOVE = 1e-100
 
 
 def gradient_rounding(loss, n_rows, n_features, norm, C, weights_norm, penalised=True):
@@ -49,8 +51,10 @@ def rounding_per_weight(loss, n_rows, n_features, norm, C):
     Raises
     ------
     ValueError
-        If C is so large that the bound loses its meaning.
+        If C is so large or so small that the bound, or a computed norm, loses its meaning.
     """
+    if not C * loss.lipschitz(norm) >= SMALLEST_MOVE:
+        raise ValueError(f"C={C:g} is too small for rows of norm {norm:g}")
     table = loss, n_rows, n_features, norm, C
     per_weight = gradient_rounding(*table, 1.0) - gradient_rounding(*table, 0.0)
     if not per_weight <= 1.0 / 16.0:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh, helmert
 
-from skdp.accounting import Composed, gaussian_noise_multiplier, gdp_to_epsilon
+from skdp.accounting import Composed, gaussian_noise_multiplier, gdp_to_delta, gdp_to_epsilon
 from skdp.linear_model._planning import FitCost
 from skdp.linear_model._rows import most_additions
 from skdp.linear_model._symmetric import from_upper_triangle, spectral_margin, upper_triangle
@@ -135,15 +135,27 @@ def split_guarantee(mechanism, guarantee):
     if mechanism != "objective" and delta > 0.0:
         mu = (1.0 - SLACK) / gaussian_noise_multiplier(epsilon, delta)
         of_weights, of_hessian = (
-            gdp_to_epsilon(math.sqrt(share) * mu, delta)
+            _stated(math.sqrt(share) * mu, epsilon, delta)
             for share in (1.0 - HESSIAN_SHARE, HESSIAN_SHARE)
         )
-        multiplier = 1.0 / (math.sqrt(HESSIAN_SHARE) * mu)
-        return (of_weights, delta, relation), (of_hessian, delta, multiplier)
+        # The last digit of epsilon may ask for that of the multiplier.
+        multiplier = max(
+            1.0 / (math.sqrt(HESSIAN_SHARE) * mu), gaussian_noise_multiplier(*of_hessian)
+        )
+        return (*of_weights, relation), (*of_hessian, multiplier)
     of_hessian = HESSIAN_SHARE * epsilon, HESSIAN_SHARE * delta
     of_weights = ((1.0 - HESSIAN_SHARE - SLACK) * budget for budget in (epsilon, delta))
     multiplier = gaussian_noise_multiplier(*of_hessian) if delta > 0.0 else None
     return (*of_weights, relation), (*of_hessian, multiplier)
+
+
+def _stated(mu, epsilon, delta):
+    """Return the epsilon and delta of a release: at that delta, or at that epsilon if it has none.
+
+    Where delta is large beside epsilon a share of mu has no epsilon at the whole of delta.
+    """
+    own = gdp_to_epsilon(mu, delta)
+    return (own, delta) if own > 0.0 else (epsilon, gdp_to_delta(mu, epsilon))
 
 
 def plan_hessian(loss, n_rows, n_features, norm, guarantee, relation):

@@ -16,6 +16,7 @@ from skdp._losses import (
     MulticlassHuberisedHingeLoss,
     MultinomialLogisticLoss,
     OneVersusRestLoss,
+    SquaredHingeLoss,
     SquaredLoss,
 )
 from skdp._sgd import ClippedSums, _clipped_sums, _scores, sum_rounding
@@ -399,6 +400,23 @@ def test_rows_too_long_count_as_zero(value, norm):
         engine = ClippedSums(stored, y, loss, constant=1.0, clip=1e-16, norm=norm)
         alone = ClippedSums(stored[1:], y[1:], loss, constant=1.0, clip=1e-16, norm=norm)
         np.testing.assert_array_equal(engine.sums(weights, None), alone.sums(weights, None))
+
+
+@pytest.mark.parametrize("clip", [1e-20, 1.0])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_underflow_of_several_residuals_does_not_escape_the_clip(norm, clip):
+    """Squares of tiny ones vanish; the factor for huge ones may be rounded up to twice itself."""
+    loss, weights = LOSSES["softmax"], np.array([[0.0, 0.0], [0.0, -1.0], [0.0, -1.0]])
+    squared = OneVersusRestLoss(SquaredHingeLoss(), 3)
+    for exponent in (300.0, 380.0, 500.0):
+        X = np.array([[1e149, exponent]])
+        engine = ClippedSums(X, np.array([0]), loss, constant=0.0, clip=clip, norm=norm)
+        assert length(engine.sums(weights, None), norm) <= clip
+    for size in np.geomspace(1e150, 1e175, 500):
+        X = np.array([[9e149]])
+        engine = ClippedSums(X, np.array([0]), squared, constant=0.0, clip=clip, norm=norm)
+        away = np.array([[-1.0], [1.0], [1.0]]) * (size / X[0, 0])
+        assert length(engine.sums(away, None), norm) <= clip
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])

@@ -51,6 +51,11 @@ def test_learning_rates():
     assert [rates["linear"](t) for t in (1, 4)] == [0.5, 0.125]
 
 
+def test_a_learning_rate_that_vanishes():
+    rate = make_update(learning_rate="invscaling", n_steps=4, power_t=1e50).rate
+    assert [rate(t) for t in (1, 2, 4)] == [0.5, 0.0, 0.0]
+
+
 def test_first_steps_by_hand():
     gradient = np.array([1.0, 2.0])
     heavy = make_update("sgd", momentum=0.5).begin(np.zeros(2))

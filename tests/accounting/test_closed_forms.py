@@ -6,6 +6,7 @@ import pytest
 from skdp.accounting import (
     ZCDP,
     ApproximateDP,
+    Composed,
     Gaussian,
     Laplace,
     NonPrivate,
@@ -117,3 +118,17 @@ def test_bad_arguments():
     ):
         with pytest.raises(ValueError):
             call()
+
+
+def test_stated_prices_and_gaussian_releases_add_up():
+    """The parts of a fit that finds a norm first, however large or small epsilon and delta are."""
+    for total, at in ((62.7, 0.0139), (1e4, 1e-9), (1e-5, 1e-20), (742.0, 1e-21)):
+        z = gaussian_noise_multiplier(0.8 * total, at) * math.sqrt(200) * (1.0 + 1e-12)
+        event = Composed((Laplace(0.2 * total), Gaussian(z) * 200))
+        assert delta(event, total) <= at
+        assert epsilon(event, at) <= total * (1.0 + 1e-9)
+        stated = ApproximateDP(0.2 * total, 0.5 * at)
+        small = gaussian_noise_multiplier(0.8 * total, 0.5 * at) * (1.0 + 1e-12)
+        assert delta(Composed((stated, Gaussian(small))), total) <= at * (1.0 + 1e-15)
+        # A part cannot cost more than all.
+        assert delta(event, total) >= delta(Gaussian(z) * 200, total)

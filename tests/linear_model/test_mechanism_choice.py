@@ -187,3 +187,37 @@ def test_softmax_beats_one_vs_rest():
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0, 8.0])
 def test_softmax_beats_one_vs_rest_at_every_epsilon(epsilon):
     check_softmax(epsilon, 20)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("mechanism", ["output", "objective"])
+def test_a_C_at_which_norms_of_gradients_underflow_is_refused(mechanism, delta):
+    """The solver would stop at 0 or not by whether a square underflows, which one row decides."""
+    X, y = np.ones((100, 1)), np.ones(100, dtype=int)
+    for C in (1e-164, 1e-200, 1e-102):
+        accountant = PrivacyAccountant(1.0, 1e-5)
+        model = DPLogisticRegression(
+            delta=delta, mechanism=mechanism, C=C, classes=[0, 1], accountant=accountant
+        )
+        with pytest.raises(ValueError, match="too small"):
+            model.fit(X, y)
+        assert accountant.epsilon_spent == 0.0
+    model.set_params(C=1e-98, epsilon=1e8, accountant=None, fit_intercept=False).fit(X, y)
+    np.testing.assert_allclose(model.coef_, 0.5 * 100 * 1e-98, rtol=1e-3)
+
+
+@pytest.mark.parametrize("epsilon, delta", [(1e-5, 1e-20), (62.7, 0.0139), (742.0, 1e-21)])
+@pytest.mark.parametrize("mechanism", ["objective", "gradient"])
+def test_a_norm_search_and_many_steps_are_charged_at_any_guarantee(mechanism, epsilon, delta):
+    accountant = PrivacyAccountant(epsilon, delta)
+    X, y = make_table(n=30, d=2)
+    DPLogisticRegression(
+        epsilon,
+        delta=delta,
+        mechanism=mechanism,
+        C=1e-3,
+        data_norm="auto",
+        standard_errors="total",
+        accountant=accountant,
+    ).fit(X, y)
+    assert accountant.epsilon_spent == epsilon

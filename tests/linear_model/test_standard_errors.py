@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from skdp import DPLogisticRegression, PrivacyAccountant
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.accounting import epsilon as event_epsilon
+from skdp.accounting import gaussian_noise_multiplier
 from skdp.linear_model import _standard_errors
 from skdp.linear_model._mechanism_choice import plan_fit
 from skdp.linear_model._newton import minimise
@@ -57,6 +58,21 @@ def test_the_hessian_is_the_derivative_of_the_gradient(name, sparse):
         expected = contrasts @ expected @ contrasts.T
     found = summed_hessian(loss, rows, y, weights)
     np.testing.assert_allclose(upper_triangle(found), upper_triangle(expected), atol=1e-5)
+
+
+def test_both_releases_together_cost_what_is_charged_at_any_guarantee():
+    """Shares of mu may have no epsilon at a large delta, and last digits must not matter."""
+    for epsilon in np.geomspace(1e-4, 1e4, 17):
+        for delta in (1e-300, 1e-100, 1e-12, 1e-6, 1e-2, 0.5):
+            weights, hessian = split_guarantee("gradient", (epsilon, delta, "add_remove"))
+            plan = plan_hessian(LOSSES["binary"], 100, 3, 1.0, hessian, "add_remove")
+            multipliers = (
+                gaussian_noise_multiplier(*weights[:2]),
+                plan.mechanism.event.noise_multiplier,
+            )
+            together = math.hypot(*(1.0 / z for z in multipliers))
+            mu = 1.0 / gaussian_noise_multiplier(epsilon, delta)
+            assert mu * (1.0 - 1e-6) < together <= mu
 
 
 def moved(name, tables, relation, weights):
@@ -297,7 +313,7 @@ def test_directions_that_the_hessian_cannot_tell_have_wide_intervals():
         ({"standard_errors": "sampling"}, (50, 3), "standard_errors"),
         ({"standard_errors": None}, (50, 3), "standard_errors"),
         ({"standard_errors": "total"}, (5, 5001), "5000"),
-        ({"standard_errors": "total", "epsilon": 1e-14}, (50, 3), "epsilon"),
+        ({"standard_errors": "total", "epsilon": 1e-290, "delta": 0.0}, (50, 3), "epsilon"),
     ],
 )
 def test_bad_parameters_are_refused_and_not_charged(params, shape, words):
