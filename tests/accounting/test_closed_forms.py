@@ -9,7 +9,9 @@ from skdp.accounting import (
     Gaussian,
     Laplace,
     NonPrivate,
+    PoissonSampled,
     PureDP,
+    RandomStopping,
     delta,
     epsilon,
     gaussian_delta,
@@ -117,3 +119,12 @@ def test_bad_arguments():
     ):
         with pytest.raises(ValueError):
             call()
+
+
+def test_groups_run_random_stopping_at_the_price_of_their_runs():
+    one = RandomStopping(PureDP(0.1), 50.0)
+    assert epsilon(one, 0.0, group_size=3) == pytest.approx(0.9)
+    run = RandomStopping(Gaussian(8.0), 10.0)
+    assert epsilon(run, 1e-5, group_size=2) == epsilon(RandomStopping(Gaussian(4.0), 10.0), 1e-5)
+    sampled = RandomStopping(PoissonSampled(0.1, Gaussian(4.0)) * 3, 10.0)
+    assert epsilon(sampled, 1e-5, group_size=2) > epsilon(sampled, 1e-5)
