@@ -1,8 +1,10 @@
 """The candidates of a search: estimators whose private steps share one budget."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
+from joblib import parallel_config
 from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 from sklearn.utils import column_or_1d
@@ -158,10 +160,8 @@ def rehearse(pipeline, budget, table, terms, params=None):
     unseeded = {
         name: None for name in model.get_params() if name.rpartition("__")[2] == "random_state"
     }
-    try:
+    with suppress(_Rehearsed), parallel_config(verbose=0):
         model.set_params(**unseeded).fit(*table, **(params or {}))
-    except _Rehearsed:
-        pass
 
 
 def check_names(names):

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
+from joblib import parallel_config
 from sklearn.utils.parallel import Parallel, delayed
 
 from skdp.model_selection._candidates import as_table, rehearse, take_rows
@@ -81,8 +82,7 @@ class SearchRun:
         """
         shared = self.score, self.terms, self.spend, releases, self.params, keep
         with _silence():
-            # Progress of joblib, whoever asked for it, would count the fits.
-            return Parallel(n_jobs=self.n_jobs, verbose=0)(
+            return Parallel(n_jobs=self.n_jobs)(
                 delayed(_fit_and_score)(fit, self.X, self.y, rows, self.seeds(fit), *shared)
                 for fit, rows in zip(fits, splits, strict=True)
             )
@@ -96,8 +96,11 @@ class SearchRun:
 
 @contextmanager
 def _silence():
-    """Keep the warnings of fits: what they say can be private, and so can their number."""
-    with warnings.catch_warnings():
+    """Keep the warnings of fits, and joblib's progress, which would count them.
+
+    What a warning says can be private, and so can the number of warnings.
+    """
+    with warnings.catch_warnings(), parallel_config(verbose=0):
         warnings.simplefilter("ignore")
         yield
 

@@ -5,7 +5,7 @@ import warnings
 import joblib
 import numpy as np
 import pytest
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer
 
 from skdp import DPGridSearchCV, DPLogisticRegression, DPStandardScaler, PrivacyAccountant
@@ -28,7 +28,8 @@ class LoudVote(NoisyVote):
 
 
 def loud_pipeline(verbose=True):
-    steps = [("same", FunctionTransformer()), ("vote", LoudVote())]
+    same = [("one", FunctionTransformer()), ("two", FunctionTransformer())]
+    steps = [("same", FeatureUnion(same)), ("vote", LoudVote())]
     return Pipeline(steps, verbose=verbose)
 
 
