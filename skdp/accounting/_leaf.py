@@ -219,6 +219,10 @@ def group_event(event: ev.Event, k: int) -> ev.Event | None:
         return ev.ApproximateDP(k * event.epsilon, group_delta(event.epsilon, event.delta, k))
     if isinstance(event, ev.ZCDP) and event.delta == 0.0:
         return ev.ZCDP(k * k * event.rho)
+    if isinstance(event, ev.RandomStopping):
+        # The number of runs knows no row: it is the best of as many runs of the group's price.
+        run = group_event(event.event, k)
+        return None if run is None else ev.RandomStopping(run, event.mean, event.shape)
     return None
 
 

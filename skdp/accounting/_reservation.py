@@ -17,6 +17,7 @@ from skdp.accounting._bounds import delta as event_delta
 from skdp.accounting._bounds import epsilon as event_epsilon
 from skdp.accounting._composition import claimed_price
 from skdp.accounting._events import ApproximateDP, Composed, Gaussian, PureDP, leaves
+from skdp.accounting._leaf import group_event
 from skdp.accounting._state import Spend, Terms
 from skdp.exceptions import BudgetExceededError
 from skdp.utils._validation import check_privacy_parameters
@@ -130,7 +131,13 @@ class PlannedCharge:
         delta = delta or 0.0
         if terms.max_rows > 1:
             at = {"relation": terms.relation, "group_size": terms.max_rows}
-            return event_epsilon(event, delta, **at), delta
+            cost = event_epsilon(event, delta, **at)
+            if cost < math.inf:
+                return cost, delta
+            # Several rows of an (epsilon, delta)-DP release have a larger delta than one.
+            one = ApproximateDP(*claimed_price(event, epsilon, delta, terms.relation))
+            group = group_event(one, terms.max_rows)
+            return group.epsilon, group.delta
         return claimed_price(event, epsilon, delta, terms.relation)
 
 

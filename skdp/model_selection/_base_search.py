@@ -93,6 +93,8 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator,
         with PrivateFit(self) as fit:
             budget = check_privacy_parameters(self.epsilon, self.delta)
             self._check_choices()
+            # Once: an iterator can be read once.
+            cv = None if self.cv is None else check_cv(self.cv)
             terms = terms_of(self.accountant)
             if y is None:
                 raise ValueError(
@@ -116,8 +118,8 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator,
                 self.refit,
                 tuple(self.public_steps),
             )
-            strategy = self._strategy(task, groups, terms)
-            plan = plan_search(task, strategy, self.cv, groups, self.mean_runs)
+            strategy = self._strategy(task, cv, groups, terms)
+            plan = plan_search(task, strategy, cv, groups, self.mean_runs)
             rehearse_runs(plan, X, y, terms, params)
             source = fit.charge(SearchCharge(plan.event, *budget))
             if self.verbose:
@@ -245,7 +247,6 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator,
         if self.mean_runs is not None:
             check_integer(self.mean_runs, "mean_runs", 1)
         check_integer(self.verbose, "verbose", 0)
-        check_cv(self.cv)
 
     def _routed(self, params):
         if not get_config()["enable_metadata_routing"]:
@@ -261,7 +262,8 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator,
             raise ValueError("there is no candidate: the parameter grid is empty")
         check_names({name for params in grid for name in params})
         return tuple(
-            make_candidate(self.estimator, params, y, tuple(self.public_steps)) for params in grid
+            make_candidate(self.estimator, params, y, tuple(self.public_steps), self.accountant)
+            for params in grid
         )
 
     def _score(self, candidates):
@@ -270,12 +272,12 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator,
             score.check(candidate.estimator, candidate.classes)
         return score
 
-    def _strategy(self, task, groups, terms):
+    def _strategy(self, task, cv, groups, terms):
         if self.strategy != "auto":
             return self.strategy
         n_splits = None
-        if self.cv is not None:
-            n_splits = len(make_splits(self.cv, task.shape[0], groups).train)
+        if cv is not None:
+            n_splits = len(make_splits(cv, task.shape[0], groups).train)
         return best_strategy(
             task.shape,
             len(task.candidates),

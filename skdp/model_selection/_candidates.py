@@ -1,14 +1,16 @@
 """The candidates of a search: estimators whose private steps share one budget."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
+from joblib import parallel_config
 from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 from sklearn.utils import column_or_1d
 
 from skdp.accounting import Allowance, plan_event
-from skdp.model_selection._progress import without_callbacks
+from skdp.model_selection._progress import fitted_params, quiet, told_by_params
 from skdp.pipeline import plan_pipeline
 from skdp.utils._validation import check_classes
 
@@ -71,7 +73,7 @@ class FitPlan:
     def unfitted(self, accountants, seeds=None):
         """Return the estimator with each private step's budget, accountant and seed set."""
         model = self.pipeline.with_budget(self.epsilon, self.delta, accountants)
-        model = without_callbacks(model)
+        model = quiet(model)
         seeds = [None] * len(self.charges) if seeds is None else seeds
         steps = zip(self.pipeline.steps, seeds, strict=True)
         return model.set_params(
@@ -107,10 +109,12 @@ class FitPlan:
         return self.unfitted(accountants, seeds).fit(*table, **(params or {}))
 
     def with_accountant(self, model, accountant):
-        """Give the private steps of a fitted model an accountant for later fits."""
-        return model.set_params(
-            **{_parameter(step, "accountant"): accountant for step in self.pipeline.steps}
-        )
+        """Give the private steps of a fitted model an accountant for later fits.
+
+        These are as loud as the user's own estimator.
+        """
+        handles = {_parameter(step, "accountant"): accountant for step in self.pipeline.steps}
+        return model.set_params(**told_by_params(self.pipeline.pipe), **handles)
 
 
 class _Rehearsed(Exception):
@@ -152,14 +156,12 @@ def rehearse(pipeline, budget, table, terms, params=None):
         Whatever the fit raises before it charges.
     """
     handles = [_Rehearsal(terms) for _ in pipeline.steps]
-    model = without_callbacks(pipeline.with_budget(*budget, handles))
+    model = quiet(pipeline.with_budget(*budget, handles))
     unseeded = {
         name: None for name in model.get_params() if name.rpartition("__")[2] == "random_state"
     }
-    try:
+    with suppress(_Rehearsed), parallel_config(verbose=0):
         model.set_params(**unseeded).fit(*table, **(params or {}))
-    except _Rehearsed:
-        pass
 
 
 def check_names(names):
@@ -177,7 +179,7 @@ def check_names(names):
             )
 
 
-def make_candidate(estimator, params, y, public_steps=()):
+def make_candidate(estimator, params, y, public_steps=(), accountant=None):
     """Return a candidate that knows all labels.
 
     Parameters
@@ -186,26 +188,44 @@ def make_candidate(estimator, params, y, public_steps=()):
     params : dict
     y : array-like of shape (n_samples,)
     public_steps : tuple of str
+    accountant : PrivacyAccountant or None
+        The only one that the estimator may have.
 
     Raises
     ------
     ValueError
-        If a step would learn from the data without privacy, or y holds fewer than two labels,
-        or one that is not declared.
+        If a step would learn from the data without privacy, or has an accountant that would not
+        be charged, or y holds fewer than two labels, or one that is not declared.
     """
     model = clone(estimator).set_params(**clone(params, safe=False))
     steps = plan_pipeline(model, public_steps=public_steps).steps
+    for step in steps:
+        model.set_params(**_without_accountants(step, accountant))
     if not is_classifier(model):
         return Candidate(params, model, None)
     declared = {
-        _parameter(step, "classes"): step.estimator.get_params(deep=False)["classes"]
+        _parameter(step, name): classes
         for step in steps
-        if "classes" in step.estimator.get_params(deep=False)
+        for name, classes in fitted_params(step.estimator, "classes").items()
     }
     known = [classes for classes in declared.values() if classes is not None]
     classes, _ = check_classes(known[-1] if known else None, column_or_1d(y))
     missing = {name: classes for name, value in declared.items() if value is None}
     return Candidate(params, model.set_params(**missing), classes)
+
+
+def _without_accountants(step, accountant):
+    """Return the parameters that take the accountants from a step and from all in it."""
+    taken = {}
+    for name, own in fitted_params(step.estimator, "accountant").items():
+        if own is not None and own is not accountant:
+            raise ValueError(
+                f"step {step.title!r} has an accountant of its own, which would not be charged: "
+                "everything is charged at once, to the accountant that is given beside the "
+                "estimator"
+            )
+        taken[_parameter(step, name)] = None
+    return taken
 
 
 def make_fit_plan(candidate, shape, budget, terms, public_steps=()):

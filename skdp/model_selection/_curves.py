@@ -336,7 +336,9 @@ def _scored(
         terms = terms_of(accountant)
         X, y = as_table(X), column_or_1d(y, warn=True)
         check_consistent_length(X, y)
-        candidates = tuple(make_candidate(estimator, p, y, tuple(public_steps)) for p in grid)
+        candidates = tuple(
+            make_candidate(estimator, p, y, tuple(public_steps), accountant) for p in grid
+        )
         score = default_score(scoring, candidates[0].estimator)
         for candidate in candidates:
             pipeline = plan_pipeline(candidate.estimator, public_steps=public_steps)

@@ -137,6 +137,8 @@ class SearchPlan:
         Of one candidate's score.
     mean_runs : int or None
         The mean number of runs of random stopping.
+    set_aside : float
+        The delta of random stopping's runs, which its event has beside them.
     """
 
     strategy: str
@@ -150,13 +152,23 @@ class SearchPlan:
     delta: float
     sensitivity: float
     mean_runs: int | None = None
+    set_aside: float = 0.0
 
     @property
     def event(self):
-        """The one branch, or what stands for the worst of several."""
-        if len(self.branches) == 1:
+        """The one branch, or what stands for the worst of several.
+
+        A branch that sets a delta aside is the price of one row: for a group that delta grows by
+        the runs' epsilon too, which a delta by itself does not know.
+        """
+        if len(self.branches) == 1 and not self.set_aside:
             return self.branches[0]
         return stand_in(self.epsilon, self.delta)
+
+    @property
+    def released_together(self):
+        """How many noisy scores are released at a time."""
+        return 1 if self.mean_runs is not None else len(self.layout.of_candidate)
 
     @property
     def releases(self):
@@ -283,6 +295,7 @@ def plan_random_stopping(task, splits, mean_runs):
         delta=task.delta,
         sensitivity=sensitivity,
         mean_runs=mean_runs,
+        set_aside=delta,
     )
 
 

@@ -15,7 +15,17 @@ except ImportError:
         return method
 
 
-__all__ = ["CallbackSupportMixin", "Stages", "with_callbacks", "without_callbacks"]
+__all__ = [
+    "CallbackSupportMixin",
+    "Stages",
+    "fitted_params",
+    "quiet",
+    "told_by_params",
+    "with_callbacks",
+]
+
+# Parameters by which an estimator tells of each fit, and what makes it silent.
+TELLING = {"verbose": 0, "memory": None}
 
 
 class Stages:
@@ -55,8 +65,53 @@ class Stages:
             self.context.call_on_fit_task_end(estimator=self.estimator)
 
 
-def without_callbacks(model):
-    """Return a clone with its callbacks taken away: they would see rows, or count fits."""
+def fitted_params(model, *names):
+    """Return the parameters of some names, of an estimator and all in it that will be fitted.
+
+    Parameters
+    ----------
+    model : estimator
+    *names : str
+        Without the prefix by which ``set_params`` knows them.
+
+    Returns
+    -------
+    dict
+    """
+    params = model.get_params()
+    frozen = [f"{name}__" for name, part in params.items() if isinstance(part, FrozenEstimator)]
+    return {
+        name: value
+        for name, value in params.items()
+        if name.rpartition("__")[2] in names and not name.startswith(tuple(frozen))
+    }
+
+
+def told_by_params(model):
+    """Return the parameters that make a model print something at each fit, or keep its rows."""
+    return {name: value for name, value in fitted_params(model, *TELLING).items() if value}
+
+
+def quiet(model):
+    """Take from a clone what would see rows, keep them or count fits.
+
+    These are callbacks, `verbose`, and the `memory` of pipelines.
+
+    Parameters
+    ----------
+    model : estimator
+        A clone.
+
+    Returns
+    -------
+    estimator
+        The same.
+    """
+    silent = {}
+    for name, value in told_by_params(model).items():
+        word = TELLING[name.rpartition("__")[2]]
+        silent[name] = False if isinstance(value, bool) else word
+    model.set_params(**silent)
     parts = [model, *model.get_params().values()]
     fixed = {id(part.estimator) for part in parts if isinstance(part, FrozenEstimator)}
     for part in parts:

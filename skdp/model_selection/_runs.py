@@ -1,12 +1,13 @@
 """Running what a plan holds, once it is charged."""
 
 import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
+from joblib import parallel_config
 from sklearn.utils.parallel import Parallel, delayed
 
-from skdp.exceptions import SeededNoiseWarning
 from skdp.model_selection._candidates import as_table, rehearse, take_rows
 from skdp.noise import uniform_integers
 
@@ -80,9 +81,7 @@ class SearchRun:
             Raw scores and models.
         """
         shared = self.score, self.terms, self.spend, releases, self.params, keep
-        with warnings.catch_warnings():
-            # The charge has warned of the seed.
-            warnings.simplefilter("ignore", SeededNoiseWarning)
+        with _silence():
             return Parallel(n_jobs=self.n_jobs)(
                 delayed(_fit_and_score)(fit, self.X, self.y, rows, self.seeds(fit), *shared)
                 for fit, rows in zip(fits, splits, strict=True)
@@ -90,10 +89,20 @@ class SearchRun:
 
     def refit(self, fit, releases):
         """Fit on all rows."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SeededNoiseWarning)
+        with _silence():
             table = self.X, self.y
             return fit.fitted(table, self.terms, self.spend, releases, self.seeds(fit), self.params)
+
+
+@contextmanager
+def _silence():
+    """Keep the warnings of fits, and joblib's progress, which would count them.
+
+    What a warning says can be private, and so can the number of warnings.
+    """
+    with warnings.catch_warnings(), parallel_config(verbose=0):
+        warnings.simplefilter("ignore")
+        yield
 
 
 def rehearse_runs(plan, X, y, terms, params=None):
@@ -110,8 +119,9 @@ def rehearse_runs(plan, X, y, terms, params=None):
     Raises
     ------
     ValueError
-        Whatever a fit raises before it charges.
+        Whatever a fit raises before it charges, or if so many scores cannot be released.
     """
+    plan.noisy.check_size(plan.released_together)
     train, params = plan.layout.splits.train, params or {}
     for candidate, splits in enumerate(plan.layout.of_candidate):
         smallest = min(splits, key=lambda s: len(train[s]))
@@ -183,8 +193,9 @@ def _number_of_runs(mean, stream):
 def _fit_and_score(fit, X, y, rows, seeds, score, terms, spend, releases, params, keep):
     train, test = rows
     table, params = _training_table(X, y, train, params)
-    model = fit.fitted(table, terms, spend, releases, seeds, params)
-    raw = score.value(model, take_rows(X, test), take_rows(y, test))
+    with _silence():
+        model = fit.fitted(table, terms, spend, releases, seeds, params)
+        raw = score.value(model, take_rows(X, test), take_rows(y, test))
     return raw, model if keep else None
 
 

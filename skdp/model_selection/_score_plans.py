@@ -47,6 +47,10 @@ class ScoresPlan:
         return self.noisy.sensitivity
 
     @property
+    def released_together(self):
+        return len(self.runs)
+
+    @property
     def releases(self):
         return sum(len(run.charges) for run in self.runs.values()) + 1
 

@@ -170,7 +170,7 @@ class Accuracy(BoundedScore):
     name: ClassVar[str] = "accuracy"
 
     def value(self, estimator, X, y):
-        correct = estimator.predict(X) == column_or_1d(y)
+        correct = _correct(estimator, X, column_or_1d(y))
         return int(np.count_nonzero(correct)) / len(correct)
 
     def sensitivity(self, n_samples, relation="add_remove"):
@@ -186,7 +186,7 @@ class ErrorCount(BoundedScore):
     name: ClassVar[str] = "neg_error_count"
 
     def value(self, estimator, X, y):
-        return -float(np.count_nonzero(estimator.predict(X) != column_or_1d(y)))
+        return -float(np.count_nonzero(~_correct(estimator, X, column_or_1d(y))))
 
     def sensitivity(self, n_samples, relation="add_remove"):
         check_integer(n_samples, "n_samples", 1)
@@ -216,7 +216,7 @@ class BalancedAccuracy(BoundedScore):
 
     def value(self, estimator, X, y):
         y = column_or_1d(y)
-        correct = estimator.predict(X) == y
+        correct = _correct(estimator, X, y)
         terms = [
             int(np.count_nonzero(correct & (y == label))) / (share * len(y))
             for label, share in self.class_counts
@@ -496,6 +496,14 @@ def _check_counts(class_counts):
     if not min(shares) > 1e-9:
         raise ValueError("class_counts must not differ by more than a factor of 1e9")
     return tuple(zip(class_counts, shares, strict=True))
+
+
+def _correct(estimator, X, y):
+    """Return for each row whether it is predicted correctly: one entry a row, also of a column."""
+    predicted = column_or_1d(estimator.predict(X))
+    if predicted.shape != y.shape:
+        raise ValueError(f"predict gave {len(predicted)} labels for {len(y)} rows")
+    return np.broadcast_to(predicted == y, y.shape)
 
 
 def _probability_of_truth(estimator, X, y):

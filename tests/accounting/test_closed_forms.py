@@ -10,7 +10,9 @@ from skdp.accounting import (
     Gaussian,
     Laplace,
     NonPrivate,
+    PoissonSampled,
     PureDP,
+    RandomStopping,
     delta,
     epsilon,
     gaussian_delta,
@@ -132,3 +134,12 @@ def test_stated_prices_and_gaussian_releases_add_up():
         assert delta(Composed((stated, Gaussian(small))), total) <= at * (1.0 + 1e-15)
         # A part cannot cost more than all.
         assert delta(event, total) >= delta(Gaussian(z) * 200, total)
+
+
+def test_groups_run_random_stopping_at_the_price_of_their_runs():
+    one = RandomStopping(PureDP(0.1), 50.0)
+    assert epsilon(one, 0.0, group_size=3) == pytest.approx(0.9)
+    run = RandomStopping(Gaussian(8.0), 10.0)
+    assert epsilon(run, 1e-5, group_size=2) == epsilon(RandomStopping(Gaussian(4.0), 10.0), 1e-5)
+    sampled = RandomStopping(PoissonSampled(0.1, Gaussian(4.0)) * 3, 10.0)
+    assert epsilon(sampled, 1e-5, group_size=2) > epsilon(sampled, 1e-5)

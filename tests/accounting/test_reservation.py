@@ -281,6 +281,14 @@ def test_a_round_is_priced_for_the_group():
     assert allowance.charge(PureDP(1.0), epsilon=1.0).epsilon == 3.0
 
 
+def test_a_group_of_an_approximate_release_has_a_finite_price():
+    terms = PrivacyAccountant(6.0, 1e-3, unit="group", max_rows=3).terms
+    event = ApproximateDP(0.5, 1e-6)
+    spend = Allowance(PlannedCharge("a", event, 0.5, 1e-6), terms, None).charge(event)
+    assert spend.epsilon == pytest.approx(1.5)
+    assert spend.delta == pytest.approx(1e-6 * (1.0 + math.exp(0.5) + math.exp(1.0)))
+
+
 def test_handles_without_their_ledger(tmp_path):
     accountant = PrivacyAccountant(6.0, 0.0, ledger=tmp_path / "budget.db")
     step = pickle.dumps(many(2, accountant).steps[1])

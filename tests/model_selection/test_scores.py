@@ -178,3 +178,19 @@ def test_a_scorer_refuses_bad_parameters(bad):
 def test_the_brute_force_catches_half_a_sensitivity():
     score = SimpleNamespace(**{"name": "accuracy", "value": SCORES[0].value})
     assert largest_move(score, "replace_one") > 0.5 * SCORES[0].sensitivity(10)
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        score
+        for score in SCORES
+        if score.name in ("accuracy", "neg_error_count", "balanced_accuracy")
+    ],
+)
+def test_a_column_of_predictions_is_one_entry_a_row(score):
+    X, y = np.array([[1], [0], [1], [1]]), np.array([1, 0, 0, 1])
+    column, flat = (SimpleNamespace(predict=predict) for predict in (lambda X: X, np.ravel))
+    assert score.value(column, X, y) == score.value(flat, X, y)
+    with pytest.raises(ValueError, match="predict gave 1 labels for 4 rows"):
+        score.value(SimpleNamespace(predict=lambda X: [1]), X, y)

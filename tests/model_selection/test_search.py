@@ -451,6 +451,13 @@ class NoisyRegressor(NoisyVote):
         return tags
 
 
+@pytest.mark.parametrize("strategy", ["auto", "holdout"])
+def test_splits_from_an_iterator_are_read_once(table, strategy):
+    splits = iter([(np.arange(80), np.arange(80, 120))])
+    search = make_search(strategy=strategy, cv=splits).fit(*table)
+    assert search.best_params_["shift"] in GRID["shift"]
+
+
 def test_groups_reach_the_splitter(table, accountant):
     groups = np.arange(120) // 10
     make_search(accountant, "cv", cv=GroupKFold(3)).fit(*table, groups=groups)
