@@ -44,7 +44,9 @@ class DPOneHotEncoder(TransformerMixin, BaseEstimator):
         off the data. None discovers numbers and strings that many rows hold.
     other : label, default=None
         The category of what is not among the categories, or is infrequent: it gets the last
-        column, if it is not a declared category already. None encodes these as zeros.
+        column, if it is not a declared category already. None encodes these as zeros; a column
+        of which nothing was discovered then has no output at all, which a model after it may
+        refuse once the encoder was charged.
     min_frequency : int or float, default=None
         Categories with a smaller noisy count (int), or share of the rows (float below 1), are
         infrequent and get no column.
