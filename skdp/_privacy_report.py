@@ -295,7 +295,8 @@ def _gather_estimator(estimator, name, found):
         found.statements.append(estimator.privacy_)
     elif "epsilon" in estimator.get_params(deep=False):
         raise ValueError(f"{name} is not fitted, or publishes no privacy statement")
-    elif not parts:
+    elif not parts or hasattr(estimator, "best_estimator_"):
+        # A search without a statement looked at scores of the same rows to choose its best part.
         found.silent.append(name)
     accountant = estimator.get_params(deep=False).get("accountant")
     if hasattr(accountant, "report"):
