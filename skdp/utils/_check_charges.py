@@ -136,8 +136,8 @@ def check_cost_of_mechanisms(estimator):
     """The price is that of the booked event, which costs what the mechanisms that ran cost.
 
     The event must satisfy the price. The mechanisms of `skdp.mechanisms` that released something
-    must together cost no more, unless a statement's `sampler` says that they saw parts of the
-    rows; one that releases the parts of a vector one by one counts once.
+    must together cost no more than the event, unless a statement's `sampler` says that they saw
+    parts of the rows; one that releases the parts of a vector one by one counts once.
     """
     need_accountant(estimator)
     X, y = make_table(estimator)
@@ -155,6 +155,9 @@ def check_cost_of_mechanisms(estimator):
     ran = event_epsilon(Composed(tuple(mechanism.event for mechanism in used)), delta)
     assert ran <= epsilon * (1.0 + 1e-6), (
         f"the mechanisms that ran cost {ran:g} at delta = {delta:g}; the claim is {epsilon:g}"
+    )
+    assert ran <= booked * (1.0 + 1e-6), (
+        f"the mechanisms that ran cost {ran:g} at delta = {delta:g}; booked was {booked:g}"
     )
 
 

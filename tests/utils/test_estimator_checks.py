@@ -46,6 +46,7 @@ BROKEN = {
 MORE = [
     ("check_exact_spend", zoo.LateMean()),
     ("check_charge_before_touch", zoo.LateMean()),
+    ("check_cost_of_mechanisms", zoo.UnderstatedMean()),
     ("check_exact_spend", zoo.ForgetfulMean()),
     ("check_no_raw_statistic", zoo.HoardingMean()),
     ("check_no_raw_statistic", zoo.RepeatingMean()),
@@ -53,6 +54,7 @@ MORE = [
     ("check_seeded_flag", zoo.RepeatingMean()),
     ("check_limit", zoo.IdleMean()),
     ("check_neighbours", zoo.UnclippedMean()),
+    *(("check_no_raw_statistic", zoo.HidingMean(place=p)) for p in zoo.HIDING_PLACES),
 ]
 
 
