@@ -26,6 +26,7 @@ __all__ = ["METHODS", "EpsilonAudit", "audit_epsilon"]
 METHODS = ("worst_case", "two_worlds", "one_run")
 RELATIONS = ("add_remove", "replace_one")
 FITS_A_JOB = 50
+LARGEST = 1e140
 
 # How many of the canaries are guessed: several fractions, each with its part of the error.
 GUESSED = (0.05, 0.1, 0.2, 0.4, 1.0)
@@ -325,7 +326,8 @@ def _as_matrix(runs):
     names = [f"published number {i}" for i in range(widths[0])]
     names += ["the model's answer to the canary"] * widths[1]
     names += ["how many numbers are published", "how many numbers the model answers"]
-    return np.nan_to_num(values), names
+    # Numbers whose squares can be summed.
+    return np.clip(np.nan_to_num(values), -LARGEST, LARGEST), names
 
 
 def _other_targets(y):
@@ -386,7 +388,7 @@ def _answers(fitted, probe):
         if hasattr(fitted, name):
             answers = getattr(fitted, name)(probe)
             answers = answers.toarray() if hasattr(answers, "toarray") else np.asarray(answers)
-            return answers.ravel() if answers.dtype.kind == "f" else np.empty(0)
+            return answers.ravel() if answers.dtype.kind in "biuf" else np.empty(0)
     return np.empty(0)
 
 

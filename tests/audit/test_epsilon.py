@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
@@ -233,6 +234,39 @@ def test_a_mean_with_a_quarter_of_the_noise_is_found_whatever_the_tables():
                 QuarterOfTheNoise(1.0, bounds=(-1, 1)), X, y, **MEAN_OF_ONES, **options
             )
         assert 1.5 < found.lower_bound < 4.0
+
+
+class Tail(BaseEstimator):
+    """Keeps whether there is a large value, in one form or another, nearly without noise."""
+
+    def __init__(self, form="int", epsilon=1.0):
+        self.form = form
+        self.epsilon = epsilon
+
+    def fit(self, X, y):
+        found, noise = int(np.sum(X[:, 0] > 4.0)), np.random.default_rng().normal(scale=0.01)
+        self.tail_ = {
+            "int": lambda: round(found + noise),
+            "array of int": lambda: np.array([found]),
+            "list": lambda: [np.array([found + noise])],
+            "dict": lambda: {"a": found + noise},
+            "objects": lambda: np.array([np.array([found + noise]), None], dtype=object),
+            "infinite": lambda: np.array([np.inf if found and noise > 0.0 else noise, noise]),
+            "estimators": lambda: [Tail("int").fit(X, y)],
+        }[self.form]()
+        return self
+
+
+@pytest.mark.parametrize(
+    "form", ["int", "array of int", "list", "dict", "objects", "infinite", "estimators"]
+)
+def test_numbers_are_seen_wherever_they_are_published(form):
+    X, y = unit_rows(60, 2)
+    worlds = {"canary": (np.array([5.0, 0.0]), 1), "replacement": (np.zeros(2), 1)}
+    options = {"method": "two_worlds", "relation": "replace_one", "n_fits": 200}
+    with pytest.warns(PrivacyViolationWarning):
+        found = audit_epsilon(Tail(form), X, y, **worlds, **options)
+    assert found.lower_bound > 1.0
 
 
 def test_clones_keep_the_relation_of_the_accountant():
