@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.accounting import PureDP
 from skdp.base import PrivateFit, relation_of
-from skdp.mechanisms import LaplaceMechanism
+from skdp.mechanisms import GeometricMechanism, LaplaceMechanism
 
 
 class PrivateMean(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -84,6 +84,21 @@ class PlainMean(PrivateMean):
     def _forget(self):
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
+
+
+class PrivateCount(PrivateMean):
+    """The number of rows whose first value is positive, by the geometric mechanism."""
+
+    def fit(self, X, y=None):
+        with PrivateFit(self) as fit:
+            X = self._validate(X)
+            moved = 1 if relation_of(self.accountant) == "add_remove" else 2
+            mechanism = GeometricMechanism(self.epsilon, moved)
+            source = fit.charge(mechanism, size=1)
+            count = np.array([np.sum(X[:, 0] > 0.0)])
+            count = mechanism.release(count, random_state=source)
+            fit.publish(mechanism, public=self._public(), mean_=count)
+        return self
 
 
 class PrivateCentroids(ClassifierMixin, BaseEstimator):

@@ -95,6 +95,13 @@ def test_estimators_that_keep_the_contract_pass(estimator, reference):
     assert {name for name, status in statuses(results).items() if status == "skipped"} == skipped
 
 
+@pytest.mark.parametrize("name", ["check_fresh_noise", "check_workers"])
+@pytest.mark.parametrize("epsilon", [1.0, 20.0])
+def test_an_integer_may_be_released_twice(name, epsilon):
+    """False alarms have a probability below 1e-7."""
+    CHECKS[name](zoo.PrivateCount(epsilon))
+
+
 def test_an_estimator_without_statement_and_seeds_is_checked_for_the_rest():
     # scikit-learn demands that a fit can be repeated, which needs a seed.
     expected = {"check_sklearn_contract": "fresh noise in every fit"}
