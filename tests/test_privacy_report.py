@@ -192,6 +192,16 @@ def test_parts_within_parts(accountant):
     assert "standardscaler" in report.without_statement[0]
 
 
+def test_json_of_a_score_that_is_no_number():
+    """The coefficient of determination of one row is not defined."""
+    bound = dataclasses.replace(
+        EpsilonAudit(0.5, 1.0, 1e-6, 0.95, "worst_case", "x", 100), lower_bound=float("nan")
+    )
+    X, y = table()
+    report = privacy_report(DPLogisticRegression(1.0).fit(X, y), audits=[bound])
+    assert json.loads(report.to_json())["audits"][0]["lower_bound"] is None
+
+
 def test_a_search_that_is_not_private_is_named():
     X, y = table()
     search = GridSearchCV(DPLogisticRegression(1.0), {"C": [0.1, 1.0]}, cv=2).fit(X, y)
