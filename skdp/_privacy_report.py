@@ -1,6 +1,7 @@
 """One document about the privacy of what was released: for people, programs and model cards."""
 
 import json
+import math
 import textwrap
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -93,13 +94,13 @@ class PrivacyReport:
         }
 
     def to_json(self):
-        """Return the document as JSON text.
+        """Return the document as JSON text; what is no finite number is null.
 
         Returns
         -------
         str
         """
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
+        return json.dumps(_finite(self.to_dict()), indent=2, allow_nan=False)
 
     def to_text(self):
         """Return the document as plain text.
@@ -295,7 +296,8 @@ def _gather_estimator(estimator, name, found):
         found.statements.append(estimator.privacy_)
     elif "epsilon" in estimator.get_params(deep=False):
         raise ValueError(f"{name} is not fitted, or publishes no privacy statement")
-    elif not parts:
+    elif not parts or hasattr(estimator, "best_estimator_"):
+        # A search without a statement looked at scores of the same rows to choose its best part.
         found.silent.append(name)
     accountant = estimator.get_params(deep=False).get("accountant")
     if hasattr(accountant, "report"):
@@ -318,6 +320,15 @@ def _add_budget(report, found):
     key = report.dataset, report.head_hash
     if all((known.dataset, known.head_hash) != key for known in found.budgets):
         found.budgets.append(report)
+
+
+def _finite(value):
+    """Return JSON values with null for the numbers that JSON cannot write."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _aligned(rows):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -189,6 +190,24 @@ def test_parts_within_parts(accountant):
     assert [s.estimator for s in report.statements] == ["DPStandardScaler"]
     assert len(report.without_statement) == 2
     assert "standardscaler" in report.without_statement[0]
+
+
+def test_json_of_a_score_that_is_no_number():
+    """The coefficient of determination of one row is not defined."""
+    bound = dataclasses.replace(
+        EpsilonAudit(0.5, 1.0, 1e-6, 0.95, "worst_case", "x", 100), lower_bound=float("nan")
+    )
+    X, y = table()
+    report = privacy_report(DPLogisticRegression(1.0).fit(X, y), audits=[bound])
+    assert json.loads(report.to_json())["audits"][0]["lower_bound"] is None
+
+
+def test_a_search_that_is_not_private_is_named():
+    X, y = table()
+    search = GridSearchCV(DPLogisticRegression(1.0), {"C": [0.1, 1.0]}, cv=2).fit(X, y)
+    found = privacy_report(search)
+    assert found.without_statement == ("GridSearchCV",) and len(found.statements) == 1
+    assert "GridSearchCV says nothing of its privacy" in " ".join(found.to_text().split())
 
 
 def test_two_data_sets_of_one_ledger(tmp_path):

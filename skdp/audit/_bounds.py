@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import betaincinv, ndtr, ndtri
 from scipy.stats import binom
 
-from skdp.accounting import gdp_to_epsilon
+from skdp.accounting import convert_relation, gdp_to_epsilon
 from skdp.utils._validation import check_delta, check_integer, check_real
 
 __all__ = [
@@ -245,6 +245,33 @@ def epsilons_of_tests(true_positives, n_in, false_positives, n_out, *, delta, er
             for low, high in ((low_in, high_out), (1.0 - high_out, 1.0 - low_in))
         ]
     return np.fmax(*events)
+
+
+def halved_epsilon(
+    true_positives, n_in, false_positives, n_out, *, delta, confidence, gaussian=False
+):
+    """Return the epsilon of one step that a test between worlds two steps apart certifies.
+
+    Each step is (epsilon, delta)-DP, so that both are (2 epsilon, (1 + e^epsilon) delta)-DP; two
+    steps of mu-Gaussian DP are 2 mu-Gaussian DP (Dong, Roth and Su 2022).
+
+    Parameters
+    ----------
+    true_positives, n_in, false_positives, n_out : int
+    delta, confidence : float
+    gaussian : bool, default=False
+        Bound through the trade-off curve of a Gaussian mechanism.
+    """
+    counts, error = (true_positives, n_in, false_positives, n_out), _error(confidence)
+    if gaussian:
+        mu = float(mus_of_tests(*counts, error=error)) / 2.0
+        return gdp_to_epsilon(mu, delta) if mu > 0.0 else 0.0
+
+    def rejected(epsilon):
+        apart, both = convert_relation(epsilon, delta, "add_remove", "replace_one")
+        return float(epsilons_of_tests(*counts, delta=both, error=error)) > apart
+
+    return _largest(rejected, LARGEST_EPSILON)
 
 
 def mus_of_tests(true_positives, n_in, false_positives, n_out, *, error):

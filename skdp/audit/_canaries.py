@@ -5,7 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
-__all__ = ["Canaries", "Worlds", "canary_worlds", "orthogonal_canaries", "worst_case_worlds"]
+__all__ = [
+    "Canaries",
+    "Worlds",
+    "canary_worlds",
+    "orthogonal_canaries",
+    "with_as_many_rows",
+    "worst_case_worlds",
+]
 
 # The short rows' length, as a part of the longest row's.
 SHORT = 0.01
@@ -89,6 +96,24 @@ def worst_case_worlds(estimator, n_samples, relation):
     other = y.copy()
     other[-1] = high
     return Worlds(X, y, X, other)
+
+
+def with_as_many_rows(worlds):
+    """Return the same with a second copy of the most usual row in the canary's place.
+
+    Parameters
+    ----------
+    worlds : Worlds
+        A table with a canary as its last row and the same without it.
+
+    Returns
+    -------
+    Worlds
+        A removal and an addition apart.
+    """
+    X, y = worlds.X_out, worlds.y_out
+    usual = np.argmin(np.linalg.norm(X - X.mean(axis=0), axis=1))
+    return Worlds(worlds.X_in, worlds.y_in, np.vstack([X, X[usual]]), np.append(y, y[usual]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -59,15 +59,34 @@ def published_floats(estimator):
             values.append(published_floats(value))
     if hasattr(estimator, "steps"):
         values += [published_floats(s) for _, s in estimator.steps if hasattr(s, "get_params")]
-    for name in sorted(vars(estimator)):
-        value = getattr(estimator, name)
-        if name.endswith("_") and isinstance(value, float | np.ndarray | np.floating):
-            array = np.asarray(value)
-            if array.dtype.kind == "f":
-                values.append(array.ravel())
-                if array.ndim == 2 and len(array) > 1:
-                    values.append(np.diff(array, axis=0).ravel())
+    values += [
+        _numbers(vars(estimator)[name]) for name in sorted(vars(estimator)) if name[-1] == "_"
+    ]
     return np.concatenate(values) if values else np.empty(0)
+
+
+def _numbers(value):
+    """Return the numbers of an attribute, those of lists, dicts and estimators in it included."""
+    if isinstance(value, dict):
+        value = [value[key] for key in sorted(value, key=repr)]
+    if hasattr(value, "toarray"):
+        value = value.toarray()
+    if isinstance(value, list | tuple) or getattr(value, "dtype", None) == np.dtype(object):
+        items = value.ravel() if isinstance(value, np.ndarray) else value
+        return np.concatenate([np.empty(0), *map(_numbers_of_item, items)])
+    if not isinstance(value, bool | int | float | np.ndarray | np.generic):
+        return np.empty(0)
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        return np.empty(0)
+    array = array.astype(float)
+    differences = np.diff(array, axis=0).ravel() if array.ndim == 2 else np.empty(0)
+    return np.concatenate([array.ravel(), differences])
+
+
+def _numbers_of_item(item):
+    is_estimator = hasattr(item, "get_params") and not isinstance(item, type)
+    return published_floats(item) if is_estimator else _numbers(item)
 
 
 def distinguish(inside, outside, *, delta, confidence, gaussian=False, names=None):

@@ -7,10 +7,16 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.utils import check_random_state
 
-from skdp.audit._bounds import one_run_epsilon, one_run_gaussian_epsilon
-from skdp.audit._canaries import canary_worlds, orthogonal_canaries, worst_case_worlds
+from skdp.accounting import convert_relation
+from skdp.audit._bounds import halved_epsilon, one_run_epsilon, one_run_gaussian_epsilon
+from skdp.audit._canaries import (
+    canary_worlds,
+    orthogonal_canaries,
+    with_as_many_rows,
+    worst_case_worlds,
+)
 from skdp.audit._distinguish import distinguish, published_floats
-from skdp.audit._outputs import accountants, without_accountant
+from skdp.audit._outputs import accountants, seeds, without_accountant
 from skdp.base import relation_of
 from skdp.exceptions import PrivacyViolationWarning
 from skdp.utils._validation import check_integer, check_privacy_parameters
@@ -18,7 +24,9 @@ from skdp.utils._validation import check_integer, check_privacy_parameters
 __all__ = ["METHODS", "EpsilonAudit", "audit_epsilon"]
 
 METHODS = ("worst_case", "two_worlds", "one_run")
+RELATIONS = ("add_remove", "replace_one")
 FITS_A_JOB = 50
+LARGEST = 1e140
 
 # How many of the canaries are guessed: several fractions, each with its part of the error.
 GUESSED = (0.05, 0.1, 0.2, 0.4, 1.0)
@@ -104,6 +112,7 @@ def audit_epsilon(
     delta=None,
     canary=None,
     replacement=None,
+    relation=None,
     n_fits=1000,
     n_samples=500,
     n_canaries=1000,
@@ -137,7 +146,12 @@ def audit_epsilon(
         Of "two_worlds"; None makes a long row in the direction in which X varies least.
     replacement : tuple of (row, label), default=None
         Of "two_worlds": what is in the canary's place in the other table. None leaves the place
-        empty, or under "replace_one" puts the canary there with another label.
+        empty, or under "replace_one" puts the canary there with another label. Under
+        "add_remove" a replacement is a removal and an addition, and what is certified of both
+        together is shared between them.
+    relation : {"add_remove", "replace_one"}, default=None
+        What the claim is for; None takes that of the estimator's accountant, add/remove without
+        one. Clones that are fitted keep the relation of the estimator's accountant.
     n_fits : int, default=1000
         In each world.
     n_samples : int, default=500
@@ -174,11 +188,13 @@ def audit_epsilon(
 
     Notes
     -----
-    The relation is that of the estimator's accountant, add/remove without one. Without the row
-    the table is shorter by one, while skdp takes the number of rows to be public: published numbers
-    that it alone decides are left out, and a noise scale that it decides moves a bound by about
-    1/n. Thresholds and tests are chosen on half
-    of the fits and judged on the other half.
+    Under "add_remove" the table without the row is shorter by one, while skdp takes the number of
+    rows to be public: published numbers that it alone decides are left out, but a mean moves with
+    its divisor, by as much as with the row. So where fits make a `privacy_` statement, a bound
+    above the claim is not believed: as many fits again are made to tables of one size, with a
+    usual row in the canary's place, a removal and an addition, and their bound for one of the
+    two is what is returned. Thresholds and tests are chosen on half of the fits and judged on the
+    other half.
 
     References
     ----------
@@ -200,7 +216,9 @@ def audit_epsilon(
         raise ValueError("gaussian=True needs a claim with delta above 0")
     if method != "worst_case" and (X is None or y is None):
         raise ValueError(f"method={method!r} needs X and y")
-    relation = _relation(estimator)
+    relation = _relation(estimator) if relation is None else relation
+    if relation not in RELATIONS:
+        raise ValueError(f"relation must be one of {RELATIONS}, got {relation!r}")
     parallel = Parallel(n_jobs=n_jobs, verbose=verbose)
     if method == "one_run":
         bound, attack, runs = _one_run(
@@ -222,17 +240,27 @@ def audit_epsilon(
             worlds = worst_case_worlds(estimator, n_samples, relation)
         else:
             worlds = canary_worlds(X, y, canary, relation, replacement)
-        bound, attack, runs = _many_runs(
-            estimator, worlds, n_fits, parallel, (delta, confidence, gaussian)
-        )
+        twice = method == "two_worlds" and replacement is not None and relation == "add_remove"
+        claim = (epsilon, delta) if twice else None
+        terms = delta, confidence, gaussian
+        bound, attack, runs = _many_runs(estimator, worlds, n_fits, parallel, terms, claim)
+        if bound > epsilon and len(worlds.X_in) > len(worlds.X_out) and _states(estimator, worlds):
+            worlds, claim = with_as_many_rows(worlds), (epsilon, delta)
+            bound, attack, more = _many_runs(estimator, worlds, n_fits, parallel, terms, claim)
+            attack, runs = f"{attack}, tables of one size", runs + more
     audit = EpsilonAudit(bound, epsilon, delta, confidence, method, attack, runs, gaussian)
     if audit.violation:
         warnings.warn(audit.to_dict()["words"], PrivacyViolationWarning, stacklevel=2)
     return audit
 
 
-def _many_runs(estimator, worlds, n_fits, parallel, terms):
+def _many_runs(estimator, worlds, n_fits, parallel, terms, claim=None):
+    """Return the bound, the test and the number of fits.
+
+    With a claim for a removed row the worlds differ by a removal and an addition.
+    """
     delta, confidence, gaussian = terms
+    apart = delta if claim is None else convert_relation(*claim, *RELATIONS)[1]
     tables = ((worlds.X_in, worlds.y_in), (worlds.X_out, worlds.y_out))
     sizes = [min(FITS_A_JOB, n_fits - i) for i in range(0, n_fits, FITS_A_JOB)]
     probe = worlds.X_in[-1:]
@@ -254,12 +282,25 @@ def _many_runs(estimator, worlds, n_fits, parallel, terms):
     verdict = distinguish(
         inside[:, private],
         outside[:, private],
-        delta=delta,
+        delta=apart,
         confidence=confidence,
         gaussian=gaussian,
         names=[name for name, use in zip(names, private, strict=True) if use],
     )
-    return verdict.epsilon, verdict.test, 2 * n_fits
+    bound = verdict.epsilon
+    if claim is not None and verdict.counts:
+        bound = halved_epsilon(
+            *verdict.counts, delta=delta, confidence=confidence, gaussian=gaussian
+        )
+    return bound, verdict.test, 2 * n_fits
+
+
+def _states(estimator, worlds):
+    """Say whether fits make the statement of skdp, which takes the number of rows to be public."""
+    fitted = _fresh(estimator).fit(worlds.X_in, worlds.y_in)
+    return any(
+        hasattr(part, "privacy_") for part in (fitted, *dict(getattr(fitted, "steps", ())).values())
+    )
 
 
 def _known_from_size(runs, others):
@@ -285,7 +326,8 @@ def _as_matrix(runs):
     names = [f"published number {i}" for i in range(widths[0])]
     names += ["the model's answer to the canary"] * widths[1]
     names += ["how many numbers are published", "how many numbers the model answers"]
-    return np.nan_to_num(values), names
+    # Numbers whose squares can be summed.
+    return np.clip(np.nan_to_num(values), -LARGEST, LARGEST), names
 
 
 def _other_targets(y):
@@ -331,7 +373,7 @@ def _canary_scores(coef, labels, classes):
 
 def _fresh(estimator):
     estimator = without_accountant(estimator)
-    names = [n for n in estimator.get_params() if n.rpartition("__")[2] == "random_state"]
+    names = seeds(estimator)
     return estimator.set_params(**dict.fromkeys(names)) if names else estimator
 
 
@@ -346,7 +388,7 @@ def _answers(fitted, probe):
         if hasattr(fitted, name):
             answers = getattr(fitted, name)(probe)
             answers = answers.toarray() if hasattr(answers, "toarray") else np.asarray(answers)
-            return answers.ravel() if answers.dtype.kind == "f" else np.empty(0)
+            return answers.ravel() if answers.dtype.kind in "biuf" else np.empty(0)
     return np.empty(0)
 
 

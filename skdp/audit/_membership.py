@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state, indexable
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
@@ -12,6 +12,7 @@ from skdp.audit import _scores
 from skdp.audit._outputs import (
     ACCESS,
     per_row_statistic,
+    seeds,
     take_rows,
     train_and_test_score,
     without_accountant,
@@ -163,6 +164,8 @@ def membership_inference(
     estimator : estimator
         Private or not. With `members` it is attacked as it is, fitted; without, a clone is
         fitted to a random half of the rows. Clones that the attack fits charge no accountant.
+        Shadows of an estimator with a `random_state` have seeds of their own: the attacker does
+        not know the target's.
     X : array-like of shape (n_samples, n_features)
         The attacker's candidates, rows of the training table and others alike.
     y : array-like of shape (n_samples,)
@@ -244,9 +247,11 @@ def membership_inference(
         scores = target
     else:
         fitted = _halves(n_rows, n_shadow, random)
+        drawn = random.randint(np.iinfo(np.int32).max, size=n_shadow)
         shadows = np.array(
             Parallel(n_jobs=n_jobs, verbose=verbose)(
-                delayed(_shadow_statistic)(estimator, X, y, mask, access) for mask in fitted
+                delayed(_shadow_statistic)(estimator, X, y, mask, access, seed)
+                for mask, seed in zip(fitted, drawn, strict=True)
             )
         )
         scores = _score(attack, target, shadows, fitted, y, estimator, offline, variance)
@@ -294,8 +299,15 @@ def _fit(estimator, X, y, mask):
     return without_accountant(estimator).fit(take_rows(X, mask), take_rows(y, mask))
 
 
-def _shadow_statistic(estimator, X, y, mask, access):
-    return per_row_statistic(_fit(estimator, X, y, mask), X, y, access)
+def _shadow_statistic(estimator, X, y, mask, access, seed):
+    """Return what a shadow says of all rows; a seed of the target is no seed of its own.
+
+    With the target's noise in all shadows nothing would be left of the noise.
+    """
+    parameters = estimator.get_params()
+    own = {name: int(seed) for name in seeds(estimator) if parameters[name] is not None}
+    shadow = clone(estimator).set_params(**own) if own else estimator
+    return per_row_statistic(_fit(shadow, X, y, mask), X, y, access)
 
 
 def _check_members(members, n_rows):

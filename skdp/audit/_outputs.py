@@ -1,13 +1,21 @@
 """What an attacker reads off a fitted estimator about a row."""
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 from scipy.special import expit
 from sklearn.base import clone, is_classifier
+
+from skdp._version import __version__
+from skdp.accounting import Spend
+from skdp.accounting._state import Terms
+from skdp.base import UNACCOUNTED, relation_of
 
 __all__ = [
     "ACCESS",
     "accountants",
     "per_row_statistic",
+    "seeds",
     "take_rows",
     "train_and_test_score",
     "without_accountant",
@@ -31,11 +39,41 @@ def accountants(estimator):
     }
 
 
+def seeds(estimator):
+    """Return the names of the parameters that may hold a seed."""
+    return [n for n in estimator.get_params() if n.rpartition("__")[2] == "random_state"]
+
+
+@dataclass(frozen=True)
+class _Nobody:
+    """Stands for an accountant whose relation it keeps; what is charged to it is in no ledger."""
+
+    terms: Terms
+
+    def can_afford(self, event, **terms):
+        return True
+
+    def charge(self, event, *, label="", epsilon=None, delta=None, seeded=False):
+        return Spend(label, event, epsilon, delta, seeded, "", __version__)
+
+    def __sklearn_clone__(self):
+        return self
+
+
 def without_accountant(estimator):
-    """Return a clone that charges nobody: what an auditor refits is not released."""
+    """Return a clone that charges nobody: what an auditor refits is not released.
+
+    Its noise is still that of the relation of its accountant.
+    """
     estimator = clone(estimator)
-    names = accountants(estimator)
-    return estimator.set_params(**dict.fromkeys(names)) if names else estimator
+    nobody = {name: _nobody(relation_of(a)) for name, a in accountants(estimator).items()}
+    return estimator.set_params(**nobody) if nobody else estimator
+
+
+def _nobody(relation):
+    if relation == UNACCOUNTED.relation:
+        return None
+    return _Nobody(replace(UNACCOUNTED, relation=relation))
 
 
 def per_row_statistic(estimator, X, y, access):

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import expit, logit, ndtri
 from scipy.stats import rankdata
 from sklearn.metrics import roc_curve
 
@@ -32,7 +32,11 @@ def roc(members, scores):
 
 
 def area_under_curve(members, scores, confidence):
-    """Return the area under the ROC curve with DeLong's interval.
+    """Return the area under the ROC curve with DeLong's interval on the scale of log-odds.
+
+    Near 0 and 1, where an overfitted model's area is, the plain interval is too short, and of no
+    length if all members beat all others. There the limit is exact for independent scores: k pairs
+    without a row in common are then all right, with a probability of at most area^k.
 
     Parameters
     ----------
@@ -48,17 +52,24 @@ def area_under_curve(members, scores, confidence):
     ----------
     E. DeLong, D. DeLong, D. Clarke-Pearson, "Comparing the Areas under Two or More Correlated
     Receiver Operating Characteristic Curves", 1988; X. Sun, W. Xu, "Fast Implementation of
-    DeLong's Algorithm", 2014 (the ranks).
+    DeLong's Algorithm", 2014 (the ranks); M. Pepe, "The Statistical Evaluation of Medical Tests
+    for Classification and Prediction", 2003 (the log-odds).
     """
     inside, outside = scores[members], scores[~members]
     m, n = len(inside), len(outside)
     ranks = rankdata(np.concatenate([inside, outside]))
     beaten = (ranks[:m] - rankdata(inside)) / n
     beating = 1.0 - (ranks[m:] - rankdata(outside)) / m
-    area = float(beaten.mean())
+    area, error = float(beaten.mean()), (1.0 - confidence) / 2.0
+    if area in (0.0, 1.0):
+        far = error ** (1.0 / min(m, n))
+        return Interval(area, far, 1.0) if area else Interval(area, 0.0, 1.0 - far)
+    if min(m, n) < 2:
+        return Interval(area, 0.0, 1.0)
     variance = np.var(beaten, ddof=1) / m + np.var(beating, ddof=1) / n
-    half = -float(ndtri((1.0 - confidence) / 2.0)) * math.sqrt(variance)
-    return Interval(area, max(0.0, area - half), min(1.0, area + half))
+    half = -float(ndtri(error)) * math.sqrt(variance) / (area * (1.0 - area))
+    low, high = expit(logit(area) - half), expit(logit(area) + half)
+    return Interval(area, float(low), float(high))
 
 
 def rate_at(members, scores, false_positive_rate, confidence):
@@ -91,7 +102,21 @@ def attack_accuracy(members, scores, confidence):
         right[judged] = (scores[judged] >= threshold) == members[judged]
     rates = right[members].mean(), right[~members].mean()
     sizes = members.sum(), (~members).sum()
-    variance = sum(r * (1.0 - r) / n for r, n in zip(rates, sizes, strict=True)) / 4.0
+    quantile = -float(ndtri((1.0 - confidence) / 2.0))
+    widths = [_half_widths(r, n, quantile) for r, n in zip(rates, sizes, strict=True)]
+    below, above = (math.hypot(*side) / 2.0 for side in zip(*widths, strict=True))
     value = float(sum(rates)) / 2.0
-    half_width = -float(ndtri((1.0 - confidence) / 2.0)) * math.sqrt(variance)
-    return Interval(value, max(0.0, value - half_width), min(1.0, value + half_width))
+    return Interval(value, max(0.0, value - below), min(1.0, value + above))
+
+
+def _half_widths(rate, n, quantile):
+    """Return how far the limits of a rate are below and above it.
+
+    They are the normal ones, or Wilson's (1927) where the rate is 0 or 1 and the normal ones have
+    no width; independent parts' widths add as squares (Newcombe 1998).
+    """
+    if 0.0 < rate < 1.0:
+        half = quantile * math.sqrt(rate * (1.0 - rate) / n)
+        return half, half
+    far = quantile**2 / (n + quantile**2)
+    return (far, 0.0) if rate else (0.0, far)

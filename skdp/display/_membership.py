@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from skdp.accounting import convert_relation
 from skdp.audit import membership_inference
+from skdp.base import relation_of
 
 __all__ = ["MembershipInferenceDisplay"]
 
@@ -19,6 +21,10 @@ class MembershipInferenceDisplay:
         By name.
     epsilon, delta : float or None
         The claim whose region is shaded; None shades nothing.
+    relation : {"add_remove", "replace_one"}, default="add_remove"
+        What the claim is for. Members are so many of the candidates: in the place of a row that is
+        none another is one. A claim for a removed row allows what it does for a replaced one,
+        2 epsilon and (1 + e^epsilon) delta.
 
     Attributes
     ----------
@@ -42,8 +48,9 @@ class MembershipInferenceDisplay:
     ['DecisionTreeClassifier']
     """
 
-    def __init__(self, results, *, epsilon=None, delta=None):
+    def __init__(self, results, *, epsilon=None, delta=None, relation="add_remove"):
         self.results = results
+        self.relation = relation
         self.epsilon = epsilon
         self.delta = delta
 
@@ -72,10 +79,13 @@ class MembershipInferenceDisplay:
         parameters = estimator.get_params()
         epsilon = parameters.get("epsilon")
         delta = None if epsilon is None else parameters.get("delta", 0.0)
-        return cls({name or type(estimator).__name__: result}, epsilon=epsilon, delta=delta)
+        claim = {"epsilon": epsilon, "delta": delta}
+        if hasattr(parameters.get("accountant"), "terms"):
+            claim["relation"] = relation_of(parameters["accountant"])
+        return cls({name or type(estimator).__name__: result}, **claim)
 
     @classmethod
-    def from_results(cls, results, *, epsilon=None, delta=0.0):
+    def from_results(cls, results, *, epsilon=None, delta=0.0, relation="add_remove"):
         """Compare attacks that were made before.
 
         Parameters
@@ -84,12 +94,14 @@ class MembershipInferenceDisplay:
             Attacks by name.
         epsilon, delta : float
             The claim whose region is shaded; without epsilon none is.
+        relation : {"add_remove", "replace_one"}, default="add_remove"
+            What the claim is for.
 
         Returns
         -------
         MembershipInferenceDisplay
         """
-        return cls(dict(results), epsilon=epsilon, delta=delta)
+        return cls(dict(results), epsilon=epsilon, delta=delta, relation=relation)
 
     def plot(self, ax=None):
         """Draw the curves.
@@ -111,7 +123,8 @@ class MembershipInferenceDisplay:
         least = min(0.5 / np.sum(~result.members) for result in self.results.values())
         rates = np.geomspace(least, 1.0, 200)
         if self.epsilon is not None:
-            allowed = most_true_positives(rates, self.epsilon, self.delta)
+            claim = convert_relation(self.epsilon, self.delta, self.relation, "replace_one")
+            allowed = most_true_positives(rates, *claim)
             label = f"allowed by ({self.epsilon:g}, {self.delta:g})-DP"
             ax.fill_between(rates, least, allowed, color="C2", alpha=0.15, label=label)
         self.lines_ = []

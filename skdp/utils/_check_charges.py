@@ -26,6 +26,7 @@ from skdp.utils._check_helpers import (
     quiet_seeds,
     release,
     releases_in_transform,
+    repeats_noise,
 )
 
 # What `PrivateFit.publish` says of releases in which every row takes part.
@@ -115,6 +116,11 @@ def check_workers(estimator):
     What is sent to the workers was fitted before, and may have kept a generator.
     """
     need_accountant(estimator)
+    same = repeats_noise(estimator, _fits_in_workers)
+    assert not same, "releases in workers published the same numbers"
+
+
+def _fits_in_workers(estimator):
     X, y = make_table(estimator)
     accountant = budget(estimator, 4)
     original = clone(estimator).set_params(accountant=accountant, **fresh_noise(estimator))
@@ -124,8 +130,7 @@ def check_workers(estimator):
     spends = accountant.spends
     assert len(spends) == 4, f"four releases, two in workers, made {len(spends)} records"
     assert {(spend.epsilon, spend.delta) for spend in spends} == {price(estimator)}
-    same = sum(np.array_equal(a, b) for i, a in enumerate(results) for b in results[:i])
-    assert not same, "releases in workers published the same numbers"
+    return results
 
 
 def _refit(estimator, X, y):
@@ -136,8 +141,8 @@ def check_cost_of_mechanisms(estimator):
     """The price is that of the booked event, which costs what the mechanisms that ran cost.
 
     The event must satisfy the price. The mechanisms of `skdp.mechanisms` that released something
-    must together cost no more, unless a statement's `sampler` says that they saw parts of the
-    rows; one that releases the parts of a vector one by one counts once.
+    must together cost no more than the event, unless a statement's `sampler` says that they saw
+    parts of the rows; one that releases the parts of a vector one by one counts once.
     """
     need_accountant(estimator)
     X, y = make_table(estimator)
@@ -155,6 +160,9 @@ def check_cost_of_mechanisms(estimator):
     ran = event_epsilon(Composed(tuple(mechanism.event for mechanism in used)), delta)
     assert ran <= epsilon * (1.0 + 1e-6), (
         f"the mechanisms that ran cost {ran:g} at delta = {delta:g}; the claim is {epsilon:g}"
+    )
+    assert ran <= booked * (1.0 + 1e-6), (
+        f"the mechanisms that ran cost {ran:g} at delta = {delta:g}; booked was {booked:g}"
     )
 
 

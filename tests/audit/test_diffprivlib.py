@@ -25,6 +25,7 @@ def test_a_curvature_of_the_norm_where_its_square_is_due():
     )
     X = 1e-3 * np.arange(20.0)[:, None]
     options = {"canary": (np.array([norm]), 1), "replacement": (np.zeros(1), 1), "n_fits": 1500}
+    options["relation"] = "replace_one"
     with pytest.warns(PrivacyViolationWarning):
         found = audit_epsilon(
             model, X, np.arange(20) % 2, method="two_worlds", delta=0.0, **options

@@ -1,8 +1,10 @@
 import json
+import pickle
 import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
@@ -10,16 +12,19 @@ from sklearn.pipeline import make_pipeline
 
 from skdp import (
     DPLogisticRegression,
+    DPMeanTransformer,
     DPOneHotEncoder,
     DPRidge,
     DPSGDClassifier,
     DPStandardScaler,
     PrivacyAccountant,
 )
-from skdp.audit import audit_epsilon
+from skdp.audit import audit_epsilon, gaussian_epsilon_from_rates
+from skdp.audit._bounds import halved_epsilon
 from skdp.audit._canaries import canary_worlds
 from skdp.audit._distinguish import published_floats
 from skdp.audit._epsilon import _relation
+from skdp.audit._outputs import without_accountant
 from skdp.exceptions import PrivacyViolationWarning
 
 
@@ -179,6 +184,7 @@ def test_models_without_coefficients(model):
     X, y = unit_rows(60, 3)
     canary = np.array([5.0, 5.0, 5.0]), 1
     options = {"method": "two_worlds", "canary": canary, "replacement": (canary[0], 0)}
+    options["relation"] = "replace_one"
     with pytest.warns(PrivacyViolationWarning):
         found = audit_epsilon(model, X, y, epsilon=0.5, n_fits=60, **options)
     assert found.lower_bound > 1.0 and "answer" in found.attack
@@ -189,6 +195,96 @@ def test_fits_that_publish_differently_many_numbers():
     model = DPOneHotEncoder(epsilon=1.0, delta=1e-3)
     options = {"method": "two_worlds", "n_fits": 60, "canary": (np.array([1.0]), 1)}
     assert not quiet_audit(model, X, y, **options).violation
+
+
+MEAN_OF_ONES = {"method": "two_worlds", "canary": (np.array([-1.0]), 0), "n_fits": 1500}
+
+
+@pytest.mark.parametrize(
+    ("relation", "options"),
+    [
+        ("add_remove", {}),
+        ("add_remove", {"replacement": (np.array([1.0]), 0)}),
+        ("replace_one", {"replacement": (np.array([1.0]), 0)}),
+    ],
+)
+def test_the_true_claim_of_a_mean_stands(relation, options):
+    """Its divisor is the number of rows, and a replaced row moves it twice as far as a null row.
+
+    An exact bound passes the claim with probability 1e-7.
+    """
+    accountant = PrivacyAccountant(1e6, 0.5, relation=relation)
+    mean = DPMeanTransformer(1.0, bounds=(-1, 1), accountant=accountant)
+    found = quiet_audit(mean, np.ones((200, 1)), np.zeros(200), **MEAN_OF_ONES, **options)
+    assert 0.2 < found.lower_bound < 1.0
+
+
+def test_a_mean_with_a_quarter_of_the_noise_is_found_whatever_the_tables():
+    class QuarterOfTheNoise(DPMeanTransformer):
+        def fit(self, X, y=None):
+            claimed, self.epsilon = self.epsilon, 4.0 * self.epsilon
+            super().fit(X, y)
+            self.epsilon = claimed
+            return self
+
+    X, y = np.ones((200, 1)), np.zeros(200)
+    for options in ({}, {"replacement": (np.array([1.0]), 0)}):
+        with pytest.warns(PrivacyViolationWarning):
+            found = audit_epsilon(
+                QuarterOfTheNoise(1.0, bounds=(-1, 1)), X, y, **MEAN_OF_ONES, **options
+            )
+        assert 1.5 < found.lower_bound < 4.0
+
+
+class Tail(BaseEstimator):
+    """Keeps whether there is a large value, in one form or another, nearly without noise."""
+
+    def __init__(self, form="int", epsilon=1.0):
+        self.form = form
+        self.epsilon = epsilon
+
+    def fit(self, X, y):
+        found, noise = int(np.sum(X[:, 0] > 4.0)), np.random.default_rng().normal(scale=0.01)
+        self.tail_ = {
+            "int": lambda: round(found + noise),
+            "array of int": lambda: np.array([found]),
+            "list": lambda: [np.array([found + noise])],
+            "dict": lambda: {"a": found + noise},
+            "objects": lambda: np.array([np.array([found + noise]), None], dtype=object),
+            "infinite": lambda: np.array([np.inf if found and noise > 0.0 else noise, noise]),
+            "estimators": lambda: [Tail("int").fit(X, y)],
+        }[self.form]()
+        return self
+
+
+@pytest.mark.parametrize(
+    "form", ["int", "array of int", "list", "dict", "objects", "infinite", "estimators"]
+)
+def test_numbers_are_seen_wherever_they_are_published(form):
+    X, y = unit_rows(60, 2)
+    worlds = {"canary": (np.array([5.0, 0.0]), 1), "replacement": (np.zeros(2), 1)}
+    options = {"method": "two_worlds", "relation": "replace_one", "n_fits": 200}
+    with pytest.warns(PrivacyViolationWarning):
+        found = audit_epsilon(Tail(form), X, y, **worlds, **options)
+    assert found.lower_bound > 1.0
+
+
+def test_clones_keep_the_relation_of_the_accountant():
+    accountant = PrivacyAccountant(1e6, 0.5, relation="replace_one")
+    pipe = make_pipeline(DPStandardScaler(bounds=(-1, 1), accountant=accountant))
+    fitted = without_accountant(pipe).fit(np.eye(20))
+    assert fitted[0].privacy_.relation == "replace_one" and not accountant.spends
+    pickle.loads(pickle.dumps(fitted))
+
+
+def test_what_a_removal_and_an_addition_certify():
+    # Each of two steps of randomised response has e^2 between its chances.
+    counts = 982_014, 1_000_000, 17_986, 1_000_000
+    assert abs(halved_epsilon(*counts, delta=0.0, confidence=0.95) - 2.0) < 0.02
+    assert halved_epsilon(*counts, delta=1e-3, confidence=0.95) < 1.99
+    both = gaussian_epsilon_from_rates(*counts, delta=1e-5)
+    one = halved_epsilon(*counts, delta=1e-5, confidence=0.95, gaussian=True)
+    assert 0.3 * both < one < 0.5 * both
 
 
 def test_one_run_passes_a_true_claim_seldom():
@@ -226,6 +322,7 @@ def test_workers_and_a_seed_that_would_repeat_the_noise():
     [
         {"method": "guess"},
         {"method": "two_worlds"},
+        {"relation": "removed"},
         {"method": "one_run"},
         {"n_fits": 1},
         {"gaussian": True, "delta": 0.0},

@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
+from scipy.special import ndtri
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import make_regression
 from sklearn.dummy import DummyClassifier
@@ -19,6 +20,7 @@ from skdp import DPLogisticRegression, DPStandardScaler, PrivacyAccountant
 from skdp.audit import membership_inference
 from skdp.audit._outputs import per_row_statistic
 from skdp.audit._roc import area_under_curve, attack_accuracy, rate_at
+from skdp.exceptions import SeededNoiseWarning
 
 NOISE = np.random.default_rng(0)
 ATTACKS = ("loss", "shadow", "lira", "rmia")
@@ -244,3 +246,37 @@ def test_the_rate_at_a_false_alarm_rate_allows_no_more_alarms():
     assert rate_at(members, scores, 0.01, 0.95).value == 0.0
     assert rate_at(members, scores, 0.05, 0.95).value == 1.0
     assert rate_at(members, scores, 0.001, 0.95).value == 0.0
+
+
+def test_shadows_do_not_share_the_noise_of_a_seeded_target():
+    """With its noise in every shadow the area was 0.80 here; it stays below .7 but for 1e-6."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 60)), rng.integers(0, 2, 200)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    model = DPLogisticRegression(1.0, mechanism="output", random_state=0)
+    with pytest.warns(SeededNoiseWarning):
+        found = membership_inference(model, X, y, n_shadow=32, random_state=0)
+    assert found.auc.value < 0.7
+
+
+@pytest.mark.parametrize(("n", "area"), [(5, 0.5), (10, 0.95), (30, 0.99), (100, 0.999)])
+def test_the_interval_of_the_area_covers_near_one_as_well(n, area):
+    """Of 400 repetitions at least 350 but for P(Binomial(400, .95) < 350) < 1e-8."""
+    rng = np.random.default_rng(0)
+    members = np.arange(2 * n) < n
+    shift = np.sqrt(2.0) * ndtri(area)
+    found = [
+        area_under_curve(members, rng.normal(size=2 * n) + shift * members, 0.95)
+        for _ in range(400)
+    ]
+    assert sum(one.low <= area <= one.high for one in found) >= 350
+
+
+def test_a_perfect_separation_of_few_rows_is_no_certainty():
+    members = np.arange(20) < 10
+    scores = members.astype(float)
+    area = area_under_curve(members, scores, 0.95)
+    assert area.value == 1.0 and area.low == pytest.approx(0.025**0.1)
+    assert area_under_curve(members, -scores, 0.95).high == pytest.approx(1.0 - 0.025**0.1)
+    accuracy = attack_accuracy(members, scores, 0.95)
+    assert accuracy.value == 1.0 and 0.7 < accuracy.low < 0.9 and accuracy.high == 1.0

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
@@ -49,6 +50,23 @@ def test_the_region_is_that_of_the_definition():
         assert tpr <= np.e * fpr + 0.01 + 1e-12
         assert 1.0 - fpr <= np.e * (1.0 - tpr) + 0.01 + 1e-12
     assert allowed[0] == 0.01 and allowed[-1] == 1.0
+
+
+def test_the_region_is_that_of_a_replaced_row():
+    """Of two rows, +1 and -1, one is in: a sum with Laplace noise tells which, at 2 epsilon."""
+    members = np.arange(2000) < 1000
+    X, y = np.linspace(0.0, 1.0, 2000)[:, None], (np.arange(2000) % 2)
+    found = membership_inference(
+        DummyClassifier().fit(X[members], y[members]), X, y, attack="loss", members=members
+    )
+    tops = []
+    for relation in ("add_remove", "replace_one"):
+        shown = MembershipInferenceDisplay.from_results(
+            {"any": found}, epsilon=1.0, relation=relation
+        ).plot()
+        outline = shown.ax_.collections[0].get_paths()[0].vertices
+        tops.append(outline[np.isclose(outline[:, 0], 0.0005)][:, 1].max() / 0.0005)
+    np.testing.assert_allclose(tops, np.exp([2.0, 1.0]), rtol=1e-6)
 
 
 def test_epsilon_audits():

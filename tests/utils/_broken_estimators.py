@@ -1,7 +1,10 @@
 """Small private estimators that keep the contract, and others that break it in one way each."""
 
 import secrets
+from array import array
+from collections import deque
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, OneToOneFeatureMixin, TransformerMixin
@@ -10,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.accounting import PureDP
 from skdp.base import PrivateFit, relation_of
-from skdp.mechanisms import LaplaceMechanism
+from skdp.mechanisms import GeometricMechanism, LaplaceMechanism
 
 
 class PrivateMean(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -68,16 +71,34 @@ class PlainMean(PrivateMean):
             mechanism = self._mechanism(X.shape[1])
             mechanism.check_size(X.shape[1])
             if self.accountant is not None:
-                self.accountant.charge(PureDP(self.epsilon), epsilon=self.epsilon)
+                self._charge()
         except Exception:
             self._forget()
             raise
         self.mean_ = mechanism.release(np.clip(X, -1.0, 1.0).sum(axis=0)) / len(X)
         return self
 
+    def _charge(self):
+        self.accountant.charge(PureDP(self.epsilon), epsilon=self.epsilon)
+
     def _forget(self):
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
+
+
+class PrivateCount(PrivateMean):
+    """The number of rows whose first value is positive, by the geometric mechanism."""
+
+    def fit(self, X, y=None):
+        with PrivateFit(self) as fit:
+            X = self._validate(X)
+            moved = 1 if relation_of(self.accountant) == "add_remove" else 2
+            mechanism = GeometricMechanism(self.epsilon, moved)
+            source = fit.charge(mechanism, size=1)
+            count = np.array([np.sum(X[:, 0] > 0.0)])
+            count = mechanism.release(count, random_state=source)
+            fit.publish(mechanism, public=self._public(), mean_=count)
+        return self
 
 
 class PrivateCentroids(ClassifierMixin, BaseEstimator):
@@ -162,6 +183,13 @@ class CheapMean(PlainMean):
         return self
 
 
+class UnderstatedMean(PlainMean):
+    """Books an event of half of the price that it states and of the noise that it draws."""
+
+    def _charge(self):
+        self.accountant.charge(PureDP(self.epsilon / 2.0), epsilon=self.epsilon)
+
+
 class HoardedNoiseMean(PrivateMean):
     """Keeps one generator for all fits, and takes it along to workers."""
 
@@ -221,6 +249,39 @@ class RawMean(PrivateMean):
 
     def _released(self, X, mean):
         self._state = {"totals": [float(np.sum(X > 0.0))]}
+        return {"mean_": mean}
+
+
+class Slot:
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+
+HIDING_PLACES = {
+    "text": lambda total: f"the total is {total}",
+    "bytes": lambda total: np.float32(total).tobytes(),
+    "array of text": lambda total: np.array([str(total)]),
+    "set": lambda total: {total},
+    "slot": Slot,
+    "partial": lambda total: partial(max, total),
+    "closure": lambda total: lambda: total,
+    "default": lambda total: lambda value=total: value,
+    "deque": lambda total: deque([total]),
+    "memory": lambda total: array("d", [total]),
+}
+
+
+class HidingMean(PrivateMean):
+    """Keeps a statistic without noise where numbers are not looked for first."""
+
+    def __init__(self, epsilon=1.0, *, place="text", accountant=None, random_state=None):
+        super().__init__(epsilon, accountant=accountant, random_state=random_state)
+        self.place = place
+
+    def _released(self, X, mean):
+        self._state = HIDING_PLACES[self.place](float(X.sum()))
         return {"mean_": mean}
 
 

@@ -46,6 +46,7 @@ BROKEN = {
 MORE = [
     ("check_exact_spend", zoo.LateMean()),
     ("check_charge_before_touch", zoo.LateMean()),
+    ("check_cost_of_mechanisms", zoo.UnderstatedMean()),
     ("check_exact_spend", zoo.ForgetfulMean()),
     ("check_no_raw_statistic", zoo.HoardingMean()),
     ("check_no_raw_statistic", zoo.RepeatingMean()),
@@ -53,6 +54,7 @@ MORE = [
     ("check_seeded_flag", zoo.RepeatingMean()),
     ("check_limit", zoo.IdleMean()),
     ("check_neighbours", zoo.UnclippedMean()),
+    *(("check_no_raw_statistic", zoo.HidingMean(place=p)) for p in zoo.HIDING_PLACES),
 ]
 
 
@@ -91,6 +93,13 @@ def test_estimators_that_keep_the_contract_pass(estimator, reference):
     results = check_dp_estimator(estimator, reference=reference, on_skip=None)
     skipped = {"check_noise_of_classes"} if reference else set()
     assert {name for name, status in statuses(results).items() if status == "skipped"} == skipped
+
+
+@pytest.mark.parametrize("name", ["check_fresh_noise", "check_workers"])
+@pytest.mark.parametrize("epsilon", [1.0, 20.0])
+def test_an_integer_may_be_released_twice(name, epsilon):
+    """False alarms have a probability below 1e-7."""
+    CHECKS[name](zoo.PrivateCount(epsilon))
 
 
 def test_an_estimator_without_statement_and_seeds_is_checked_for_the_rest():
