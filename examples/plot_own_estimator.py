@@ -98,14 +98,14 @@ for kind, marker, words in (
     print(f"{kind.__name__}: claims {claims}, epsilon is at least {np.round(bounds, 2)}")
     axes.plot(claims, bounds, marker=marker, label=words)
 axes.plot(claims, claims, color="black", linestyle="--", label="the claim")
-axes.fill_between(claims, claims, 6.0, color="tab:red", alpha=0.08, linewidth=0)
-axes.text(0.3, 5.5, "the claim is proved false", color="tab:red")
+axes.fill_between(claims, claims, 3.0, color="tab:red", alpha=0.08, linewidth=0)
+axes.text(0.3, 2.75, "the claim is proved false", color="tab:red")
 axes.set(
     xlabel="claimed epsilon",
     ylabel="certified lower bound on epsilon (99.9 %)",
     title="What an attack proves about each claim",
     xlim=(claims[0], claims[-1]),
-    ylim=(0.0, 6.0),
+    ylim=(0.0, 3.0),
 )
 axes.legend(loc="upper right")
 plt.show()

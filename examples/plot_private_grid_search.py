@@ -54,16 +54,16 @@ for i, strategy in enumerate(strategies):
 # under noise many strengths are about as good. What costs accuracy is a budget shared by many
 # fits, as in "cv", where each row is in four of five folds for every candidate.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(6.4, 3.4), sharey=True, layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(6.4, 3.8), sharey=True, layout="constrained")
 for i in range(len(strategies)):
     heights = i + np.linspace(-0.15, 0.15, 3)
     left.plot(chosen[i], heights, "o")
     right.plot(accuracy[i], heights, "o")
 free = LogisticRegression(max_iter=1000).fit(X, y).score(X_test, y_test)
 right.axvline(free, color="grey", linestyle="--", label="no privacy, C = 1")
-right.legend(loc="lower left", fontsize="small")
 left.set_yticks(range(len(strategies)), [name.replace("_", " ") for name in strategies])
 left.set(xscale="log", xlim=(5e-5, 20), xlabel="chosen strength C", ylabel="strategy")
 right.set(xlabel="share of test rows predicted rightly")
+figure.legend(loc="outside lower right")
 figure.suptitle("Searches of 8 candidates at ε = 1, δ = 1e-5, final model included")
 plt.show()
