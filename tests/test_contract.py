@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.pipeline import make_pipeline
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skdp import (
@@ -105,9 +107,15 @@ ESTIMATORS = [
     DPPCA(delta=0.0, n_components=2, data_norm=3.0, center=0.1),
 ]
 
+OLD_SKLEARN = sklearn.__version__.startswith("1.7")
+
 
 @parametrize_with_checks(ESTIMATORS)
 def test_sklearn_contract(estimator, check):
+    tags = get_tags(estimator).input_tags
+    integers = tags.categorical and not tags.allow_nan
+    if integers and check.func.__name__ == "check_positive_only_tag_during_fit" and OLD_SKLEARN:
+        pytest.skip("this release's check takes a float from integers in place")
     check(estimator)
 
 

@@ -14,7 +14,7 @@ from skdp.linear_model._rows import BoundedRows
 
 def make_objective(C=1.0, loss=None, n=400, d=2000, quadratic=1.0):
     rng, loss = np.random.default_rng(0), BinaryLogisticLoss() if loss is None else loss
-    X = random_array((n, d), density=0.01, format="csr", rng=rng)
+    X = random_array((n, d), density=0.01, format="csr", random_state=rng)
     y = rng.integers(2 if not loss.weights_shape else loss.weights_shape[0], size=n)
     return LinearObjective(loss, BoundedRows(X, 1.0, 0.3), y, C, quadratic)
 
