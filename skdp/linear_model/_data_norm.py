@@ -1,6 +1,5 @@
 """The bound on a row's norm: given, or found privately in the same charge."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +7,7 @@ import numpy as np
 from skdp.linear_model._rows import row_norms
 from skdp.mechanisms import JointMechanism
 from skdp.stats._bounds import AUTO_SHARE, NormPlan
+from skdp.utils._shares import split_epsilon
 from skdp.utils._tables import block_size, read_block, row_blocks
 from skdp.utils._validation import check_positive, is_auto
 
@@ -61,6 +61,5 @@ def plan_norm(data_norm, n_rows, epsilon, delta, relation):
     """Return the `NormSearch` of a fit: "auto" spends a fifth of epsilon."""
     if not is_auto(data_norm):
         return NormSearch(None, epsilon, (epsilon, delta))
-    plan = NormPlan(n_rows, AUTO_SHARE * epsilon, 0.0, relation)
-    left = math.nextafter(epsilon - plan.epsilon, 0.0)
-    return NormSearch(plan, left, (epsilon, delta))
+    first, left = split_epsilon(epsilon, AUTO_SHARE)
+    return NormSearch(NormPlan(n_rows, first, 0.0, relation), left, (epsilon, delta))

@@ -12,7 +12,8 @@ from skdp._sgd._loop import run_sgd
 from skdp._sgd._plan import SAMPLINGS, Linear, clip_norm, plan_sgd
 from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS, Update
 from skdp.base import PrivateFit, charge, fitted_names, relation_of, terms_of
-from skdp.linear_model._dp_sgd_progress import CallbackSupportMixin, Progress
+from skdp.linear_model._dp_sgd_progress import Progress
+from skdp.utils._callbacks import CallbackSupportMixin
 from skdp.utils._validation import (
     check_boolean,
     check_integer,

@@ -19,8 +19,8 @@ from skdp._losses import (
 from skdp.base import PrivateFit
 from skdp.linear_model._classifier import PrivateLinearClassifierMixin
 from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, Task, check_choice
-from skdp.linear_model._dp_sgd_progress import with_callbacks
 from skdp.linear_model._logistic_regression import _check_class_weight
+from skdp.utils._callbacks import with_callbacks
 from skdp.utils._tables import validate_table
 from skdp.utils._validation import check_classes, public_inputs
 

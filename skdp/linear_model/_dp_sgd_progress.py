@@ -2,19 +2,9 @@
 
 import math
 
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # scikit-learn before 1.9 has no callbacks.
+from skdp.utils._callbacks import callback_context
 
-    class CallbackSupportMixin:
-        """Nothing to support."""
-
-    def with_callbacks(method):
-        """Return the method."""
-        return method
-
-
-__all__ = ["CallbackSupportMixin", "Progress", "with_callbacks"]
+__all__ = ["Progress"]
 
 PROGRESS_LINES = 10
 
@@ -40,9 +30,9 @@ class Progress:
         lines = PROGRESS_LINES if verbose == 1 else n_epochs
         self._epochs_a_line = math.ceil(n_epochs / lines) if verbose else math.inf
         self._shown = self._done = 0
-        self._task = self._epoch = None
-        if getattr(estimator, "_skl_callbacks", None):
-            self._task = estimator._init_callback_context(max_subtasks=n_epochs)
+        self._epoch = None
+        self._task = callback_context(estimator, n_epochs)
+        if self._task is not None:
             self._task.call_on_fit_task_begin(estimator=estimator)
 
     def begin(self):

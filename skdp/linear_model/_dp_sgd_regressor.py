@@ -8,8 +8,8 @@ from sklearn.base import BaseEstimator
 from skdp._losses import HuberLoss, SquaredLoss
 from skdp.base import PrivateFit
 from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, Task, check_choice
-from skdp.linear_model._dp_sgd_progress import with_callbacks
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
+from skdp.utils._callbacks import with_callbacks
 from skdp.utils._tables import validate_table
 from skdp.utils._validation import check_positive, check_target_bounds, public_inputs
 

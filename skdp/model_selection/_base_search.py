@@ -15,12 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.base import UNACCOUNTED, PrivateFit, terms_of
 from skdp.model_selection._candidates import as_table, check_names, make_candidate, rehearse
 from skdp.model_selection._plans import SELECTIONS, SearchTask
-from skdp.model_selection._progress import CallbackSupportMixin, Stages, with_callbacks
+from skdp.model_selection._progress import Stages
 from skdp.model_selection._runs import SearchRun, rehearse_runs, run_plan
 from skdp.model_selection._scores import default_score
 from skdp.model_selection._splits import check_cv, make_splits
 from skdp.model_selection._strategies import STRATEGIES, best_strategy, plan_search
 from skdp.pipeline import plan_pipeline
+from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
 from skdp.utils._validation import check_integer, check_privacy_parameters
 
 __all__ = ["BasePrivateSearch"]

@@ -1,27 +1,16 @@
-"""Callbacks of scikit-learn, where its version has them: they hear of stages alone."""
+"""What a search tells while it runs: callbacks hear of stages alone, and inner fits are silent."""
 
 from contextlib import contextmanager
 
 from sklearn.frozen import FrozenEstimator
 
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:
-
-    class CallbackSupportMixin:
-        """Takes no callbacks."""
-
-    def with_callbacks(method):
-        return method
-
+from skdp.utils._callbacks import callback_context
 
 __all__ = [
-    "CallbackSupportMixin",
     "Stages",
     "fitted_params",
     "quiet",
     "told_by_params",
-    "with_callbacks",
 ]
 
 # Parameters by which an estimator tells of each fit, and what makes it silent.
@@ -43,9 +32,8 @@ class Stages:
     """
 
     def __init__(self, estimator, number):
-        self.estimator, self.context = estimator, None
-        if hasattr(estimator, "set_callbacks"):
-            self.context = estimator._init_callback_context(max_subtasks=number)
+        self.estimator, self.context = estimator, callback_context(estimator, number)
+        if self.context is not None:
             self.context.call_on_fit_task_begin(estimator=estimator)
 
     @contextmanager

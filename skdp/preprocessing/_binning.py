@@ -19,6 +19,7 @@ __all__ = [
     "EdgesPlan",
     "NumericColumns",
     "bin_codes",
+    "binning_shares",
     "check_share",
     "column_bins",
     "count_columns",
@@ -28,7 +29,6 @@ __all__ = [
     "one_hot",
     "quantile_edges",
     "ragged",
-    "split_epsilon",
 ]
 
 AUTOMATIC = ("uniform", "quantile")
@@ -281,7 +281,7 @@ def numeric_columns(bins):
     return _columns_of(bins, ("declared", *AUTOMATIC))
 
 
-def split_epsilon(epsilon, *, search, quantiles, rest, share=1.0):
+def binning_shares(epsilon, *, search, quantiles, rest, share=1.0):
     """Return the epsilon of the search for bounds, of the quantiles and of what else there is.
 
     Parameters

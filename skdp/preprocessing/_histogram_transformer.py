@@ -14,6 +14,7 @@ from skdp.preprocessing._additive import additive_mechanism, noise_deviation
 from skdp.preprocessing._binning import (
     EdgesPlan,
     bin_codes,
+    binning_shares,
     check_share,
     column_bins,
     count_columns,
@@ -22,7 +23,6 @@ from skdp.preprocessing._binning import (
     numeric_columns,
     one_hot,
     ragged,
-    split_epsilon,
 )
 from skdp.utils._columns import validate_columns
 from skdp.utils._validation import check_boolean, check_integer, check_privacy_parameters, is_auto
@@ -400,8 +400,8 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
             raise ValueError(f"encode={self.encode!r} needs counts: edges_share must be below 1")
         bounds = declared_bounds(self.bounds, np.array(ranged, dtype=np.intp), names, len(bins))
         parts = {"quantiles": quantiles, "rest": release_counts, "share": share}
-        shares = split_epsilon(epsilon, search=bounds is None and bool(ranged), **parts)
-        _, first, rest = split_epsilon(delta, search=False, **parts)
+        shares = binning_shares(epsilon, search=bounds is None and bool(ranged), **parts)
+        _, first, rest = binning_shares(delta, search=False, **parts)
         edges = EdgesPlan.make(bins, self.n_bins, bounds, shares, first, n_rows, relation)
         counts = None
         if release_counts:

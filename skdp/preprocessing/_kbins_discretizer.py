@@ -9,12 +9,12 @@ from skdp.mechanisms import JointMechanism
 from skdp.preprocessing._binning import (
     EdgesPlan,
     bin_codes,
+    binning_shares,
     column_bins,
     declared_bounds,
     input_names,
     one_hot,
     ragged,
-    split_epsilon,
 )
 from skdp.utils._columns import validate_columns
 from skdp.utils._validation import check_privacy_parameters, is_auto, public_inputs
@@ -250,7 +250,7 @@ class DPKBinsDiscretizer(TransformerMixin, BaseEstimator):
         bins = column_bins(None, None, self.strategy, names, n_features)
         bounds = declared_bounds(self.bounds, np.arange(n_features), names, n_features)
         quantiles = self.strategy == "quantile"
-        shares = split_epsilon(
+        shares = binning_shares(
             epsilon, search=bounds is None, quantiles=quantiles, rest=False, share=1.0
         )
         relation = relation_of(self.accountant)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdp.base import PrivateFit, relation_of
 from skdp.mechanisms import JointMechanism
 from skdp.preprocessing._additive import additive_mechanism, noise_deviation
-from skdp.preprocessing._binning import declared_bounds, split_epsilon
+from skdp.preprocessing._binning import binning_shares, declared_bounds
 from skdp.preprocessing._unit_blocks import check_row_count, rounded_sums
 from skdp.stats._bounds import BoundsPlan, plan_search
 from skdp.utils._columns import validate_columns
@@ -54,7 +54,7 @@ class MeanPlan:
         # square root is rounded; one step up is not below it.
         moved = 2.0 if relation == "replace_one" else 1.0
         l1, l2 = moved * size, math.nextafter(moved * math.sqrt(size), math.inf)
-        first, _, rest = split_epsilon(epsilon, search=search, quantiles=False, rest=True)
+        first, _, rest = binning_shares(epsilon, search=search, quantiles=False, rest=True)
         plan, left = None, delta
         if search:
             plan, left = plan_search(n_rows, n_features, first, delta, relation)

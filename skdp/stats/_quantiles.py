@@ -163,7 +163,7 @@ class QuantilePlan:
     @cached_property
     def level_epsilon(self):
         count = len(self.levels) * self.n_columns
-        return split_epsilon(self.epsilon, self.delta, count)
+        return epsilon_of_each(self.epsilon, self.delta, count)
 
     @property
     def event(self):
@@ -241,7 +241,7 @@ def _columns(table):
     return (table[:, j] for j in range(table.shape[1]))
 
 
-def split_epsilon(epsilon, delta, count):
+def epsilon_of_each(epsilon, delta, count):
     """The epsilon of each of `count` exponential mechanisms that together cost (epsilon, delta)."""
     check_integer(count, "count", 1)
     # One step down, so that the sum of the parts is no more than the whole.

@@ -159,7 +159,7 @@ def test_the_whole_costs_what_was_asked_for(relation, delta, d):
 
 def test_a_budget_without_noise_is_divided_evenly():
     for count in (3, 30):
-        each = module.split_epsilon(1e10, 1e-6, count)
+        each = module.epsilon_of_each(1e10, 1e-6, count)
         assert 1e10 * (1 - 1e-12) < count * each <= 1e10
 
 
