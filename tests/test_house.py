@@ -34,6 +34,7 @@ ORDER = [
     "accounting",
     "_losses",
     "noise",
+    "_data",
     "utils",
     "exceptions",
     "_version",

@@ -9,9 +9,9 @@ import math
 import numpy as np
 from scipy.sparse import issparse
 
+from skdp._data._tables import row_blocks
 from skdp._sgd._rows import LARGEST_TILE, open_rows, tile_rows
 from skdp._sgd._scores import row_scores_function
-from skdp.utils._tables import row_blocks
 
 __all__ = ["ClippedSums", "sum_rounding"]
 

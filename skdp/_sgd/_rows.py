@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from skdp._data._containers import canonical_rows
 from skdp.utils import ChunkedArray
 from skdp.utils._chunked import _DaskRows
 
@@ -108,9 +109,7 @@ class _SparseRows:
         self._X = X
 
     def read(self, rows):
-        with np.errstate(over="ignore"):
-            block = csr_array(self._X[rows].astype(np.float64))
-            block.sum_duplicates()
+        block = canonical_rows(csr_array(self._X[rows]))
         np.clip(block.data, -LARGEST, LARGEST, out=block.data)
         return block, block
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 from scipy.linalg import eigh
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._tables import linear_scores, read_table
 from skdp.base import PrivateFit, relation_of
 from skdp.decomposition._second_moment import plan_second_moment, row_norms
 from skdp.mechanisms import JointMechanism
 from skdp.stats._bounds import AUTO_SHARE, NormPlan
 from skdp.utils._shares import split_epsilon
-from skdp.utils._tables import validate_table
 from skdp.utils._validation import (
     check_integer,
     check_positive,
@@ -149,7 +149,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         with PrivateFit(self) as fit:
             epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
             search_norm, data_norm = _check_data_norm(self.data_norm)
-            X = validate_table(self, X)
+            X = read_table(self, X, accept_sparse=True)
             n_components = _check_n_components(self.n_components, X.shape)
             with_mean, center = _check_center(self.center, X.shape[1])
             relation = relation_of(self.accountant)
@@ -195,8 +195,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples, n_components), float64
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
-        return X @ self.components_.T - self.mean_ @ self.components_.T
+        X = read_table(self, X, accept_sparse=True, reset=False)
+        return linear_scores(X, self.components_, -(self.components_ @ self.mean_))
 
     def inverse_transform(self, X):
         """Return the points that have given coordinates along the components.

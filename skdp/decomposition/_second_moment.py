@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import issparse
 
+from skdp._data._tables import block_size, read_block, row_blocks
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from skdp.utils import clip_rows
-from skdp.utils._tables import block_size, read_block, row_blocks
 
 __all__ = ["SecondMoment", "plan_second_moment", "row_norms"]
 

@@ -8,6 +8,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._columns import read_columns, read_numeric_columns
+from skdp._data._containers import as_numbers
 from skdp.base import PrivateFit, relation_of
 from skdp.impute._present import bounds_of_present, means_of_present, present_columns
 from skdp.mechanisms import JointMechanism, NoRelease
@@ -15,7 +17,7 @@ from skdp.preprocessing._categories import StabilityThreshold, check_categories,
 from skdp.preprocessing._cell_weights import noise_variance, plan_cell_weights
 from skdp.stats._bounds import AUTO_SHARE, plan_search
 from skdp.stats._quantiles import QuantilePlan
-from skdp.utils._columns import validate_columns
+from skdp.utils._labels import is_missing
 from skdp.utils._shares import split_epsilon
 from skdp.utils._validation import (
     check_boolean,
@@ -194,12 +196,10 @@ class DPSimpleImputer(TransformerMixin, BaseEstimator):
         table = self._validate(X, reset=False)
         columns = [_raw_column(table, j) for j in range(table.shape[1])]
         missing = np.column_stack([_is_missing(column) for column in columns])
-        numeric = self.statistics_.dtype.kind == "f" and all(
-            c.dtype.kind in "biuf" for c in columns
-        )
+        numeric = self.statistics_.dtype.kind == "f" and all(table.numeric_types)
         filled = np.empty(table.shape, dtype=np.float64 if numeric else object)
         for j, column in enumerate(columns):
-            filled[:, j] = column
+            filled[:, j] = as_numbers(column) if numeric else column
             filled[missing[:, j], j] = self.statistics_[j]
         if not self.add_indicator:
             return filled
@@ -225,8 +225,8 @@ class DPSimpleImputer(TransformerMixin, BaseEstimator):
 
     def _validate(self, X, reset=True):
         if self.strategy in ("mean", "median"):
-            return validate_columns(self, X, reset=reset, allow_nan=True)
-        table = validate_columns(self, X, categorical=True, reset=reset)
+            return read_numeric_columns(self, X, reset=reset, allow_nan=True)
+        table = read_columns(self, X, reset=reset)
         for j in range(table.shape[1]):
             for rows in table.blocks(1):
                 values = table.values(j, rows)
@@ -360,13 +360,5 @@ def _raw_column(table, j):
 
 def _is_missing(column):
     if column.dtype.kind == "O":
-        return np.array([_is_missing_label(value) for value in column.tolist()], dtype=bool)
+        return np.array([is_missing(value) for value in column], dtype=bool)
     return column != column
-
-
-def _is_missing_label(value):
-    try:
-        return value is None or bool(value != value)
-    except (TypeError, ValueError):
-        # pandas' NA has no truth value; neither has an array, which no category is.
-        return np.ndim(value) == 0

@@ -3,7 +3,7 @@
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.utils._tables import linear_scores, validate_table
+from skdp._data._tables import linear_scores, read_table
 
 __all__ = ["PrivateLinearClassifierMixin"]
 
@@ -25,7 +25,7 @@ class PrivateLinearClassifierMixin(ClassifierMixin):
             For two classes the score of the second.
         """
         check_is_fitted(self)
-        X = validate_table(self, X, reset=False)
+        X = read_table(self, X, reset=False, accept_sparse=True)
         scores = linear_scores(X, self.coef_, self.intercept_)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdp._data._tables import block_size, read_block, row_blocks
 from skdp.linear_model._rows import row_norms
 from skdp.mechanisms import JointMechanism
 from skdp.stats._bounds import AUTO_SHARE, NormPlan
 from skdp.utils._shares import split_epsilon
-from skdp.utils._tables import block_size, read_block, row_blocks
 from skdp.utils._validation import check_positive, is_auto
 
 __all__ = ["NormSearch", "check_data_norm", "plan_norm"]

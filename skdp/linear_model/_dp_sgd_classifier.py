@@ -7,6 +7,7 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
+from skdp._data._tables import read_rows_and_target
 from skdp._losses import (
     BinaryHuberisedHingeLoss,
     BinaryLogisticLoss,
@@ -21,7 +22,6 @@ from skdp.linear_model._classifier import PrivateLinearClassifierMixin
 from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, Task, check_choice
 from skdp.linear_model._logistic_regression import _check_class_weight
 from skdp.utils._callbacks import with_callbacks
-from skdp.utils._tables import validate_table
 from skdp.utils._validation import check_classes, public_inputs
 
 __all__ = ["DPSGDClassifier"]
@@ -270,7 +270,7 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
         self._start_over()
         with PrivateFit(self) as fit:
             checked, loss = self._checked(), check_choice(self.loss, "loss", LOSSES)
-            X, y = validate_table(self, X, y)
+            X, y = read_rows_and_target(self, X, y)
             classes, codes = check_classes(self.classes, y)
             task = _task(loss, len(classes), _check_class_weight(self.class_weight, classes))
             plan, weights, public = self._run(fit, checked, task, X, _as_targets(task, codes))
@@ -310,7 +310,7 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
         checked, loss = self._checked(), check_choice(self.loss, "loss", LOSSES)
         handle, call = self._next_part()
         with PartialFit(self, handle) as fit:
-            X, y = validate_table(self, X, y, reset=earlier is None)
+            X, y = read_rows_and_target(self, X, y, reset=earlier is None)
             classes = _agreed(earlier, self.classes, classes)
             classes, codes = check_classes(classes, y)
             task = _task(loss, len(classes), _check_class_weight(self.class_weight, classes))

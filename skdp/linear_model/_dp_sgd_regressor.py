@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from skdp._data._tables import read_rows_and_target
 from skdp._losses import HuberLoss, SquaredLoss
 from skdp.base import PrivateFit
 from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, Task, check_choice
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
 from skdp.utils._callbacks import with_callbacks
-from skdp.utils._tables import validate_table
 from skdp.utils._validation import check_positive, check_target_bounds, public_inputs
 
 __all__ = ["DPSGDRegressor"]
@@ -252,7 +252,7 @@ class DPSGDRegressor(PrivateSGDMixin, PrivateLinearRegressorMixin, BaseEstimator
         with PrivateFit(self) as fit:
             checked, scale = self._checked(), self._scale()
             task = self._task(scale)
-            X, y = validate_table(self, X, y, y_numeric=True)
+            X, y = read_rows_and_target(self, X, y, numeric=True)
             run = self._run(fit, checked, task, X, lambda: scale.targets(y))
             self._publish(fit, run, checked, scale, run[0].sampler)
         return self
@@ -288,7 +288,7 @@ class DPSGDRegressor(PrivateSGDMixin, PrivateLinearRegressorMixin, BaseEstimator
         task = self._task(scale)
         handle, call = self._next_part()
         with PartialFit(self, handle) as fit:
-            X, y = validate_table(self, X, y, reset=first, y_numeric=True)
+            X, y = read_rows_and_target(self, X, y, reset=first, numeric=True)
             weights = None if first else self._weights(checked.constant, scale)
             run = self._run(fit, checked, task, X, lambda: scale.targets(y), weights)
             sampler = self._partial_sampler(run[0], call)

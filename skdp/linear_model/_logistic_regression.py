@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator
 
+from skdp._data._tables import read_rows_and_target
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.base import PrivateFit, relation_of
 from skdp.linear_model._classifier import PrivateLinearClassifierMixin
@@ -14,7 +15,6 @@ from skdp.linear_model._data_norm import check_data_norm, plan_norm
 from skdp.linear_model._mechanism_choice import MECHANISMS, automatic_fit, plan_fit
 from skdp.linear_model._rows import BoundedRows
 from skdp.linear_model._standard_errors import plan_hessian, split_guarantee, total_cost
-from skdp.utils._tables import validate_table
 from skdp.utils._validation import (
     check_boolean,
     check_classes,
@@ -217,7 +217,7 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
             given = self._check_C()
             total = self._check_standard_errors()
             data_norm, constant = self._check_norms()
-            X, y = validate_table(self, X, y)
+            X, y = read_rows_and_target(self, X, y)
             classes, codes = check_classes(self.classes, y)
             class_weight = _check_class_weight(self.class_weight, classes)
             loss = _loss(len(classes), class_weight)

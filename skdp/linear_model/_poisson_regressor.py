@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.metrics import d2_tweedie_score
 
+from skdp._data._tables import read_rows_and_target
 from skdp._losses import ClippedPoissonLoss
 from skdp.base import PrivateFit
 from skdp.linear_model._output_fit import (
@@ -12,7 +13,6 @@ from skdp.linear_model._output_fit import (
     fit_by_output_perturbation,
 )
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
-from skdp.utils._tables import validate_table
 from skdp.utils._validation import check_target_bounds, public_inputs
 
 __all__ = ["DPPoissonRegressor"]
@@ -162,7 +162,7 @@ class DPPoissonRegressor(PrivateLinearRegressorMixin, BaseEstimator):
             settings = check_linear_settings(self)
             alpha = check_strength(self.alpha, "alpha")
             low, high = check_target_bounds(self.target_bounds, smallest=0.0)
-            X, y = validate_table(self, X, y, y_numeric=True)
+            X, y = read_rows_and_target(self, X, y, numeric=True)
             n_rows = X.shape[0]
             if alpha is not None and not 1e-100 <= alpha * n_rows <= 1e100:
                 raise ValueError(f"alpha={alpha!r} is out of range for {n_rows} rows")

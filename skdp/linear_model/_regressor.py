@@ -3,7 +3,7 @@
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.utils._tables import linear_scores, validate_table
+from skdp._data._tables import linear_scores, read_table
 
 __all__ = ["PrivateLinearRegressorMixin"]
 
@@ -24,7 +24,7 @@ class PrivateLinearRegressorMixin(RegressorMixin):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        X = validate_table(self, X, reset=False)
+        X = read_table(self, X, reset=False, accept_sparse=True)
         return linear_scores(X, self.coef_[None, :], self.intercept_)[:, 0]
 
     def __sklearn_is_fitted__(self):

@@ -3,6 +3,7 @@
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from skdp._data._tables import read_rows_and_target
 from skdp.base import PrivateFit, relation_of
 from skdp.linear_model._adassp import plan_adassp
 from skdp.linear_model._data_norm import plan_norm
@@ -10,7 +11,6 @@ from skdp.linear_model._least_squares_descent import plan_descent
 from skdp.linear_model._output_fit import check_linear_settings
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
 from skdp.linear_model._rows import BoundedRows
-from skdp.utils._tables import validate_table
 from skdp.utils._validation import check_real, check_target_bounds, public_inputs
 
 __all__ = ["DPLinearRegression", "DPRidge"]
@@ -49,7 +49,7 @@ class LeastSquaresRegressor(PrivateLinearRegressorMixin, BaseEstimator):
             alpha = self._check_alpha()
             self._check_mechanism(settings.delta)
             low, high = check_target_bounds(self.target_bounds)
-            X, y = validate_table(self, X, y, y_numeric=True)
+            X, y = read_rows_and_target(self, X, y, numeric=True)
             middle = low + (high - low) / 2 if self.fit_intercept else 0.0
             data_norm, constant = settings.data_norm, settings.constant
             relation = relation_of(self.accountant)

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg.blas import dsyrk
 from scipy.sparse import csr_array, issparse
 
-from skdp.utils._tables import block_size, read_block, row_blocks
+from skdp._data._tables import block_size, read_block, row_blocks
 
 __all__ = ["BoundedRows", "block_size", "most_additions", "row_norms"]
 

@@ -12,6 +12,7 @@ from scipy.special import ndtri
 from skdp import accounting
 from skdp.mechanisms._checks import check_integer, check_number
 from skdp.noise import as_source, truthful, uniform_integers
+from skdp.utils._labels import category_codes
 
 
 @dataclass(frozen=True)
@@ -268,23 +269,10 @@ class RandomizedResponse:
         return np.bincount(codes, minlength=len(self.categories)), codes.size
 
     def _encode(self, values):
-        array, categories = np.asarray(values), categories_array(self.categories)
-        both = array.dtype.kind + categories.dtype.kind
-        if not (set(both) <= set("biuf") or both == "UU"):
-            position = {category: i for i, category in enumerate(self.categories)}
-            lookup = np.frompyfunc(lambda value: _position(position, value), 1, 1)
-            return np.asarray(lookup(array.astype(object)), dtype=np.int64)
-        order = np.argsort(categories)
-        found = np.minimum(np.searchsorted(categories[order], array), len(order) - 1)
-        codes = order[found]
-        return np.where(categories[codes] == array, codes, -1)
-
-
-def _position(position, value):
-    try:
-        return position.get(value, -1)
-    except TypeError:
-        return -1
+        is_list = isinstance(values, list | tuple)
+        array = np.array(values, dtype=object) if is_list else np.asarray(values)
+        codes = category_codes(array.ravel(), categories_array(self.categories))
+        return codes.reshape(array.shape)
 
 
 def categories_array(categories):

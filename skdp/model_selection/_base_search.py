@@ -12,8 +12,9 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._tables import indexable_table, target_array
 from skdp.base import UNACCOUNTED, PrivateFit, terms_of
-from skdp.model_selection._candidates import as_table, check_names, make_candidate, rehearse
+from skdp.model_selection._candidates import check_names, make_candidate, rehearse
 from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._progress import Stages
 from skdp.model_selection._runs import SearchRun, rehearse_runs, run_plan
@@ -102,7 +103,7 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator,
                     f"{type(self).__name__} requires y to be passed, but the target y is None"
                 )
             groups, params = self._routed(params)
-            X, y = as_table(X), column_or_1d(y, warn=True)
+            X, y = indexable_table(X), column_or_1d(target_array(y), warn=True)
             check_consistent_length(X, y)
             if not len(y):
                 raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")

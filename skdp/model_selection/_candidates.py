@@ -3,12 +3,11 @@
 from contextlib import suppress
 from dataclasses import dataclass
 
-import numpy as np
 from joblib import parallel_config
-from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 from sklearn.utils import column_or_1d
 
+from skdp._data._tables import target_array
 from skdp.accounting import Allowance, plan_event
 from skdp.model_selection._progress import fitted_params, quiet, told_by_params
 from skdp.pipeline import plan_pipeline
@@ -17,7 +16,6 @@ from skdp.utils._validation import check_classes
 __all__ = [
     "Candidate",
     "FitPlan",
-    "as_table",
     "check_names",
     "make_candidate",
     "make_fit_plan",
@@ -209,7 +207,7 @@ def make_candidate(estimator, params, y, public_steps=(), accountant=None):
         for name, classes in fitted_params(step.estimator, "classes").items()
     }
     known = [classes for classes in declared.values() if classes is not None]
-    classes, _ = check_classes(known[-1] if known else None, column_or_1d(y))
+    classes, _ = check_classes(known[-1] if known else None, column_or_1d(target_array(y)))
     missing = {name: classes for name, value in declared.items() if value is None}
     return Candidate(params, model.set_params(**missing), classes)
 
@@ -251,16 +249,11 @@ def make_fit_plan(candidate, shape, budget, terms, public_steps=()):
     return FitPlan(pipeline, *budget, pipeline.charges(*budget))
 
 
-def as_table(X):
-    """Return X, or an array of it unless it has a shape."""
-    return X if hasattr(X, "shape") else np.asarray(X)
-
-
 def take_rows(X, rows):
     """Return some rows of a table, by number."""
     if hasattr(X, "iloc"):
         return X.iloc[rows]
-    return X.tocsr()[rows] if issparse(X) else X[rows]
+    return X[rows]
 
 
 def _parameter(step, name):

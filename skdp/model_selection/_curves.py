@@ -6,8 +6,9 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import check_consistent_length, column_or_1d, shuffle
 
+from skdp._data._tables import indexable_table, target_array
 from skdp.base import UNACCOUNTED, PrivateFit, terms_of
-from skdp.model_selection._candidates import as_table, check_names, make_candidate, rehearse
+from skdp.model_selection._candidates import check_names, make_candidate, rehearse
 from skdp.model_selection._layout import Layout
 from skdp.model_selection._plans import SearchTask
 from skdp.model_selection._runs import SearchRun, rehearse_runs
@@ -334,7 +335,7 @@ def _scored(
     with PrivateFit(result) as fit:
         budget = check_privacy_parameters(*budget)
         terms = terms_of(accountant)
-        X, y = as_table(X), column_or_1d(y, warn=True)
+        X, y = indexable_table(X), column_or_1d(target_array(y), warn=True)
         check_consistent_length(X, y)
         candidates = tuple(
             make_candidate(estimator, p, y, tuple(public_steps), accountant) for p in grid

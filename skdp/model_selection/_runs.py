@@ -8,7 +8,8 @@ import numpy as np
 from joblib import parallel_config
 from sklearn.utils.parallel import Parallel, delayed
 
-from skdp.model_selection._candidates import as_table, rehearse, take_rows
+from skdp._data._tables import indexable_table
+from skdp.model_selection._candidates import rehearse, take_rows
 from skdp.noise import uniform_integers
 
 __all__ = ["Outcome", "SearchRun", "rehearse_runs", "run_plan"]
@@ -209,5 +210,5 @@ def _aligned(value, rows, n_samples):
     """Return the rows of an argument that has one entry a row, anything else as it is."""
     has_rows = hasattr(value, "shape") or isinstance(value, list | tuple)
     if has_rows and np.shape(value)[:1] == (n_samples,):
-        return take_rows(as_table(value), rows)
+        return take_rows(indexable_table(value), rows)
     return value

@@ -2,6 +2,7 @@
 
 from sklearn.utils import check_consistent_length, column_or_1d
 
+from skdp._data._tables import indexable_table, target_array
 from skdp.base import charge, relation_of
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.model_selection._scores import bounded_score
@@ -54,7 +55,7 @@ class DPScorer:
         """
         check_consistent_length(X, y)
         self.score.check_methods(estimator)
-        y = column_or_1d(y)
+        X, y = indexable_table(X), column_or_1d(target_array(y))
         sensitivity = self.score.sensitivity(len(y), relation_of(self.accountant))
         if self.delta == 0.0:
             mechanism = LaplaceMechanism(self.epsilon, sensitivity)

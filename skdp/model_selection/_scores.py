@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import column_or_1d
 
+from skdp._data._tables import target_array
 from skdp.utils._validation import check_integer, check_positive, check_real, check_target_bounds
 
 __all__ = ["SCORES", "BoundedScore", "bounded_score", "default_score"]
@@ -145,7 +146,7 @@ class _MeanOfLosses(BoundedScore):
     """Minus the mean over the rows of a loss in [0, bound]."""
 
     def value(self, estimator, X, y):
-        losses, bound = self._losses(estimator, X, column_or_1d(y)), self._bound
+        losses, bound = self._losses(estimator, X, column_or_1d(target_array(y))), self._bound
         # A loss that is no number is the worst one, whichever row it came from.
         losses = np.clip(np.where(np.isnan(losses), bound, losses), 0.0, bound)
         return self._of_mean(math.fsum(losses) / len(losses))
@@ -170,7 +171,7 @@ class Accuracy(BoundedScore):
     name: ClassVar[str] = "accuracy"
 
     def value(self, estimator, X, y):
-        correct = _correct(estimator, X, column_or_1d(y))
+        correct = _correct(estimator, X, column_or_1d(target_array(y)))
         return int(np.count_nonzero(correct)) / len(correct)
 
     def sensitivity(self, n_samples, relation="add_remove"):
@@ -186,7 +187,7 @@ class ErrorCount(BoundedScore):
     name: ClassVar[str] = "neg_error_count"
 
     def value(self, estimator, X, y):
-        return -float(np.count_nonzero(~_correct(estimator, X, column_or_1d(y))))
+        return -float(np.count_nonzero(~_correct(estimator, X, column_or_1d(target_array(y)))))
 
     def sensitivity(self, n_samples, relation="add_remove"):
         check_integer(n_samples, "n_samples", 1)
@@ -215,7 +216,7 @@ class BalancedAccuracy(BoundedScore):
         object.__setattr__(self, "class_counts", _check_counts(self.class_counts))
 
     def value(self, estimator, X, y):
-        y = column_or_1d(y)
+        y = column_or_1d(target_array(y))
         correct = _correct(estimator, X, y)
         terms = [
             int(np.count_nonzero(correct & (y == label))) / (share * len(y))
@@ -300,7 +301,7 @@ class ROCAUC(BoundedScore):
         return False
 
     def value(self, estimator, X, y):
-        y = column_or_1d(y)
+        y = column_or_1d(target_array(y))
         scores = _scores_of_second(estimator, X)
         scores = np.where(np.isnan(scores), -np.inf, scores)
         caps = self._caps(len(y))

@@ -12,13 +12,12 @@ from skdp.accounting import ApproximateDP
 from skdp.mechanisms import GeometricMechanism
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._cell_weights import rows_moved
-from skdp.utils._columns import category_codes
+from skdp.utils._labels import category_codes, label_key
 
 __all__ = ["StabilityThreshold", "check_categories", "noisy_counts", "position_of"]
 
 # From here on not every integer is a float, and one missing value makes a column one of floats.
 INTEGERS_APART = 2.0**53
-NUMBERS = int | float | np.integer | np.floating | np.bool_
 
 
 def check_categories(categories, n_columns):
@@ -173,14 +172,12 @@ def _column(table, j):
 
 def _value_counts(values):
     """Return a column's values that can be categories, sorted, and their counts."""
-    if values.dtype.kind in "biuf":
+    if values.dtype.kind in "biuf" and values.dtype.itemsize <= 8:
         with np.errstate(all="ignore"):
             labels, counts = np.unique(values.astype(np.float64), return_counts=True)
         kept = np.abs(labels) < INTEGERS_APART
         return labels[kept], counts[kept]
-    if values.dtype.kind in "mM":
-        return [], np.empty(0, dtype=np.int64)
-    found = Counter(map(_canonical, values.tolist()))
+    found = Counter(map(_canonical, values))
     found.pop(None, None)
     labels = sorted(found, key=lambda label: (isinstance(label, str), label))
     return labels, np.array([found[label] for label in labels], dtype=np.int64)
@@ -193,14 +190,13 @@ def _canonical(value):
     the type of a column, depends on single rows; they are one label. Only strings and numbers
     that are one and the same in every type are discovered.
     """
-    if isinstance(value, str):
-        return str.rstrip(value, "\0")
-    if isinstance(value, np.timedelta64) or not isinstance(value, NUMBERS):
+    key = label_key(value)
+    if isinstance(key, str):
+        return key
+    if not isinstance(key, numbers.Real) or not -INTEGERS_APART < key < INTEGERS_APART:
         return None
-    if not -INTEGERS_APART < value < INTEGERS_APART:
-        return None
-    value = float(value)
-    return int(value) if value.is_integer() else value
+    number = float(key)
+    return int(number) if number.is_integer() else number
 
 
 def _released_labels(labels):

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._columns import read_columns, read_numeric_columns
 from skdp.base import PrivateFit, relation_of
 from skdp.mechanisms import JointMechanism
 from skdp.preprocessing._additive import additive_mechanism, noise_deviation
@@ -24,7 +25,6 @@ from skdp.preprocessing._binning import (
     one_hot,
     ragged,
 )
-from skdp.utils._columns import validate_columns
 from skdp.utils._validation import check_boolean, check_integer, check_privacy_parameters, is_auto
 
 __all__ = ["DPHistogramTransformer"]
@@ -242,7 +242,7 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
         with PrivateFit(self) as fit:
             check_privacy_parameters(self.epsilon, self.delta)
             self._check_output()
-            table = validate_columns(self, X, categorical=self.categories is not None)
+            table = self._read(X)
             names = getattr(self, "feature_names_in_", None)
             bins = self._bins(table.shape[1], names)
             self._check_values(table, bins)
@@ -318,7 +318,7 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
             As `encode` says; `n_outputs` is `n_features`, for "onehot" the sum of `n_bins_`.
         """
         check_is_fitted(self)
-        table = validate_columns(self, X, categorical=self.categories is not None, reset=False)
+        table = self._read(X, reset=False)
         self._check_values(table, self._declared)
         codes = bin_codes(table, self._declared, self.bin_edges_)
         factor = self._factor()
@@ -373,6 +373,10 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
             raise ValueError("sparse_output is for encode='onehot' only")
         if not is_auto(self.unit_norm):
             check_boolean(self.unit_norm, "unit_norm")
+
+    def _read(self, X, reset=True):
+        read = read_numeric_columns if self.categories is None else read_columns
+        return read(self, X, reset=reset)
 
     def _check_values(self, table, bins):
         if self.categories is not None:

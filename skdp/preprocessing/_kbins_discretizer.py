@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._columns import read_numeric_columns
 from skdp.base import PrivateFit, relation_of
 from skdp.mechanisms import JointMechanism
 from skdp.preprocessing._binning import (
@@ -16,7 +17,6 @@ from skdp.preprocessing._binning import (
     one_hot,
     ragged,
 )
-from skdp.utils._columns import validate_columns
 from skdp.utils._validation import check_privacy_parameters, is_auto, public_inputs
 
 __all__ = ["DPKBinsDiscretizer"]
@@ -143,7 +143,7 @@ class DPKBinsDiscretizer(TransformerMixin, BaseEstimator):
         with PrivateFit(self) as fit:
             check_privacy_parameters(self.epsilon, self.delta)
             self._check_choices()
-            table = validate_columns(self, X)
+            table = read_numeric_columns(self, X)
             plan = self._plan(*table.shape)
             parts = plan.parts
             mechanism = parts[0]
@@ -176,7 +176,7 @@ class DPKBinsDiscretizer(TransformerMixin, BaseEstimator):
             Of shape (n_samples, sum of `n_bins_`), or (n_samples, n_features) for "ordinal".
         """
         check_is_fitted(self)
-        table = validate_columns(self, X, reset=False)
+        table = read_numeric_columns(self, X, reset=False)
         codes = bin_codes(table, self._bins, self.bin_edges_)
         if self.encode == "ordinal":
             return codes.astype(np.float64)

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._tables import read_array, read_table
 from skdp.base import PrivateFit, relation_of
 from skdp.mechanisms import JointMechanism
 from skdp.preprocessing._additive import additive_mechanism, noise_deviation
 from skdp.preprocessing._binning import binning_shares, declared_bounds
 from skdp.preprocessing._unit_blocks import check_row_count, rounded_sums
 from skdp.stats._bounds import BoundsPlan, plan_search
-from skdp.utils._columns import validate_columns
 from skdp.utils._validation import check_integer, check_privacy_parameters, is_auto
 
 __all__ = ["DPMeanTransformer"]
@@ -206,7 +206,7 @@ class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         with PrivateFit(self) as fit:
             check_privacy_parameters(self.epsilon, self.delta)
-            X = validate_columns(self, X).matrix
+            X = read_table(self, X)
             check_row_count(X.shape[0])
             names = getattr(self, "feature_names_in_", None)
             bounds = self._bounds(X.shape[1], names)
@@ -280,7 +280,7 @@ class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples, n_features), float64
         """
         check_is_fitted(self)
-        return validate_data(self, X, dtype=np.float64, reset=False) - self.mean_
+        return read_array(self, X, dtype=np.float64, reset=False) - self.mean_
 
     def inverse_transform(self, X):
         """Add the noisy means.
@@ -295,7 +295,7 @@ class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples, n_features), float64
         """
         check_is_fitted(self)
-        return validate_data(self, X, dtype=np.float64, reset=False) + self.mean_
+        return read_array(self, X, dtype=np.float64, reset=False) + self.mean_
 
     def _bounds(self, n_features, names):
         return declared_bounds(self.bounds, np.arange(n_features), names, n_features)

@@ -4,8 +4,9 @@ from numbers import Real
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._tables import read_array
 from skdp.base import PrivateFit, relation_of
 from skdp.preprocessing._column_quantiles import flat_ranges, plan_column_quantiles
 from skdp.utils._validation import check_boolean, check_privacy_parameters, public_inputs
@@ -146,7 +147,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
             check_boolean(self.clip, "clip")
             first, last = _check_feature_range(self.feature_range)
-            X = validate_data(self, X, dtype="numeric", order=None)
+            X = read_array(self, X)
             terms = self.bounds, relation_of(self.accountant), epsilon, delta
             below, above = _tails(self.quantile_range, X.shape, terms)
             # The middle one costs nothing: two levels of choices hold three quantiles.
@@ -182,7 +183,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples, n_features), float64
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = read_array(self, X, dtype=np.float64, reset=False)
         X = X * self.scale_ + self.min_
         return np.clip(X, *self.feature_range) if self.clip else X
 
@@ -199,7 +200,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples, n_features), float64
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = read_array(self, X, dtype=np.float64, reset=False)
         return (X - self.min_) / self.scale_
 
     def __sklearn_is_fitted__(self):

@@ -5,6 +5,7 @@ from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._columns import read_columns
 from skdp.base import PrivateFit, relation_of
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._randomized_response import categories_array
@@ -15,7 +16,7 @@ from skdp.preprocessing._categories import (
     position_of,
 )
 from skdp.preprocessing._cell_weights import plan_cell_weights
-from skdp.utils._columns import category_codes, validate_columns
+from skdp.utils._labels import category_codes
 from skdp.utils._validation import (
     check_boolean,
     check_privacy_parameters,
@@ -159,7 +160,7 @@ class DPOneHotEncoder(TransformerMixin, BaseEstimator):
             epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
             check_boolean(self.sparse_output, "sparse_output")
             _check_other(self.other)
-            table = validate_columns(self, X, categorical=True)
+            table = read_columns(self, X)
             n_rows, n_columns = table.shape
             least = _least_count(self.min_frequency, n_rows)
             categories, counts = self.categories, None
@@ -201,7 +202,7 @@ class DPOneHotEncoder(TransformerMixin, BaseEstimator):
         ndarray or csr_matrix of shape (n_samples, n_encoded_features), float64
         """
         check_is_fitted(self)
-        table = validate_columns(self, X, categorical=True, reset=False)
+        table = read_columns(self, X, reset=False)
         n_rows, n_columns = table.shape
         places = np.empty((n_rows, n_columns), dtype=np.int64)
         first = 0

@@ -3,8 +3,9 @@
 import numpy as np
 from scipy.special import ndtr, ndtri
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._tables import read_array
 from skdp.base import PrivateFit, relation_of
 from skdp.preprocessing._column_quantiles import plan_column_quantiles
 from skdp.utils._validation import check_integer, check_privacy_parameters, public_inputs
@@ -146,7 +147,7 @@ class DPQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
                     f"output_distribution must be one of {OUTPUTS}, got "
                     f"{self.output_distribution!r}"
                 )
-            X = validate_data(self, X, dtype="numeric", order=None)
+            X = read_array(self, X)
             terms = self.bounds, relation_of(self.accountant), epsilon, delta
             plan = _plan(self.n_quantiles, X.shape, terms)
 
@@ -177,7 +178,7 @@ class DPQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         ndarray of shape (n_samples, n_features), float64
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = read_array(self, X, dtype=np.float64, reset=False)
         shares = np.empty_like(X)
         for j, quantiles in enumerate(self.quantiles_.T):
             # The mean of two, so that a value on equal quantiles gets the middle of their shares.
@@ -201,7 +202,7 @@ class DPQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         ndarray of shape (n_samples, n_features), float64
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = read_array(self, X, dtype=np.float64, reset=False)
         shares = X if self.output_distribution == "uniform" else ndtr(X)
         columns = zip(shares.T, self.quantiles_.T, strict=True)
         return np.column_stack([np.interp(s, self.references_, q) for s, q in columns])

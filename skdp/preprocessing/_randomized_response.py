@@ -6,8 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._columns import read_columns
 from skdp._privacy_statement import LOCAL
 from skdp.accounting import Composed
 from skdp.base import PrivateFit, charge
@@ -136,8 +137,8 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Base
             If a parameter or the data are not as described.
         """
         with PrivateFit(self) as fit:
-            X = validate_data(self, X, dtype=None)
-            categories = check_categories(self.categories, X.shape[1])
+            table = self._read(X)
+            categories = check_categories(self.categories, table.shape[1])
             plan = _plan(check_positive(self.epsilon, "epsilon"), categories)
             self._plan, self._fitted_with = plan, self._statement_depends_on()
             fit.publish(
@@ -170,16 +171,17 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Base
             If the accountant refuses; nothing was reported.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=None, reset=False)
+        table = self._read(X, reset=False)
         if self._statement_depends_on() != self._fitted_with:
             raise ValueError(
                 "epsilon, accountant or random_state changed after fit, which privacy_ speaks of; "
                 "fit again"
             )
         _, source = charge(self, self._plan)
-        reports = np.empty(X.shape, dtype=_common_dtype(self.categories_))
+        reports = np.empty(table.shape, dtype=_common_dtype(self.categories_))
         for j, column in enumerate(self._plan.columns):
-            reports[:, j] = column.release(X[:, j], random_state=source)
+            values = table.values(j, slice(0, table.shape[0]))
+            reports[:, j] = column.release(values, random_state=source)
         return reports
 
     def estimate_frequencies(self, reports):
@@ -219,8 +221,14 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Base
 
     def _columns_of(self, reports):
         check_is_fitted(self)
-        reports = validate_data(self, reports, dtype=None, reset=False)
-        return zip(self._plan.columns, reports.T, strict=True)
+        table = self._read(reports, reset=False)
+        columns = (table.values(j, slice(0, table.shape[0])) for j in range(table.shape[1]))
+        return zip(self._plan.columns, columns, strict=True)
+
+    def _read(self, X, reset=True):
+        table = read_columns(self, X, reset=reset)
+        table.check_present(range(table.shape[1]))
+        return table
 
     def _statement_depends_on(self):
         return self.epsilon, self.accountant, self.random_state

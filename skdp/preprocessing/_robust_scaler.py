@@ -2,8 +2,9 @@
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._tables import read_array
 from skdp.base import PrivateFit, relation_of
 from skdp.preprocessing._column_quantiles import flat_ranges, plan_column_quantiles
 from skdp.preprocessing._min_max_scaler import check_quantile_range
@@ -134,7 +135,7 @@ class DPRobustScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             if not (with_centering or with_scaling):
                 raise ValueError("one of with_centering and with_scaling must be true")
             ends = check_quantile_range(self.quantile_range)
-            X = validate_data(self, X, dtype="numeric", order=None)
+            X = read_array(self, X)
             # Three quantiles take as many levels of choices as the two ends alone.
             quantiles = (ends[0], 0.5, ends[1]) if with_scaling else (0.5,)
             relation = relation_of(self.accountant)
@@ -166,7 +167,7 @@ class DPRobustScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples, n_features), float64
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = read_array(self, X, dtype=np.float64, reset=False)
         if self.with_centering:
             X = X - self.center_
         return X / self.scale_ if self.with_scaling else X
@@ -184,7 +185,7 @@ class DPRobustScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples, n_features), float64
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = read_array(self, X, dtype=np.float64, reset=False)
         if self.with_scaling:
             X = X * self.scale_
         return X + self.center_ if self.with_centering else X

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._tables import read_array
 from skdp.base import PrivateFit, relation_of
 from skdp.mechanisms import JointMechanism
 from skdp.stats._bounds import AUTO_SHARE, plan_search
@@ -145,7 +146,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             with_std = check_boolean(self.with_std, "with_std")
             if not (with_mean or with_std):
                 raise ValueError("one of with_mean and with_std must be true")
-            X = validate_data(self, X, dtype="numeric", order=None)
+            X = read_array(self, X)
             plan, search = self._plan(*X.shape, epsilon, delta)
             mechanism = plan.mechanism
             if search is not None:
@@ -181,7 +182,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples, n_features), float64
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = read_array(self, X, dtype=np.float64, reset=False)
         if self.with_mean:
             X = X - self.mean_
         return X / self.scale_ if self.with_std else X
@@ -199,7 +200,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples, n_features), float64
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = read_array(self, X, dtype=np.float64, reset=False)
         if self.with_std:
             X = X * self.scale_
         return X + self.mean_ if self.with_mean else X

@@ -4,17 +4,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._columns import read_columns
+from skdp._data._tables import read_numeric_target, read_target
 from skdp.base import PrivateFit, relation_of
 from skdp.mechanisms import JointMechanism
 from skdp.preprocessing._categories import StabilityThreshold, check_categories
 from skdp.preprocessing._cell_weights import noise_variance, plan_cell_weights
-from skdp.utils._columns import category_codes, validate_columns
+from skdp.utils._labels import category_codes
 from skdp.utils._range_shares import range_shares
 from skdp.utils._shares import split_epsilon
-from skdp.utils._tables import numeric_target
 from skdp.utils._validation import (
     check_classes,
     check_privacy_parameters,
@@ -162,7 +162,7 @@ class DPTargetEncoder(TransformerMixin, BaseEstimator):
             smooth = check_real(self.smooth, "smooth")
             if not 0.0 <= smooth < np.inf:
                 raise ValueError(f"smooth must be at least 0 and finite, got {self.smooth!r}")
-            table = validate_columns(self, X, categorical=True)
+            table = read_columns(self, X)
             target = _check_target(self, y, table.shape[0])
             plan = _plan(self, table.shape, target, epsilon, delta)
 
@@ -197,7 +197,7 @@ class DPTargetEncoder(TransformerMixin, BaseEstimator):
             The latter of more than two classes.
         """
         check_is_fitted(self)
-        table = validate_columns(self, X, categorical=True, reset=False)
+        table = read_columns(self, X, reset=False)
         means = np.atleast_1d(self.target_mean_)
         encoded = np.empty((table.shape[0], len(self.encodings_)))
         for j, labels in enumerate(self.categories_):
@@ -321,20 +321,13 @@ def _plan(encoder, shape, target, epsilon, delta):
 
 
 def _check_target(encoder, y, n_rows):
-    if y is None:
-        raise ValueError(
-            f"{type(encoder).__name__} requires y to be passed, but the target y is None"
-        )
-    y = column_or_1d(y, warn=True)
-    assert_all_finite(y, input_name="y")
-    check_consistent_length(y, np.empty(n_rows))
     if encoder.target_bounds is None:
-        classes, codes = check_classes(encoder.classes, y)
+        classes, codes = check_classes(encoder.classes, read_target(encoder, y, n_rows))
         return _Target(codes, 0.0, 1.0, classes)
     if encoder.classes is not None:
         raise ValueError("give target_bounds for a continuous target, or classes, not both")
     low, high = check_target_bounds(encoder.target_bounds)
-    return _Target(numeric_target(y), low, high, None)
+    return _Target(read_numeric_target(encoder, y, n_rows), low, high, None)
 
 
 def _shrunk_means(sums, variance, smooth):

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn import config_context
 from sklearn.utils import check_array
 
+from skdp._data._tables import number_array
 from skdp.base import relation_of
 from skdp.mechanisms import JointMechanism
 from skdp.noise import RandomSource
@@ -27,9 +28,9 @@ def check_rows(a, axis):
         If `a` is not a vector or a matrix of finite numbers, or the axis is not that of the rows.
     """
     # Unchecked, one row that is not finite makes a release fail after its charge. The check sums
-    # the values; what overflows is nobody's business.
+    # the values, so that no warning may tell of an overflow.
     with config_context(assume_finite=False), np.errstate(all="ignore"):
-        X = check_array(a, dtype="numeric", ensure_2d=False, input_name="a")
+        X = check_array(number_array(a), dtype="numeric", ensure_2d=False, input_name="a")
     if X.ndim not in (1, 2) or X.size == 0 or np.iscomplexobj(X):
         raise ValueError("a must be a vector or a matrix of real numbers, and not empty")
     if axis not in (None, 0, -X.ndim) or isinstance(axis, bool):

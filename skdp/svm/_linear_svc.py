@@ -2,6 +2,7 @@
 
 from sklearn.base import BaseEstimator
 
+from skdp._data._tables import read_rows_and_target
 from skdp._losses import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
 from skdp.base import PrivateFit
 from skdp.linear_model._classifier import PrivateLinearClassifierMixin
@@ -10,7 +11,6 @@ from skdp.linear_model._output_fit import (
     check_strength,
     fit_by_output_perturbation,
 )
-from skdp.utils._tables import validate_table
 from skdp.utils._validation import check_classes, check_positive, public_inputs
 
 __all__ = ["DPLinearSVC"]
@@ -166,7 +166,7 @@ class DPLinearSVC(PrivateLinearClassifierMixin, BaseEstimator):
             if not 1e-4 <= h <= 1e4:
                 raise ValueError(f"huber_threshold must be between 1e-4 and 1e4, got {h!r}")
             C = check_strength(self.C, "C")
-            X, y = validate_table(self, X, y)
+            X, y = read_rows_and_target(self, X, y)
             classes, codes = check_classes(self.classes, y)
             k = len(classes)
             loss = BinaryHuberisedHingeLoss(h) if k == 2 else MulticlassHuberisedHingeLoss(k, h)

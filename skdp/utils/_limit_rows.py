@@ -3,6 +3,7 @@
 import numpy as np
 from sklearn.utils import check_consistent_length
 
+from skdp.utils._labels import label_codes
 from skdp.utils._validation import check_integer
 
 __all__ = ["limit_rows"]
@@ -35,7 +36,7 @@ def limit_rows(X, y, groups, max_rows):
     Raises
     ------
     ValueError
-        If lengths differ or `max_rows` is no positive integer.
+        If lengths differ, `max_rows` is no positive integer, or whose a row is, is missing.
 
     Notes
     -----
@@ -52,9 +53,10 @@ def limit_rows(X, y, groups, max_rows):
     array([0, 1, 2, 4])
     """
     max_rows = check_integer(max_rows, "max_rows", 1)
-    groups = np.asarray(groups)
     check_consistent_length(X, y, groups)
-    codes = np.unique(groups, return_inverse=True)[1]
+    codes = label_codes(_as_array(groups))
+    if (codes < 0).any():
+        raise ValueError("groups must say of every row whose it is: one is missing")
     order = np.argsort(codes, kind="stable")
     starts = np.searchsorted(codes[order], codes[order])
     rank = np.empty(len(codes), dtype=np.intp)
@@ -66,4 +68,9 @@ def limit_rows(X, y, groups, max_rows):
 def _take(table, rows):
     if hasattr(table, "iloc"):
         return table.iloc[rows]
-    return table[rows] if hasattr(table, "shape") else np.asarray(table)[rows]
+    return (table if hasattr(table, "shape") else _as_array(table))[rows]
+
+
+def _as_array(table):
+    """Return what is no array as one of objects: no value has a say in another's type."""
+    return np.asarray(table) if hasattr(table, "shape") else np.array(table, dtype=object)

@@ -7,11 +7,11 @@ from sklearn import config_context
 from sklearn.impute import SimpleImputer
 
 from skdp import DPSimpleImputer, PrivacyAccountant
+from skdp._data._columns import ColumnTable
 from skdp.impute import _simple_imputer
 from skdp.impute._present import bounds_of_present, means_of_present, present_columns
 from skdp.noise import RandomSource
 from skdp.stats._bounds import BoundsPlan
-from skdp.utils._columns import ColumnTable
 from tests._attacks import attack_choices
 
 BOUNDS = ([0.0, -10.0], [1.0, 10.0])

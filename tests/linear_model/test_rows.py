@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, csr_matrix
 
+from skdp._data._tables import read_block
 from skdp.linear_model._rows import BoundedRows, most_additions
 from skdp.utils import ChunkedArray
-from skdp.utils._tables import read_block
 
 
 def exact_squared_norm(row, factor):
@@ -34,7 +34,7 @@ def test_rows_inside_the_bound_keep_their_length():
 
 @pytest.mark.parametrize("n_rows", [1, 63, 64, 65, 1000])
 def test_blocks_give_what_whole_tables_give(n_rows, monkeypatch):
-    monkeypatch.setattr("skdp.utils._tables.BLOCK_BYTES", 1)
+    monkeypatch.setattr("skdp._data._tables.BLOCK_BYTES", 1)
     rng = np.random.default_rng(0)
     X, w, r = rng.normal(size=(n_rows, 4)), rng.normal(size=(3, 5)), rng.normal(size=(n_rows, 3))
     rows = BoundedRows(X, 1.0, 0.5)
@@ -84,7 +84,7 @@ CONTAINERS = {
 @pytest.mark.parametrize("constant", [0.0, 0.5])
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_every_container_gives_what_a_table_gives(container, constant, density, monkeypatch):
-    monkeypatch.setattr("skdp.utils._tables.BLOCK_BYTES", 1)
+    monkeypatch.setattr("skdp._data._tables.BLOCK_BYTES", 1)
     X, rng = sparse_table(density=density), np.random.default_rng(1)
     rows = BoundedRows(CONTAINERS[container](X), 1.0, constant)
     factor = np.minimum(1.0, 1.0 / np.maximum(np.linalg.norm(X, axis=1), 1e-300))

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from skdp._data._columns import ColumnTable
 from skdp.noise import RandomSource
 from skdp.preprocessing._categories import StabilityThreshold, _canonical, _value_counts
 from skdp.preprocessing._cell_weights import plan_cell_weights
-from skdp.utils._columns import ColumnTable
 
 RELATIONS = ["add_remove", "replace_one"]
 

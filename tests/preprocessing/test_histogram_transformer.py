@@ -9,12 +9,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer
 
 from skdp import DPHistogramTransformer, DPLogisticRegression, PrivacyAccountant
+from skdp._data._columns import read_columns, read_numeric_columns
 from skdp.mechanisms import GaussianMechanism, GeometricMechanism
 from skdp.noise import RandomSource
 from skdp.preprocessing import _histogram_transformer as module
 from skdp.preprocessing._binning import bin_codes, column_bins, count_columns, quantile_edges
 from skdp.stats._quantiles import CELLS, QuantilePlan
-from skdp.utils._columns import validate_columns
 from tests._attacks import attack_choices
 
 COLOURS = ["red", "green", "blue"]
@@ -76,7 +76,7 @@ def neighbours(relation):
 def counts_of(rows, bins, edges):
     """The exact counts of a table, in which a null row has no place."""
     rows = [row for row in rows if row[0] is not None]
-    table = validate_columns(DPHistogramTransformer(), np.array(rows, object), categorical=True)
+    table = read_columns(DPHistogramTransformer(), np.array(rows, object))
     return np.concatenate(count_columns(table, bins, edges)).astype(float)
 
 
@@ -101,7 +101,7 @@ def test_brute_force_sensitivity(relation):
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_errors_have_the_expected_size(delta):
     # 1000 releases of seeds that were not chosen; 5 standard errors: false alarms of 6e-7.
-    table = validate_columns(DPHistogramTransformer(), np.tile([0.5, 3.0], (100, 20)))
+    table = read_numeric_columns(DPHistogramTransformer(), np.tile([0.5, 3.0], (100, 20)))
     truth = np.tile([100, 0, 0, 0, 0, 100], (20, 1)).ravel()
     transformer = DPHistogramTransformer(2.0, delta=delta, edges=EDGES)
     bins = column_bins(None, None, EDGES, None, 40)
@@ -251,7 +251,7 @@ def test_values_outside_the_declared():
 def test_unhashable_and_mixed_values_are_undeclared_after_the_charge():
     X = np.array([[0.0, 0.0, ["red"]], [1.0, 1.0, 1], [1.0, 1.0, "red"]], dtype=object)
     codes = bin_codes(
-        validate_columns(DPHistogramTransformer(), X, categorical=True),
+        read_columns(DPHistogramTransformer(), X),
         column_bins({2: ["red", 1]}, None, EDGES, None, 3),
         [EDGES, EDGES, np.array(["red", 1], dtype=object)],
     )

@@ -3,9 +3,9 @@ import pytest
 from sklearn.preprocessing import KBinsDiscretizer
 
 from skdp import DPKBinsDiscretizer, PrivacyAccountant
+from skdp._data._columns import read_numeric_columns
 from skdp.noise import RandomSource
 from skdp.preprocessing._binning import EdgesPlan, column_bins
-from skdp.utils._columns import validate_columns
 from tests._attacks import attack_choices
 
 BOUNDS = ([0.0, -5.0], [1.0, 5.0])
@@ -61,7 +61,7 @@ def certified(epsilon, runs=2000):
     """The epsilon by which an edge tells two rows from the same with one replaced."""
     outputs = []
     for X in ([[0.0], [0.0]], [[0.0], [1.0]]):
-        table = validate_columns(DPKBinsDiscretizer(), np.array(X))
+        table = read_numeric_columns(DPKBinsDiscretizer(), np.array(X))
         bins = column_bins(None, None, "quantile", None, 1)
         bounds, relation = (np.zeros(1), np.ones(1)), "replace_one"
         plan = EdgesPlan.make(bins, 2, bounds, (0.0, epsilon), 0.0, 2, relation)

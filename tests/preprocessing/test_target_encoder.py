@@ -7,10 +7,10 @@ from sklearn import config_context
 from sklearn.preprocessing import TargetEncoder
 
 from skdp import DPTargetEncoder, PrivacyAccountant
+from skdp._data._columns import ColumnTable
 from skdp.noise import RandomSource
 from skdp.preprocessing import _cell_weights
 from skdp.preprocessing._target_encoder import _check_target, _plan, _shrunk_means
-from skdp.utils._columns import ColumnTable
 from tests._attacks import attack_choices
 
 LABELS = [["a", "b", "c"], [1, 2, 3]]

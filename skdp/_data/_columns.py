@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 
 import numpy as np
-from sklearn.utils import assert_all_finite
+from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import validate_data
 
+from skdp._data._containers import as_cells, as_numbers, frame_columns, is_frame
+from skdp._data._tables import block_size, read_table, row_blocks
 from skdp.utils._chunked import as_chunked
-from skdp.utils._tables import block_size, row_blocks, validate_table
+from skdp.utils._labels import is_missing
 
-__all__ = ["ColumnTable", "category_codes", "column_entries", "validate_columns"]
-
-UNDECLARED = -1
+__all__ = ["ColumnTable", "column_entries", "read_columns", "read_numeric_columns"]
 
 
 class ColumnTable:
@@ -25,10 +25,15 @@ class ColumnTable:
         None where they have no common array.
     columns : list of ndarray of shape (n_rows,), default=None
         The columns one by one, where `matrix` is None.
+    numeric : list of bool, default=None
+        Whether each column's declared type is one of numbers, where `matrix` is None.
     """
 
-    def __init__(self, shape, matrix=None, columns=None):
+    def __init__(self, shape, matrix=None, columns=None, numeric=None):
         self.shape, self.matrix, self._columns = shape, matrix, columns
+        if numeric is None:
+            numeric = [matrix is None or matrix.dtype.kind in "biuf"] * shape[1]
+        self.numeric_types = numeric
 
     def blocks(self, n_columns=None):
         """Yield slices of rows, of about a megabyte of `n_columns` (all) float64 columns."""
@@ -49,11 +54,9 @@ class ColumnTable:
         """
         with np.errstate(all="ignore"):
             if self.matrix is None:
-                parts = [_as_float(self._columns[j][rows]) for j in columns]
-                return np.column_stack(parts)
+                return np.column_stack([as_numbers(self._columns[j][rows]) for j in columns])
             block = self.matrix[rows]
-            block = block if len(columns) == self.shape[1] else block[:, columns]
-            return np.asarray(_as_float(block))
+            return as_numbers(block if len(columns) == self.shape[1] else block[:, columns])
 
     def values(self, column, rows):
         """Return the raw values of a column's slice of rows, an array of any type."""
@@ -73,8 +76,8 @@ class ColumnTable:
         for j in columns:
             for rows in self.blocks(1):
                 try:
-                    values = _as_float(self.values(j, rows))
-                except (TypeError, ValueError, OverflowError):
+                    values = as_numbers(self.values(j, rows))
+                except (TypeError, ValueError):
                     raise ValueError(
                         f"column {j} holds values that are not numbers; declare its categories "
                         "if it is categorical"
@@ -88,28 +91,24 @@ class ColumnTable:
                 values = self.values(j, rows)
                 if values.dtype.kind == "f":
                     assert_all_finite(values, input_name=f"column {j}")
-                elif values.dtype.kind == "O" and any(_is_missing(value) for value in values):
+                elif values.dtype.kind in "OmM" and any(map(is_missing, values)):
                     raise ValueError(
                         f"column {j} contains NaN or None; give missing values a category of "
                         "their own"
                     )
 
 
-def validate_columns(estimator, X, *, categorical=False, reset=True, allow_nan=False):
-    """Check a table as scikit-learn does, and set or compare the features' number and names.
+def read_columns(estimator, X, *, reset=True):
+    """Read a table some of whose columns may be categorical, each cell by itself.
+
+    Numeric columns are checked by `ColumnTable.check_numeric`.
 
     Parameters
     ----------
     estimator : estimator
     X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
-    categorical : bool, default=False
-        Whether some columns are categorical. If none is, all values must be numbers and are
-        checked here. If some are, the caller has the others checked by
-        `ColumnTable.check_numeric`.
     reset : bool, default=True
         Whether to set `n_features_in_` and `feature_names_in_`, or to compare with them.
-    allow_nan : bool, default=False
-        Whether numeric columns may hold NaN.
 
     Returns
     -------
@@ -122,25 +121,25 @@ def validate_columns(estimator, X, *, categorical=False, reset=True, allow_nan=F
     ValueError
         If scikit-learn would raise it.
     """
-    finite = "allow-nan" if allow_nan else True
     if as_chunked(X) is not None:
-        chunked = validate_table(estimator, X, reset=reset)
-        return ColumnTable(chunked.shape, chunked)
-    if not categorical:
-        X = validate_data(
-            estimator, X, reset=reset, dtype="numeric", order=None, ensure_all_finite=finite
-        )
-        return ColumnTable(X.shape, X)
-    if _is_frame(X):
+        return read_numeric_columns(estimator, X, reset=reset)
+    if is_frame(X):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-        columns = [_frame_column(X, j) for j in range(X.shape[1])]
-        _check_shape(X.shape)
-        return ColumnTable(X.shape, columns=columns)
+        columns, numeric = frame_columns(X)
+        shape = (len(X), len(columns))
+        # It raises as scikit-learn does where there is no row or no column.
+        check_array(np.broadcast_to(0.0, shape), estimator=estimator)
+        return ColumnTable(shape, columns=columns, numeric=numeric)
     if not hasattr(X, "dtype"):
-        plain = np.asarray(X)
-        X = np.array(X, dtype=object) if plain.dtype.kind in "US" else plain
+        X = as_cells(X) if isinstance(X, list | tuple) else np.asarray(X)
     X = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
     return ColumnTable(X.shape, X)
+
+
+def read_numeric_columns(estimator, X, *, reset=True, allow_nan=False):
+    """Read a table of numbers as `read_table` does, as a `ColumnTable`."""
+    matrix = read_table(estimator, X, reset=reset, allow_nan=allow_nan)
+    return ColumnTable(matrix.shape, matrix)
 
 
 def column_entries(value, names, n_features, what):
@@ -182,74 +181,3 @@ def column_entries(value, names, n_features, what):
             raise ValueError(f"{what} names column {j} twice")
         entries[j] = entry
     return entries
-
-
-def category_codes(values, categories, other=UNDECLARED):
-    """Return the position of each value among the categories.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows,)
-        Of any type; what cannot be compared is undeclared. It never raises.
-    categories : ndarray of shape (n_categories,)
-        As `skdp.mechanisms._randomized_response.categories_array` returns them.
-    other : int, default=-1
-        The code of a value that is not among them.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,), dtype int64
-    """
-    if values.dtype.kind in "biuf" and categories.dtype.kind in "biuf":
-        order = np.argsort(categories, kind="stable")
-        place = np.searchsorted(categories, values, sorter=order)
-        codes = order[np.minimum(place, len(categories) - 1)]
-        return np.where(categories[codes] == values, codes, other)
-    index = {label: code for code, label in enumerate(categories.tolist())}
-    listed = values.tolist()
-    try:
-        codes = [index.get(value, other) for value in listed]
-    except TypeError:
-        codes = [_code(value, index, other) for value in listed]
-    return np.array(codes, dtype=np.int64)
-
-
-def _code(value, index, other):
-    try:
-        return index.get(value, other)
-    except TypeError:
-        return other
-
-
-def _as_float(values):
-    """Return numbers in double precision; strings, also of digits, raise `ValueError`."""
-    if values.dtype.kind in "USMm":
-        raise ValueError("not numbers")
-    if values.dtype.kind == "O" and any(isinstance(v, str | bytes) for v in values.ravel()):
-        raise ValueError("not numbers")
-    return values.astype(np.float64, copy=False)
-
-
-def _is_missing(value):
-    try:
-        return value is None or bool(value != value)
-    except (TypeError, ValueError):
-        # pandas.NA is no truth value.
-        return type(value).__name__ == "NAType"
-
-
-def _is_frame(X):
-    return hasattr(X, "columns") and hasattr(X, "dtypes") and not hasattr(X, "dtype")
-
-
-def _frame_column(frame, j):
-    column = frame.iloc[:, j] if hasattr(frame, "iloc") else frame[:, j]
-    return np.asarray(column)
-
-
-def _check_shape(shape):
-    for length, what in zip(shape, ("sample", "feature"), strict=True):
-        if length < 1:
-            raise ValueError(
-                f"Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required."
-            )

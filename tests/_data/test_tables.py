@@ -13,8 +13,14 @@ from skdp import (
     DPTargetEncoder,
     PrivacyAccountant,
 )
+from skdp._data._tables import (
+    linear_scores,
+    read_block,
+    read_rows_and_target,
+    read_table,
+    row_blocks,
+)
 from skdp.utils import ChunkedArray
-from skdp.utils._tables import linear_scores, read_block, row_blocks, validate_table
 
 
 def table(n=300, d=4):
@@ -28,20 +34,20 @@ def chunked(X, at=130):
 def test_chunked_tables_are_checked_as_arrays_are():
     X, one, other = table(), BaseEstimator(), BaseEstimator()
     y = np.arange(300)
-    checked, target = validate_table(one, chunked(X), y[:, None].ravel().tolist())
+    checked, target = read_rows_and_target(one, chunked(X), y[:, None].ravel().tolist())
     assert isinstance(checked, ChunkedArray) and one.n_features_in_ == 4
-    np.testing.assert_array_equal(target, validate_table(other, X, y)[1])
-    assert validate_table(one, chunked(X), reset=False).shape == (300, 4)
+    np.testing.assert_array_equal(target, read_rows_and_target(other, X, y)[1])
+    assert read_table(one, chunked(X), reset=False).shape == (300, 4)
     assert not hasattr(one, "feature_names_in_")
 
 
 def test_names_of_an_earlier_fit_are_forgotten_or_missed():
     X, estimator = table(), BaseEstimator()
-    validate_table(estimator, pd.DataFrame(X, columns=list("abcd")))
+    read_table(estimator, pd.DataFrame(X, columns=list("abcd")))
     assert list(estimator.feature_names_in_) == list("abcd")
     with pytest.warns(UserWarning, match="feature names"):
-        validate_table(estimator, chunked(X), reset=False)
-    validate_table(estimator, chunked(X))
+        read_table(estimator, chunked(X), reset=False)
+    read_table(estimator, chunked(X))
     assert not hasattr(estimator, "feature_names_in_")
 
 
@@ -73,20 +79,20 @@ def test_what_is_refused_of_an_array_is_refused_of_chunks(X, y, words):
 
     for container in (X, chunked(X)):
         with pytest.raises(ValueError, match=words):
-            validate_table(NeedsTarget(), container, y)
+            read_rows_and_target(NeedsTarget(), container, y)
 
 
 def test_another_width_is_refused_when_predicting():
     estimator = BaseEstimator()
-    validate_table(estimator, chunked(table()))
+    read_table(estimator, chunked(table()))
     with pytest.raises(ValueError, match="3 features"):
-        validate_table(estimator, chunked(table(d=3)), reset=False)
+        read_table(estimator, chunked(table(d=3)), reset=False)
 
 
 def test_numbers_as_objects_become_numbers():
     y = np.arange(300).astype(object)
     for X in (table(), chunked(table())):
-        assert validate_table(BaseEstimator(), X, y, y_numeric=True)[1].dtype == np.float64
+        assert read_rows_and_target(BaseEstimator(), X, y, numeric=True)[1].dtype == np.float64
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
@@ -113,13 +119,15 @@ def test_entries_of_one_place_are_summed_and_the_table_is_left_alone():
     np.testing.assert_array_equal(S.indices, indices)
 
 
-def test_entries_that_overflow_in_opposite_directions_are_no_missing_value():
+def test_numbers_beyond_double_precision_are_the_largest():
     largest = np.finfo(np.longdouble).max
     data = np.array([largest, -largest, 1.0], dtype=np.longdouble)
     X = csr_array((data, np.array([0, 0, 1]), np.array([0, 2, 3])))
-    X = validate_table(DPPCA(), X)
-    assert not np.isnan(read_block(X, slice(0, 2)).toarray()).any()
+    X = read_table(DPPCA(), X, accept_sparse=True)
+    np.testing.assert_array_equal(read_block(X, slice(0, 2)).toarray(), [[0, 0], [0, 1]])
     assert np.isfinite(DPPCA().fit(X).components_).all()
+    dense = read_table(DPPCA(), np.array([[largest], [-largest]]))
+    assert dense.dtype == np.float64 and (np.abs(dense) == np.finfo(np.float64).max).all()
 
 
 @pytest.mark.parametrize(
@@ -145,7 +153,7 @@ def test_a_missing_target_is_refused_before_the_charge(estimator, missing):
 
 @pytest.mark.parametrize("container", [np.asarray, np.asfortranarray, csr_array, chunked])
 def test_scores_are_products(container, monkeypatch):
-    monkeypatch.setattr("skdp.utils._tables.BLOCK_BYTES", 1)
+    monkeypatch.setattr("skdp._data._tables.BLOCK_BYTES", 1)
     X, rng = table(), np.random.default_rng(2)
     coef, intercept = rng.normal(size=(3, 4)), rng.normal(size=3)
     scores = linear_scores(container(X), coef, intercept)
@@ -153,5 +161,5 @@ def test_scores_are_products(container, monkeypatch):
 
 
 def test_other_sparse_formats_become_csr():
-    checked = validate_table(BaseEstimator(), coo_array(table()))
+    checked = read_table(BaseEstimator(), coo_array(table()), accept_sparse=True)
     assert checked.format == "csr"

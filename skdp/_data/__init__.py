@@ -1,0 +1,3 @@
+"""How a table is read, row by row."""
+
+__all__ = []

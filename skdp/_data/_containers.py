@@ -1,0 +1,251 @@
+"""Tables out of their containers, each cell and each row by itself.
+
+A list is read cell by cell, a frame column by column as its type declares, a sparse matrix row
+by row. No cell has a say in how another one is converted: ``np.asarray`` of a list turns all its
+numbers into strings where one is a string, and scikit-learn's conversions of sparse formats sort
+all rows where one is unsorted. What of a table is public is written in ``docs/relations.md``.
+"""
+
+import warnings
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from skdp.utils._labels import is_missing
+
+__all__ = [
+    "as_cells",
+    "as_csr",
+    "as_numbers",
+    "canonical_rows",
+    "doubles_at_most",
+    "frame_columns",
+    "is_frame",
+]
+
+NUMBERS, TIMES = "biuf", "mM"
+LARGEST = np.finfo(np.float64).max
+
+
+def is_frame(X):
+    """Return whether a table has columns of types of their own: pandas, polars, Arrow or like."""
+    has_types = hasattr(X, "dtypes") or hasattr(X, "schema")
+    return hasattr(X, "columns") and has_types and not hasattr(X, "dtype")
+
+
+def frame_columns(frame):
+    """Return a frame's columns one by one.
+
+    Returns
+    -------
+    columns : list of ndarray of shape (n_rows,)
+        Of numbers, dates or durations where the column's declared type is one of numpy's and
+        nothing is missing that it cannot hold; of objects otherwise, where what is missing is
+        None, or was an object before.
+    numeric : list of bool
+        Whether the column's type is one of numbers.
+    """
+    take = frame.iloc.__getitem__ if hasattr(frame, "iloc") else frame.__getitem__
+    if hasattr(frame, "schema") and hasattr(frame, "column_names"):
+        columns = [_arrow_values(column) for column in frame.columns]
+    elif hasattr(frame, "iloc"):
+        columns = [_pandas_values(take((slice(None), j))) for j in range(frame.shape[1])]
+    else:
+        columns = [_polars_values(take((slice(None), j))) for j in range(frame.shape[1])]
+    return [values for values, _ in columns], [numeric for _, numeric in columns]
+
+
+def as_cells(rows):
+    """Return a list of rows, or of values, as an array of objects, each kept as it is.
+
+    Parameters
+    ----------
+    rows : sequence
+        Rows may be arrays.
+
+    Returns
+    -------
+    ndarray of objects
+        Of one dimension if the rows are not of one length.
+    """
+    if any(_holds_times(row) for row in rows):
+        # numpy turns arrays of dates into integers on the way to objects.
+        rows = [list(row) if _holds_times(row) else row for row in rows]
+        return _filled(rows)
+    return np.array(rows, dtype=object)
+
+
+def as_numbers(values):
+    """Return values in double precision, each converted by itself.
+
+    Dates and durations count the unit of their array's type, from 1970 on.
+
+    Parameters
+    ----------
+    values : ndarray
+        Of numbers, dates, durations or objects.
+
+    Returns
+    -------
+    ndarray of float64
+        NaN where a value is missing; the largest where one is beyond double precision.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a value is no number.
+    """
+    if values.dtype.kind in TIMES:
+        numbers = values.astype(np.int64).astype(np.float64)
+        numbers[np.isnat(values)] = np.nan
+        return numbers
+    if values.dtype.kind in NUMBERS:
+        with np.errstate(over="ignore"):
+            numbers = values.astype(np.float64, copy=False)
+        if values.dtype.kind == "f" and values.dtype.itemsize > 8:
+            np.clip(numbers, -LARGEST, LARGEST, out=numbers, where=np.isfinite(values))
+        return numbers
+    if values.dtype.kind == "c":
+        raise ValueError("Complex data not supported")
+    if values.dtype.kind != "O":
+        raise ValueError("dtype='numeric' is not compatible with arrays of bytes/strings")
+    try:
+        with warnings.catch_warnings():
+            # The imaginary part of numpy's complex numbers would be dropped.
+            warnings.simplefilter("error")
+            return values.astype(np.float64)
+    except (TypeError, ValueError, OverflowError, Warning):
+        flat = np.array([_as_number(value) for value in values.ravel()], dtype=np.float64)
+        return flat.reshape(values.shape)
+
+
+def _as_number(value):
+    if is_missing(value):
+        return np.nan
+    if isinstance(value, complex | np.complexfloating):
+        raise ValueError("Complex data not supported")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError("Input contains a value too large for dtype('float64')") from None
+
+
+def as_csr(X):
+    """Return a sparse matrix of any format as CSR, whose entries of a row keep their order.
+
+    Entries that share a place are not added up, see `canonical_rows`.
+
+    Parameters
+    ----------
+    X : sparse matrix or array of shape (n_rows, n_columns)
+
+    Returns
+    -------
+    csr_array
+    """
+    if X.ndim != 2:
+        raise ValueError(f"Expected a 2-dimensional container, got a sparse one of {X.ndim}")
+    if X.format == "csr":
+        return csr_array((doubles_at_most(X.data), X.indices, X.indptr), shape=X.shape)
+    entries = X.tocoo()
+    rows, columns = entries.coords if hasattr(entries, "coords") else (entries.row, entries.col)
+    order = np.argsort(rows, kind="stable")
+    ends = np.cumsum(np.bincount(rows, minlength=X.shape[0]))
+    indptr = np.concatenate([[0], ends])
+    return csr_array((doubles_at_most(entries.data)[order], columns[order], indptr), shape=X.shape)
+
+
+def canonical_rows(block):
+    """Return a CSR block in double precision, each row's entries sorted and added up by place.
+
+    Entries of one place are added in the order of their values: the sum depends on the row's
+    entries alone and not on how they are stored.
+
+    Parameters
+    ----------
+    block : csr_array of numbers
+
+    Returns
+    -------
+    csr_array of float64
+    """
+    with np.errstate(over="ignore"):
+        data = block.data.astype(np.float64)
+    block = csr_array((data, block.indices, block.indptr), shape=block.shape)
+    # The flags of a new matrix are not out of date.
+    if block.has_canonical_format:
+        return block
+    rows = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+    order = np.lexsort((data, block.indices, rows))
+    rows, columns, data = rows[order], block.indices[order], data[order]
+    is_first = np.append(True, (np.diff(rows) != 0) | (np.diff(columns) != 0))[: len(data)]
+    sums, place = data[is_first], np.cumsum(is_first) - 1
+    with np.errstate(over="ignore"):
+        np.add.at(sums, place[~is_first], data[~is_first])
+    indptr = np.searchsorted(rows[is_first], np.arange(block.shape[0] + 1))
+    return csr_array((sums, columns[is_first], indptr), shape=block.shape)
+
+
+def doubles_at_most(values):
+    """Return an array without numbers of more than double precision, others as they are."""
+    is_longer = values.dtype.kind == "f" and values.dtype.itemsize > 8
+    return as_numbers(values) if is_longer else values
+
+
+def _holds_times(row):
+    return getattr(getattr(row, "dtype", None), "kind", "") in TIMES and np.ndim(row) > 0
+
+
+def _filled(rows):
+    lengths = {len(row) if np.ndim(row) else -1 for row in rows}
+    if len(lengths) != 1:
+        return np.array([None] * len(rows), dtype=object)
+    cells = np.empty((len(rows), lengths.pop()), dtype=object)
+    for out, row in zip(cells, rows, strict=True):
+        for j, value in enumerate(row):
+            out[j] = value
+    return cells
+
+
+def _objects(values):
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _pandas_values(column):
+    """Return a column's values, and whether its type is one of numbers."""
+    dtype = column.dtype
+    if isinstance(dtype, np.dtype):
+        return np.asarray(column), dtype.kind in NUMBERS
+    if hasattr(dtype, "categories"):
+        labels, numeric = _pandas_values(dtype.categories.to_series())
+        # Which is missing has the code -1, which finds the end.
+        return _objects([*labels, None])[np.asarray(column.cat.codes)], numeric
+    if hasattr(dtype, "fill_value") and hasattr(dtype, "subtype"):
+        return np.asarray(column), dtype.subtype.kind in NUMBERS
+    if dtype.kind in TIMES and getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None) is None:
+        return column.to_numpy(dtype=dtype.numpy_dtype, na_value=None), False
+    return column.to_numpy(dtype=object, na_value=None), dtype.kind in NUMBERS
+
+
+def _polars_values(column):
+    dtype = column.dtype
+    numeric = dtype.is_numeric() or str(dtype) == "Boolean"
+    is_plain = numeric and not column.null_count() and not dtype.is_decimal()
+    if is_plain or (dtype.is_temporal() and getattr(dtype, "time_zone", None) is None):
+        values = np.asarray(column.to_numpy())
+        if values.dtype.kind in NUMBERS + TIMES:
+            return values, numeric
+    return _objects(column.to_list()), numeric
+
+
+def _arrow_values(column):
+    kind = str(column.type)
+    numeric = kind.startswith(("int", "uint", "float", "double", "halffloat", "bool"))
+    is_time = kind.startswith(("timestamp", "duration", "date")) and "tz=" not in kind
+    if is_time or (numeric and not column.null_count):
+        values = np.asarray(column.to_numpy())
+        if values.dtype.kind in NUMBERS + TIMES:
+            return values, numeric
+    return _objects(column.to_pylist()), numeric

@@ -1,0 +1,343 @@
+"""Tables and targets as estimators read them: checked once, then block by block in doubles."""
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
+from sklearn.utils.validation import validate_data
+
+from skdp._data._containers import (
+    as_cells,
+    as_csr,
+    as_numbers,
+    canonical_rows,
+    doubles_at_most,
+    frame_columns,
+    is_frame,
+)
+from skdp.utils._chunked import as_chunked
+
+__all__ = [
+    "block_size",
+    "indexable_table",
+    "linear_scores",
+    "number_array",
+    "number_matrix",
+    "read_array",
+    "read_block",
+    "read_numeric_target",
+    "read_rows_and_target",
+    "read_table",
+    "read_target",
+    "row_blocks",
+    "target_array",
+]
+
+BLOCK_BYTES = 1 << 20
+
+
+def block_size(n_features):
+    """Return how many float64 rows of `n_features` values are read at a time."""
+    return max(64, BLOCK_BYTES // (8 * n_features))
+
+
+def row_blocks(n_rows, size):
+    """Yield slices of at most `size` rows that cover all rows in order."""
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
+
+
+def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False):
+    """Read a table of numbers, each row by itself, and set or compare the features' number.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
+        A sparse matrix too, of any format, with `accept_sparse`.
+    reset : bool, default=True
+        Whether to set `n_features_in_` and `feature_names_in_`, or to compare with them.
+    allow_nan : bool, default=False
+        Whether values may be missing.
+    accept_sparse : bool, default=False
+        Whether X may be sparse.
+
+    Returns
+    -------
+    ndarray, csr_array or ChunkedArray
+        Of numbers of at most double precision. Not copied where no conversion is needed.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If scikit-learn would raise it: a value is no number or not finite, the table is empty.
+    """
+    chunked = as_chunked(X)
+    if chunked is not None:
+        _check_values(chunked)
+        validate_data(estimator, chunked, reset=reset, skip_check_array=True)
+        return chunked
+    checks = {
+        "order": None,
+        "accept_sparse": "csr" if accept_sparse else False,
+        "ensure_all_finite": "allow-nan" if allow_nan else True,
+    }
+    if is_frame(X):
+        # The frame has the columns' names; its values are checked as an array.
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        matrix = number_matrix(X)
+        return check_array(matrix, input_name="X", estimator=estimator, **checks)
+    if issparse(X) and accept_sparse:
+        X = as_csr(X)
+    elif not issparse(X):
+        X = number_matrix(X)
+    X = validate_data(estimator, X, reset=reset, dtype="numeric", **checks)
+    return csr_array(X) if issparse(X) else X
+
+
+def read_array(estimator, X, *, reset=True, dtype=None):
+    """Read a dense table of numbers into one array; as `read_table`.
+
+    Parameters
+    ----------
+    dtype : dtype, default=None
+        What to convert the values to; None leaves them.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_features)
+    """
+    return np.asarray(read_table(estimator, X, reset=reset), dtype=dtype)
+
+
+def read_rows_and_target(estimator, X, y, *, reset=True, numeric=False):
+    """Read a table that may be sparse and one label, or number, a row.
+
+    Parameters
+    ----------
+    estimator, X, reset
+        As in `read_table`.
+    y : array-like of shape (n_rows,)
+    numeric : bool, default=False
+        Whether y holds numbers.
+
+    Returns
+    -------
+    X : ndarray, csr_array or ChunkedArray
+    y : ndarray of shape (n_rows,)
+    """
+    X = read_table(estimator, X, reset=reset, accept_sparse=True)
+    read = read_numeric_target if numeric else read_target
+    return X, read(estimator, y, X.shape[0])
+
+
+def number_matrix(X):
+    """Return a table as an array of numbers where it is of a kind that scikit-learn would convert.
+
+    Parameters
+    ----------
+    X : array-like or DataFrame
+
+    Returns
+    -------
+    array-like
+        X itself where it is an array of numbers, or no table.
+    """
+    if is_frame(X):
+        dtypes = {str(dtype) for dtype in X.dtypes} if hasattr(X, "iloc") else ()
+        one_type = len(dtypes) == 1 and isinstance(X.dtypes.iloc[0], np.dtype)
+        if one_type and X.dtypes.iloc[0].kind in "biuf":
+            return doubles_at_most(X.to_numpy())
+        columns, _ = frame_columns(X)
+        matrix = np.empty((len(X), len(columns)))
+        for j, column in enumerate(columns):
+            matrix[:, j] = as_numbers(column)
+        return matrix
+    if not hasattr(X, "dtype"):
+        X = as_cells(X) if isinstance(X, list | tuple) else np.asarray(X)
+    elif not isinstance(X, np.ndarray):
+        X = np.asarray(X)
+    if X.dtype.kind in "OmM" and X.ndim in (1, 2):
+        return as_numbers(X)
+    return doubles_at_most(X)
+
+
+def number_array(a):
+    """Return a vector or a matrix of numbers out of any container, each value read by itself.
+
+    Parameters
+    ----------
+    a : array-like, Series or DataFrame
+
+    Returns
+    -------
+    array-like
+        `a` itself where it is an array of numbers, or nothing that can be one.
+    """
+    if hasattr(a, "to_frame") and not is_frame(a) and np.ndim(a) == 1:
+        return as_numbers(frame_columns(a.to_frame())[0][0])
+    return number_matrix(a)
+
+
+def indexable_table(X):
+    """Return a table whose rows can be taken by number, for steps of any kind.
+
+    A list becomes an array of floats where every cell is a number, and of objects otherwise. A
+    sparse matrix becomes a canonical CSR one.
+
+    Raises
+    ------
+    ValueError
+        If a column of a list has numbers beside other things: one row would decide what the
+        others are converted to.
+    """
+    if issparse(X):
+        return canonical_rows(as_csr(X))
+    if hasattr(X, "shape"):
+        return X
+    cells = as_cells(X)
+    if cells.ndim != 2:
+        return cells
+    kinds = [{_is_number(value) for value in column} for column in cells.T]
+    mixed = [j for j, kind in enumerate(kinds) if len(kind) > 1]
+    if mixed:
+        raise ValueError(
+            f"column {mixed[0]} of the list has numbers beside other things; give a DataFrame or "
+            "an array of objects"
+        )
+    return as_numbers(cells) if kinds and all(kind == {True} for kind in kinds) else cells
+
+
+def read_target(estimator, y, n_rows):
+    """Read labels or targets, one a row.
+
+    Parameters
+    ----------
+    estimator : estimator
+    y : array-like of shape (n_rows,)
+    n_rows : int
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+
+    Raises
+    ------
+    ValueError
+        If there are none, a value is missing, or a list has numbers beside strings.
+    """
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
+        )
+    y = column_or_1d(target_array(y), warn=True)
+    assert_all_finite(y, input_name="y")
+    check_consistent_length(y, np.empty(n_rows))
+    return y
+
+
+def read_numeric_target(estimator, y, n_rows):
+    """Read targets in double precision; as `read_target`."""
+    y = read_target(estimator, y, n_rows)
+    if y.dtype.kind not in "fiubO":
+        raise ValueError(f"y must hold numbers, got an array of {y.dtype}")
+    numbers = as_numbers(y)
+    # Of objects scikit-learn looks for NaN before it converts them, when None is none yet.
+    assert_all_finite(numbers, input_name="y")
+    return numbers
+
+
+def target_array(y):
+    """Return labels or targets as an array, without converting one because of another.
+
+    Raises
+    ------
+    ValueError
+        If a list has numbers beside strings or other things, or integers beside fractions that
+        no float holds.
+    """
+    if isinstance(y, list | tuple):
+        cells = as_cells(y)
+        array = np.asarray(y) if cells.ndim == 1 else cells
+        kinds = {_kind_of_label(value) for value in cells.ravel()}
+        if len(kinds) > 1:
+            raise ValueError("y mixes numbers and other labels; give labels of one kind")
+        exact = array.dtype.kind != "f" or all(float(v) == v for v in cells.ravel() if v == v)
+        if not exact:
+            raise ValueError("y mixes integers beyond 2**53 with other numbers")
+        return array
+    if hasattr(y, "dtype") and not isinstance(y, np.ndarray) and np.ndim(y) == 1:
+        columns, numeric = frame_columns(y.to_frame()) if hasattr(y, "to_frame") else ([], [])
+        if columns and not isinstance(y.dtype, np.dtype):
+            return _as_declared(columns[0], numeric[0])
+    return y
+
+
+def _as_declared(cells, numeric):
+    """Return a column's cells as numbers if its type is one of numbers and none is missing."""
+    if not numeric or cells.dtype.kind != "O" or any(value is None for value in cells):
+        return cells
+    return np.array(cells.tolist())
+
+
+def _is_number(value):
+    return isinstance(value, int | float | np.number | np.bool_)
+
+
+def _kind_of_label(value):
+    if _is_number(value):
+        return "number"
+    return "string" if isinstance(value, str) else type(value).__name__
+
+
+def read_block(X, rows):
+    """Return rows of a table as `read_table` returned it, in double precision.
+
+    Parameters
+    ----------
+    X : ndarray, csr_array or ChunkedArray
+    rows : slice
+
+    Returns
+    -------
+    ndarray or csr_array of float64
+        Of a sparse table, with a row's entries added up by place; a sum that overflows is
+        infinite.
+    """
+    # A row that overflows counts as zero, so that no warning may tell of one.
+    with np.errstate(all="ignore"):
+        if not issparse(X):
+            return np.asarray(X[rows], dtype=np.float64)
+        first, last = X.indptr[rows.start], X.indptr[rows.stop]
+        indptr = X.indptr[rows.start : rows.stop + 1] - first
+        entries = (X.data[first:last], X.indices[first:last], indptr)
+        return canonical_rows(csr_array(entries, shape=(rows.stop - rows.start, X.shape[1])))
+
+
+def linear_scores(X, coef, intercept):
+    """Return ``X @ coef.T + intercept`` of a table as `read_table` returned it, block by block.
+
+    Parameters
+    ----------
+    X : array, csr_array or ChunkedArray of shape (n_rows, n_features)
+    coef : ndarray of shape (n_outputs, n_features)
+    intercept : ndarray of shape (n_outputs,)
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_outputs)
+    """
+    scores = np.empty((X.shape[0], len(coef)))
+    for rows in row_blocks(X.shape[0], block_size(X.shape[1])):
+        scores[rows] = read_block(X, rows) @ coef.T
+    return scores + intercept
+
+
+def _check_values(chunked):
+    for length, what in zip(chunked.shape, ("sample", "feature"), strict=True):
+        if length < 1:
+            raise ValueError(
+                f"Found array with 0 {what}(s) (shape={chunked.shape}) while a minimum of 1 is "
+                "required."
+            )
+    for rows in row_blocks(chunked.shape[0], block_size(chunked.shape[1])):
+        assert_all_finite(read_block(chunked, rows), input_name="X")

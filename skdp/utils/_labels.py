@@ -1,0 +1,186 @@
+"""Labels as they are compared: each cell by itself, whatever container or type it came in."""
+
+import datetime
+from decimal import Decimal
+
+import numpy as np
+
+__all__ = ["UNDECLARED", "category_codes", "is_missing", "label_codes", "label_key"]
+
+UNDECLARED = -1
+
+PLAIN = frozenset({bool, int, bytes})
+DAY = 86_400
+# Every unit of numpy's dates but years and months, in attoseconds.
+ATTOSECONDS = {
+    unit: size * 10**18 for unit, size in {"W": 7 * DAY, "D": DAY, "h": 3600, "m": 60}.items()
+} | {unit: 10 ** (18 - 3 * k) for k, unit in enumerate(("s", "ms", "us", "ns", "ps", "fs", "as"))}
+
+
+def is_missing(value):
+    """Return whether a cell holds nothing: None, NaN, NaT or pandas' NA."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError, ArithmeticError):
+        # pandas' NA has no truth value; neither has an array, which holds something.
+        return type(value).__name__ == "NAType"
+
+
+def label_key(value):
+    """Return the hashable thing that equal labels share, None for what can be no label.
+
+    Equal numbers are one label in every type (True, 1, 1.0, 1+0j), equal instants in every type
+    and unit, a date being its midnight. NUL characters at the end of a string do not count, as
+    in numpy's arrays of strings. What is missing or cannot be hashed is no label.
+
+    Parameters
+    ----------
+    value : object
+        One cell. It never raises.
+
+    Returns
+    -------
+    hashable or None
+    """
+    kind = type(value)
+    if kind is str:
+        return value.rstrip("\0")
+    if kind in PLAIN:
+        return value
+    if kind is float:
+        return value if value == value else None
+    if isinstance(value, np.generic):
+        return _key_of_scalar(value)
+    if isinstance(value, str):
+        return str.rstrip(value, "\0")
+    if is_missing(value):
+        return None
+    if isinstance(value, datetime.date):
+        return _key_of_date(value)
+    if isinstance(value, datetime.timedelta):
+        seconds = value.days * DAY + value.seconds
+        return "duration", _attoseconds(seconds, value.microseconds, value, "nanoseconds")
+    return _key_of_other(value)
+
+
+def label_codes(values):
+    """Number the distinct labels of a column.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows,)
+        Of any type.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,), dtype int64
+        -1 for what can be no label.
+    """
+    if _are_plain_numbers(values):
+        codes = np.unique(values, return_inverse=True)[1]
+        return np.where(values == values, codes, UNDECLARED)
+    numbers = {}
+    codes = (
+        UNDECLARED if key is None else numbers.setdefault(key, len(numbers))
+        for key in _keys(values)
+    )
+    return np.fromiter(codes, dtype=np.int64, count=len(values))
+
+
+def category_codes(values, categories, other=UNDECLARED):
+    """Return the position of each value among the categories.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows,)
+        Of any type; what cannot be compared is undeclared. It never raises.
+    categories : ndarray of shape (n_categories,)
+        Distinct labels.
+    other : int, default=-1
+        The code of a value that is not among them.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,), dtype int64
+    """
+    if _are_plain_numbers(values) and _are_plain_numbers(categories):
+        order = np.argsort(categories, kind="stable")
+        place = np.searchsorted(categories, values, sorter=order)
+        codes = order[np.minimum(place, len(categories) - 1)] if len(order) else place
+        return np.where(categories[codes] == values, codes, other) if len(order) else place + other
+    index = {key: code for code, key in enumerate(_keys(categories))}
+    index[None] = other
+    codes = (index.get(key, other) for key in _keys(values))
+    return np.fromiter(codes, dtype=np.int64, count=len(values))
+
+
+def _are_plain_numbers(values):
+    return values.dtype.kind in "biuf" and values.dtype.itemsize <= 8
+
+
+def _keys(values):
+    """Return the key of each value of an array."""
+    if values.dtype.kind in "mM":
+        # The values of an object array would be truncated or become integers.
+        found, inverse = np.unique(values, return_inverse=True)
+        keys = [label_key(value) for value in found]
+        return [keys[code] for code in inverse]
+    cells = values if values.dtype.kind == "O" or values.dtype.itemsize > 8 else values.tolist()
+    return [label_key(cell) for cell in cells]
+
+
+def _key_of_scalar(value):
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return _key_of_numpy_time(value)
+    if isinstance(value, np.str_ | np.bytes_):
+        return value.item().rstrip("\0" if isinstance(value, np.str_) else b"\0")
+    if isinstance(value, np.complexfloating):
+        return _key_of_scalar(value.real) if value.imag == 0 else None
+    if isinstance(value, np.floating):
+        number = float(value)
+        return number if number == value else None
+    return _key_of_other(value.item())
+
+
+def _key_of_numpy_time(value):
+    if np.isnat(value):
+        return None
+    unit, count = np.datetime_data(value.dtype)
+    if isinstance(value, np.datetime64):
+        if unit in ("Y", "M"):
+            value, unit, count = value.astype("M8[D]"), "D", 1
+        return "instant", int(value.astype(np.int64)) * count * ATTOSECONDS[unit]
+    if unit not in ATTOSECONDS:
+        # A number without a unit, or of months, which are of no one length.
+        return "duration", unit, int(value.astype(np.int64)) * count
+    return "duration", int(value.astype(np.int64)) * count * ATTOSECONDS[unit]
+
+
+def _key_of_date(value):
+    days = value.toordinal() - 719_163  # of 1970-01-01
+    if not isinstance(value, datetime.datetime):
+        return "instant", days * DAY * 10**18
+    seconds = days * DAY + value.hour * 3600 + value.minute * 60 + value.second
+    key = "instant", _attoseconds(seconds, value.microsecond, value, "nanosecond")
+    offset = value.utcoffset()
+    if offset is None:
+        return key
+    shift = offset.days * DAY + offset.seconds
+    return "instant in UTC", key[1] - _attoseconds(shift, offset.microseconds)
+
+
+def _attoseconds(seconds, microseconds, value=None, name=""):
+    """Return a time in attoseconds; pandas' types hold nanoseconds beside it."""
+    return seconds * 10**18 + microseconds * 10**12 + getattr(value, name, 0) * 10**9
+
+
+def _key_of_other(value):
+    if isinstance(value, complex):
+        return _key_of_other(value.real) if value.imag == 0 else None
+    try:
+        usable = bool(value == value) and hash(value) is not None
+    except (TypeError, ValueError, ArithmeticError):
+        return None
+    if not usable:
+        return None
+    return float(value) if isinstance(value, Decimal) and value == float(value) else value
