@@ -5,15 +5,16 @@ from contextlib import ExitStack
 import numpy as np
 from sklearn import config_context
 
+from skdp._data._shape import TableShape
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
-from skdp.accounting import Spend
+from skdp.accounting import Guarantee, Spend
 from skdp.accounting import epsilon as event_epsilon
 from skdp.accounting._report import describe_composition, describe_unit
 from skdp.accounting._state import Terms
 from skdp.noise import RandomSource
 
-__all__ = ["PrivateFit", "charge", "relation_of", "terms_of"]
+__all__ = ["PrivateFit", "TableShape", "charge", "guarantee_of", "relation_of", "terms_of"]
 
 UNACCOUNTED = Terms(1.0, 0.0)
 
@@ -36,6 +37,31 @@ def terms_of(accountant):
     if not hasattr(accountant, "charge"):
         raise ValueError(f"accountant must be a PrivacyAccountant or None, got {accountant!r}")
     return accountant.terms
+
+
+def guarantee_of(estimator):
+    """Return what an estimator's fit must meet, by its parameters and its accountant.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With parameters `epsilon`, `accountant` and, if it takes one, `delta`.
+
+    Returns
+    -------
+    Guarantee
+
+    Raises
+    ------
+    ValueError
+        If epsilon or delta is out of range.
+    """
+    params = estimator.get_params(deep=False)
+    return Guarantee(
+        epsilon=params["epsilon"],
+        delta=params.get("delta", 0.0),
+        neighbours=terms_of(params["accountant"]).neighbours,
+    )
 
 
 def fitted_names(estimator):
@@ -114,11 +140,11 @@ class PrivateFit:
     In an estimator's ``fit``::
 
         with PrivateFit(self) as fit:
-            X = validate_data(self, X)
-            mechanism = LaplaceMechanism(self.epsilon, sensitivity=...)
-            source = fit.charge(mechanism)
-            value = mechanism.release(X.sum(axis=0), random_state=source)
-            fit.publish(mechanism, public=("the bounds",), sum_=value)
+            table = read_table(self, X)
+            shape = TableShape(n_rows=table.shape[0], n_columns=table.shape[1])
+            plan = self.plan_fit(shape, fit.guarantee)
+            source = fit.charge(plan)
+            fit.publish(plan, public=("the bounds",), **plan.run(table, source))
     """
 
     def __init__(self, estimator):
@@ -141,6 +167,11 @@ class PrivateFit:
         if not self._published:
             self._forget()
         return False
+
+    @property
+    def guarantee(self):
+        """What the fit must meet; see `guarantee_of`."""
+        return guarantee_of(self._estimator)
 
     def charge(self, mechanism, size=None):
         """Book the mechanism's event and return the source of its noise.

@@ -36,6 +36,7 @@ from skdp.accounting._gaussian import (
     gdp_to_delta,
     gdp_to_epsilon,
 )
+from skdp.accounting._guarantee import Guarantee, Neighbours
 from skdp.accounting._interchange import from_dp_accounting, to_dp_accounting
 from skdp.accounting._leaf import gdp, zcdp
 from skdp.accounting._rdp import rdp
@@ -55,7 +56,9 @@ __all__ = [
     "Event",
     "ExponentialMechanism",
     "Gaussian",
+    "Guarantee",
     "Laplace",
+    "Neighbours",
     "NonPrivate",
     "Part",
     "PlannedCharge",

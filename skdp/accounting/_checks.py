@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-RELATIONS = ("add_remove", "replace_one")
+from skdp.accounting._guarantee import RELATIONS
+
 MAX_GROUP_SIZE = 10**9
 
 

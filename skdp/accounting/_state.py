@@ -6,14 +6,13 @@ from functools import lru_cache
 
 from skdp.accounting._composition import claimed_price, composition_rule
 from skdp.accounting._events import event_from_json
+from skdp.accounting._guarantee import Neighbours
 from skdp.accounting._records import NOTHING
 from skdp.exceptions import BudgetExceededError, LedgerError
-from skdp.utils._validation import check_integer, check_privacy_parameters, check_real
+from skdp.utils._validation import check_privacy_parameters, check_real
 
 __all__ = ["Draw", "Part", "Rounds", "Spend", "State", "Terms", "read_draw", "read_spend"]
 
-RELATIONS = ("add_remove", "replace_one")
-UNITS = ("row", "group")
 
 _cached_event = lru_cache(maxsize=4096)(event_from_json)
 
@@ -34,13 +33,7 @@ class Terms:
         epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "delta", delta)
-        if self.relation not in RELATIONS:
-            raise ValueError(f"relation must be one of {RELATIONS}, got {self.relation!r}")
-        if self.unit not in UNITS:
-            raise ValueError(f"unit must be one of {UNITS}, got {self.unit!r}")
-        object.__setattr__(self, "max_rows", check_integer(self.max_rows, "max_rows", 1))
-        if self.unit == "row" and self.max_rows != 1:
-            raise ValueError("max_rows goes with unit='group'")
+        object.__setattr__(self, "max_rows", self.neighbours.max_rows)
         if self.rdp_order is not None:
             order = check_real(self.rdp_order, "rdp_order")
             if not 1.0 < order < math.inf:
@@ -52,6 +45,11 @@ class Terms:
     def cap(self):
         """The budget as (epsilon, delta)."""
         return self.epsilon, self.delta
+
+    @property
+    def neighbours(self):
+        """Who may change between two tables."""
+        return Neighbours(relation=self.relation, unit=self.unit, max_rows=self.max_rows)
 
     @property
     def rule(self):

@@ -1,0 +1,97 @@
+"""What a release must meet: a price, and who may change between two tables."""
+
+from dataclasses import dataclass, field
+
+from skdp.utils._validation import check_integer, check_privacy_parameters
+
+__all__ = ["RELATIONS", "UNITS", "Guarantee", "Neighbours"]
+
+RELATIONS = ("add_remove", "replace_one")
+UNITS = ("row", "group")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbours:
+    """Which two tables are neighbours: who may change, and how.
+
+    Parameters
+    ----------
+    relation : {"add_remove", "replace_one"}, default="add_remove"
+        Whether a row is there or counts nowhere, or has other values.
+    unit : {"row", "group"}, default="row"
+        Whose rows change.
+    max_rows : int, default=1
+        How many rows of a unit a table holds at most.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not as described, or single rows have a `max_rows`.
+
+    Examples
+    --------
+    >>> from skdp.accounting import Neighbours
+    >>> Neighbours(relation="replace_one").rows_moved
+    2
+    """
+
+    relation: str = "add_remove"
+    unit: str = "row"
+    max_rows: int = 1
+
+    def __post_init__(self):
+        if self.relation not in RELATIONS:
+            raise ValueError(f"relation must be one of {RELATIONS}, got {self.relation!r}")
+        if self.unit not in UNITS:
+            raise ValueError(f"unit must be one of {UNITS}, got {self.unit!r}")
+        object.__setattr__(self, "max_rows", check_integer(self.max_rows, "max_rows", 1))
+        if self.unit == "row" and self.max_rows != 1:
+            raise ValueError("max_rows goes with unit='group'")
+
+    @property
+    def rows_moved(self):
+        """By how many rows' contributions a sum moves where one row changes: 1 or 2."""
+        return 1 if self.relation == "add_remove" else 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """What a plan must meet.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 1e-100.
+    delta : float, default=0.0
+        0, or from 1e-100 to below 1.
+    neighbours : Neighbours, default=Neighbours()
+        Under which tables.
+
+    Raises
+    ------
+    ValueError
+        If epsilon or delta is out of range.
+
+    Examples
+    --------
+    >>> from skdp import DPStandardScaler
+    >>> from skdp.accounting import Guarantee
+    >>> from skdp.base import TableShape
+    >>> scaler = DPStandardScaler(bounds=(0, 1))
+    >>> scaler.plan_fit(TableShape(n_rows=1000, n_columns=3), Guarantee(epsilon=0.5)).event
+    Laplace(epsilon=0.5)
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    neighbours: Neighbours = field(default_factory=Neighbours)
+
+    def __post_init__(self):
+        epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "delta", delta)
+
+    @property
+    def relation(self):
+        """The relation of its neighbours."""
+        return self.neighbours.relation
