@@ -15,7 +15,7 @@ from skdp.stats._bounds import AUTO_SHARE, NormPlan
 from skdp.utils._shares import split_epsilon
 from skdp.utils._validation import (
     check_integer,
-    check_positive,
+    check_magnitude,
     check_privacy_parameters,
     public_inputs,
 )
@@ -231,10 +231,7 @@ def _check_data_norm(data_norm):
     """Return whether the norm is to be found, and the norm, 1 in its place."""
     if isinstance(data_norm, str) and data_norm == "auto":
         return True, 1.0
-    data_norm = check_positive(data_norm, "data_norm")
-    if not 1e-50 <= data_norm <= 1e50:
-        raise ValueError(f"data_norm must be between 1e-50 and 1e50, got {data_norm!r}")
-    return False, data_norm
+    return False, check_magnitude(data_norm, "data_norm")
 
 
 def _check_n_components(n_components, shape):

@@ -9,7 +9,7 @@ from skdp.linear_model._rows import row_norms
 from skdp.mechanisms import JointMechanism
 from skdp.stats._bounds import AUTO_SHARE, NormPlan
 from skdp.utils._shares import split_epsilon
-from skdp.utils._validation import check_positive, is_auto
+from skdp.utils._validation import check_magnitude, is_auto
 
 __all__ = ["NormSearch", "check_data_norm", "plan_norm"]
 
@@ -18,10 +18,7 @@ def check_data_norm(data_norm):
     """Return the bound that a fit is planned with: 1.0 for "auto", whose rows are divided by it."""
     if is_auto(data_norm):
         return 1.0
-    data_norm = check_positive(data_norm, "data_norm")
-    if not 1e-50 <= data_norm <= 1e50:
-        raise ValueError(f"data_norm must be between 1e-50 and 1e50, got {data_norm!r}")
-    return data_norm
+    return check_magnitude(data_norm, "data_norm")
 
 
 @dataclass(frozen=True)

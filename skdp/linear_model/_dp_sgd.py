@@ -17,7 +17,7 @@ from skdp.utils._callbacks import CallbackSupportMixin
 from skdp.utils._validation import (
     check_boolean,
     check_integer,
-    check_positive,
+    check_magnitude,
     check_privacy_parameters,
     check_real,
 )
@@ -26,7 +26,7 @@ __all__ = ["PartialFit", "PrivateSGDMixin", "Task", "check_choice"]
 
 # How many calls of partial_fit share one partition of the ledger.
 CALLS_OF_A_PARTITION = 256
-SMALLEST, LARGEST = 1e-50, 1e50
+LARGEST = 1e50
 
 
 @dataclass(frozen=True)
@@ -104,15 +104,15 @@ class PrivateSGDMixin(CallbackSupportMixin):
 
     def _checked(self):
         epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
-        data_norm = _check_range(self.data_norm, "data_norm")
-        scaling = _check_range(self.intercept_scaling, "intercept_scaling")
+        data_norm = check_magnitude(self.data_norm, "data_norm")
+        scaling = check_magnitude(self.intercept_scaling, "intercept_scaling")
         constant = (
             scaling * data_norm if check_boolean(self.fit_intercept, "fit_intercept") else 0.0
         )
         check_choice(self.partial_fit_rows, "partial_fit_rows", ("any", "disjoint"))
         check_choice(self.learning_rate, "learning_rate", LEARNING_RATES)
         radius = self.projection_radius
-        radius = math.inf if radius is None else _check_range(radius, "projection_radius")
+        radius = math.inf if radius is None else check_magnitude(radius, "projection_radius")
         if self.penalty not in ("l2", None):
             raise ValueError(f"penalty must be 'l2' or None, got {self.penalty!r}")
         return _Checked(
@@ -146,9 +146,9 @@ class PrivateSGDMixin(CallbackSupportMixin):
             sampling=sampling,
             batch_size=batch_size,
             max_iter=_unless_auto(self.max_iter, lambda v: check_integer(v, "max_iter", 1)),
-            clip=_unless_auto(self.max_grad_norm, lambda v: _check_range(v, "max_grad_norm")),
+            clip=_unless_auto(self.max_grad_norm, lambda v: check_magnitude(v, "max_grad_norm")),
             alpha=_unless_auto(self.alpha, lambda v: _check_least(v, "alpha", 0.0)),
-            eta0=_unless_auto(self.eta0, lambda v: _check_range(v, "eta0")),
+            eta0=_unless_auto(self.eta0, lambda v: check_magnitude(v, "eta0")),
             momentum=_unless_auto(self.momentum, _check_momentum),
         )
 
@@ -165,7 +165,7 @@ class PrivateSGDMixin(CallbackSupportMixin):
         settings = automatic_settings(problem, given)
         n_steps = settings.n_steps(n_rows)
         kind = clip_norm(checked.delta)
-        clip = _check_range(settings.clip, "max_grad_norm")
+        clip = check_magnitude(settings.clip, "max_grad_norm")
         model = Linear(n_rows, n_columns, task.n_outputs, checked.constant, clip, kind)
         plan = plan_sgd(settings.sampling, settings.batch_size, n_steps, model, *guarantee)
         update = Update(
@@ -248,13 +248,6 @@ def check_choice(value, name, choices):
 
 def _unless_auto(value, check):
     return None if isinstance(value, str) and value == "auto" else check(value)
-
-
-def _check_range(value, name):
-    value = check_positive(value, name)
-    if not SMALLEST <= value <= LARGEST:
-        raise ValueError(f"{name} must be between {SMALLEST:g} and {LARGEST:g}, got {value!r}")
-    return value
 
 
 def _check_least(value, name, low):

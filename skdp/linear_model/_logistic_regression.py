@@ -19,6 +19,7 @@ from skdp.utils._validation import (
     check_boolean,
     check_classes,
     check_integer,
+    check_magnitude,
     check_positive,
     check_privacy_parameters,
     public_inputs,
@@ -72,8 +73,8 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
         The labels that can occur. None takes the labels of y and thereby declares them public;
         the privacy statement says so. A declared class without rows is fitted like any other.
     class_weight : dict, default=None
-        Public weights of classes, positive; a class that is not named has weight 1. Noise
-        grows with the largest of them. "balanced" would be computed from the data and is
+        Public weights of classes, between 1e-50 and 1e50; a class that is not named has weight
+        1. Noise grows with the largest of them. "balanced" would be computed from the data and is
         refused.
     standard_errors : {"noise", "total"}, default="noise"
         What `coef_standard_error_` holds. "noise": the privacy noise where its law is public, at
@@ -343,9 +344,7 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
 
     def _check_norms(self):
         data_norm = check_data_norm(self.data_norm)
-        scaling = check_positive(self.intercept_scaling, "intercept_scaling")
-        if scaling > 1e50:
-            raise ValueError(f"intercept_scaling must be at most 1e50, got {scaling!r}")
+        scaling = check_magnitude(self.intercept_scaling, "intercept_scaling")
         fit_intercept = check_boolean(self.fit_intercept, "fit_intercept")
         return data_norm, scaling * data_norm if fit_intercept else 0.0
 
@@ -418,4 +417,4 @@ def _check_class_weight(class_weight, classes):
     unknown = [label for label in class_weight if label not in labels]
     if unknown:
         raise ValueError(f"class_weight names {unknown[0]!r}, which is not among the classes")
-    return [check_positive(class_weight.get(label, 1.0), "a class weight") for label in labels]
+    return [check_magnitude(class_weight.get(label, 1.0), "a class weight") for label in labels]

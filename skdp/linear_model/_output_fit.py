@@ -10,7 +10,12 @@ from skdp.base import relation_of
 from skdp.linear_model._data_norm import check_data_norm, plan_norm
 from skdp.linear_model._output_perturbation import balanced_C, plan_output_perturbation
 from skdp.linear_model._rows import BoundedRows
-from skdp.utils._validation import check_boolean, check_positive, check_privacy_parameters
+from skdp.utils._validation import (
+    check_boolean,
+    check_magnitude,
+    check_positive,
+    check_privacy_parameters,
+)
 
 __all__ = [
     "LinearRelease",
@@ -63,9 +68,7 @@ def check_linear_settings(estimator):
     """Return an estimator's `LinearSettings`, or raise `ValueError`."""
     epsilon, delta = check_privacy_parameters(estimator.epsilon, estimator.delta)
     data_norm = check_data_norm(estimator.data_norm)
-    scaling = check_positive(estimator.intercept_scaling, "intercept_scaling")
-    if scaling > 1e50:
-        raise ValueError(f"intercept_scaling must be at most 1e50, got {scaling!r}")
+    scaling = check_magnitude(estimator.intercept_scaling, "intercept_scaling")
     fit_intercept = check_boolean(estimator.fit_intercept, "fit_intercept")
     constant = scaling * data_norm if fit_intercept else 0.0
     return LinearSettings(epsilon, delta, data_norm, constant)

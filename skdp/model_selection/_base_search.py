@@ -251,7 +251,8 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator,
         check_integer(self.verbose, "verbose", 0)
 
     def _routed(self, params):
-        if not get_config()["enable_metadata_routing"]:
+        # Without params `process_routing` returns an object that has every name, `in` never ends.
+        if not params or not get_config()["enable_metadata_routing"]:
             params = dict(params)
             return params.pop("groups", None), params
         routed = process_routing(self, "fit", **params)

@@ -79,5 +79,9 @@ def plan_column_quantiles(shape, quantiles, bounds, relation, epsilon, delta):
 
 
 def flat_ranges(ranges, low, high):
-    """Return the ranges with 1 in the place of those too small to divide by."""
-    return np.where(ranges > LEAST_RANGE * (high - low), ranges, 1.0)
+    """Return the ranges, the bounds' own in the place of those too small to divide by.
+
+    So values within the bounds are no further apart than ``1 / LEAST_RANGE`` after the division,
+    in any unit.
+    """
+    return np.where(ranges > LEAST_RANGE * (high - low), ranges, high - low)

@@ -60,7 +60,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ``data_max_ - data_min_``.
     scale_, min_ : ndarray of shape (n_features,)
         `transform` returns ``X * scale_ + min_``. Where the range is nearly nothing (2**-21 of
-        the bounds' or less) it counts as 1.
+        the bounds' or less) the bounds' counts in its place.
     quantile_range_ : tuple of (float, float)
         The two quantiles, in per cent.
     bounds_ : tuple of ndarray of shape (n_features,)

@@ -47,7 +47,7 @@ class DPRobustScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Noisy medians, within the bounds. None without `with_centering`.
     scale_ : ndarray of shape (n_features,) or None
         Noisy interquantile ranges; one that is nearly nothing (2**-21 of the bounds' range or
-        less) counts as 1. None without `with_scaling`.
+        less) counts as the bounds' range. None without `with_scaling`.
     bounds_ : tuple of ndarray of shape (n_features,)
         The bounds, declared or found.
     n_features_in_ : int

@@ -33,7 +33,8 @@ SMALLEST, LARGEST = 2.0**-_OCTAVES, 2.0**_OCTAVES
 FALLBACK = 1.0
 # The share of the rows that a norm is to cover.
 NORM_COVERAGE = 0.98
-# The probability that a column has an empty bin that is taken to be occupied.
+# The probability that a column has an empty bin that is taken to be occupied; and that it has an
+# empty range from a power of two to the next that is.
 _FALSE_ALARM = 1e-4
 _FINEST = 3
 _ROWS_PER_THRESHOLD = 16
@@ -146,6 +147,39 @@ class _SpacedHistogram:
             return -mechanism.scale * math.log(2.0 * tail)
         return -mechanism.scale_for(self.n_columns * self._n_bins(bits)) * float(ndtri(tail))
 
+    @property
+    def octave_threshold(self):
+        """What the sum of the noise in a divided range from a power of two to the next is below.
+
+        The noise's moment generating function is at most that of Laplace noise of its scale b,
+        ``1 / (1 - (b t)^2)``, so that every t bounds the tail of a sum (Chernoff).
+        """
+        tail = _FALSE_ALARM / self._n_bins(0)
+        if isinstance(self.mechanism, GeometricMechanism):
+            t = np.linspace(0.01, 0.99, 99)
+            bounds = (-math.log(tail) - self.splits * np.log1p(-t * t)) / t
+            return self.mechanism.scale * float(bounds.min())
+        scale = self.mechanism.scale_for(self.size) * math.sqrt(self.splits)
+        return -scale * float(ndtri(tail))
+
+    def occupied(self, noisy):
+        """Return which bins are taken to be occupied, for noisy counts of shape (..., n_bins).
+
+        Those that stand out of the noise, and all of a range from a power of two to the next in
+        which none does but their sum: so rare values are found as well where they are spread.
+        """
+        above = noisy > self.threshold
+        if self.splits == 1:
+            return above
+        middle = noisy.shape[-1] // 2 if self.signed else 0
+        for side in (slice(0, middle), slice(middle + 1, None)):
+            seen = above[..., side]
+            octaves = (*seen.shape[:-1], -1, self.splits)
+            sums = noisy[..., side].reshape(octaves).sum(axis=-1)
+            alone = (sums > self.octave_threshold) & ~seen.reshape(octaves).any(axis=-1)
+            seen |= np.repeat(alone, self.splits, axis=-1)
+        return above
+
     def _n_bins(self, bits):
         magnitudes = 2 * _OCTAVES << bits
         return 2 * magnitudes + 1 if self.signed else magnitudes + 1
@@ -183,17 +217,19 @@ class BoundsPlan(_SpacedHistogram):
         Returns
         -------
         low, high : ndarray of shape (n_columns,)
-            The outer edges of the outermost occupied bins; -1 and 1 for a column none of whose
-            bins stands out of the noise.
+            The outer edges of the outermost occupied bins; -1 and 1 for a column of which no
+            value but 0 stands out of the noise.
         """
         n_bins = self.n_columns * self._n_bins(self._split_bits)
         return self.read(self._release(_blocks(X, n_bins), source))
 
     def read(self, noisy):
         """Return the bounds that noisy counts show."""
-        occupied = noisy > self.threshold
-        found = occupied.any(axis=1)
+        occupied = self.occupied(noisy)
         middle = noisy.shape[1] // 2
+        # Zeros have no magnitude: where nothing else is seen, they say nothing of the units of
+        # what is rare.
+        found = np.delete(occupied, middle, axis=1).any(axis=1)
         first = occupied.argmax(axis=1) - middle
         last = noisy.shape[1] - 1 - occupied[:, ::-1].argmax(axis=1) - middle
         edges = spaced_edges(self._split_bits)
@@ -225,13 +261,15 @@ class NormPlan(_SpacedHistogram):
         -------
         float
             The upper edge of the first bin up to which occupied bins hold 98 % of the noisy
-            counts; 1.0 if no bin stands out of the noise.
+            counts, rows of zeros left out; 1.0 if no bin stands out of the noise.
         """
         return self.read(self._release((np.asarray(norms) for norms in blocks), source)[0])
 
     def read(self, noisy):
         """Return the bound that noisy counts show."""
-        held = np.where(noisy > self.threshold, noisy, 0)
+        held = np.where(self.occupied(noisy), noisy, 0)
+        # A row of zeros fits in any norm.
+        held[0] = 0
         if not held.any():
             return FALLBACK
         covered = np.cumsum(held) >= NORM_COVERAGE * held.sum()

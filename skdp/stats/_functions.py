@@ -489,8 +489,8 @@ def estimate_bounds(a, epsilon=1.0, *, delta=0.0, axis=None, accountant=None, ra
     Returns
     -------
     low, high : float or ndarray of shape (n_columns,)
-        The outer edges of the outermost occupied bins, low < high; -1 and 1 where no bin stands
-        out of the noise. Magnitudes are between 2**-100 and 2**100.
+        The outer edges of the outermost occupied bins, low < high; -1 and 1 where no value but 0
+        stands out of the noise. Magnitudes are between 2**-100 and 2**100.
 
     {raises}
 

@@ -13,6 +13,7 @@ __all__ = [
     "check_classes",
     "check_delta",
     "check_integer",
+    "check_magnitude",
     "check_positive",
     "check_privacy_parameters",
     "check_real",
@@ -20,6 +21,10 @@ __all__ = [
     "is_auto",
     "public_inputs",
 ]
+
+LARGEST_EPSILON = 1e15
+LARGEST_INTEGER = 2**53
+LARGEST_MAGNITUDE = 1e50
 
 
 def check_real(value, name):
@@ -33,9 +38,11 @@ def check_real(value, name):
 
 
 def check_integer(value, name, low):
-    """Return an int of at least `low`, or raise `ValueError`."""
+    """Return an int of at least `low` that a float64 holds, or raise `ValueError`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < low:
         raise ValueError(f"{name} must be an integer of at least {low}, got {value!r}")
+    if value > LARGEST_INTEGER:
+        raise ValueError(f"{name} must be at most 2**53")
     return int(value)
 
 
@@ -44,6 +51,14 @@ def check_positive(value, name):
     value = check_real(value, name)
     if not (math.isfinite(value) and value > 0):
         raise ValueError(f"{name} must be positive and finite, got {value!r}")
+    return value
+
+
+def check_magnitude(value, name):
+    """Return a float between 1e-50 and 1e50: its square, and what is a few times it, is finite."""
+    value = check_positive(value, name)
+    if not 1.0 / LARGEST_MAGNITUDE <= value <= LARGEST_MAGNITUDE:
+        raise ValueError(f"{name} must be between 1e-50 and 1e50, got {value!r}")
     return value
 
 
@@ -56,10 +71,13 @@ def check_delta(delta):
 
 
 def check_privacy_parameters(epsilon, delta):
-    """Return (epsilon, delta) as floats: epsilon from 1e-100 up, finite, delta as `check_delta`."""
+    """Return (epsilon, delta) as floats: epsilon from 1e-100 to 1e15, delta as `check_delta`.
+
+    Losses beyond 1e15 are not told apart by the grids on which events are composed.
+    """
     epsilon = check_positive(epsilon, "epsilon")
-    if epsilon < 1e-100:
-        raise ValueError(f"epsilon must be at least 1e-100, got {epsilon!r}")
+    if not 1e-100 <= epsilon <= LARGEST_EPSILON:
+        raise ValueError(f"epsilon must be between 1e-100 and 1e15, got {epsilon!r}")
     return epsilon, check_delta(delta)
 
 
@@ -74,7 +92,7 @@ def broadcast_bounds(bounds, n_features):
     """Return (low, high), two finite float64 arrays of length `n_features` with low <= high."""
     try:
         low, high = (np.asarray(bound, dtype=np.float64) for bound in bounds)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
             f"bounds must be (low, high), numbers or arrays of length n_features, got {bounds!r}"
         ) from None

@@ -248,3 +248,27 @@ def test_many_columns_and_one_row():
     X = np.full((3, 10_000), 0.5)
     assert DPSimpleImputer(bounds=(0, 1)).fit(X).statistics_.shape == (10_000,)
     assert np.isfinite(DPSimpleImputer().fit([[0.5]]).statistics_).all()
+
+
+class _Scripted:
+    """A mechanism that releases what it was told to, whatever the data are."""
+
+    def __init__(self, released):
+        self.released = np.array(released)
+
+    def release(self, values, *, random_state):
+        assert values.shape == self.released.shape
+        return self.released.copy()
+
+
+@pytest.mark.parametrize("present", [0, 3, 1000])
+def test_what_a_mean_is_follows_from_the_release_alone(present):
+    """Whether there are enough values is decided by their noisy number, not by the true one."""
+    X = np.full((1000, 3), np.nan)
+    X[:present] = 5.0
+    table = DPSimpleImputer(bounds=(0, 10))._validate(X)
+    low, high = np.zeros(3), np.full(3, 10.0)
+    # The noisy numbers of values are 1, 8 and 500; the noise of one of them is root two times 4.
+    mechanism = _Scripted([[0.25, 2.0, 100.0], [0.75, 6.0, 400.0]])
+    means = means_of_present(mechanism, 4.0, table, low, high, None)
+    np.testing.assert_array_equal(means, [5.0, 7.5, 8.0])

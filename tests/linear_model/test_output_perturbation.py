@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from skdp import DPLogisticRegression, PrivacyAccountant
-from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss
+from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.accounting import gaussian_noise_multiplier
 from skdp.linear_model import _output_perturbation
 from skdp.linear_model._mechanism_choice import MECHANISMS
@@ -261,3 +261,50 @@ def test_rounding_of_gradients_is_within_its_bound():
         computed = objective.gradient(weights)
         error = max(abs(mpmath.mpf(c) - e) for c, e in zip(computed, exact, strict=True))
     assert 0 < error < _gradient_rounding(LOSSES[2], 3000, 3, 1.0, 1.0)
+
+
+WEIGHTS = {"add_remove": (5.0, 0.2), "replace_one": (5.0, 5.0)}
+
+
+def weighted_ratios(relation, n_classes=2):
+    """Return how far optima move over the claim, where rows count by their classes."""
+    weights = WEIGHTS[relation] + (1.0,) * (n_classes - 2)
+    loss, rng = ClassWeightedLoss(LOSSES[n_classes], weights), np.random.default_rng(0)
+    for _ in range(10):
+        *pair, C = random_neighbours(rng, n_classes, relation)
+        yield moved_over_claimed(loss, pair, C, relation, 0.0)
+    *pair, C = worst_neighbours(n_classes, relation)
+    yield moved_over_claimed(loss, pair, C, relation, 0.0)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_brute_force_sensitivity_with_class_weights(relation, n_classes):
+    ratios = list(weighted_ratios(relation, n_classes))
+    # Five times less, or twice, would be found out.
+    assert 0.8 <= max(ratios) <= 1.0
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_class_weights_forgotten_in_the_sensitivity_are_caught(relation, monkeypatch):
+    monkeypatch.setattr(
+        ClassWeightedLoss, "lipschitz", lambda self, norm: self.loss.lipschitz(norm)
+    )
+    assert max(weighted_ratios(relation)) > 1.0
+
+
+def test_an_estimators_weights_move_no_more_than_stated_for_its_class_weights():
+    """The row that differs is of the class that counts most."""
+    one, other, C = worst_neighbours(2, "add_remove")
+    model = DPLogisticRegression(
+        mechanism="output",
+        C=C,
+        data_norm=2.0,
+        fit_intercept=False,
+        class_weight={0: 5.0, 1: 0.2},
+        random_state=0,
+    )
+    first, second = (clone(model).fit(*table) for table in (one, other))
+    moved = np.linalg.norm(first.coef_ - second.coef_)
+    # One seed's noise cancels but for its grid and for the number of rows in its scale.
+    assert 0.9 * first.privacy_.sensitivity <= moved <= 1.001 * first.privacy_.sensitivity
