@@ -17,51 +17,17 @@ from skdp.accounting._checks import (
     check_tolerance,
 )
 from skdp.accounting._rdp import fixed_delta, simplified, whole_sample
+from skdp.accounting._single import closed_delta, closed_epsilon, has_loss_distribution
 
 __all__ = ["METHODS", "delta", "epsilon", "trade_off"]
 
 METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
 
 
-def _closed_epsilon(part, delta_, relation):
-    """Least epsilon at delta of one uncomposed event, by closed forms alone."""
-    if delta_ >= 1.0:
-        return 0.0
-    if isinstance(part, ev.Gaussian):
-        return _gaussian.gdp_to_epsilon(1.0 / part.noise_multiplier, delta_)
-    pure = _leaf.pure_epsilon(part, relation)
-    if delta_ == 0.0:
-        return pure
-    bounds = [math.inf]
-    if pure < math.inf:
-        bounds += [pure, _advanced.optimal_epsilon(pure, 1, delta_)]
-    if isinstance(part, ev.Laplace):
-        bounds.append(_lessened(pure, 2.0, delta_))
-    if isinstance(part, ev.ExponentialMechanism):
-        # The largest of the two-point curves of Dong, Durfee and Rogers (2020).
-        bounds.append(_lessened(pure, 2.0, math.sqrt(delta_ * -math.expm1(-pure))))
-    if isinstance(part, ev.RandomizedResponse):
-        others = (part.num_categories - 1.0) * math.exp(-pure)
-        bounds.append(_lessened(pure, 1.0, delta_ * (1.0 + others)))
-    if isinstance(part, ev.ApproximateDP):
-        bounds.append(_advanced.optimal_epsilon(part.epsilon, 1, delta_, part.delta))
-    rho, rho_delta = _leaf.leaf_zcdp(part, relation)
-    bounds.append(_conversions.zcdp_to_epsilon(rho, delta_, rho_delta))
-    return min(bounds)
-
-
-def _lessened(epsilon, factor, share):
-    """epsilon + factor ln(1 - share), rounded up, at least 0."""
-    share *= 1.0 - 2.0**-50
-    if share >= 1.0:
-        return 0.0
-    return max(0.0, epsilon * (1.0 + 2.0**-50) + factor * math.log1p(-share) * (1.0 - 2.0**-50))
-
-
 def _single_epsilon(part, delta_, relation):
-    """Least epsilon at delta of one release, RDP included where closed forms are loose."""
-    bound = _closed_epsilon(part, delta_, relation)
-    if isinstance(part, (ev.PoissonSampled, ev.SampledWithoutReplacement, ev.RandomStopping)):
+    """Least epsilon at delta of one release, RDP included where no closed form is exact."""
+    bound = closed_epsilon(part, delta_, relation)
+    if not has_loss_distribution((part,), relation):
         bound = min(bound, _rdp_bound({part: 1}, delta_, relation))
     return bound
 
@@ -175,20 +141,6 @@ def _stated_and_gaussian_delta(parts, target, relation):
     return min(1.0, (fixed + _gaussian.gdp_to_delta(mu, left)) * (1.0 + 2.0**-52))
 
 
-def has_loss_distribution(parts, relation):
-    """Whether the privacy loss distribution of every event is known."""
-    for part in parts:
-        base = part
-        if _leaf.is_sampled(part):
-            base = _leaf.inner_event(part, relation)
-        if isinstance(base, ev.DiscreteGaussian) and base.sigma > 5e4:
-            return False
-        known = (ev.Gaussian, ev.DiscreteGaussian, ev.ApproximateDP)
-        if not isinstance(base, known) and _leaf.pure_epsilon(base, relation) == math.inf:
-            return False
-    return True
-
-
 def _require_loss_distribution(parts, relation):
     if not has_loss_distribution(parts, relation):
         names = sorted({type(part).__name__ for part in parts})
@@ -202,6 +154,8 @@ def _pld_bound(parts, delta_, relation, tolerance):
     mu = _gaussian_mu(parts)
     if mu is not None:
         return _gaussian.gdp_to_epsilon(mu, delta_)
+    if sum(parts.values()) == 1:
+        return closed_epsilon(next(iter(parts)), delta_, relation)
     bound = _pld.pld_epsilon(parts, delta_, relation, tolerance)
     if _has_bounded_range(parts):
         bound = min(bound, _rdp_bound(_merge(parts, relation, simplified), delta_, relation))
@@ -420,8 +374,6 @@ def _delta(parts, target, relation, method, tolerance):
         _require_loss_distribution(parts, relation)
     if method == "pld" or (method == "auto" and has_loss_distribution(parts, relation)):
         best = min(best, _pld_delta(parts, simple, target, relation, tolerance))
-    if method in ("auto", "pld") and sum(simple.values()) == 1:
-        best = min(best, _amplified_gaussian_delta(next(iter(simple)), target, relation))
     if method == "auto":
         best = min(best, _stated_and_gaussian_delta(simple, target, relation))
     for name, bound in (("basic", _basic), ("advanced", _advanced_bound)):
@@ -430,22 +382,12 @@ def _delta(parts, target, relation, method, tolerance):
     return best
 
 
-def _amplified_gaussian_delta(part, target, relation):
-    """delta = q delta(epsilon'), epsilon' = ln(1 + (e^epsilon - 1) / q), of a sampled Gaussian
-    (Balle, Barthe and Gaboardi 2018), exact under add/remove and at epsilon = 0; 1 for others."""
-    if not _leaf.is_sampled(part) or target > 700.0:
-        return 1.0
-    inner, rate = _leaf.inner_event(part, relation), _leaf.sampling_rate(part)
-    if not isinstance(inner, ev.Gaussian) or rate == 0.0:
-        return 1.0
-    amplified = math.log1p(math.expm1(target) / rate) * (1.0 - 2.0**-50)
-    return rate * _gaussian.gdp_to_delta(1.0 / inner.noise_multiplier, amplified) * (1.0 + 1e-13)
-
-
 def _pld_delta(parts, simple, target, relation, tolerance):
     mu = _gaussian_mu(parts)
     if mu is not None:
         return _gaussian.gdp_to_delta(mu, target)
+    if sum(parts.values()) == 1:
+        return closed_delta(next(iter(parts)), target, relation)
     bound = _pld.pld_delta(parts, target, relation, tolerance)
     if _has_bounded_range(parts):
         bound = min(bound, _rdp.rdp_delta(simple, target, relation))

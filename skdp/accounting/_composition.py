@@ -8,6 +8,7 @@ All are pure functions of totals; none opens a file.
 
 import itertools
 import math
+import numbers
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
@@ -32,6 +33,10 @@ SCHEDULES = ("advanced", "pld", "auto")
 
 # Orders of a bound that is quick to add up; any of them is valid for a schedule.
 QUICK_ORDERS = 1.0 + np.geomspace(0.05, 2000.0, 24)
+
+# A claim that the usual grid misses by less than this, relatively, is tried on finer grids.
+NEARLY = 1e-3
+FINE = (1e-6, 1e-9)
 
 # More choices of one part from each partition than this are not looked through.
 MOST_CHOICES = 1000
@@ -82,17 +87,39 @@ def _single_epsilon(event, delta, relation, group_size):
 
 
 def claimed_price(event, epsilon, delta, relation):
-    """Return the (epsilon, delta) that a release was calibrated to, once it is checked.
+    """Return the (epsilon, delta) that a release was calibrated to, once it is proved.
 
     Raises
     ------
     ValueError
-        If the event costs more.
+        If no bound proves that the event costs no more.
     """
-    epsilon, delta = check_privacy_parameters(epsilon, delta)
-    if _cached_delta(event, epsilon, relation) > delta:
+    epsilon, delta = _checked_claim(epsilon, delta)
+    if not _is_proved(event, epsilon, delta, relation):
         raise ValueError(f"the event is not ({epsilon:g}, {delta:g})-differentially private")
     return epsilon, delta
+
+
+def _checked_claim(epsilon, delta):
+    # A release may cost nothing at a large delta, though no budget is 0.
+    if isinstance(epsilon, numbers.Real) and not isinstance(epsilon, bool) and epsilon == 0:
+        return 0.0, check_delta(delta)
+    return check_privacy_parameters(epsilon, delta)
+
+
+def _is_proved(event, epsilon, delta, relation):
+    """Say whether a bound on delta or one on epsilon proves a claim.
+
+    Each is a proof by itself. They are rounded up apart from each other, and a finer grid may
+    prove what the usual one leaves open by less than its tolerance.
+    """
+    if _cached_delta(event, epsilon, relation) <= delta:
+        return True
+    found = _single_epsilon(event, delta, relation, 1)
+    if epsilon < found <= epsilon * (1.0 + NEARLY):
+        fine = (event_epsilon(event, delta, relation=relation, tolerance=t) for t in FINE)
+        return any(bound <= epsilon for bound in fine)
+    return found <= epsilon
 
 
 @dataclass(frozen=True)

@@ -107,8 +107,15 @@ def gdp_to_epsilon(mu: float, delta: float) -> float:
         low, high = high, high * (1.0 + 1e-9)
         if not math.isfinite(high):
             return math.inf
-    root = _decreasing_root(lambda e: gdp_to_delta(mu, e), delta, low, high)
-    return _nudge(lambda e: gdp_to_delta(mu, e) <= delta, root)
+    return least_epsilon(lambda e: gdp_to_delta(mu, e), delta, high, low)
+
+
+def least_epsilon(curve, delta, high, low=0.0):
+    """The least epsilon in [low, high], rounded up, at which a curve is at most delta."""
+    if curve(low) <= delta:
+        return low
+    root = _decreasing_root(curve, delta, low, high) if curve(high) < delta else high
+    return _nudge(lambda e: curve(e) <= delta, root)
 
 
 def _decreasing_root(function, target, low, high):

@@ -83,15 +83,16 @@ def _sampled_pure_epsilon(event, relation):
     rate = sampling_rate(event)
     if rate == 0.0:
         return 0.0
-    bound = _amplified(pure_epsilon(inner_event(event, relation), relation), rate)
+    bound = amplified(pure_epsilon(inner_event(event, relation), relation), rate)
     if isinstance(event, ev.PoissonSampled) and relation == "replace_one":
         one = pure_epsilon(ev.merged(event.event), "add_remove")
         if all(isinstance(part, ev.ADDITIVE) for part in ev.leaves(event.event)):
-            bound = min(bound, _amplified(one, rate) - _amplified(-one, rate))
+            bound = min(bound, amplified(one, rate) - amplified(-one, rate))
     return math.nextafter(bound * _UP, math.inf)
 
 
-def _amplified(epsilon, rate):
+def amplified(epsilon, rate):
+    """ln(1 + rate (e^epsilon - 1)), also for the negative."""
     if rate == 1.0 or abs(epsilon) == math.inf:
         return epsilon if epsilon > 0 or rate == 1.0 else math.log1p(-rate)
     if epsilon > 30.0:

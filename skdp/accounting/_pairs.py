@@ -258,27 +258,29 @@ def _replace_curve(pair: LossPair, rate: float) -> LossPair:
     )
 
 
-def _poisson_gaussian_replaced(sigma: float, rate: float) -> LossPair:
-    """(1-q) N(0) + q N(1) against (1-q) N(0) + q N(-1); the loss inverts with asinh.
+def replaced_gaussian_position(sigma: float, rate: float, loss: np.ndarray) -> np.ndarray:
+    """Where (1-q) N(0) + q N(1) against (1-q) N(0) + q N(-1) has a loss, in units of sigma.
 
     With t = x / sigma^2: t = L/2 + asinh(r sinh(L/2)), r = (1-q) / (q e^(-1/(2 sigma^2))).
     """
     log_ratio = math.log1p(-rate) - math.log(rate) + 0.5 / sigma**2
+    half = 0.5 * np.abs(loss)
+    with np.errstate(divide="ignore"):
+        log_sinh = half + np.log(-np.expm1(-2.0 * half)) - math.log(2.0) + log_ratio
+    with np.errstate(over="ignore"):
+        bend = np.where(
+            log_sinh > 300.0,
+            log_sinh + math.log(2.0),
+            np.arcsinh(np.exp(np.minimum(log_sinh, 300.0))),
+        )
+    return np.sign(loss) * (half + bend) * sigma
 
-    def position(loss):
-        half = 0.5 * np.abs(loss)
-        with np.errstate(divide="ignore"):
-            log_sinh = half + np.log(-np.expm1(-2.0 * half)) - math.log(2.0) + log_ratio
-        with np.errstate(over="ignore"):
-            bend = np.where(
-                log_sinh > 300.0,
-                log_sinh + math.log(2.0),
-                np.arcsinh(np.exp(np.minimum(log_sinh, 300.0))),
-            )
-        return np.sign(loss) * (half + bend) * sigma
+
+def _poisson_gaussian_replaced(sigma: float, rate: float) -> LossPair:
+    """(1-q) N(0) + q N(1) against (1-q) N(0) + q N(-1)."""
 
     def tails(loss):
-        z = position(loss)
+        z = replaced_gaussian_position(sigma, rate, loss)
         one = 1.0 / sigma
         low, up = ndtr(z), ndtr(-z)
         p_cdf = (1.0 - rate) * low + rate * ndtr(z - one)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 
 from skdp.accounting import _events as ev
+from skdp.accounting._direct import MAX_CELLS, compose_directly
 from skdp.accounting._grid import GridLoss, discretise, loss_range
 from skdp.accounting._pairs import LossPair, loss_pairs
 
@@ -16,7 +17,6 @@ __all__ = ["pld_delta", "pld_epsilon"]
 
 _MAX_CELLS = 1 << 21
 _COARSE_CELLS = 3000
-_TILTS = np.concatenate(([0.0], np.geomspace(1e-3, 1e5, 49)))
 _MAX_WIDTH = 600.0
 # Raising to the power T multiplies round-off by T, which then exceeds what is worth finding.
 _MAX_RELEASES = 10**9
@@ -62,6 +62,13 @@ def _coarse_parts(direction, delta):
     return result
 
 
+def _tilts(parts):
+    """Tilts to look through: far above the inverse of the largest loss of one release."""
+    largest = max(max(part.high, -part.low) for part in parts)
+    top = max(1e5, min(1e14, 1e3 / max(largest, 1e-300)))
+    return np.geomspace(1e-3, top, round(6.0 * math.log10(top)) + 19)
+
+
 def _log_moment(parts, tilts):
     with np.errstate(over="ignore"):
         return sum(part.count * part.coarse.log_moment(tilts) for part in parts)
@@ -75,7 +82,7 @@ def _rdp_tilt(parts, delta):
         slack = np.log1p(-1.0 / orders) - (math.log(delta) + np.log(orders)) / tilts
         return _log_moment(parts, tilts) / tilts + slack
 
-    tilts = _TILTS[1:]
+    tilts = _tilts(parts)
     for points in (13, 13):
         values = bound(tilts)
         best = int(np.nanargmin(values))
@@ -87,7 +94,7 @@ def _rdp_tilt(parts, delta):
 
 def _delta_tilt(parts, epsilon):
     """(tilt, delta) of the best Renyi order for a given epsilon."""
-    tilts = _TILTS[1:]
+    tilts = _tilts(parts)
     for points in (13, 13):
         orders = 1.0 + tilts
         values = _log_moment(parts, tilts) - tilts * epsilon
@@ -99,23 +106,26 @@ def _delta_tilt(parts, epsilon):
     return result
 
 
-def _step(parts, tilt, epsilon, tolerance, width):
-    """Grid step for an error in epsilon of about tolerance * min(1, max(epsilon, 1e-3)).
+def _step(parts, tilt, epsilon, tolerance, width, max_cells=_MAX_CELLS):
+    """Grid step for an error in epsilon of about tolerance * min(1, epsilon).
 
     Each release adds at most about step^2 / 12 to the variance of the total loss, which
     moves epsilon by about (tilt + 1) / 2 times as much; the factor below was checked against
-    finer grids. A lattice common to all atoms is met exactly where there is one.
+    finer grids. Where epsilon is far below 1 / tilt, delta hardly depends on it, and the error
+    is about tolerance * 0.01 / tilt. A lattice common to all atoms is met exactly where there is
+    one.
     """
     total = sum(part.count for part in parts)
-    wanted = tolerance * min(1.0, max(epsilon, 1e-3))
-    step = math.sqrt(6.0 * wanted / (max(1.0, tilt + 1.0) * (total + 6.0)))
+    slope = max(1.0, tilt + 1.0)
+    wanted = tolerance * min(1.0, max(epsilon, 1e-2 / slope))
+    step = math.sqrt(6.0 * wanted / (slope * (total + 6.0)))
     longest = max(width, *(part.high - part.low for part in parts))
-    step = max(step, longest / _MAX_CELLS)
+    step = max(step, longest / max_cells)
     spacings = {part.pair.spacing for part in parts} - {None}
     if len(spacings) == 1:
         spacing = spacings.pop()
         step = spacing / max(1, math.ceil(spacing / step)) if spacing > 0.0 else step
-        step = max(step, longest / (2.0 * _MAX_CELLS))
+        step = max(step, longest / (2.0 * max_cells))
     return step
 
 
@@ -127,12 +137,13 @@ def _window(parts, tilt, epsilon, delta):
     is long enough that all but 1e-12 of the tilted mass comes back below epsilon, where it
     does not count.
     """
-    tilts = np.unique(np.concatenate((_TILTS[1:], max(tilt, 1e-3) * np.geomspace(0.5, 8.0, 9))))
+    usual = _tilts(parts)
+    tilts = np.unique(np.concatenate((usual, max(tilt, 1e-3) * np.geomspace(0.5, 8.0, 9))))
     moments = _log_moment(parts, tilts)
     log_tail = math.log(max(delta, 1e-300)) - 21.0
     high = float(np.min((moments - log_tail) / tilts))
     here = float(_log_moment(parts, np.array([tilt]))[0])
-    spread = np.geomspace(1e-2, 1e4, 25)
+    spread = np.geomspace(1e-2, 0.1 * usual[-1], len(usual) // 2 + 1)
     lower, upper = (_log_moment(parts, tilt + sign * spread) for sign in (-1.0, 1.0))
     least = math.fsum(part.count * part.low for part in parts)
     most = math.fsum(part.count * part.high for part in parts)
@@ -195,9 +206,7 @@ def _compose(parts, plan):
     if not kept.all():
         beyond += float(masses[losses > plan.cut].sum())
         losses, masses = losses[kept], masses[kept]
-    # Cell masses are off by round-off of a tail, which shifts a loss by as little.
-    losses = losses + 1e-14 * (total + 10.0)
-    return losses, masses * round_off, beyond * round_off, log_total + noise
+    return _raised(losses, parts), masses * round_off, beyond * round_off, log_total + noise
 
 
 def _tilted(grid, tilt):
@@ -247,6 +256,12 @@ def _read_epsilon(losses, masses, beyond, delta, step):
     return max(0.0, float(losses[index]) + math.log1p(-room))
 
 
+def _slope(losses, masses, epsilon, delta):
+    """-d ln delta / d epsilon: what the order less 1 is to a Renyi bound."""
+    above = losses > epsilon
+    return float(masses[above] @ np.exp(epsilon - losses[above])) / delta
+
+
 def _read_delta(losses, masses, beyond, epsilon):
     above = losses > epsilon
     kept = masses[above] @ -np.expm1(epsilon - losses[above])
@@ -267,54 +282,87 @@ def pld_epsilon(
     Each direction is composed for itself; the larger epsilon counts. A direction whose Renyi
     bound is no larger than what another one costs needs no transform.
     """
-    pure = _epsilon_without_delta(parts, relation)
+    directions = _directions(parts, relation)
+    pure = max(_most(direction) for direction in directions)
     if delta <= 0.0 or pure == 0.0:
         return pure
     if sum(parts.values()) > _MAX_RELEASES:
         return math.inf
     prepared = []
-    for direction in _directions(parts, relation):
+    for direction in directions:
         coarse = _coarse_parts(direction, delta)
         if any(part.coarse.infinite >= 1.0 for part in coarse):
             return math.inf
         infinite = sum(part.count * part.coarse.infinite for part in coarse)
         tilt, epsilon = _rdp_tilt(coarse, max(delta - infinite, delta * 1e-3))
-        prepared.append((epsilon, tilt, coarse, infinite))
+        prepared.append((epsilon, _most(direction), tilt, coarse, infinite))
     result = 0.0
-    for epsilon, tilt, coarse, infinite in sorted(prepared, key=lambda item: -item[0]):
-        if epsilon <= result and infinite < delta * (1.0 - 1e-3):
+    for epsilon, most, tilt, coarse, infinite in sorted(prepared, key=lambda item: -item[0]):
+        if most <= result or (epsilon <= result and infinite < delta * (1.0 - 1e-3)):
             continue
         result = max(result, _composed_epsilon(coarse, tilt, epsilon, delta, tolerance, step))
     return min(result, pure)
 
 
 def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance, step):
-    """epsilon of one direction; the tilt is lowered while the window lies above the answer."""
-    best, order = math.inf, 1.0 + tilt
+    """epsilon of one direction; the tilt is lowered while the window lies above the answer, and
+    the step while it is too coarse for the answer."""
+    best, order, log_noise = math.inf, 1.0 + tilt, math.inf
     total = sum(part.count for part in coarse)
     # Round-off is far below a large delta also without the whole tilt, and the window shorter.
     tilt *= min(1.0, max(0.0, -4.0 - math.log10(delta)) / 8.0)
-    for _ in range(6):
+    for _ in range(8):
         plan = _plan(coarse, tilt, epsilon, delta, tolerance, order)
         if step is not None:
             plan = replace(plan, step=step)
-        losses, masses, beyond, log_noise = _compose(coarse, plan)
-        found = _read_epsilon(losses, masses, beyond, delta, plan.step)
-        if beyond <= delta:
-            noise = _noise(total, log_noise - tilt * found)
-            found = _read_epsilon(losses, masses, beyond + noise, delta, plan.step)
-        best = min(best, found)
-        if found == 0.0 or beyond > delta:
+        losses, masses, beyond, log_round_off = _compose(coarse, plan)
+        if beyond > delta:
             break
-        if found < math.inf and found <= losses[0] + plan.step:
+        bare = _read_epsilon(losses, masses, beyond, delta, plan.step)
+        noise = _noise(total, log_round_off - tilt * bare)
+        found = _read_epsilon(losses, masses, beyond + noise, delta, plan.step)
+        if found < best:
+            best, log_noise = found, math.log(noise)
+        if bare <= losses[0] + plan.step and bare > 0.0:
             tilt, epsilon = 0.25 * tilt, 0.0
-        elif log_noise - tilt * found > math.log(1e-5 * delta) and tilt > 0.01:
-            tilt, epsilon = 0.5 * tilt, 0.5 * found
-        elif found < 0.2 * min(1.0, epsilon):
-            epsilon = found
-        else:
+        elif noise > 1e-5 * delta and tilt > 0.01:
+            tilt, epsilon = 0.5 * tilt, 0.5 * bare
+        elif found == 0.0 or step is not None:
             break
+        else:
+            order = 1.0 + _slope(losses, masses, bare, delta)
+            if plan.step <= 1.5 * _step(coarse, order - 1.0, bare, tolerance, plan.high - plan.low):
+                break
+            epsilon = bare
+    if best > 0.0 and not log_noise <= math.log(1e-3 * delta):
+        best = min(best, _direct_epsilon(coarse, delta, tolerance))
     return best
+
+
+def _direct_epsilon(coarse, delta, tolerance):
+    """epsilon of one direction without a transform, on grids that grow finer."""
+    best, width = math.inf, max(part.high - part.low for part in coarse)
+    step = width / 256.0
+    for _ in range(12):
+        grid = compose_directly([(part.pair, part.count) for part in coarse], step, delta)
+        if grid is None or grid.infinite > delta:
+            break
+        losses = _raised(grid.losses, coarse)
+        found = _read_epsilon(losses, grid.mass, grid.infinite, delta, step)
+        best = min(best, found)
+        if found == 0.0:
+            break
+        slope = _slope(losses, grid.mass, found, delta)
+        wanted = _step(coarse, slope, found, tolerance, width, MAX_CELLS)
+        if step <= 1.5 * wanted:
+            break
+        step = max(wanted, 0.25 * step)
+    return best
+
+
+def _raised(losses, parts):
+    # Cell masses are off by round-off of a tail, which shifts a loss by as little.
+    return losses + 1e-14 * (sum(part.count for part in parts) + 10.0)
 
 
 def _noise(total, log_noise):
@@ -323,18 +371,16 @@ def _noise(total, log_noise):
     return math.exp(min(0.0, math.log(total + 100.0) + log_noise))
 
 
-def _epsilon_without_delta(parts, relation):
+def _most(direction):
+    """The largest total loss of one direction."""
     total = 0.0
-    for direction in _directions(parts, relation):
-        top = 0.0
-        for pair, count in direction:
-            high = max(
-                pair.high if pair.tails is not None else -math.inf,
-                float(pair.losses[-1]) if len(pair.losses) else -math.inf,
-            )
-            top += count * (math.inf if pair.p_inf > 0.0 else high)
-        total = max(total, top)
-    return total
+    for pair, count in direction:
+        high = max(
+            pair.high if pair.tails is not None else -math.inf,
+            float(pair.losses[-1]) if len(pair.losses) else -math.inf,
+        )
+        total += count * (math.inf if pair.p_inf > 0.0 else high)
+    return max(0.0, total)
 
 
 def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: str, tolerance: float):

@@ -1,0 +1,150 @@
+"""What a release was calibrated to, or what `epsilon` says of it, can be charged; no less can."""
+
+import math
+import random
+
+import pytest
+
+from skdp import PrivacyAccountant
+from skdp.accounting import (
+    ZCDP,
+    ApproximateDP,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    ExponentialMechanism,
+    Gaussian,
+    Laplace,
+    PoissonSampled,
+    PureDP,
+    RandomizedResponse,
+    RandomStopping,
+    SampledWithoutReplacement,
+    calibrate,
+    epsilon,
+)
+from skdp.accounting._composition import claimed_price
+
+RELATIONS = ("add_remove", "replace_one")
+
+
+def additive(rng):
+    return rng.choice(
+        [
+            Gaussian(rng.uniform(0.5, 8)),
+            Laplace(rng.uniform(0.05, 2)),
+            DiscreteGaussian(rng.uniform(0.6, 8), rng.randint(1, 2)),
+            DiscreteLaplace(rng.uniform(0.6, 8), rng.randint(1, 2)),
+        ]
+    )
+
+
+def leaf(rng):
+    pure = rng.uniform(0.05, 1.5)
+    return rng.choice(
+        [
+            additive(rng),
+            PoissonSampled(rng.uniform(1e-4, 0.5), additive(rng)),
+            PoissonSampled(10 ** rng.uniform(-6, -1), Gaussian(rng.uniform(0.6, 4))),
+            SampledWithoutReplacement(1000, rng.randint(1, 300), additive(rng)),
+            PureDP(pure),
+            ExponentialMechanism(pure),
+            RandomizedResponse(pure, rng.randint(2, 6)),
+            ApproximateDP(pure, 1e-15),
+            ZCDP(0.1 * pure, rng.choice([0.0, 1e-15])),
+            RandomStopping(additive(rng), rng.uniform(1, 20), 1.0),
+        ]
+    )
+
+
+def composition(rng):
+    """One to three kinds of release, some of them many times."""
+    events = [leaf(rng) * rng.choice([1, 1, 2, 7, 60]) for _ in range(rng.choice([1, 1, 2, 3]))]
+    return sum(events[1:], events[0])
+
+
+def random_events(seed, count):
+    rng = random.Random(seed)
+    for i in range(count):
+        yield composition(rng), RELATIONS[i % 2], 10 ** rng.uniform(-12, -3)
+
+
+def charge(event, relation, **claim):
+    return PrivacyAccountant(1e6, 0.9, relation=relation).charge(event, **claim)
+
+
+def check_claims(seed, count):
+    for event, relation, delta in random_events(seed, count):
+        price = epsilon(event, delta, relation=relation)
+        assert 0.0 <= price < math.inf
+        assert claimed_price(event, price, delta, relation) == (price, delta)
+        if price > 1e-2:
+            with pytest.raises(ValueError, match="is not"):
+                claimed_price(event, 0.99 * price, delta, relation)
+
+
+def test_every_price_can_be_charged_and_no_less():
+    check_claims(0, 60)
+
+
+@pytest.mark.slow
+def test_every_price_of_many_events_can_be_charged_and_no_less():
+    check_claims(1, 2000)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_ledger_takes_a_price_and_states_the_same(relation):
+    event = PureDP(0.1580670251594314) * 3
+    delta = 1.2841048536992213e-05
+    price = epsilon(event, delta, relation=relation)
+    assert charge(event, relation, delta=delta).epsilon == price
+    assert charge(event, relation, epsilon=price, delta=delta).epsilon == price
+
+
+def test_a_release_that_costs_nothing_can_be_charged():
+    assert epsilon(Laplace(0.01), 0.1) == 0.0
+    assert charge(Laplace(0.01), "add_remove", epsilon=0.0, delta=0.1).epsilon == 0.0
+    with pytest.raises(ValueError, match="is not"):
+        charge(Laplace(0.5), "add_remove", epsilon=0.0, delta=0.1)
+
+
+FAMILIES = [
+    lambda s: PoissonSampled(0.09487263016853538, Gaussian(s)) * 218,
+    lambda s: PoissonSampled(1e-3, Gaussian(s)) * 4,
+    lambda s: PoissonSampled(0.2, Laplace(s)) * 5,
+    lambda s: SampledWithoutReplacement(1000, 30, Gaussian(s)) * 20,
+    lambda s: Gaussian(s) * 3 + Laplace(0.1),
+    lambda s: DiscreteGaussian(s) * 4,
+    lambda s: ExponentialMechanism(s) * 5,
+    lambda s: RandomStopping(Gaussian(s), 10.0),
+    lambda s: Gaussian(s),
+]
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("make", FAMILIES)
+def test_what_was_calibrated_can_be_charged(make, relation):
+    eps, delta = 1.7105818547756004, 1.8486635926699605e-06
+    event = make(calibrate(make, eps, delta, relation=relation, rtol=1e-4))
+    assert claimed_price(event, eps, delta, relation) == (eps, delta)
+
+
+OPTIONS = [{"tolerance": 1e-6}, {"tolerance": 1e-2}, {"method": "rdp"}, {"group_size": 2}]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_options_of_the_calibration_do_not_matter(options):
+    make, (eps, delta) = FAMILIES[0], (1.1, 1e-6)
+    event = make(calibrate(make, eps, delta, **options))
+    rows = options.get("group_size", 1)
+    unit = {"unit": "group", "max_rows": rows} if rows > 1 else {}
+    spend = PrivacyAccountant(5.0, 1e-3, **unit).charge(event, epsilon=eps, delta=delta)
+    assert spend.epsilon <= eps
+
+
+def test_groups_are_charged_what_they_cost():
+    rng = random.Random(2)
+    for _ in range(12):
+        event, relation, delta = additive(rng) * rng.randint(1, 3), rng.choice(RELATIONS), 1e-7
+        price = epsilon(event, delta, relation=relation, group_size=2)
+        accountant = PrivacyAccountant(1e6, 0.9, relation=relation, unit="group", max_rows=2)
+        assert accountant.charge(event, epsilon=price, delta=delta).epsilon == price

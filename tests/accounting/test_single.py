@@ -1,0 +1,111 @@
+"""One sampled release against its exact curve, in 50 digits, down to delta = 1e-20."""
+
+import math
+import random
+
+import mpmath
+import pytest
+
+from skdp.accounting import (
+    DiscreteGaussian,
+    ExponentialMechanism,
+    Gaussian,
+    Laplace,
+    PoissonSampled,
+    PureDP,
+    RandomizedResponse,
+    SampledWithoutReplacement,
+    delta,
+    epsilon,
+)
+from skdp.accounting._events import leaves
+from skdp.accounting._pld import pld_epsilon
+
+RELATIONS = ("add_remove", "replace_one")
+METHODS = ("pld", "auto", "basic")
+
+
+def mixture_delta(sigma, rate, relation, eps):
+    """The largest of both directions: tails of the mixtures, beyond where the loss is eps."""
+    s, q, growth = mpmath.mpf(sigma), mpmath.mpf(rate), mpmath.exp(eps)
+
+    def above(x, mean):
+        return mpmath.ncdf((mean - x) / s)
+
+    def other(x):
+        return (1 - q) * above(x, 0) + q * above(x, -1)
+
+    if relation == "add_remove":
+        x = s**2 * mpmath.log((growth - 1 + q) / q) + 0.5
+        forward = (1 - q) * above(x, 0) + q * above(x, 1) - growth * above(x, 0)
+        ratio = (1 - growth * (1 - q)) / (q * growth)
+        if ratio <= 0:
+            return forward
+        x = -(s**2) * mpmath.log(ratio) - 0.5
+        return max(forward, above(x, 0) - growth * ((1 - q) * above(x, 0) + q * above(x, -1)))
+
+    def loss(x):
+        up, down = (1 - q + q * mpmath.exp((m * x - 0.5) / s**2) for m in (1, -1))
+        return mpmath.log(up / down)
+
+    low, high = mpmath.mpf(0), mpmath.mpf(1)
+    while loss(high) < eps:
+        low, high = high, 2 * high
+    for _ in range(120):
+        middle = (low + high) / 2
+        low, high = (middle, high) if loss(middle) < eps else (low, middle)
+    return (1 - q) * above(high, 0) + q * above(high, 1) - growth * other(high)
+
+
+def settings(count, seed):
+    rng = random.Random(seed)
+    for i in range(count):
+        sigma, rate = 10 ** rng.uniform(-0.5, 2), 10 ** rng.uniform(-7, -0.02)
+        yield sigma, rate, 10 ** rng.uniform(-20, -2), RELATIONS[i % 2], METHODS[i % 3]
+
+
+def check_sampled_gaussian(count, seed):
+    with mpmath.workdps(50):
+        for sigma, rate, d, relation, method in settings(count, seed):
+            event = PoissonSampled(rate, Gaussian(sigma))
+            found = epsilon(event, d, relation=relation, method=method)
+            assert mixture_delta(sigma, rate, relation, found) <= d
+            if found > 0.0:
+                assert mixture_delta(sigma, rate, relation, found * (1 - mpmath.mpf(1e-9))) > d
+            truth = mixture_delta(sigma, rate, relation, 0.7 * found)
+            assert truth <= delta(event, 0.7 * found, relation=relation) <= truth * (1 + 1e-9)
+
+
+def test_sampled_gaussian_to_nine_digits():
+    check_sampled_gaussian(24, 0)
+
+
+@pytest.mark.slow
+def test_many_sampled_gaussians_to_nine_digits():
+    check_sampled_gaussian(600, 1)
+
+
+def test_no_noise_to_speak_of_under_replacement():
+    # The second term of the curve overflows here; the amplified curve is what is left.
+    event = PoissonSampled(0.999, Gaussian(0.01))
+    assert epsilon(event, 1e-9, relation="replace_one") <= epsilon(Gaussian(0.005), 1e-9)
+
+
+@pytest.mark.parametrize("d", [1e-3, 1e-8])
+@pytest.mark.parametrize(
+    "event, relation",
+    [
+        (PoissonSampled(0.3, Laplace(0.7)), "add_remove"),
+        (PoissonSampled(0.2, ExponentialMechanism(1.0)), "replace_one"),
+        (PoissonSampled(0.2, RandomizedResponse(1.0, 4)), "add_remove"),
+        (PoissonSampled(0.2, PureDP(0.5) * 3), "replace_one"),
+        (PoissonSampled(0.1, DiscreteGaussian(1.5, 2)), "replace_one"),
+        (SampledWithoutReplacement(100, 7, Gaussian(1.2)), "add_remove"),
+        (SampledWithoutReplacement(100, 7, Laplace(0.7)), "replace_one"),
+        (DiscreteGaussian(1.5, 2), "add_remove"),
+    ],
+)
+def test_closed_form_and_fine_grid_agree(event, relation, d):
+    closed = epsilon(event, d, relation=relation, method="pld")
+    grid = pld_epsilon(leaves(event), d, relation, 1e-6)
+    assert grid * (1 - 1e-5) <= closed <= grid * (1 + 1e-9) < math.inf
