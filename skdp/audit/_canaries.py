@@ -3,13 +3,28 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import is_classifier, is_regressor
+
+from skdp.audit._outputs import parameter
+from skdp.audit._tables import (
+    append_columns,
+    append_row,
+    as_table,
+    column_of,
+    coordinates,
+    is_numeric,
+    null_rows,
+    stack_rows,
+    take_rows,
+)
 
 __all__ = [
     "Canaries",
     "Worlds",
     "canary_worlds",
     "orthogonal_canaries",
+    "other_tables",
     "with_as_many_rows",
     "worst_case_worlds",
 ]
@@ -22,9 +37,9 @@ SHORT = 0.01
 class Worlds:
     """Two neighbouring tables."""
 
-    X_in: np.ndarray
+    X_in: object
     y_in: np.ndarray
-    X_out: np.ndarray
+    X_out: object
     y_out: np.ndarray
 
 
@@ -47,21 +62,55 @@ def canary_worlds(X, y, canary, relation, replacement=None):
     -------
     Worlds
     """
-    X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
+    X, y = as_table(X), np.asarray(y)
     labels, counts = np.unique(y, return_counts=True)
     if canary is None:
-        row = np.zeros(X.shape[1])
-        row[np.argmin(np.var(X, axis=0))] = np.sqrt(np.max(np.einsum("ij,ij->i", X, X)))
-        canary = row, labels[np.argmin(counts)]
-    row, label = np.asarray(canary[0], dtype=np.float64), canary[1]
-    X_in, y_in = np.vstack([X, row]), np.append(y, label)
+        canary = long_row(X), labels[np.argmin(counts)]
+    row, label = canary
+    pool, targets, n = append_row(X, row), np.append(y, label), len(y)
     if replacement is not None:
-        row, label = np.asarray(replacement[0], dtype=np.float64), replacement[1]
-        return Worlds(X_in, y_in, np.vstack([X, row]), np.append(y, label))
+        pool, targets = append_row(pool, replacement[0]), np.append(targets, replacement[1])
+    # Both tables are cut from one, so that the container's types are those of all rows in both.
+    shared = np.arange(n)
+    inside = take_rows(pool, np.append(shared, n)), targets[: n + 1]
+    if replacement is not None:
+        other = np.append(shared, n + 1)
+        return Worlds(*inside, take_rows(pool, other), targets[other])
     if relation == "add_remove":
-        return Worlds(X_in, y_in, X, y)
+        return Worlds(*inside, take_rows(pool, shared), targets[:n])
     other = labels[-1] if labels[-1] != label else labels[0]
-    return Worlds(X_in, y_in, X_in, np.append(y, other))
+    return Worlds(*inside, inside[0], np.append(y, other))
+
+
+def long_row(X):
+    """Return a row as long as the longest in the direction in which a table varies least.
+
+    Where a column holds no numbers it is the rarest of the column's values.
+
+    Parameters
+    ----------
+    X : table, as `as_table` returns it
+
+    Returns
+    -------
+    list of length n_features
+    """
+    numbers = coordinates(X)
+    if issparse(X):
+        numeric, row = np.ones(X.shape[1], dtype=bool), [0.0] * X.shape[1]
+    else:
+        columns = [column_of(X, place) for place in range(X.shape[1])]
+        numeric = np.array([is_numeric(column) for column in columns])
+        rarest = np.argmax(numbers, axis=0)
+        row = [
+            0.0 if is_number else column[rare]
+            for column, is_number, rare in zip(columns, numeric, rarest, strict=True)
+        ]
+    if numeric.any():
+        squares = np.einsum("ij,ij->i", numbers[:, numeric], numbers[:, numeric])
+        spread = np.where(numeric, np.var(numbers, axis=0), np.inf)
+        row[int(np.argmin(spread))] = float(np.sqrt(np.max(squares)))
+    return row
 
 
 def worst_case_worlds(estimator, n_samples, relation):
@@ -81,7 +130,7 @@ def worst_case_worlds(estimator, n_samples, relation):
     -------
     Worlds
     """
-    norm = estimator.get_params().get("data_norm", 1.0)
+    norm = parameter(estimator, "data_norm")
     norm = norm if isinstance(norm, float | int) else 1.0
     low, high = _labels(estimator)
     X = np.zeros((n_samples, 2))
@@ -112,8 +161,55 @@ def with_as_many_rows(worlds):
         A removal and an addition apart.
     """
     X, y = worlds.X_out, worlds.y_out
-    usual = np.argmin(np.linalg.norm(X - X.mean(axis=0), axis=1))
-    return Worlds(worlds.X_in, worlds.y_in, np.vstack([X, X[usual]]), np.append(y, y[usual]))
+    rows = np.append(np.arange(len(y)), usual_row(X))
+    return Worlds(worlds.X_in, worlds.y_in, take_rows(X, rows), y[rows])
+
+
+def usual_row(X):
+    """Return the position of the row that is nearest to the mean.
+
+    Parameters
+    ----------
+    X : table, as `as_table` returns it
+    """
+    numbers = coordinates(X)
+    return int(np.argmin(np.linalg.norm(numbers - numbers.mean(axis=0), axis=1)))
+
+
+def other_tables(worlds):
+    """Return for each world two tables of its size in which all rows are one, and the neighbour.
+
+    What is the same in all of them, in a world's every fit too, the number of rows decides.
+
+    Parameters
+    ----------
+    worlds : Worlds
+
+    Returns
+    -------
+    inside, outside : list of tuple of (X, y)
+    """
+    usual, found = usual_row(worlds.X_out), []
+    for X, y, n in (
+        (worlds.X_in, worlds.y_in, len(worlds.y_in)),
+        (worlds.X_in, worlds.y_in, len(worlds.y_out)),
+    ):
+        canary = len(worlds.y_in) - 1
+        same = [np.full(n, canary), np.full(n, usual)]
+        near = np.append(np.arange(n - 1) % canary, usual if n > canary else canary)
+        tables = [(take_rows(X, rows), _other_targets(y[:n])) for rows in same]
+        found.append([*tables, (take_rows(X, near), y[near])])
+    return tuple(found)
+
+
+def _other_targets(y):
+    """Return targets of the same kind as y, of which no statistic need be the same."""
+    if y.dtype.kind == "f":
+        return 0.5 * y[::-1]
+    labels = np.unique(y)
+    other = np.full(len(y), labels[0])
+    other[: len(labels)] = labels
+    return other
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,15 +218,21 @@ class Canaries:
 
     Parameters
     ----------
-    X, y : ndarray
-        The table that is fitted.
+    X, y : table and ndarray
+        What is fitted.
+    rows : table of n_canaries rows
+        The canaries.
+    null : table of one row
+        With nothing in the canaries' columns.
     labels : ndarray of shape (n_canaries,)
         The labels with which canaries are in the table where their coins say so.
     coins : ndarray of bool, shape (n_canaries,)
     """
 
-    X: np.ndarray
+    X: object
     y: np.ndarray
+    rows: object
+    null: object
     labels: np.ndarray
     coins: np.ndarray
 
@@ -154,23 +256,25 @@ def orthogonal_canaries(X, y, n_canaries, norm, relation, random):
     -------
     Canaries
     """
-    X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
+    X, y = as_table(X), np.asarray(y)
     coins = random.randint(0, 2, n_canaries).astype(bool)
     known = np.unique(y)
     codes = random.randint(0, len(known), n_canaries)
     labels, others = known[codes], known[(codes + len(known) // 2) % len(known)]
-    rows = np.hstack([np.zeros((n_canaries, X.shape[1])), norm * np.eye(n_canaries)])
-    targets = np.where(coins, labels, others)
+    rows = append_columns(null_rows(X, n_canaries), norm * np.eye(n_canaries))
+    null = append_columns(null_rows(X, 1), np.zeros((1, n_canaries)))
+    targets, present = np.where(coins, labels, others), np.full(n_canaries, True)
     if relation == "add_remove":
-        rows, targets = rows[coins], labels[coins]
-    wide = np.hstack([X, np.zeros((len(X), n_canaries))])
-    return Canaries(np.vstack([wide, rows]), np.append(y, targets), labels, coins)
+        targets, present = labels[coins], coins
+    wide = append_columns(X, np.zeros((len(y), n_canaries)))
+    table = stack_rows(wide, take_rows(rows, present))
+    return Canaries(table, np.append(y, targets), rows, null, labels, coins)
 
 
 def _labels(estimator):
     if is_classifier(estimator):
-        classes = estimator.get_params().get("classes")
+        classes = parameter(estimator, "classes")
         return (0, 1) if classes is None else (classes[0], classes[-1])
     if is_regressor(estimator):
-        return estimator.get_params().get("target_bounds") or (0.0, 1.0)
+        return parameter(estimator, "target_bounds") or (0.0, 1.0)
     return 0, 1

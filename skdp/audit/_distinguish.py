@@ -13,10 +13,12 @@ from skdp.audit._bounds import (
     mus_of_tests,
 )
 
-__all__ = ["Verdict", "distinguish", "published_floats"]
+__all__ = ["Verdict", "distinguish"]
 
 MOST_FEATURES = 500
 N_THRESHOLDS = 200
+# A discriminant of more numbers, the clearest first, would learn the noise of the runs.
+ROWS_A_WEIGHT = 4
 # Of so many numbers it is looked at, too, how near they are to where one world's crowd.
 CROWDED_FEATURES = 3
 CROWD = 0.1
@@ -38,55 +40,6 @@ class Verdict:
     epsilon: float
     test: str
     counts: tuple
-
-
-def published_floats(estimator):
-    """Return every number that a fitted estimator and the estimators in it publish.
-
-    Parameters
-    ----------
-    estimator : fitted estimator
-
-    Returns
-    -------
-    ndarray of shape (n_floats,)
-        Differences between the rows of a matrix are among them, where noise that is shared
-        between classes cancels.
-    """
-    values = []
-    for _, value in sorted(vars(estimator).items()):
-        if hasattr(value, "get_params") and not isinstance(value, type):
-            values.append(published_floats(value))
-    if hasattr(estimator, "steps"):
-        values += [published_floats(s) for _, s in estimator.steps if hasattr(s, "get_params")]
-    values += [
-        _numbers(vars(estimator)[name]) for name in sorted(vars(estimator)) if name[-1] == "_"
-    ]
-    return np.concatenate(values) if values else np.empty(0)
-
-
-def _numbers(value):
-    """Return the numbers of an attribute, those of lists, dicts and estimators in it included."""
-    if isinstance(value, dict):
-        value = [value[key] for key in sorted(value, key=repr)]
-    if hasattr(value, "toarray"):
-        value = value.toarray()
-    if isinstance(value, list | tuple) or getattr(value, "dtype", None) == np.dtype(object):
-        items = value.ravel() if isinstance(value, np.ndarray) else value
-        return np.concatenate([np.empty(0), *map(_numbers_of_item, items)])
-    if not isinstance(value, bool | int | float | np.ndarray | np.generic):
-        return np.empty(0)
-    array = np.asarray(value)
-    if array.dtype.kind not in "biuf":
-        return np.empty(0)
-    array = array.astype(float)
-    differences = np.diff(array, axis=0).ravel() if array.ndim == 2 else np.empty(0)
-    return np.concatenate([array.ravel(), differences])
-
-
-def _numbers_of_item(item):
-    is_estimator = hasattr(item, "get_params") and not isinstance(item, type)
-    return published_floats(item) if is_estimator else _numbers(item)
 
 
 def distinguish(inside, outside, *, delta, confidence, gaussian=False, names=None):
@@ -148,10 +101,13 @@ def _scorers(inside, outside, names):
     for column in np.argsort(-clarity, kind="stable")[:MOST_FEATURES]:
         sign = np.sign(gap[column]) or 1.0
         scorers.append((names[column], _Column(column, sign)))
-    if len(inside) > 2 * inside.shape[1] and inside.shape[1] > 1 and spread.any():
+    used = np.argsort(-clarity, kind="stable")
+    used = used[spread[used] > 0.0][: len(inside) // ROWS_A_WEIGHT]
+    if len(used) > 1:
         labels = np.repeat([1, 0], [len(inside), len(outside)])
-        discriminant = LinearDiscriminantAnalysis().fit(np.vstack([inside, outside]), labels)
-        scorers.append(("a linear discriminant", discriminant.decision_function))
+        table = np.vstack([inside, outside])[:, used]
+        discriminant = LinearDiscriminantAnalysis().fit(table, labels)
+        scorers.append(("a linear discriminant", _Discriminant(used, discriminant)))
     scorers = scorers[:1] + scorers[-1:] if len(scorers) > 20 else scorers
     unlike = np.where(np.isfinite(unlike), unlike, 0.0)
     chosen = {*np.argsort(-clarity)[:CROWDED_FEATURES], *np.argsort(-unlike)[:CROWDED_FEATURES]}
@@ -177,6 +133,15 @@ class _Column:
 
     def __call__(self, values):
         return self.sign * values[:, self.column]
+
+
+@dataclass(frozen=True, eq=False)
+class _Discriminant:
+    columns: np.ndarray
+    model: LinearDiscriminantAnalysis
+
+    def __call__(self, values):
+        return self.model.decision_function(values[:, self.columns])
 
 
 @dataclass(frozen=True)

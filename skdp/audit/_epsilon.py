@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 from joblib import Parallel, delayed
+from sklearn.base import is_regressor
 from sklearn.utils import check_random_state
 
 from skdp.accounting import convert_relation
@@ -12,11 +13,14 @@ from skdp.audit._bounds import halved_epsilon, one_run_epsilon, one_run_gaussian
 from skdp.audit._canaries import (
     canary_worlds,
     orthogonal_canaries,
+    other_tables,
     with_as_many_rows,
     worst_case_worlds,
 )
-from skdp.audit._distinguish import distinguish, published_floats
-from skdp.audit._outputs import accountants, seeds, without_accountant
+from skdp.audit._distinguish import distinguish
+from skdp.audit._outputs import accountants, parameter, seeds, without_accountant
+from skdp.audit._published import as_matrix, observe
+from skdp.audit._tables import as_table, coordinates, take_rows
 from skdp.base import relation_of
 from skdp.exceptions import PrivacyViolationWarning
 from skdp.utils._validation import check_integer, check_privacy_parameters
@@ -25,8 +29,7 @@ __all__ = ["METHODS", "EpsilonAudit", "audit_epsilon"]
 
 METHODS = ("worst_case", "two_worlds", "one_run")
 RELATIONS = ("add_remove", "replace_one")
-FITS_A_JOB = 50
-LARGEST = 1e140
+PAIRS_A_JOB = 50
 
 # How many of the canaries are guessed: several fractions, each with its part of the error.
 GUESSED = (0.05, 0.1, 0.2, 0.4, 1.0)
@@ -243,11 +246,13 @@ def audit_epsilon(
         twice = method == "two_worlds" and replacement is not None and relation == "add_remove"
         claim = (epsilon, delta) if twice else None
         terms = delta, confidence, gaussian
-        bound, attack, runs = _many_runs(estimator, worlds, n_fits, parallel, terms, claim)
-        if bound > epsilon and len(worlds.X_in) > len(worlds.X_out) and _states(estimator, worlds):
+        found = _many_runs(estimator, worlds, n_fits, parallel, terms, claim)
+        bound, attack, runs = found.bound, found.test, found.runs
+        if bound > epsilon and len(worlds.y_in) > len(worlds.y_out) and found.states:
             worlds, claim = with_as_many_rows(worlds), (epsilon, delta)
-            bound, attack, more = _many_runs(estimator, worlds, n_fits, parallel, terms, claim)
-            attack, runs = f"{attack}, tables of one size", runs + more
+            found = _many_runs(estimator, worlds, n_fits, parallel, terms, claim)
+            bound, runs = found.bound, runs + found.runs
+            attack = f"{found.test}, tables of one size"
     audit = EpsilonAudit(bound, epsilon, delta, confidence, method, attack, runs, gaussian)
     if audit.violation:
         warnings.warn(audit.to_dict()["words"], PrivacyViolationWarning, stacklevel=2)
@@ -255,100 +260,90 @@ def audit_epsilon(
 
 
 def _many_runs(estimator, worlds, n_fits, parallel, terms, claim=None):
-    """Return the bound, the test and the number of fits.
+    """Return what the fits certify.
 
     With a claim for a removed row the worlds differ by a removal and an addition.
     """
     delta, confidence, gaussian = terms
     apart = delta if claim is None else convert_relation(*claim, *RELATIONS)[1]
     tables = ((worlds.X_in, worlds.y_in), (worlds.X_out, worlds.y_out))
-    sizes = [min(FITS_A_JOB, n_fits - i) for i in range(0, n_fits, FITS_A_JOB)]
-    probe = worlds.X_in[-1:]
-    jobs = parallel(
-        delayed(_observed)(estimator, *table, probe, size) for table in tables for size in sizes
-    )
-    runs = [run for job in jobs for run in job]
-    values, names = _as_matrix(runs)
-    constant = np.logical_and(*(np.all(v == v[0], axis=0) for v in np.split(values, 2)))
-    private = ~constant
-    if np.any(constant & (values[0] != values[n_fits])):
-        others = [
-            _observed(estimator, -0.5 * X[::-1], _other_targets(y), probe, 2) for X, y in tables
-        ]
-        values, names = _as_matrix([*runs, *others[0], *others[1]])
-        private = ~_known_from_size(values[:n_fits], values[2 * n_fits : -2])
-        private |= ~_known_from_size(values[n_fits : 2 * n_fits], values[-2:])
-    inside, outside = values[:n_fits], values[n_fits : 2 * n_fits]
+    sizes = [min(PAIRS_A_JOB, n_fits - i) for i in range(0, n_fits, PAIRS_A_JOB)]
+    probe = take_rows(worlds.X_in, np.array([len(worlds.y_in) - 1, 0]))
+    jobs = parallel(delayed(_observed_pairs)(estimator, tables, probe, size) for size in sizes)
+    runs = [run for world in zip(*jobs, strict=True) for job in world for run in job]
+    values, names = as_matrix(runs)
+    private = ~_same_in_all(values)
+    if len(worlds.y_in) > len(worlds.y_out) and np.any(private & _steady(values)):
+        others = [_seen_in(estimator, tables, probe) for tables in other_tables(worlds)]
+        values, names = as_matrix([*runs, *others[0], *others[1]])
+        inside, outside, other_in, other_out = np.split(
+            values, np.cumsum([n_fits, n_fits, len(others[0])])
+        )
+        known = _same_in_all(np.vstack([inside, other_in]))
+        known &= _same_in_all(np.vstack([outside, other_out]))
+        private = ~known & ~_same_in_all(values[: 2 * n_fits])
+    columns = _distinct(values[: 2 * n_fits], np.flatnonzero(private))
     verdict = distinguish(
-        inside[:, private],
-        outside[:, private],
+        values[:n_fits, columns],
+        values[n_fits : 2 * n_fits, columns],
         delta=apart,
         confidence=confidence,
         gaussian=gaussian,
-        names=[name for name, use in zip(names, private, strict=True) if use],
+        names=[names[column] for column in columns],
     )
     bound = verdict.epsilon
     if claim is not None and verdict.counts:
         bound = halved_epsilon(
             *verdict.counts, delta=delta, confidence=confidence, gaussian=gaussian
         )
-    return bound, verdict.test, 2 * n_fits
+    return _Found(bound, verdict.test, 2 * n_fits, any("privacy_." in name for name in names))
 
 
-def _states(estimator, worlds):
-    """Say whether fits make the statement of skdp, which takes the number of rows to be public."""
-    fitted = _fresh(estimator).fit(worlds.X_in, worlds.y_in)
-    return any(
-        hasattr(part, "privacy_") for part in (fitted, *dict(getattr(fitted, "steps", ())).values())
-    )
+@dataclass(frozen=True)
+class _Found:
+    """What many fits certify, and whether a part of them makes the statement of skdp."""
+
+    bound: float
+    test: str
+    runs: int
+    states: bool
 
 
-def _known_from_size(runs, others):
-    """Return which published numbers the number of rows alone decides.
+def _same_in_all(values):
+    return np.all(values == values[0], axis=0)
 
-    They are the same in every fit to tables of one size, whatever the rows.
+
+def _steady(values):
+    """Say of each number whether it is one in all fits to either table."""
+    return np.logical_and(*map(_same_in_all, np.split(values, 2)))
+
+
+def _seen_in(estimator, tables, probe):
+    """Return what two fits to each of some tables show; a table that is refused is left out."""
+    seen = []
+    for table in tables:
+        try:
+            seen += [_observed(estimator, *table, probe) for _ in range(2)]
+        except ValueError:
+            continue
+    return seen
+
+
+def _distinct(values, columns):
+    """Return the columns without those that repeat an earlier one.
+
+    A nest shows a number in many places, and a discriminant has so many weights only.
     """
-    return np.all(runs == runs[0], axis=0) & np.all(others == runs[0], axis=0)
-
-
-def _as_matrix(runs):
-    """Return the numbers of all runs as rows of one width, and what the columns are.
-
-    Fits that publish differently many numbers tell how many, which may give a row away.
-    """
-    lengths = np.array([(len(published), len(answers)) for published, answers in runs])
-    widths = lengths.max(axis=0)
-    values = np.zeros((len(runs), sum(widths) + 2))
-    for row, (published, answers) in zip(values, runs, strict=True):
-        row[: len(published)] = published
-        row[widths[0] : widths[0] + len(answers)] = answers
-    values[:, -2:] = lengths
-    names = [f"published number {i}" for i in range(widths[0])]
-    names += ["the model's answer to the canary"] * widths[1]
-    names += ["how many numbers are published", "how many numbers the model answers"]
-    # Numbers whose squares can be summed.
-    return np.clip(np.nan_to_num(values), -LARGEST, LARGEST), names
-
-
-def _other_targets(y):
-    """Return targets of the same kind as y, of which no statistic need be the same."""
-    if y.dtype.kind == "f":
-        return 0.5 * y[::-1]
-    labels = np.unique(y)
-    other = np.full(len(y), labels[0])
-    other[: len(labels)] = labels
-    return other
+    first = {values[:, column].tobytes(): column for column in columns[::-1]}
+    return np.array(sorted(first.values()), dtype=int)
 
 
 def _one_run(estimator, canaries, terms):
     delta, confidence, gaussian = terms
     fitted = _fresh(estimator).fit(canaries.X, canaries.y)
-    final = fitted[-1] if hasattr(fitted, "steps") else fitted
-    if not hasattr(final, "coef_"):
-        raise ValueError("method='one_run' needs an estimator with coef_")
     m = len(canaries.coins)
-    coef = np.atleast_2d(final.coef_)[:, -m:]
-    scores = _canary_scores(coef, canaries.labels, getattr(final, "classes_", None))
+    pulls = _scores(fitted, canaries.rows) - _scores(fitted, canaries.null)
+    scores = _canary_scores(pulls.T, canaries.labels, getattr(fitted, "classes_", None))
     order = np.argsort(scores, kind="stable")
     certify = one_run_gaussian_epsilon if gaussian else one_run_epsilon
     each = 1.0 - (1.0 - confidence) / len(GUESSED)
@@ -357,18 +352,30 @@ def _one_run(estimator, canaries, terms):
         half = max(1, int(fraction * m / 2))
         correct = np.sum(canaries.coins[order[-half:]]) + np.sum(~canaries.coins[order[:half]])
         bounds.append(certify(int(correct), 2 * half, m, delta=delta, confidence=each))
-    return max(bounds), f"{m} canaries in columns of their own, seen in coef_", 1
+    return max(bounds), f"{m} canaries in columns of their own, by the model's answers", 1
 
 
-def _canary_scores(coef, labels, classes):
-    """Return how far each canary's own weight was pulled to its label."""
+def _scores(fitted, rows):
+    """Return a model's answers to rows, a row of them each."""
+    names = ("predict",) if is_regressor(fitted) else ("decision_function", "predict_proba")
+    for name in names:
+        if hasattr(fitted, name):
+            answers = np.asarray(getattr(fitted, name)(rows), dtype=float)
+            answers = answers.reshape(len(answers), -1)
+            two = name == "predict_proba" and answers.shape[1] == 2
+            return answers[:, 1:] if two else answers
+    raise ValueError("method='one_run' needs a model with scores of rows")
+
+
+def _canary_scores(pulls, labels, classes):
+    """Return how far each canary pulled the answer to itself to its label."""
     if classes is None:
-        return coef[0] * np.sign(labels)
+        return pulls[0] * np.sign(labels)
     codes = np.searchsorted(classes, labels)
-    if len(coef) == 1:
-        return coef[0] * (2 * codes - 1)
-    own = coef[codes, np.arange(coef.shape[1])]
-    return own - (coef.sum(axis=0) - own) / (len(coef) - 1)
+    if len(pulls) == 1:
+        return pulls[0] * (2 * codes - 1)
+    own = pulls[codes, np.arange(pulls.shape[1])]
+    return own - (pulls.sum(axis=0) - own) / (len(pulls) - 1)
 
 
 def _fresh(estimator):
@@ -377,19 +384,21 @@ def _fresh(estimator):
     return estimator.set_params(**dict.fromkeys(names)) if names else estimator
 
 
-def _observed(estimator, X, y, probe, n_fits):
-    """Return what each of some fits publishes, and answers to the canary."""
-    fits = (_fresh(estimator).fit(X, y) for _ in range(n_fits))
-    return [(published_floats(fitted), _answers(fitted, probe)) for fitted in fits]
+def _observed_pairs(estimator, tables, probe, n_pairs):
+    """Return what fits to either table show, as two lists.
+
+    The worlds take turns, now one first, now the other: what a fit shows of the clock would
+    else tell which half of the audit it is from.
+    """
+    seen = [], []
+    for pair in range(n_pairs):
+        for world in (0, 1) if pair // 2 % 2 else (1, 0):
+            seen[world].append(_observed(estimator, *tables[world], probe))
+    return seen
 
 
-def _answers(fitted, probe):
-    for name in ("decision_function", "predict_proba", "predict", "transform"):
-        if hasattr(fitted, name):
-            answers = getattr(fitted, name)(probe)
-            answers = answers.toarray() if hasattr(answers, "toarray") else np.asarray(answers)
-            return answers.ravel() if answers.dtype.kind in "biuf" else np.empty(0)
-    return np.empty(0)
+def _observed(estimator, X, y, probe):
+    return observe(_fresh(estimator).fit(X, y), probe)
 
 
 def _relation(estimator):
@@ -412,7 +421,7 @@ def _claim(estimator, epsilon, delta):
 
 def _norm(estimator, X, canary_norm):
     if canary_norm is None:
-        canary_norm = estimator.get_params().get("data_norm")
+        canary_norm = parameter(estimator, "data_norm")
     if isinstance(canary_norm, float | int):
         return float(canary_norm)
-    return float(np.max(np.linalg.norm(np.asarray(X, dtype=np.float64), axis=1)))
+    return float(np.max(np.linalg.norm(coordinates(as_table(X)), axis=1)))

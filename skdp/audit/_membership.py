@@ -13,11 +13,11 @@ from skdp.audit._outputs import (
     ACCESS,
     per_row_statistic,
     seeds,
-    take_rows,
     train_and_test_score,
     without_accountant,
 )
 from skdp.audit._roc import Interval, area_under_curve, attack_accuracy, rate_at, roc
+from skdp.audit._tables import take_rows
 from skdp.utils._validation import check_integer
 
 __all__ = ["ATTACKS", "MembershipInference", "membership_inference"]

@@ -5,18 +5,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import expit
 from sklearn.base import clone, is_classifier
+from sklearn.frozen import FrozenEstimator
 
 from skdp._version import __version__
 from skdp.accounting import Spend
 from skdp.accounting._state import Terms
+from skdp.audit._tables import take_rows
 from skdp.base import UNACCOUNTED, relation_of
 
 __all__ = [
     "ACCESS",
     "accountants",
+    "parameter",
     "per_row_statistic",
     "seeds",
-    "take_rows",
     "train_and_test_score",
     "without_accountant",
 ]
@@ -42,6 +44,14 @@ def accountants(estimator):
 def seeds(estimator):
     """Return the names of the parameters that may hold a seed."""
     return [n for n in estimator.get_params() if n.rpartition("__")[2] == "random_state"]
+
+
+def parameter(estimator, name):
+    """Return a parameter of an estimator, or of the first in it that has one; None without."""
+    for place, value in estimator.get_params().items():
+        if place.rpartition("__")[2] == name and value is not None:
+            return value
+    return None
 
 
 @dataclass(frozen=True)
@@ -161,15 +171,17 @@ def _residual_norm(estimator, X, y):
 
 def _gradient_scale(estimator, X):
     final = estimator
-    if hasattr(estimator, "steps"):
-        X, final = estimator[:-1].transform(X), estimator[-1]
-    if not hasattr(final, "coef_"):
-        raise ValueError("access='parameters' needs a linear model with coef_")
+    while not hasattr(final, "coef_"):
+        if hasattr(final, "steps"):
+            for _, step in final.steps[:-1]:
+                X = step.transform(X) if hasattr(step, "transform") else X
+            final = final[-1]
+        elif hasattr(final, "best_estimator_"):
+            final = final.best_estimator_
+        elif isinstance(final, FrozenEstimator):
+            final = final.estimator
+        else:
+            raise ValueError("access='parameters' needs a linear model with coef_")
     X = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float64)
     constant = float(np.any(getattr(final, "intercept_", 0.0)))
     return np.sqrt(np.einsum("ij,ij->i", X, X) + constant)
-
-
-def take_rows(table, mask):
-    """Return the rows of a table, a frame or an array, that a mask names."""
-    return table.iloc[np.flatnonzero(mask)] if hasattr(table, "iloc") else np.asarray(table)[mask]

@@ -10,7 +10,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from skdp.accounting import PrivacyAccountant, convert_relation
 from skdp.audit._bounds import epsilon_from_rates
-from skdp.audit._distinguish import distinguish, published_floats
+from skdp.audit._distinguish import distinguish
+from skdp.audit._published import published_floats
 from skdp.utils._check_helpers import (
     N_FEATURES,
     N_ROWS,

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from skdp.accounting import gaussian_noise_multiplier
-from skdp.audit._distinguish import distinguish, published_floats
+from skdp.audit._distinguish import distinguish
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 
 DELTA = 1e-5
@@ -58,15 +58,3 @@ def test_nothing_to_tell_apart():
     assert distinguish(constant, constant, delta=0.0, confidence=0.95).epsilon == 0.0
     found = distinguish(constant, 2.0 * constant, delta=0.0, confidence=0.95)
     assert found.epsilon > 1.0
-
-
-def test_published_numbers_of_parts():
-    class Part:
-        def __init__(self):
-            self.coef_ = np.array([[1.0, 2.0], [4.0, 8.0]])
-            self.count_, self.name_, self.hidden = 3, "x", 5.0
-
-        def get_params(self):
-            return {}
-
-    assert sorted(published_floats(Part())) == [1.0, 2.0, 3.0, 3.0, 4.0, 6.0, 8.0]

@@ -1,0 +1,203 @@
+"""Everything that whoever holds a fitted estimator can see, as numbers.
+
+A composition of estimators is not told apart from a single one: whatever holds an estimator (an
+attribute, a parameter, a list, a dict, an object) is looked into, as a pickle would be.
+"""
+
+import types
+import zlib
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+__all__ = ["Observation", "as_matrix", "observe", "published_floats", "walk"]
+
+LARGEST = 1e140
+ANSWERS = ("decision_function", "predict_proba", "predict", "transform")
+CODE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """What one fit shows.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Where the numbers are.
+    sizes : tuple of int
+        How many there are in each place.
+    values : ndarray of shape (sum of sizes,)
+    """
+
+    names: tuple
+    sizes: tuple
+    values: np.ndarray
+
+
+def walk(value):
+    """Yield the numbers within a value as (name, list of float), in a fixed order.
+
+    Parameters
+    ----------
+    value : object
+        An object that holds itself is looked into once.
+    """
+    seen, stack = {}, [("", value)]
+    while stack:
+        name, part = stack.pop()
+        numbers = _numbers(part)
+        if numbers is not None:
+            yield name, numbers
+        elif part is not None and id(part) not in seen:
+            # Kept, as the identity of an object that is gone is given to another.
+            seen[id(part)] = part
+            stack += [(name + place, item) for place, item in reversed(_inner(part))]
+
+
+def published_floats(estimator):
+    """Return every number that a fitted estimator and all that is in it show.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+
+    Returns
+    -------
+    ndarray of shape (n_floats,)
+        Differences between the rows of a matrix are among them, where noise that is shared
+        between classes cancels. Text is a number by its check sum.
+    """
+    return observe(estimator).values
+
+
+def observe(estimator, probe=None):
+    """Return what a fitted estimator shows, with its answers to public rows.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    probe : table, default=None
+        The rows that it is asked about. To refuse them is an answer, too.
+
+    Returns
+    -------
+    Observation
+    """
+    found = [(f"published number {name.lstrip('.')}", part) for name, part in walk(estimator)]
+    if probe is not None:
+        answers = walk(_answers(estimator, probe))
+        found += [(f"the model's answer to the canary{name}", part) for name, part in answers]
+    names, numbers = zip(*found, strict=True) if found else ((), ())
+    return Observation(names, tuple(map(len, numbers)), np.array(list(chain(*numbers)), float))
+
+
+def as_matrix(observations):
+    """Return the numbers of all fits as rows of one width, and what the columns are.
+
+    Fits that show differently many numbers tell how many, which may give a row away.
+
+    Parameters
+    ----------
+    observations : list of Observation
+
+    Returns
+    -------
+    values : ndarray of shape (n_fits, n_columns)
+    names : list of str
+    """
+    rows = {}
+    for row, seen in enumerate(observations):
+        rows.setdefault((seen.names, seen.sizes), []).append(row)
+    widths = {}
+    for layout in rows:
+        for name, size in zip(*layout, strict=True):
+            widths[name] = max(size, widths.get(name, 0))
+    starts = dict(zip(widths, np.cumsum([0, *widths.values()]), strict=False))
+    n_numbers = sum(widths.values())
+    values = np.zeros((len(observations), n_numbers + len(widths)))
+    for layout, fits in rows.items():
+        places = [starts[n] + np.arange(size) for n, size in zip(*layout, strict=True)]
+        columns = np.concatenate([np.empty(0, dtype=int), *places])
+        values[np.ix_(fits, columns)] = [observations[fit].values for fit in fits]
+        lengths = dict(zip(*layout, strict=True))
+        values[fits, n_numbers:] = [lengths.get(name, -1) for name in widths]
+    names = [f"{n}[{i}]" if width > 1 else n for n, width in widths.items() for i in range(width)]
+    names += [f"how many numbers there are in {name}" for name in widths]
+    # Numbers whose squares can be summed, and one for what is none.
+    return np.clip(np.nan_to_num(values, nan=LARGEST / 2.0), -LARGEST, LARGEST), names
+
+
+def _answers(estimator, probe):
+    for name in ANSWERS:
+        if hasattr(estimator, name):
+            try:
+                return getattr(estimator, name)(probe)
+            except Exception as error:
+                return type(error).__name__
+    return None
+
+
+def _numbers(value):
+    """Return the numbers that a value is as a list, None if it is none."""
+    kind = type(value)
+    if kind in (float, bool) or (kind is int and abs(value) < 2**63):
+        return [float(value)]
+    if kind in (str, bytes, int):
+        text = value if kind is bytes else str(value).encode("utf-8", "surrogatepass")
+        return [float(zlib.crc32(text))]
+    if kind in (list, tuple) and value and set(map(type, value)) <= {bool, int, float}:
+        return [number for item in value for number in _numbers(item)]
+    array = _array(value)
+    if array is None or array.dtype.kind not in "biufcmMSU":
+        return None
+    if array.dtype.kind in "SU":
+        return [number for text in array.ravel().tolist() for number in _numbers(text)]
+    if array.dtype.kind in "mM":
+        array = array.astype(np.int64)
+    elif array.dtype.kind == "c":
+        array = np.stack([array.real, array.imag], axis=-1).reshape(*array.shape[:-1], -1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        array = array.astype(float)
+        differences = np.diff(array, axis=0).ravel().tolist() if array.ndim == 2 else []
+    return array.ravel().tolist() + differences
+
+
+def _array(value):
+    if isinstance(value, np.ndarray) or value is None:
+        return value
+    if isinstance(value, complex | np.generic):
+        return np.asarray(value)
+    if isinstance(value, type):
+        return None
+    if hasattr(value, "toarray"):
+        return value.toarray()
+    return np.asarray(value) if hasattr(value, "__array__") else None
+
+
+def _inner(value):
+    """Return what is within a value, as pairs of place and part."""
+    if isinstance(value, CODE) or hasattr(type(value), "charge"):
+        return []
+    if isinstance(value, dict):
+        items = sorted(value.items(), key=lambda item: repr(item[0]))
+        keys = [(f"[{i}].key", key) for i, (key, _) in enumerate(items)]
+        return keys + [(f"[{i}]", item) for i, (_, item) in enumerate(items)]
+    if isinstance(value, set | frozenset):
+        value = sorted(value, key=repr)
+    array = _array(value)
+    if array is not None and array.dtype.names:
+        return [(f".{name}", array[name]) for name in array.dtype.names]
+    if array is not None:
+        value = array.ravel().tolist()
+    if isinstance(value, list | tuple):
+        return [(f"[{i}]", item) for i, item in enumerate(value)]
+    if hasattr(value, "__dict__"):
+        return [(f".{name}", vars(value)[name]) for name in sorted(vars(value))]
+    try:
+        state = value.__getstate__()
+    except Exception:
+        # What has no state to show, a lock say, is no release.
+        return []
+    return [] if state is None else [(".state", state)]

@@ -1,0 +1,100 @@
+import threading
+import zlib
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.neighbors import KNeighborsClassifier
+
+from skdp import PrivacyAccountant
+from skdp.audit._published import as_matrix, observe, published_floats
+
+
+class Part:
+    def __init__(self, **parts):
+        vars(self).update(parts)
+
+
+SECRET = 0.12345
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        SECRET,
+        np.float32(SECRET),
+        [1, SECRET],
+        ("a", None, [SECRET]),
+        {"a": {SECRET: "b"}},
+        {SECRET},
+        np.array([[SECRET, 1.0]]),
+        np.array([None, np.array([SECRET])], dtype=object),
+        np.array([(1, SECRET)], dtype=[("a", int), ("b", float)]),
+        np.array([SECRET + 1j]),
+        csr_array([[0.0, SECRET]]),
+        pd.Series([SECRET]),
+        Part(hidden=Part(deeper_=SECRET)),
+    ],
+    ids=repr,
+)
+def test_a_number_is_seen_wherever_it_is(place):
+    seen = published_floats(Part(_kept=[("step", Part(steps={"a": place}))]))
+    assert np.isclose(seen, SECRET).any()
+
+
+def test_what_is_not_a_number():
+    assert zlib.crc32(b"text") in published_floats(Part(mode_=np.array(["text"], dtype=object)))
+    assert zlib.crc32(b"text") in published_floats(Part(mode_=np.array(["text"])))
+    date = np.datetime64("1970-01-02", "D")
+    assert 1.0 in published_floats(Part(first_=np.array([date])))
+    assert len(published_floats(Part(huge=2**100))) == 1
+    nothing = Part(lock=threading.Lock(), code=[len, np, Part, BaseEstimator.get_params], none=None)
+    assert not published_floats(nothing).size
+    accountant = PrivacyAccountant(1.0, 0.0)
+    assert not published_floats(Part(accountant=accountant)).size
+
+
+def test_differences_of_the_rows_of_a_matrix():
+    seen = published_floats(Part(coef_=np.array([[1.0, 2.0], [4.0, 8.0]]), count_=3))
+    assert sorted(seen) == [1.0, 2.0, 3.0, 3.0, 4.0, 6.0, 8.0]
+
+
+def test_what_holds_itself_is_looked_into_once():
+    part = Part(value=SECRET)
+    part.me, part.list = part, [part]
+    assert np.sum(published_floats(part) == SECRET) == 1
+
+
+def test_models_that_keep_their_state_to_themselves():
+    X, y = np.arange(20.0)[:, None] + SECRET, np.arange(20) % 2
+    assert np.isclose(published_floats(KNeighborsClassifier(1).fit(X, y)), SECRET).any()
+    forest = RandomForestClassifier(2, bootstrap=False).fit(X, y)
+    thresholds = published_floats(forest)
+    assert np.isin(forest.estimators_[0].tree_.threshold, thresholds).all()
+
+
+class Refuses(BaseEstimator):
+    def transform(self, X):
+        raise ValueError("unknown category")
+
+
+def test_a_refusal_is_an_answer():
+    seen = observe(Refuses(), np.zeros((1, 1)))
+    assert zlib.crc32(b"ValueError") in seen.values
+    assert any("answer" in name for name in seen.names)
+
+
+def test_fits_that_show_differently_many_numbers():
+    """A number stands in its own column, whatever is before it."""
+    shown = [observe(Part(a=np.arange(size, dtype=float), b=7.0)) for size in (2, 3)]
+    values, names = as_matrix([*shown, observe(Part(b=np.nan))])
+    assert np.array_equal(values[:2, names.index("published number b")], [7.0, 7.0])
+    assert list(values[:, names.index("how many numbers there are in published number a")]) == [
+        2.0,
+        3.0,
+        -1.0,
+    ]
+    assert np.isfinite(values).all() and values[2, names.index("published number b")] != 0.0
