@@ -1,19 +1,21 @@
 """What a pipeline learns without privacy, pays for twice, and costs."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
 
 from sklearn.base import is_classifier
-from sklearn.model_selection import ParameterGrid, check_cv
 
 from skdp.accounting import epsilon as event_epsilon
 from skdp.accounting import plan_event
 from skdp.base import terms_of
-from skdp.pipeline._kinds import REASONS, is_estimator
+from skdp.pipeline._fits import Fits, fits_of
+from skdp.pipeline._kinds import REASONS, is_changed, is_estimator, is_private, local_part, of_skdp
 from skdp.pipeline._planning import planned_charge, unaccepted
 from skdp.pipeline._steps import find_steps
 from skdp.pipeline._twice import paid_twice
+from skdp.pipeline._verified import of_sklearn
+from skdp.utils._validation import check_integer
 
 __all__ = ["Finding", "PipelineCheck", "StepCost", "check_pipeline"]
 
@@ -61,6 +63,10 @@ class StepCost:
         What is charged.
     columns : str
         The columns that it is given, in words; empty for all.
+    fits : int
+        How often a fit of the whole fits it, at least.
+    exact : bool
+        Whether that is exactly how often; otherwise it depends on the table or is not known.
     """
 
     step: str
@@ -71,6 +77,8 @@ class StepCost:
     delta: float = 0.0
     event: object = None
     columns: str = ""
+    fits: int = 1
+    exact: bool = True
 
 
 @dataclass(frozen=True)
@@ -88,9 +96,13 @@ class PipelineCheck:
     joint_epsilon : float
         What the same releases cost at that delta if they are charged as one plan.
     fits : int
-        How often a search that the pipeline is in fits it; 1 without one.
+        How often what is priced is fitted, if all private steps are fitted the same number of
+        times, as by a search; otherwise 1, and the sums count each step as often as it is fitted.
     accepted : bool
         Whether every step is private, learns nothing or is declared public.
+    exact : bool
+        Whether `fits` times the price is what a fit of the whole costs; otherwise it is the
+        least that it costs, and the text says "at least".
     """
 
     findings: tuple
@@ -100,6 +112,7 @@ class PipelineCheck:
     joint_epsilon: float
     fits: int
     accepted: bool
+    exact: bool = True
 
     def __iter__(self):
         return iter(self.findings)
@@ -115,7 +128,7 @@ class PipelineCheck:
             {**vars(step), "event": None if step.event is None else step.event.to_json()}
             for step in self.steps
         ]
-        totals = ("epsilon", "delta", "joint_epsilon", "fits", "accepted")
+        totals = ("epsilon", "delta", "joint_epsilon", "fits", "accepted", "exact")
         return {
             "findings": [asdict(finding) for finding in self.findings],
             "steps": steps,
@@ -126,15 +139,18 @@ class PipelineCheck:
         for step in self.steps:
             where = f" on {step.columns}" if step.columns else ""
             price = f"({step.epsilon:.6g}, {step.delta:.6g})" if step.event else "-"
-            yield step.step, step.estimator + where, step.kind, price
+            times = "" if step.fits == 1 or not step.event else f" x {step.fits}"
+            least = "" if step.exact or not step.event else "at least "
+            yield step.step, step.estimator + where, step.kind, least + price + times
 
     def _totals(self):
-        times = "" if self.fits == 1 else f", {self.fits} times in the search"
+        least = "" if self.exact else "at least "
+        times = "" if self.fits == 1 else f", {least}{self.fits} times in the search"
         price = f"({self.epsilon:.6g}, {self.delta:.6g})"
         if self.joint_epsilon < self.epsilon:
             joint = f"({self.joint_epsilon:.6g}, {self.delta:.6g})"
             price = f"{price} step by step, {joint} as one plan"
-        return f"one fit costs {price}{times}"
+        return f"one fit costs {least}{price}{times}"
 
     def __str__(self):
         rows = list(self._rows())
@@ -181,13 +197,15 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     Raises
     ------
     ValueError
-        If `public_steps` names no step, or a private step's epsilon is out of range.
+        If `public_steps` names no step, a private step's epsilon is out of range, or the shape
+        is impossible: `n_features` must have the columns that are chosen.
 
     Notes
     -----
-    Kinds of steps are those of `step_kind`. Not every mistake can be seen from outside: a
-    `FunctionTransformer` is taken to treat each row by itself, and the columns that a
-    `ColumnTransformer` selects by their dtype are taken to be public.
+    Kinds of steps are those of `step_kind`: what was verified is accepted, by its exact class and
+    parameters, and the rest is refused. Taken to be public are the table's shape, its names, the
+    dtypes of its container, by which a `make_column_selector` chooses, and what is declared:
+    `public_steps` and ``__skdp_kind__``.
 
     Examples
     --------
@@ -203,7 +221,10 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     standardscaler | not private
     dplogisticregression | no accountant
     """
-    steps, fits, findings = _look_inside(pipe, "", n_features)
+    if n_samples is not None:
+        n_samples = check_integer(n_samples, "n_samples", 1)
+    found, findings = _look_inside(pipe, "", n_features, Fits())
+    steps = [step for step, _ in found]
     left = unaccepted(steps, public_steps)
     findings += [_finding(step) for step in left if step.kind != "cross_validates"]
     findings += [
@@ -213,44 +234,102 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     ]
     findings += [Finding(s.title, "paid twice", message) for s, message in paid_twice(steps)]
     findings += _caches(pipe)
-    private = [step for step in steps if step.kind in ("private", "local")]
+    priced = list(_priced(found))
+    private = [step for step, _ in priced]
     findings += _accountants(private)
     terms = terms_of(next(filter(None, map(_accountant, private)), None))
-    charges = {
-        step.name: planned_charge(
-            step.estimator, n_samples, step.n_features, terms=terms, name=step.title
+    # A shape of the whole table is that of a step in no wrapper: others fit parts of it.
+    charges = [
+        planned_charge(
+            step.estimator,
+            n_samples if fits == Fits() else None,
+            step.n_features,
+            terms=terms,
+            name=step.title,
         )
-        for step in private
-    }
-    epsilon, delta, joint = _totals(private, charges, terms)
+        for step, fits in priced
+    ]
+    costs = dict(zip((step.name for step in private), charges, strict=True))
+    common, total = _totals(priced, charges, terms)
     return PipelineCheck(
         findings=tuple(findings),
-        steps=tuple(_cost(step, charges.get(step.name)) for step in steps),
-        epsilon=epsilon,
-        delta=delta,
-        joint_epsilon=joint,
-        fits=fits,
+        steps=tuple(_cost(step, costs.get(step.name), fits) for step, fits in found),
+        **total,
+        fits=common,
         accepted=not left,
+        exact=all(fits.exact for _, fits in priced) and not any(map(_may_charge, steps)),
     )
 
 
-def _look_inside(pipe, prefix, n_features):
-    """Return the steps, also those in wrappers, how often they are fitted, and findings."""
-    found, fits, findings = [], 1, []
+def _priced(found):
+    for step, fits in found:
+        if step.kind == "private":
+            yield step, fits
+        if step.kind == "local":
+            inner = local_part(step.estimator)
+            # Of several in one frozen estimator one is priced; that is the least.
+            exact = fits.exact and inner is step.estimator
+            yield replace(step, estimator=inner), Fits(fits.least, exact)
+
+
+def _may_charge(step):
+    """Say whether a step is somebody else's, who may charge what cannot be known."""
+    foreign = not (of_skdp(step.estimator) or of_sklearn(step.estimator))
+    return step.kind in ("learns", "wrapper", "cross_validates") and (
+        is_estimator(step.estimator) and foreign
+    )
+
+
+def _look_inside(pipe, prefix, n_features, fits):
+    """Return the steps with how often they are fitted, also those in wrappers, and findings."""
+    found, findings = [], []
     for step in find_steps(pipe, n_features, prefix):
-        found.append(step)
-        if step.kind not in ("cross_validates", "wrapper"):
-            continue
+        found.append((step, fits))
+        search = step.kind == "private" and _is_search(step.estimator)
         if step.kind == "cross_validates":
             findings += _of_cross_validator(step)
-            fits *= _number_of_fits(step.estimator)
-        for name, inner in _parts(step.estimator):
-            path = "__".join(filter(None, (step.name, name)))
-            steps, times, more = _look_inside(inner, path, step.n_features)
-            found, fits, findings = found + steps, fits * times, findings + more
-            if step.kind == "cross_validates":
-                findings += _refitted(step, steps)
-    return found, fits, findings
+        if search:
+            found += _searched(step, fits)
+        elif step.kind in ("cross_validates", "wrapper") and not is_changed(step.estimator):
+            for name, inner in _parts(step.estimator):
+                path = "__".join(filter(None, (step.name, name)))
+                times = fits * fits_of(step.estimator, name)
+                width = step.n_features if step.kind == "cross_validates" else None
+                steps, more = _look_inside(inner, path, width, times)
+                found, findings = found + steps, findings + more
+                if step.kind == "cross_validates":
+                    findings += _refitted(step, [inside for inside, _ in steps])
+    return found, findings
+
+
+def _is_search(estimator):
+    return of_skdp(estimator) and is_estimator(getattr(estimator, "estimator", None))
+
+
+def _searched(step, fits):
+    """Yield what a private search would refuse; its own price covers the private steps in it."""
+    search = step.estimator
+    params = search.get_params(deep=False)
+    grid = params.get("param_grid", params.get("param_distributions"))
+    tried = [
+        value
+        for part in (grid if isinstance(grid, list) else [grid])
+        for values in part.values()
+        if isinstance(values, list | tuple)
+        for value in values
+        if is_estimator(value)
+    ]
+    for inner in (search.estimator, *tried):
+        name = "__".join(filter(None, (step.name, "estimator")))
+        inside = find_steps(inner, None, name)
+        for bad in unaccepted(inside, _own(search.public_steps, name, inside)):
+            yield bad, fits
+
+
+def _own(public_steps, prefix, steps):
+    """Return the names of a search's public steps as they are below a prefix."""
+    names = {step.name for step in steps}
+    return [f"{prefix}__{name}" for name in public_steps if f"{prefix}__{name}" in names]
 
 
 def _parts(estimator):
@@ -270,19 +349,39 @@ def _finding(step):
         message = f"{REASONS['wrapper']}; name it in public_steps if it learns nothing else"
         return Finding(step.title, "not checkable", message)
     message = f"{type(step.estimator).__name__} {REASONS['learns']}"
-    return Finding(step.title, "not private", f"{message}; {_remedy(step.estimator)}")
+    return Finding(step.title, "not private", f"{message}; {_remedy(step)}")
 
 
-def _remedy(estimator):
-    name = type(estimator).__name__
+def _remedy(step):
+    estimator, name = step.estimator, type(step.estimator).__name__
+    if step.name.endswith("sparse_threshold"):
+        return "sparse_output_ tells an exact count: use sparse_threshold=0, or dense steps"
     if not is_estimator(estimator):
         return "list the columns, or choose them by make_column_selector"
+    if is_changed(estimator):
+        return "the instance has a method of its own, which no class was verified with"
     if name in ("OneHotEncoder", "OrdinalEncoder"):
-        return "declare its categories as lists, without min_frequency and max_categories"
+        return (
+            "declare its categories as lists of words, without min_frequency and max_categories, "
+            "or numbers in DPOneHotEncoder(categories=...), which keeps no dtype of a column"
+        )
     if name == "SplineTransformer":
         return "declare its knots"
     if name == "SimpleImputer":
-        return "use strategy='constant' with a fill_value and keep_empty_features=True"
+        return (
+            "use DPSimpleImputer, or for words strategy='constant' with a fill_value and "
+            "keep_empty_features=True"
+        )
+    if name == "FunctionTransformer":
+        return (
+            "use a function of numpy that acts on each element, or declare that yours treats "
+            "each row by itself by its attribute __skdp_kind__ = 'stateless'"
+        )
+    if is_private(estimator):
+        return (
+            "it was not verified; if its fit is charged, declare on its own class "
+            "__skdp_kind__ = 'private'"
+        )
     return "use a private one, or name it in public_steps if what it learns is public"
 
 
@@ -298,17 +397,6 @@ def _of_cross_validator(step):
             "guarantee; use cv=KFold(k, shuffle=True, random_state=0)"
         )
         yield Finding(step.title, "stratified folds", message)
-
-
-def _number_of_fits(search):
-    params = search.get_params(deep=False)
-    try:
-        folds = check_cv(params["cv"]).get_n_splits()
-    except (TypeError, ValueError):
-        return 1
-    if "param_grid" in params:
-        return len(ParameterGrid(params["param_grid"])) * folds + bool(params.get("refit"))
-    return params.get("n_iter", 1) * folds + bool(params.get("refit"))
 
 
 def _refitted(search, steps):
@@ -350,29 +438,40 @@ def _accountants(private):
         yield Finding(private[-1].title, "several accountants", message)
 
 
-def _cost(step, planned):
+def _cost(step, planned, fits):
     estimator = step.estimator
     name = estimator if isinstance(estimator, str) else type(estimator).__name__
     name = "passthrough" if estimator is None else name
     base = (step.title, name, step.kind, REASONS[step.kind])
     if planned is None:
-        return StepCost(*base, columns=step.columns)
-    return StepCost(*base, planned.epsilon, planned.delta, planned.event, step.columns)
+        return StepCost(*base, columns=step.columns, fits=fits.least, exact=fits.exact)
+    price = planned.epsilon, planned.delta, planned.event
+    return StepCost(*base, *price, step.columns, fits.least, fits.exact)
 
 
-def _totals(private, charges, terms):
-    """Return the sums of epsilons and deltas, and the joint epsilon at that delta."""
-    if not private:
-        return 0.0, 0.0, 0.0
-    planned = [charges[step.name] for step in private]
-    reserved = {getattr(h, "reservation", None) for h in map(_accountant, private)}
+def _totals(priced, charges, terms):
+    """Return how often all is fitted, and the sums of prices and the joint one for one time."""
+    if not priced:
+        return 1, {"epsilon": 0.0, "delta": 0.0, "joint_epsilon": 0.0}
+    times = [fits.least for _, fits in priced]
+    common = times[0] if len(set(times)) == 1 and times[0] > 0 else 1
+    planned = [p for p, n in zip(charges, times, strict=True) for _ in range(n // common)]
+    reserved = {getattr(_accountant(step), "reservation", None) for step, _ in priced}
+    whole = reserved.pop() if len(reserved) == 1 else None
+    if whole is not None:
+        total = (whole.epsilon, whole.delta, whole.epsilon)
+    elif not planned:
+        total = (0.0, 0.0, 0.0)
+    else:
+        total = _sums(planned, terms)
+    return common, dict(zip(("epsilon", "delta", "joint_epsilon"), total, strict=True))
+
+
+def _sums(planned, terms):
     at = {"relation": terms.relation, "group_size": terms.max_rows}
     delta = min(math.fsum(p.delta for p in planned), 1.0)
     joint = event_epsilon(plan_event(planned), delta, **at)
     epsilon = math.fsum(p.epsilon for p in planned)
     if terms.max_rows > 1:
         epsilon = math.fsum(event_epsilon(p.event, p.delta, **at) for p in planned)
-    whole = reserved.pop() if len(reserved) == 1 else None
-    if whole is not None:
-        return whole.epsilon, whole.delta, whole.epsilon
     return epsilon, delta, min(joint, epsilon)

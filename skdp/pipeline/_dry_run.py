@@ -3,12 +3,11 @@
 import warnings
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin, clone, is_classifier
+from sklearn.base import clone, is_classifier
 
 from skdp.accounting import ApproximateDP, PlannedCharge, PureDP
-from skdp.pipeline._kinds import is_estimator, step_kind
 
-__all__ = ["dry_run", "output_width", "stand_in"]
+__all__ = ["dry_run", "shapes", "stand_in"]
 
 # Shapes (rows, columns) at which an estimator is tried whose table's shape is not known.
 SHAPES = ((2_000, 8), (100_000, 4), (2_000, 1), (60, 100))
@@ -112,42 +111,3 @@ def shapes(n_samples, n_features):
         for n, d in SHAPES
     ]
     return list(dict.fromkeys(tried))
-
-
-def output_width(estimator, n_features):
-    """Return how many columns a transformer makes, or None if that is not known.
-
-    Fitted to three small tables of different values, without an accountant, it must make the
-    same number of columns of each.
-    """
-    if n_features is None or isinstance(estimator, str) and estimator == "passthrough":
-        return n_features
-    if estimator is None:
-        return n_features
-    if isinstance(estimator, str):
-        return 0
-    if isinstance(estimator, OneToOneFeatureMixin):
-        return n_features
-    unknown = step_kind(estimator) in ("wrapper", "cross_validates", "local")
-    if unknown or not (is_estimator(estimator) and hasattr(estimator, "transform")):
-        return None
-    widths = {_tried_width(estimator, n_features, values) for values in (1, 2, 7)}
-    return widths.pop() if len(widths) == 1 else None
-
-
-def _tried_width(estimator, n_features, values):
-    rows = np.arange(210.0) % values
-    y = np.arange(210) % 2
-    params = estimator.get_params(deep=False)
-    plain = {name: None for name in ("accountant", "random_state") if name in params}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            X = np.repeat(rows[:, np.newaxis], n_features, axis=1)
-            trial = estimator if step_kind(estimator) == "frozen" else clone(estimator)
-            if trial is not estimator:
-                trial = trial.set_params(**plain).fit(X, y)
-            return trial.transform(X).shape[1]
-        except Exception:
-            # It does not take this table: nothing is known.
-            return None

@@ -1,23 +1,24 @@
 """What a step of a pipeline learns from the table, and at whose cost."""
 
-from functools import partial
-from numbers import Integral
+import sys
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    maxabs_scale,
-    minmax_scale,
-    power_transform,
-    quantile_transform,
-    robust_scale,
-    scale,
-)
 from sklearn.utils import get_tags
 
-__all__ = ["KINDS", "REASONS", "is_estimator", "is_private", "step_kind"]
+from skdp.pipeline._functions import treats_rows_alone
+from skdp.pipeline._verified import ROW_BY_ROW_ONCE_FITTED, of_sklearn, verified
+
+__all__ = [
+    "KINDS",
+    "REASONS",
+    "is_changed",
+    "is_estimator",
+    "is_private",
+    "local_part",
+    "of_skdp",
+    "step_kind",
+]
 
 REASONS = {
     "private": "its fit is charged",
@@ -30,14 +31,9 @@ REASONS = {
     "cross_validates": "chooses by scores on private rows, which are raw",
 }
 KINDS = tuple(REASONS)
-FITTING_FUNCTIONS = (
-    maxabs_scale,
-    minmax_scale,
-    power_transform,
-    quantile_transform,
-    robust_scale,
-    scale,
-)
+
+# Parameters of these names are functions that never see a row once the estimator is fitted.
+SEES_NO_ROW = {"feature_name_combiner", "feature_names_out", "importance_getter", "score_func"}
 
 
 def is_estimator(value):
@@ -51,16 +47,30 @@ def is_private(estimator):
     return {"epsilon", "accountant"} <= set(names)
 
 
+def of_skdp(estimator):
+    """Say whether an estimator's class is one that skdp exports, and no subclass of it."""
+    kind = type(estimator)
+    return vars(sys.modules["skdp"]).get(kind.__name__) is kind
+
+
+def is_changed(estimator):
+    """Say whether an estimator has, beside its parameters and results, a method of its own."""
+    own = getattr(estimator, "__dict__", {})
+    return any(name.startswith("__") or hasattr(type(estimator), name) for name in own)
+
+
 def step_kind(estimator):
     """Say what an estimator learns from the table, and at whose cost.
 
-    An estimator says so itself by an attribute ``__skdp_kind__``, one of `KINDS`; otherwise
+    What was verified is known by its exact class and its parameters. A class of your own says
+    what it is by an attribute ``__skdp_kind__``, one of `KINDS`; subclasses do not inherit it.
 
-    - "private" has parameters `epsilon` and `accountant`; "local" moreover releases in
-      `transform`, as its tag ``non_deterministic`` says,
-    - "frozen" is a `sklearn.frozen.FrozenEstimator`,
-    - "stateless" transforms without being fitted, as its tag ``requires_fit`` says, predicts
-      nothing, and calls no function that fits an estimator; or is "passthrough",
+    - "private" is an estimator of skdp with parameters `epsilon` and `accountant`; "local"
+      moreover releases in `transform`, as its tag ``non_deterministic`` says,
+    - "frozen" is a `sklearn.frozen.FrozenEstimator`, unless what is inside it is "local", or
+      is not known to transform each row by itself,
+    - "stateless" is one of scikit-learn's that treats each row by itself and keeps nothing, as
+      `sklearn.preprocessing.Normalizer`; or is "passthrough",
     - "declared" is one of scikit-learn's whose parameters leave it nothing to learn but the
       table's width, as ``OneHotEncoder(categories=[["a", "b"]])``,
     - "cross_validates" has a parameter `cv`, "wrapper" has estimators as parameters,
@@ -75,6 +85,11 @@ def step_kind(estimator):
     -------
     str
 
+    Raises
+    ------
+    ValueError
+        If ``__skdp_kind__`` is no kind, or says "private" where there is no price to set.
+
     Examples
     --------
     >>> from sklearn.preprocessing import Normalizer, OneHotEncoder, StandardScaler
@@ -85,102 +100,95 @@ def step_kind(estimator):
     >>> step_kind(OneHotEncoder()), step_kind(OneHotEncoder(categories=[["no", "yes"]]))
     ('learns', 'declared')
     """
-    if estimator is None or isinstance(estimator, str):
+    if estimator is None or (type(estimator) is str and estimator in ("passthrough", "drop")):
         return "stateless"
-    declared = getattr(estimator, "__skdp_kind__", None)
+    declared = vars(type(estimator)).get("__skdp_kind__")
+    if declared is not None and declared not in KINDS:
+        raise ValueError(f"__skdp_kind__ must be one of {KINDS}, got {declared!r}")
+    if declared in ("private", "local") and not is_private(estimator):
+        raise ValueError(f"{estimator!r} says it is {declared} but has no epsilon to set")
+    if is_changed(estimator):
+        return "learns"
     if declared is not None:
-        if declared not in KINDS:
-            raise ValueError(f"__skdp_kind__ must be one of {KINDS}, got {declared!r}")
-        if declared in ("private", "local") and not is_private(estimator):
-            raise ValueError(f"{estimator!r} says it is {declared} but has no epsilon to set")
         return declared
-    if isinstance(estimator, FrozenEstimator):
-        return "frozen"
-    if is_private(estimator):
-        return "local" if _tag(estimator, "non_deterministic", False) else "private"
-    if is_estimator(estimator):
-        params = estimator.get_params(deep=False)
-        if "cv" in params:
-            return "cross_validates"
-        if any(map(_holds_estimator, params.values())):
-            return "wrapper"
-        if _learns_nothing(estimator, params):
-            return "declared"
-    return "stateless" if _is_stateless(estimator) else "learns"
+    if type(estimator) is FrozenEstimator:
+        return _frozen_kind(estimator.estimator)
+    if of_skdp(estimator) and is_private(estimator):
+        return "local" if get_tags(estimator).non_deterministic else "private"
+    found = verified(estimator)
+    if found is not None:
+        return found.kind
+    params = estimator.get_params(deep=False) if is_estimator(estimator) else {}
+    if "cv" in params:
+        return "cross_validates"
+    return "wrapper" if any(map(_holds_estimator, params.values())) else "learns"
 
 
-def _is_stateless(estimator):
-    # What predicts before it is fitted, as a Gaussian process does, learns when it is.
-    if hasattr(estimator, "predict") or _tag(estimator, "requires_fit", True):
+def _frozen_kind(estimator):
+    """Return the kind of a frozen estimator: what its `transform` would do with a table."""
+    parts = list(_estimators_in(estimator, set()))
+    if any(_is_local(part) for part in parts):
+        return "local"
+    return "frozen" if parts and all(map(_is_safe_once_fitted, parts)) else "learns"
+
+
+def _estimators_in(value, seen):
+    """Yield the estimators that a value holds as parameters, results, or deeper inside."""
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if is_estimator(value):
+        yield value
+        value = vars(value)
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        value = value.ravel().tolist()
+    if isinstance(value, list | tuple):
+        for part in value:
+            yield from _estimators_in(part, seen)
+
+
+def local_part(estimator):
+    """Return the estimator whose transforms are charged, in a step that is "local"."""
+    if type(estimator) is not FrozenEstimator:
+        return estimator
+    return next(part for part in _estimators_in(estimator, set()) if _is_local(part))
+
+
+def _is_local(estimator):
+    return type(estimator) is not FrozenEstimator and step_kind(estimator) == "local"
+
+
+def _is_safe_once_fitted(estimator):
+    if is_changed(estimator):
         return False
-    if not isinstance(estimator, FunctionTransformer):
+    if "__skdp_kind__" in vars(type(estimator)) or of_skdp(estimator):
         return True
-    return not (_fits(estimator.func) or _fits(estimator.inverse_func))
+    if not of_sklearn(estimator):
+        return False
+    if not hasattr(type(estimator), "transform") or _only_combines(estimator):
+        return True
+    if type(estimator) not in ROW_BY_ROW_ONCE_FITTED:
+        return False
+    if step_kind(estimator) == "stateless":
+        return True
+    params = estimator.get_params(deep=False)
+    return "FunctionTransformer" != type(estimator).__name__ and all(
+        name in SEES_NO_ROW or isinstance(value, type) or not callable(value)
+        for name, value in params.items()
+        if not is_estimator(value)
+    )
 
 
-def _fits(function):
-    """Say whether a function is known to compute something from all rows that it is given."""
-    while isinstance(function, partial):
-        function = function.func
-    name = getattr(function, "__name__", "")
-    of_estimator = is_estimator(getattr(function, "__self__", None))
-    return function in FITTING_FUNCTIONS or (of_estimator and name.startswith("fit"))
-
-
-def _tag(estimator, name, default):
-    try:
-        return getattr(get_tags(estimator), name)
-    except (AttributeError, TypeError):
-        return default
+def _only_combines(estimator):
+    """Say whether an estimator's `transform` is that of the estimators inside it."""
+    names = ("Pipeline", "FeatureUnion", "ColumnTransformer", "FrozenEstimator")
+    searches = ("GridSearchCV", "RandomizedSearchCV", "VotingClassifier", "VotingRegressor")
+    return type(estimator).__name__ in (*names, *searches)
 
 
 def _holds_estimator(value):
     values = value if isinstance(value, list | tuple) else [value]
     parts = [p for v in values for p in (v if isinstance(v, tuple) else [v])]
     return any(map(is_estimator, parts))
-
-
-def _categories_declared(params):
-    rare = params.get("min_frequency"), params.get("max_categories")
-    return not isinstance(params["categories"], str) and rare == (None, None)
-
-
-def _knots_declared(params):
-    return not isinstance(params["knots"], str)
-
-
-def _whole_number(name):
-    return lambda params: isinstance(params[name], Integral)
-
-
-def _number(name):
-    return lambda params: not isinstance(params[name], str)
-
-
-def _constant(params):
-    kept = params["keep_empty_features"] and not params["add_indicator"]
-    return params["strategy"] == "constant" and params["fill_value"] is not None and kept
-
-
-# The condition under which an estimator of scikit-learn learns no more than the table's shape.
-NOTHING_TO_LEARN = {
-    "GaussianRandomProjection": _whole_number("n_components"),
-    "MissingIndicator": lambda params: params["features"] == "all",
-    "OneHotEncoder": _categories_declared,
-    "OrdinalEncoder": _categories_declared,
-    "PolynomialCountSketch": lambda params: True,
-    "PolynomialFeatures": lambda params: True,
-    "RBFSampler": _number("gamma"),
-    "SimpleImputer": _constant,
-    "SkewedChi2Sampler": lambda params: True,
-    "SparseRandomProjection": _whole_number("n_components"),
-    "SplineTransformer": _knots_declared,
-}
-
-
-def _learns_nothing(estimator, params):
-    kind = type(estimator)
-    if not (isinstance(estimator, BaseEstimator) and kind.__module__.startswith("sklearn.")):
-        return False
-    condition = NOTHING_TO_LEARN.get(kind.__name__)
-    return condition is not None and bool(np.all(condition(params)))

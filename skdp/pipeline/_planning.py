@@ -11,14 +11,27 @@ from skdp.accounting import epsilon as event_epsilon
 from skdp.accounting._reservation import covering_gaussian
 from skdp.base import terms_of
 from skdp.pipeline._dry_run import dry_run, shapes, stand_in
-from skdp.pipeline._kinds import REASONS, is_estimator, is_private
+from skdp.pipeline._kinds import REASONS, is_estimator, is_private, of_skdp
 from skdp.pipeline._steps import find_steps
+from skdp.utils._validation import check_integer
 
 __all__ = ["PipelinePlan", "joint_scale", "plan_pipeline", "planned_charge", "unaccepted"]
 
 # Each transformer takes this share of what is left for the others.
 TRANSFORMER_SHARE = 0.15
 ACCEPTED = ("private", "stateless", "frozen", "declared")
+# What these charge depends on no shape, unless a parameter leaves them a choice by "auto".
+SAME_FOR_EVERY_SHAPE = (
+    "DPLinearRegression",
+    "DPLinearSVC",
+    "DPLogisticRegression",
+    "DPPCA",
+    "DPPoissonRegressor",
+    "DPRidge",
+    "DPSimpleImputer",
+    "DPStandardScaler",
+    "DPTargetEncoder",
+)
 
 
 def planned_charge(
@@ -31,7 +44,8 @@ def planned_charge(
     estimator : estimator
         Private, with `epsilon` (and `delta`) set. Its accountant is not used.
     n_samples, n_features : int, default=None
-        The table's shape. With None the charge is exact if it costs the same at several shapes.
+        The table's shape. With None the charge is exact for estimators that charge the same for
+        every shape.
     classes : array-like, default=None
         The labels of y; None takes the estimator's declared ones, or 0 and 1.
     terms : Terms, default=None
@@ -56,6 +70,11 @@ def planned_charge(
     name = name or type(estimator).__name__
     params = estimator.get_params(deep=False)
     epsilon, delta = float(params["epsilon"]), float(params.get("delta") or 0.0)
+    unknown = None in (n_samples, n_features)
+    if is_estimator(params.get("estimator")) or (
+        unknown and not _same_for_every_shape(estimator, params)
+    ):
+        return stand_in(name, epsilon, delta)
     found = []
     for shape in shapes(n_samples, n_features):
         asked = dry_run(estimator, shape, terms, classes)
@@ -68,6 +87,15 @@ def planned_charge(
     if found[0][1] is not None:
         _, epsilon, delta = found[0]
     return PlannedCharge(name, event, epsilon, delta or 0.0)
+
+
+def _same_for_every_shape(estimator, params):
+    known = of_skdp(estimator) and type(estimator).__name__ in SAME_FOR_EVERY_SHAPE
+    left_open = [
+        isinstance(params.get(name), str) and params[name] == "auto"
+        for name in ("mechanism", "bounds", "data_norm")
+    ]
+    return known and not any(left_open) and params.get("strategy", "mean") == "mean"
 
 
 def _common_event(events):
@@ -231,8 +259,8 @@ def plan_pipeline(
     Raises
     ------
     ValueError
-        If a step is neither private nor known to learn nothing, if no step is private, or if a
-        remainder gets no column of `n_features`.
+        If a step is neither private nor known to learn nothing, if no step is private, if a
+        remainder gets no column of `n_features`, or if the shape is impossible.
 
     Examples
     --------
@@ -243,6 +271,8 @@ def plan_pipeline(
     >>> plan_pipeline(pipe).shares
     (0.15, 0.85)
     """
+    if n_samples is not None:
+        n_samples = check_integer(n_samples, "n_samples", 1)
     steps = find_steps(pipe, n_features)
     problems = unaccepted(steps, public_steps)
     if problems:
@@ -279,7 +309,11 @@ def unaccepted(steps, public_steps=()):
         step
         for step in steps
         if step.kind not in ACCEPTED
-        and (not {step.name, step.title} & public or _holds_private(step.estimator))
+        and (
+            step.kind == "local"
+            or not {step.name, step.title} & public
+            or _holds_private(step.estimator)
+        )
     ]
 
 

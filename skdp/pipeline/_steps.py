@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 
+import joblib
 import numpy as np
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skdp.pipeline._dry_run import output_width
-from skdp.pipeline._kinds import step_kind
+from skdp.pipeline._kinds import is_changed, step_kind
+from skdp.pipeline._widths import density_decides, output_width
+from skdp.utils._validation import check_integer
 
 __all__ = ["Step", "find_steps"]
 
@@ -60,7 +62,16 @@ def find_steps(pipe, n_features=None, prefix=""):
     Returns
     -------
     list of Step
+        What a container itself computes from the table, or does in ways that were not
+        verified, is a step too, named after the parameter that makes it do so.
+
+    Raises
+    ------
+    ValueError
+        If `n_features` is no positive integer, or too small for the columns that are chosen.
     """
+    if n_features is not None:
+        n_features = check_integer(n_features, "n_features", 1)
     return _find(pipe, prefix, n_features, "", ())[0]
 
 
@@ -73,12 +84,13 @@ def _find(estimator, name, width, columns, before):
 
     The last name in the latter is that of what makes the next step's whole table.
     """
-    if isinstance(estimator, Pipeline):
+    kind = None if is_changed(estimator) else type(estimator)
+    if kind is Pipeline:
         return _in_pipeline(estimator, name, width, columns, before)
-    if isinstance(estimator, FeatureUnion):
+    if kind is FeatureUnion:
         named = [(part, inner, width, columns) for part, inner in estimator.transformer_list]
         return _side_by_side(named, name, before)
-    if isinstance(estimator, ColumnTransformer):
+    if kind is ColumnTransformer:
         found, out, before = _side_by_side(_of_columns(estimator, width), name, before)
         return _choices_of_columns(estimator, name) + found, out, before
     step = Step(name, estimator, step_kind(estimator), width, columns, before)
@@ -87,6 +99,8 @@ def _find(estimator, name, width, columns, before):
 
 def _in_pipeline(pipe, name, width, columns, before):
     found = []
+    if not (pipe.memory is None or type(pipe.memory) in (str, joblib.Memory)):
+        found.append(Step(_join(name, "memory"), pipe.memory, "learns", None))
     for part, inner in pipe.steps:
         steps, width, before = _find(inner, _join(name, part), width, columns, before)
         found += steps
@@ -108,7 +122,7 @@ def _of_columns(transformer, width):
     used = set()
     for part, inner, columns in transformer.transformers:
         places = _places(columns, width)
-        used = None if None in (used, places) else used | places
+        used = None if used is None or places is None else used | set(places)
         yield part, inner, None if places is None else len(places), _column_words(columns)
     # A name and a position may mean the same column.
     if used is None or len({isinstance(place, str) for place in used}) > 1:
@@ -119,29 +133,39 @@ def _of_columns(transformer, width):
 
 
 def _choices_of_columns(transformer, name):
-    """Return a step for each function that sees the table and chooses columns of it."""
-    return [
+    """Return a step for each choice that is made by looking at the values of the table."""
+    found = [
         Step(_join(name, part, "columns"), columns, "learns", None)
         for part, _, columns in transformer.transformers
-        if callable(columns) and not isinstance(columns, make_column_selector)
+        if callable(columns) and (type(columns) is not make_column_selector or is_changed(columns))
     ]
+    if density_decides(transformer):
+        threshold = transformer.sparse_threshold
+        found.append(Step(_join(name, "sparse_threshold"), threshold, "learns", None))
+    return found
 
 
 def _places(columns, width):
-    """Return the columns that are meant, as a set of names or of positions, None if unknown."""
+    """Return the columns that are meant, each a name or a position, None if that is not known.
+
+    A column that is chosen twice is there twice.
+    """
     if callable(columns):
         return None
     if isinstance(columns, slice):
         named = any(isinstance(end, str) for end in (columns.start, columns.stop))
-        if named or (width is None and (columns.stop is None or columns.stop < 0)):
-            return None
-        return set(range(*columns.indices(columns.stop if width is None else width)))
+        return None if named or width is None else list(range(*columns.indices(width)))
     values = [columns] if np.ndim(columns) == 0 else list(columns)
     if values and all(isinstance(value, bool | np.bool_) for value in values):
-        return {place for place, chosen in enumerate(values) if chosen}
+        if width is not None and len(values) != width:
+            raise ValueError(f"{len(values)} columns are chosen from, but there are {width}")
+        return [place for place, chosen in enumerate(values) if chosen]
     if width is None:
-        return set(values)
-    return {value if isinstance(value, str) else value % width for value in values}
+        return values
+    beyond = [v for v in values if not isinstance(v, str) and not -width <= v < width]
+    if beyond:
+        raise ValueError(f"column {beyond[0]} is chosen, but there are {width} columns")
+    return [value if isinstance(value, str) else value % width for value in values]
 
 
 def _column_words(columns):

@@ -1,0 +1,88 @@
+"""Functions whose value for a row depends on that row alone."""
+
+from functools import partial
+
+import numpy as np
+import scipy.special
+from sklearn.preprocessing import add_dummy_feature, binarize, normalize
+
+__all__ = ["is_elementwise", "treats_rows_alone"]
+
+# Each with the arguments that leave it so; an axis, an output array or a condition does not.
+ELEMENTWISE = {
+    np.clip: {"a_min", "a_max", "min", "max"},
+    np.nan_to_num: {"nan", "posinf", "neginf"},
+    np.round: {"decimals"},
+    np.around: {"decimals"},
+    np.digitize: {"bins", "right"},
+    binarize: {"threshold"},
+    normalize: {"norm"},
+}
+ROW_BY_ROW = {add_dummy_feature: {"value"}}
+
+
+def is_elementwise(function, arguments=None):
+    """Say whether a function is known to return a table of the same columns, row by row.
+
+    Parameters
+    ----------
+    function : callable or None
+        None returns the table itself.
+    arguments : dict, default=None
+        What it is called with beside the table.
+
+    Returns
+    -------
+    bool
+    """
+    return function is None or _listed(function, arguments, ELEMENTWISE)
+
+
+def treats_rows_alone(function, arguments=None):
+    """Say whether what a function returns for a row is known to depend on that row alone.
+
+    Known are functions of numpy and scipy that act on each element, by name and arguments, some
+    of scikit-learn's, and those that declare it by an attribute ``__skdp_kind__ = "stateless"``.
+
+    Parameters
+    ----------
+    function : callable or None
+    arguments : dict, default=None
+        What it is called with beside the table.
+
+    Returns
+    -------
+    bool
+    """
+    if is_elementwise(function, arguments) or _listed(function, arguments, ROW_BY_ROW):
+        return True
+    while type(function) is partial:
+        function = function.func
+    return getattr(function, "__dict__", {}).get("__skdp_kind__") == "stateless"
+
+
+def _listed(function, arguments, known):
+    arguments, given = dict(arguments or {}), ()
+    while type(function) is partial:
+        arguments = {**function.keywords, **arguments}
+        function, given = function.func, (*function.args, *given)
+    if not all(map(_is_constant, (*given, *arguments.values()))):
+        return False
+    if isinstance(function, np.ufunc):
+        # np.frompyfunc makes a ufunc of any function: only those of the libraries are known.
+        name = function.__name__
+        own = any(getattr(library, name, None) is function for library in (np, scipy.special))
+        plain = own and function.signature is None and not arguments
+        return plain and function.nin == 1 + len(given) and function.nout == 1
+    try:
+        return not given and set(arguments) <= known[function]
+    except (KeyError, TypeError):
+        return False
+
+
+def _is_constant(value):
+    """Say whether a value is a number, or one a column, so that rows cannot differ by it."""
+    if value is None or isinstance(value, str | bool | int | float | np.number):
+        return True
+    plain = type(value) in (list, tuple, np.ndarray)
+    return plain and np.ndim(value) <= 1 and np.asarray(value).dtype.kind in "buif"

@@ -1,0 +1,246 @@
+"""The classes of scikit-learn whose fits were read line by line, and under which parameters."""
+
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn import (
+    cluster,
+    decomposition,
+    discriminant_analysis,
+    feature_selection,
+    impute,
+    kernel_approximation,
+    preprocessing,
+    random_projection,
+)
+from sklearn.feature_extraction import DictVectorizer, FeatureHasher
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+
+from skdp.pipeline._functions import is_elementwise, treats_rows_alone
+
+__all__ = ["DENSE_ONCE_FITTED", "ROW_BY_ROW_ONCE_FITTED", "Verified", "of_sklearn", "verified"]
+
+
+def of_sklearn(estimator):
+    """Say whether an estimator's class is scikit-learn's own, and not one that says so."""
+    kind = type(estimator)
+    module = sys.modules.get(kind.__module__)
+    own = kind.__module__.partition(".")[0] == "sklearn"
+    return own and getattr(module, kind.__qualname__, None) is kind
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What was found of a class of scikit-learn.
+
+    Parameters
+    ----------
+    kind : {"stateless", "declared"}
+        What it is, under the condition.
+    width : callable
+        The number of columns that it makes of `d` columns, of (params, d); None if not known.
+    condition : callable
+        Of its parameters: whether a fit keeps nothing but these, the table's width and names.
+    sparse : {"refused", "kept", "dense", "made"}
+        What it makes of a sparse table; "made" makes one of a dense table too.
+    """
+
+    kind: str
+    width: Callable
+    condition: Callable = lambda params: True
+    sparse: str = "refused"
+
+
+def _same(params, d):
+    return d
+
+
+def _hashed(params, d):
+    return params["n_features"]
+
+
+def _components(params, d):
+    return int(params["n_components"])
+
+
+def _whole_number(name):
+    return lambda params: isinstance(params[name], Integral)
+
+
+def _words(params):
+    """Say whether every column's categories are words, which no column of numbers can hold.
+
+    scikit-learn keeps declared categories in the dtype of the column, which one missing value
+    turns: integers to floats, truth values to objects. Words that cannot be numbers, dates or
+    truth values are kept as objects, or the fit fails.
+    """
+    rare = params.get("min_frequency"), params.get("max_categories")
+    lists = params["categories"]
+    if rare != (None, None) or not isinstance(lists, list | tuple | np.ndarray):
+        return False
+    return all(_only_words(labels) for labels in lists)
+
+
+def _only_words(labels):
+    if isinstance(labels, str) or not all(
+        isinstance(v, str) or v is None or v is np.nan for v in labels
+    ):
+        return False
+    return not any(_converts(labels, dtype) for dtype in ("f8", "c16", "i8", "?", "M8", "m8"))
+
+
+def _converts(labels, dtype):
+    try:
+        values = np.array(list(labels), dtype=dtype)
+    except (TypeError, ValueError):
+        return False
+    return len(np.unique(values)) == len(values)
+
+
+def _indicators(params, d):
+    sizes = [len(labels) for labels in params["categories"]]
+    if len(sizes) != d:
+        return None
+    drop = params["drop"]
+    if drop is None:
+        return sum(sizes)
+    if isinstance(drop, str):
+        return sum(size - (drop == "first" or size == 2) for size in sizes)
+    return sum(sizes) - d if all(v is not None for v in drop) else None
+
+
+def _monomials(params, d):
+    degree = params["degree"]
+    low, high = degree if isinstance(degree, tuple | list) else (0, degree)
+    count = math.comb if params["interaction_only"] else lambda d, k: math.comb(d + k - 1, k)
+    sizes = range(max(low, 1), high + 1)
+    return sum(count(d, k) for k in sizes) + bool(params["include_bias"])
+
+
+def _splines(params, d):
+    shape = np.shape(params["knots"])
+    if len(shape) != 2 or shape[1] != d:
+        return None
+    periodic = params["extrapolation"] == "periodic"
+    each = shape[0] - 1 + (0 if periodic else params["degree"])
+    return d * (each - (not params["include_bias"]))
+
+
+def _known_knots(params):
+    return not isinstance(params["knots"], str) and np.ndim(params["knots"]) == 2
+
+
+def _constant_word(params):
+    # A number is kept in the table's dtype, which one missing value turns; a word as an object.
+    kept = params["keep_empty_features"] and not params["add_indicator"]
+    return params["strategy"] == "constant" and isinstance(params["fill_value"], str) and kept
+
+
+def _plain_function(params):
+    return treats_rows_alone(params["func"], params["kw_args"]) and treats_rows_alone(
+        params["inverse_func"], params["inv_kw_args"]
+    )
+
+
+def _width_of_function(params, d):
+    return d if is_elementwise(params["func"], params["kw_args"]) else None
+
+
+def _plain_words(params):
+    callables = ("preprocessor", "tokenizer")
+    return isinstance(params["analyzer"], str) and all(params[name] is None for name in callables)
+
+
+VERIFIED = {
+    preprocessing.Binarizer: Verified("stateless", _same, sparse="kept"),
+    preprocessing.FunctionTransformer: Verified(
+        "stateless", _width_of_function, _plain_function, sparse="kept"
+    ),
+    preprocessing.Normalizer: Verified("stateless", _same, sparse="kept"),
+    kernel_approximation.AdditiveChi2Sampler: Verified(
+        "stateless", lambda params, d: d * (2 * params["sample_steps"] - 1), sparse="kept"
+    ),
+    FeatureHasher: Verified("stateless", _hashed, sparse="made"),
+    HashingVectorizer: Verified("stateless", _hashed, _plain_words, sparse="made"),
+    impute.MissingIndicator: Verified(
+        "declared", _same, lambda params: params["features"] == "all", sparse="kept"
+    ),
+    impute.SimpleImputer: Verified("declared", _same, _constant_word),
+    kernel_approximation.PolynomialCountSketch: Verified("declared", _components, sparse="dense"),
+    kernel_approximation.RBFSampler: Verified(
+        "declared", _components, lambda p: isinstance(p["gamma"], Real), sparse="dense"
+    ),
+    kernel_approximation.SkewedChi2Sampler: Verified("declared", _components),
+    preprocessing.OneHotEncoder: Verified("declared", _indicators, _words),
+    preprocessing.OrdinalEncoder: Verified("declared", _same, _words),
+    preprocessing.PolynomialFeatures: Verified("declared", _monomials, sparse="kept"),
+    preprocessing.SplineTransformer: Verified("declared", _splines, _known_knots),
+    random_projection.GaussianRandomProjection: Verified(
+        "declared", _components, _whole_number("n_components"), sparse="dense"
+    ),
+    random_projection.SparseRandomProjection: Verified(
+        "declared", _components, _whole_number("n_components"), sparse="kept"
+    ),
+}
+
+# What these return for a row depends, once they are fitted, on that row alone.
+DENSE_ONCE_FITTED = frozenset(
+    {
+        cluster.KMeans,
+        cluster.MiniBatchKMeans,
+        decomposition.FactorAnalysis,
+        decomposition.FastICA,
+        decomposition.IncrementalPCA,
+        decomposition.KernelPCA,
+        decomposition.PCA,
+        decomposition.TruncatedSVD,
+        discriminant_analysis.LinearDiscriminantAnalysis,
+        impute.KNNImputer,
+        impute.SimpleImputer,
+        kernel_approximation.Nystroem,
+        preprocessing.KernelCenterer,
+        preprocessing.MaxAbsScaler,
+        preprocessing.MinMaxScaler,
+        preprocessing.OrdinalEncoder,
+        preprocessing.PowerTransformer,
+        preprocessing.QuantileTransformer,
+        preprocessing.RobustScaler,
+        preprocessing.StandardScaler,
+        preprocessing.TargetEncoder,
+        feature_selection.GenericUnivariateSelect,
+        feature_selection.RFE,
+        feature_selection.RFECV,
+        feature_selection.SelectFdr,
+        feature_selection.SelectFpr,
+        feature_selection.SelectFromModel,
+        feature_selection.SelectFwe,
+        feature_selection.SelectKBest,
+        feature_selection.SelectPercentile,
+        feature_selection.SequentialFeatureSelector,
+        feature_selection.VarianceThreshold,
+    }
+)
+ROW_BY_ROW_ONCE_FITTED = DENSE_ONCE_FITTED | {
+    *VERIFIED,
+    CountVectorizer,
+    DictVectorizer,
+    TfidfVectorizer,
+    preprocessing.KBinsDiscretizer,
+}
+
+
+def verified(estimator):
+    """Return what was found of an estimator's class if its parameters meet the condition."""
+    found = VERIFIED.get(type(estimator))
+    if found is None:
+        return None
+    try:
+        met = bool(found.condition(estimator.get_params(deep=False)))
+    except (TypeError, ValueError):
+        # scikit-learn will refuse such parameters; they were not verified.
+        return None
+    return found if met else None

@@ -1,0 +1,192 @@
+"""How many columns a step makes, and whether they may be sparse: from its parameters alone."""
+
+import numpy as np
+from sklearn.base import OneToOneFeatureMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils import get_tags
+
+from skdp.pipeline._kinds import is_estimator, of_skdp, step_kind
+from skdp.pipeline._verified import DENSE_ONCE_FITTED, of_sklearn, verified
+
+__all__ = ["density_decides", "output_width"]
+
+
+def output_width(estimator, n_features):
+    """Return how many columns a transformer makes, None where that is learnt or not known.
+
+    Nothing is fitted or transformed: the answer follows from the exact class and its parameters.
+
+    Parameters
+    ----------
+    estimator : estimator, "passthrough", "drop" or None
+        A step, with nothing nested in it.
+    n_features : int or None
+        How many columns it is given.
+
+    Returns
+    -------
+    int or None
+    """
+    if isinstance(estimator, str) and estimator == "drop":
+        return 0
+    if n_features is None or estimator is None or isinstance(estimator, str):
+        return n_features
+    kind = step_kind(estimator)
+    if kind == "frozen":
+        inner = estimator.estimator
+        return n_features if isinstance(inner, OneToOneFeatureMixin) and of_sklearn(inner) else None
+    if kind not in ("private", "stateless", "declared"):
+        return None
+    found = verified(estimator)
+    params = estimator.get_params(deep=False)
+    if found is not None:
+        return found.width(params, n_features)
+    if not of_skdp(estimator):
+        return None
+    if isinstance(estimator, OneToOneFeatureMixin):
+        return n_features
+    width = OF_SKDP.get(type(estimator).__name__)
+    return None if width is None else width(params, n_features)
+
+
+def _one_hot(params, d):
+    categories = params["categories"]
+    if categories is None or params["min_frequency"] is not None or params["other"] is not None:
+        return None
+    if all(np.ndim(labels) == 0 for labels in categories):
+        return len(categories) * d
+    return sum(map(len, categories)) if len(categories) == d else None
+
+
+def _bins(params, d):
+    return None if params["encode"].startswith("onehot") else d
+
+
+OF_SKDP = {
+    "DPHistogramTransformer": _bins,
+    "DPKBinsDiscretizer": _bins,
+    "DPOneHotEncoder": _one_hot,
+    "DPPCA": lambda params, d: d if params["n_components"] is None else params["n_components"],
+    "DPSimpleImputer": lambda params, d: d * (1 + bool(params["add_indicator"])),
+    "DPTargetEncoder": lambda params, d: None if params["target_bounds"] is None else d,
+}
+
+
+def may_be_sparse(estimator, sparse_table, *, frozen=False):
+    """Say whether what a step makes of a table may be a sparse matrix.
+
+    Parameters
+    ----------
+    estimator : estimator, "passthrough", "drop" or None
+        A step, in which others may be nested.
+    sparse_table : bool
+        Whether the table is sparse.
+    frozen : bool, default=False
+        Whether the step was fitted before.
+
+    Returns
+    -------
+    bool
+        True also where it is not known.
+    """
+    if not is_estimator(estimator):
+        return sparse_table and estimator != "drop"
+    kind = type(estimator)
+    if kind is FrozenEstimator:
+        return may_be_sparse(estimator.estimator, sparse_table, frozen=True)
+    if kind is Pipeline:
+        for _, step in estimator.steps:
+            sparse_table = may_be_sparse(step, sparse_table, frozen=frozen)
+        return sparse_table
+    if kind in (FeatureUnion, ColumnTransformer):
+        parts = parts_of(estimator)
+        threshold = getattr(estimator, "sparse_threshold", 1.0)
+        return threshold > 0 and any(
+            may_be_sparse(part, sparse_table, frozen=frozen) for part in parts
+        )
+    params = estimator.get_params(deep=False)
+    asked = params.get("sparse_output", params.get("sparse", params.get("encode") == "onehot"))
+    if of_skdp(estimator):
+        return bool(asked)
+    found = verified(estimator)
+    if found is not None:
+        made = asked is True or found.sparse == "made"
+        return made or (sparse_table and found.sparse == "kept")
+    if frozen and kind in DENSE_ONCE_FITTED:
+        return sparse_table
+    accepted = step_kind(estimator) in ("private", "stateless", "declared")
+    return frozen or accepted or sparse_table
+
+
+def refuses_sparse(estimator):
+    """Say whether a step's fit is known to raise on a sparse table.
+
+    Parameters
+    ----------
+    estimator : estimator, "passthrough", "drop" or None
+        A step, in which others may be nested.
+
+    Returns
+    -------
+    bool
+    """
+    kind = type(estimator)
+    if kind is Pipeline:
+        return any(refuses_sparse(step) for _, step in estimator.steps[:1])
+    if kind is FeatureUnion:
+        return any(map(refuses_sparse, parts_of(estimator)))
+    if kind is ColumnTransformer:
+        return any(
+            are_names(columns) or (_surely_some(columns) and refuses_sparse(part))
+            for _, part, columns in estimator.transformers
+        )
+    if not is_estimator(estimator):
+        return False
+    if of_skdp(estimator):
+        return not get_tags(estimator).input_tags.sparse
+    found = verified(estimator)
+    return found is not None and found.sparse == "refused"
+
+
+def density_decides(transformer):
+    """Say whether a ColumnTransformer may compare its density with its threshold.
+
+    It keeps the answer as `sparse_output_`: an exact count of what is stored, above or below a
+    limit.
+
+    Parameters
+    ----------
+    transformer : ColumnTransformer
+
+    Returns
+    -------
+    bool
+    """
+    return may_be_sparse(transformer, False) or (
+        may_be_sparse(transformer, True) and not refuses_sparse(transformer)
+    )
+
+
+def parts_of(union):
+    """Return what stands side by side in a FeatureUnion or a ColumnTransformer."""
+    if type(union) is FeatureUnion:
+        return [part for _, part in union.transformer_list]
+    return [part for _, part, _ in union.transformers] + [union.remainder]
+
+
+def are_names(columns):
+    """Say whether columns are chosen by name, which only a data frame has."""
+    if isinstance(columns, slice):
+        return any(isinstance(end, str) for end in (columns.start, columns.stop))
+    values = [] if callable(columns) else np.atleast_1d(np.asarray(columns, object))
+    return any(isinstance(value, str) for value in values)
+
+
+def _surely_some(columns):
+    """Say whether columns are at least one; nothing is fitted to none."""
+    if callable(columns) or isinstance(columns, slice):
+        return False
+    values = np.atleast_1d(np.asarray(columns))
+    return bool(values.any() if values.dtype == bool else values.size)
