@@ -6,7 +6,6 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
-from skdp.pipeline._functions import treats_rows_alone
 from skdp.pipeline._verified import ROW_BY_ROW_ONCE_FITTED, of_sklearn, verified
 
 __all__ = [
