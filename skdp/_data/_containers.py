@@ -113,10 +113,10 @@ def as_numbers(values):
         with warnings.catch_warnings():
             # The imaginary part of numpy's complex numbers would be dropped.
             warnings.simplefilter("error")
-            return values.astype(np.float64)
+            return values.astype(np.float64) + 0.0
     except (TypeError, ValueError, OverflowError, Warning):
         flat = np.array([_as_number(value) for value in values.ravel()], dtype=np.float64)
-        return flat.reshape(values.shape)
+        return flat.reshape(values.shape) + 0.0
 
 
 def _as_number(value):
@@ -220,7 +220,9 @@ def _pandas_values(column):
         return np.asarray(column), dtype.kind in NUMBERS
     if hasattr(dtype, "categories"):
         labels, numeric = _pandas_values(dtype.categories.to_series())
-        # Which is missing has the code -1, which finds the end.
+        # A column's zeros have the sign of the first of them; what is missing has the code -1,
+        # which finds the end.
+        labels = labels + 0.0 if labels.dtype.kind == "f" else labels
         return _objects([*labels, None])[np.asarray(column.cat.codes)], numeric
     if hasattr(dtype, "fill_value") and hasattr(dtype, "subtype"):
         return np.asarray(column), dtype.subtype.kind in NUMBERS

@@ -196,7 +196,7 @@ def indexable_table(X):
         return X
     cells = as_cells(X)
     if cells.ndim != 2:
-        return cells
+        raise ValueError("Expected a 2-dimensional table, got a list of rows of several lengths")
     kinds = [{_is_number(value) for value in column} for column in cells.T]
     mixed = [j for j, kind in enumerate(kinds) if len(kind) > 1]
     if mixed:
@@ -249,22 +249,27 @@ def read_numeric_target(estimator, y, n_rows):
 def target_array(y):
     """Return labels or targets as an array, without converting one because of another.
 
+    Of a list whose numbers are all whole the array is one of integers, whatever their types.
+
     Raises
     ------
     ValueError
-        If a list has numbers beside strings or other things, or integers beside fractions that
-        no float holds.
+        If a list has labels of several kinds, or integers beside fractions that no float holds.
     """
     if isinstance(y, list | tuple):
         cells = as_cells(y)
-        array = np.asarray(y) if cells.ndim == 1 else cells
-        kinds = {_kind_of_label(value) for value in cells.ravel()}
+        if cells.ndim != 1:
+            return cells
+        kinds = {_kind_of_label(value) for value in cells}
         if len(kinds) > 1:
-            raise ValueError("y mixes numbers and other labels; give labels of one kind")
-        exact = array.dtype.kind != "f" or all(float(v) == v for v in cells.ravel() if v == v)
-        if not exact:
+            raise ValueError(f"y mixes labels of several kinds: {', '.join(sorted(kinds))}")
+        array = np.asarray(y)
+        if array.dtype.kind != "f" or not np.isfinite(array).all():
+            return array
+        if not all(float(value) == value for value in cells):
             raise ValueError("y mixes integers beyond 2**53 with other numbers")
-        return array
+        is_whole = (array == np.rint(array)).all() and np.abs(array).max(initial=0.0) < 2.0**53
+        return array.astype(np.int64) if is_whole else array
     if hasattr(y, "dtype") and not isinstance(y, np.ndarray) and np.ndim(y) == 1:
         columns, numeric = frame_columns(y.to_frame()) if hasattr(y, "to_frame") else ([], [])
         if columns and not isinstance(y.dtype, np.dtype):
@@ -284,6 +289,8 @@ def _is_number(value):
 
 
 def _kind_of_label(value):
+    if isinstance(value, bool | np.bool_):
+        return "truth value"
     if _is_number(value):
         return "number"
     return "string" if isinstance(value, str) else type(value).__name__

@@ -61,9 +61,7 @@ class ClippedSums:
         self._constant, self._clip, self._norm = float(constant), float(clip), norm
         self._rows = open_rows(X)
         self._size = math.prod(loss.weights_shape)
-        # One score is fastest in double precision, as its rows are converted anyway.
-        self._dtype = self._rows.dtype if self._size > 1 else np.dtype(np.float64)
-        self._scores = row_scores_function(self.n_columns, loss.weights_shape, self._dtype)
+        self._scores = row_scores_function(self.n_columns, loss.weights_shape)
         self._caps = self._largest_residuals()
 
     def _largest_residuals(self):
@@ -72,7 +70,7 @@ class ClippedSums:
         caps = np.empty(self.n_rows)
         with np.errstate(over="ignore", divide="ignore"):
             for rows in row_blocks(self.n_rows, self._rows.tile):
-                norms = _row_norms(self._rows.read(rows)[1], self._norm)
+                norms = _row_norms(self._rows.read(rows), self._norm)
                 if self._norm == "l1":
                     norms += abs(self._constant)
                 else:
@@ -119,7 +117,7 @@ class ClippedSums:
         residual : ndarray of float64, of shape (m, *loss.weights_shape)
         """
         n = self.n_rows if indices is None else len(indices)
-        of_columns = weights[..., : self.n_columns].astype(self._dtype)
+        of_columns = weights[..., : self.n_columns]
         for tile in row_blocks(n, self._rows.tile):
             rows = tile if indices is None else indices[tile]
             yield self._clipped_residuals(rows, of_columns, weights)
@@ -132,9 +130,8 @@ class ClippedSums:
                 self._y.take(rows, None, None, "clip"),
                 self._caps.take(rows, None, None, "clip"),
             )
-        stored, block = self._rows.read(rows)
-        scores = self._scores(stored if self._size > 1 else block, of_columns)
-        scores = scores.astype(np.float64, copy=False)
+        block = self._rows.read(rows)
+        scores = self._scores(block, of_columns)
         if self._constant:
             scores += self._constant * weights[..., self.n_columns]
         residual = self._loss.residual(scores, y)

@@ -9,7 +9,7 @@ from skdp.utils._chunked import _DaskRows
 
 __all__ = ["LARGEST_TILE", "open_rows", "tile_rows"]
 
-# A tile's rows, as stored and in double precision, stay in a core's own cache.
+# A tile's rows stay in a core's own cache.
 TILE_BYTES = 1 << 19
 FEWEST_ROWS = 256
 LARGEST_TILE = 4096
@@ -24,10 +24,8 @@ def tile_rows(n_columns):
 def open_rows(X):
     """Return an object whose ``read(rows)`` gives a slice, or sorted numbers, of the rows of X.
 
-    It returns them twice, for fast products and in double precision, where both may be the same
-    array, valid until the next call; dense ones are C-contiguous. Doubles are finite: what is too
-    large becomes the largest. `tile` is the largest number of rows in a call, `dtype` that of the
-    first of the two.
+    It returns doubles, valid until the next call; dense ones are C-contiguous. All are finite:
+    what is too large becomes the largest. `tile` is the largest number of rows in a call.
 
     Parameters
     ----------
@@ -42,9 +40,7 @@ def open_rows(X):
 class _DenseRows:
     def __init__(self, X):
         self._X = np.asarray(X)
-        self.tile, self.dtype = tile_rows(X.shape[1]), np.dtype(np.float64)
-        if self._X.flags.c_contiguous and self._X.dtype == np.float32:
-            self.dtype = self._X.dtype
+        self.tile = tile_rows(X.shape[1])
         self._block = np.empty((self.tile, X.shape[1]))
         self._gather = _gatherer(self._X, self.tile)
 
@@ -52,16 +48,14 @@ class _DenseRows:
         if isinstance(rows, slice):
             part = self._X[rows]
             if self._X.flags.c_contiguous and part.dtype == np.float64:
-                return part, part
-            block = _convert(part, self._block[: len(part)])
-            return (part if self.dtype == np.float32 else block), block
+                return part
+            return _convert(part, self._block[: len(part)])
         block = self._block[: len(rows)]
-        return self._gather(rows, block), block
+        self._gather(rows, block)
+        return block
 
 
 class _ChunkedRows:
-    dtype = np.dtype(np.float64)
-
     def __init__(self, X):
         self._X = X
         self.tile = tile_rows(X.shape[1])
@@ -78,8 +72,7 @@ class _ChunkedRows:
     def read(self, rows):
         if isinstance(rows, slice):
             part = np.asarray(self._X[rows])
-            block = _convert(part, self._block[: len(part)])
-            return block, block
+            return _convert(part, self._block[: len(part)])
         block, starts = self._block[: len(rows)], self._X._starts
         ends = np.searchsorted(rows, starts[1:])
         first = 0
@@ -88,7 +81,7 @@ class _ChunkedRows:
                 inside = rows[first:end] - starts[number]
                 self._read_chunk(number, inside, block[first:end])
             first = end
-        return block, block
+        return block
 
     def _read_chunk(self, number, rows, out):
         if self._gather[number] is not None:
@@ -103,7 +96,7 @@ class _ChunkedRows:
 
 
 class _SparseRows:
-    tile, dtype = LARGEST_TILE, np.dtype(np.float64)
+    tile = LARGEST_TILE
 
     def __init__(self, X):
         self._X = X
@@ -111,11 +104,11 @@ class _SparseRows:
     def read(self, rows):
         block = canonical_rows(csr_array(self._X[rows]))
         np.clip(block.data, -LARGEST, LARGEST, out=block.data)
-        return block, block
+        return block
 
 
 def _gatherer(X, tile):
-    """Return a function that reads rows of an array into doubles, and returns them as stored."""
+    """Return a function that reads rows of an array into doubles."""
     if not X.flags.c_contiguous:
         return lambda rows, out: _convert(X[rows], out)
     if X.dtype == np.float64:
@@ -126,7 +119,6 @@ def _gatherer(X, tile):
         part = buffer[: len(rows)]
         X.take(rows, 0, part, "clip")
         _convert(part, out)
-        return part if X.dtype == np.float32 else out
 
     return gather
 

@@ -15,7 +15,7 @@ __all__ = ["row_scores_function"]
 COMPARED_ROWS = 67
 
 
-def row_scores_function(n_columns, weights_shape, dtype):
+def row_scores_function(n_columns, weights_shape):
     """Return a function of a block of rows and weights that gives the scores of the rows.
 
     The BLAS library multiplies one row at a time. Should it give equal rows different scores, as
@@ -27,16 +27,14 @@ def row_scores_function(n_columns, weights_shape, dtype):
     n_columns : int
     weights_shape : tuple
         () for one score, (k,) for k of them.
-    dtype : dtype
-        Of the blocks.
 
     Returns
     -------
     callable
         Of a C-contiguous block or CSR matrix of shape (n, n_columns) and weights of shape
-        (*weights_shape, n_columns) and `dtype`.
+        (*weights_shape, n_columns), of float64.
     """
-    row = np.sin(np.arange(1.0, n_columns + 1.0)).astype(dtype)
+    row = np.sin(np.arange(1.0, n_columns + 1.0))
     weights = np.resize(np.cos(row), (*weights_shape, n_columns))
     scores = _by_the_library(np.tile(row, (COMPARED_ROWS, 1)), weights)
     dense = _by_the_library if (scores == scores[0]).all() else _by_sums

@@ -310,7 +310,9 @@ def _distinct_labels(categories):
     is_vector = getattr(categories, "ndim", 1) == 1
     if not (is_sequence and is_vector) or isinstance(categories, str | bytes | Mapping):
         raise ValueError(f"categories must be a sequence, got {categories!r}")
-    labels = [c.item() if isinstance(c, np.generic) else c for c in categories]
+    # The items of dates of nanoseconds are integers.
+    is_plain = [isinstance(c, np.generic) and c.dtype.kind not in "mM" for c in categories]
+    labels = [c.item() if plain else c for c, plain in zip(categories, is_plain, strict=True)]
     try:
         distinct = len(set(labels)) == len(labels) and not any(c != c for c in labels)
     except TypeError:

@@ -61,8 +61,10 @@ class DPScorer:
             mechanism = LaplaceMechanism(self.epsilon, sensitivity)
         else:
             mechanism = GaussianMechanism(self.epsilon, self.delta, sensitivity)
+        # A model says only when it predicts that it does not take these rows.
+        value = self.score.value(estimator, X, y)
         _, source = charge(self, mechanism)
-        return float(mechanism.release(self.score.value(estimator, X, y), random_state=source))
+        return float(mechanism.release(value, random_state=source))
 
     def __repr__(self):
         return f"DPScorer({self.score!r}, epsilon={self.epsilon:g}, delta={self.delta:g})"

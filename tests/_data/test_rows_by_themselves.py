@@ -1,0 +1,167 @@
+"""What one row holds has no say in how another one is read, in any container."""
+
+import numpy as np
+import pytest
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+
+from skdp._data._columns import read_columns
+from skdp._data._tables import indexable_table, read_block, read_table
+from skdp.mechanisms import RandomizedResponse
+from skdp.preprocessing._categories import _value_counts
+from skdp.utils import limit_rows
+from skdp.utils._labels import category_codes
+from tests._containers import (
+    DATES,
+    DAYS,
+    LABELS,
+    NO_LABELS,
+    NUMERIC,
+    OTHER_ENTRIES,
+    OTHER_NUMBERS,
+    SAME_ENTRIES,
+    SAME_NUMBERS,
+    SPARSE,
+    date_rows,
+    entry_rows,
+    label_rows,
+    number_rows,
+)
+
+ROWS = {"numbers": number_rows, "labels": label_rows, "dates": date_rows}
+REFUSED = (TypeError, ValueError)
+CATEGORIES = {
+    "numbers": np.array([0, 1, 2]),
+    "labels": np.array(["a", "b", "c"]),
+    "dates": np.array([*DAYS, None][:3], dtype=object),
+}
+
+
+def doubles(X, accept_sparse=False):
+    table = read_table(BaseEstimator(), X, accept_sparse=accept_sparse, allow_nan=True)
+    block = read_block(table, slice(0, table.shape[0]))
+    return block.toarray() if issparse(block) else block
+
+
+def codes(X, holds):
+    table = read_columns(BaseEstimator(), X)
+    whole = slice(0, table.shape[0])
+    columns = [table.values(j, whole) for j in range(table.shape[1])]
+    return np.column_stack([category_codes(column, CATEGORIES[holds]) for column in columns])
+
+
+def discovered(X):
+    """The values that discovery counts, of each column, without the first row's own."""
+    table = read_columns(BaseEstimator(), X)
+    whole = slice(0, table.shape[0])
+    columns = [table.values(j, whole) for j in range(table.shape[1])]
+    return [_value_counts(column[1:]) for column in columns]
+
+
+def reported(X):
+    """The codes that randomised response would report of each column."""
+    cells = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
+    return np.column_stack(
+        [RandomizedResponse(1.0, (0, 1, 2))._encode(list(column)) for column in cells.T]
+    )
+
+
+def kept(X):
+    """The rows that each of some persons keeps."""
+    rows = limit_rows(X, None, list(range(len(X))), 1)[0]
+    # Of several lengths they are no table, which every estimator refuses.
+    return np.vectorize(repr, otypes=[object])(rows) if rows.ndim == 2 else None
+
+
+def searched(X):
+    table = indexable_table(X)
+    table = table.toarray() if issparse(table) else table
+    return np.asarray(table, dtype=object)
+
+
+def tried(read, container, rows):
+    """Read rows, or return None if the container cannot hold them, or the reader refuses."""
+    try:
+        table = container.build(rows)
+    except Exception:
+        return None
+    try:
+        return read(table)
+    except REFUSED:
+        return None
+
+
+def assert_others_unmoved(before, after):
+    """The rows behind the first are the same to the last bit."""
+    if after is None:
+        return
+    one, other = (np.ascontiguousarray(rows)[1:] for rows in (before, after))
+    assert one.dtype == other.dtype and one.shape == other.shape
+    same = one == other if one.dtype.kind == "O" else one.view(np.uint8) == other.view(np.uint8)
+    assert np.all(same)
+
+
+@pytest.mark.parametrize("container", NUMERIC, ids=repr)
+def test_numbers(container):
+    first, *rest = number_rows()
+    readers = [doubles, lambda X: codes(X, "numbers")]
+    if isinstance(container.build([first, *rest]), list | tuple):
+        readers += [reported, searched, kept]
+    for read in readers:
+        before = tried(read, container, [first, *rest])
+        assert before is not None
+        for odd, row in (SAME_NUMBERS | OTHER_NUMBERS).items():
+            after = tried(read, container, [row, *rest])
+            assert_others_unmoved(before, after)
+            if odd in SAME_NUMBERS and after is not None and read is not kept:
+                np.testing.assert_array_equal(after[0], before[0])
+
+
+@pytest.mark.parametrize("container", [*LABELS, *DATES], ids=repr)
+def test_labels(container):
+    first, *rest = ROWS[container.holds]()
+    before = tried(lambda X: codes(X, container.holds), container, [first, *rest])
+    assert before is not None
+    for row in NO_LABELS.values():
+        after = tried(lambda X: codes(X, container.holds), container, [row, *rest])
+        assert_others_unmoved(before, after)
+        if after is not None:
+            assert (after[0] == -1).all()
+    if container.holds == "dates" and "timedelta" not in container.name:
+        # Every container tells the same of the same dates.
+        expected = [[DAYS.index(day) for day in row] for row in [first, *rest]]
+        np.testing.assert_array_equal(before, expected)
+
+
+@pytest.mark.parametrize("container", SPARSE, ids=repr)
+@pytest.mark.parametrize("read", [lambda X: doubles(X, accept_sparse=True), searched])
+def test_entries(container, read):
+    first, *rest = entry_rows()
+    before = tried(read, container, [first, *rest])
+    for odd, row in (SAME_ENTRIES | OTHER_ENTRIES).items():
+        after = tried(read, container, [row, *rest])
+        assert_others_unmoved(before, after)
+        if odd in SAME_ENTRIES:
+            np.testing.assert_array_equal(after[0], before[0])
+
+
+@pytest.mark.parametrize("container", [*NUMERIC, *LABELS, *DATES], ids=repr)
+def test_what_discovery_counts(container):
+    rows = ROWS[container.holds]()
+    before = tried(discovered, container, rows)
+    for odd in (OTHER_NUMBERS | NO_LABELS).values():
+        after = tried(discovered, container, [odd, *rows[1:]])
+        if after is None:
+            continue
+        for (one, counts), (other, other_counts) in zip(before, after, strict=True):
+            assert list(one) == list(other)
+            np.testing.assert_array_equal(counts, other_counts)
+
+
+def test_groups_are_read_one_by_one():
+    ids = [2**53, 2**53 + 1] * 3
+    X = np.arange(7).reshape(7, 1)
+    for last in (7, 0.5, "x", np.float32(1), (1, 2)):
+        assert limit_rows(X, None, [*ids, last], 1)[0].ravel().tolist() == [0, 1, 6]
+    with pytest.raises(ValueError, match="missing"):
+        limit_rows(X, None, [*ids, None], 1)
