@@ -307,7 +307,7 @@ def pld_epsilon(
 def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance, step):
     """epsilon of one direction; the tilt is lowered while the window lies above the answer, and
     the step while it is too coarse for the answer."""
-    best, order, log_noise = math.inf, 1.0 + tilt, math.inf
+    best, order, last_noise = math.inf, 1.0 + tilt, math.inf
     total = sum(part.count for part in coarse)
     # Round-off is far below a large delta also without the whole tilt, and the window shorter.
     tilt *= min(1.0, max(0.0, -4.0 - math.log10(delta)) / 8.0)
@@ -317,26 +317,25 @@ def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance, step):
             plan = replace(plan, step=step)
         losses, masses, beyond, log_round_off = _compose(coarse, plan)
         if beyond > delta:
-            break
+            return best
         bare = _read_epsilon(losses, masses, beyond, delta, plan.step)
         noise = _noise(total, log_round_off - tilt * bare)
-        found = _read_epsilon(losses, masses, beyond + noise, delta, plan.step)
-        if found < best:
-            best, log_noise = found, math.log(noise)
-        if bare <= losses[0] + plan.step and bare > 0.0:
+        best = min(best, _read_epsilon(losses, masses, beyond + noise, delta, plan.step))
+        if best == 0.0:
+            return best
+        if 0.0 < bare <= losses[0] + plan.step:
             tilt, epsilon = 0.25 * tilt, 0.0
-        elif noise > 1e-5 * delta and tilt > 0.01:
-            tilt, epsilon = 0.5 * tilt, 0.5 * bare
-        elif found == 0.0 or step is not None:
+        elif 1e-5 * delta < noise < last_noise and tilt > 0.01:
+            tilt, epsilon, last_noise = 0.5 * tilt, 0.5 * bare, noise
+        elif noise > 1e-4 * delta:
             break
         else:
             order = 1.0 + _slope(losses, masses, bare, delta)
-            if plan.step <= 1.5 * _step(coarse, order - 1.0, bare, tolerance, plan.high - plan.low):
-                break
+            wanted = _step(coarse, order - 1.0, bare, tolerance, plan.high - plan.low)
+            if step is not None or plan.step <= 1.5 * wanted:
+                return best
             epsilon = bare
-    if best > 0.0 and not log_noise <= math.log(1e-3 * delta):
-        best = min(best, _direct_epsilon(coarse, delta, tolerance))
-    return best
+    return min(best, _direct_epsilon(coarse, delta, tolerance))
 
 
 def _direct_epsilon(coarse, delta, tolerance):
@@ -402,8 +401,46 @@ def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: str, toleran
             logs = (part.count * math.log1p(-part.coarse.infinite) for part in coarse)
             result = max(result, -math.expm1(math.fsum(logs)))
             continue
-        plan = _plan(coarse, tilt, epsilon, max(delta * 1e-2, 1e-300), tolerance)
-        losses, masses, beyond, log_noise = _compose(coarse, plan)
-        beyond += _noise(sum(part.count for part in coarse), log_noise - tilt * epsilon)
-        result = max(result, _read_delta(losses, masses, beyond, epsilon))
+        result = max(result, _composed_delta(coarse, tilt, epsilon, delta, tolerance))
     return result
+
+
+def _composed_delta(coarse, tilt, epsilon, delta, tolerance):
+    """delta of one direction; the step is lowered while it is too coarse for the answer."""
+    order, total = 1.0 + tilt, sum(part.count for part in coarse)
+    for _ in range(3):
+        plan = _plan(coarse, tilt, epsilon, max(delta * 1e-2, 1e-300), tolerance, order)
+        losses, masses, beyond, log_noise = _compose(coarse, plan)
+        noise = _noise(total, log_noise - tilt * epsilon)
+        found = _read_delta(losses, masses, beyond + noise, epsilon)
+        if noise > 1e-4 * found:
+            return _direct_delta(coarse, epsilon, found, tolerance)
+        if found == 0.0:
+            break
+        order = 1.0 + _slope(losses, masses, epsilon, found)
+        if plan.step <= 1.5 * _step(coarse, order - 1.0, epsilon, tolerance, plan.high - plan.low):
+            break
+    return found
+
+
+def _direct_delta(coarse, epsilon, best, tolerance):
+    """delta of one direction without a transform, on grids that grow finer; at most `best`."""
+    width = max(part.high - part.low for part in coarse)
+    step, pairs = width / 256.0, [(part.pair, part.count) for part in coarse]
+    for _ in range(16):
+        grid = compose_directly(pairs, step, max(best, 1e-290))
+        if grid is None:
+            break
+        losses = _raised(grid.losses, coarse)
+        found = _read_delta(losses, grid.mass, grid.infinite, epsilon)
+        if found <= 1e-290:
+            return found
+        # What was trimmed is a share of the last bound on delta.
+        settled, best = found >= 1e-2 * best, min(best, found)
+        slope = _slope(losses, grid.mass, epsilon, found)
+        wanted = _step(coarse, slope, epsilon, tolerance, width, MAX_CELLS)
+        if step > 1.5 * wanted:
+            step = max(wanted, 0.25 * step)
+        elif settled:
+            break
+    return best
