@@ -17,6 +17,7 @@ __all__ = ["pld_delta", "pld_epsilon"]
 
 _MAX_CELLS = 1 << 21
 _COARSE_CELLS = 3000
+_TILTS = np.concatenate(([0.0], np.geomspace(1e-3, 1e5, 49)))
 _MAX_WIDTH = 600.0
 # Raising to the power T multiplies round-off by T, which then exceeds what is worth finding.
 _MAX_RELEASES = 10**9
@@ -62,13 +63,6 @@ def _coarse_parts(direction, delta):
     return result
 
 
-def _tilts(parts):
-    """Tilts to look through: far above the inverse of the largest loss of one release."""
-    largest = max(max(part.high, -part.low) for part in parts)
-    top = max(1e5, min(1e14, 1e3 / max(largest, 1e-300)))
-    return np.geomspace(1e-3, top, round(6.0 * math.log10(top)) + 19)
-
-
 def _log_moment(parts, tilts):
     with np.errstate(over="ignore"):
         return sum(part.count * part.coarse.log_moment(tilts) for part in parts)
@@ -82,7 +76,7 @@ def _rdp_tilt(parts, delta):
         slack = np.log1p(-1.0 / orders) - (math.log(delta) + np.log(orders)) / tilts
         return _log_moment(parts, tilts) / tilts + slack
 
-    tilts = _tilts(parts)
+    tilts = _TILTS[1:]
     for points in (13, 13):
         values = bound(tilts)
         best = int(np.nanargmin(values))
@@ -94,7 +88,7 @@ def _rdp_tilt(parts, delta):
 
 def _delta_tilt(parts, epsilon):
     """(tilt, delta) of the best Renyi order for a given epsilon."""
-    tilts = _tilts(parts)
+    tilts = _TILTS[1:]
     for points in (13, 13):
         orders = 1.0 + tilts
         values = _log_moment(parts, tilts) - tilts * epsilon
@@ -137,13 +131,12 @@ def _window(parts, tilt, epsilon, delta):
     is long enough that all but 1e-12 of the tilted mass comes back below epsilon, where it
     does not count.
     """
-    usual = _tilts(parts)
-    tilts = np.unique(np.concatenate((usual, max(tilt, 1e-3) * np.geomspace(0.5, 8.0, 9))))
+    tilts = np.unique(np.concatenate((_TILTS[1:], max(tilt, 1e-3) * np.geomspace(0.5, 8.0, 9))))
     moments = _log_moment(parts, tilts)
     log_tail = math.log(max(delta, 1e-300)) - 21.0
     high = float(np.min((moments - log_tail) / tilts))
     here = float(_log_moment(parts, np.array([tilt]))[0])
-    spread = np.geomspace(1e-2, 0.1 * usual[-1], len(usual) // 2 + 1)
+    spread = np.geomspace(1e-2, 1e4, 25)
     lower, upper = (_log_moment(parts, tilt + sign * spread) for sign in (-1.0, 1.0))
     least = math.fsum(part.count * part.low for part in parts)
     most = math.fsum(part.count * part.high for part in parts)
