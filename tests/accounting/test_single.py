@@ -79,7 +79,7 @@ def check_sampled_gaussian(count, seed):
 
 
 def test_sampled_gaussian_to_nine_digits():
-    check_sampled_gaussian(18, 0)
+    check_sampled_gaussian(12, 0)
 
 
 @pytest.mark.slow
