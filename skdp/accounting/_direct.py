@@ -30,7 +30,7 @@ def compose_directly(counted_pairs, step: float, delta: float) -> GridLoss | Non
     """
     total = sum(count for _, count in counted_pairs)
     share = _TRIMMED * delta / total
-    result, cells, convolutions = None, 0, 0
+    result, cells = None, 0
     for pair, count in counted_pairs:
         grid, releases = discretise(pair, step, *loss_range(pair, share)), 1
         while count:

@@ -17,6 +17,7 @@ __all__ = ["pld_delta", "pld_epsilon"]
 
 _MAX_CELLS = 1 << 21
 _COARSE_CELLS = 3000
+_TILTS = np.concatenate(([0.0], np.geomspace(1e-3, 1e5, 49)))
 _MAX_WIDTH = 600.0
 # Raising to the power T multiplies round-off by T, which then exceeds what is worth finding.
 _MAX_RELEASES = 10**9
@@ -62,13 +63,6 @@ def _coarse_parts(direction, delta):
     return result
 
 
-def _tilts(parts):
-    """Tilts to look through: far above the inverse of the largest loss of one release."""
-    largest = max(max(part.high, -part.low) for part in parts)
-    top = max(1e5, min(1e14, 1e3 / max(largest, 1e-300)))
-    return np.geomspace(1e-3, top, round(6.0 * math.log10(top)) + 19)
-
-
 def _log_moment(parts, tilts):
     with np.errstate(over="ignore"):
         return sum(part.count * part.coarse.log_moment(tilts) for part in parts)
@@ -82,7 +76,7 @@ def _rdp_tilt(parts, delta):
         slack = np.log1p(-1.0 / orders) - (math.log(delta) + np.log(orders)) / tilts
         return _log_moment(parts, tilts) / tilts + slack
 
-    tilts = _tilts(parts)
+    tilts = _TILTS[1:]
     for points in (13, 13):
         values = bound(tilts)
         best = int(np.nanargmin(values))
@@ -94,7 +88,7 @@ def _rdp_tilt(parts, delta):
 
 def _delta_tilt(parts, epsilon):
     """(tilt, delta) of the best Renyi order for a given epsilon."""
-    tilts = _tilts(parts)
+    tilts = _TILTS[1:]
     for points in (13, 13):
         orders = 1.0 + tilts
         values = _log_moment(parts, tilts) - tilts * epsilon
@@ -137,13 +131,12 @@ def _window(parts, tilt, epsilon, delta):
     is long enough that all but 1e-12 of the tilted mass comes back below epsilon, where it
     does not count.
     """
-    usual = _tilts(parts)
-    tilts = np.unique(np.concatenate((usual, max(tilt, 1e-3) * np.geomspace(0.5, 8.0, 9))))
+    tilts = np.unique(np.concatenate((_TILTS[1:], max(tilt, 1e-3) * np.geomspace(0.5, 8.0, 9))))
     moments = _log_moment(parts, tilts)
     log_tail = math.log(max(delta, 1e-300)) - 21.0
     high = float(np.min((moments - log_tail) / tilts))
     here = float(_log_moment(parts, np.array([tilt]))[0])
-    spread = np.geomspace(1e-2, 0.1 * usual[-1], len(usual) // 2 + 1)
+    spread = np.geomspace(1e-2, 1e4, 25)
     lower, upper = (_log_moment(parts, tilt + sign * spread) for sign in (-1.0, 1.0))
     least = math.fsum(part.count * part.low for part in parts)
     most = math.fsum(part.count * part.high for part in parts)
@@ -307,7 +300,7 @@ def pld_epsilon(
 def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance, step):
     """epsilon of one direction; the tilt is lowered while the window lies above the answer, and
     the step while it is too coarse for the answer."""
-    best, order, log_noise = math.inf, 1.0 + tilt, math.inf
+    best, order, last_noise = math.inf, 1.0 + tilt, math.inf
     total = sum(part.count for part in coarse)
     # Round-off is far below a large delta also without the whole tilt, and the window shorter.
     tilt *= min(1.0, max(0.0, -4.0 - math.log10(delta)) / 8.0)
@@ -317,26 +310,25 @@ def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance, step):
             plan = replace(plan, step=step)
         losses, masses, beyond, log_round_off = _compose(coarse, plan)
         if beyond > delta:
-            break
+            return best
         bare = _read_epsilon(losses, masses, beyond, delta, plan.step)
         noise = _noise(total, log_round_off - tilt * bare)
-        found = _read_epsilon(losses, masses, beyond + noise, delta, plan.step)
-        if found < best:
-            best, log_noise = found, math.log(noise)
-        if bare <= losses[0] + plan.step and bare > 0.0:
+        best = min(best, _read_epsilon(losses, masses, beyond + noise, delta, plan.step))
+        if best == 0.0:
+            return best
+        if 0.0 < bare <= losses[0] + plan.step:
             tilt, epsilon = 0.25 * tilt, 0.0
-        elif noise > 1e-5 * delta and tilt > 0.01:
-            tilt, epsilon = 0.5 * tilt, 0.5 * bare
-        elif found == 0.0 or step is not None:
+        elif 1e-5 * delta < noise < last_noise and tilt > 0.01:
+            tilt, epsilon, last_noise = 0.5 * tilt, 0.5 * bare, noise
+        elif noise > 1e-4 * delta:
             break
         else:
             order = 1.0 + _slope(losses, masses, bare, delta)
-            if plan.step <= 1.5 * _step(coarse, order - 1.0, bare, tolerance, plan.high - plan.low):
-                break
+            wanted = _step(coarse, order - 1.0, bare, tolerance, plan.high - plan.low)
+            if step is not None or plan.step <= 1.5 * wanted:
+                return best
             epsilon = bare
-    if best > 0.0 and not log_noise <= math.log(1e-3 * delta):
-        best = min(best, _direct_epsilon(coarse, delta, tolerance))
-    return best
+    return min(best, _direct_epsilon(coarse, delta, tolerance))
 
 
 def _direct_epsilon(coarse, delta, tolerance):
@@ -402,8 +394,46 @@ def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: str, toleran
             logs = (part.count * math.log1p(-part.coarse.infinite) for part in coarse)
             result = max(result, -math.expm1(math.fsum(logs)))
             continue
-        plan = _plan(coarse, tilt, epsilon, max(delta * 1e-2, 1e-300), tolerance)
-        losses, masses, beyond, log_noise = _compose(coarse, plan)
-        beyond += _noise(sum(part.count for part in coarse), log_noise - tilt * epsilon)
-        result = max(result, _read_delta(losses, masses, beyond, epsilon))
+        result = max(result, _composed_delta(coarse, tilt, epsilon, delta, tolerance))
     return result
+
+
+def _composed_delta(coarse, tilt, epsilon, delta, tolerance):
+    """delta of one direction; the step is lowered while it is too coarse for the answer."""
+    order, total = 1.0 + tilt, sum(part.count for part in coarse)
+    for _ in range(3):
+        plan = _plan(coarse, tilt, epsilon, max(delta * 1e-2, 1e-300), tolerance, order)
+        losses, masses, beyond, log_noise = _compose(coarse, plan)
+        noise = _noise(total, log_noise - tilt * epsilon)
+        found = _read_delta(losses, masses, beyond + noise, epsilon)
+        if noise > 1e-4 * found:
+            return _direct_delta(coarse, epsilon, found, tolerance)
+        if found == 0.0:
+            break
+        order = 1.0 + _slope(losses, masses, epsilon, found)
+        if plan.step <= 1.5 * _step(coarse, order - 1.0, epsilon, tolerance, plan.high - plan.low):
+            break
+    return found
+
+
+def _direct_delta(coarse, epsilon, best, tolerance):
+    """delta of one direction without a transform, on grids that grow finer; at most `best`."""
+    width = max(part.high - part.low for part in coarse)
+    step, pairs = width / 256.0, [(part.pair, part.count) for part in coarse]
+    for _ in range(16):
+        grid = compose_directly(pairs, step, max(best, 1e-290))
+        if grid is None:
+            break
+        losses = _raised(grid.losses, coarse)
+        found = _read_delta(losses, grid.mass, grid.infinite, epsilon)
+        if found <= 1e-290:
+            return found
+        # What was trimmed is a share of the last bound on delta.
+        settled, best = found >= 1e-2 * best, min(best, found)
+        slope = _slope(losses, grid.mass, epsilon, found)
+        wanted = _step(coarse, slope, epsilon, tolerance, width, MAX_CELLS)
+        if step > 1.5 * wanted:
+            step = max(wanted, 0.25 * step)
+        elif settled:
+            break
+    return best

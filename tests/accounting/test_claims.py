@@ -83,7 +83,7 @@ def check_claims(seed, count):
 
 
 def test_every_price_can_be_charged_and_no_less():
-    check_claims(0, 60)
+    check_claims(0, 24)
 
 
 @pytest.mark.slow
@@ -134,7 +134,7 @@ OPTIONS = [{"tolerance": 1e-6}, {"tolerance": 1e-2}, {"method": "rdp"}, {"group_
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_options_of_the_calibration_do_not_matter(options):
     make, (eps, delta) = FAMILIES[0], (1.1, 1e-6)
-    event = make(calibrate(make, eps, delta, **options))
+    event = make(calibrate(make, eps, delta, rtol=1e-5, **options))
     rows = options.get("group_size", 1)
     unit = {"unit": "group", "max_rows": rows} if rows > 1 else {}
     spend = PrivacyAccountant(5.0, 1e-3, **unit).charge(event, epsilon=eps, delta=delta)
@@ -143,7 +143,7 @@ def test_options_of_the_calibration_do_not_matter(options):
 
 def test_groups_are_charged_what_they_cost():
     rng = random.Random(2)
-    for _ in range(12):
+    for _ in range(4):
         event, relation, delta = additive(rng) * rng.randint(1, 3), rng.choice(RELATIONS), 1e-7
         price = epsilon(event, delta, relation=relation, group_size=2)
         accountant = PrivacyAccountant(1e6, 0.9, relation=relation, unit="group", max_rows=2)
