@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skdp.audit._bounds import (
     epsilon_from_rates,
@@ -19,6 +21,8 @@ MOST_FEATURES = 500
 N_THRESHOLDS = 200
 # A discriminant of more numbers, the clearest first, would learn the noise of the runs.
 ROWS_A_WEIGHT = 4
+# Little, or what numbers with one noise say together would not be heard, and more than rounding.
+SHRINKAGE = 1e-9
 # Of so many numbers it is looked at, too, how near they are to where one world's crowd.
 CROWDED_FEATURES = 3
 CROWD = 0.1
@@ -106,7 +110,9 @@ def _scorers(inside, outside, names):
     if len(used) > 1:
         labels = np.repeat([1, 0], [len(inside), len(outside)])
         table = np.vstack([inside, outside])[:, used]
-        discriminant = LinearDiscriminantAnalysis().fit(table, labels)
+        discriminant = make_pipeline(
+            StandardScaler(), LinearDiscriminantAnalysis(solver="lsqr", shrinkage=SHRINKAGE)
+        ).fit(table, labels)
         scorers.append(("a linear discriminant", _Discriminant(used, discriminant)))
     scorers = scorers[:1] + scorers[-1:] if len(scorers) > 20 else scorers
     unlike = np.where(np.isfinite(unlike), unlike, 0.0)
@@ -138,7 +144,7 @@ class _Column:
 @dataclass(frozen=True, eq=False)
 class _Discriminant:
     columns: np.ndarray
-    model: LinearDiscriminantAnalysis
+    model: Pipeline
 
     def __call__(self, values):
         return self.model.decision_function(values[:, self.columns])

@@ -140,9 +140,9 @@ def audit_epsilon(
     method : {"worst_case", "two_worlds", "one_run"}, default="worst_case"
         "worst_case": many fits on two tables made so that one row moves a linear model as far
         as it can. "two_worlds": many fits on X with a canary and without it (Jagielski et al.
-        2020). Both look at every number that a fit publishes and at the model's answer to the
-        canary. "one_run": one fit on X with canaries in columns of their own, each in by a coin
-        (Steinke et al. 2023), for linear models, whose `coef_` is looked at.
+        2020). Both look at every number within the fitted estimator, whatever is nested in what,
+        and at the model's answer to the canary. "one_run": one fit on X with canaries in columns
+        of their own, each in by a coin (Steinke et al. 2023), by the model's answers to them.
     epsilon, delta : float, default=None
         The claim; None takes the estimator's parameters, delta 0 without one.
     canary : tuple of (row, label), default=None

@@ -69,6 +69,10 @@ def append_row(table, row):
         return np.concatenate([table, row[None, :]])
     row, names = list(row), list(table.columns)
     columns = [[*column_of(table, place), value] for place, value in enumerate(row)]
+    for column in columns:
+        # A whole number stays one where a column holds these alone.
+        if isinstance(column[0], int) and isinstance(column[-1], float) and column[-1].is_integer():
+            column[-1] = int(column[-1])
     if not hasattr(table, "iloc"):
         return type(table)(dict(zip(names, columns, strict=True)), schema=table.schema)
     frame = type(table)(dict(enumerate(columns)))
