@@ -112,8 +112,15 @@ def clone_of(estimator):
     return type(estimator)(**estimator.get_params())
 
 
+FAST = ("grid", "grid of budgets", "halving", "bagging behind a scaler", "votes", "rest", "outputs")
+CASES = [
+    name if name in FAST else pytest.param(name, marks=pytest.mark.slow)
+    for name in wrappers(DPLogisticRegression(), DPLinearRegression())
+]
+
+
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", wrappers(DPLogisticRegression(), DPLinearRegression()))
+@pytest.mark.parametrize("name", CASES)
 def test_wrappers_cost_what_is_said_or_more(name):
     accountant = PrivacyAccountant(1e4, 0.9)
     model = DPLogisticRegression(1.0, delta=0.0, accountant=accountant)

@@ -175,7 +175,7 @@ def test_behind_a_learnt_width_any_event_of_the_price_is_planned(between):
     assert last.event == ApproximateDP(last.epsilon, last.delta)
 
 
-@pytest.mark.parametrize("labels", [2, 12])
+@pytest.mark.parametrize("labels", [pytest.param(2, marks=pytest.mark.slow), 12])
 def test_how_many_categories_are_found_decides_nothing_else(labels):
     accountant = PrivacyAccountant(1.0, 1e-6)
     n = 20_000
