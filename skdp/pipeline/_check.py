@@ -315,7 +315,8 @@ def _finding(step):
     if step.kind == "wrapper":
         message = f"{REASONS['wrapper']}; name it in public_steps if it learns nothing else"
         return Finding(step.title, "not checkable", message)
-    message = f"{type(step.estimator).__name__} {REASONS['learns']}"
+    name = type(step.estimator).__name__ if is_estimator(step.estimator) else "this choice"
+    message = f"{name} {REASONS['learns']}"
     return Finding(step.title, "not private", f"{message}; {_remedy(step)}")
 
 
