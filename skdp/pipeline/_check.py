@@ -285,12 +285,9 @@ def _look_inside(pipe, prefix, n_features, fits):
     found, findings = [], []
     for step in find_steps(pipe, n_features, prefix):
         found.append((step, fits))
-        search = step.kind == "private" and _is_search(step.estimator)
         if step.kind == "cross_validates":
             findings += _of_cross_validator(step)
-        if search:
-            found += _searched(step, fits)
-        elif step.kind in ("cross_validates", "wrapper") and not is_changed(step.estimator):
+        if step.kind in ("cross_validates", "wrapper") and not is_changed(step.estimator):
             for name, inner in _parts(step.estimator):
                 path = "__".join(filter(None, (step.name, name)))
                 times = fits * fits_of(step.estimator, name)
@@ -300,36 +297,6 @@ def _look_inside(pipe, prefix, n_features, fits):
                 if step.kind == "cross_validates":
                     findings += _refitted(step, [inside for inside, _ in steps])
     return found, findings
-
-
-def _is_search(estimator):
-    return of_skdp(estimator) and is_estimator(getattr(estimator, "estimator", None))
-
-
-def _searched(step, fits):
-    """Yield what a private search would refuse; its own price covers the private steps in it."""
-    search = step.estimator
-    params = search.get_params(deep=False)
-    grid = params.get("param_grid", params.get("param_distributions"))
-    tried = [
-        value
-        for part in (grid if isinstance(grid, list) else [grid])
-        for values in part.values()
-        if isinstance(values, list | tuple)
-        for value in values
-        if is_estimator(value)
-    ]
-    for inner in (search.estimator, *tried):
-        name = "__".join(filter(None, (step.name, "estimator")))
-        inside = find_steps(inner, None, name)
-        for bad in unaccepted(inside, _own(search.public_steps, name, inside)):
-            yield bad, fits
-
-
-def _own(public_steps, prefix, steps):
-    """Return the names of a search's public steps as they are below a prefix."""
-    names = {step.name for step in steps}
-    return [f"{prefix}__{name}" for name in public_steps if f"{prefix}__{name}" in names]
 
 
 def _parts(estimator):
@@ -348,7 +315,8 @@ def _finding(step):
     if step.kind == "wrapper":
         message = f"{REASONS['wrapper']}; name it in public_steps if it learns nothing else"
         return Finding(step.title, "not checkable", message)
-    message = f"{type(step.estimator).__name__} {REASONS['learns']}"
+    name = type(step.estimator).__name__ if is_estimator(step.estimator) else "this choice"
+    message = f"{name} {REASONS['learns']}"
     return Finding(step.title, "not private", f"{message}; {_remedy(step)}")
 
 
@@ -415,7 +383,11 @@ def _refitted(search, steps):
 
 
 def _caches(pipe):
-    params = pipe.get_params(deep=True) if is_estimator(pipe) else {}
+    try:
+        params = pipe.get_params(deep=True) if is_estimator(pipe) else {}
+    except TypeError:
+        # A class stands in the place of an estimator; it is refused as a step.
+        params = {}
     for name, value in params.items():
         if name.split("__")[-1] == "memory" and value is not None:
             where = name.rpartition("__")[0] or type(pipe).__name__

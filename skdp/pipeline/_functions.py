@@ -6,7 +6,7 @@ import numpy as np
 import scipy.special
 from sklearn.preprocessing import add_dummy_feature, binarize, normalize
 
-__all__ = ["is_elementwise", "treats_rows_alone"]
+__all__ = ["is_elementwise", "is_plain", "treats_rows_alone"]
 
 # Each with the arguments that leave it so; an axis, an output array or a condition does not.
 ELEMENTWISE = {
@@ -80,8 +80,25 @@ def _listed(function, arguments, known):
         return False
 
 
+def is_plain(value):
+    """Say whether a value's class is Python's, numpy's or pandas' own.
+
+    A subclass of float can take over an operation with the table.
+    """
+    parts = list(value) if type(value) in (list, tuple, set) else [value]
+    if type(value) is np.ndarray and value.dtype == object:
+        parts = value.ravel().tolist()
+    own = ("builtins", "numpy", "pandas")
+    return all(
+        type(part).__module__.partition(".")[0] in own and (part is value or is_plain(part))
+        for part in parts
+    )
+
+
 def _is_constant(value):
     """Say whether a value is a number, or one a column, so that rows cannot differ by it."""
+    if not is_plain(value):
+        return False
     if value is None or isinstance(value, str | bool | int | float | np.number):
         return True
     plain = type(value) in (list, tuple, np.ndarray)

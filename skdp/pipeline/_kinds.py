@@ -1,6 +1,7 @@
 """What a step of a pipeline learns from the table, and at whose cost."""
 
 import sys
+from inspect import signature
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
@@ -30,6 +31,7 @@ REASONS = {
     "cross_validates": "chooses by scores on private rows, which are raw",
 }
 KINDS = tuple(REASONS)
+ACCEPTED = ("private", "stateless", "frozen", "declared")
 
 # Parameters of these names are functions that never see a row once the estimator is fitted.
 SEES_NO_ROW = {"feature_name_combiner", "feature_names_out", "importance_getter", "score_func"}
@@ -54,8 +56,9 @@ def of_skdp(estimator):
 
 def is_changed(estimator):
     """Say whether an estimator has, beside its parameters and results, a method of its own."""
-    own = getattr(estimator, "__dict__", {})
-    return any(name.startswith("__") or hasattr(type(estimator), name) for name in own)
+    kind = type(estimator)
+    own = set(getattr(estimator, "__dict__", {})) - set(signature(kind.__init__).parameters)
+    return any(name.startswith("__") or hasattr(kind, name) for name in own)
 
 
 def step_kind(estimator):

@@ -11,7 +11,7 @@ from skdp.accounting import epsilon as event_epsilon
 from skdp.accounting._reservation import covering_gaussian
 from skdp.base import terms_of
 from skdp.pipeline._dry_run import dry_run, shapes, stand_in
-from skdp.pipeline._kinds import REASONS, is_estimator, is_private, of_skdp
+from skdp.pipeline._kinds import ACCEPTED, REASONS, is_estimator, is_private, of_skdp
 from skdp.pipeline._steps import find_steps
 from skdp.utils._validation import check_integer
 
@@ -19,7 +19,6 @@ __all__ = ["PipelinePlan", "joint_scale", "plan_pipeline", "planned_charge", "un
 
 # Each transformer takes this share of what is left for the others.
 TRANSFORMER_SHARE = 0.15
-ACCEPTED = ("private", "stateless", "frozen", "declared")
 # What these charge depends on no shape, unless a parameter leaves them a choice by "auto".
 SAME_FOR_EVERY_SHAPE = (
     "DPLinearRegression",

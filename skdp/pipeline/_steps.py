@@ -7,7 +7,8 @@ import numpy as np
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skdp.pipeline._kinds import is_changed, step_kind
+from skdp.pipeline._functions import is_plain
+from skdp.pipeline._kinds import ACCEPTED, is_changed, is_estimator, of_skdp, step_kind
 from skdp.pipeline._widths import density_decides, output_width
 from skdp.utils._validation import check_integer
 
@@ -84,7 +85,7 @@ def _find(estimator, name, width, columns, before):
 
     The last name in the latter is that of what makes the next step's whole table.
     """
-    kind = None if is_changed(estimator) else type(estimator)
+    kind = type(estimator) if _is_as_made(estimator) else None
     if kind is Pipeline:
         return _in_pipeline(estimator, name, width, columns, before)
     if kind is FeatureUnion:
@@ -92,9 +93,44 @@ def _find(estimator, name, width, columns, before):
         return _side_by_side(named, name, before)
     if kind is ColumnTransformer:
         found, out, before = _side_by_side(_of_columns(estimator, width), name, before)
-        return _choices_of_columns(estimator, name) + found, out, before
+        return _choices_of_columns(estimator, name, width) + found, out, before
     step = Step(name, estimator, step_kind(estimator), width, columns, before)
-    return [step], output_width(estimator, width), (*before, name)
+    found = [step, *_refused_by_search(step)]
+    return found, output_width(estimator, width), (*before, name)
+
+
+def _refused_by_search(step):
+    """Return what a private search would refuse; its own price covers what is private in it."""
+    search = step.estimator
+    if step.kind != "private" or not (of_skdp(search) and hasattr(search, "public_steps")):
+        return []
+    params = search.get_params(deep=False)
+    grids = params.get("param_grid", params.get("param_distributions"))
+    tried = [
+        value
+        for grid in (grids if isinstance(grids, list) else [grids])
+        for values in grid.values()
+        if isinstance(values, list | tuple)
+        for value in values
+        if is_estimator(value)
+    ]
+    name = _join(step.name, "estimator")
+    inside = [part for each in (search.estimator, *tried) for part in find_steps(each, None, name)]
+    public = {_join(name, part) for part in search.public_steps}
+    return [
+        part
+        for part in inside
+        if part.kind not in ACCEPTED and (part.kind == "local" or part.name not in public)
+    ]
+
+
+def _is_as_made(container):
+    """Say whether a container has no methods, lists or weights of its own making."""
+    params = container.__dict__ if hasattr(container, "__dict__") else {}
+    lists = [params.get(name, []) for name in ("steps", "transformer_list", "transformers")]
+    weights = params.get("transformer_weights") or {}
+    plain = type(weights) is dict and all(map(is_plain, weights.values()))
+    return plain and all(type(v) in (list, tuple) for v in lists) and not is_changed(container)
 
 
 def _in_pipeline(pipe, name, width, columns, before):
@@ -132,14 +168,14 @@ def _of_columns(transformer, width):
         yield "remainder", transformer.remainder, left, "the remaining columns"
 
 
-def _choices_of_columns(transformer, name):
+def _choices_of_columns(transformer, name, width):
     """Return a step for each choice that is made by looking at the values of the table."""
     found = [
         Step(_join(name, part, "columns"), columns, "learns", None)
         for part, _, columns in transformer.transformers
         if callable(columns) and (type(columns) is not make_column_selector or is_changed(columns))
     ]
-    if density_decides(transformer):
+    if density_decides(transformer, width):
         threshold = transformer.sparse_threshold
         found.append(Step(_join(name, "sparse_threshold"), threshold, "learns", None))
     return found

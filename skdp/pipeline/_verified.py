@@ -20,7 +20,7 @@ from sklearn import (
 from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 
-from skdp.pipeline._functions import is_elementwise, treats_rows_alone
+from skdp.pipeline._functions import is_elementwise, is_plain, treats_rows_alone
 
 __all__ = ["DENSE_ONCE_FITTED", "ROW_BY_ROW_ONCE_FITTED", "Verified", "of_sklearn", "verified"]
 
@@ -238,8 +238,12 @@ def verified(estimator):
     found = VERIFIED.get(type(estimator))
     if found is None:
         return None
+    params = estimator.get_params(deep=False)
+    functions = type(estimator) is preprocessing.FunctionTransformer
+    if not functions and not all(map(is_plain, params.values())):
+        return None
     try:
-        met = bool(found.condition(estimator.get_params(deep=False)))
+        met = bool(found.condition(params))
     except (TypeError, ValueError):
         # scikit-learn will refuse such parameters; they were not verified.
         return None

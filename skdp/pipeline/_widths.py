@@ -120,13 +120,15 @@ def may_be_sparse(estimator, sparse_table, *, frozen=False):
     return frozen or accepted or sparse_table
 
 
-def refuses_sparse(estimator):
+def refuses_sparse(estimator, n_features=None):
     """Say whether a step's fit is known to raise on a sparse table.
 
     Parameters
     ----------
     estimator : estimator, "passthrough", "drop" or None
         A step, in which others may be nested.
+    n_features : int, default=None
+        How many columns it is given.
 
     Returns
     -------
@@ -139,7 +141,7 @@ def refuses_sparse(estimator):
         return any(map(refuses_sparse, parts_of(estimator)))
     if kind is ColumnTransformer:
         return any(
-            are_names(columns) or (_surely_some(columns) and refuses_sparse(part))
+            are_names(columns) or (_surely_some(columns, n_features) and refuses_sparse(part))
             for _, part, columns in estimator.transformers
         )
     if not is_estimator(estimator):
@@ -150,7 +152,7 @@ def refuses_sparse(estimator):
     return found is not None and found.sparse == "refused"
 
 
-def density_decides(transformer):
+def density_decides(transformer, n_features=None):
     """Say whether a ColumnTransformer may compare its density with its threshold.
 
     It keeps the answer as `sparse_output_`: an exact count of what is stored, above or below a
@@ -159,13 +161,15 @@ def density_decides(transformer):
     Parameters
     ----------
     transformer : ColumnTransformer
+    n_features : int, default=None
+        How many columns it is given.
 
     Returns
     -------
     bool
     """
     return may_be_sparse(transformer, False) or (
-        may_be_sparse(transformer, True) and not refuses_sparse(transformer)
+        may_be_sparse(transformer, True) and not refuses_sparse(transformer, n_features)
     )
 
 
@@ -184,9 +188,12 @@ def are_names(columns):
     return any(isinstance(value, str) for value in values)
 
 
-def _surely_some(columns):
+def _surely_some(columns, n_features):
     """Say whether columns are at least one; nothing is fitted to none."""
-    if callable(columns) or isinstance(columns, slice):
+    if callable(columns):
         return False
+    if isinstance(columns, slice):
+        # Of a table of unknown width only the first column is sure to be there.
+        return len(range(*columns.indices(n_features or 1))) > 0
     values = np.atleast_1d(np.asarray(columns))
     return bool(values.any() if values.dtype == bool else values.size)

@@ -17,6 +17,8 @@ from tests.model_selection.toys import NoisyVote
 class LoudVote(NoisyVote):
     """Says what no one should hear, of its rows and of each fit."""
 
+    __skdp_kind__ = "private"
+
     def fit(self, X, y):
         super().fit(X, y)
         warnings.warn(f"the sum is {np.sum(y)}", stacklevel=1)

@@ -270,6 +270,8 @@ def test_an_accountant_that_is_emptied_midway_stops_no_search(table, strategy, m
 
 def test_training_sets_that_are_too_small_are_refused_before_the_charge(table, accountant):
     class Needs50(NoisyVote):
+        __skdp_kind__ = "private"
+
         def fit(self, X, y):
             if len(y) < 50:
                 raise ValueError("too few rows")
@@ -445,6 +447,8 @@ def test_regressors_are_searched_by_their_bounds():
 class NoisyRegressor(NoisyVote):
     """No classifier, and without bounds."""
 
+    __skdp_kind__ = "private"
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.estimator_type = "regressor"
@@ -467,6 +471,8 @@ def test_groups_reach_the_splitter(table, accountant):
 
 class Weighing(NoisyVote):
     """Notes the argument that its fit is given."""
+
+    __skdp_kind__ = "private"
 
     seen = ()
 

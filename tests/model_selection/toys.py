@@ -11,6 +11,8 @@ from skdp.utils._validation import check_classes
 class NoisyVote(ClassifierMixin, BaseEstimator):
     """Predicts the class of the larger noisy sum of signs, moved by `shift`."""
 
+    __skdp_kind__ = "private"
+
     def __init__(
         self, epsilon=1.0, *, delta=0.0, shift=0.0, classes=None, accountant=None, random_state=None
     ):

@@ -75,6 +75,7 @@ def test_steps_are_found_wherever_they_are():
     columns = ColumnTransformer(
         [("a", StandardScaler(), [0, 1]), ("b", "passthrough", slice(2, 4))],
         remainder=make_pipeline(StandardScaler()),
+        sparse_threshold=0,
     )
     pipe = Pipeline(
         [("c", columns), ("u", FeatureUnion([("s", StandardScaler())])), ("model", model())]
@@ -87,7 +88,9 @@ def test_steps_are_found_wherever_they_are():
         "columns 2:4",
         "the remaining columns",
     ]
-    full = ColumnTransformer([("a", "passthrough", [0, 1])], remainder=StandardScaler())
+    full = ColumnTransformer(
+        [("a", "passthrough", [0, 1])], remainder=StandardScaler(), sparse_threshold=0
+    )
     assert check_pipeline(full, n_features=2).accepted
     assert not check_pipeline(full, n_features=3).accepted
 
@@ -209,6 +212,8 @@ def test_steps_that_are_paid_for_to_some_purpose(pipe):
 class Automatic(DPStandardScaler):
     """Has a norm and ranges that it can find by itself."""
 
+    __skdp_kind__ = "private"
+
     def __init__(self, epsilon=1.0, *, bounds="auto", data_norm="auto", accountant=None):
         super().__init__(epsilon, bounds=bounds, accountant=accountant)
         self.data_norm = data_norm
@@ -216,6 +221,8 @@ class Automatic(DPStandardScaler):
 
 class DPMinMaxScaler(DPStandardScaler):
     """Of that name."""
+
+    __skdp_kind__ = "private"
 
 
 def test_what_is_known_need_not_be_found():

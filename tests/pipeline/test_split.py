@@ -49,6 +49,8 @@ def two_steps(mechanism="output"):
 class ByShape(DPStandardScaler):
     """Adds Gaussian noise to few rows and Laplace noise to many."""
 
+    __skdp_kind__ = "private"
+
     def fit(self, X, y=None):
         with PrivateFit(self) as fit:
             X = validate_data(self, X)
@@ -417,7 +419,7 @@ def test_a_charge_whose_refusal_is_swallowed_is_found():
             except Exception:
                 return self
 
-    assert planned_charge(Stubborn(0.5, bounds=(0, 1))).event == Laplace(0.5)
+    assert planned_charge(Stubborn(0.5, bounds=(0, 1)), N, D).event == Laplace(0.5)
 
 
 def test_a_dry_run_makes_no_release_and_takes_no_memory(monkeypatch):

@@ -1,0 +1,771 @@
+"""Pipelines that leak, none of which is accepted, and honest ones, which all are."""
+
+from functools import partial
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.cluster import FeatureAgglomeration, KMeans
+from sklearn.compose import (
+    ColumnTransformer,
+    TransformedTargetRegressor,
+    make_column_selector,
+    make_column_transformer,
+)
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.decomposition import NMF, PCA, TruncatedSVD
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    RandomTreesEmbedding,
+    StackingClassifier,
+    VotingClassifier,
+)
+from sklearn.feature_extraction import FeatureHasher
+from sklearn.feature_extraction.image import PatchExtractor
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.feature_selection import (
+    RFE,
+    SelectFromModel,
+    SelectKBest,
+    SequentialFeatureSelector,
+    VarianceThreshold,
+)
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import KNNImputer, MissingIndicator, SimpleImputer
+from sklearn.kernel_approximation import (
+    AdditiveChi2Sampler,
+    Nystroem,
+    PolynomialCountSketch,
+    RBFSampler,
+    SkewedChi2Sampler,
+)
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.neighbors import KNeighborsTransformer, LocalOutlierFactor
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    KBinsDiscretizer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    QuantileTransformer,
+    RobustScaler,
+    SplineTransformer,
+    StandardScaler,
+    TargetEncoder,
+    normalize,
+    scale,
+)
+from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
+
+from skdp import (
+    DPPCA,
+    DPGridSearchCV,
+    DPHistogramTransformer,
+    DPKBinsDiscretizer,
+    DPLinearRegression,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPMinMaxScaler,
+    DPOneHotEncoder,
+    DPPoissonRegressor,
+    DPQuantileTransformer,
+    DPRidge,
+    DPRobustScaler,
+    DPSGDClassifier,
+    DPSimpleImputer,
+    DPStandardScaler,
+    DPTargetEncoder,
+    PrivacyAccountant,
+    RandomizedResponseTransformer,
+)
+from skdp.pipeline import check_pipeline, plan_pipeline, split_budget, step_kind
+
+WORDS = [["no", "yes"]]
+FLIP = RandomizedResponseTransformer(categories=[0, 1])
+
+
+def model():
+    # Pure epsilon: the joint price of a pipeline is found at once.
+    return DPLogisticRegression(delta=0.0)
+
+
+def scaler(**params):
+    return DPStandardScaler(bounds=(0, 1), **params)
+
+
+class LeakyFit(DPStandardScaler):
+    def fit(self, X, y=None):
+        self.means = np.mean(X, axis=0)
+        return super().fit(X)
+
+
+class LeakyTransform(DPStandardScaler):
+    def transform(self, X):
+        return X - np.mean(X, axis=0)
+
+
+class LeakyNormalizer(Normalizer):
+    def fit(self, X, y=None):
+        self.means = np.mean(X, axis=0)
+        return self
+
+
+class LeakyFunction(FunctionTransformer):
+    def fit(self, X, y=None):
+        self.largest = np.max(X)
+        return self
+
+
+class LeakyEncoder(OneHotEncoder):
+    def fit(self, X, y=None):
+        self.rows = X
+        return super().fit(X)
+
+
+class LeakyPipeline(Pipeline):
+    def fit(self, X, y=None, **params):
+        self.first = X[0]
+        return super().fit(X, y, **params)
+
+
+class LeakyColumns(ColumnTransformer):
+    def fit_transform(self, X, y=None, **params):
+        self.first = X[0]
+        return super().fit_transform(X, y, **params)
+
+
+class LeakyUnion(FeatureUnion):
+    pass
+
+
+class LeakySelector(make_column_selector):
+    def __call__(self, frame):
+        return [c for c in frame.columns if frame[c].mean() > 0.5]
+
+
+class LeakyFrozen(FrozenEstimator):
+    def fit(self, X, y=None):
+        self.first = X[0]
+        return self
+
+
+class OnlyNames(TransformerMixin, BaseEstimator):
+    """Has the parameters of a private estimator, and charges nothing."""
+
+    def __init__(self, epsilon=1.0, accountant=None):
+        self.epsilon, self.accountant = epsilon, accountant
+
+    def fit(self, X, y=None):
+        self.mean_ = np.mean(X, axis=0)
+        return self
+
+    def transform(self, X):
+        return X - self.mean_
+
+
+class LyingTag(TransformerMixin, BaseEstimator):
+    """Says that it needs no fit."""
+
+    def fit(self, X, y=None):
+        self.mean_ = np.mean(X, axis=0)
+        return self
+
+    def transform(self, X):
+        return X - np.mean(X, axis=0)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+
+class OneToOneLie(OneToOneFeatureMixin, LyingTag):
+    pass
+
+
+class Declared(TransformerMixin, BaseEstimator):
+    __skdp_kind__ = "declared"
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X
+
+
+class InheritsItsKind(Declared):
+    def fit(self, X, y=None):
+        self.mean_ = np.mean(X, axis=0)
+        return self
+
+
+class Number(float):
+    """Takes over what is computed with it and the whole table."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        self.seen = [value for value in inputs if isinstance(value, np.ndarray)]
+        plain = [float(value) if value is self else value for value in inputs]
+        return getattr(ufunc, method)(*plain, **kwargs)
+
+
+class Word(str):
+    def __eq__(self, other):
+        return True
+
+    __hash__ = str.__hash__
+
+
+class Rows(list):
+    """A list of steps that shows others to whoever looks first."""
+
+    def __iter__(self):
+        return iter([("s", "passthrough")])
+
+
+class Memory:
+    def cache(self, function):
+        def kept(*args, **kwargs):
+            self.rows = args
+            return function(*args, **kwargs)
+
+        return kept
+
+
+def forged(name, module, base):
+    """Return a class that says that it is another."""
+    return type(name, (base,), {"__module__": module, "__qualname__": name})()
+
+
+def patched(estimator, **methods):
+    for name, method in methods.items():
+        setattr(estimator, name, method)
+    return estimator
+
+
+def demean(X):
+    return X - np.mean(X, axis=0)
+
+
+class Callable:
+    def __call__(self, X):
+        return demean(X)
+
+
+def largest(X):
+    return [int(np.argmax(np.sum(X, axis=0)))]
+
+
+def frozen(estimator):
+    return FrozenEstimator(estimator)
+
+
+def then(*steps):
+    return make_pipeline(*steps, model())
+
+
+def columns(*parts, **params):
+    named = [(f"p{i}", *part) for i, part in enumerate(parts)]
+    return then(ColumnTransformer(named, **params))
+
+
+FUNCTIONS = {
+    "a mean over rows": demean,
+    "any function of two words": lambda X: X - X.max(),
+    "a callable object": Callable(),
+    "scikit-learn's scale": scale,
+    "an axis": partial(normalize, axis=0),
+    "a sum along rows": partial(np.sum, axis=0, keepdims=True),
+    "a running sum": partial(np.cumsum, axis=0),
+    "sorts each column": partial(np.sort, axis=0),
+    "moves rows": partial(np.roll, shift=1, axis=0),
+    "a ufunc of any function": np.frompyfunc(lambda v: v, 1, 1),
+    "a method of a ufunc": np.add.accumulate,
+    "writes rows to an array": partial(np.log1p, out=np.zeros((2, 2))),
+    "fits": StandardScaler().fit_transform,
+    "transforms and charges": FLIP.transform,
+    "a row of its own for each row": partial(np.add, np.zeros((4, 2))),
+    "ranks": partial(np.argsort, axis=0),
+    "vectorized": np.vectorize(lambda v: v),
+}
+ADVERSARIAL = {
+    # Learn without privacy.
+    **{
+        f"{type(step).__name__} learns": (lambda step=step: then(step))
+        for step in [
+            StandardScaler(),
+            MinMaxScaler(),
+            MaxAbsScaler(),
+            RobustScaler(),
+            QuantileTransformer(),
+            KBinsDiscretizer(),
+            OneHotEncoder(),
+            OrdinalEncoder(),
+            TargetEncoder(),
+            SplineTransformer(),
+            SimpleImputer(),
+            KNNImputer(),
+            MissingIndicator(),
+            PCA(),
+            TruncatedSVD(),
+            NMF(),
+            KMeans(),
+            Nystroem(),
+            RBFSampler(gamma="scale"),
+            GaussianRandomProjection(),
+            SparseRandomProjection(n_components="auto"),
+            VarianceThreshold(),
+            SelectKBest(),
+            PLSRegression(),
+            FeatureAgglomeration(),
+            RandomTreesEmbedding(),
+            CountVectorizer(),
+            TfidfVectorizer(),
+            KNeighborsTransformer(),
+        ]
+    },
+    # Make several rows of one, or of several.
+    "patches of all images, some at random": lambda: then(PatchExtractor(max_patches=3)),
+    "neighbours": lambda: make_pipeline(LocalOutlierFactor(novelty=True)),
+    # Have the words of what is private, not the deed.
+    "the parameters alone": lambda: then(OnlyNames()),
+    "a tag that lies": lambda: then(LyingTag()),
+    "a tag that lies and a mixin": lambda: then(OneToOneLie()),
+    "a kind that was inherited": lambda: then(InheritsItsKind()),
+    "a fit of its own": lambda: then(LeakyFit(bounds=(0, 1))),
+    "a transform of its own": lambda: then(LeakyTransform(bounds=(0, 1))),
+    "a subclass of Normalizer": lambda: then(LeakyNormalizer()),
+    "a subclass of FunctionTransformer": lambda: then(LeakyFunction()),
+    "a subclass of OneHotEncoder": lambda: then(LeakyEncoder(categories=WORDS)),
+    "a subclass of Pipeline": lambda: LeakyPipeline([("s", scaler()), ("m", model())]),
+    "a subclass of ColumnTransformer": lambda: then(LeakyColumns([("s", scaler(), [0])])),
+    "a subclass of FeatureUnion": lambda: then(LeakyUnion([("s", scaler())])),
+    "a subclass of FrozenEstimator": lambda: then(LeakyFrozen(scaler())),
+    "a subclass of a selector": lambda: columns((scaler(), LeakySelector())),
+    "a forged module of skdp": lambda: then(
+        forged("DPStandardScaler", "skdp.preprocessing", OnlyNames)
+    ),
+    "a forged module of scikit-learn": lambda: then(
+        forged("Normalizer", "sklearn.preprocessing._data", LyingTag)
+    ),
+    "a fit on the instance": lambda: then(patched(scaler(), fit=lambda X, y=None: None)),
+    "a transform on the instance": lambda: then(patched(Normalizer(), transform=demean)),
+    "parameters that hide": lambda: then(patched(Normalizer(), get_params=lambda deep=True: {})),
+    "a fit_transform on the instance": lambda: then(patched(scaler(), fit_transform=demean)),
+    "a clone that is another": lambda: then(patched(scaler(), __sklearn_clone__=PCA)),
+    "a kind on the instance": lambda: then(patched(StandardScaler(), __skdp_kind__="declared")),
+    "a pipeline with a method of its own": lambda: patched(then(scaler()), fit=demean),
+    "a selector with a call of its own": lambda: columns(
+        (scaler(), patched(make_column_selector(), __call__=largest))
+    ),
+    # Parameters that act.
+    "a number that compares the table": lambda: then(Binarizer(threshold=Number(0.5))),
+    "a weight that multiplies the table": lambda: then(
+        FeatureUnion([("s", scaler())], transformer_weights={"s": Number(1.0)})
+    ),
+    "a category that is equal to all": lambda: then(OneHotEncoder(categories=[[Word("a"), "b"]])),
+    "a step that looks like passthrough": lambda: then(Word("passthrough")),
+    "steps that change": lambda: Pipeline(Rows([("s", StandardScaler()), ("m", model())])),
+    "a memory of its own": lambda: Pipeline([("s", scaler()), ("m", model())], memory=Memory()),
+    # Functions of the whole table.
+    **{
+        f"function: {name}": (lambda f=f: then(FunctionTransformer(f)))
+        for name, f in FUNCTIONS.items()
+    },
+    "an inverse that is called in fit": lambda: then(
+        FunctionTransformer(np.log1p, inverse_func=demean)
+    ),
+    "an axis by kw_args": lambda: then(FunctionTransformer(normalize, kw_args={"axis": 0})),
+    "rows written by kw_args": lambda: then(
+        FunctionTransformer(np.exp, kw_args={"out": np.zeros((4, 2))})
+    ),
+    "bounds that are rows": lambda: then(
+        FunctionTransformer(np.clip, kw_args={"a_min": np.zeros((4, 1)), "a_max": 1})
+    ),
+    # Columns that are chosen by values.
+    "columns chosen by their sums": lambda: columns((scaler(), largest)),
+    "columns chosen by a lambda": lambda: columns((scaler(), lambda X: [0])),
+    # An exact count against a threshold.
+    "density of a private encoder": lambda: columns((DPOneHotEncoder(categories=WORDS), [0])),
+    "density of a declared encoder": lambda: columns((OneHotEncoder(categories=WORDS), [0])),
+    "density by names": lambda: columns((OneHotEncoder(categories=WORDS), ["a"])),
+    "density deeper": lambda: columns(
+        (make_pipeline(Normalizer(), make_union(DPOneHotEncoder(categories=WORDS))), [0])
+    ),
+    "density of bins": lambda: columns((DPKBinsDiscretizer(bounds=(0, 1)), [0])),
+    "density of splines": lambda: columns(
+        (SplineTransformer(knots=[[0.0], [1.0]], sparse_output=True), [0])
+    ),
+    "density of hashes": lambda: columns((HashingVectorizer(n_features=8), 0)),
+    "density of a remainder": lambda: columns(
+        (scaler(), [0]), remainder=DPOneHotEncoder(categories=["a"])
+    ),
+    "density of a frozen encoder": lambda: columns((frozen(OneHotEncoder()), [0])),
+    "density of a sparse table": lambda: columns(("passthrough", [0]), (Normalizer(), [1])),
+    "density beside a step without columns": lambda: columns(
+        (scaler(), []), ("passthrough", [0, 1])
+    ),
+    "density at another threshold": lambda: columns(
+        (DPOneHotEncoder(categories=WORDS), [0]), (scaler(), [1]), sparse_threshold=1.0
+    ),
+    "density of somebody's own": lambda: columns((Declared(), ["a"])),
+    # Dtypes that one missing value turns.
+    "categories of numbers": lambda: then(OneHotEncoder(categories=[[0, 1]])),
+    "ordinals of numbers": lambda: then(OrdinalEncoder(categories=[[0, 1]])),
+    "categories that could be numbers": lambda: then(OneHotEncoder(categories=[["0", "1"]])),
+    "categories that could be dates": lambda: then(OneHotEncoder(categories=[["2020", "2021"]])),
+    "categories that could be truth values": lambda: then(OneHotEncoder(categories=[["a"]])),
+    "an imputer's number": lambda: then(
+        SimpleImputer(strategy="constant", fill_value=0, keep_empty_features=True)
+    ),
+    "an imputer that drops empty columns": lambda: then(
+        SimpleImputer(strategy="constant", fill_value="?")
+    ),
+    "rare categories": lambda: then(OneHotEncoder(categories=WORDS, min_frequency=5)),
+    "the most frequent": lambda: then(OneHotEncoder(categories=WORDS, max_categories=1)),
+    # Frozen, but not at rest.
+    "a frozen randomised response": lambda: then(frozen(FLIP)),
+    "frozen twice": lambda: then(frozen(frozen(FLIP))),
+    "frozen in a pipeline": lambda: then(frozen(make_pipeline(Normalizer(), FLIP))),
+    "frozen in columns": lambda: then(frozen(ColumnTransformer([("a", FLIP, [0])]))),
+    "frozen in fitted columns": lambda: then(
+        frozen(
+            ColumnTransformer([("a", FLIP, [0])])
+            .fit(np.zeros((4, 1)))
+            .set_params(transformers=[("a", "passthrough", [0])])
+        )
+    ),
+    "frozen as a remainder": lambda: then(frozen(ColumnTransformer([], remainder=FLIP))),
+    "frozen in a union in a search": lambda: then(
+        frozen(GridSearchCV(make_pipeline(make_union(FLIP), model()), {}))
+    ),
+    "a frozen function": lambda: then(frozen(FunctionTransformer(demean))),
+    "a frozen function deeper": lambda: then(frozen(make_pipeline(FunctionTransformer(demean)))),
+    "frozen patches": lambda: then(frozen(PatchExtractor())),
+    "frozen factors of all rows together": lambda: then(frozen(NMF())),
+    "a frozen class that is not known": lambda: then(frozen(LyingTag())),
+    "a frozen method of its own": lambda: then(frozen(patched(StandardScaler(), transform=demean))),
+    "a frozen subclass": lambda: then(frozen(LeakyTransform(bounds=(0, 1)))),
+    "randomised response": lambda: then(FLIP),
+    # Behind a width that is not known.
+    "a remainder behind discovered categories": lambda: make_pipeline(
+        DPOneHotEncoder(delta=1e-6, sparse_output=False),
+        ColumnTransformer([("k", scaler(), [0])], remainder=StandardScaler()),
+        model(),
+    ),
+    "a remainder beside a column chosen twice": lambda: columns(
+        (scaler(), [0, 0]), remainder=StandardScaler()
+    ),
+    # Choices by raw scores, and wrappers.
+    "a search": lambda: GridSearchCV(model(), {"C": [1.0]}, cv=KFold(3)),
+    "a search at random": lambda: RandomizedSearchCV(model(), {"C": [1.0]}, n_iter=1),
+    "a path": lambda: LogisticRegressionCV(),
+    "calibration": lambda: CalibratedClassifierCV(model()),
+    "stacking": lambda: StackingClassifier([("m", model())], model()),
+    "one against the rest": lambda: OneVsRestClassifier(DPLinearSVC()),
+    "boosting": lambda: AdaBoostClassifier(model()),
+    "bagging": lambda: BaggingClassifier(model()),
+    "votes": lambda: VotingClassifier([("m", model())]),
+    "targets": lambda: MultiOutputClassifier(model()),
+    "a scaled target": lambda: TransformedTargetRegressor(
+        DPLinearRegression(target_bounds=(0, 1)), transformer=StandardScaler()
+    ),
+    "elimination": lambda: then(RFE(model())),
+    "selection by weights": lambda: then(SelectFromModel(LogisticRegression())),
+    "selection by scores": lambda: then(SequentialFeatureSelector(model())),
+    "a private search of a plain step": lambda: DPGridSearchCV(then(StandardScaler()), {}),
+    "a private search that tries a plain step": lambda: DPGridSearchCV(
+        Pipeline([("s", scaler()), ("m", model())]), {"s": [scaler(), StandardScaler()]}
+    ),
+    "a private search of a frozen response": lambda: make_pipeline(
+        Normalizer(), DPGridSearchCV(then(frozen(FLIP)), {})
+    ),
+    "a class in the place of an estimator": lambda: Pipeline(
+        [("s", StandardScaler), ("m", model())]
+    ),
+}
+
+
+def halve(X):
+    return X / 2
+
+
+halve.__skdp_kind__ = "stateless"
+
+
+class PrivateOfOnesOwn(OnlyNames):
+    __skdp_kind__ = "private"
+
+
+KNOTS = np.linspace(0, 1, 4)[:, np.newaxis]
+HONEST = {
+    # Every private estimator.
+    **{
+        f"{type(step).__name__} {i}": (lambda step=step: then(step))
+        for i, step in enumerate(
+            [
+                scaler(),
+                scaler(delta=1e-6),
+                DPMinMaxScaler(),
+                DPRobustScaler(bounds=(0, 1)),
+                DPQuantileTransformer(),
+                DPHistogramTransformer(),
+                DPKBinsDiscretizer(),
+                DPOneHotEncoder(delta=1e-6),
+                DPOneHotEncoder(categories=WORDS, min_frequency=5),
+                DPSimpleImputer(),
+                DPSimpleImputer(strategy="median", bounds=(0, 1)),
+                DPTargetEncoder(categories=WORDS),
+                DPPCA(n_components=2),
+            ]
+        )
+    },
+    "logistic regression": model,
+    "support vectors": DPLinearSVC,
+    "sgd": DPSGDClassifier,
+    "least squares": lambda: DPLinearRegression(target_bounds=(0, 1)),
+    "ridge": lambda: make_pipeline(Normalizer(), DPRidge(target_bounds=(0, 1))),
+    "counts": lambda: DPPoissonRegressor(target_bounds=(0, 9)),
+    "one's own": lambda: then(PrivateOfOnesOwn()),
+    "one's own, declared": lambda: then(Declared()),
+    # What learns nothing.
+    **{
+        f"{type(step).__name__} {i} learns nothing": (lambda step=step: then(step))
+        for i, step in enumerate(
+            [
+                Normalizer(),
+                Normalizer(norm="l1"),
+                Binarizer(threshold=0.5),
+                FunctionTransformer(),
+                FunctionTransformer(np.log1p),
+                FunctionTransformer(np.abs),
+                FunctionTransformer(np.log1p, inverse_func=np.expm1),
+                FunctionTransformer(np.sqrt),
+                FunctionTransformer(partial(np.clip, a_min=0, a_max=1)),
+                FunctionTransformer(np.clip, kw_args={"a_min": [0, 1], "a_max": [5, 6]}),
+                FunctionTransformer(partial(np.multiply, 2.5)),
+                FunctionTransformer(np.nan_to_num),
+                FunctionTransformer(normalize),
+                FunctionTransformer(halve),
+                FunctionTransformer(partial(halve)),
+                FunctionTransformer(np.log1p, feature_names_out="one-to-one"),
+                PolynomialFeatures(),
+                PolynomialFeatures(3, interaction_only=True),
+                SplineTransformer(knots=KNOTS),
+                OneHotEncoder(categories=WORDS),
+                OneHotEncoder(categories=WORDS, drop="first", handle_unknown="ignore"),
+                OneHotEncoder(categories=[np.array(["?", "no", "yes"], dtype=object)]),
+                OrdinalEncoder(categories=WORDS),
+                SimpleImputer(strategy="constant", fill_value="?", keep_empty_features=True),
+                MissingIndicator(features="all"),
+                RBFSampler(gamma=0.1, random_state=0),
+                AdditiveChi2Sampler(),
+                SkewedChi2Sampler(),
+                PolynomialCountSketch(),
+                GaussianRandomProjection(2),
+                SparseRandomProjection(2),
+                FeatureHasher(8),
+                HashingVectorizer(n_features=16),
+                "passthrough",
+                None,
+            ]
+        )
+    },
+    # Frozen, fitted to public rows or paid for.
+    **{
+        f"{type(step).__name__} {i} frozen": (lambda step=step: then(frozen(step)))
+        for i, step in enumerate(
+            [
+                StandardScaler(),
+                scaler(),
+                PCA(2),
+                SimpleImputer(),
+                OneHotEncoder(),
+                KBinsDiscretizer(),
+                make_pipeline(StandardScaler(), PCA(2)),
+                TfidfVectorizer(),
+                make_union(StandardScaler(), scaler()),
+                SelectKBest(),
+                FunctionTransformer(np.sqrt),
+                ColumnTransformer([("s", StandardScaler(), [0])], remainder=MinMaxScaler()),
+            ]
+        )
+    },
+    "a frozen model": lambda: make_pipeline(scaler(), frozen(LogisticRegression())),
+    # Containers.
+    "two columns": lambda: columns((scaler(), [0]), (DPMinMaxScaler(), [1])),
+    "names": lambda: columns((scaler(), ["a", "b"]), remainder="drop"),
+    "a slice": lambda: columns((scaler(), slice(0, 2)), ("passthrough", [2])),
+    "a mask": lambda: columns((scaler(), [True, False]), remainder="passthrough"),
+    "by dtype": lambda: columns((scaler(), make_column_selector(dtype_include="number"))),
+    "by name": lambda: columns((scaler(), make_column_selector(pattern="^a"))),
+    "a private remainder": lambda: columns((scaler(), [0]), remainder=DPMinMaxScaler()),
+    "declared words": lambda: columns(
+        (scaler(), ["age"]), (OneHotEncoder(categories=WORDS, sparse_output=False), ["word"])
+    ),
+    "dense whatever is stored": lambda: columns(
+        ("passthrough", [0]), (DPOneHotEncoder(categories=WORDS), [1]), sparse_threshold=0
+    ),
+    "a union": lambda: then(make_union(scaler(), "passthrough", DPOneHotEncoder(delta=1e-6))),
+    "weights": lambda: then(
+        FeatureUnion([("s", scaler())], transformer_weights={"s": 2.0}, n_jobs=2)
+    ),
+    "a memory": lambda: Pipeline([("s", scaler()), ("m", model())], memory=joblib.Memory(None)),
+    "nested": lambda: then(
+        make_pipeline(make_union(make_pipeline(Normalizer(), scaler()), scaler(delta=1e-6)))
+    ),
+    "behind a learnt width": lambda: make_pipeline(
+        DPOneHotEncoder(delta=1e-6, sparse_output=False),
+        ColumnTransformer([("k", scaler(), [0])], remainder="passthrough"),
+        model(),
+    ),
+    "frames": lambda: then(scaler()).set_output(transform="pandas"),
+    "a private search": lambda: DPGridSearchCV(then(scaler()), {"dplogisticregression__C": [1.0]}),
+    # The README's and the gallery's.
+    "README": lambda: make_pipeline(
+        DPStandardScaler(bounds=([17, 1], [90, 99])), DPLogisticRegression(data_norm=2.0)
+    ),
+    "plot_private_pipeline": lambda: make_pipeline(
+        make_column_transformer(
+            (
+                make_pipeline(
+                    DPSimpleImputer(strategy="median", bounds=(0, 9)),
+                    DPHistogramTransformer(bounds=(0, 9), n_bins=16),
+                ),
+                ["a", "b"],
+            ),
+            (DPOneHotEncoder(sparse_output=False), ["c"]),
+        ),
+        DPLogisticRegression(data_norm=np.sqrt(2)),
+    ),
+    "quickstart": lambda: make_pipeline(
+        make_column_transformer(
+            (FunctionTransformer(halve), [0, 1]),
+            (OneHotEncoder(categories=WORDS, handle_unknown="ignore", sparse_output=False), [2]),
+        ),
+        Normalizer(),
+        model(),
+    ),
+    "getting started": lambda: then(
+        make_column_transformer(
+            (make_pipeline(DPSimpleImputer(bounds=(0, 1)), FunctionTransformer(halve)), ["a"]),
+            (OneHotEncoder(categories=WORDS, handle_unknown="ignore", sparse_output=False), ["b"]),
+        )
+    ),
+    "model selection": lambda: then(Normalizer()),
+}
+
+
+@pytest.mark.parametrize("name", ADVERSARIAL)
+def test_what_leaks_is_not_accepted(name):
+    pipe = ADVERSARIAL[name]()
+    assert not check_pipeline(pipe).accepted
+    with pytest.raises(ValueError):
+        plan_pipeline(pipe)
+
+
+def test_there_are_enough():
+    assert len(ADVERSARIAL) >= 80 and len(HONEST) >= 60
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_what_is_honest_stays_accepted(name):
+    assert check_pipeline(HONEST[name]()).accepted
+
+
+ROWS = np.random.default_rng(0).uniform(size=(100, 3))
+LABELS = np.arange(100) % 2
+
+
+def one_row_less(X):
+    """Return a neighbour: the first row holds nothing."""
+    changed = X.copy()
+    changed[0] = 0
+    return changed
+
+
+def words(n_unknown):
+    return np.array([["no"]] * (100 - n_unknown) + [["?"]] * n_unknown, dtype=object)
+
+
+SHOWN = [
+    ("a fit of its own", (ROWS, one_row_less(ROWS)), lambda p: p[0].means.tobytes()),
+    ("the parameters alone", (ROWS, one_row_less(ROWS)), lambda p: p[0].mean_.tobytes()),
+    ("a subclass of Normalizer", (ROWS, one_row_less(ROWS)), lambda p: p[0].means.tobytes()),
+    ("StandardScaler learns", (ROWS, one_row_less(ROWS)), lambda p: p[0].mean_.tobytes()),
+    ("density of a declared encoder", (words(40), words(41)), lambda p: p[0].sparse_output_),
+    (
+        "a number that compares the table",
+        (ROWS, one_row_less(ROWS)),
+        lambda p: np.asarray(p[0].threshold.seen).tobytes(),
+    ),
+    (
+        "categories of numbers",
+        (pd.DataFrame({"a": [0, 1] * 50}), pd.DataFrame({"a": [0, 1] * 49 + [0, None]})),
+        lambda p: p[0].categories_[0].dtype,
+    ),
+    (
+        "an imputer's number",
+        (pd.DataFrame({"a": [0, 1] * 50}), pd.DataFrame({"a": [0, 1] * 49 + [0, None]})),
+        lambda p: p[0]._fit_dtype,
+    ),
+    (
+        "density of a sparse table",
+        (sp.csr_array(np.eye(100, 2)), sp.csr_array(np.ones((100, 2)))),
+        lambda p: p[0].sparse_output_,
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "tables", "seen"), SHOWN, ids=[case[0] for case in SHOWN])
+def test_why_it_leaks(name, tables, seen):
+    """No noise is in what is read off the fitted pipeline, and it differs."""
+    found = []
+    for table in tables:
+        pipe = ADVERSARIAL[name]()
+        steps = Pipeline(pipe.steps[:-1])
+        if name.startswith("categories"):
+            steps.set_params(onehotencoder__handle_unknown="ignore")
+        if name == "density of a declared encoder":
+            steps[0].transformers[0][1].set_params(handle_unknown="ignore")
+        steps.fit_transform(table, LABELS)
+        found.append(seen(steps))
+    assert found[0] != found[1]
+
+
+def test_nothing_is_charged_or_fitted():
+    """Not by a check, a plan or a split, also of what charges at each transform."""
+    accountant = PrivacyAccountant(10.0, 1e-5)
+    fitted = RandomizedResponseTransformer(categories=[0, 1], accountant=accountant)
+    fitted.fit(np.zeros((4, 1)))
+    before = accountant.verify()
+    for pipe in (then(frozen(fitted)), then(fitted), then(make_union(frozen(fitted)))):
+        for n_features in (None, 1, 3):
+            assert not check_pipeline(pipe, n_features=n_features).accepted
+        for made in (plan_pipeline, partial(split_budget, epsilon=1.0)):
+            with pytest.raises(ValueError, match="each row's transform"):
+                made(pipe)
+    assert accountant.verify() == before and not accountant.spends
+
+
+def test_a_local_step_is_not_excused():
+    for pipe in (then(FLIP), then(frozen(FLIP))):
+        assert not check_pipeline(pipe, public_steps=[pipe.steps[0][0]]).accepted
+
+
+def test_verified_kinds_survive_a_clone():
+    for name in ("README", "quickstart", "one's own"):
+        pipe = clone(HONEST[name]())
+        assert all(step_kind(step) != "learns" for _, step in getattr(pipe, "steps", []))

@@ -1,0 +1,218 @@
+"""Widths follow from parameters; they are those that transformers make."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.kernel_approximation import (
+    AdditiveChi2Sampler,
+    PolynomialCountSketch,
+    RBFSampler,
+    SkewedChi2Sampler,
+)
+from sklearn.pipeline import Pipeline, make_pipeline, make_union
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    SplineTransformer,
+    StandardScaler,
+)
+from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
+
+from skdp import (
+    DPPCA,
+    DPHistogramTransformer,
+    DPKBinsDiscretizer,
+    DPLogisticRegression,
+    DPOneHotEncoder,
+    DPSimpleImputer,
+    DPStandardScaler,
+    DPTargetEncoder,
+    PrivacyAccountant,
+)
+from skdp.accounting import ApproximateDP
+from skdp.pipeline import check_pipeline, plan_pipeline, split_budget
+from skdp.pipeline._steps import find_steps
+from skdp.pipeline._widths import may_be_sparse, output_width, refuses_sparse
+
+RNG = np.random.default_rng(0)
+A = RNG.uniform(size=(60, 3))
+W = RNG.choice(["no", "yes", "so"], size=(60, 3)).astype(object)
+Y = np.arange(60) % 2
+LISTS = [["no", "yes"], ["no", "yes", "so"], ["yes", "so"]]
+C = {"categories": LISTS}
+IGNORE = C | {"handle_unknown": "ignore"}
+KNOWN = [
+    *(
+        (OneHotEncoder(drop=d, **IGNORE), W)
+        for d in (None, "first", "if_binary", ["no"] * 2 + ["so"])
+    ),
+    (OneHotEncoder(sparse_output=False, **IGNORE), W),
+    (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, **C), W),
+    (SimpleImputer(strategy="constant", fill_value="?", keep_empty_features=True), W),
+    *(
+        (PolynomialFeatures(degree, interaction_only=only, include_bias=bias), A)
+        for degree in (1, 2, (2, 3), (0, 2), (1, 4), (3, 3))
+        for only in (True, False)
+        for bias in (True, False)
+    ),
+    *(
+        (
+            SplineTransformer(
+                knots=np.linspace(0, 1, 5)[:, np.newaxis].repeat(3, 1),
+                degree=degree,
+                extrapolation=beyond,
+                include_bias=degree == 2,
+                sparse_output=degree == 3,
+            ),
+            A,
+        )
+        for degree in (2, 3)
+        for beyond in ("constant", "periodic")
+    ),
+    *((AdditiveChi2Sampler(sample_steps=steps), A) for steps in (1, 3)),
+    (RBFSampler(gamma=0.1, n_components=7), A),
+    (SkewedChi2Sampler(n_components=5), A),
+    (PolynomialCountSketch(n_components=9), A),
+    (GaussianRandomProjection(2), A),
+    (SparseRandomProjection(2), A),
+    (Normalizer(), A),
+    (Binarizer(), A),
+    (FunctionTransformer(), A),
+    (FunctionTransformer(np.log1p), A),
+    (FunctionTransformer(np.clip, kw_args={"a_min": 0, "a_max": 1}), A),
+    (MissingIndicator(features="all"), A),
+    (MissingIndicator(features="all", sparse=True), A),
+    (FrozenEstimator(StandardScaler().fit(A)), A),
+    (DPOneHotEncoder(**C), W),
+    (DPOneHotEncoder(**C, sparse_output=False), W),
+    (DPOneHotEncoder(categories=["no", "yes"]), W),
+    (DPPCA(n_components=2), A),
+    (DPPCA(), A),
+    (DPSimpleImputer(bounds=(0, 1)), A),
+    (DPSimpleImputer(bounds=(0, 1), add_indicator=True), A),
+    (DPStandardScaler(bounds=(0, 1)), A),
+    (DPTargetEncoder(**C, target_bounds=(0, 1)), W),
+    (DPKBinsDiscretizer(bounds=(0, 1), encode="ordinal"), A),
+    (DPHistogramTransformer(bounds=(0, 1), encode="density"), A),
+]
+UNKNOWN = [
+    StandardScaler(),
+    DPOneHotEncoder(delta=1e-6),
+    DPOneHotEncoder(categories=LISTS, min_frequency=5),
+    DPKBinsDiscretizer(),
+    DPHistogramTransformer(),
+    DPTargetEncoder(**C),
+    OneHotEncoder(),
+    OneHotEncoder(categories=LISTS[:2]),
+    FrozenEstimator(OneHotEncoder()),
+]
+
+
+@pytest.mark.parametrize(("estimator", "X"), KNOWN, ids=lambda v: str(v)[:40].split("\n")[0])
+def test_a_known_width_is_that_of_the_output(estimator, X):
+    made = clone(estimator).fit(X, Y).transform(X)
+    assert output_width(estimator, 3) == made.shape[1]
+    assert may_be_sparse(estimator, False) is sp.issparse(made)
+    assert output_width(estimator, None) is None
+    for table in (sp.csr_array(A), sp.csc_matrix(np.round(A))):
+        try:
+            made = clone(estimator).fit(table, Y).transform(table)
+        except (TypeError, ValueError):
+            continue
+        assert not refuses_sparse(estimator)
+        assert may_be_sparse(estimator, True) or not sp.issparse(made)
+
+
+@pytest.mark.parametrize("estimator", UNKNOWN, ids=str)
+def test_what_is_learnt_has_no_known_width(estimator):
+    assert output_width(estimator, 3) is None
+
+
+def test_nothing_is_fitted_to_find_a_width(monkeypatch):
+    def fit(self, *args):
+        raise AssertionError("a fit")
+
+    for estimator, _ in KNOWN:
+        monkeypatch.setattr(type(estimator), "fit", fit)
+        output_width(estimator, 3)
+
+
+@pytest.mark.parametrize("columns", [[0, 0], [0, -3], [1, 0]])
+def test_a_column_that_is_chosen_twice_is_there_twice(columns):
+    pipe = Pipeline(
+        [("c", ColumnTransformer([("s", DPStandardScaler(), columns)])), ("m", model())]
+    )
+    assert [step.n_features for step in find_steps(pipe, 3)] == [2, 2]
+
+
+def model(**params):
+    return DPLogisticRegression(0.85, delta=1e-6, **params)
+
+
+def behind(*steps):
+    return Pipeline([*((f"s{i}", step) for i, step in enumerate(steps)), ("m", model())])
+
+
+def encoder():
+    return DPOneHotEncoder(0.15, delta=1e-6, sparse_output=False, other="rest")
+
+
+@pytest.mark.parametrize(
+    "between", [(), (Normalizer(),), (make_union("passthrough", Normalizer()),), (encoder(),)]
+)
+def test_behind_a_learnt_width_any_event_of_the_price_is_planned(between):
+    plan = plan_pipeline(behind(encoder(), *between), 40_000, 3)
+    *_, last = plan.charges(1.0, 1e-6)
+    assert plan.steps[-1].n_features is None
+    assert last.event == ApproximateDP(last.epsilon, last.delta)
+
+
+@pytest.mark.parametrize("labels", [pytest.param(2, marks=pytest.mark.slow), 12])
+def test_how_many_categories_are_found_decides_nothing_else(labels):
+    accountant = PrivacyAccountant(1.0, 1e-6)
+    n = 20_000
+    X = RNG.integers(0, labels, size=(n, 1)).astype(str).astype(object)
+    pipe = split_budget(behind(encoder()), 1.0, 1e-6, accountant, n_samples=n, n_features=1)
+    pipe.fit(X, np.arange(n) % 2)
+    assert accountant.epsilon_spent == 1.0
+
+
+@pytest.mark.parametrize("n_features", [0, -1, 2.0, True, "3"])
+@pytest.mark.parametrize("name", ["n_samples", "n_features"])
+def test_impossible_shapes(name, n_features):
+    accountant = PrivacyAccountant(1.0, 1e-6)
+    pipe = make_pipeline(DPStandardScaler(bounds=(0, 1)), model())
+    for call in (check_pipeline, plan_pipeline, lambda p, **k: split_budget(p, 1.0, 1e-6, **k)):
+        with pytest.raises(ValueError, match=name):
+            call(pipe, **{name: n_features})
+    assert not accountant.spends
+
+
+@pytest.mark.parametrize("columns", [[2], [-3], 5, [True], [False, True, True]])
+def test_columns_that_a_table_has_not(columns):
+    pipe = behind(ColumnTransformer([("s", DPStandardScaler(), columns)]))
+    assert check_pipeline(pipe).accepted
+    for call in (check_pipeline, plan_pipeline, lambda p, **k: split_budget(p, 1.0, 1e-6, **k)):
+        with pytest.raises(ValueError, match="column"):
+            call(pipe, n_features=2)
+
+
+@pytest.mark.parametrize("remainder", [StandardScaler(), DPStandardScaler(bounds=(0, 1))])
+def test_a_remainder_behind_a_learnt_width_is_judged(remainder):
+    columns = ColumnTransformer([("k", DPStandardScaler(bounds=(0, 1)), [0])], remainder=remainder)
+    pipe = behind(encoder(), columns)
+    private = not isinstance(remainder, StandardScaler)
+    assert check_pipeline(pipe, n_features=1).accepted is private
+    if private:
+        assert len(plan_pipeline(pipe, 1000, 1).steps) == 4
+    else:
+        with pytest.raises(ValueError, match="remainder"):
+            split_budget(pipe, 1.0, 1e-6, n_features=1)
