@@ -103,7 +103,7 @@ def declared_bounds(bounds, columns, names, n_features):
         return tuple(np.concatenate(ends) for ends in zip(*pairs, strict=True))
     try:
         low, high = (np.broadcast_to(np.asarray(end, float), (n_features,)) for end in bounds)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
             "bounds must be 'auto', (low, high), numbers or arrays of length n_features, or a "
             f"dict of columns, got {bounds!r}"
@@ -320,7 +320,8 @@ def _category_entries(categories, names, n_features):
     """One list of categories a column, None where a column is numeric."""
     if categories is None or isinstance(categories, Mapping):
         return column_entries(categories, names, n_features, "categories")
-    if isinstance(categories, str | bytes) or not hasattr(categories, "__len__"):
+    single = isinstance(categories, np.ndarray) and categories.ndim == 0
+    if single or isinstance(categories, str | bytes) or not hasattr(categories, "__len__"):
         raise ValueError(
             "categories must be a dict of columns, one list a column (None for a numeric one) or "
             f"one flat list for every column, got {categories!r}"
