@@ -10,6 +10,7 @@ from sklearn import clone
 
 import skdp.stats
 from skdp import (
+    DPHistogramTransformer,
     DPLinearRegression,
     DPLogisticRegression,
     DPMeanTransformer,
@@ -178,9 +179,10 @@ def test_estimators_with_several_numbers_at_once(estimator):
         (DPSGDClassifier(), {"max_iter": HUGE}),
         (RandomizedResponseTransformer(categories=[0, 1]), {"epsilon": 1e-300}),
         (RandomizedResponseTransformer(), {"categories": np.array(2.0)}),
+        (DPHistogramTransformer(encode="density"), {"edges": [0.0, 5e-324]}),
         (DPMinMaxScaler(), {"feature_range": (-1.7e308, 1.7e308)}),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:60],
 )
 def test_numbers_that_were_let_through(estimator, params):
     X, y = table()

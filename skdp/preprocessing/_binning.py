@@ -75,7 +75,10 @@ def column_bins(categories, other, edges, names, n_features):
         elif declared is None or isinstance(declared, str):
             raise ValueError(f"edges: column {j} needs 'uniform', 'quantile' or edges")
         else:
-            bins.append(ColumnBins("declared", check_edges(declared, "edges")))
+            declared = check_edges(declared, "edges")
+            # As of bounds, so that densities are finite.
+            check_bounds((declared[:-1], declared[1:]), len(declared) - 1, "edges")
+            bins.append(ColumnBins("declared", declared))
     if other is not None and all(each.other == UNDECLARED for each in bins):
         raise ValueError(f"other={other!r} is among no column's categories")
     return bins
