@@ -251,7 +251,7 @@ def _check_center(center, n_features):
         return False, np.zeros(n_features)
     try:
         array = np.asarray(center, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.array(np.nan)
     if array.ndim > 1 or not np.isfinite(array).all() or np.abs(array).max(initial=0.0) > 1e150:
         raise ValueError(

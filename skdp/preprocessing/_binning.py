@@ -76,7 +76,10 @@ def column_bins(categories, other, edges, names, n_features):
         elif declared is None or isinstance(declared, str):
             raise ValueError(f"edges: column {j} needs 'uniform', 'quantile' or edges")
         else:
-            bins.append(ColumnBins("declared", check_edges(declared, "edges")))
+            declared = check_edges(declared, "edges")
+            # As of bounds, so that densities are finite.
+            check_bounds((declared[:-1], declared[1:]), len(declared) - 1, "edges")
+            bins.append(ColumnBins("declared", declared))
     if other is not None and all(each.other == UNDECLARED for each in bins):
         raise ValueError(f"other={other!r} is among no column's categories")
     return bins
@@ -104,7 +107,7 @@ def declared_bounds(bounds, columns, names, n_features):
         return tuple(np.concatenate(ends) for ends in zip(*pairs, strict=True))
     try:
         low, high = (np.broadcast_to(np.asarray(end, float), (n_features,)) for end in bounds)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
             "bounds must be 'auto', (low, high), numbers or arrays of length n_features, or a "
             f"dict of columns, got {bounds!r}"
@@ -321,7 +324,8 @@ def _category_entries(categories, names, n_features):
     """One list of categories a column, None where a column is numeric."""
     if categories is None or isinstance(categories, Mapping):
         return column_entries(categories, names, n_features, "categories")
-    if isinstance(categories, str | bytes) or not hasattr(categories, "__len__"):
+    single = isinstance(categories, np.ndarray) and categories.ndim == 0
+    if single or isinstance(categories, str | bytes) or not hasattr(categories, "__len__"):
         raise ValueError(
             "categories must be a dict of columns, one list a column (None for a numeric one) or "
             f"one flat list for every column, got {categories!r}"

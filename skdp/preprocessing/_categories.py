@@ -34,7 +34,8 @@ def check_categories(categories, n_columns):
     ValueError
         If they are not that, or a column's labels are not distinct.
     """
-    if categories is None or isinstance(categories, str | dict | set | numbers.Number):
+    single = isinstance(categories, np.ndarray) and categories.ndim == 0
+    if categories is None or single or isinstance(categories, str | dict | set | numbers.Number):
         raise ValueError("categories must be declared: one list a column, or one for every column")
     flat = all(np.ndim(item) == 0 for item in categories)
     columns = [categories] * n_columns if flat else list(categories)

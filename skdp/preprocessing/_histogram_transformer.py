@@ -91,7 +91,8 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
         "quantile": edges between which there are about as many rows, found privately.
         "uniform": bins of equal width. An array: declared edges for every numeric column. A list
         of one entry a column, or a dict of column to entry, may give each column its own.
-        Values beyond the outermost edges belong to the outermost bins.
+        Declared edges are within -1e150 and 1e150 and at least 1e-150 apart. Values beyond the
+        outermost edges belong to the outermost bins.
     n_bins : int, default=32
         The number of bins of columns without declared edges, at least 2. Columns in which a few
         values are common get fewer.

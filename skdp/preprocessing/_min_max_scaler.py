@@ -39,7 +39,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         "auto" finds it privately, for a fifth of epsilon and at most of delta. Values are clipped
         to it in `fit`.
     feature_range : tuple of (float, float), default=(0, 1)
-        Where the two quantiles are mapped to.
+        Where the two quantiles are mapped to, within -1e100 and 1e100.
     quantile_range : "auto" or tuple of (float, float), default="auto"
         The two quantiles, in per cent. "auto" takes those as far out as noise allows: with s the
         scale of the noise of a quantile's rank, the share min(0.05, 12 s / n_samples) of the
@@ -211,7 +211,7 @@ def check_quantile_range(quantile_range):
     """Return two quantiles as shares, or raise `ValueError`."""
     try:
         below, above = quantile_range
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         below = above = None
     numbers = isinstance(below, Real) and isinstance(above, Real)
     if not (numbers and 0 <= below < above <= 100):
@@ -234,8 +234,12 @@ def _tails(quantile_range, shape, terms):
 def _check_feature_range(feature_range):
     try:
         first, last = map(float, feature_range)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"feature_range must be two numbers, got {feature_range!r}") from None
-    if not -np.inf < first < last < np.inf:
-        raise ValueError(f"feature_range must be increasing and finite, got {feature_range!r}")
+    # A quantile is at most 2**74 of the least ranges from 0, so that `min_` is finite.
+    if not (-1e100 <= first < last <= 1e100 and last - first >= 1e-100):
+        raise ValueError(
+            "feature_range must be increasing, within -1e100 and 1e100 and at least 1e-100 apart, "
+            f"got {feature_range!r}"
+        )
     return first, last

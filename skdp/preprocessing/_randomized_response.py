@@ -14,7 +14,7 @@ from skdp.accounting import Composed
 from skdp.base import PrivateFit, charge
 from skdp.mechanisms import RandomizedResponse
 from skdp.preprocessing._categories import check_categories
-from skdp.utils._validation import check_positive
+from skdp.utils._validation import check_privacy_parameters
 
 __all__ = ["RandomizedResponseTransformer"]
 
@@ -139,7 +139,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Base
         with PrivateFit(self) as fit:
             table = self._read(X)
             categories = check_categories(self.categories, table.shape[1])
-            plan = _plan(check_positive(self.epsilon, "epsilon"), categories)
+            plan = _plan(check_privacy_parameters(self.epsilon, 0.0)[0], categories)
             self._plan, self._fitted_with = plan, self._statement_depends_on()
             fit.publish(
                 plan,

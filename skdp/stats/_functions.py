@@ -348,7 +348,7 @@ def dp_histogram2d(
     if not is_auto(range):
         try:
             range = tuple(np.asarray(range, dtype=np.float64).reshape(2, 2).T)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             if any(isinstance(each, int) for each in bins):
                 raise ValueError(
                     f"range must be ((low, high), (low, high)), got {range!r}"

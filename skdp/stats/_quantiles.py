@@ -31,7 +31,7 @@ def check_quantiles(quantiles):
     """Return a flat float64 array of numbers in [0, 1], or raise `ValueError`."""
     try:
         array = np.asarray(quantiles, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"quantiles must be numbers in [0, 1], got {quantiles!r}") from None
     if array.ndim > 1 or array.size == 0 or not np.all((array >= 0) & (array <= 1)):
         raise ValueError(f"quantiles must be numbers in [0, 1], got {quantiles!r}")

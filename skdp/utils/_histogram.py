@@ -44,7 +44,7 @@ def check_edges(edges, name="bins"):
     """
     try:
         edges = np.asarray(edges, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} must be an integer or bin edges, got {edges!r}") from None
     if edges.ndim != 1 or edges.size < 2 or not np.isfinite(edges).all():
         raise ValueError(f"{name}: edges must be a flat list of at least two finite numbers")

@@ -109,13 +109,14 @@ def broadcast_bounds(bounds, n_features):
     return low, high
 
 
-def check_bounds(bounds, n_features):
+def check_bounds(bounds, n_features, name="bounds"):
     """Return (low, high), two float64 arrays of length `n_features` with low < high.
 
     Parameters
     ----------
     bounds : tuple of (scalar or array-like, scalar or array-like)
     n_features : int
+    name : str, default="bounds"
 
     Raises
     ------
@@ -124,7 +125,7 @@ def check_bounds(bounds, n_features):
     """
     low, high = broadcast_bounds(bounds, n_features)
     if max(np.abs(low).max(), np.abs(high).max()) > 1e150 or (high - low).min() < 1e-150:
-        raise ValueError("bounds must lie within -1e150 and 1e150 and be at least 1e-150 apart")
+        raise ValueError(f"{name} must lie within -1e150 and 1e150 and be at least 1e-150 apart")
     return low, high
 
 
