@@ -37,8 +37,8 @@ from skdp import (
     DPTargetEncoder,
     PrivacyAccountant,
 )
-from skdp.accounting import ApproximateDP
-from skdp.pipeline import check_pipeline, plan_pipeline, split_budget
+from skdp.accounting import ApproximateDP, Gaussian
+from skdp.pipeline import check_pipeline, plan_pipeline, planned_charge, split_budget
 from skdp.pipeline._steps import find_steps
 from skdp.pipeline._widths import may_be_sparse, output_width, refuses_sparse
 
@@ -173,6 +173,14 @@ def test_behind_a_learnt_width_any_event_of_the_price_is_planned(between):
     *_, last = plan.charges(1.0, 1e-6)
     assert plan.steps[-1].n_features is None
     assert last.event == ApproximateDP(last.epsilon, last.delta)
+
+
+@pytest.mark.parametrize("shape", [(40_000, None), (None, 3), (None, None)])
+def test_that_several_shapes_cost_the_same_is_no_plan_for_others(shape, monkeypatch):
+    same = Gaussian(9.0), 0.85, 1e-6
+    monkeypatch.setattr("skdp.pipeline._planning.dry_run", lambda *args: same)
+    assert planned_charge(model(), *shape).event == ApproximateDP(0.85, 1e-6)
+    assert planned_charge(model(mechanism="output"), *shape).event == same[0]
 
 
 @pytest.mark.parametrize("labels", [pytest.param(2, marks=pytest.mark.slow), 12])
