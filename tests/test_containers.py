@@ -17,6 +17,7 @@ from skdp import (
     DPGridSearchCV,
     DPLogisticRegression,
     DPOneHotEncoder,
+    DPRandomizedSearchCV,
     PrivacyAccountant,
     RandomizedResponseTransformer,
 )
@@ -38,13 +39,18 @@ from skdp.stats import (
     estimate_bounds,
 )
 from tests._containers import (
+    DATES,
+    LABELS,
+    NO_LABELS,
     NUMERIC,
     OTHER_ENTRIES,
     OTHER_NUMBERS,
     SAME_ENTRIES,
     SAME_NUMBERS,
     SPARSE,
+    date_rows,
     entry_rows,
+    label_rows,
     number_rows,
 )
 from tests.test_contract import ESTIMATORS
@@ -147,6 +153,10 @@ def combinations(call):
     odd = [(row, True) for row in SAME_NUMBERS.values()]
     odd += [(row, False) for row in OTHER_NUMBERS.values()]
     pairs = [(container, number_rows(), *each) for container in NUMERIC for each in odd]
+    # Where numbers are needed these are refused, or count from 1970 on; a category is no number.
+    rows = {"labels": label_rows(), "dates": date_rows()}
+    odd = [(row, False) for row in NO_LABELS.values()]
+    pairs += [(c, rows[c.holds], *each) for c in (*LABELS, *DATES) for each in odd]
     if call.accept_sparse:
         odd = [(row, True) for row in SAME_ENTRIES.values()]
         odd += [(row, False) for row in OTHER_ENTRIES.values()]
@@ -231,7 +241,49 @@ def test_one_row_has_no_say_in_the_others_anywhere(call):
         check(call, *combination)
 
 
-LABELS = {
+NOT_TAKEN = {
+    "pyarrow": (Statistic, Scored, Scorer, DPGridSearchCV, DPRandomizedSearchCV),
+    "chunks": (
+        Statistic,
+        Scored,
+        DPGridSearchCV,
+        DPRandomizedSearchCV,
+        RandomizedResponseTransformer,
+    ),
+    "dask": (Statistic, RandomizedResponseTransformer),
+}
+
+
+def containers_of(call):
+    """The containers that the call takes."""
+    kind = call.estimator if isinstance(call, Fit) else call
+    return [c for c in NUMERIC if not isinstance(kind, NOT_TAKEN.get(c.name, ()))]
+
+
+def check_taken(call, container):
+    rows = number_rows()
+    if container.name in ("array of bool", "pandas boolean"):
+        rows = [[cell % 2 for cell in row] for row in rows]
+    taken = released(call, container.build(rows), np.arange(len(rows)) % 2)
+    assert taken is not None, f"{call.name} refuses {container.name}"
+
+
+@pytest.mark.parametrize("call", first_of_each_class(), ids=lambda call: call.name)
+def test_a_container_is_taken(call):
+    containers = containers_of(call)
+    rng = np.random.default_rng(zlib.crc32(call.name.encode()))
+    for i in rng.choice(len(containers), 3, replace=False):
+        check_taken(call, containers[i])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
+def test_every_container_is_taken(call):
+    for container in containers_of(call):
+        check_taken(call, container)
+
+
+TARGETS = {
     "floats": [0.0, 1.0] * 20,
     "one float": [0.0, *[1, 0] * 19, 1],
     "one bool": [False, *[1, 0] * 19, 1],
@@ -251,7 +303,7 @@ def test_one_label_has_no_say_in_the_others(call):
     X = np.array(number_rows())
     before = released(call, X, [0, 1] * 20)
     assert before is not None
-    for labels in LABELS.values():
+    for labels in TARGETS.values():
         after = released(call, X, labels)
         if after is not None and not isinstance(labels, np.ndarray):
             assert list(leaves(before)) == list(leaves(after))
