@@ -154,7 +154,7 @@ def _pld_bound(parts, delta_, relation, tolerance):
     mu = _gaussian_mu(parts)
     if mu is not None:
         return _gaussian.gdp_to_epsilon(mu, delta_)
-    if sum(parts.values()) == 1:
+    if sum(parts.values()) == 1 and delta_ > 0.0:
         return closed_epsilon(next(iter(parts)), delta_, relation)
     bound = _pld.pld_epsilon(parts, delta_, relation, tolerance)
     if _has_bounded_range(parts):

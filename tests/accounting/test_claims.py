@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+import skdp.accounting as privacy
 from skdp import PrivacyAccountant
 from skdp.accounting import (
     ZCDP,
@@ -77,6 +78,8 @@ def check_claims(seed, count):
         price = epsilon(event, delta, relation=relation)
         assert 0.0 <= price < math.inf
         assert claimed_price(event, price, delta, relation) == (price, delta)
+        other = privacy.delta(event, price, relation=relation)
+        assert claimed_price(event, price, other, relation) == (price, other)
         if price > 1e-2:
             with pytest.raises(ValueError, match="is not"):
                 claimed_price(event, 0.99 * price, delta, relation)
