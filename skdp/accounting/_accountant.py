@@ -13,8 +13,9 @@ from pathlib import Path
 
 from skdp._version import __version__
 from skdp.accounting._bounds import epsilon as event_epsilon
-from skdp.accounting._events import Composed
-from skdp.accounting._ledger import open_ledger
+from skdp.accounting._events import Composed, check_readable
+from skdp.accounting._ledger import SQLiteLedger, kind_of_ledger, open_ledger
+from skdp.accounting._records import next_record
 from skdp.accounting._report import BudgetReport
 from skdp.accounting._state import Part, Spend, State, Terms, read_draw, read_spend
 from skdp.exceptions import BudgetExceededError, LedgerError
@@ -421,6 +422,7 @@ class PrivacyAccountant:
     def _spend(self, event, label="", seeded=False):
         if not isinstance(label, str):
             raise ValueError(f"label must be a str, got {label!r}")
+        check_readable(event)
         return Spend(label, event, 0.0, 0.0, bool(seeded), _time(), __version__, self._part)
 
     def _now(self):
@@ -434,11 +436,22 @@ class PrivacyAccountant:
     def _append(self, decide):
         """Append what `decide` says of the current state, and return the state after it."""
         known = self._state
-        records = self._ledger.append(
-            self._dataset, known.position, lambda records: decide(known.after(records))
-        )
+
+        def checked(records):
+            state = known.after(records)
+            decision = decide(state)
+            if decision is not None:
+                # What could not be read would close the data set for ever.
+                state.after([next_record(state.position, self._dataset, *decision)])
+            return decision
+
+        records = self._ledger.append(self._dataset, known.position, checked)
         self._state = state = known.after(records)
         return state
+
+    @functools.cached_property
+    def _ledger(self):
+        return open_ledger(self._address)
 
     def _opened(self, state):
         if state.terms is None:
@@ -455,7 +468,7 @@ class PrivacyAccountant:
         return self
 
     def __reduce__(self):
-        return attach, (self._address, self._dataset, self._part)
+        return _restored, (self._address, self._dataset, self._part)
 
     def __repr__(self):
         part = "" if self._part is None else f", part={self._part.index}"
@@ -466,9 +479,15 @@ def attach(address, dataset, part=None):
     """Return the live handle of a ledger's data set, or a new one that has opened nothing."""
     if not (isinstance(dataset, str) and dataset.isprintable() and dataset):
         raise ValueError(f"dataset must be a name, got {dataset!r}")
+    open_ledger(address)
+    return _restored(address, dataset, part)
+
+
+def _restored(address, dataset, part):
+    # A fitted model loads where the driver of its ledger is missing: the first use tells.
     handle = object.__new__(PrivacyAccountant)
     handle._address, handle._dataset, handle._part = address, dataset, part
-    handle._ledger, handle._state = open_ledger(address), State()
+    handle._state = State()
     return _live.setdefault((address, dataset, part), handle)
 
 
@@ -495,7 +514,8 @@ def address_of(ledger):
     address = os.fspath(ledger) if isinstance(ledger, str | os.PathLike) else ""
     if not isinstance(address, str) or address in ("", ":memory:"):
         raise ValueError(f"ledger must be a path, got {ledger!r}")
-    return address if "://" in address else str(Path(address).resolve())
+    is_file = kind_of_ledger(address) is SQLiteLedger
+    return str(Path(address).resolve()) if is_file else address
 
 
 @functools.cache
