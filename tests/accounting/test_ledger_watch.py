@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import time
 import uuid
+from dataclasses import dataclass
 
 import pytest
 
@@ -20,7 +21,7 @@ from skdp.accounting import (
     _accountant,
     _records,
 )
-from skdp.accounting._events import Event
+from skdp.accounting._events import Event, check_readable
 from skdp.accounting._file_lock import LOCK_SUFFIX
 from skdp.accounting._ledger import SQLiteLedger
 from skdp.accounting._records import NOTHING
@@ -154,8 +155,9 @@ class Clipped(Gaussian):
     pass
 
 
+@dataclass(frozen=True)
 class Unknown(Event):
-    __slots__ = ()
+    epsilon: float
 
 
 Namesake = type("Gaussian", (Gaussian,), {})
@@ -170,7 +172,7 @@ def changed(event, /, **values):
 UNREADABLE = {
     "a subclass": Clipped(50.0),
     "a subclass of the same name": Namesake(50.0),
-    "an event of one's own": Unknown(),
+    "an event of one's own": Unknown(0.1),
     "a subclass inside": Composed((PureDP(0.1), Repeated(Clipped(50.0), 2))),
     "not a number": changed(PureDP(0.1), epsilon=float("nan")),
     "infinite": changed(PureDP(0.1), epsilon=float("inf")),
@@ -189,6 +191,7 @@ def test_an_event_that_would_not_be_read_back_is_refused(path, event):
     reservation = Reservation(accountant, (planned,), 0.1, 0.0)
     in_plan = Reservation(accountant, (changed(planned, event=event),), 0.1, 0.0)
     for use in (
+        lambda: check_readable(event),
         lambda: accountant.charge(event, epsilon=0.1, delta=0.0),
         lambda: accountant.charge(event, delta=1e-6),
         lambda: accountant.can_afford(event, epsilon=0.1, delta=0.0),
