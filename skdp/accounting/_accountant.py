@@ -56,10 +56,10 @@ class PrivacyAccountant:
         With unit="group", how many rows of a person can be in a table at most; see
         `skdp.utils.limit_rows`. Every release is charged for that many rows.
     ledger : str or path-like, default=None
-        A file, created unless it exists, on a local disk. For analysts on several hosts,
-        ``postgresql://user@host/database`` without a password (it is pickled with every
-        estimator; libpq finds one in its password file); this needs ``skdp[postgres]``. None is
-        a temporary file that this process removes when it ends.
+        A file, created unless it exists, on a local disk; beside it are two lock files, which
+        stay. For analysts on several hosts, ``postgresql://user@host/database`` without a
+        password (it is pickled with every estimator; libpq finds one in its password file); this
+        needs ``skdp[postgres]``. None is a temporary file that this process removes when it ends.
     dataset : str, default="default"
         The data set within the ledger; each has terms and a cap of its own. Overlapping
         tables must share one.
@@ -195,7 +195,7 @@ class PrivacyAccountant:
     def charge(self, event, *, label="", epsilon=None, delta=None, seeded=False):
         """Book a release before it is made.
 
-        The record is on disk when this returns. Nothing is ever refunded.
+        The record is on disk when this returns, and was read back. Nothing is ever refunded.
 
         Parameters
         ----------
@@ -221,7 +221,9 @@ class PrivacyAccountant:
         BudgetExceededError
             If the budget cannot pay; the ledger is unchanged.
         LedgerError
-            If the ledger cannot be used.
+            If the ledger cannot be used, or was edited or cut since it was last used.
+        ValueError
+            If the event is none that a ledger can read back.
         """
         asked = self._spend(event, label, seeded)
         spend = None
@@ -319,6 +321,12 @@ class PrivacyAccountant:
         The worst part counts. Under "replace_one" a row that changes can leave one part and
         enter another, so that the two largest count, unless its part is fixed by its index.
 
+        The number of rows of each part is public, as that of a table is: estimators divide by it,
+        and `privacy_.sensitivity`, `privacy_.noise_scale` and results tell it exactly. With parts
+        by value these numbers are counts of values. If they are not public already, cut the
+        parts by index; fits on parts by value protect what a row says within its part, and not
+        a change that moves it to another one and so changes two of the numbers.
+
         Parameters
         ----------
         name : str
@@ -326,7 +334,8 @@ class PrivacyAccountant:
         parts : int
             How many parts there are, at least 2.
         by_index : bool, default=False
-            Declares that a row's part is fixed by its index, whatever its values.
+            Declares that a row's part is fixed by its index, whatever its values. If not, the
+            parts' numbers of rows must be public facts.
 
         Returns
         -------
