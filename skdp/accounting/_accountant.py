@@ -13,8 +13,9 @@ from pathlib import Path
 
 from skdp._version import __version__
 from skdp.accounting._bounds import epsilon as event_epsilon
-from skdp.accounting._events import Composed
-from skdp.accounting._ledger import open_ledger
+from skdp.accounting._events import Composed, check_readable
+from skdp.accounting._ledger import SQLiteLedger, kind_of_ledger, open_ledger
+from skdp.accounting._records import next_record
 from skdp.accounting._report import BudgetReport
 from skdp.accounting._state import Part, Spend, State, Terms, read_draw, read_spend
 from skdp.exceptions import BudgetExceededError, LedgerError
@@ -55,10 +56,10 @@ class PrivacyAccountant:
         With unit="group", how many rows of a person can be in a table at most; see
         `skdp.utils.limit_rows`. Every release is charged for that many rows.
     ledger : str or path-like, default=None
-        A file, created unless it exists, on a local disk. For analysts on several hosts,
-        ``postgresql://user@host/database`` without a password (it is pickled with every
-        estimator; libpq finds one in its password file); this needs ``skdp[postgres]``. None is
-        a temporary file that this process removes when it ends.
+        A file, created unless it exists, on a local disk; beside it are two lock files, which
+        stay. For analysts on several hosts, ``postgresql://user@host/database`` without a
+        password (it is pickled with every estimator; libpq finds one in its password file); this
+        needs ``skdp[postgres]``. None is a temporary file that this process removes when it ends.
     dataset : str, default="default"
         The data set within the ledger; each has terms and a cap of its own. Overlapping
         tables must share one.
@@ -194,7 +195,7 @@ class PrivacyAccountant:
     def charge(self, event, *, label="", epsilon=None, delta=None, seeded=False):
         """Book a release before it is made.
 
-        The record is on disk when this returns. Nothing is ever refunded.
+        The record is on disk when this returns, and was read back. Nothing is ever refunded.
 
         Parameters
         ----------
@@ -220,7 +221,9 @@ class PrivacyAccountant:
         BudgetExceededError
             If the budget cannot pay; the ledger is unchanged.
         LedgerError
-            If the ledger cannot be used.
+            If the ledger cannot be used, or was edited or cut since it was last used.
+        ValueError
+            If the event is none that a ledger can read back.
         """
         asked = self._spend(event, label, seeded)
         spend = None
@@ -318,6 +321,12 @@ class PrivacyAccountant:
         The worst part counts. Under "replace_one" a row that changes can leave one part and
         enter another, so that the two largest count, unless its part is fixed by its index.
 
+        The number of rows of each part is public, as that of a table is: estimators divide by it,
+        and `privacy_.sensitivity`, `privacy_.noise_scale` and results tell it exactly. With parts
+        by value these numbers are counts of values. If they are not public already, cut the
+        parts by index; fits on parts by value protect what a row says within its part, and not
+        a change that moves it to another one and so changes two of the numbers.
+
         Parameters
         ----------
         name : str
@@ -325,7 +334,8 @@ class PrivacyAccountant:
         parts : int
             How many parts there are, at least 2.
         by_index : bool, default=False
-            Declares that a row's part is fixed by its index, whatever its values.
+            Declares that a row's part is fixed by its index, whatever its values. If not, the
+            parts' numbers of rows must be public facts.
 
         Returns
         -------
@@ -421,6 +431,7 @@ class PrivacyAccountant:
     def _spend(self, event, label="", seeded=False):
         if not isinstance(label, str):
             raise ValueError(f"label must be a str, got {label!r}")
+        check_readable(event)
         return Spend(label, event, 0.0, 0.0, bool(seeded), _time(), __version__, self._part)
 
     def _now(self):
@@ -434,11 +445,22 @@ class PrivacyAccountant:
     def _append(self, decide):
         """Append what `decide` says of the current state, and return the state after it."""
         known = self._state
-        records = self._ledger.append(
-            self._dataset, known.position, lambda records: decide(known.after(records))
-        )
+
+        def checked(records):
+            state = known.after(records)
+            decision = decide(state)
+            if decision is not None:
+                # What could not be read would close the data set for ever.
+                state.after([next_record(state.position, self._dataset, *decision)])
+            return decision
+
+        records = self._ledger.append(self._dataset, known.position, checked)
         self._state = state = known.after(records)
         return state
+
+    @functools.cached_property
+    def _ledger(self):
+        return open_ledger(self._address)
 
     def _opened(self, state):
         if state.terms is None:
@@ -455,7 +477,7 @@ class PrivacyAccountant:
         return self
 
     def __reduce__(self):
-        return attach, (self._address, self._dataset, self._part)
+        return _restored, (self._address, self._dataset, self._part)
 
     def __repr__(self):
         part = "" if self._part is None else f", part={self._part.index}"
@@ -466,9 +488,15 @@ def attach(address, dataset, part=None):
     """Return the live handle of a ledger's data set, or a new one that has opened nothing."""
     if not (isinstance(dataset, str) and dataset.isprintable() and dataset):
         raise ValueError(f"dataset must be a name, got {dataset!r}")
+    open_ledger(address)
+    return _restored(address, dataset, part)
+
+
+def _restored(address, dataset, part):
+    # A fitted model loads where the driver of its ledger is missing: the first use tells.
     handle = object.__new__(PrivacyAccountant)
     handle._address, handle._dataset, handle._part = address, dataset, part
-    handle._ledger, handle._state = open_ledger(address), State()
+    handle._state = State()
     return _live.setdefault((address, dataset, part), handle)
 
 
@@ -495,7 +523,8 @@ def address_of(ledger):
     address = os.fspath(ledger) if isinstance(ledger, str | os.PathLike) else ""
     if not isinstance(address, str) or address in ("", ":memory:"):
         raise ValueError(f"ledger must be a path, got {ledger!r}")
-    return address if "://" in address else str(Path(address).resolve())
+    is_file = kind_of_ledger(address) is SQLiteLedger
+    return str(Path(address).resolve()) if is_file else address
 
 
 @functools.cache

@@ -566,6 +566,9 @@ class Repeated(Event):
         return _cached_hash(self)
 
 
+# What a ledger can read in any process: the events of this file, not those that a program adds.
+_TYPES = {cls.__name__: cls for cls in Event.__subclasses__()}
+
 ADDITIVE = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace)
 PURE = (Laplace, DiscreteLaplace, RandomizedResponse, ExponentialMechanism, PureDP)
 
@@ -662,10 +665,9 @@ def _to_dict(event: Event) -> dict:
 def _from_dict(value) -> Event:
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         raise ValueError(f"not an event: {value!r}")
-    types = {cls.__name__: cls for cls in Event.__subclasses__()}
-    if value["type"] not in types:
+    if value["type"] not in _TYPES:
         raise ValueError(f"unknown event type {value['type']!r}")
-    cls = types[value["type"]]
+    cls = _TYPES[value["type"]]
     arguments = {key: item for key, item in value.items() if key != "type"}
     if set(arguments) != {field.name for field in fields(cls)}:
         raise ValueError(f"wrong fields for {cls.__name__}: {sorted(arguments)}")
@@ -715,3 +717,17 @@ def event_from_json(text: str) -> Event:
         raise ValueError(f"not the JSON of an event: {error}") from None
     except RecursionError:
         raise ValueError(f"events may be nested {_MAX_DEPTH} deep, not deeper") from None
+
+
+def check_readable(event):
+    """Raise ValueError unless an event, written to a ledger, would be read as the same event.
+
+    A subclass of an event would not, nor one whose values were changed after it was made.
+    """
+    _check_event(event)
+    try:
+        read = event_from_json(event.to_json())
+    except (AttributeError, RecursionError, TypeError, ValueError) as error:
+        raise ValueError(f"a ledger could not read this event: {error}") from error
+    if read != event:
+        raise ValueError(f"a ledger would read this event as another one: {read}")

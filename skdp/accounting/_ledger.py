@@ -6,20 +6,24 @@ write transaction, on the records that are there at that moment, whether to appe
 
 import json
 import os
+import re
 import sqlite3
-import time
 import uuid
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+from skdp.accounting._file_lock import locked
 from skdp.accounting._postgres_ledger import PostgreSQLLedger
 from skdp.accounting._records import (
     CONNECTIONS,
     NOTHING,
     all_records,
-    append_record,
+    check_chain,
+    check_position,
+    insert_record,
+    next_record,
+    read_back,
     select_records,
-    verify_chain,
 )
 from skdp.exceptions import LedgerError
 
@@ -28,6 +32,8 @@ __all__ = ["SQLiteLedger", "open_ledger"]
 APPLICATION_ID = 0x736B6470  # "skdp"
 SCHEMA_VERSION = 1
 BUSY_TIMEOUT_SECONDS = 30.0
+
+_UUID4 = r"\.[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}"
 
 _SCHEMA = f"""
 PRAGMA application_id = {APPLICATION_ID};
@@ -55,23 +61,32 @@ def open_ledger(address):
     -------
     SQLiteLedger or PostgreSQLLedger
     """
+    return kind_of_ledger(address)(address)
+
+
+def kind_of_ledger(address):
+    """Return the class of the ledger at an address."""
     scheme, separator, _ = address.partition("://")
-    if not separator:
-        return SQLiteLedger(address)
-    if scheme in ("postgresql", "postgres"):
-        return PostgreSQLLedger(address)
-    raise LedgerError(
-        f"no ledger of kind {scheme!r}; give the path of a file or a postgresql:// address"
-    )
+    if scheme in ("postgresql", "postgres") and separator:
+        return PostgreSQLLedger
+    # What was meant as an address of a server may hold a password: it is not repeated.
+    if separator or re.match(r"\s*postgres(ql)?\s*:|.*\bpassword\s*=", address, re.I | re.S):
+        raise LedgerError(
+            "there is no ledger of kind that this address names; give the path of a file or "
+            "postgresql://user@host/database"
+        )
+    return SQLiteLedger
 
 
 class SQLiteLedger:
     """A ledger in one SQLite file, safe for threads, processes, forks and crashes.
 
-    Writes are durable when they return, and then stand in this one file (rollback journal,
-    ``synchronous=EXTRA``). A connection lives for one call. The file must be on a disk whose
-    locks all its users share, and have one name: under a second hard link the journal of a
-    writer that was killed would not be found.
+    Every use holds a lock of skdp's own beside the file (`skdp.accounting._file_lock`), so that
+    reading, copying or backing up the file, in whatever thread, loses nothing. Writes are durable
+    when they return, and then stand in this one file (rollback journal, ``synchronous=EXTRA``)
+    and have been read back through a second connection. A connection lives for one call. The
+    file must be on a disk whose locks all its users share, and have one name: under a second
+    hard link neither the lock nor the journal of a writer that was killed would be found.
 
     Parameters
     ----------
@@ -80,28 +95,35 @@ class SQLiteLedger:
     """
 
     def __init__(self, path):
-        self.path = Path(path)
+        self.path = Path(path).resolve()
+        # Up to where this object has checked the chain.
+        self._checked = NOTHING
 
     def create(self):
         """Create the file, with its schema, unless there is one. Two processes may race here."""
         if self.path.exists():
             return
-        draft = self.path.with_name(f"{self.path.name}.{uuid.uuid4().hex}")
-        try:
-            with self._errors(), CONNECTIONS:
-                connection = sqlite3.connect(draft)
-                try:
-                    connection.executescript(_SCHEMA)
-                finally:
-                    connection.close()
-            # A link, unlike a renaming, never replaces what another process has just made.
-            os.link(draft, self.path)
-        except FileExistsError:
-            pass
-        except OSError as error:
-            raise LedgerError(f"the ledger {self.path} cannot be created: {error}") from error
-        finally:
-            draft.unlink(missing_ok=True)
+        with self._locked() as lock:
+            if self.path.exists():
+                return
+            self._remove_drafts(lambda draft: _is_empty(draft.path))
+            lock.write("")
+            draft = self.path.with_name(f"{self.path.name}.{uuid.uuid4().hex}")
+            try:
+                with self._errors(), CONNECTIONS:
+                    connection = sqlite3.connect(draft)
+                    try:
+                        connection.executescript(_SCHEMA)
+                    finally:
+                        connection.close()
+                # A link, unlike a renaming, never replaces what another program has just made.
+                os.link(draft, self.path)
+            except FileExistsError:
+                pass
+            except OSError as error:
+                raise LedgerError(f"the ledger {self.path} cannot be created: {error}") from error
+            finally:
+                draft.unlink(missing_ok=True)
 
     def read(self, dataset, after=NOTHING):
         """Return the records of a data set that follow a position, in order.
@@ -119,9 +141,11 @@ class SQLiteLedger:
         Raises
         ------
         LedgerError
-            If the record that was seen is not there any more.
+            If the record that was seen is not there any more, or a record of whatever data set
+            was changed, removed, inserted or reordered.
         """
-        with self._connection() as connection:
+        with self._locked(reading=True) as lock, self._connection() as connection:
+            self._check(connection, lock)
             return self._select(connection, dataset, after)
 
     def append(self, dataset, after, decide):
@@ -140,15 +164,30 @@ class SQLiteLedger:
         -------
         list of Record
             The records since `after`, the appended one last.
+
+        Raises
+        ------
+        LedgerError
+            As `read`, or if the record cannot be written or is not there afterwards.
         """
-        with self._connection() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            records = self._select(connection, dataset, after)
-            decision = decide(records)
-            if decision is None:
-                return records
-            record = append_record(connection.execute, dataset, decision)
-            connection.execute("COMMIT")
+        with self._locked() as lock:
+            with self._connection() as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                end = self._check(connection, lock)
+                records = self._select(connection, dataset, after)
+                decision = decide(records)
+                if decision is None:
+                    return records
+                record = next_record(end, dataset, *decision)
+                insert_record(connection.execute, record)
+                self._check_lock(lock)
+                connection.execute("COMMIT")
+                stamp = self._stamp()
+            with self._connection() as connection:
+                read_back(connection.execute, record, end)
+            self._check_lock(lock)
+            self._checked = record.sequence, record.hash
+            lock.write(_seal(stamp, self._checked))
             return [*records, record]
 
     def verify(self):
@@ -165,13 +204,52 @@ class SQLiteLedger:
         LedgerError
             If a record was changed, removed, inserted or reordered.
         """
-        with self._connection() as connection:
-            return verify_chain(connection.execute)
+        with self._locked(reading=True) as lock, self._connection() as connection:
+            return self._check(connection, lock, whole=True)[1]
 
     def records(self):
         """Return the records of every data set, in order."""
-        with self._connection() as connection:
+        with self._locked(reading=True), self._connection() as connection:
             return all_records(connection.execute)
+
+    def _locked(self, reading=False):
+        return locked(self.path, BUSY_TIMEOUT_SECONDS, reading=reading)
+
+    def _check_lock(self, lock):
+        if not lock.is_at_its_path():
+            raise LedgerError(
+                f"the lock {lock.path} was removed while it was held, so that others may have "
+                "written at the same time; nothing is released"
+            )
+
+    def _check(self, connection, lock, whole=False):
+        """Check the chain, and return its end; see `_seal` for what need not be read again."""
+        stamp, text = self._stamp(), lock.text()
+        newest = "SELECT sequence, hash FROM records ORDER BY sequence DESC LIMIT 1"
+        end = connection.execute(newest).fetchone() or NOTHING
+        seen, is_sealed = self._checked, text == _seal(stamp, end)
+        end = check_chain(connection.execute, seen if is_sealed and not whole else NOTHING)
+        check_position(connection.execute, seen)
+        if not is_sealed:
+            self._check_sealed_end(connection, lock, text)
+            lock.write(_seal(stamp, end))
+        self._checked = end
+        return end
+
+    def _check_sealed_end(self, connection, lock, text):
+        try:
+            check_position(connection.execute, _sealed_end(text))
+        except LedgerError as error:
+            raise LedgerError(
+                f"{error}; whoever put an older copy in its place on purpose removes {lock.path}"
+            ) from None
+
+    def _stamp(self):
+        try:
+            file = os.stat(self.path)
+        except OSError as error:
+            raise LedgerError(f"there is no ledger at {self.path}") from error
+        return f"{file.st_ino} {file.st_size} {file.st_ctime_ns}"
 
     def _select(self, connection, dataset, after):
         return select_records(connection.execute, dataset, after)
@@ -182,7 +260,7 @@ class SQLiteLedger:
         with self._errors(), CONNECTIONS:
             self._check_file()
             connection = sqlite3.connect(
-                f"{self.path.absolute().as_uri()}?mode=rw",
+                f"{self.path.as_uri()}?mode=rw",
                 uri=True,
                 timeout=BUSY_TIMEOUT_SECONDS,
                 isolation_level=None,
@@ -204,16 +282,25 @@ class SQLiteLedger:
             raise LedgerError(f"the ledger {self.path} holds a record that is no JSON") from error
 
     def _check_file(self):
-        # While its creator takes away the draft's name, a new file has two for a moment.
-        for _ in range(100):
-            try:
-                names = os.stat(self.path).st_nlink
-            except OSError as error:
-                raise LedgerError(f"there is no ledger at {self.path}") from error
-            if names == 1:
-                return
-            time.sleep(0.01)
-        raise LedgerError(f"the ledger {self.path} has {names} names (hard links); keep one")
+        try:
+            file = os.stat(self.path)
+            if file.st_nlink > 1:
+                self._remove_drafts(lambda draft: os.path.samestat(file, os.lstat(draft.path)))
+                file = os.stat(self.path)
+        except OSError as error:
+            raise LedgerError(f"there is no ledger at {self.path}") from error
+        if file.st_nlink > 1:
+            raise LedgerError(
+                f"the ledger {self.path} has {file.st_nlink} names (hard links); keep one"
+            )
+
+    def _remove_drafts(self, is_left_over):
+        """Take away files that killed creators left, and no others whatever they are called."""
+        name = re.compile(re.escape(self.path.name) + _UUID4)
+        with suppress(OSError), os.scandir(self.path.parent) as entries:
+            for entry in entries:
+                if name.fullmatch(entry.name) and is_left_over(entry):
+                    os.unlink(entry.path)
 
     def _check_schema(self, connection):
         application = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -225,3 +312,33 @@ class SQLiteLedger:
                 f"the ledger {self.path} was written by a newer skdp (schema {version}, "
                 f"this one reads up to {SCHEMA_VERSION})"
             )
+
+
+def _seal(stamp, end):
+    """Return what the lock says as long as nothing but skdp has written into the file.
+
+    The system sets a file's change time at each writing. Whoever holds the lock compares it
+    before writing, so that what was checked once need not be read again.
+    """
+    return f"skdp {stamp} {end[0]} {end[1]}"
+
+
+def _sealed_end(text):
+    """Return the end of the chain in a seal, `NOTHING` if the text is none."""
+    words = text.split()
+    if len(words) == 6 and words[0] == "skdp" and words[4].isdecimal():
+        return int(words[4]), words[5]
+    return NOTHING
+
+
+def _is_empty(draft):
+    """Say whether a file is a ledger without a record."""
+    try:
+        with closing(
+            sqlite3.connect(f"{Path(draft).as_uri()}?immutable=1", uri=True)
+        ) as connection:
+            application = connection.execute("PRAGMA application_id").fetchone()[0]
+            records = connection.execute("SELECT count(*) FROM records").fetchone()[0]
+    except sqlite3.Error:
+        return os.path.getsize(draft) == 0
+    return application == APPLICATION_ID and records == 0

@@ -2,15 +2,18 @@
 
 import json
 from contextlib import contextmanager
-from urllib.parse import parse_qs, urlsplit
 
+from skdp.accounting._postgres_address import check_address, driver
 from skdp.accounting._records import (
     CONNECTIONS,
     NOTHING,
     all_records,
-    append_record,
+    check_chain,
+    check_position,
+    insert_record,
+    next_record,
+    read_back,
     select_records,
-    verify_chain,
 )
 from skdp.exceptions import LedgerError
 
@@ -43,12 +46,21 @@ WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
 """
 
 
+# A row has the number of the transaction that wrote it: while nobody edits, none is younger than
+# the one of the last record, and none is missing.
+_UNTOUCHED = """
+SELECT count(*) = max(sequence) AND min(age(r.xmin)) = max(age(r.xmin)) FILTER (WHERE sequence = ?)
+FROM records AS r WHERE sequence <= ?
+"""
+
+
 class PostgreSQLLedger:
     """A ledger in the schema ``skdp`` of a PostgreSQL database.
 
-    Writers wait for each other on one table lock; a record is on the server's disk when
-    `append` returns. A connection lives for one call. If it breaks while a record is being
-    committed, `append` raises although the record may be there: charged, and nothing released.
+    Writers wait for each other on one table lock, in the order of asking; a record is on the
+    server's disk when `append` returns. A connection lives for one call. If it breaks while a
+    record is being committed, `append` raises although the record may be there: charged, and
+    nothing released.
 
     Parameters
     ----------
@@ -60,21 +72,21 @@ class PostgreSQLLedger:
     Raises
     ------
     ValueError
-        If the address holds a password.
+        If the address holds a password, or whatever else is not known to be harmless.
+    LedgerError
+        If psycopg is not installed, by which alone an address can be understood.
     """
 
     def __init__(self, address):
-        parts = urlsplit(address)
-        if parts.password is not None or "password" in parse_qs(parts.query):
-            raise ValueError(
-                "the address of a ledger must hold no password, for it is pickled with every "
-                "estimator; use a password file, PGPASSWORD or a service file"
-            )
+        check_address(address)
         self.address = address
+        # Up to where this object has checked the chain.
+        self._checked = NOTHING
 
     def create(self):
         """Create the tables unless they are there. Two hosts may race here."""
-        with self._connection(checked=False) as execute:
+
+        def work(execute):
             if _exists(execute):
                 return
             execute("BEGIN")
@@ -83,42 +95,78 @@ class PostgreSQLLedger:
                 execute(_CREATE)
             execute("COMMIT")
 
+        self._call(work, checked=False)
+
     def read(self, dataset, after=NOTHING):
         """Return the records of a data set that follow a position; see `SQLiteLedger.read`."""
-        with self._connection() as execute:
+
+        def work(execute):
+            execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            self._check(execute)
             return select_records(execute, dataset, after)
+
+        return self._call(work)
 
     def append(self, dataset, after, decide):
         """Append one record, decided under the table's lock; see `SQLiteLedger.append`."""
-        with self._connection() as execute:
+
+        def work(execute):
             execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
             execute(_WAIT_FOR_DISK)
             execute("LOCK TABLE records IN EXCLUSIVE MODE")
+            end = self._check(execute)
             records = select_records(execute, dataset, after)
             decision = decide(records)
             if decision is None:
                 return records
-            record = append_record(execute, dataset, decision)
+            record = next_record(end, dataset, *decision)
+            insert_record(execute, record)
+            read_back(execute, record, end)
             execute("COMMIT")
+            self._checked = record.sequence, record.hash
             return [*records, record]
+
+        return self._call(work)
 
     def verify(self):
         """Check the hash chain and return its last hash; see `SQLiteLedger.verify`."""
-        with self._connection() as execute:
-            return verify_chain(execute)
+        return self._call(lambda execute: check_chain(execute)[1])
 
     def records(self):
         """Return the records of every data set, in order."""
-        with self._connection() as execute:
-            return all_records(execute)
+        return self._call(all_records)
+
+    def _check(self, execute):
+        """Check what this object has not checked yet, or everything if rows were touched."""
+        seen = self._checked
+        check_position(execute, seen)
+        is_untouched = seen != NOTHING and execute(_UNTOUCHED, (seen[0],) * 2).fetchone()[0]
+        self._checked = check_chain(execute, seen if is_untouched else NOTHING)
+        return self._checked
+
+    def _call(self, work, **options):
+        """Return what `work` returns, which is called with a new connection's `execute`.
+
+        The driver's errors hold its connection, and with it the password that was used: a
+        `LedgerError` takes their words and is not chained to them.
+        """
+        psycopg = driver()
+        check_address(self.address)
+        try:
+            with self._connection(**options) as execute:
+                return work(execute)
+        except psycopg.Error as error:
+            words = str(error)
+        except json.JSONDecodeError:
+            words = "it holds a record that is no JSON"
+        raise LedgerError(f"the ledger {self.address} cannot be used: {words}")
 
     @contextmanager
     def _connection(self, checked=True):
         """Yield `execute` of a new connection; closing it rolls back what was not committed."""
-        psycopg = _driver()
         timeout = f"{LOCK_TIMEOUT_SECONDS:g}s"
-        with self._errors(psycopg), CONNECTIONS:
-            connection = psycopg.connect(
+        with CONNECTIONS:
+            connection = driver().connect(
                 self.address,
                 autocommit=True,
                 connect_timeout=CONNECT_TIMEOUT_SECONDS,
@@ -138,25 +186,6 @@ class PostgreSQLLedger:
                 yield execute
             finally:
                 connection.close()
-
-    @contextmanager
-    def _errors(self, psycopg):
-        try:
-            yield
-        except psycopg.Error as error:
-            raise LedgerError(f"the ledger {self.address} cannot be used: {error}") from error
-        except json.JSONDecodeError as error:
-            raise LedgerError(
-                f"the ledger {self.address} holds a record that is no JSON"
-            ) from error
-
-
-def _driver():
-    try:
-        import psycopg
-    except ImportError as error:
-        raise LedgerError("a postgresql:// ledger needs psycopg: install skdp[postgres]") from error
-    return psycopg
 
 
 def _exists(execute):

@@ -17,9 +17,11 @@ __all__ = [
     "NOTHING",
     "Record",
     "all_records",
-    "append_record",
+    "check_chain",
+    "insert_record",
+    "next_record",
+    "read_back",
     "select_records",
-    "verify_chain",
 ]
 
 FIRST_HASH = "0" * 64
@@ -27,17 +29,21 @@ FIRST_HASH = "0" * 64
 # The position before the first record, as (sequence, hash).
 NOTHING = (0, FIRST_HASH)
 
-_ALL = "SELECT sequence, dataset, kind, body, hash FROM records ORDER BY sequence"
+_ROWS = "SELECT sequence, dataset, kind, body, hash FROM records"
+_ALL = f"{_ROWS} ORDER BY sequence"
+_SINCE = f"{_ROWS} WHERE sequence > ? ORDER BY sequence"
+_OF_DATASET = f"{_ROWS} WHERE dataset = ? AND sequence > ? ORDER BY sequence"
 
 # A fork while a database's library works in another thread would copy its locked mutexes into
 # the child, and a connection that a child inherits may, when it is closed, delete or end what
 # others use. No connection outlives this lock, and no fork happens while it is held.
 CONNECTIONS = threading.RLock()
-os.register_at_fork(
-    before=CONNECTIONS.acquire,
-    after_in_parent=CONNECTIONS.release,
-    after_in_child=CONNECTIONS.release,
-)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=CONNECTIONS.acquire,
+        after_in_parent=CONNECTIONS.release,
+        after_in_child=CONNECTIONS.release,
+    )
 
 
 @dataclass(frozen=True)
@@ -76,27 +82,96 @@ def chain_hash(previous, sequence, dataset, kind, body):
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def select_records(execute, dataset, after):
-    """Return the records of a data set that follow a position.
+def chain_end(rows, start=NOTHING):
+    """Return where a chain ends that goes on from a position.
+
+    Parameters
+    ----------
+    rows : iterable of (int, str, str, str, str)
+        Sequence, data set, kind, body and hash of each record, in order.
+    start : tuple of (int, str), default=NOTHING
+        The sequence and the hash of the record before the first.
+
+    Returns
+    -------
+    tuple of (int, str)
+        The sequence and the hash of the last record.
 
     Raises
     ------
     LedgerError
-        If the record at that position is not there any more, or one that follows was changed or
-        does not follow the one before it.
+        If a record was changed, removed, inserted or reordered.
     """
-    sequence, digest = after
-    if after != NOTHING:
-        seen = execute("SELECT hash FROM records WHERE sequence = ?", (sequence,)).fetchone()
-        if seen != (digest,):
-            raise LedgerError("the ledger was replaced or cut while in use")
-    rows = execute(
-        "SELECT r.sequence, r.dataset, r.kind, r.body, r.hash, p.hash FROM records AS r"
-        " LEFT JOIN records AS p ON p.sequence = r.sequence - 1"
-        " WHERE r.dataset = ? AND r.sequence > ? ORDER BY r.sequence",
-        (dataset, sequence),
-    )
-    return [_linked(_record(*row), text=row[3], previous=previous) for *row, previous in rows]
+    expected, previous = start
+    for sequence, dataset, kind, body, digest in rows:
+        expected += 1
+        is_text = all(isinstance(value, str) for value in (dataset, kind, body))
+        follows = is_text and sequence == expected
+        if not follows or digest != chain_hash(previous, sequence, dataset, kind, body):
+            raise LedgerError(f"the ledger's chain breaks at record {expected}")
+        previous = digest
+    return expected, previous
+
+
+def next_record(end, dataset, kind, body):
+    """Return the record that follows the end of a chain, as it will be read.
+
+    Raises
+    ------
+    LedgerError
+        If another body would be read than the one that is written.
+    """
+    try:
+        text = canonical_json(body)
+        read = json.loads(text)
+    except (TypeError, ValueError) as error:
+        raise LedgerError(f"a record cannot be written: {error}") from error
+    if read != body:
+        raise LedgerError("a record cannot be written: it would be read as another one")
+    previous, sequence = end[1], end[0] + 1
+    digest = chain_hash(previous, sequence, dataset, kind, text)
+    return Record(sequence, dataset, kind, read, digest)
+
+
+def check_position(execute, position):
+    """Raise LedgerError if the record that was seen at a position is not there any more."""
+    sequence, digest = position
+    if position != NOTHING and _hash_at(execute, sequence) != digest:
+        raise LedgerError("the ledger was replaced or cut while in use")
+
+
+def check_chain(execute, seen=NOTHING):
+    """Check the chain from a record that was seen to the last one, and return its end.
+
+    Parameters
+    ----------
+    execute : callable
+    seen : tuple of (int, str), default=NOTHING
+        The sequence and the hash of a record up to which nothing has changed since the chain
+        was last checked.
+
+    Returns
+    -------
+    tuple of (int, str)
+        The sequence and the hash of the last record.
+
+    Raises
+    ------
+    LedgerError
+        If a record was changed, removed, inserted or reordered.
+    """
+    if seen == NOTHING:
+        return chain_end(execute(_ALL, ()))
+    check_position(execute, seen)
+    before = seen[0] - 1
+    previous = _hash_at(execute, before) if before else FIRST_HASH
+    return chain_end(execute(_SINCE, (before,)), (before, previous))
+
+
+def select_records(execute, dataset, after):
+    """Return the records of a data set that follow a position, of a chain that was checked."""
+    check_position(execute, after)
+    return _read(execute(_OF_DATASET, (dataset, after[0])))
 
 
 def all_records(execute):
@@ -104,42 +179,29 @@ def all_records(execute):
     return _read(execute(_ALL, ()))
 
 
-def append_record(execute, dataset, decision):
-    """Append what was decided, inside the caller's transaction, and return the record."""
-    kind, body = decision
-    text = canonical_json(body)
-    newest = "SELECT sequence, hash FROM records ORDER BY sequence DESC LIMIT 1"
-    last, previous = execute(newest, ()).fetchone() or NOTHING
-    digest = chain_hash(previous, last + 1, dataset, kind, text)
-    execute("INSERT INTO records VALUES (?, ?, ?, ?, ?)", (last + 1, dataset, kind, text, digest))
-    return Record(last + 1, dataset, kind, json.loads(text), digest)
+def insert_record(execute, record):
+    """Insert a record, inside the caller's transaction."""
+    execute("INSERT INTO records VALUES (?, ?, ?, ?, ?)", _row(record))
 
 
-def verify_chain(execute):
-    """Check the hash chain from the first record to the last, and return its last hash.
-
-    Raises
-    ------
-    LedgerError
-        If a record was changed, removed, inserted or reordered.
-    """
-    previous, expected = FIRST_HASH, 1
-    for sequence, dataset, kind, body, digest in execute(_ALL, ()):
-        is_text = all(isinstance(value, str) for value in (dataset, kind, body))
-        follows = is_text and sequence == expected
-        if not follows or digest != chain_hash(previous, sequence, dataset, kind, body):
-            raise LedgerError(f"the ledger's chain breaks at record {expected}")
-        previous, expected = digest, expected + 1
-    return previous
+def read_back(execute, record, end):
+    """Raise LedgerError unless a record that was committed is there, behind a position."""
+    check_position(execute, end)
+    if [tuple(row) for row in execute(_SINCE, (end[0],))] != [_row(record)]:
+        raise LedgerError(
+            f"record {record.sequence} was written and is not there: somebody else wrote into the "
+            "ledger's file meanwhile; nothing is released"
+        )
 
 
-def _linked(record, text, previous):
-    """Return a record whose hash is that of its text and of the record before it."""
-    previous = FIRST_HASH if record.sequence == 1 else previous
-    expected = chain_hash(previous, record.sequence, record.dataset, record.kind, text)
-    if record.hash != expected:
-        raise LedgerError(f"the ledger's chain breaks at record {record.sequence}")
-    return record
+def _row(record):
+    text = canonical_json(record.body)
+    return record.sequence, record.dataset, record.kind, text, record.hash
+
+
+def _hash_at(execute, sequence):
+    row = execute("SELECT hash FROM records WHERE sequence = ?", (sequence,)).fetchone()
+    return None if row is None else row[0]
 
 
 def _read(rows):

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from skdp import BudgetExceededError, LedgerError, PrivacyAccountant
-from skdp.accounting import PureDP
+from skdp.accounting import PureDP, _records
 from skdp.accounting._postgres_ledger import PostgreSQLLedger
 from skdp.accounting._records import NOTHING
 from tests.accounting._postgres_server import Server, find_programs
@@ -90,6 +90,39 @@ def test_verify_finds_an_edit(address, statement):
     run(address, statement)
     with pytest.raises(LedgerError, match="chain breaks"):
         accountant.verify()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE skdp.records SET dataset = 'other' WHERE sequence = 2",
+        "UPDATE skdp.records SET dataset = 'other'",
+        "UPDATE skdp.records SET body = replace(body, '0.5', '0.1') WHERE sequence = 4",
+        "DELETE FROM skdp.records WHERE sequence = 2",
+        "UPDATE skdp.records SET sequence = -2 WHERE sequence = 2",
+    ],
+)
+def test_a_charge_notices_an_edit_of_what_it_had_seen(address, statement):
+    accountant = charged(address)
+    accountant.charge(PureDP(0.5))
+    run(address, statement)
+    with pytest.raises(LedgerError, match="chain breaks"):
+        accountant.charge(PureDP(0.5))
+
+
+def test_what_was_checked_is_not_read_again(address, monkeypatch):
+    accountant = charged(address)
+    chain_end, read = _records.chain_end, []
+
+    def counted(rows, start=NOTHING):
+        rows = list(rows)
+        read.append(len(rows))
+        return chain_end(rows, start)
+
+    monkeypatch.setattr(_records, "chain_end", counted)
+    for _ in range(3):
+        accountant.charge(PureDP(0.5))
+    assert max(read) == 1
 
 
 def test_a_ledger_that_was_cut_while_in_use_is_refused(address):
@@ -302,3 +335,68 @@ def test_children_forked_while_others_charge_can_charge(address):
             thread.join()
     accountant.verify()
     assert sum(spend.label == "child" for spend in accountant.spends) == 4
+
+
+def _charge_in_spite_of_crashes(address, notes, name, times):
+    accountant = PrivacyAccountant(1e9, 0.0, ledger=address)
+    with open(notes, "a", buffering=1) as file:
+        for index in range(times):
+            label = f"{name}-{index}"
+            while True:
+                try:
+                    spend = accountant.charge(PureDP(1.0), label=label)
+                except LedgerError:
+                    # The server is down; what it had committed without our hearing is there too.
+                    time.sleep(0.05)
+                else:
+                    file.write(f"{label} {spend.hash}\n")
+                    break
+
+
+def _charge_while_the_server_is_killed(server, address, notes, processes, times):
+    PrivacyAccountant(1e9, 0.0, ledger=address)
+    context = multiprocessing.get_context("fork")
+    arguments = [(address, notes, name, times) for name in range(processes)]
+    running = [context.Process(target=_charge_in_spite_of_crashes, args=a) for a in arguments]
+    for process in running:
+        process.start()
+    for share in (1, 2):
+        while not notes.exists() or notes.read_text().count("\n") < processes * times * share / 3:
+            time.sleep(0.01)
+        server.stop("immediate")
+        server.start()
+    for process in running:
+        process.join()
+    assert [process.exitcode for process in running] == [0] * processes
+    accountant = PrivacyAccountant(1e9, 0.0, ledger=address)
+    there = [f"{spend.label} {spend.hash}" for spend in accountant.spends]
+    told = notes.read_text().splitlines()
+    assert len(told) == len(set(told)) == processes * times
+    assert set(told) <= set(there)
+    # At each of two crashes one commit a process may be there without its word.
+    assert len(there) <= len(told) + 2 * processes
+    accountant.verify()
+
+
+def test_a_server_that_is_killed_twice_loses_no_charge(server, address, tmp_path):
+    _charge_while_the_server_is_killed(server, address, tmp_path / "notes", 2, 15)
+
+
+@pytest.mark.slow
+def test_20000_charges_survive_two_kills_of_the_server(server, address, tmp_path):
+    _charge_while_the_server_is_killed(server, address, tmp_path / "notes", 4, 5000)
+
+
+@pytest.mark.slow
+def test_200_killed_clients_lose_no_release(address):
+    moments = random.Random(1)
+    released = 0
+    for _ in range(200):
+        child, read_end = _child(address)
+        time.sleep(moments.uniform(0.0, 0.05))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        released += _released(read_end)
+    accountant = PrivacyAccountant(1e6, 0.0, ledger=address)
+    accountant.verify()
+    assert released <= len(accountant.spends) <= released + 200

@@ -1,0 +1,241 @@
+"""A lock of skdp's own beside a file: one thread of one process at a time, in the order of asking.
+
+SQLite locks a file by POSIX locks, and the operating system drops those as soon as any thread of
+the process closes the file, which it does when it has copied it. The lock here is flock(2) on
+another file. It belongs to one open file: it ends when its holder gives it back or dies, and not
+when somebody else reads, copies or closes that file.
+"""
+
+import errno
+import os
+import stat
+import threading
+from contextlib import contextmanager, suppress
+
+from skdp.exceptions import LedgerError
+
+try:
+    import fcntl
+except ImportError:
+    fcntl = None
+
+__all__ = ["LOCK_SUFFIX", "QUEUE_SUFFIX", "locked"]
+
+LOCK_SUFFIX, QUEUE_SUFFIX = ".skdp-lock", ".skdp-queue"
+
+_ABSENT = object()
+
+# A child that is forked holds copies of these, and with them the locks, until it closes them.
+_descriptors = set()
+_descriptors_lock = threading.RLock()
+
+
+def _close_in_child():
+    for descriptor in _descriptors:
+        os.close(descriptor)
+    _descriptors.clear()
+    _descriptors_lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_descriptors_lock.acquire,
+        after_in_parent=_descriptors_lock.release,
+        after_in_child=_close_in_child,
+    )
+
+
+@contextmanager
+def locked(path, seconds, *, reading=False):
+    """Hold the lock of a file.
+
+    There are two: whoever is first in the queue holds the one and waits for the other, so that
+    a process that has just given back the lock is behind all who wait. The lock files stay.
+
+    Parameters
+    ----------
+    path : Path
+        The file that is guarded; the locks are beside it.
+    seconds : float
+        For how long the file may stay unchanged before waiting is given up.
+    reading : bool, default=False
+        Whether a lock that is not there and cannot be made is done without: whoever may not
+        write in a folder can read there.
+
+    Yields
+    ------
+    LockFile
+
+    Raises
+    ------
+    LedgerError
+        If the lock cannot be had.
+    """
+    with _opened(path, QUEUE_SUFFIX, reading) as queue:
+        queue.wait(seconds)
+        while True:
+            with _opened(path, LOCK_SUFFIX, reading) as lock:
+                lock.wait(seconds)
+                # Whoever removed or replaced the file while we waited made another lock of it.
+                if lock.is_at_its_path():
+                    queue.close()
+                    yield lock
+                    return
+
+
+@contextmanager
+def _opened(path, suffix, reading):
+    lock = LockFile(path, suffix, reading)
+    try:
+        yield lock
+    finally:
+        lock.close()
+
+
+class LockFile:
+    """One opening of a lock file.
+
+    It also holds one line of text, by which holders tell the next one something.
+
+    Parameters
+    ----------
+    guarded : Path
+        The file that is guarded.
+    suffix : str
+        What follows its name in that of the lock.
+    reading : bool
+        Whether there need be no lock where none can be made.
+    """
+
+    def __init__(self, guarded, suffix, reading):
+        if fcntl is None:
+            raise LedgerError(
+                "a ledger in a file needs the file locks of POSIX, which this system has not; "
+                "use a postgresql:// ledger"
+            )
+        self.guarded = guarded
+        self.path = guarded.with_name(guarded.name + suffix)
+        self._process, self._guard = os.getpid(), threading.Lock()
+        self._waits = self._is_abandoned = False
+        self._descriptor = None
+        with _descriptors_lock:
+            self._descriptor = self._open(reading)
+            if self._descriptor is not None:
+                _descriptors.add(self._descriptor)
+
+    def _open(self, reading):
+        flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        mode = self._mode_of_guarded()
+        try:
+            try:
+                descriptor = os.open(self.path, os.O_RDWR | flags)
+            except FileNotFoundError:
+                descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | flags, mode or 0o666)
+                if mode is not None:
+                    # Who may use the file may use its lock, whatever the umask.
+                    with suppress(OSError):
+                        os.fchmod(descriptor, mode)
+            except OSError as error:
+                if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+                    raise
+                # A lock can be held on a file that cannot be written.
+                descriptor = os.open(self.path, os.O_RDONLY | flags)
+        except OSError as error:
+            if reading and not os.path.lexists(self.path):
+                return None
+            raise LedgerError(
+                f"the lock {self.path} of the ledger cannot be opened: {error.strerror}"
+            ) from error
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise LedgerError(f"the lock {self.path} of the ledger is no regular file")
+        return descriptor
+
+    def _mode_of_guarded(self):
+        with suppress(OSError):
+            return stat.S_IMODE(os.stat(self.guarded).st_mode)
+
+    def wait(self, seconds):
+        """Take the lock, behind those who asked before."""
+        if self._descriptor is None:
+            return
+        with suppress(BlockingIOError):
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        # Only a call that blocks has a place in the system's queue, and no time limit.
+        done, problems = threading.Event(), []
+        before, self._waits = self._progress(), True
+        try:
+            threading.Thread(target=self._block, args=(done, problems), daemon=True).start()
+        except RuntimeError as error:
+            self._waits = False
+            raise LedgerError(f"the lock {self.path} cannot be waited for: {error}") from error
+        while not done.wait(seconds):
+            now = self._progress()
+            if now == before:
+                raise LedgerError(
+                    f"the ledger {self.guarded} is locked: another process or thread has held "
+                    f"{self.path.name} for {seconds:g} s and charged nothing"
+                )
+            before = now
+        if problems:
+            raise LedgerError(f"the lock {self.path} cannot be had: {problems[0]}")
+
+    def _block(self, done, problems):
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        except OSError as error:
+            problems.append(error)
+        with self._guard:
+            self._waits = False
+            done.set()
+            if self._is_abandoned:
+                self._release()
+
+    def _progress(self):
+        try:
+            return os.stat(self.guarded).st_mtime_ns
+        except OSError:
+            return _ABSENT
+
+    def is_at_its_path(self):
+        """Say whether whoever opens the path now meets this lock."""
+        if self._descriptor is None:
+            return True
+        try:
+            there = os.stat(self.path, follow_symlinks=False)
+        except OSError:
+            return False
+        return os.path.samestat(there, os.fstat(self._descriptor))
+
+    def text(self):
+        """Return the line that the last holder wrote."""
+        if self._descriptor is None:
+            return ""
+        return os.pread(self._descriptor, 4096, 0).decode(errors="replace").partition("\n")[0]
+
+    def write(self, text):
+        """Leave a line for the next holder; whoever may not write leaves an old one."""
+        if self._descriptor is not None:
+            with suppress(OSError):
+                os.pwrite(self._descriptor, f"{text}\n".encode(), 0)
+
+    def close(self):
+        """Give back the lock. A thread that still waits for it gives it back as soon as it can."""
+        with self._guard:
+            if self._waits:
+                self._is_abandoned = True
+            else:
+                self._release()
+
+    def _release(self):
+        # In a child that was forked meanwhile the descriptor is closed, or another file's.
+        if self._descriptor is None or self._process != os.getpid():
+            return
+        with _descriptors_lock:
+            _descriptors.discard(self._descriptor)
+            with suppress(OSError):
+                # Copies of the descriptor, in a child that did not close them, hold nothing then.
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            os.close(self._descriptor)
+            self._descriptor = None

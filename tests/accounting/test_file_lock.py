@@ -1,0 +1,355 @@
+"""The lock beside a ledger's file: it holds whatever is done to the file, and it is a queue."""
+
+import fcntl
+import itertools
+import multiprocessing
+import os
+import random
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from skdp import BudgetExceededError, LedgerError, PrivacyAccountant
+from skdp.accounting import PureDP
+from skdp.accounting._file_lock import LOCK_SUFFIX, QUEUE_SUFFIX, locked
+from skdp.accounting._ledger import SQLiteLedger
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "budget.db"
+
+
+def lock_of(path):
+    return path.with_name(path.name + LOCK_SUFFIX)
+
+
+def tries_to_charge(path, go, told):
+    go.wait(60)
+    accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
+    try:
+        told.put(accountant.charge(PureDP(0.6)).sequence)
+    except BudgetExceededError:
+        told.put("refused")
+
+
+def interposed(accountant, what):
+    """Let a ledger do something inside each charge, after it was decided."""
+    append = accountant._ledger.append
+
+    def slow(dataset, after, decide):
+        def decided(records):
+            decision = decide(records)
+            what()
+            return decision
+
+        return append(dataset, after, decided)
+
+    accountant._ledger.append = slow
+
+
+def read_in_a_thread(*paths):
+    with ThreadPoolExecutor(1) as other:
+        for path in paths:
+            other.submit(path.read_bytes).result()
+
+
+def test_a_file_that_is_read_during_a_charge_lets_nobody_in(path):
+    accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
+    context = multiprocessing.get_context("fork")
+    go, told = context.Event(), context.Queue()
+    # It is forked now, and not inside a charge: a child must not inherit a connection.
+    other = context.Process(target=tries_to_charge, args=(path, go, told))
+    other.start()
+
+    def during():
+        read_in_a_thread(path, lock_of(path))
+        go.set()
+        # The other process waits as long as we hold the lock, and has nothing to tell.
+        wait_until(lambda: waits_for_a_lock(other.pid))
+        assert told.empty()
+
+    interposed(accountant, during)
+    assert accountant.charge(PureDP(0.6)).sequence == 2
+    assert told.get(timeout=60) == "refused"
+    other.join()
+    assert [spend.epsilon for spend in accountant.spends] == [0.6]
+    accountant.verify()
+
+
+def waits_for_a_lock(process):
+    """Whether a process waits for a lock; where the system does not say, it soon will."""
+    if not Path("/proc/locks").exists():
+        time.sleep(5.0)
+        return True
+    lines = Path("/proc/locks").read_text().splitlines()
+    return any("->" in line and f" {process} " in line for line in lines)
+
+
+def test_a_charge_that_is_not_there_afterwards_is_not_acknowledged(path, monkeypatch):
+    accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
+    before = path.read_bytes()
+    connect = SQLiteLedger._connection
+    openings = []
+
+    def undone(self):
+        openings.append(self)
+        if len(openings) == 2:
+            path.write_bytes(before)
+        return connect(self)
+
+    monkeypatch.setattr(SQLiteLedger, "_connection", undone)
+    with pytest.raises(LedgerError, match="is not there"):
+        accountant.charge(PureDP(0.5))
+
+
+def test_a_lock_that_is_removed_while_held_is_noticed(path):
+    accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
+    append = accountant._ledger.append
+    interposed(accountant, lock_of(path).unlink)
+    with pytest.raises(LedgerError, match="removed while it was held"):
+        accountant.charge(PureDP(0.5))
+    accountant._ledger.append = append
+    assert accountant.epsilon_spent == 0.0
+    accountant.charge(PureDP(0.5))
+
+
+def test_whoever_waits_for_a_removed_lock_takes_the_new_one(path):
+    path.touch()
+
+    def wait():
+        with locked(path, 60.0) as lock:
+            return lock.is_at_its_path()
+
+    with ThreadPoolExecutor(1) as other, locked(path, 60.0):
+        waiting = other.submit(wait)
+        with open(path.with_name(path.name + QUEUE_SUFFIX)) as queue:
+            wait_until(lambda: is_locked(queue))
+        # It is first in the queue, and may have opened the lock that is now taken away.
+        time.sleep(0.05)
+        lock_of(path).unlink()
+    assert waiting.result()
+
+
+def test_a_lock_that_is_held_for_ever_is_an_error(path, monkeypatch):
+    accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
+    monkeypatch.setattr("skdp.accounting._ledger.BUSY_TIMEOUT_SECONDS", 0.05)
+    with open(lock_of(path)) as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(LedgerError, match="locked"):
+            accountant.charge(PureDP(0.5))
+        with pytest.raises(LedgerError, match="locked"):
+            assert accountant.epsilon_spent
+    monkeypatch.undo()
+    # The threads that gave up waiting give back what they were still granted.
+    accountant.charge(PureDP(0.5))
+    assert accountant.epsilon_spent == 0.5
+
+
+def test_a_child_that_is_forked_while_the_lock_is_held_does_not_keep_it(path):
+    path.touch()
+    with locked(path, 60.0) as lock:
+        child = os.fork()
+        if child == 0:
+            time.sleep(60.0)
+            os._exit(0)
+        # The lock ends with its last copy: closed without being given back, as at a crash.
+        os.close(lock._descriptor)
+        with open(lock_of(path)) as other:
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock._descriptor = os.open(lock_of(path), os.O_RDWR)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize("make", [lambda p, t: p.symlink_to(t), lambda p, t: os.mkfifo(p)])
+@pytest.mark.parametrize("suffix", [LOCK_SUFFIX, QUEUE_SUFFIX])
+def test_what_is_no_lock_file_is_refused(path, make, suffix):
+    target = path.with_name("other")
+    target.write_text("mine")
+    make(path.with_name(path.name + suffix), target)
+    with pytest.raises(LedgerError, match="lock"):
+        PrivacyAccountant(1.0, 0.0, ledger=path)
+    assert target.read_text() == "mine"
+
+
+def test_who_may_not_write_in_the_folder_can_read(path, monkeypatch):
+    PrivacyAccountant(1.0, 0.0, ledger=path).charge(PureDP(0.5))
+    for suffix in (LOCK_SUFFIX, QUEUE_SUFFIX):
+        path.with_name(path.name + suffix).unlink()
+    open_file = os.open
+
+    def denied(name, flags, *mode, **options):
+        if flags & os.O_CREAT and str(name).endswith((LOCK_SUFFIX, QUEUE_SUFFIX)):
+            raise PermissionError(13, "denied")
+        return open_file(name, flags, *mode, **options)
+
+    monkeypatch.setattr(os, "open", denied)
+    ledger = SQLiteLedger(path)
+    assert [record.kind for record in ledger.read("default")] == ["open", "charge"]
+    with pytest.raises(LedgerError, match="cannot be opened"):
+        ledger.append("default", (0, "0" * 64), lambda records: ("charge", {}))
+
+
+def test_a_system_without_file_locks_is_told_so(path, monkeypatch):
+    monkeypatch.setattr("skdp.accounting._file_lock.fcntl", None)
+    with pytest.raises(LedgerError, match="needs the file locks of POSIX"):
+        PrivacyAccountant(1.0, 0.0, ledger=path)
+
+
+def test_whoever_has_just_had_the_lock_is_behind_all_who_wait(path):
+    path.touch()
+    order = []
+
+    def wait(name):
+        with locked(path, 60.0):
+            order.append(name)
+
+    with ThreadPoolExecutor(1) as other:
+        with locked(path, 60.0):
+            waiting = other.submit(wait, "waits")
+            # The queue is held by whoever is next.
+            with open(path.with_name(path.name + QUEUE_SUFFIX)) as queue:
+                wait_until(lambda: is_locked(queue))
+        wait("again")
+        waiting.result()
+    assert order == ["waits", "again"]
+
+
+def wait_until(condition):
+    for _ in range(10_000):
+        if condition():
+            return
+        time.sleep(0.001)
+    raise AssertionError("it did not come to pass")
+
+
+def is_locked(file):
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    fcntl.flock(file, fcntl.LOCK_UN)
+    return False
+
+
+def charge_under_a_reader(path, acknowledged, name, times, pause):
+    """Charge, and note each charge that returned, while a thread reads the ledger's files."""
+    accountant = PrivacyAccountant(1e9, 0.0, ledger=path)
+    stop = threading.Event()
+
+    def read():
+        while not stop.wait(pause):
+            for file in (path, lock_of(path)):
+                file.read_bytes()
+
+    reader = threading.Thread(target=read)
+    if pause:
+        reader.start()
+    with open(acknowledged, "a", buffering=1) as notes:
+        for index in range(times):
+            label = f"{name}-{index}"
+            notes.write(f"{label} {accountant.charge(PureDP(1.0), label=label).hash}\n")
+    stop.set()
+    if pause:
+        reader.join()
+
+
+def run_together(path, processes, times, pause):
+    """Return what was acknowledged, after checking that the ledger holds just that."""
+    PrivacyAccountant(1e9, 0.0, ledger=path)
+    acknowledged = path.with_name("acknowledged")
+    context = multiprocessing.get_context("fork")
+    running = [
+        context.Process(target=charge_under_a_reader, args=(path, acknowledged, i, times, pause))
+        for i in range(processes)
+    ]
+    for process in running:
+        process.start()
+    for process in running:
+        process.join()
+    assert [process.exitcode for process in running] == [0] * processes
+    accountant = PrivacyAccountant(1e9, 0.0, ledger=path)
+    there = {f"{spend.label} {spend.hash}" for spend in accountant.spends}
+    told = acknowledged.read_text().splitlines()
+    assert len(told) == len(there) == processes * times
+    assert set(told) == there
+    accountant.verify()
+
+
+def test_charges_under_readers_are_all_there(path):
+    run_together(path, processes=4, times=10, pause=0.0005)
+
+
+@pytest.mark.slow
+def test_20000_charges_under_readers_are_all_there(path):
+    run_together(path, processes=4, times=5000, pause=0.0005)
+
+
+@pytest.mark.slow
+def test_none_of_eight_processes_starves(path):
+    run_together(path, processes=8, times=2000, pause=None)
+
+
+def charge_until_killed(path, name, write_end):
+    accountant = PrivacyAccountant(1e9, 0.0, ledger=path)
+    for index in itertools.count():
+        label = f"{name}-{index}"
+        note = f"{label} {accountant.charge(PureDP(1.0), label=label).hash}\n"
+        os.write(write_end, note.encode())
+
+
+def begin_to_charge(path, name):
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(read_end)
+            charge_until_killed(path, name, write_end)
+        finally:
+            os._exit(1)
+    os.close(write_end)
+    return child, read_end
+
+
+def kill(child, read_end):
+    """Return what a child has told before it was killed."""
+    os.kill(child, signal.SIGKILL)
+    status = os.waitpid(child, 0)[1]
+    with open(read_end) as notes:
+        told = notes.read().splitlines()
+    assert os.WIFSIGNALED(status)
+    return told
+
+
+def kill_chargers(path, kills, at_once):
+    """Kill processes that charge or wait for their turn, and check what the ledger holds."""
+    moments = random.Random(0)
+    PrivacyAccountant(1e9, 0.0, ledger=path)
+    told, names = [], iter(range(kills))
+    running = [begin_to_charge(path, next(names)) for _ in range(at_once)]
+    while running:
+        time.sleep(moments.uniform(0.0, 0.05))
+        told += kill(*running.pop(0))
+        running += [begin_to_charge(path, name) for name in itertools.islice(names, 1)]
+    accountant = PrivacyAccountant(1e9, 0.0, ledger=path)
+    accountant.charge(PureDP(1.0))
+    there = {f"{spend.label} {spend.hash}" for spend in accountant.spends}
+    assert told
+    assert set(told) <= there
+    # A process may die between a commit and its word of it, once each.
+    assert len(there) <= len(told) + kills + 1
+    accountant.verify()
+
+
+def test_kills_of_holders_and_waiters_lose_no_charge(path):
+    kill_chargers(path, kills=12, at_once=3)
+
+
+@pytest.mark.slow
+def test_200_kills_lose_no_charge(path):
+    kill_chargers(path, kills=200, at_once=4)

@@ -1,0 +1,276 @@
+"""What a charge notices in a ledger, and what it refuses to write into one."""
+
+import json
+import os
+import shutil
+import sqlite3
+import time
+import uuid
+from dataclasses import dataclass
+
+import pytest
+
+from skdp import LedgerError, PrivacyAccountant
+from skdp.accounting import (
+    Composed,
+    Gaussian,
+    PlannedCharge,
+    PureDP,
+    Repeated,
+    Reservation,
+    _accountant,
+    _records,
+)
+from skdp.accounting._events import Event, check_readable
+from skdp.accounting._file_lock import LOCK_SUFFIX
+from skdp.accounting._ledger import SQLiteLedger
+from skdp.accounting._records import NOTHING
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "budget.db"
+
+
+def charged(path, times=4, dataset="default"):
+    accountant = PrivacyAccountant(10.0, 1e-5, ledger=path, dataset=dataset)
+    for _ in range(times):
+        accountant.charge(PureDP(0.5))
+    return accountant
+
+
+def edit(path, *statements):
+    # Systems before Linux 6.13 note the time of a change by a clock that ticks 100 times a second.
+    time.sleep(0.02)
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+EDITS = {
+    "moved": "UPDATE records SET dataset = 'other' WHERE sequence = 3",
+    "moved to another case": "UPDATE records SET dataset = 'Default' WHERE sequence = 3",
+    "its data set no text": "UPDATE records SET dataset = CAST(dataset AS BLOB) WHERE sequence = 3",
+    "edited": "UPDATE records SET body = replace(body, '0.5', '0.1') WHERE sequence = 3",
+    "of another kind": "UPDATE records SET kind = 'draw' WHERE sequence = 3",
+    "taken away": "DELETE FROM records WHERE sequence = 3",
+    "taken to the front": "UPDATE records SET sequence = -3 WHERE sequence = 3",
+    "all renamed": "UPDATE records SET dataset = 'other'",
+    "the last taken away": "DELETE FROM records WHERE sequence = 5",
+}
+
+
+@pytest.mark.parametrize("statement", EDITS.values(), ids=EDITS.keys())
+@pytest.mark.parametrize("is_fresh", [False, True])
+def test_a_charge_notices_what_verify_notices(path, statement, is_fresh):
+    accountant = charged(path)
+    edit(path, statement)
+    if is_fresh:
+        del accountant
+        accountant = _fresh_handle(path)
+    for use in (
+        lambda: accountant.charge(PureDP(0.5)),
+        lambda: accountant.can_afford(PureDP(0.5)),
+        accountant.verify,
+    ):
+        with pytest.raises(LedgerError, match="chain breaks|replaced or cut"):
+            use()
+
+
+def _fresh_handle(path):
+    """Return a handle that has seen nothing, as another process has it."""
+    _accountant._live.clear()
+    return _accountant.attach(str(path), "default")
+
+
+def test_a_charge_notices_an_edit_of_another_data_set(path):
+    accountant, _ = charged(path), charged(path, dataset="another")
+    accountant.charge(PureDP(0.5))
+    edit(path, "UPDATE records SET body = replace(body, '0.5', '0.1') WHERE sequence = 8")
+    with pytest.raises(LedgerError, match="chain breaks at record 8"):
+        accountant.charge(PureDP(0.5))
+
+
+def test_a_charge_notices_bytes_that_were_changed_without_sqlite(path):
+    accountant = charged(path)
+    time.sleep(0.02)
+    data = path.read_bytes()
+    assert data.count(b'"label":""') == 4
+    path.write_bytes(data.replace(b'"label":""', b'"label":"x'[:10], 1))
+    with pytest.raises(LedgerError, match="chain breaks"):
+        accountant.charge(PureDP(0.5))
+
+
+def test_an_older_copy_in_the_place_of_a_ledger_is_refused(path):
+    accountant = charged(path)
+    copy = shutil.copy(path, path.with_name("copy.db"))
+    accountant.charge(PureDP(0.5))
+    os.replace(copy, path)
+    fresh = _fresh_handle(path)
+    with pytest.raises(LedgerError, match="on purpose removes"):
+        fresh.charge(PureDP(0.5))
+    path.with_name(path.name + LOCK_SUFFIX).unlink()
+    assert fresh.epsilon_spent == 2.0
+    with pytest.raises(LedgerError, match="replaced or cut"):
+        accountant.charge(PureDP(0.5))
+
+
+def test_a_ledger_that_was_deleted_can_be_begun_again(path):
+    charged(path)
+    path.unlink()
+    assert PrivacyAccountant(1.0, 0.0, ledger=path).epsilon_spent == 0.0
+
+
+def test_a_ledger_of_an_older_version_goes_on(path):
+    accountant = charged(path)
+    for lock in path.parent.glob("*.skdp-*"):
+        lock.unlink()
+    accountant.charge(PureDP(0.5))
+    path.with_name(path.name + LOCK_SUFFIX).write_text("\0 nonsense \n")
+    accountant.charge(PureDP(0.5))
+    assert accountant.epsilon_spent == 3.0
+
+
+def test_what_was_checked_is_not_read_again(path, monkeypatch):
+    accountant, other = charged(path), charged(path, dataset="another")
+    read = []
+    chain_end = _records.chain_end
+
+    def counted(rows, start=NOTHING):
+        rows = list(rows)
+        read.append(len(rows))
+        return chain_end(rows, start)
+
+    monkeypatch.setattr(_records, "chain_end", counted)
+    for _ in range(3):
+        accountant.charge(PureDP(0.5))
+        other.charge(PureDP(0.5))
+    # The last record that was seen, and what others appended.
+    assert max(read[2:]) <= 2
+
+
+class Clipped(Gaussian):
+    pass
+
+
+@dataclass(frozen=True)
+class Unknown(Event):
+    epsilon: float
+
+
+Namesake = type("Gaussian", (Gaussian,), {})
+
+
+def changed(event, /, **values):
+    for name, value in values.items():
+        object.__setattr__(event, name, value)
+    return event
+
+
+UNREADABLE = {
+    "a subclass": Clipped(50.0),
+    "a subclass of the same name": Namesake(50.0),
+    "an event of one's own": Unknown(0.1),
+    "a subclass inside": Composed((PureDP(0.1), Repeated(Clipped(50.0), 2))),
+    "not a number": changed(PureDP(0.1), epsilon=float("nan")),
+    "infinite": changed(PureDP(0.1), epsilon=float("inf")),
+    "negative": changed(PureDP(0.1), epsilon=-1.0),
+    "no number": changed(PureDP(0.1), epsilon="0.1"),
+    "no JSON": changed(PureDP(0.1), epsilon=1j),
+    "a list of parts": changed(Composed((PureDP(0.1),)), events=[PureDP(0.1)]),
+}
+
+
+@pytest.mark.parametrize("event", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_an_event_that_would_not_be_read_back_is_refused(path, event):
+    accountant = charged(path)
+    before = accountant.verify()
+    planned = PlannedCharge("step", PureDP(0.1), 0.1)
+    reservation = Reservation(accountant, (planned,), 0.1, 0.0)
+    in_plan = Reservation(accountant, (changed(planned, event=event),), 0.1, 0.0)
+    for use in (
+        lambda: check_readable(event),
+        lambda: accountant.charge(event, epsilon=0.1, delta=0.0),
+        lambda: accountant.charge(event, delta=1e-6),
+        lambda: accountant.can_afford(event, epsilon=0.1, delta=0.0),
+        lambda: accountant._draw(reservation, 0, event, "", False),
+        lambda: accountant._draw(in_plan, 0, PureDP(0.1), "", False),
+    ):
+        with pytest.raises(ValueError):
+            use()
+    assert accountant.verify() == before
+    accountant.charge(PureDP(0.5))
+    assert accountant.epsilon_spent == 2.5
+
+
+def test_a_record_that_would_not_be_read_back_is_refused(path, monkeypatch):
+    accountant = charged(path)
+    ledger = accountant._ledger
+    for body in ({"a": float("nan")}, {"a": (1, 2)}, {1: "a"}, {"a": object()}):
+        with pytest.raises(LedgerError, match="cannot be written"):
+            ledger.append("default", NOTHING, lambda records, body=body: ("charge", body))
+    # Whatever an accountant decides is read as the next process will read it, before it is there.
+    monkeypatch.setattr("skdp.accounting._accountant._time", lambda: 0)
+    monkeypatch.setattr("skdp.accounting._accountant._body", lambda spend: {"event": "{}"})
+    with pytest.raises(LedgerError, match="cannot be read"):
+        accountant.charge(PureDP(0.5))
+    monkeypatch.undo()
+    accountant.charge(PureDP(0.5))
+    assert [json.loads(s.event.to_json())["type"] for s in accountant.spends] == ["PureDP"] * 5
+
+
+def draft_of(path):
+    return path.with_name(f"{path.name}.{uuid.uuid4().hex}")
+
+
+def test_the_second_name_that_a_killed_creator_left_goes_by_itself(path):
+    accountant = charged(path)
+    draft = draft_of(path)
+    os.link(path, draft)
+    accountant.charge(PureDP(0.5))
+    assert not draft.exists()
+
+
+def test_a_creator_that_is_killed_leaves_nothing_in_the_way(path, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def killed(*arguments, **options):
+        raise Killed
+
+    for name in ("link", "unlink"):
+        with monkeypatch.context() as patch:
+            patch.setattr("pathlib.Path.unlink", killed)
+            if name == "link":
+                patch.setattr(os, "link", killed)
+            with pytest.raises(Killed):
+                PrivacyAccountant(10.0, 1e-5, ledger=path)
+        names = sorted(entry.name for entry in path.parent.glob("budget.db*"))
+        assert any(len(entry) == len("budget.db.") + 32 for entry in names)
+    charged(path)
+    names = {entry.name for entry in path.parent.iterdir()}
+    assert names == {"budget.db", "budget.db.skdp-lock", "budget.db.skdp-queue"}
+
+
+@pytest.mark.parametrize("name", ["other.db", "budget.db.0", "budget.db." + "d" * 32])
+def test_a_second_name_that_is_no_draft_is_refused_as_before(path, name):
+    accountant = charged(path)
+    os.link(path, path.with_name(name))
+    with pytest.raises(LedgerError, match="hard links"):
+        accountant.charge(PureDP(0.5))
+    assert path.with_name(name).exists()
+
+
+def test_a_file_that_looks_like_a_draft_and_holds_records_stays(path):
+    kept = draft_of(path)
+    charged(kept)
+    draft_of(path).write_bytes(b"")
+    foreign = draft_of(path)
+    foreign.write_text("somebody else's")
+    charged(path)
+    assert SQLiteLedger(kept).records()
+    assert foreign.read_text() == "somebody else's"
+    drafts = [p for p in path.parent.iterdir() if len(p.name) == len("budget.db.") + 32]
+    assert sorted(drafts) == sorted([kept, foreign])

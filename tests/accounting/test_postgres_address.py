@@ -1,0 +1,113 @@
+"""Addresses of PostgreSQL: whatever libpq, or a careless writer, could see a secret in goes."""
+
+import pickle
+import sys
+import traceback
+
+import pytest
+
+from skdp import LedgerError, PrivacyAccountant
+from skdp.accounting import _accountant
+from skdp.accounting._postgres_address import check_address
+from skdp.accounting._postgres_ledger import PostgreSQLLedger
+
+SECRETS = [
+    "postgresql://u:s3cret@h/db",
+    "postgresql://u:s3c#ret@h/db",
+    "postgresql://u:s3c?ret@h/db",
+    "postgresql://u:s3c%40ret@h/db",
+    "postgres://u:s3c/ret@h/db",
+    "postgresql://h1:5,u:s3cret@h/db",
+    "postgresql://u%3As3cret@h/db",
+    "postgresql://h/db?user=u&password=s3cret",
+    "postgresql://u@h/db?p%61ssword=s3cret",
+    "postgresql://u@h/db?PASSWORD=s3cret",
+    "postgresql://u@h/db?application_name=a#&password=s3cret",
+    "postgresql://u@h/db?sslpassword=s3cret",
+    "postgresql://u@h/db?passfile=/s3cret",
+    "postgresql://u@h/db?scram_client_key=s3cret",
+    "postgresql://u@h/db?scram_server_key=s3cret",
+    "postgresql://u@h/db?oauth_client_secret=s3cret",
+    "postgresql://u@h/db?oauth_client_id=s3cret",
+    "postgresql://u@h/db?options=-c%20app.key%3Ds3cret",
+    "postgresql://u@h/db?options=-c%20x#?password%3Ds3cret",
+    "postgresql://u@h/db?service=x%20password%3Ds3cret",
+    "postgresql://u@h/db;password=s3cret",
+    "postgresql://u@h/db?a=1;password=s3cret",
+    "postgresql://u@h/db%20password%3Ds3cret",
+    "postgresql:///?host=u:s3cret@h",
+    "postgresql:///db?port=s3cret",
+    "POSTGRESQL://u:s3cret@h/db",
+    " postgresql://u:s3cret@h/db",
+    "postgresql:/u:s3cret@h/db",
+    "postgresql+psycopg://u:s3cret@h/db",
+    "u:s3cret@postgresql://h/db",
+    "mysql://u:s3cret@h/db",
+    "host=h user=u password=s3cret",
+    "host=h user=u PASSWORD = s3cret",
+]
+
+HARMLESS = [
+    "postgresql://u@h/db",
+    "postgres://u@h:5432/db?sslmode=verify-full&sslrootcert=/etc/ssl/ca.pem",
+    "postgresql:///db?host=/var/run/postgresql&user=u",
+    "postgresql://u%40tenant@h1:5432,h2:5433/db?target_session_attrs=read-write",
+    "postgresql://u@[::1]:5432/db?connect_timeout=5&application_name=team-a",
+    "postgresql:///?service=budget",
+    "postgresql://h/db?options=-csynchronous_commit%3Doff",
+]
+
+
+@pytest.mark.parametrize("address", SECRETS)
+def test_an_address_that_may_hold_a_secret_is_refused_and_not_repeated(address, caplog):
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    caplog.set_level(0)
+    for use in (
+        lambda: PrivacyAccountant(1.0, 0.0, ledger=address),
+        lambda: _accountant.attach(address, "default"),
+        lambda: PostgreSQLLedger(address) if "://" in address else check_address(address),
+    ):
+        with pytest.raises((ValueError, LedgerError)) as refusal:
+            use()
+        error = refusal.value
+        assert error.__cause__ is None
+        assert error.__context__ is None
+        told = "".join(traceback.format_exception_only(error)) + repr(vars(error)) + caplog.text
+        assert "s3c" not in told + repr(pickle.dumps(error))
+
+
+@pytest.mark.parametrize("address", HARMLESS)
+def test_an_address_without_secrets_is_kept(address):
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    handle = _accountant.attach(address, "default")
+    assert address.encode() in pickle.dumps(handle)
+    assert pickle.loads(pickle.dumps(handle)) is handle
+    assert "@" not in repr(handle)
+
+
+def test_without_the_driver_no_address_is_guessed(monkeypatch):
+    handle = object.__new__(PrivacyAccountant)
+    handle._address, handle._dataset, handle._part = "postgresql://u@h/db", "default", None
+    data = pickle.dumps(handle)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    for address in ("postgresql://u@h/db", "postgresql://u:s3cret@h/db"):
+        with pytest.raises(LedgerError, match="needs psycopg") as refusal:
+            PrivacyAccountant(1.0, 0.0, ledger=address)
+        assert "s3c" not in str(refusal.value)
+        with pytest.raises(LedgerError, match="needs psycopg"):
+            PostgreSQLLedger(address)
+    # A fitted model loads and predicts where the driver is not; its ledger cannot be used.
+    restored = pickle.loads(data)
+    with pytest.raises(LedgerError, match="needs psycopg"):
+        assert restored.epsilon_spent
+
+
+def test_a_password_of_the_environment_stands_in_no_error(monkeypatch):
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    monkeypatch.setenv("PGPASSWORD", "s3cret")
+    with pytest.raises(LedgerError, match="cannot be used") as refusal:
+        PrivacyAccountant(1.0, 0.0, ledger="postgresql:///db?host=/nowhere")
+    # The driver's error holds its connection, and that the password.
+    assert refusal.value.__cause__ is None
+    assert refusal.value.__context__ is None
+    assert "s3cret" not in str(refusal.value)
