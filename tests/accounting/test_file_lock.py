@@ -160,7 +160,8 @@ def test_a_child_that_is_forked_while_the_lock_is_held_does_not_keep_it(path):
         # The lock ends with its last copy: closed without being given back, as at a crash.
         os.close(lock._descriptor)
         with open(lock_of(path)) as other:
-            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # The child closes its copies as soon as it runs.
+            wait_until(lambda: not is_locked(other))
         lock._descriptor = os.open(lock_of(path), os.O_RDWR)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
