@@ -18,9 +18,8 @@ from skdp._losses import (
     SquaredHingeLoss,
 )
 from skdp.base import PrivateFit
-from skdp.linear_model._classifier import PrivateLinearClassifierMixin
+from skdp.linear_model._classifier import PrivateLinearClassifierMixin, check_class_weight
 from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, Task, check_choice
-from skdp.linear_model._logistic_regression import _check_class_weight
 from skdp.utils._callbacks import with_callbacks
 from skdp.utils._validation import check_classes, public_inputs
 
@@ -272,7 +271,7 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
             checked, loss = self._checked(), check_choice(self.loss, "loss", LOSSES)
             X, y = read_rows_and_target(self, X, y)
             classes, codes = check_classes(self.classes, y)
-            task = _task(loss, len(classes), _check_class_weight(self.class_weight, classes))
+            task = _task(loss, len(classes), check_class_weight(self.class_weight, classes))
             plan, weights, public = self._run(fit, checked, task, X, _as_targets(task, codes))
             self._publish(fit, plan, checked, weights, plan.sampler, classes_=classes, **public)
         return self
@@ -313,7 +312,7 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
             X, y = read_rows_and_target(self, X, y, reset=earlier is None)
             classes = _agreed(earlier, self.classes, classes)
             classes, codes = check_classes(classes, y)
-            task = _task(loss, len(classes), _check_class_weight(self.class_weight, classes))
+            task = _task(loss, len(classes), check_class_weight(self.class_weight, classes))
             weights = None if earlier is None else self._weights(checked.constant)
             targets = _as_targets(task, codes)
             plan, weights, public = self._run(fit, checked, task, X, targets, weights)
