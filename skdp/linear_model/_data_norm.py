@@ -8,7 +8,7 @@ import numpy as np
 from skdp._data._tables import block_size, read_block, row_blocks
 from skdp.accounting import Guarantee
 from skdp.linear_model._rows import BoundedRows, row_norms
-from skdp.mechanisms import JointMechanism
+from skdp.mechanisms._mechanism_plan import one_charge
 from skdp.stats._bounds import AUTO_SHARE, NormPlan
 from skdp.utils._shares import split_epsilon
 from skdp.utils._validation import check_boolean, check_magnitude, is_auto
@@ -49,9 +49,7 @@ class RowPlan:
 
     def joined(self, mechanism):
         """Return what is charged: the model's mechanism, after the search if there is one."""
-        if self.search is None:
-            return mechanism
-        return JointMechanism((self.search, mechanism), self.whole.epsilon, self.whole.delta)
+        return one_charge((self.search, mechanism), self.whole)
 
     def run(self, X, source):
         """Return the rows, bounded; their norm is released first if it is searched.

@@ -12,7 +12,6 @@ from skdp._sgd._loop import run_sgd
 from skdp._sgd._plan import SAMPLINGS, Linear, SGDPlan, clip_norm, plan_sgd
 from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS, Update
 from skdp.base import PrivateFit, charge, fitted_names, terms_of
-from skdp.linear_model._planning import Priced
 from skdp.utils._callbacks import CallbackSupportMixin
 from skdp.utils._validation import (
     check_boolean,
@@ -50,7 +49,7 @@ class Task:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SGDFit(Priced):
+class SGDFit:
     """What a run of noisy gradients will release: weights, and the settings that led to them.
 
     Parameters
@@ -134,13 +133,13 @@ class PartialFit(PrivateFit):
         super().__init__(estimator)
         self._earlier = {name: getattr(estimator, name) for name in fitted_names(estimator)}
 
-    def charge(self, mechanism, size=None):
-        """Book the event with the handle and return the source of its noise."""
+    def charge(self, plan):
+        """Book the plan with the handle and return the source of its noise."""
         handle = self._estimator._next_part()
         self._terms = terms_of(handle)
         own, self._estimator.accountant = self._estimator.accountant, handle
         try:
-            self._spend, source = charge(self._estimator, mechanism)
+            self._spend, source = charge(self._estimator, plan)
         finally:
             self._estimator.accountant = own
         return source

@@ -22,8 +22,8 @@ from skdp.base import PrivateFit, TableShape
 from skdp.linear_model._classifier import PrivateLinearClassifierMixin, check_class_weight
 from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, SGDFit, Task, check_choice
 from skdp.linear_model._dp_sgd_progress import Progress
-from skdp.linear_model._planning import Priced
 from skdp.linear_model._rows import RowsAndTarget
+from skdp.mechanisms._mechanism_plan import MechanismPlan
 from skdp.utils._callbacks import with_callbacks
 from skdp.utils._validation import check_classes
 
@@ -410,7 +410,7 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ClassifierFit(Priced):
+class _ClassifierFit(MechanismPlan):
     """What a fit will release, from codes of classes."""
 
     sgd: SGDFit

@@ -10,9 +10,9 @@ from skdp._losses import HuberLoss, SquaredLoss
 from skdp.base import PrivateFit, TableShape
 from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, SGDFit, Task, check_choice
 from skdp.linear_model._dp_sgd_progress import Progress
-from skdp.linear_model._planning import Priced
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
 from skdp.linear_model._rows import RowsAndTarget
+from skdp.mechanisms._mechanism_plan import MechanismPlan
 from skdp.utils._callbacks import with_callbacks
 from skdp.utils._validation import check_positive, check_target_bounds, public_inputs
 
@@ -354,7 +354,7 @@ class DPSGDRegressor(PrivateSGDMixin, PrivateLinearRegressorMixin, BaseEstimator
 
 
 @dataclass(frozen=True, kw_only=True)
-class _RegressorFit(Priced):
+class _RegressorFit(MechanismPlan):
     """What a fit will release, from targets that are clipped and scaled."""
 
     sgd: SGDFit

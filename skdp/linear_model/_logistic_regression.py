@@ -16,13 +16,13 @@ from skdp.linear_model._mechanism_choice import MECHANISMS, choose_mechanism, pl
 from skdp.linear_model._objective_perturbation import ObjectivePerturbation
 from skdp.linear_model._output_fit import check_strength
 from skdp.linear_model._output_perturbation import OutputPerturbation
-from skdp.linear_model._planning import Priced
 from skdp.linear_model._rows import RowsAndTarget, released_model
 from skdp.linear_model._standard_errors import (
     HessianRelease,
     plan_hessian,
     total_cost,
 )
+from skdp.mechanisms._mechanism_plan import MechanismPlan
 from skdp.utils._validation import check_classes, check_integer, is_auto
 
 __all__ = ["DPLogisticRegression"]
@@ -369,7 +369,7 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _LogisticFit(Priced):
+class _LogisticFit(MechanismPlan):
     """What a fit will release: a norm if it is searched, weights, a Hessian if it is asked for."""
 
     rows: RowPlan
@@ -398,8 +398,8 @@ class _LogisticFit(Priced):
             errors = self.weights.standard_error(model["coef_"].shape)
         else:
             hessian = self.hessian.run(self.loss, rows, table.y, weights, source)
-            every = (hessian, weights, self.weights, self.largest_weight)
-            errors = self.hessian.standard_error(*every)[:, : rows.n_columns]
+            terms = weights, self.weights, self.largest_weight
+            errors = self.hessian.standard_error(hessian, *terms)[:, : rows.n_columns]
         return {
             "C_": self.weights.C,
             "mechanism_": self.kind,

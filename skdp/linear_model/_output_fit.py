@@ -10,8 +10,8 @@ from skdp.linear_model._output_perturbation import (
     balanced_C,
     plan_output_perturbation,
 )
-from skdp.linear_model._planning import Priced
 from skdp.linear_model._rows import released_model
+from skdp.mechanisms._mechanism_plan import MechanismPlan
 from skdp.utils._validation import check_positive, is_auto
 
 __all__ = ["OutputFit", "check_strength", "plan_output_fit"]
@@ -22,7 +22,7 @@ BALANCED_WEIGHTS_NORM = 5.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutputFit(Priced):
+class OutputFit(MechanismPlan):
     """What a fit by output perturbation will release.
 
     Parameters

@@ -10,7 +10,6 @@ __all__ = [
     "LARGEST_CURVATURE",
     "ROWS_MOVED",
     "FitCost",
-    "Priced",
     "gradient_noise_cost",
 ]
 
@@ -48,34 +47,6 @@ class FitCost:
     delta: float
     scale: float
     sensitivity: float
-
-
-class Priced:
-    """The price of a plan and the noise that it is the price of: those of its `mechanism`."""
-
-    @property
-    def event(self):
-        return self.mechanism.event
-
-    @property
-    def epsilon(self):
-        return self.mechanism.epsilon
-
-    @property
-    def delta(self):
-        return self.mechanism.delta
-
-    @property
-    def name(self):
-        return self.mechanism.name
-
-    @property
-    def scale(self):
-        return self.mechanism.scale
-
-    @property
-    def sensitivity(self):
-        return self.mechanism.sensitivity
 
 
 def gradient_noise_cost(loss, n_rows, n_features, norm, strength):

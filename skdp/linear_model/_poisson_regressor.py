@@ -11,9 +11,9 @@ from skdp._data._tables import read_rows_and_target
 from skdp._losses import ClippedPoissonLoss
 from skdp.base import PrivateFit, TableShape
 from skdp.linear_model._output_fit import OutputFit, check_strength, plan_output_fit
-from skdp.linear_model._planning import Priced
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
 from skdp.linear_model._rows import RowsAndTarget
+from skdp.mechanisms._mechanism_plan import MechanismPlan
 from skdp.utils._validation import check_target_bounds, public_inputs
 
 __all__ = ["DPPoissonRegressor"]
@@ -239,7 +239,7 @@ class DPPoissonRegressor(PrivateLinearRegressorMixin, BaseEstimator):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _PoissonFit(Priced):
+class _PoissonFit(MechanismPlan):
     """What a fit will release: that of its `output`, one number a weight, on clipped targets."""
 
     output: OutputFit

@@ -10,9 +10,9 @@ from skdp.base import PrivateFit, TableShape
 from skdp.linear_model._adassp import AdaSSP, plan_adassp
 from skdp.linear_model._data_norm import RowPlan, plan_rows
 from skdp.linear_model._least_squares_descent import LeastSquaresDescent, plan_descent
-from skdp.linear_model._planning import Priced
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
 from skdp.linear_model._rows import RowsAndTarget
+from skdp.mechanisms._mechanism_plan import MechanismPlan
 from skdp.utils._validation import check_real, check_target_bounds, public_inputs
 
 __all__ = ["DPLinearRegression", "DPRidge"]
@@ -109,7 +109,7 @@ class LeastSquaresRegressor(PrivateLinearRegressorMixin, BaseEstimator):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _LeastSquaresFit(Priced):
+class _LeastSquaresFit(MechanismPlan):
     """What a fit will release, from targets that are clipped and centred."""
 
     rows: RowPlan
