@@ -43,9 +43,9 @@ class RowPlan:
         """The bound on the norm of a row with its constant feature."""
         return math.hypot(self.data_norm, self.constant)
 
-    def n_features(self, shape):
-        """Return the number of features of a table of that shape, the constant one included."""
-        return shape.n_columns + (self.constant > 0)
+    def n_features(self, n_columns):
+        """Return the number of features of so many columns, the constant one included."""
+        return n_columns + (self.constant > 0)
 
     def joined(self, mechanism):
         """Return what is charged: the model's mechanism, after the search if there is one."""

@@ -324,7 +324,8 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
             plan = self.plan_fit(shape, fit.guarantee)
             start = None if earlier is None else plan.weights_of(self)
             progress = Progress(self, plan.sgd)
-            source, call = fit.charge(plan), getattr(self, "n_partial_fits_", 0) + 1
+            source = fit.charge(plan)
+            call = getattr(self, "n_partial_fits_", 0) + 1
             fit.publish(
                 plan,
                 public=self._assumptions("data_norm", "class_weight"),

@@ -299,7 +299,8 @@ class DPSGDRegressor(PrivateSGDMixin, PrivateLinearRegressorMixin, BaseEstimator
             plan = self.plan_fit(shape, fit.guarantee)
             start = None if first else plan.weights_of(self)
             progress = Progress(self, plan.sgd)
-            source, call = fit.charge(plan), getattr(self, "n_partial_fits_", 0) + 1
+            source = fit.charge(plan)
+            call = getattr(self, "n_partial_fits_", 0) + 1
             fit.publish(
                 plan,
                 public=public_inputs(self, "data_norm", "target_bounds"),

@@ -252,7 +252,7 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
         class_weight = check_class_weight(self.class_weight, classes)
         loss = _loss(len(classes), class_weight)
         rows = plan_rows(self, shape.n_rows, guarantee)
-        problem = loss, shape.n_rows, rows.n_features(shape), rows.norm
+        problem = loss, shape.n_rows, rows.n_features(shape.n_columns), rows.norm
         choice = self._choose(problem, rows)
         automatic = is_auto(self.C)
         weights = plan_weights(choice.mechanism, problem, choice.C, choice.terms, automatic)
@@ -300,7 +300,7 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
         True
         """
         n_samples = check_integer(n_samples, "n_samples", low=1)
-        n_columns = check_integer(n_features, "n_features", low=1)
+        n_features = check_integer(n_features, "n_features", low=1)
         if self.classes is not None:
             n_classes = len(np.unique(self.classes))
         n_classes = check_integer(n_classes, "n_classes", low=2)
@@ -309,9 +309,8 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
             classes = self.classes if self.classes is not None else list(self.class_weight)
             weights = check_class_weight(self.class_weight, np.unique(classes))
             weights = [max(weights)] * n_classes
-        shape = TableShape(n_rows=n_samples, n_columns=n_columns)
-        rows = plan_rows(self, shape.n_rows, guarantee_of(self))
-        problem = _loss(n_classes, weights), n_samples, rows.n_features(shape), rows.norm
+        rows = plan_rows(self, n_samples, guarantee_of(self))
+        problem = _loss(n_classes, weights), n_samples, rows.n_features(n_features), rows.norm
         return self._choose(problem, rows).excess / n_samples
 
     def predict_proba(self, X):

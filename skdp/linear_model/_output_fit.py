@@ -94,7 +94,7 @@ def plan_output_fit(estimator, shape, guarantee, loss, C=None):
         If a parameter is not as described, or epsilon is too small.
     """
     rows = plan_rows(estimator, shape.n_rows, guarantee)
-    problem = loss, shape.n_rows, rows.n_features(shape), rows.norm
+    problem = loss, shape.n_rows, rows.n_features(shape.n_columns), rows.norm
     terms = rows.left.epsilon, rows.left.delta, rows.left.relation
     if C is None:
         C = balanced_C(*problem, BALANCED_WEIGHTS_NORM / rows.data_norm, *terms)

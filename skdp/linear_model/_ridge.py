@@ -91,7 +91,7 @@ class LeastSquaresRegressor(PrivateLinearRegressorMixin, BaseEstimator):
         rows = plan_rows(self, shape.n_rows, guarantee)
         problem = (
             shape.n_rows,
-            rows.n_features(shape),
+            rows.n_features(shape.n_columns),
             rows.data_norm,
             rows.constant,
             max(abs(high - middle), abs(low - middle)),
