@@ -141,6 +141,7 @@ def plan_adassp(n_rows, n_features, data_norm, constant, target_norm, epsilon, d
         mechanism = GammaNormMechanism(epsilon=epsilon, sensitivity=sensitivity)
     else:
         mechanism = GaussianMechanism(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
+    mechanism.check_size(_n_values(n_features, constant))
     return AdaSSP(n_rows, data_norm, constant, target_norm, mechanism)
 
 

@@ -1,11 +1,13 @@
-"""What linear classifiers have in common once they are fitted."""
+"""What linear classifiers have in common: labels and class weights, scores and predictions."""
 
+import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import linear_scores, read_table
+from skdp.utils._validation import check_classes, check_magnitude, public_inputs
 
-__all__ = ["PrivateLinearClassifierMixin"]
+__all__ = ["PrivateLinearClassifierMixin", "check_class_weight"]
 
 
 class PrivateLinearClassifierMixin(ClassifierMixin):
@@ -46,6 +48,23 @@ class PrivateLinearClassifierMixin(ClassifierMixin):
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
 
+    def _planned_classes(self, shape):
+        """Return the labels that a fit to a table of that shape is for."""
+        known = self.classes if shape.classes is None else shape.classes
+        if known is None:
+            raise ValueError("the labels are not known: declare classes, or give the shape's")
+        if self.classes is not None:
+            return check_classes(self.classes, np.asarray(known))[0]
+        classes = np.unique(known)
+        if len(classes) < 2:
+            raise ValueError(f"a fit takes at least two classes, got {classes!r}")
+        return classes
+
+    def _assumptions(self, *declared):
+        """Say in words what a fit takes to be public."""
+        labels = "the labels of y" if self.classes is None else "the declared classes"
+        return (*public_inputs(self, *declared), labels)
+
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")
 
@@ -54,3 +73,35 @@ class PrivateLinearClassifierMixin(ClassifierMixin):
         tags.classifier_tags.poor_score = True
         tags.input_tags.sparse = True
         return tags
+
+
+def check_class_weight(class_weight, classes):
+    """Return the weight of each class.
+
+    Parameters
+    ----------
+    class_weight : dict or None
+        As the estimators take it.
+    classes : ndarray of shape (n_classes,)
+
+    Returns
+    -------
+    list of float
+
+    Raises
+    ------
+    ValueError
+        If it is no dict of weights of classes.
+    """
+    if class_weight is None:
+        return [1.0] * len(classes)
+    if not isinstance(class_weight, dict):
+        raise ValueError(
+            "class_weight must be a dict of public weights or None; 'balanced' would be computed "
+            f"from the data, got {class_weight!r}"
+        )
+    labels = classes.tolist()
+    unknown = [label for label in class_weight if label not in labels]
+    if unknown:
+        raise ValueError(f"class_weight names {unknown[0]!r}, which is not among the classes")
+    return [check_magnitude(class_weight.get(label, 1.0), "a class weight") for label in labels]

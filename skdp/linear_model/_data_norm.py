@@ -1,62 +1,107 @@
-"""The bound on a row's norm: given, or found privately in the same charge."""
+"""How a fit bounds its rows: by a given norm, or by one found privately in the same charge."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from skdp._data._tables import block_size, read_block, row_blocks
-from skdp.linear_model._rows import row_norms
-from skdp.mechanisms import JointMechanism
+from skdp.accounting import Guarantee
+from skdp.linear_model._rows import BoundedRows, row_norms
+from skdp.mechanisms._mechanism_plan import one_charge
 from skdp.stats._bounds import AUTO_SHARE, NormPlan
 from skdp.utils._shares import split_epsilon
-from skdp.utils._validation import check_magnitude, is_auto
+from skdp.utils._validation import check_boolean, check_magnitude, is_auto
 
-__all__ = ["NormSearch", "check_data_norm", "plan_norm"]
-
-
-def check_data_norm(data_norm):
-    """Return the bound that a fit is planned with: 1.0 for "auto", whose rows are divided by it."""
-    if is_auto(data_norm):
-        return 1.0
-    return check_magnitude(data_norm, "data_norm")
+__all__ = ["RowPlan", "plan_rows"]
 
 
-@dataclass(frozen=True)
-class NormSearch:
-    """What finds the norm that rows are divided by; nothing if it was given.
+@dataclass(frozen=True, kw_only=True)
+class RowPlan:
+    """How the rows of a fit are bounded.
 
     Parameters
     ----------
-    plan : NormPlan or None
-    epsilon : float
-        What is left for the model.
-    total : tuple of (float, float)
-        The epsilon and delta of the fit.
+    search : NormPlan or None
+        What finds the norm that rows are divided by; None if the norm was given.
+    data_norm : float
+        The bound on a row; 1 for rows that are divided by the norm that was found.
+    constant : float
+        The value of the constant feature that carries the intercept; 0 for none.
+    whole, left : Guarantee
+        Of the fit, and of what comes after the search.
     """
 
-    plan: NormPlan | None
-    epsilon: float
-    total: tuple
+    search: NormPlan | None
+    data_norm: float
+    constant: float
+    whole: Guarantee
+    left: Guarantee
+
+    @property
+    def norm(self):
+        """The bound on the norm of a row with its constant feature."""
+        return math.hypot(self.data_norm, self.constant)
+
+    def n_features(self, n_columns):
+        """Return the number of features of so many columns, the constant one included."""
+        return n_columns + (self.constant > 0)
 
     def joined(self, mechanism):
         """Return what is charged: the model's mechanism, after the search if there is one."""
-        if self.plan is None:
-            return mechanism
-        return JointMechanism((self.plan, mechanism), *self.total)
+        return one_charge((self.search, mechanism), self.whole)
 
     def run(self, X, source):
-        """Return what to divide the rows by: the released norm, or 1."""
-        if self.plan is None:
-            return 1.0
-        blocks = row_blocks(X.shape[0], block_size(X.shape[1]))
-        # Whether a norm overflows is nobody's business.
-        with np.errstate(over="ignore"):
-            return self.plan.run((row_norms(read_block(X, rows)) for rows in blocks), source)
+        """Return the rows, bounded; their norm is released first if it is searched.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or ChunkedArray of shape (n_rows, n_columns)
+        source : RandomSource
+
+        Returns
+        -------
+        BoundedRows
+        """
+        unit = 1.0
+        if self.search is not None:
+            blocks = row_blocks(X.shape[0], block_size(X.shape[1]))
+            # Rows that overflow are the search's to count, and no warning may tell of one.
+            with np.errstate(over="ignore"):
+                unit = self.search.run((row_norms(read_block(X, rows)) for rows in blocks), source)
+        return BoundedRows(X, self.data_norm, self.constant, unit)
 
 
-def plan_norm(data_norm, n_rows, epsilon, delta, relation):
-    """Return the `NormSearch` of a fit: "auto" spends a fifth of epsilon."""
-    if not is_auto(data_norm):
-        return NormSearch(None, epsilon, (epsilon, delta))
-    first, left = split_epsilon(epsilon, AUTO_SHARE)
-    return NormSearch(NormPlan(n_rows, first, 0.0, relation), left, (epsilon, delta))
+def plan_rows(estimator, n_rows, guarantee):
+    """Return how an estimator's fit bounds its rows; "auto" spends a fifth of epsilon on it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With parameters `data_norm`, `fit_intercept` and `intercept_scaling`.
+    n_rows : int
+    guarantee : Guarantee
+        Of the fit.
+
+    Returns
+    -------
+    RowPlan
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not as described.
+    """
+    search, left, data_norm = None, guarantee, 1.0
+    if is_auto(estimator.data_norm):
+        first, rest = split_epsilon(guarantee.epsilon, AUTO_SHARE)
+        search = NormPlan(n_rows, first, 0.0, guarantee.relation)
+        left = replace(guarantee, epsilon=rest)
+    else:
+        data_norm = check_magnitude(estimator.data_norm, "data_norm")
+    scaling = check_magnitude(estimator.intercept_scaling, "intercept_scaling")
+    fit_intercept = check_boolean(estimator.fit_intercept, "fit_intercept")
+    constant = scaling * data_norm if fit_intercept else 0.0
+    return RowPlan(
+        search=search, data_norm=data_norm, constant=constant, whole=guarantee, left=left
+    )

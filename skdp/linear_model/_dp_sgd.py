@@ -9,20 +9,18 @@ import numpy as np
 
 from skdp._sgd._defaults import Problem, Settings, automatic_settings
 from skdp._sgd._loop import run_sgd
-from skdp._sgd._plan import SAMPLINGS, Linear, clip_norm, plan_sgd
+from skdp._sgd._plan import SAMPLINGS, Linear, SGDPlan, clip_norm, plan_sgd
 from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS, Update
-from skdp.base import PrivateFit, charge, fitted_names, relation_of, terms_of
-from skdp.linear_model._dp_sgd_progress import Progress
+from skdp.base import PrivateFit, charge, fitted_names, terms_of
 from skdp.utils._callbacks import CallbackSupportMixin
 from skdp.utils._validation import (
     check_boolean,
     check_integer,
     check_magnitude,
-    check_privacy_parameters,
     check_real,
 )
 
-__all__ = ["PartialFit", "PrivateSGDMixin", "Task", "check_choice"]
+__all__ = ["PartialFit", "PrivateSGDMixin", "SGDFit", "Task", "check_choice"]
 
 # How many calls of partial_fit share one partition of the ledger.
 CALLS_OF_A_PARTITION = 256
@@ -50,45 +48,98 @@ class Task:
         return math.prod(self.loss.weights_shape)
 
 
-@dataclass(frozen=True)
-class _Checked:
-    """Parameters that do not depend on the table."""
+@dataclass(frozen=True, kw_only=True)
+class SGDFit:
+    """What a run of noisy gradients will release: weights, and the settings that led to them.
 
-    epsilon: float
-    delta: float
-    relation: str
-    data_norm: float
-    constant: float
+    Parameters
+    ----------
+    task : Task
+    settings : Settings
+        With everything decided.
+    mechanism : SGDPlan
+        What is drawn and clipped, its noise and its price.
+    update : Update
+    alpha : float
+        The strength of the penalty, 0 without one.
+    """
+
+    task: Task
     settings: Settings
-    penalised: bool
-    learning_rate: str
-    power_t: float
-    average: bool
-    radius: float
-    verbose: int
+    mechanism: SGDPlan
+    update: Update
+    alpha: float
+
+    @property
+    def model(self):
+        """The public measures of the linear model."""
+        return self.mechanism.model
+
+    def run(self, X, targets, source, start=None, progress=None):
+        """Return the released weights.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or ChunkedArray of shape (n_rows, n_columns)
+        targets : ndarray of shape (n_rows,)
+            As the loss takes them.
+        source : RandomSource
+        start : ndarray of shape (n_outputs, n_features), default=None
+            Weights that were released earlier; None begins at 0.
+        progress : Progress, default=None
+            Told of the steps; it sees no iterate.
+
+        Returns
+        -------
+        ndarray of shape (n_outputs, n_features)
+            The last column is that of the constant feature, if there is one.
+        """
+        loss, shape = self.task.loss, (self.task.n_outputs, self.model.n_features)
+        start = np.zeros(shape) if start is None else start
+        start = start.reshape((*loss.weights_shape, self.model.n_features))
+        table = X, targets, loss
+        after_step = None
+        if progress is not None:
+            progress.begin()
+            after_step = progress.after_step
+        weights = run_sgd(self.mechanism, table, self.update, start, self.alpha, source, after_step)
+        return weights.reshape(shape)
+
+    @property
+    def public_settings(self):
+        """The fitted attributes that say how the run was done."""
+        return {
+            "alpha_": self.alpha,
+            "max_grad_norm_": self.model.clip,
+            "batch_size_": self.settings.batch_size,
+            "sampling_": self.settings.sampling,
+            "eta0_": self.settings.eta0,
+            "momentum_": self.settings.momentum,
+            "n_iter_": self.settings.max_iter,
+        }
 
 
 class PartialFit(PrivateFit):
     """A private fit that goes on from a fitted estimator and leaves it as it was if it fails.
 
+    Its charge goes to the handle of all rows or of a part of them, by `partial_fit_rows`.
+
     Parameters
     ----------
     estimator : estimator
-    accountant : PrivacyAccountant or None
-        Which handle is charged: that of all rows or of a part of them.
     """
 
-    def __init__(self, estimator, accountant):
+    def __init__(self, estimator):
         super().__init__(estimator)
-        self._accountant = accountant
         self._earlier = {name: getattr(estimator, name) for name in fitted_names(estimator)}
 
-    def charge(self, mechanism, size=None):
-        """Book the event with the handle and return the source of its noise."""
-        self._terms = terms_of(self._accountant)
-        own, self._estimator.accountant = self._estimator.accountant, self._accountant
+    def charge(self, plan):
+        """Book the plan with the handle and return the source of its noise."""
+        handle = self._estimator._next_part()
+        self._terms = terms_of(handle)
+        own, self._estimator.accountant = self._estimator.accountant, handle
         try:
-            self._spend, source = charge(self._estimator, mechanism)
+            self._spend, source = charge(self._estimator, plan)
         finally:
             self._estimator.accountant = own
         return source
@@ -101,34 +152,6 @@ class PartialFit(PrivateFit):
 
 class PrivateSGDMixin(CallbackSupportMixin):
     """Parameters and runs of estimators that are fitted by noisy stochastic gradients."""
-
-    def _checked(self):
-        epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
-        data_norm = check_magnitude(self.data_norm, "data_norm")
-        scaling = check_magnitude(self.intercept_scaling, "intercept_scaling")
-        constant = (
-            scaling * data_norm if check_boolean(self.fit_intercept, "fit_intercept") else 0.0
-        )
-        check_choice(self.partial_fit_rows, "partial_fit_rows", ("any", "disjoint"))
-        check_choice(self.learning_rate, "learning_rate", LEARNING_RATES)
-        radius = self.projection_radius
-        radius = math.inf if radius is None else check_magnitude(radius, "projection_radius")
-        if self.penalty not in ("l2", None):
-            raise ValueError(f"penalty must be 'l2' or None, got {self.penalty!r}")
-        return _Checked(
-            epsilon,
-            delta,
-            relation_of(self.accountant),
-            data_norm,
-            constant,
-            self._given_settings(delta),
-            self.penalty is not None,
-            self.learning_rate,
-            _check_least(self.power_t, "power_t", 0.0),
-            check_boolean(self.average, "average"),
-            radius,
-            _check_verbose(self.verbose),
-        )
 
     def _given_settings(self, delta):
         sampling = _unless_auto(
@@ -152,73 +175,60 @@ class PrivateSGDMixin(CallbackSupportMixin):
             momentum=_unless_auto(self.momentum, _check_momentum),
         )
 
-    def _plan(self, checked, task, shape):
-        """Return the settings, the plan of the run and its update, from public quantities."""
-        n_rows, n_columns = shape
-        given = checked.settings
-        if given.batch_size is not None and given.batch_size > n_rows:
-            raise ValueError(f"batch_size={given.batch_size} exceeds the number of rows, {n_rows}")
-        guarantee = checked.epsilon, checked.delta, checked.relation
-        norm = math.hypot(checked.data_norm, checked.constant)
-        expected = norm, task.slope, task.curvature, task.weights_norm
-        problem = Problem(n_rows, n_columns, task.n_outputs, *expected, *guarantee)
-        settings = automatic_settings(problem, given)
-        n_steps = settings.n_steps(n_rows)
-        kind = clip_norm(checked.delta)
+    def _plan_sgd(self, task, shape, guarantee):
+        """Plan a run from parameters and public quantities, or raise `ValueError`."""
+        data_norm = check_magnitude(self.data_norm, "data_norm")
+        scaling = check_magnitude(self.intercept_scaling, "intercept_scaling")
+        fit_intercept = check_boolean(self.fit_intercept, "fit_intercept")
+        constant = scaling * data_norm if fit_intercept else 0.0
+        check_choice(self.partial_fit_rows, "partial_fit_rows", ("any", "disjoint"))
+        radius = self.projection_radius
+        radius = math.inf if radius is None else check_magnitude(radius, "projection_radius")
+        if self.penalty not in ("l2", None):
+            raise ValueError(f"penalty must be 'l2' or None, got {self.penalty!r}")
+        if not (isinstance(self.verbose, Integral | bool) and self.verbose >= 0):
+            raise ValueError(f"verbose must be an integer of at least 0, got {self.verbose!r}")
+        given = self._given_settings(guarantee.delta)
+        sizes = shape.n_rows, shape.n_columns, task.n_outputs
+        if given.batch_size is not None and given.batch_size > shape.n_rows:
+            raise ValueError(
+                f"batch_size={given.batch_size} exceeds the number of rows, {shape.n_rows}"
+            )
+        terms = guarantee.epsilon, guarantee.delta, guarantee.relation
+        expected = math.hypot(data_norm, constant), task.slope, task.curvature, task.weights_norm
+        settings = automatic_settings(Problem(*sizes, *expected, *terms), given)
+        n_steps = settings.n_steps(shape.n_rows)
         clip = check_magnitude(settings.clip, "max_grad_norm")
-        model = Linear(n_rows, n_columns, task.n_outputs, checked.constant, clip, kind)
-        plan = plan_sgd(settings.sampling, settings.batch_size, n_steps, model, *guarantee)
+        model = Linear(*sizes, constant, clip, clip_norm(guarantee.delta))
         update = Update(
             settings.optimizer,
-            checked.learning_rate,
+            check_choice(self.learning_rate, "learning_rate", LEARNING_RATES),
             settings.eta0,
-            checked.power_t,
+            _check_least(self.power_t, "power_t", 0.0),
             settings.momentum,
             n_steps,
-            max(1, n_steps // 2) if checked.average else 1,
-            checked.radius,
+            max(1, n_steps // 2) if check_boolean(self.average, "average") else 1,
+            radius,
         )
-        return settings, plan, update
-
-    def _run(self, fit, checked, task, X, targets, weights=None):
-        """Plan, charge and run; return the plan, weights of shape (n_outputs, ...) and settings.
-
-        `targets` is called after the charge.
-        """
-        settings, plan, update = self._plan(checked, task, X.shape)
-        progress = Progress(self, plan, settings.max_iter, checked.verbose)
-        source = fit.charge(plan)
-        if weights is None:
-            weights = np.zeros((task.n_outputs, plan.model.n_features))
-        start = weights.reshape((*task.loss.weights_shape, plan.model.n_features))
-        alpha = settings.alpha if checked.penalised else 0.0
-        table = X, targets(), task.loss
-        progress.begin()
-        weights = run_sgd(plan, table, update, start, alpha, source, progress.after_step)
-        weights = weights.reshape((task.n_outputs, plan.model.n_features))
-        public = {
-            "alpha_": alpha,
-            "max_grad_norm_": plan.model.clip,
-            "batch_size_": settings.batch_size,
-            "sampling_": settings.sampling,
-            "eta0_": settings.eta0,
-            "momentum_": settings.momentum,
-            "n_iter_": settings.max_iter,
-        }
-        return plan, weights, public
+        return SGDFit(
+            task=task,
+            settings=settings,
+            mechanism=plan_sgd(settings.sampling, settings.batch_size, n_steps, model, *terms),
+            update=update,
+            alpha=0.0 if self.penalty is None else settings.alpha,
+        )
 
     def _next_part(self):
-        """Return the handle that a call of partial_fit charges, and the number of the call."""
-        calls = getattr(self, "n_partial_fits_", 0)
+        """Return the handle that a call of partial_fit charges."""
         if self.accountant is None or self.partial_fit_rows == "any":
-            return self.accountant, calls + 1
+            return self.accountant
         if not hasattr(self.accountant, "partition"):
             raise ValueError("partial_fit_rows='disjoint' needs a PrivacyAccountant")
-        number, part = divmod(calls, CALLS_OF_A_PARTITION)
+        number, part = divmod(getattr(self, "n_partial_fits_", 0), CALLS_OF_A_PARTITION)
         if not hasattr(self, "_partition"):
             self._partition = f"partial_fit {uuid.uuid4().hex}"
         name = f"{self._partition} {number}"
-        return self.accountant.partition(name, CALLS_OF_A_PARTITION)[part], calls + 1
+        return self.accountant.partition(name, CALLS_OF_A_PARTITION)[part]
 
     def _partial_sampler(self, plan, call):
         """Say in words which rows a call of partial_fit used, and what calls cost together."""
@@ -262,9 +272,3 @@ def _check_momentum(value):
     if not 0.0 <= value < 1.0:
         raise ValueError(f"momentum must be in [0, 1), got {value!r}")
     return value
-
-
-def _check_verbose(value):
-    if not (isinstance(value, Integral | bool) and value >= 0):
-        raise ValueError(f"verbose must be an integer of at least 0, got {value!r}")
-    return int(value)

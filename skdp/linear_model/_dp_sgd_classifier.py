@@ -1,6 +1,7 @@
 """Linear classification by noisy stochastic gradients."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
@@ -17,12 +18,14 @@ from skdp._losses import (
     OneVersusRestLoss,
     SquaredHingeLoss,
 )
-from skdp.base import PrivateFit
-from skdp.linear_model._classifier import PrivateLinearClassifierMixin
-from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, Task, check_choice
-from skdp.linear_model._logistic_regression import _check_class_weight
+from skdp.base import PrivateFit, TableShape
+from skdp.linear_model._classifier import PrivateLinearClassifierMixin, check_class_weight
+from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, SGDFit, Task, check_choice
+from skdp.linear_model._dp_sgd_progress import Progress
+from skdp.linear_model._rows import RowsAndTarget
+from skdp.mechanisms._mechanism_plan import MechanismPlan
 from skdp.utils._callbacks import with_callbacks
-from skdp.utils._validation import check_classes, public_inputs
+from skdp.utils._validation import check_classes
 
 __all__ = ["DPSGDClassifier"]
 
@@ -269,12 +272,19 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
         """
         self._start_over()
         with PrivateFit(self) as fit:
-            checked, loss = self._checked(), check_choice(self.loss, "loss", LOSSES)
             X, y = read_rows_and_target(self, X, y)
             classes, codes = check_classes(self.classes, y)
-            task = _task(loss, len(classes), _check_class_weight(self.class_weight, classes))
-            plan, weights, public = self._run(fit, checked, task, X, _as_targets(task, codes))
-            self._publish(fit, plan, checked, weights, plan.sampler, classes_=classes, **public)
+            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1], classes=classes)
+            plan = self.plan_fit(shape, fit.guarantee)
+            progress = Progress(self, plan.sgd)
+            source = fit.charge(plan)
+            fit.publish(
+                plan,
+                public=self._assumptions("data_norm", "class_weight"),
+                sampler=plan.sampler,
+                classes_=classes,
+                **plan.run(RowsAndTarget(X, codes), source, progress=progress),
+            )
         return self
 
     @with_callbacks
@@ -307,20 +317,50 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
             If the accountant refuses.
         """
         earlier = getattr(self, "classes_", None)
-        checked, loss = self._checked(), check_choice(self.loss, "loss", LOSSES)
-        handle, call = self._next_part()
-        with PartialFit(self, handle) as fit:
+        with PartialFit(self) as fit:
             X, y = read_rows_and_target(self, X, y, reset=earlier is None)
-            classes = _agreed(earlier, self.classes, classes)
-            classes, codes = check_classes(classes, y)
-            task = _task(loss, len(classes), _check_class_weight(self.class_weight, classes))
-            weights = None if earlier is None else self._weights(checked.constant)
-            targets = _as_targets(task, codes)
-            plan, weights, public = self._run(fit, checked, task, X, targets, weights)
-            public |= {"classes_": classes, "n_partial_fits_": call}
-            sampler = self._partial_sampler(plan, call)
-            self._publish(fit, plan, checked, weights, sampler, **public)
+            classes, codes = check_classes(_agreed(earlier, self.classes, classes), y)
+            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1], classes=classes)
+            plan = self.plan_fit(shape, fit.guarantee)
+            start = None if earlier is None else plan.weights_of(self)
+            progress = Progress(self, plan.sgd)
+            source = fit.charge(plan)
+            call = getattr(self, "n_partial_fits_", 0) + 1
+            fit.publish(
+                plan,
+                public=self._assumptions("data_norm", "class_weight"),
+                sampler=self._partial_sampler(plan, call),
+                classes_=classes,
+                n_partial_fits_=call,
+                **plan.run(RowsAndTarget(X, codes), source, start=start, progress=progress),
+            )
         return self
+
+    def plan_fit(self, shape, guarantee):
+        """Return what a fit, or a call of `partial_fit`, on a table of that shape will release.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Of the table, with its labels unless `classes` declares them.
+        guarantee : Guarantee
+            What the fit must meet. The estimator's accountant is not read.
+
+        Returns
+        -------
+        Plan
+            Its price, its noise, and how to run it.
+
+        Raises
+        ------
+        ValueError
+            If a fit would refuse a parameter.
+        """
+        classes = self._planned_classes(shape)
+        class_weight = check_class_weight(self.class_weight, classes)
+        loss = check_choice(self.loss, "loss", LOSSES)
+        task = _task(loss, len(classes), class_weight)
+        return _ClassifierFit(sgd=self._plan_sgd(task, shape, guarantee))
 
     @available_if(_has_probabilities)
     def predict_proba(self, X):
@@ -369,23 +409,40 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
             return np.column_stack([log_expit(-scores), log_expit(scores)])
         return log_softmax(scores, axis=1)
 
-    def _publish(self, fit, plan, checked, weights, sampler, **public):
-        columns, constant = plan.model.n_columns, checked.constant
-        labels = "the labels of y" if self.classes is None else "the declared classes"
-        fit.publish(
-            plan,
-            public=(*public_inputs(self, "data_norm", "class_weight"), labels),
-            sampler=sampler,
-            coef_=weights[:, :columns].copy(),
-            intercept_=constant * weights[:, -1] if constant else np.zeros(len(weights)),
-            **public,
-        )
 
-    def _weights(self, constant):
-        """Return the released weights as those of features and of the constant one."""
+@dataclass(frozen=True, kw_only=True)
+class _ClassifierFit(MechanismPlan):
+    """What a fit will release, from codes of classes."""
+
+    sgd: SGDFit
+
+    @property
+    def mechanism(self):
+        return self.sgd.mechanism
+
+    @property
+    def sampler(self):
+        return self.mechanism.sampler
+
+    def run(self, table, source, *, start=None, progress=None):
+        numbers = self.sgd.task.n_outputs == 1
+        numbers = numbers and not isinstance(self.sgd.task.loss, ClassWeightedLoss)
+        targets = table.y.astype(np.float64) if numbers else table.y
+        weights = self.sgd.run(table.X, targets, source, start, progress)
+        model = self.sgd.model
+        constant = model.constant
+        return {
+            "coef_": weights[:, : model.n_columns].copy(),
+            "intercept_": constant * weights[:, -1] if constant else np.zeros(len(weights)),
+            **self.sgd.public_settings,
+        }
+
+    def weights_of(self, fitted):
+        """Return an estimator's released weights as those of features and of the constant one."""
+        constant = self.sgd.model.constant
         if not constant:
-            return self.coef_
-        return np.column_stack([self.coef_, self.intercept_ / constant])
+            return fitted.coef_
+        return np.column_stack([fitted.coef_, fitted.intercept_ / constant])
 
 
 def _task(loss, n_classes, class_weight):
@@ -408,12 +465,6 @@ def _task(loss, n_classes, class_weight):
         function = ClassWeightedLoss(function, tuple(class_weight))
     largest = max(class_weight)
     return Task(function, largest * slope, largest * curvature, WEIGHTS_NORM)
-
-
-def _as_targets(task, codes):
-    """Return a function of nothing that gives class codes as the loss wants them."""
-    numbers = task.n_outputs == 1 and not isinstance(task.loss, ClassWeightedLoss)
-    return lambda: codes.astype(np.float64) if numbers else codes
 
 
 def _agreed(*declared):

@@ -19,14 +19,13 @@ class Progress:
     Parameters
     ----------
     estimator : estimator
-    plan : SGDPlan
-    n_epochs : int
-    verbose : int
-        0 prints nothing, 1 about ten lines, more a line for each epoch.
+        Whose `verbose` is 0 to print nothing, 1 for about ten lines, more for a line each epoch.
+    fit : SGDFit
     """
 
-    def __init__(self, estimator, plan, n_epochs, verbose):
-        self._estimator, self._plan, self._n_epochs = estimator, plan, n_epochs
+    def __init__(self, estimator, fit):
+        n_epochs, verbose = fit.settings.max_iter, int(estimator.verbose)
+        self._estimator, self._plan, self._n_epochs = estimator, fit.mechanism, n_epochs
         lines = PROGRESS_LINES if verbose == 1 else n_epochs
         self._epochs_a_line = math.ceil(n_epochs / lines) if verbose else math.inf
         self._shown = self._done = 0

@@ -7,9 +7,12 @@ from sklearn.base import BaseEstimator
 
 from skdp._data._tables import read_rows_and_target
 from skdp._losses import HuberLoss, SquaredLoss
-from skdp.base import PrivateFit
-from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, Task, check_choice
+from skdp.base import PrivateFit, TableShape
+from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, SGDFit, Task, check_choice
+from skdp.linear_model._dp_sgd_progress import Progress
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
+from skdp.linear_model._rows import RowsAndTarget
+from skdp.mechanisms._mechanism_plan import MechanismPlan
 from skdp.utils._callbacks import with_callbacks
 from skdp.utils._validation import check_positive, check_target_bounds, public_inputs
 
@@ -250,11 +253,17 @@ class DPSGDRegressor(PrivateSGDMixin, PrivateLinearRegressorMixin, BaseEstimator
         """
         self._start_over()
         with PrivateFit(self) as fit:
-            checked, scale = self._checked(), self._scale()
-            task = self._task(scale)
             X, y = read_rows_and_target(self, X, y, numeric=True)
-            run = self._run(fit, checked, task, X, lambda: scale.targets(y))
-            self._publish(fit, run, checked, scale, run[0].sampler)
+            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
+            plan = self.plan_fit(shape, fit.guarantee)
+            progress = Progress(self, plan.sgd)
+            source = fit.charge(plan)
+            fit.publish(
+                plan,
+                public=public_inputs(self, "data_norm", "target_bounds"),
+                sampler=plan.sampler,
+                **plan.run(RowsAndTarget(X, y), source, progress=progress),
+            )
         return self
 
     @with_callbacks
@@ -284,16 +293,45 @@ class DPSGDRegressor(PrivateSGDMixin, PrivateLinearRegressorMixin, BaseEstimator
             If the accountant refuses.
         """
         first = not hasattr(self, "coef_")
-        checked, scale = self._checked(), self._scale()
-        task = self._task(scale)
-        handle, call = self._next_part()
-        with PartialFit(self, handle) as fit:
+        with PartialFit(self) as fit:
             X, y = read_rows_and_target(self, X, y, reset=first, numeric=True)
-            weights = None if first else self._weights(checked.constant, scale)
-            run = self._run(fit, checked, task, X, lambda: scale.targets(y), weights)
-            sampler = self._partial_sampler(run[0], call)
-            self._publish(fit, run, checked, scale, sampler, n_partial_fits_=call)
+            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
+            plan = self.plan_fit(shape, fit.guarantee)
+            start = None if first else plan.weights_of(self)
+            progress = Progress(self, plan.sgd)
+            source = fit.charge(plan)
+            call = getattr(self, "n_partial_fits_", 0) + 1
+            fit.publish(
+                plan,
+                public=public_inputs(self, "data_norm", "target_bounds"),
+                sampler=self._partial_sampler(plan, call),
+                n_partial_fits_=call,
+                **plan.run(RowsAndTarget(X, y), source, start=start, progress=progress),
+            )
         return self
+
+    def plan_fit(self, shape, guarantee):
+        """Return what a fit, or a call of `partial_fit`, on a table of that shape will release.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Of the table.
+        guarantee : Guarantee
+            What the fit must meet. The estimator's accountant is not read.
+
+        Returns
+        -------
+        Plan
+            Its price, its noise, and how to run it.
+
+        Raises
+        ------
+        ValueError
+            If a fit would refuse a parameter.
+        """
+        scale = self._scale()
+        return _RegressorFit(sgd=self._plan_sgd(self._task(scale), shape, guarantee), units=scale)
 
     def _scale(self):
         low, high = check_target_bounds(self.target_bounds)
@@ -315,23 +353,36 @@ class DPSGDRegressor(PrivateSGDMixin, PrivateLinearRegressorMixin, BaseEstimator
         loss = HuberLoss(threshold)
         return Task(loss, min(threshold, LARGE_RESIDUAL), loss.curvature_bound, WEIGHTS_NORM)
 
-    def _publish(self, fit, run, checked, scale, sampler, **more):
-        plan, weights, public = run
-        weights = weights[0] * scale.half
-        intercept = scale.middle + checked.constant * weights[-1] if checked.constant else 0.0
-        fit.publish(
-            plan,
-            public=public_inputs(self, "data_norm", "target_bounds"),
-            sampler=sampler,
-            coef_=weights[: plan.model.n_columns].copy(),
-            intercept_=float(intercept),
-            **public,
-            **more,
-        )
 
-    def _weights(self, constant, scale):
-        """Return the released weights as those of features and of the constant one."""
+@dataclass(frozen=True, kw_only=True)
+class _RegressorFit(MechanismPlan):
+    """What a fit will release, from targets that are clipped and scaled."""
+
+    sgd: SGDFit
+    units: _Scale
+
+    @property
+    def mechanism(self):
+        return self.sgd.mechanism
+
+    @property
+    def sampler(self):
+        return self.mechanism.sampler
+
+    def run(self, table, source, *, start=None, progress=None):
+        weights = self.sgd.run(table.X, self.units.targets(table.y), source, start, progress)
+        weights = weights[0] * self.units.half
+        constant = self.sgd.model.constant
+        return {
+            "coef_": weights[: self.sgd.model.n_columns].copy(),
+            "intercept_": float(self.units.middle + constant * weights[-1]) if constant else 0.0,
+            **self.sgd.public_settings,
+        }
+
+    def weights_of(self, fitted):
+        """Return an estimator's released weights as those of features and of the constant one."""
+        constant = self.sgd.model.constant
         if not constant:
-            return self.coef_[None, :] / scale.half
-        intercept = (self.intercept_ - scale.middle) / constant
-        return np.append(self.coef_, intercept)[None, :] / scale.half
+            return fitted.coef_[None, :] / self.units.half
+        intercept = (fitted.intercept_ - self.units.middle) / constant
+        return np.append(fitted.coef_, intercept)[None, :] / self.units.half

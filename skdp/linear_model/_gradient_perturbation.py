@@ -201,6 +201,7 @@ def plan_gradient_perturbation(loss, n_rows, n_features, norm, C, epsilon, delta
     sensitivity = (moved + 2.0 * rounding) * (1.0 + SLACK)
     each = multiplier * math.sqrt(n_steps) * (1.0 + SLACK)
     step = GaussianMechanism(epsilon, delta, sensitivity, noise_multiplier=each)
+    step.check_size(size)
     cost = FitCost(
         name="Noisy gradient descent, Gaussian noise",
         event=step.event * n_steps,

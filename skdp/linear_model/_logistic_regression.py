@@ -1,7 +1,6 @@
 """Logistic regression with differential privacy."""
 
-import math
-from numbers import Real
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
@@ -9,21 +8,22 @@ from sklearn.base import BaseEstimator
 
 from skdp._data._tables import read_rows_and_target
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
-from skdp.base import PrivateFit, relation_of
-from skdp.linear_model._classifier import PrivateLinearClassifierMixin
-from skdp.linear_model._data_norm import check_data_norm, plan_norm
-from skdp.linear_model._mechanism_choice import MECHANISMS, automatic_fit, plan_fit
-from skdp.linear_model._rows import BoundedRows
-from skdp.linear_model._standard_errors import plan_hessian, split_guarantee, total_cost
-from skdp.utils._validation import (
-    check_boolean,
-    check_classes,
-    check_integer,
-    check_magnitude,
-    check_positive,
-    check_privacy_parameters,
-    public_inputs,
+from skdp.base import PrivateFit, TableShape, guarantee_of
+from skdp.linear_model._classifier import PrivateLinearClassifierMixin, check_class_weight
+from skdp.linear_model._data_norm import RowPlan, plan_rows
+from skdp.linear_model._gradient_perturbation import GradientPerturbation
+from skdp.linear_model._mechanism_choice import MECHANISMS, choose_mechanism, plan_weights
+from skdp.linear_model._objective_perturbation import ObjectivePerturbation
+from skdp.linear_model._output_fit import check_strength
+from skdp.linear_model._output_perturbation import OutputPerturbation
+from skdp.linear_model._rows import RowsAndTarget, released_model
+from skdp.linear_model._standard_errors import (
+    HessianRelease,
+    plan_hessian,
+    total_cost,
 )
+from skdp.mechanisms._mechanism_plan import MechanismPlan
+from skdp.utils._validation import check_classes, check_integer, is_auto
 
 __all__ = ["DPLogisticRegression"]
 
@@ -214,48 +214,59 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
             If the accountant refuses; the estimator is left unfitted.
         """
         with PrivateFit(self) as fit:
-            guarantee = self._check_guarantee()
-            given = self._check_C()
-            total = self._check_standard_errors()
-            data_norm, constant = self._check_norms()
             X, y = read_rows_and_target(self, X, y)
             classes, codes = check_classes(self.classes, y)
-            class_weight = _check_class_weight(self.class_weight, classes)
-            loss = _loss(len(classes), class_weight)
-            shape = (X.shape[0], X.shape[1] + (constant > 0))
-            table = (loss, *shape, _row_norm(data_norm, constant))
-            norm = plan_norm(self.data_norm, X.shape[0], *guarantee)
-            guarantee = (norm.epsilon, *guarantee[1:])
-            public = (table, data_norm, guarantee, total)
-            mechanism, C, _ = automatic_fit(self.mechanism, given, *public)
-            plan, hessian, cost = _plan(mechanism, table, C, guarantee, total, given == "auto")
-
-            cost = norm.joined(cost)
-            source = fit.charge(cost)
-            unit = norm.run(X, source)
-            rows = BoundedRows(X, data_norm, constant, unit)
-            weights = plan.run(loss, rows, codes, source)
-            if total:
-                noisy = hessian.run(loss, rows, codes, weights, source)
-                errors = hessian.standard_error(noisy, weights, plan, max(class_weight))
-                errors = errors[:, : X.shape[1]]
-
-            weights = np.atleast_2d(weights)
-            coef = weights[:, : X.shape[1]] / unit
-            errors = errors if total else plan.standard_error(coef.shape)
+            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1], classes=classes)
+            plan = self.plan_fit(shape, fit.guarantee)
+            source = fit.charge(plan)
             fit.publish(
-                cost,
-                public=self._assumptions(),
+                plan,
+                public=self._assumptions("data_norm", "class_weight"),
                 sampler=plan.sampler,
                 classes_=classes,
-                coef_=coef,
-                intercept_=constant * weights[:, -1] if constant else np.zeros(len(weights)),
-                C_=C,
-                mechanism_=mechanism,
-                coef_standard_error_=None if errors is None else errors / unit,
-                data_norm_=unit * data_norm,
+                **plan.run(RowsAndTarget(X, codes), source),
             )
         return self
+
+    def plan_fit(self, shape, guarantee):
+        """Return what a fit to a table of that shape will release.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Of the table, with its labels unless `classes` declares them.
+        guarantee : Guarantee
+            What the fit must meet. The estimator's accountant is not read.
+
+        Returns
+        -------
+        Plan
+            Its price, its noise, and how to run it.
+
+        Raises
+        ------
+        ValueError
+            If a fit would refuse a parameter.
+        """
+        classes = self._planned_classes(shape)
+        class_weight = check_class_weight(self.class_weight, classes)
+        loss = _loss(len(classes), class_weight)
+        rows = plan_rows(self, shape.n_rows, guarantee)
+        problem = loss, shape.n_rows, rows.n_features(shape.n_columns), rows.norm
+        choice = self._choose(problem, rows)
+        automatic = is_auto(self.C)
+        weights = plan_weights(choice.mechanism, problem, choice.C, choice.terms, automatic)
+        hessian = None
+        if choice.of_hessian is not None:
+            hessian = plan_hessian(*problem, choice.of_hessian, guarantee.relation)
+        return _LogisticFit(
+            rows=rows,
+            loss=loss,
+            weights=weights,
+            hessian=hessian,
+            kind=choice.mechanism,
+            largest_weight=max(class_weight),
+        )
 
     def expected_excess_loss(self, n_samples, n_features, n_classes=2):
         """Return what privacy is expected to cost, before any data are touched.
@@ -288,23 +299,19 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
         >>> bool(model.expected_excess_loss(10**5, 20) < model.expected_excess_loss(10**4, 20))
         True
         """
-        guarantee, C = self._check_guarantee(), self._check_C()
-        guarantee = (plan_norm(self.data_norm, 1, *guarantee).epsilon, *guarantee[1:])
-        data_norm, constant = self._check_norms()
         n_samples = check_integer(n_samples, "n_samples", low=1)
-        n_features = check_integer(n_features, "n_features", low=1) + (constant > 0)
+        n_features = check_integer(n_features, "n_features", low=1)
         if self.classes is not None:
             n_classes = len(np.unique(self.classes))
         n_classes = check_integer(n_classes, "n_classes", low=2)
         weights = [1.0] * n_classes
         if self.class_weight is not None:
             classes = self.classes if self.classes is not None else list(self.class_weight)
-            weights = _check_class_weight(self.class_weight, np.unique(classes))
+            weights = check_class_weight(self.class_weight, np.unique(classes))
             weights = [max(weights)] * n_classes
-        table = (_loss(n_classes, weights), n_samples, n_features, _row_norm(data_norm, constant))
-        total = self._check_standard_errors()
-        excess = automatic_fit(self.mechanism, C, table, data_norm, guarantee, total)[2]
-        return excess / n_samples
+        rows = plan_rows(self, n_samples, guarantee_of(self))
+        problem = _loss(n_classes, weights), n_samples, rows.n_features(n_features), rows.norm
+        return self._choose(problem, rows).excess / n_samples
 
     def predict_proba(self, X):
         """Return the probabilities of the classes.
@@ -342,59 +349,62 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
             return np.column_stack([log_expit(-scores), log_expit(scores)])
         return log_softmax(scores, axis=1)
 
-    def _check_norms(self):
-        data_norm = check_data_norm(self.data_norm)
-        scaling = check_magnitude(self.intercept_scaling, "intercept_scaling")
-        fit_intercept = check_boolean(self.fit_intercept, "fit_intercept")
-        return data_norm, scaling * data_norm if fit_intercept else 0.0
-
-    def _check_guarantee(self):
-        epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
+    def _choose(self, problem, rows):
+        """Return the `Choice` of the mechanism and of C, or raise `ValueError`."""
         if self.mechanism not in ("auto", *MECHANISMS):
             raise ValueError(
                 f"mechanism must be 'auto' or one of {list(MECHANISMS)}, got {self.mechanism!r}"
             )
-        if self.mechanism == "gradient" and delta == 0.0:
+        if self.mechanism == "gradient" and rows.left.delta == 0.0:
             raise ValueError("mechanism='gradient' needs delta > 0; 'objective' takes delta = 0")
         if self.penalty != "l2":
             raise ValueError(f"penalty must be 'l2', got {self.penalty!r}")
-        return epsilon, delta, relation_of(self.accountant)
-
-    def _check_standard_errors(self):
-        """Return whether the Hessian is to be released."""
         if self.standard_errors not in ("noise", "total"):
             raise ValueError(
                 f"standard_errors must be 'noise' or 'total', got {self.standard_errors!r}"
             )
-        return self.standard_errors == "total"
-
-    def _check_C(self):
-        if isinstance(self.C, str) and self.C == "auto":
-            return "auto"
-        if not isinstance(self.C, Real):
-            raise ValueError(f"C must be a positive number or 'auto', got {self.C!r}")
-        return check_positive(self.C, "C")
-
-    def _assumptions(self):
-        labels = "the labels of y" if self.classes is None else "the declared classes"
-        return (*public_inputs(self, "data_norm", "class_weight"), labels)
+        C, total = check_strength(self.C, "C"), self.standard_errors == "total"
+        return choose_mechanism(self.mechanism, C, problem, rows.data_norm, rows.left, total)
 
 
-def _plan(mechanism, table, C, guarantee, total, automatic):
-    """Return the plans of the weights and of the Hessian or None, and what they cost together."""
-    if not total:
-        plan = plan_fit(mechanism, table, C, guarantee, automatic)
-        return plan, None, plan.mechanism
-    epsilon, delta, relation = guarantee
-    of_weights, of_hessian = split_guarantee(mechanism, guarantee)
-    plan = plan_fit(mechanism, table, C, of_weights, automatic)
-    hessian = plan_hessian(*table, of_hessian, relation)
-    return plan, hessian, total_cost(plan.mechanism, hessian.mechanism, epsilon, delta)
+@dataclass(frozen=True, kw_only=True)
+class _LogisticFit(MechanismPlan):
+    """What a fit will release: a norm if it is searched, weights, a Hessian if it is asked for."""
 
+    rows: RowPlan
+    loss: object
+    weights: OutputPerturbation | ObjectivePerturbation | GradientPerturbation
+    hessian: HessianRelease | None
+    kind: str
+    largest_weight: float
 
-def _row_norm(data_norm, constant):
-    """Return the bound on the norm of a row with its constant feature."""
-    return math.hypot(data_norm, constant)
+    @property
+    def mechanism(self):
+        cost, left = self.weights.mechanism, self.rows.left
+        if self.hessian is not None:
+            cost = total_cost(cost, self.hessian.mechanism, left.epsilon, left.delta)
+        return self.rows.joined(cost)
+
+    @property
+    def sampler(self):
+        return self.weights.sampler
+
+    def run(self, table, source):
+        rows = self.rows.run(table.X, source)
+        weights = self.weights.run(self.loss, rows, table.y, source)
+        model = released_model(rows, weights)
+        if self.hessian is None:
+            errors = self.weights.standard_error(model["coef_"].shape)
+        else:
+            hessian = self.hessian.run(self.loss, rows, table.y, weights, source)
+            terms = weights, self.weights, self.largest_weight
+            errors = self.hessian.standard_error(hessian, *terms)[:, : rows.n_columns]
+        return {
+            "C_": self.weights.C,
+            "mechanism_": self.kind,
+            "coef_standard_error_": None if errors is None else errors / rows.unit,
+            **model,
+        }
 
 
 def _loss(n_classes, class_weight):
@@ -402,19 +412,3 @@ def _loss(n_classes, class_weight):
     if all(weight == 1.0 for weight in class_weight):
         return loss
     return ClassWeightedLoss(loss, tuple(class_weight))
-
-
-def _check_class_weight(class_weight, classes):
-    """Return the weight of each class."""
-    if class_weight is None:
-        return [1.0] * len(classes)
-    if not isinstance(class_weight, dict):
-        raise ValueError(
-            "class_weight must be a dict of public weights or None; 'balanced' would be computed "
-            f"from the data, got {class_weight!r}"
-        )
-    labels = classes.tolist()
-    unknown = [label for label in class_weight if label not in labels]
-    if unknown:
-        raise ValueError(f"class_weight names {unknown[0]!r}, which is not among the classes")
-    return [check_magnitude(class_weight.get(label, 1.0), "a class weight") for label in labels]

@@ -1,5 +1,7 @@
 """Which mechanism a fit uses and with which regularisation, from public quantities alone."""
 
+from dataclasses import dataclass
+
 from skdp.linear_model import (
     _gradient_perturbation,
     _objective_perturbation,
@@ -8,7 +10,7 @@ from skdp.linear_model import (
 from skdp.linear_model._planning import EXPECTED_WEIGHTS_NORM
 from skdp.linear_model._standard_errors import split_guarantee
 
-__all__ = ["MECHANISMS", "automatic_fit", "plan_fit"]
+__all__ = ["MECHANISMS", "Choice", "choose_mechanism", "plan_weights"]
 
 # Each with the plan, the automatic C and the expected excess loss.
 MECHANISMS = {
@@ -30,8 +32,31 @@ MECHANISMS = {
 }
 
 
-def automatic_fit(mechanism, C, table, data_norm, guarantee, with_hessian=False):
-    """Return the mechanism, C and the summed loss that they are expected to cost.
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """How a fit makes its weights, and what that is expected to cost.
+
+    Parameters
+    ----------
+    mechanism : {"output", "objective", "gradient"}
+    C : float
+    terms : tuple
+        Epsilon, delta and the relation of the weights.
+    of_hessian : tuple or None
+        What the Hessian may cost, as `split_guarantee` gives it; None without one.
+    excess : float
+        The summed loss expected above that of weights of an expected norm.
+    """
+
+    mechanism: str
+    C: float
+    terms: tuple
+    of_hessian: tuple | None
+    excess: float
+
+
+def choose_mechanism(mechanism, C, problem, data_norm, guarantee, with_hessian=False):
+    """Return the mechanism and C that are asked for or expected to cost least.
 
     Parameters
     ----------
@@ -39,34 +64,34 @@ def automatic_fit(mechanism, C, table, data_norm, guarantee, with_hessian=False)
         "auto" is "objective" or, for delta > 0, "gradient", whichever is expected to cost less.
         It is not "output": noise on the gradient reaches weights divided by the curvature plus
         the regularisation, noise on the minimiser is made for the regularisation alone.
-    C : float or "auto"
-        "auto" is the C at which regularisation and noise are expected to cost least together.
-    table : tuple
+    C : float or None
+        None is the C at which regularisation and noise are expected to cost least together.
+    problem : tuple
         The loss, the numbers of rows and features and the bound on a row's norm.
     data_norm : float
-    guarantee : tuple
-        Epsilon, delta and the relation.
+    guarantee : Guarantee
     with_hessian : bool, default=False
         Whether a share of the guarantee goes to the release of a Hessian.
 
     Returns
     -------
-    mechanism : str
-    C : float
-    excess : float
+    Choice
     """
     weights_norm = EXPECTED_WEIGHTS_NORM / data_norm
+    whole = guarantee.epsilon, guarantee.delta, guarantee.relation
     names = [mechanism]
     if mechanism == "auto":
-        names = ["objective", "gradient"] if guarantee[1] > 0.0 else ["objective"]
+        names = ["objective", "gradient"] if guarantee.delta > 0.0 else ["objective"]
     choices = []
     for name in names:
         _, automatic_C, expected_excess = MECHANISMS[name]
-        left = split_guarantee(name, guarantee)[0] if with_hessian else guarantee
-        own = automatic_C(*table, weights_norm, *left) if C == "auto" else C
-        extra = _extra(name, C == "auto")
-        choices.append((name, own, expected_excess(*table, own, weights_norm, *left, **extra)))
-    return min(choices, key=lambda choice: choice[2])
+        terms, of_hessian = split_guarantee(name, whole) if with_hessian else (whole, None)
+        own = automatic_C(*problem, weights_norm, *terms) if C is None else C
+        extra = _extra(name, C is None)
+        excess = expected_excess(*problem, own, weights_norm, *terms, **extra)
+        shares = {"terms": terms, "of_hessian": of_hessian}
+        choices.append(Choice(mechanism=name, C=own, excess=excess, **shares))
+    return min(choices, key=lambda choice: choice.excess)
 
 
 def _extra(mechanism, automatic):
@@ -74,16 +99,18 @@ def _extra(mechanism, automatic):
     return {"quadratic": 1.0} if automatic and mechanism == "objective" else {}
 
 
-def plan_fit(mechanism, table, C, guarantee, automatic=False):
-    """Return the plan of a fit, which knows how to run it and what it costs.
+def plan_weights(mechanism, problem, C, terms, automatic=False):
+    """Return the plan of the weights, which knows how to make them and what they cost.
 
     Parameters
     ----------
     mechanism : {"output", "objective", "gradient"}
-    table, guarantee : tuple
-        As in `automatic_fit`.
+    problem : tuple
+        As in `choose_mechanism`.
     C : float
+    terms : tuple
+        Epsilon, delta and the relation of the weights.
     automatic : bool, default=False
-        Whether C is that of `automatic_fit` for the same guarantee and C="auto".
+        Whether C is that of `choose_mechanism` for the same terms and C=None.
     """
-    return MECHANISMS[mechanism][0](*table, C, *guarantee, **_extra(mechanism, automatic))
+    return MECHANISMS[mechanism][0](*problem, C, *terms, **_extra(mechanism, automatic))

@@ -213,6 +213,7 @@ def plan_objective_perturbation(
     if not distance <= radius / 4.0:
         raise ValueError(f"C={C:g} is too large for {n_rows} rows of norm {norm:g}")
     output = _output_mechanism(left, delta, noise.scale, moved, relation, 4.0 * distance)
+    output.check_size(size)
     cost = FitCost(
         name=f"Objective perturbation, {law} noise",
         event=ApproximateDP(epsilon, delta) if delta > 0.0 else PureDP(epsilon),

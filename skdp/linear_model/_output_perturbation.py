@@ -100,6 +100,11 @@ def plan_output_perturbation(loss, n_rows, n_features, norm, C, epsilon, delta, 
     Returns
     -------
     OutputPerturbation
+
+    Raises
+    ------
+    ValueError
+        If epsilon is too small for noise that can be drawn.
     """
     moved = C * loss.lipschitz(norm)
     rounding = _gradient_rounding(loss, n_rows, n_features, norm, C)
@@ -113,6 +118,7 @@ def plan_output_perturbation(loss, n_rows, n_features, norm, C, epsilon, delta, 
     else:
         mechanism = GaussianMechanism(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
     size = math.prod(loss.weights_shape) * n_features
+    mechanism.check_size(size)
     return OutputPerturbation(C=C, tolerance=tolerance, size=size, mechanism=mechanism)
 
 

@@ -1,18 +1,19 @@
 """Poisson regression with differential privacy."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.metrics import d2_tweedie_score
 
 from skdp._data._tables import read_rows_and_target
 from skdp._losses import ClippedPoissonLoss
-from skdp.base import PrivateFit
-from skdp.linear_model._output_fit import (
-    check_linear_settings,
-    check_strength,
-    fit_by_output_perturbation,
-)
+from skdp.base import PrivateFit, TableShape
+from skdp.linear_model._output_fit import OutputFit, check_strength, plan_output_fit
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
+from skdp.linear_model._rows import RowsAndTarget
+from skdp.mechanisms._mechanism_plan import MechanismPlan
 from skdp.utils._validation import check_target_bounds, public_inputs
 
 __all__ = ["DPPoissonRegressor"]
@@ -159,27 +160,47 @@ class DPPoissonRegressor(PrivateLinearRegressorMixin, BaseEstimator):
             If the accountant refuses; the estimator is left unfitted.
         """
         with PrivateFit(self) as fit:
-            settings = check_linear_settings(self)
-            alpha = check_strength(self.alpha, "alpha")
-            low, high = check_target_bounds(self.target_bounds, smallest=0.0)
             X, y = read_rows_and_target(self, X, y, numeric=True)
-            n_rows = X.shape[0]
-            if alpha is not None and not 1e-100 <= alpha * n_rows <= 1e100:
-                raise ValueError(f"alpha={alpha!r} is out of range for {n_rows} rows")
-            C = None if alpha is None else 1.0 / (n_rows * alpha)
-            targets = _Clipped(y, low, high)
-            loss = ClippedPoissonLoss(high)
-            release = fit_by_output_perturbation(self, fit, settings, loss, X, targets, C)
+            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
+            plan = self.plan_fit(shape, fit.guarantee)
+            source = fit.charge(plan)
             fit.publish(
-                release.mechanism,
+                plan,
                 public=public_inputs(self, "data_norm", "target_bounds"),
-                coef_=release.coef[0],
-                intercept_=float(release.intercept[0]),
-                alpha_=1.0 / (n_rows * release.C) if alpha is None else alpha,
-                target_bounds_=(low, high),
-                data_norm_=release.data_norm,
+                sampler=plan.sampler,
+                **plan.run(RowsAndTarget(X, y), source),
             )
         return self
+
+    def plan_fit(self, shape, guarantee):
+        """Return what a fit to a table of that shape will release.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Of the table.
+        guarantee : Guarantee
+            What the fit must meet. The estimator's accountant is not read.
+
+        Returns
+        -------
+        Plan
+            Its price, its noise, and how to run it.
+
+        Raises
+        ------
+        ValueError
+            If a fit would refuse a parameter.
+        """
+        alpha = check_strength(self.alpha, "alpha")
+        if alpha is not None and not 1e-100 <= alpha * shape.n_rows <= 1e100:
+            raise ValueError(f"alpha={alpha!r} is out of range for {shape.n_rows} rows")
+        C = None if alpha is None else 1.0 / (shape.n_rows * alpha)
+        low, high = check_target_bounds(self.target_bounds, smallest=0.0)
+        output = plan_output_fit(self, shape, guarantee, ClippedPoissonLoss(high), C)
+        if alpha is None:
+            alpha = 1.0 / (shape.n_rows * output.weights.C)
+        return _PoissonFit(output=output, alpha=alpha, low=low, high=high)
 
     def predict(self, X):
         """Return the predicted means of samples.
@@ -215,6 +236,32 @@ class DPPoissonRegressor(PrivateLinearRegressorMixin, BaseEstimator):
         """
         means = np.maximum(self.predict(X), np.finfo(np.float64).tiny)
         return d2_tweedie_score(y, means, power=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _PoissonFit(MechanismPlan):
+    """What a fit will release: that of its `output`, one number a weight, on clipped targets."""
+
+    output: OutputFit
+    alpha: float
+    low: float
+    high: float
+    sampler: ClassVar[str] = OutputFit.sampler
+
+    @property
+    def mechanism(self):
+        return self.output.mechanism
+
+    def run(self, table, source):
+        targets = _Clipped(table.y, self.low, self.high)
+        released = self.output.run(RowsAndTarget(table.X, targets), source)
+        return {
+            "coef_": released["coef_"][0],
+            "intercept_": float(released["intercept_"][0]),
+            "alpha_": self.alpha,
+            "target_bounds_": (self.low, self.high),
+            "data_norm_": released["data_norm_"],
+        }
 
 
 class _Clipped:

@@ -1,16 +1,18 @@
 """Linear least squares with differential privacy, with and without a ridge."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdp._data._tables import read_rows_and_target
-from skdp.base import PrivateFit, relation_of
-from skdp.linear_model._adassp import plan_adassp
-from skdp.linear_model._data_norm import plan_norm
-from skdp.linear_model._least_squares_descent import plan_descent
-from skdp.linear_model._output_fit import check_linear_settings
+from skdp.base import PrivateFit, TableShape
+from skdp.linear_model._adassp import AdaSSP, plan_adassp
+from skdp.linear_model._data_norm import RowPlan, plan_rows
+from skdp.linear_model._least_squares_descent import LeastSquaresDescent, plan_descent
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
-from skdp.linear_model._rows import BoundedRows
+from skdp.linear_model._rows import RowsAndTarget
+from skdp.mechanisms._mechanism_plan import MechanismPlan
 from skdp.utils._validation import check_real, check_target_bounds, public_inputs
 
 __all__ = ["DPLinearRegression", "DPRidge"]
@@ -45,55 +47,95 @@ class LeastSquaresRegressor(PrivateLinearRegressorMixin, BaseEstimator):
             If the accountant refuses; the estimator is left unfitted.
         """
         with PrivateFit(self) as fit:
-            settings = check_linear_settings(self)
-            alpha = self._check_alpha()
-            self._check_mechanism(settings.delta)
-            low, high = check_target_bounds(self.target_bounds)
             X, y = read_rows_and_target(self, X, y, numeric=True)
-            middle = low + (high - low) / 2 if self.fit_intercept else 0.0
-            data_norm, constant = settings.data_norm, settings.constant
-            relation = relation_of(self.accountant)
-            norm = plan_norm(self.data_norm, X.shape[0], settings.epsilon, settings.delta, relation)
-            public = (
-                X.shape[0],
-                X.shape[1] + (constant > 0),
-                data_norm,
-                constant,
-                max(abs(high - middle), abs(low - middle)),
-            )
-            budget = norm.epsilon, settings.delta, relation
-            if self.mechanism == "gradient":
-                plan = plan_descent(*public, alpha, *budget)
-            else:
-                plan = plan_adassp(*public, *budget)
-
-            mechanism = norm.joined(plan.mechanism)
-            source = fit.charge(mechanism)
-            unit = norm.run(X, source)
-            rows = BoundedRows(X, data_norm, constant, unit)
-            targets = _centred(y, low, high, middle)
-            coef, intercept = plan.run(rows, targets, alpha, source)
-
+            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
+            plan = self.plan_fit(shape, fit.guarantee)
+            source = fit.charge(plan)
             fit.publish(
-                mechanism,
+                plan,
                 public=public_inputs(self, "data_norm", "target_bounds"),
                 sampler=plan.sampler,
-                data_norm_=unit * data_norm,
-                coef_=coef / unit,
-                intercept_=intercept + middle,
+                **plan.run(RowsAndTarget(X, y), source),
             )
         return self
+
+    def plan_fit(self, shape, guarantee):
+        """Return what a fit to a table of that shape will release.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Of the table.
+        guarantee : Guarantee
+            What the fit must meet. The estimator's accountant is not read.
+
+        Returns
+        -------
+        Plan
+            Its price, its noise, and how to run it.
+
+        Raises
+        ------
+        ValueError
+            If a fit would refuse a parameter.
+        """
+        if self.mechanism not in MECHANISMS:
+            raise ValueError(f"mechanism must be one of {list(MECHANISMS)}, got {self.mechanism!r}")
+        if self.mechanism == "gradient" and guarantee.delta == 0.0:
+            raise ValueError(
+                "mechanism='gradient' needs delta > 0; 'sufficient_statistics' takes delta = 0"
+            )
+        alpha = self._check_alpha()
+        low, high = check_target_bounds(self.target_bounds)
+        middle = low + (high - low) / 2 if self.fit_intercept else 0.0
+        rows = plan_rows(self, shape.n_rows, guarantee)
+        problem = (
+            shape.n_rows,
+            rows.n_features(shape.n_columns),
+            rows.data_norm,
+            rows.constant,
+            max(abs(high - middle), abs(low - middle)),
+        )
+        terms = rows.left.epsilon, rows.left.delta, rows.left.relation
+        if self.mechanism == "gradient":
+            model = plan_descent(*problem, alpha, *terms)
+        else:
+            model = plan_adassp(*problem, *terms)
+        targets = {"low": low, "high": high, "middle": middle}
+        return _LeastSquaresFit(rows=rows, model=model, alpha=alpha, **targets)
 
     def _check_alpha(self):
         return 0.0
 
-    def _check_mechanism(self, delta):
-        if self.mechanism not in MECHANISMS:
-            raise ValueError(f"mechanism must be one of {list(MECHANISMS)}, got {self.mechanism!r}")
-        if self.mechanism == "gradient" and delta == 0.0:
-            raise ValueError(
-                "mechanism='gradient' needs delta > 0; 'sufficient_statistics' takes delta = 0"
-            )
+
+@dataclass(frozen=True, kw_only=True)
+class _LeastSquaresFit(MechanismPlan):
+    """What a fit will release, from targets that are clipped and centred."""
+
+    rows: RowPlan
+    model: AdaSSP | LeastSquaresDescent
+    alpha: float
+    low: float
+    high: float
+    middle: float
+
+    @property
+    def mechanism(self):
+        return self.rows.joined(self.model.mechanism)
+
+    @property
+    def sampler(self):
+        return self.model.sampler
+
+    def run(self, table, source):
+        rows = self.rows.run(table.X, source)
+        targets = _centred(table.y, self.low, self.high, self.middle)
+        coef, intercept = self.model.run(rows, targets, self.alpha, source)
+        return {
+            "coef_": coef / rows.unit,
+            "intercept_": intercept + self.middle,
+            "data_norm_": rows.unit * rows.data_norm,
+        }
 
 
 class DPLinearRegression(LeastSquaresRegressor):

@@ -1,6 +1,7 @@
 """Rows of bounded norm, read block by block: clipped without a copy, with a constant feature."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg.blas import dsyrk
@@ -8,10 +9,32 @@ from scipy.sparse import csr_array, issparse
 
 from skdp._data._tables import block_size, read_block, row_blocks
 
-__all__ = ["BoundedRows", "block_size", "most_additions", "row_norms"]
+__all__ = [
+    "BoundedRows",
+    "RowsAndTarget",
+    "block_size",
+    "most_additions",
+    "released_model",
+    "row_norms",
+]
 
 SPARSE_BLOCK_ROWS = 4096
 SPARSE_GRAM_DENSITY = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class RowsAndTarget:
+    """What the plan of a supervised fit runs on: a table as it was read, and a number a row.
+
+    Parameters
+    ----------
+    X : array, CSR matrix or ChunkedArray of shape (n_rows, n_columns)
+    y : array of shape (n_rows,)
+        Class codes or targets.
+    """
+
+    X: object
+    y: object
 
 
 def most_additions(n_rows, n_features):
@@ -41,7 +64,7 @@ class BoundedRows:
     """
 
     def __init__(self, X, data_norm, constant, unit=1.0):
-        self.X = X
+        self.X, self.data_norm, self.unit = X, data_norm, unit
         self.constant = float(constant)
         self.n_rows, self.n_columns = X.shape
         self.n_features = self.n_columns + (constant != 0)
@@ -122,6 +145,29 @@ class BoundedRows:
         block = read_block(self.X, rows)
         zeroed = self._factor[rows] == 0.0
         return np.where(zeroed[:, None], 0.0, block) if zeroed.any() else block
+
+
+def released_model(rows, weights):
+    """Return what released weights make public, in the units of the data.
+
+    Parameters
+    ----------
+    rows : BoundedRows
+        On which they were fitted.
+    weights : ndarray of shape (n_features,) or (n_outputs, n_features)
+
+    Returns
+    -------
+    dict
+        `coef_` of shape (n_outputs, n_columns), `intercept_` and `data_norm_`.
+    """
+    weights = np.atleast_2d(weights)
+    constant = rows.constant
+    return {
+        "coef_": weights[:, : rows.n_columns] / rows.unit,
+        "intercept_": constant * weights[:, -1] if constant else np.zeros(len(weights)),
+        "data_norm_": rows.unit * rows.data_norm,
+    }
 
 
 def _without(block, zeroed):

@@ -4,14 +4,11 @@ from sklearn.base import BaseEstimator
 
 from skdp._data._tables import read_rows_and_target
 from skdp._losses import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
-from skdp.base import PrivateFit
+from skdp.base import PrivateFit, TableShape
 from skdp.linear_model._classifier import PrivateLinearClassifierMixin
-from skdp.linear_model._output_fit import (
-    check_linear_settings,
-    check_strength,
-    fit_by_output_perturbation,
-)
-from skdp.utils._validation import check_classes, check_positive, public_inputs
+from skdp.linear_model._output_fit import check_strength, plan_output_fit
+from skdp.linear_model._rows import RowsAndTarget
+from skdp.utils._validation import check_classes, check_positive
 
 __all__ = ["DPLinearSVC"]
 
@@ -161,24 +158,43 @@ class DPLinearSVC(PrivateLinearClassifierMixin, BaseEstimator):
             If the accountant refuses; the estimator is left unfitted.
         """
         with PrivateFit(self) as fit:
-            settings = check_linear_settings(self)
-            h = check_positive(self.huber_threshold, "huber_threshold")
-            if not 1e-4 <= h <= 1e4:
-                raise ValueError(f"huber_threshold must be between 1e-4 and 1e4, got {h!r}")
-            C = check_strength(self.C, "C")
             X, y = read_rows_and_target(self, X, y)
             classes, codes = check_classes(self.classes, y)
-            k = len(classes)
-            loss = BinaryHuberisedHingeLoss(h) if k == 2 else MulticlassHuberisedHingeLoss(k, h)
-            release = fit_by_output_perturbation(self, fit, settings, loss, X, codes, C)
-            labels = "the labels of y" if self.classes is None else "the declared classes"
+            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1], classes=classes)
+            plan = self.plan_fit(shape, fit.guarantee)
+            source = fit.charge(plan)
             fit.publish(
-                release.mechanism,
-                public=(*public_inputs(self, "data_norm"), labels),
+                plan,
+                public=self._assumptions("data_norm"),
+                sampler=plan.sampler,
                 classes_=classes,
-                coef_=release.coef,
-                intercept_=release.intercept,
-                C_=release.C,
-                data_norm_=release.data_norm,
+                **plan.run(RowsAndTarget(X, codes), source),
             )
         return self
+
+    def plan_fit(self, shape, guarantee):
+        """Return what a fit to a table of that shape will release.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Of the table, with its labels unless `classes` declares them.
+        guarantee : Guarantee
+            What the fit must meet. The estimator's accountant is not read.
+
+        Returns
+        -------
+        Plan
+            Its price, its noise, and how to run it.
+
+        Raises
+        ------
+        ValueError
+            If a fit would refuse a parameter.
+        """
+        h = check_positive(self.huber_threshold, "huber_threshold")
+        if not 1e-4 <= h <= 1e4:
+            raise ValueError(f"huber_threshold must be between 1e-4 and 1e4, got {h!r}")
+        C, k = check_strength(self.C, "C"), len(self._planned_classes(shape))
+        loss = BinaryHuberisedHingeLoss(h) if k == 2 else MulticlassHuberisedHingeLoss(k, h)
+        return plan_output_fit(self, shape, guarantee, loss, C)

@@ -19,7 +19,7 @@ from scipy.stats import beta, norm
 from skdp._losses import BinaryLogisticLoss
 from skdp.accounting import gaussian_noise_multiplier, gdp_to_delta
 from skdp.linear_model._gradient_perturbation import plan_gradient_perturbation
-from skdp.linear_model._mechanism_choice import plan_fit
+from skdp.linear_model._mechanism_choice import plan_weights
 from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._objective_perturbation import LinearNoise
@@ -49,7 +49,7 @@ def worlds(mechanism):
 def released(mechanism, delta, n_fits, seed):
     source, (one, other, C) = RandomSource(seed), worlds(mechanism)
     table = LOSS, len(one[0]), 1, 1.0
-    plan = plan_fit(mechanism, table, C, (EPSILON, delta, "add_remove"))
+    plan = plan_weights(mechanism, table, C, (EPSILON, delta, "add_remove"))
     rows = [(BoundedRows(X, 1.0, 0.0), y) for X, y in (one, other)]
     return [[plan.run(LOSS, *world, source)[0] for _ in range(n_fits)] for world in rows]
 

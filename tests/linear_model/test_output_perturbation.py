@@ -11,6 +11,7 @@ from skdp import DPLogisticRegression, PrivacyAccountant
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.accounting import gaussian_noise_multiplier
 from skdp.linear_model import _output_perturbation
+from skdp.linear_model._data_norm import RowPlan
 from skdp.linear_model._mechanism_choice import MECHANISMS
 from skdp.linear_model._newton import _accelerated_descent, minimise
 from skdp.linear_model._objective import LinearObjective
@@ -176,9 +177,7 @@ class TestMutations:
             test_brute_force_sensitivity("add_remove", 2, 0.0)
 
     def test_intercept_outside_the_bound(self, monkeypatch):
-        monkeypatch.setattr(
-            "skdp.linear_model._logistic_regression._row_norm", lambda norm, constant: norm
-        )
+        monkeypatch.setattr(RowPlan, "norm", property(lambda plan: plan.data_norm))
         with pytest.raises(AssertionError):
             check_planned_norm(monkeypatch)
 

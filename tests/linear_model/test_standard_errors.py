@@ -14,7 +14,7 @@ from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogis
 from skdp.accounting import epsilon as event_epsilon
 from skdp.accounting import gaussian_noise_multiplier
 from skdp.linear_model import _standard_errors
-from skdp.linear_model._mechanism_choice import plan_fit
+from skdp.linear_model._mechanism_choice import plan_weights
 from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._rows import BoundedRows
@@ -193,7 +193,7 @@ def test_little_noise_leaves_the_sampling_error_of_the_textbook(mechanism, n_cla
 
 @pytest.mark.parametrize("n_steps", [1, 2, 7, 40])
 def test_noise_of_descent_is_that_of_its_linear_recursion(n_steps):
-    plan = plan_fit("gradient", (LOSSES["binary"], 50, 1, 1.0), 1.0, (1.0, 1e-5, "add_remove"))
+    plan = plan_weights("gradient", (LOSSES["binary"], 50, 1, 1.0), 1.0, (1.0, 1e-5, "add_remove"))
     plan = replace(plan, n_steps=n_steps)
     curvature, step = np.array([0.0, 3.0]), plan.step_size
     responses = []
@@ -218,7 +218,7 @@ def test_noise_has_the_stated_variance_where_there_is_no_curvature(mechanism, de
         return
     rows, y = BoundedRows(np.zeros((20, 400)), 1.0, 0.0), np.zeros(20)
     table = LOSSES["binary"], 20, 400, 1.0
-    plan = plan_fit(mechanism, table, 1e-3, (1.0, delta, "add_remove"))
+    plan = plan_weights(mechanism, table, 1e-3, (1.0, delta, "add_remove"))
     weights = plan.run(table[0], rows, y, RandomSource())
     # As in the tests of the noise's law: false alarms are below 1e-7.
     spread = np.mean(weights**2) / plan.noise_variance(np.zeros(1))[0]
@@ -289,7 +289,7 @@ def test_noisy_iterates_lengthen_the_weights_by_less_than_the_intervals_allow():
     X, loss = make_rows(2000, 3), LOSSES["binary"]
     y = np.random.default_rng(0).random(2000) < expit(X @ [2.0, -6.0, -2.0])
     rows, y = BoundedRows(X, 1.0, 0.0), y.astype(float)
-    plan = plan_fit("gradient", (loss, 2000, 3, 1.0), 3.0, (1.0, 1e-5, "add_remove"))
+    plan = plan_weights("gradient", (loss, 2000, 3, 1.0), 3.0, (1.0, 1e-5, "add_remove"))
     exact = minimise(LinearObjective(loss, rows, y, 3.0), 1e-6)
     along = [plan.run(loss, rows, y, RandomSource()) @ exact for _ in range(200)]
     gram = summed_hessian(loss, rows, y, exact)
