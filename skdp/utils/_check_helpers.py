@@ -2,7 +2,6 @@
 
 import warnings
 from contextlib import contextmanager
-from types import SimpleNamespace
 from unittest import SkipTest
 
 import numpy as np
@@ -10,7 +9,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
 from skdp.accounting import PrivacyAccountant
-from skdp.base import fitted_names
+from skdp.base import UNACCOUNTED, fitted_names
 from skdp.exceptions import SeededNoiseWarning
 
 N_ROWS, N_FEATURES = 60, 4
@@ -148,7 +147,7 @@ def need_statement(fitted):
 class TableChanger:
     """An accountant that overwrites the table at the moment of the charge."""
 
-    terms = SimpleNamespace(relation="add_remove", unit="row", max_rows=1, composition="basic")
+    terms = UNACCOUNTED
     hash, time, part, sequence = "0", "", None, 0
 
     def __init__(self, X, replacement):
