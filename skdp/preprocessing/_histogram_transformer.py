@@ -71,9 +71,7 @@ class HistogramPlan(MechanismPlan):
         if self.counts is not None:
             pairs = zip(self.bins, self.noisy_counts(table, edges, source), strict=True)
             counts = [
-                consistent_counts(
-                    noisy, table.shape[0], exactly=each.categories is None or each.other >= 0
-                )
+                consistent_counts(noisy, table.shape[0], each.categories is None or each.other >= 0)
                 for each, noisy in pairs
             ]
         if not self.unit_norm:
