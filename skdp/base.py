@@ -8,15 +8,17 @@ from sklearn import config_context
 from skdp._data._shape import TableShape
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
-from skdp.accounting import Guarantee, Spend
+from skdp.accounting import Composed, Guarantee, Spend
 from skdp.accounting import epsilon as event_epsilon
 from skdp.accounting._report import describe_composition, describe_unit
 from skdp.accounting._state import Terms
 from skdp.noise import RandomSource
+from skdp.utils._output import check_output_setting
 
 __all__ = ["PrivateFit", "TableShape", "charge", "guarantee_of", "relation_of", "terms_of"]
 
 UNACCOUNTED = Terms(1.0, 0.0)
+NOTHING = Composed(())
 
 
 def relation_of(accountant):
@@ -72,12 +74,16 @@ def fitted_names(estimator):
 def charge(estimator, mechanism):
     """Book a release and return what was booked, and the source of its noise.
 
+    Of a transformer it is checked first that its output can be put in the container that
+    scikit-learn's output setting asks for.
+
     Parameters
     ----------
     estimator : estimator
         With parameters `accountant` and `random_state`.
-    mechanism : mechanism
-        With `event`, `epsilon` and `delta`.
+    mechanism : plan
+        With `event`, `epsilon` and `delta`; and with `sparse_output` where a transformer makes
+        sparse matrices.
 
     Returns
     -------
@@ -92,6 +98,7 @@ def charge(estimator, mechanism):
     """
     source = RandomSource(estimator.random_state)
     terms_of(estimator.accountant)
+    check_output_setting(estimator, sparse=getattr(mechanism, "sparse_output", False))
     if estimator.accountant is None:
         return None, source
     spend = estimator.accountant.charge(
@@ -174,29 +181,33 @@ class PrivateFit:
         return guarantee_of(self._estimator)
 
     def charge(self, mechanism, size=None):
-        """Book the mechanism's event and return the source of its noise.
+        """Book the plan's event and return the source of its noise.
 
         Parameters
         ----------
-        mechanism : mechanism
-            With `event`, `epsilon` and `delta`.
+        mechanism : plan
+            With `event`, `epsilon` and `delta`. One that releases nothing is not booked.
         size : int, default=None
             How many values an additive mechanism will release together: it is asked first
             whether it can.
 
         Returns
         -------
-        RandomSource
+        RandomSource or None
+            None for a plan that releases nothing.
 
         Raises
         ------
         ValueError
-            If epsilon is too small for that many values.
+            If epsilon is too small for that many values, or a transformer's output cannot be put
+            in the container that is set.
         BudgetExceededError
             If the accountant refuses.
         """
         if size is not None:
             mechanism.check_size(size)
+        if mechanism.event == NOTHING:
+            return None
         self._terms = terms_of(self._estimator.accountant)
         self._spend, source = charge(self._estimator, mechanism)
         return source

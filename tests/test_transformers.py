@@ -21,6 +21,8 @@ from skdp import (
     DPTargetEncoder,
     PrivacyAccountant,
 )
+from skdp.accounting import Guarantee
+from skdp.base import TableShape
 from skdp.noise import RandomSource
 from skdp.preprocessing._column_quantiles import plan_column_quantiles
 from skdp.stats._bounds import BoundsPlan
@@ -228,8 +230,9 @@ def quantiles(wanted):
     """The middle one of some quantiles of two rows, of which one may be the null row."""
 
     def call(epsilon, X):
-        plan = plan_column_quantiles((2, 1), wanted, (0, 1), "add_remove", epsilon, 0.0)
-        released, _, _ = plan.run(np.array(X), RandomSource())
+        shape = TableShape(n_rows=2, n_columns=1)
+        plan = plan_column_quantiles(wanted, (0, 1), shape, Guarantee(epsilon=epsilon))
+        released = plan.main.run(np.array(X), RandomSource())
         return released[len(wanted) // 2, 0] < 0.5
 
     return call

@@ -1,6 +1,6 @@
 """Principal component analysis with differential privacy."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh
@@ -8,19 +8,53 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import linear_scores, read_table
-from skdp.base import PrivateFit, relation_of
-from skdp.decomposition._second_moment import plan_second_moment, row_norms
-from skdp.mechanisms import JointMechanism
+from skdp.base import PrivateFit, TableShape
+from skdp.decomposition._second_moment import SecondMoment, plan_second_moment, row_norms
+from skdp.mechanisms._mechanism_plan import MechanismPlan, one_charge
 from skdp.stats._bounds import AUTO_SHARE, NormPlan
 from skdp.utils._shares import split_epsilon
-from skdp.utils._validation import (
-    check_integer,
-    check_magnitude,
-    check_privacy_parameters,
-    public_inputs,
-)
+from skdp.utils._validation import check_integer, check_magnitude, is_auto, public_inputs
 
 __all__ = ["DPPCA"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PCAPlan(MechanismPlan):
+    """A bound on the rows' norm, unless it is declared, then their second moment.
+
+    Parameters
+    ----------
+    search : NormPlan or None
+    moment : SecondMoment
+        Of the declared norm, or of another in its place.
+    mechanism : plan
+        What is charged.
+    n_features_out : int
+        How many components are kept.
+    """
+
+    search: NormPlan | None
+    moment: SecondMoment
+    mechanism: object
+    n_features_out: int
+
+    def run(self, X, source):
+        """Return the released attributes."""
+        moment, kept = self.moment, self.n_features_out
+        if self.search is not None:
+            norms = row_norms(X, moment.center)
+            moment = replace(moment, data_norm=self.search.run(norms, source))
+        mean, covariance = moment.release(X, source)
+        variances, components = _principal_axes(covariance)
+        total = variances.sum()
+        return {
+            "components_": components[:kept],
+            "explained_variance_": variances[:kept],
+            "explained_variance_ratio_": variances[:kept] / (total if total > 0 else 1.0),
+            "mean_": moment.center + mean,
+            "n_components_": kept,
+            "data_norm_": moment.data_norm,
+        }
 
 
 class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -147,40 +181,53 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             If the accountant refuses; the estimator is left unfitted.
         """
         with PrivateFit(self) as fit:
-            epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
-            search_norm, data_norm = _check_data_norm(self.data_norm)
             X = read_table(self, X, accept_sparse=True)
-            n_components = _check_n_components(self.n_components, X.shape)
-            with_mean, center = _check_center(self.center, X.shape[1])
-            relation = relation_of(self.accountant)
-            rest = epsilon
-            if search_norm:
-                first, rest = split_epsilon(epsilon, AUTO_SHARE)
-                search = NormPlan(n_rows=X.shape[0], epsilon=first, relation=relation)
-            plan = plan_second_moment(X.shape, data_norm, center, with_mean, relation, rest, delta)
-            plan.mechanism.check_size(plan.size)
-            mechanism = plan.mechanism
-            if search_norm:
-                mechanism = JointMechanism((search, mechanism), epsilon, delta)
-
-            source = fit.charge(mechanism)
-            if search_norm:
-                plan = replace(plan, data_norm=search.run(row_norms(X, center), source))
-            mean, covariance = plan.release(X, source)
-
-            variances, components = _principal_axes(covariance)
-            total = variances.sum()
-            fit.publish(
-                mechanism,
-                public=public_inputs(self, "data_norm", *(() if with_mean else ("center",))),
-                components_=components[:n_components],
-                explained_variance_=variances[:n_components],
-                explained_variance_ratio_=variances[:n_components] / (total if total > 0 else 1.0),
-                mean_=center + mean,
-                n_components_=n_components,
-                data_norm_=plan.data_norm,
-            )
+            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
+            plan = self.plan_fit(shape, fit.guarantee)
+            source = fit.charge(plan)
+            declared = () if plan.moment.constant else ("center",)
+            public = public_inputs(self, "data_norm", *declared)
+            fit.publish(plan, public=public, **plan.run(X, source))
         return self
+
+    def plan_fit(self, shape, guarantee):
+        """Return what a fit to a table of that shape will release.
+
+        Parameters
+        ----------
+        shape : TableShape
+            What of the table is public.
+        guarantee : Guarantee
+            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            It is frozen and holds nothing of a table. Nothing was charged or drawn.
+
+        Raises
+        ------
+        ValueError
+            If a fit would refuse a parameter.
+        """
+        n_components = _check_n_components(self.n_components, shape)
+        with_mean, center = _check_center(self.center, shape.n_columns)
+        search, rest, data_norm = None, guarantee, 1.0
+        if is_auto(self.data_norm):
+            first, second = split_epsilon(guarantee.epsilon, AUTO_SHARE)
+            search = NormPlan(shape.n_rows, first, relation=guarantee.relation)
+            rest = replace(guarantee, epsilon=second)
+        else:
+            data_norm = check_magnitude(self.data_norm, "data_norm")
+        moment = plan_second_moment(
+            shape, rest, data_norm=data_norm, center=center, with_mean=with_mean
+        )
+        return PCAPlan(
+            search=search,
+            moment=moment,
+            mechanism=one_charge((search, moment.mechanism), guarantee),
+            n_features_out=n_components,
+        )
 
     def transform(self, X):
         """Return the coordinates of samples along the components.
@@ -227,19 +274,12 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-def _check_data_norm(data_norm):
-    """Return whether the norm is to be found, and the norm, 1 in its place."""
-    if isinstance(data_norm, str) and data_norm == "auto":
-        return True, 1.0
-    return False, check_magnitude(data_norm, "data_norm")
-
-
 def _check_n_components(n_components, shape):
     if n_components is None:
-        return min(shape)
+        return min(shape.n_rows, shape.n_columns)
     n_components = check_integer(n_components, "n_components", 1)
-    if n_components > shape[1]:
-        raise ValueError(f"n_components={n_components} exceeds the {shape[1]} features of X")
+    if n_components > shape.n_columns:
+        raise ValueError(f"n_components={n_components} exceeds the {shape.n_columns} features of X")
     return n_components
 
 

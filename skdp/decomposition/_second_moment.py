@@ -95,32 +95,40 @@ class SecondMoment:
         return self.constant * total if self.constant else total[:0]
 
 
-def plan_second_moment(shape, data_norm, center, with_mean, relation, epsilon, delta):
+def plan_second_moment(shape, guarantee, *, data_norm, center, with_mean):
     """Plan the release from public quantities alone.
 
     Parameters
     ----------
-    shape : (int, int)
+    shape : TableShape
+    guarantee : Guarantee
+        delta = 0 takes the Gamma-norm mechanism.
     data_norm : float
     center : ndarray of shape (n_features,)
     with_mean : bool
         Whether the mean about `center` is released too.
-    relation : {"add_remove", "replace_one"}
-    epsilon, delta : float
-        delta = 0 takes the Gamma-norm mechanism.
 
     Returns
     -------
     SecondMoment
+
+    Raises
+    ------
+    ValueError
+        If epsilon is too small for so many columns.
     """
+    epsilon, delta = guarantee.epsilon, guarantee.delta
     constant = MEAN_WEIGHT if with_mean else 0.0
-    moved = second_moment_sensitivity(constant, relation)
-    sensitivity = moved * (1.0 + 1e-12) + 2.0 * _rounding(shape) * (1.0 + constant**2)
+    size = shape.n_rows, shape.n_columns
+    moved = second_moment_sensitivity(constant, guarantee.relation)
+    sensitivity = moved * (1.0 + 1e-12) + 2.0 * _rounding(size) * (1.0 + constant**2)
     if delta == 0.0:
         mechanism = GammaNormMechanism(epsilon, sensitivity=sensitivity)
     else:
         mechanism = GaussianMechanism(epsilon, delta, sensitivity=sensitivity)
-    return SecondMoment(shape, data_norm, constant, center, mechanism)
+    plan = SecondMoment(size, data_norm, constant, center, mechanism)
+    mechanism.check_size(plan.size)
+    return plan
 
 
 def row_norms(X, center):

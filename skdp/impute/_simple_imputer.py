@@ -1,6 +1,6 @@
 """Filling in missing values with private statistics."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
@@ -10,21 +10,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns, read_numeric_columns
 from skdp._data._containers import as_numbers
-from skdp.base import PrivateFit, relation_of
+from skdp.base import PrivateFit, TableShape
 from skdp.impute._present import bounds_of_present, means_of_present, present_columns
-from skdp.mechanisms import JointMechanism, NoRelease
-from skdp.preprocessing._categories import StabilityThreshold, check_categories, noisy_counts
+from skdp.mechanisms import NoRelease
+from skdp.mechanisms._mechanism_plan import MechanismPlan
+from skdp.preprocessing._categories import plan_counts
 from skdp.preprocessing._cell_weights import noise_variance, plan_cell_weights
-from skdp.stats._bounds import AUTO_SHARE, plan_search
 from skdp.stats._quantiles import QuantilePlan
+from skdp.stats._within_bounds import plan_within_bounds
 from skdp.utils._labels import is_missing
-from skdp.utils._shares import split_epsilon
-from skdp.utils._validation import (
-    check_boolean,
-    check_bounds,
-    check_privacy_parameters,
-    public_inputs,
-)
+from skdp.utils._validation import check_boolean, public_inputs
 
 __all__ = ["DPSimpleImputer"]
 
@@ -160,24 +155,57 @@ class DPSimpleImputer(TransformerMixin, BaseEstimator):
             If the accountant refuses; the estimator is left unfitted.
         """
         with PrivateFit(self) as fit:
-            check_privacy_parameters(self.epsilon, self.delta)
-            check_boolean(self.add_indicator, "add_indicator")
-            if self.strategy not in STRATEGIES:
-                raise ValueError(f"strategy must be one of {STRATEGIES}, got {self.strategy!r}")
-            fill_value = _check_fill_value(self.fill_value)
             table = self._validate(X)
-            plan = self._plan(table.shape, fill_value)
-
-            released = {"counts_": None, "bounds_": None}
-            source = None
-            if not isinstance(plan.mechanism, NoRelease):
-                source = fit.charge(plan.mechanism)
-            fit.publish(
-                plan.mechanism,
-                public=public_inputs(self, "bounds", "categories"),
-                **released | plan.run(table, source),
-            )
+            shape = TableShape(n_rows=table.shape[0], n_columns=table.shape[1])
+            plan = self.plan_fit(shape, fit.guarantee)
+            source = fit.charge(plan)
+            public = public_inputs(self, "bounds", "categories")
+            fit.publish(plan, public=public, **plan.run(table, source))
         return self
+
+    def plan_fit(self, shape, guarantee):
+        """Return what a fit to a table of that shape will release.
+
+        Parameters
+        ----------
+        shape : TableShape
+            What of the table is public.
+        guarantee : Guarantee
+            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            It is frozen and holds nothing of a table. Nothing was charged or drawn.
+
+        Raises
+        ------
+        ValueError
+            If a fit would refuse a parameter.
+        """
+        width = shape.n_columns * (1 + check_boolean(self.add_indicator, "add_indicator"))
+        if self.strategy not in STRATEGIES:
+            raise ValueError(f"strategy must be one of {STRATEGIES}, got {self.strategy!r}")
+        fill_value = _check_fill_value(self.fill_value)
+        if self.strategy == "constant":
+            return _Constant(
+                mechanism=NoRelease(),
+                n_features_out=width,
+                statistics=_statistics([fill_value] * shape.n_columns),
+            )
+        if self.strategy == "most_frequent":
+            counts = plan_counts(self.categories, None, shape, guarantee)
+            return _MostFrequent(mechanism=counts, n_features_out=width, fill_value=fill_value)
+
+        def location(low, high, guarantee):
+            if self.strategy == "median":
+                terms = guarantee.epsilon, guarantee.delta, guarantee.relation
+                return QuantilePlan([0.5], low, high, *terms)
+            noise = plan_cell_weights(shape.n_columns, guarantee, whole=False)
+            return _Means(low=low, high=high, mechanism=noise)
+
+        plan = plan_within_bounds(location, self.bounds, shape, guarantee)
+        return _Location(mechanism=plan, n_features_out=width)
 
     def transform(self, X):
         """Fill in missing values.
@@ -234,20 +262,6 @@ class DPSimpleImputer(TransformerMixin, BaseEstimator):
                     assert_all_finite(values, allow_nan=True, input_name="X")
         return table
 
-    def _plan(self, shape, fill_value):
-        n_columns, relation = shape[1], relation_of(self.accountant)
-        epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
-        if self.strategy == "constant":
-            return _Constant(fill_value, n_columns)
-        if self.strategy == "most_frequent" and self.categories is None:
-            return _Discovered(StabilityThreshold(epsilon, delta, n_columns, relation), fill_value)
-        if self.strategy == "most_frequent":
-            categories = check_categories(self.categories, n_columns)
-            mechanism = plan_cell_weights(n_columns, relation, epsilon, delta, whole=True)
-            mechanism.check_size(sum(map(len, categories)))
-            return _MostFrequent(mechanism, categories)
-        return _plan_location(self.strategy, shape, self.bounds, relation, epsilon, delta)
-
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")
 
@@ -260,31 +274,24 @@ class DPSimpleImputer(TransformerMixin, BaseEstimator):
         return tags
 
 
-@dataclass(frozen=True)
-class _Constant:
-    fill_value: object
-    n_columns: int
-    mechanism = NoRelease()
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _ImputerPlan(MechanismPlan):
+    """What is released; `run` returns the fitted attributes."""
 
-    def run(self, table, source):
-        return {"statistics_": _statistics([self.fill_value] * self.n_columns)}
-
-
-@dataclass(frozen=True)
-class _MostFrequent:
     mechanism: object
-    categories: list
+    n_features_out: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Constant(_ImputerPlan):
+    statistics: np.ndarray
 
     def run(self, table, source):
-        counts = noisy_counts(table, self.categories, None, self.mechanism, source)
-        pairs = zip(self.categories, counts, strict=True)
-        chosen = [labels.tolist()[noisy.argmax()] for labels, noisy in pairs]
-        return {"statistics_": _statistics(chosen), "counts_": counts}
+        return {"statistics_": self.statistics, "counts_": None, "bounds_": None}
 
 
-@dataclass(frozen=True)
-class _Discovered:
-    mechanism: StabilityThreshold
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _MostFrequent(_ImputerPlan):
     fill_value: object
 
     def run(self, table, source):
@@ -293,48 +300,40 @@ class _Discovered:
             labels.tolist()[noisy.argmax()] if len(labels) else self.fill_value
             for labels, noisy in zip(categories, counts, strict=True)
         ]
-        return {"statistics_": _statistics(chosen), "counts_": counts}
+        return {"statistics_": _statistics(chosen), "counts_": counts, "bounds_": None}
 
 
-@dataclass(frozen=True)
-class _Location:
-    """Bounds, unless they are declared, then means or medians within them."""
-
-    search: object
-    main: object
-    mechanism: object
-    low: np.ndarray
-    high: np.ndarray
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Location(_ImputerPlan):
+    """Means or medians within bounds: all are of the values that are present."""
 
     def run(self, table, source):
-        low, high = self.low, self.high
-        if self.search is not None:
-            low, high = bounds_of_present(self.search, table, source)
-        if isinstance(self.main, QuantilePlan):
-            main = replace(self.main, low=low, high=high)
-            statistics = main.run(present_columns(table), source)[0]
+        search, plan = self.mechanism.search, self.mechanism.main
+        if search is not None:
+            plan = self.mechanism.within(bounds_of_present(search, table, source))
+        if isinstance(plan, QuantilePlan):
+            statistics = plan.run(present_columns(table), source)[0]
         else:
-            deviation = noise_variance(self.main) ** 0.5
-            statistics = means_of_present(self.main, deviation, table, low, high, source)
-        return {"statistics_": statistics, "bounds_": (low, high)}
+            statistics = plan.run(table, source)
+        return {"statistics_": statistics, "counts_": None, "bounds_": (plan.low, plan.high)}
 
 
-def _plan_location(strategy, shape, bounds, relation, epsilon, delta):
-    n_rows, n_columns = shape
-    search, rest, left = None, epsilon, delta
-    low, high = -np.ones(n_columns), np.ones(n_columns)
-    if isinstance(bounds, str) and bounds == "auto":
-        first, rest = split_epsilon(epsilon, AUTO_SHARE)
-        search, left = plan_search(n_rows, n_columns, first, delta, relation)
-    else:
-        low, high = check_bounds(bounds, n_columns)
-    if strategy == "median":
-        main = QuantilePlan([0.5], low, high, rest, left, relation)
-    else:
-        main = plan_cell_weights(n_columns, relation, rest, left, whole=False)
-        main.check_size(2 * n_columns)
-    mechanism = main if search is None else JointMechanism((search, main), epsilon, delta)
-    return _Location(search, main, mechanism, low, high)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Means(MechanismPlan):
+    low: np.ndarray
+    high: np.ndarray
+    mechanism: object
+
+    @property
+    def size(self):
+        return 2 * len(self.low)
+
+    def check_size(self, size):
+        self.mechanism.check_size(size)
+
+    def run(self, table, source):
+        deviation = noise_variance(self.mechanism) ** 0.5
+        return means_of_present(self.mechanism, deviation, table, self.low, self.high, source)
 
 
 def _check_fill_value(fill_value):

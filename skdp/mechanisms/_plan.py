@@ -26,7 +26,8 @@ class Plan(Protocol):
     Notes
     -----
     A plan may also have `n_features_out`, the number of columns that a transformer makes, where
-    that is public, and `sampler`, in words which rows go into the release.
+    that is public, `sparse_output`, whether they are sparse, and `sampler`, in words which rows go
+    into the release.
     """
 
     event: object

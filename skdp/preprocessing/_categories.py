@@ -8,13 +8,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp.accounting import ApproximateDP
+from skdp.accounting import ApproximateDP, Neighbours
 from skdp.mechanisms import GeometricMechanism
+from skdp.mechanisms._mechanism_plan import MechanismPlan
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.preprocessing._cell_weights import rows_moved
+from skdp.preprocessing._cell_weights import plan_cell_weights
 from skdp.utils._labels import category_codes, label_key
 
-__all__ = ["StabilityThreshold", "check_categories", "noisy_counts", "position_of"]
+__all__ = [
+    "DeclaredCounts",
+    "StabilityThreshold",
+    "check_categories",
+    "plan_counts",
+    "position_of",
+]
 
 # From here on not every integer is a float, and one missing value makes a column one of floats.
 INTEGERS_APART = 2.0**53
@@ -44,30 +51,67 @@ def check_categories(categories, n_columns):
     return [categories_array(column) for column in columns]
 
 
-def noisy_counts(table, categories, other, mechanism, source):
-    """Return noisy counts of each column's categories.
-
-    What is not among them is counted as `other`, if that is one of them.
-    """
-    exact = []
-    for j, labels in enumerate(categories):
-        unknown = position_of(other, labels)
-        counts = np.zeros(len(labels), dtype=np.int64)
-        for rows in table.blocks(1):
-            values = table.values(j, rows)
-            times = np.ones(len(values), dtype=np.int64)
-            if values.dtype.kind in "biuf":
-                values, times = np.unique(values, return_counts=True)
-            codes = category_codes(values, labels, other=unknown)
-            np.add.at(counts, codes[codes >= 0], times[codes >= 0])
-        exact.append(counts)
-    noisy = mechanism.release(np.concatenate(exact), random_state=source).astype(np.float64)
-    return np.split(noisy, np.cumsum([len(counts) for counts in exact])[:-1])
-
-
 def position_of(other, labels):
     """Return the code of the category of other values, -1 if there is none."""
     return labels.tolist().index(other) if other is not None and other in labels.tolist() else -1
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DeclaredCounts(MechanismPlan):
+    """Noisy counts of each column's declared categories.
+
+    Parameters
+    ----------
+    categories : list of ndarray
+    other : label or None
+        What is not among a column's categories is counted as this, if it is one of them.
+    mechanism : GeometricMechanism or GaussianMechanism
+    """
+
+    categories: list
+    other: object
+    mechanism: object
+
+    def run(self, table, source):
+        """Return the categories of each column, and their noisy counts."""
+        exact = []
+        for j, labels in enumerate(self.categories):
+            unknown = position_of(self.other, labels)
+            counts = np.zeros(len(labels), dtype=np.int64)
+            for rows in table.blocks(1):
+                values = table.values(j, rows)
+                times = np.ones(len(values), dtype=np.int64)
+                if values.dtype.kind in "biuf":
+                    values, times = np.unique(values, return_counts=True)
+                codes = category_codes(values, labels, other=unknown)
+                np.add.at(counts, codes[codes >= 0], times[codes >= 0])
+            exact.append(counts)
+        noisy = self.mechanism.release(np.concatenate(exact), random_state=source)
+        ends = np.cumsum([len(counts) for counts in exact])[:-1]
+        return self.categories, np.split(noisy.astype(np.float64), ends)
+
+
+def plan_counts(categories, other, shape, guarantee):
+    """Plan the counts of declared categories, or of those that are discovered.
+
+    Parameters
+    ----------
+    categories : list or None
+    other : label or None
+    shape : TableShape
+    guarantee : Guarantee
+
+    Returns
+    -------
+    DeclaredCounts or StabilityThreshold
+    """
+    if categories is None:
+        terms = guarantee.epsilon, guarantee.delta
+        return StabilityThreshold(*terms, shape.n_columns, guarantee.relation)
+    categories = check_categories(categories, shape.n_columns)
+    mechanism = plan_cell_weights(shape.n_columns, guarantee, whole=True)
+    mechanism.check_size(sum(map(len, categories)))
+    return DeclaredCounts(categories=categories, other=other, mechanism=mechanism)
 
 
 @dataclass(frozen=True)
@@ -120,7 +164,8 @@ class StabilityThreshold:
         object.__setattr__(self, "noise", self._noise())
 
     def _noise(self):
-        return GeometricMechanism(self.epsilon, rows_moved(self.relation) * self.n_columns)
+        moved = Neighbours(relation=self.relation).rows_moved * self.n_columns
+        return GeometricMechanism(self.epsilon, moved)
 
     @property
     def scale(self):

@@ -4,15 +4,10 @@ import math
 
 from skdp.mechanisms import GaussianMechanism, GeometricMechanism, LaplaceMechanism
 
-__all__ = ["noise_variance", "plan_cell_weights", "rows_moved"]
+__all__ = ["noise_variance", "plan_cell_weights"]
 
 
-def rows_moved(relation):
-    """Return how many rows enter or leave a table's cells between neighbours."""
-    return {"add_remove": 1, "replace_one": 2}[relation]
-
-
-def plan_cell_weights(n_columns, relation, epsilon, delta, *, whole):
+def plan_cell_weights(n_columns, guarantee, *, whole):
     """Plan noise on the cells of the tables of `n_columns` columns.
 
     A row adds weights of at least 0 that sum to 1, or nothing, to each table: m n_columns in L1
@@ -22,8 +17,7 @@ def plan_cell_weights(n_columns, relation, epsilon, delta, *, whole):
     Parameters
     ----------
     n_columns : int
-    relation : {"add_remove", "replace_one"}
-    epsilon, delta : float
+    guarantee : Guarantee
         delta = 0 takes Laplace noise, a positive one Gaussian noise.
     whole : bool
         Whether the weights are 0 or 1.
@@ -32,10 +26,11 @@ def plan_cell_weights(n_columns, relation, epsilon, delta, *, whole):
     -------
     GeometricMechanism, LaplaceMechanism or GaussianMechanism
     """
-    moved = rows_moved(relation) * n_columns
-    if delta > 0.0:
-        return GaussianMechanism(epsilon, delta, math.nextafter(math.sqrt(moved), math.inf))
-    return (GeometricMechanism if whole else LaplaceMechanism)(epsilon, sensitivity=moved)
+    moved = guarantee.neighbours.rows_moved * n_columns
+    if guarantee.delta > 0.0:
+        norm = math.nextafter(math.sqrt(moved), math.inf)
+        return GaussianMechanism(guarantee.epsilon, guarantee.delta, norm)
+    return (GeometricMechanism if whole else LaplaceMechanism)(guarantee.epsilon, moved)
 
 
 def noise_variance(mechanism):

@@ -1,81 +1,66 @@
 """Private quantiles of every column within bounds that are declared, or found in the same fit."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.mechanisms import JointMechanism
-from skdp.stats._bounds import AUTO_SHARE, plan_search
+from skdp.mechanisms._mechanism_plan import MechanismPlan
 from skdp.stats._quantiles import QuantilePlan
-from skdp.utils._shares import split_epsilon
-from skdp.utils._validation import check_bounds, is_auto
+from skdp.stats._within_bounds import WithinBounds, plan_within_bounds
 
-__all__ = ["ColumnQuantiles", "flat_ranges", "plan_column_quantiles"]
+__all__ = ["ScaledByQuantiles", "flat_ranges", "plan_column_quantiles"]
 
 # Between the bounds quantiles lie on a grid of 2**24 steps. A range of a few steps is no range.
 LEAST_RANGE = 2.0**-21
 
 
-@dataclass(frozen=True)
-class ColumnQuantiles:
-    """What will be released: bounds, unless they are declared, then quantiles within them.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScaledByQuantiles(MechanismPlan):
+    """Quantiles of the columns, and what a scaler makes of them.
 
     Parameters
     ----------
-    search : BoundsPlan or None
-    quantiles : QuantilePlan
-        Its bounds are those declared, or are replaced by those found.
-    epsilon, delta : float
+    mechanism : WithinBounds
+        Of the quantiles.
+    n_features_out : int
+    attributes : callable
+        Of the quantiles, an array of shape (n_quantiles, n_columns), and of the bounds `low` and
+        `high`. It returns the scaler's attributes.
     """
 
-    search: object
-    quantiles: object
-    epsilon: float
-    delta: float
-
-    @property
-    def mechanism(self):
-        """What is charged."""
-        if self.search is None:
-            return self.quantiles
-        return JointMechanism((self.search, self.quantiles), self.epsilon, self.delta)
+    mechanism: WithinBounds
+    n_features_out: int
+    attributes: object
 
     def run(self, X, source):
-        """Return the quantiles, shape (n_quantiles, n_columns), and the bounds (low, high)."""
-        plan = self.quantiles
-        if self.search is not None:
-            low, high = self.search.run(X, source)
-            plan = replace(plan, low=low, high=high)
-        return plan.run(X, source), plan.low, plan.high
+        """Return the released attributes."""
+        plan = self.mechanism.find(X, source)
+        released = plan.run(X, source)
+        bounds = {"bounds_": (plan.low, plan.high)}
+        return bounds | self.attributes(released, plan.low, plan.high)
 
 
-def plan_column_quantiles(shape, quantiles, bounds, relation, epsilon, delta):
+def plan_column_quantiles(quantiles, bounds, shape, guarantee):
     """Plan from public quantities alone.
 
     Parameters
     ----------
-    shape : (int, int)
     quantiles : sequence of float
         In [0, 1].
     bounds : "auto" or tuple of (low, high)
-        "auto" spends a fifth of epsilon, and at most of delta, on bounds.
-    relation : {"add_remove", "replace_one"}
-    epsilon, delta : float
+    shape : TableShape
+    guarantee : Guarantee
 
     Returns
     -------
-    ColumnQuantiles
+    WithinBounds
     """
-    n_rows, n_columns = shape
-    if not is_auto(bounds):
-        low, high = check_bounds(bounds, n_columns)
-        plan = QuantilePlan(quantiles, low, high, epsilon, delta, relation, n_rows)
-        return ColumnQuantiles(None, plan, epsilon, delta)
-    first, rest = split_epsilon(epsilon, AUTO_SHARE)
-    search, left = plan_search(n_rows, n_columns, first, delta, relation)
-    low, high = -np.ones(n_columns), np.ones(n_columns)
-    plan = QuantilePlan(quantiles, low, high, rest, left, relation, n_rows)
-    return ColumnQuantiles(search, plan, epsilon, delta)
+
+    def plan(low, high, guarantee):
+        terms = guarantee.epsilon, guarantee.delta, guarantee.relation
+        return QuantilePlan(quantiles, low, high, *terms, n_rows=shape.n_rows)
+
+    return plan_within_bounds(plan, bounds, shape, guarantee)
 
 
 def flat_ranges(ranges, low, high):

@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns, read_numeric_columns
-from skdp.base import PrivateFit, relation_of
-from skdp.mechanisms import JointMechanism
+from skdp.base import PrivateFit, TableShape, guarantee_of
+from skdp.mechanisms._mechanism_plan import MechanismPlan, one_charge
 from skdp.preprocessing._additive import additive_mechanism, noise_deviation
 from skdp.preprocessing._binning import (
     EdgesPlan,
@@ -25,7 +25,7 @@ from skdp.preprocessing._binning import (
     one_hot,
     ragged,
 )
-from skdp.utils._validation import check_boolean, check_integer, check_privacy_parameters, is_auto
+from skdp.utils._validation import check_boolean, check_integer, is_auto
 
 __all__ = ["DPHistogramTransformer"]
 
@@ -35,8 +35,8 @@ EDGES_SHARE = {"onehot": 0.9, "ordinal": 0.9, "density": 0.5, "cumulative": 0.5}
 UNDECLARED_CUMULATIVE = 0.5
 
 
-@dataclass(frozen=True, eq=False)
-class HistogramPlan:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HistogramPlan(MechanismPlan):
     """The edges that have to be found, and the counts of all columns.
 
     Parameters
@@ -44,29 +44,51 @@ class HistogramPlan:
     edges : EdgesPlan
     counts : mechanism or None
         Adds noise to all counts together; None releases none.
-    epsilon, delta : float
+    mechanism : plan
+        What is charged.
+    encode : str
+    unit_norm : bool
+    n_features_out : int or None
+    sparse_output : bool
     """
 
     edges: EdgesPlan
     counts: object
-    epsilon: float
-    delta: float
+    mechanism: object
+    encode: str
+    unit_norm: bool
+    n_features_out: int | None
+    sparse_output: bool
 
     @property
-    def mechanism(self):
-        """What is charged."""
-        parts = self.edges.parts + ((self.counts,) if self.counts else ())
-        return parts[0] if len(parts) == 1 else JointMechanism(parts, self.epsilon, self.delta)
+    def bins(self):
+        """What is declared of each column's bins."""
+        return self.edges.bins
 
-    def run(self, table, bins, source):
-        """Return the edges and the noisy counts of each column, or None for the counts."""
-        edges = self.edges.run(table, source)
-        if self.counts is None:
-            return edges, None
-        exact = count_columns(table, bins, edges)
+    def run(self, table, source):
+        """Return the released attributes."""
+        edges, counts, norm = self.edges.run(table, source), None, 1.0
+        if self.counts is not None:
+            pairs = zip(self.bins, self.noisy_counts(table, edges, source), strict=True)
+            counts = [
+                consistent_counts(noisy, table.shape[0], each.categories is None or each.other >= 0)
+                for each, noisy in pairs
+            ]
+        if not self.unit_norm:
+            norm = _norm_bound(self.encode, self.bins, edges, counts)
+        return {
+            "bin_edges_": ragged(edges),
+            "counts_": None if counts is None else ragged(counts),
+            "n_bins_": np.array([_n_bins(*pair) for pair in zip(self.bins, edges, strict=True)]),
+            "output_norm_": norm,
+        }
+
+    def noisy_counts(self, table, edges, source):
+        """Return the noisy counts of each column's bins."""
+        exact = count_columns(table, self.bins, edges)
         released = self.counts.release(np.concatenate(exact), random_state=source)
         ends = np.cumsum([len(count) for count in exact])[:-1]
-        return edges, np.split(np.asarray(released, dtype=np.float64), ends)
+        return np.split(np.asarray(released, dtype=np.float64), ends)
 
 
 class DPHistogramTransformer(TransformerMixin, BaseEstimator):
@@ -241,34 +263,78 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
             If the accountant refuses; the estimator is left unfitted.
         """
         with PrivateFit(self) as fit:
-            check_privacy_parameters(self.epsilon, self.delta)
-            self._check_output()
             table = self._read(X)
             names = getattr(self, "feature_names_in_", None)
-            bins = self._bins(table.shape[1], names)
-            self._check_values(table, bins)
-            plan = self._plan(bins, names, table.shape[0])
-
-            source = fit.charge(plan.mechanism)
-            edges, noisy = plan.run(table, bins, source)
-
-            counts = None
-            if noisy is not None:
-                whole = [each.categories is None or each.other >= 0 for each in bins]
-                counts = [
-                    consistent_counts(count, table.shape[0], exactly)
-                    for count, exactly in zip(noisy, whole, strict=True)
-                ]
-            self._declared = bins
-            fit.publish(
-                plan.mechanism,
-                public=("the numbers of rows and columns", *_assumptions(bins, self.bounds)),
-                bin_edges_=ragged(edges),
-                counts_=None if counts is None else ragged(counts),
-                n_bins_=np.array([_n_bins(*pair) for pair in zip(bins, edges, strict=True)]),
-                output_norm_=self._output_norm(bins, edges, counts),
-            )
+            shape = TableShape(n_rows=table.shape[0], n_columns=table.shape[1], names=names)
+            plan = self.plan_fit(shape, fit.guarantee)
+            self._check_values(table, plan.bins)
+            source = fit.charge(plan)
+            public = ("the numbers of rows and columns", *_assumptions(plan.bins, self.bounds))
+            fit.publish(plan, public=public, **plan.run(table, source))
+            self._declared = plan.bins
         return self
+
+    def plan_fit(self, shape, guarantee):
+        """Return what a fit to a table of that shape will release.
+
+        Parameters
+        ----------
+        shape : TableShape
+            What of the table is public.
+        guarantee : Guarantee
+            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            It is frozen and holds nothing of a table. Nothing was charged or drawn.
+
+        Raises
+        ------
+        ValueError
+            If a fit would refuse a parameter.
+        """
+        if self.encode not in ENCODINGS:
+            raise ValueError(f"encode must be one of {ENCODINGS}, got {self.encode!r}")
+        if check_boolean(self.sparse_output, "sparse_output") and self.encode != "onehot":
+            raise ValueError("sparse_output is for encode='onehot' only")
+        if not is_auto(self.unit_norm):
+            check_boolean(self.unit_norm, "unit_norm")
+        n_features, names = shape.n_columns, shape.names
+        bins = column_bins(self.categories, self.other, self.edges, names, n_features)
+        quantiles = any(each.kind == "quantile" for each in bins)
+        ranged = [j for j, each in enumerate(bins) if each.kind in ("uniform", "quantile")]
+        if not ranged and not is_auto(self.bounds):
+            raise ValueError("bounds are not read where all edges are declared; leave them out")
+        if not quantiles and not is_auto(self.edges_share):
+            raise ValueError("edges_share is for edges='quantile' only")
+        share = EDGES_SHARE[self.encode]
+        if not is_auto(self.edges_share):
+            share = check_share(self.edges_share, "edges_share")
+        release_counts = not quantiles or share < 1.0
+        if not release_counts and self.encode in ("density", "cumulative"):
+            raise ValueError(f"encode={self.encode!r} needs counts: edges_share must be below 1")
+        bounds = declared_bounds(self.bounds, np.array(ranged, dtype=np.intp), names, n_features)
+        parts = {"quantiles": quantiles, "rest": release_counts, "share": share}
+        search = bounds is None and bool(ranged)
+        shares = binning_shares(guarantee.epsilon, search=search, **parts)
+        _, first, rest = binning_shares(guarantee.delta, search=False, **parts)
+        terms = first, shape.n_rows, guarantee.relation
+        edges = EdgesPlan.make(bins, self.n_bins, bounds, shares, *terms)
+        counts = None
+        if release_counts:
+            size = _largest_size(bins, self.n_bins)
+            terms = shares[2], rest, guarantee.relation
+            counts = counts_mechanism(n_features, size, *terms)
+        return HistogramPlan(
+            edges=edges,
+            counts=counts,
+            mechanism=one_charge((*edges.parts, counts), guarantee),
+            encode=self.encode,
+            unit_norm=self._divides(),
+            n_features_out=None if self.encode == "onehot" else n_features,
+            sparse_output=bool(self.sparse_output),
+        )
 
     def expected_error(self, n_features):
         """Return how far the noisy counts will be from those of the released bins.
@@ -295,15 +361,13 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
         >>> round(histogram.expected_error(n_features=2), 2)
         2.8
         """
-        check_privacy_parameters(self.epsilon, self.delta)
-        self._check_output()
         n_features = check_integer(n_features, "n_features", low=1)
         names = _names_in((self.categories, self.edges, self.bounds), n_features)
-        bins = self._bins(n_features, names)
-        plan = self._plan(bins, names, n_rows=1)
+        shape = TableShape(n_rows=1, n_columns=n_features, names=names)
+        plan = self.plan_fit(shape, guarantee_of(self))
         if plan.counts is None:
             raise ValueError("with edges_share=1 no counts are released")
-        return noise_deviation(plan.counts, _largest_size(bins, self.n_bins))
+        return noise_deviation(plan.counts, _largest_size(plan.bins, self.n_bins))
 
     def transform(self, X):
         """Encode each value by its bin.
@@ -367,14 +431,6 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
         pairs = zip(names, labels, strict=True)
         return np.array([f"{name}_{label}" for name, own in pairs for label in own], dtype=object)
 
-    def _check_output(self):
-        if self.encode not in ENCODINGS:
-            raise ValueError(f"encode must be one of {ENCODINGS}, got {self.encode!r}")
-        if check_boolean(self.sparse_output, "sparse_output") and self.encode != "onehot":
-            raise ValueError("sparse_output is for encode='onehot' only")
-        if not is_auto(self.unit_norm):
-            check_boolean(self.unit_norm, "unit_norm")
-
     def _read(self, X, reset=True):
         read = read_numeric_columns if self.categories is None else read_columns
         return read(self, X, reset=reset)
@@ -385,46 +441,15 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
             table.check_numeric(numeric)
             table.check_present(np.setdiff1d(np.arange(len(bins)), numeric))
 
-    def _bins(self, n_features, names):
-        return column_bins(self.categories, self.other, self.edges, names, n_features)
-
-    def _plan(self, bins, names, n_rows):
-        epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
-        relation = relation_of(self.accountant)
-        quantiles = any(each.kind == "quantile" for each in bins)
-        ranged = [j for j, each in enumerate(bins) if each.kind in ("uniform", "quantile")]
-        if not ranged and not is_auto(self.bounds):
-            raise ValueError("bounds are not read where all edges are declared; leave them out")
-        if not quantiles and not is_auto(self.edges_share):
-            raise ValueError("edges_share is for edges='quantile' only")
-        share = EDGES_SHARE[self.encode]
-        if not is_auto(self.edges_share):
-            share = check_share(self.edges_share, "edges_share")
-        release_counts = not quantiles or share < 1.0
-        if not release_counts and self.encode in ("density", "cumulative"):
-            raise ValueError(f"encode={self.encode!r} needs counts: edges_share must be below 1")
-        bounds = declared_bounds(self.bounds, np.array(ranged, dtype=np.intp), names, len(bins))
-        parts = {"quantiles": quantiles, "rest": release_counts, "share": share}
-        shares = binning_shares(epsilon, search=bounds is None and bool(ranged), **parts)
-        _, first, rest = binning_shares(delta, search=False, **parts)
-        edges = EdgesPlan.make(bins, self.n_bins, bounds, shares, first, n_rows, relation)
-        counts = None
-        if release_counts:
-            size = _largest_size(bins, self.n_bins)
-            counts = counts_mechanism(len(bins), size, shares[2], rest, relation)
-        return HistogramPlan(edges, counts, epsilon, delta)
-
     def _factor(self):
-        if self.unit_norm is False or (is_auto(self.unit_norm) and self.encode != "onehot"):
+        if not self._divides():
             return 1.0
         bound = _norm_bound(self.encode, self._declared, self.bin_edges_, self.counts_)
         # Rounded down, so that no row's norm exceeds 1.
         return math.nextafter(1.0 / bound, 0.0) * (1.0 - 2.0**-50)
 
-    def _output_norm(self, bins, edges, counts):
-        if self.unit_norm is False or (is_auto(self.unit_norm) and self.encode != "onehot"):
-            return _norm_bound(self.encode, bins, edges, counts)
-        return 1.0
+    def _divides(self):
+        return self.encode == "onehot" if is_auto(self.unit_norm) else bool(self.unit_norm)
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")

@@ -1,12 +1,14 @@
 """Features cut into bins whose edges are found with differential privacy."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_numeric_columns
-from skdp.base import PrivateFit, relation_of
-from skdp.mechanisms import JointMechanism
+from skdp.base import PrivateFit, TableShape
+from skdp.mechanisms._mechanism_plan import MechanismPlan, one_charge
 from skdp.preprocessing._binning import (
     EdgesPlan,
     bin_codes,
@@ -17,12 +19,28 @@ from skdp.preprocessing._binning import (
     one_hot,
     ragged,
 )
-from skdp.utils._validation import check_privacy_parameters, is_auto, public_inputs
+from skdp.utils._validation import is_auto, public_inputs
 
 __all__ = ["DPKBinsDiscretizer"]
 
 ENCODINGS = ("onehot", "onehot-dense", "ordinal")
 STRATEGIES = ("uniform", "quantile")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BinningPlan(MechanismPlan):
+    """The edges of all columns' bins."""
+
+    edges: EdgesPlan
+    mechanism: object
+    n_features_out: int | None
+    sparse_output: bool
+
+    def run(self, table, source):
+        """Return the released attributes."""
+        edges = self.edges.run(table, source)
+        n_bins = np.array([len(each) - 1 for each in edges])
+        return {"bin_edges_": ragged(edges), "n_bins_": n_bins}
 
 
 class DPKBinsDiscretizer(TransformerMixin, BaseEstimator):
@@ -141,26 +159,59 @@ class DPKBinsDiscretizer(TransformerMixin, BaseEstimator):
             If the accountant refuses; the estimator is left unfitted.
         """
         with PrivateFit(self) as fit:
-            check_privacy_parameters(self.epsilon, self.delta)
-            self._check_choices()
             table = read_numeric_columns(self, X)
-            plan = self._plan(*table.shape)
-            parts = plan.parts
-            mechanism = parts[0]
-            if len(parts) > 1:
-                mechanism = JointMechanism(parts, self.epsilon, self.delta)
-
-            source = fit.charge(mechanism)
-            edges = plan.run(table, source)
-
-            self._bins = plan.bins
-            fit.publish(
-                mechanism,
-                public=public_inputs(self, "bounds"),
-                bin_edges_=ragged(edges),
-                n_bins_=np.array([len(each) - 1 for each in edges]),
-            )
+            names = getattr(self, "feature_names_in_", None)
+            shape = TableShape(n_rows=table.shape[0], n_columns=table.shape[1], names=names)
+            plan = self.plan_fit(shape, fit.guarantee)
+            source = fit.charge(plan)
+            public = public_inputs(self, "bounds")
+            fit.publish(plan, public=public, **plan.run(table, source))
+            self._bins = plan.edges.bins
         return self
+
+    def plan_fit(self, shape, guarantee):
+        """Return what a fit to a table of that shape will release.
+
+        Parameters
+        ----------
+        shape : TableShape
+            What of the table is public.
+        guarantee : Guarantee
+            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            It is frozen and holds nothing of a table. Nothing was charged or drawn.
+
+        Raises
+        ------
+        ValueError
+            If a fit would refuse a parameter.
+        """
+        if self.encode not in ENCODINGS:
+            raise ValueError(f"encode must be one of {ENCODINGS}, got {self.encode!r}")
+        if self.strategy not in STRATEGIES:
+            raise ValueError(f"strategy must be one of {STRATEGIES}, got {self.strategy!r}")
+        if self.strategy == "uniform" and not is_auto(self.bounds):
+            raise ValueError(
+                "between declared bounds the edges of strategy='uniform' are known without data: "
+                "fit scikit-learn's KBinsDiscretizer on the bounds, as a table of two rows"
+            )
+        n_features, names = shape.n_columns, shape.names
+        bins = column_bins(None, None, self.strategy, names, n_features)
+        bounds = declared_bounds(self.bounds, np.arange(n_features), names, n_features)
+        quantiles = self.strategy == "quantile"
+        parts = {"search": bounds is None, "quantiles": quantiles, "rest": False}
+        shares = binning_shares(guarantee.epsilon, **parts)
+        terms = guarantee.delta, shape.n_rows, guarantee.relation
+        edges = EdgesPlan.make(bins, self.n_bins, bounds, shares, *terms)
+        return BinningPlan(
+            edges=edges,
+            mechanism=one_charge(edges.parts, guarantee),
+            n_features_out=n_features if self.encode == "ordinal" else None,
+            sparse_output=self.encode == "onehot",
+        )
 
     def transform(self, X):
         """Replace each value by its bin.
@@ -232,29 +283,6 @@ class DPKBinsDiscretizer(TransformerMixin, BaseEstimator):
             return names
         pairs = zip(names, self.n_bins_, strict=True)
         return np.array([f"{n}_{float(i)}" for n, size in pairs for i in range(size)], dtype=object)
-
-    def _check_choices(self):
-        if self.encode not in ENCODINGS:
-            raise ValueError(f"encode must be one of {ENCODINGS}, got {self.encode!r}")
-        if self.strategy not in STRATEGIES:
-            raise ValueError(f"strategy must be one of {STRATEGIES}, got {self.strategy!r}")
-        if self.strategy == "uniform" and not is_auto(self.bounds):
-            raise ValueError(
-                "between declared bounds the edges of strategy='uniform' are known without data: "
-                "fit scikit-learn's KBinsDiscretizer on the bounds, as a table of two rows"
-            )
-
-    def _plan(self, n_rows, n_features):
-        epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
-        names = getattr(self, "feature_names_in_", None)
-        bins = column_bins(None, None, self.strategy, names, n_features)
-        bounds = declared_bounds(self.bounds, np.arange(n_features), names, n_features)
-        quantiles = self.strategy == "quantile"
-        shares = binning_shares(
-            epsilon, search=bounds is None, quantiles=quantiles, rest=False, share=1.0
-        )
-        relation = relation_of(self.accountant)
-        return EdgesPlan.make(bins, self.n_bins, bounds, shares, delta, n_rows, relation)
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")

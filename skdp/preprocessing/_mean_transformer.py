@@ -9,71 +9,81 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import read_array, read_table
-from skdp.base import PrivateFit, relation_of
-from skdp.mechanisms import JointMechanism
+from skdp.base import PrivateFit, TableShape, guarantee_of
+from skdp.mechanisms._mechanism_plan import MechanismPlan, one_charge
 from skdp.preprocessing._additive import additive_mechanism, noise_deviation
 from skdp.preprocessing._binning import binning_shares, declared_bounds
 from skdp.preprocessing._unit_blocks import check_row_count, rounded_sums
 from skdp.stats._bounds import BoundsPlan, plan_search
-from skdp.utils._validation import check_integer, check_privacy_parameters, is_auto
+from skdp.utils._validation import check_integer, is_auto
 
 __all__ = ["DPMeanTransformer"]
 
 COUNTS = ("public", "noisy")
 
 
-@dataclass(frozen=True)
-class MeanPlan:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MeanPlan(MechanismPlan):
     """The sums of features scaled to [-1, 1], and with a noisy count the number of rows.
 
     Parameters
     ----------
     sums : LaplaceMechanism or GaussianMechanism
         Calibrated to the whole vector.
-    n_features : int
-    noisy_count : bool
+    bounds : tuple of (low, high) or None
+        Those declared.
     search : BoundsPlan or None
-        Finds the bounds first.
-    epsilon, delta : float
-        Of the search and the sums together.
+        Finds the bounds first, where they are not declared.
+    noisy_count : bool
+    n_features_out : int
+    mechanism : plan
+        What is charged.
     """
 
     sums: object
-    n_features: int
+    bounds: tuple | None
+    search: BoundsPlan | None
     noisy_count: bool
-    search: BoundsPlan
-    epsilon: float
-    delta: float
+    n_features_out: int
+    mechanism: object
 
     @classmethod
-    def make(cls, name, epsilon, delta, relation, shape, noisy_count, search):
+    def make(cls, shape, guarantee, *, mechanism, bounds, noisy_count):
         """Return the plan with the named mechanism, "auto" included."""
-        n_rows, n_features = shape
-        size = n_features + noisy_count
+        size = shape.n_columns + noisy_count
         # A row contributes a point of [-1, 1]^d, and 1 to the count; a null row nothing. The
         # square root is rounded; one step up is not below it.
-        moved = 2.0 if relation == "replace_one" else 1.0
+        moved = float(guarantee.neighbours.rows_moved)
         l1, l2 = moved * size, math.nextafter(moved * math.sqrt(size), math.inf)
-        first, _, rest = binning_shares(epsilon, search=search, quantiles=False, rest=True)
-        plan, left = None, delta
-        if search:
-            plan, left = plan_search(n_rows, n_features, first, delta, relation)
-        sums = additive_mechanism(name, rest, left, l1, l2, size)
-        return cls(sums, n_features, noisy_count, plan, epsilon, delta)
-
-    @property
-    def mechanism(self):
-        """What is charged."""
-        if self.search is None:
-            return self.sums
-        return JointMechanism((self.search, self.sums), self.epsilon, self.delta)
+        search, left = None, guarantee.delta
+        parts = {"search": bounds is None, "quantiles": False, "rest": True}
+        first, _, rest = binning_shares(guarantee.epsilon, **parts)
+        if bounds is None:
+            terms = first, left, guarantee.relation
+            search, left = plan_search(shape.n_rows, shape.n_columns, *terms)
+        sums = additive_mechanism(mechanism, rest, left, l1, l2, size)
+        return cls(
+            sums=sums,
+            bounds=bounds,
+            search=search,
+            noisy_count=noisy_count,
+            n_features_out=shape.n_columns,
+            mechanism=one_charge((search, sums), guarantee),
+        )
 
     @property
     def size(self):
         """How many values are released together."""
-        return self.n_features + self.noisy_count
+        return self.n_features_out + self.noisy_count
 
-    def run(self, X, low, high, source):
+    def run(self, X, source):
+        """Return the released attributes."""
+        low, high = self.bounds or self.search.run(X, source)
+        means = np.clip(self.scaled_means(X, low, high, source), -1.0, 1.0)
+        middle, half = low + (high - low) / 2, (high - low) / 2
+        return {"mean_": np.clip(middle + half * means, low, high)}
+
+    def scaled_means(self, X, low, high, source):
         """Return the noisy means of the scaled features, before they are clipped."""
         exact = rounded_sums(X, low, high)
         if self.noisy_count:
@@ -205,25 +215,52 @@ class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             If the accountant refuses; the estimator is left unfitted.
         """
         with PrivateFit(self) as fit:
-            check_privacy_parameters(self.epsilon, self.delta)
-            X = read_table(self, X)
-            check_row_count(X.shape[0])
+            table = read_table(self, X)
             names = getattr(self, "feature_names_in_", None)
-            bounds = self._bounds(X.shape[1], names)
-            plan = self._plan(*X.shape, search=bounds is None)
-
-            source = fit.charge(plan.mechanism)
-            low, high = bounds or plan.search.run(X, source)
-            means = plan.run(X, low, high, source)
-
-            middle, half = low + (high - low) / 2, (high - low) / 2
-            public = ("the number of columns",) + (("bounds",) if bounds else ())
-            fit.publish(
-                plan.mechanism,
-                public=public if plan.noisy_count else ("the number of rows", *public),
-                mean_=np.clip(middle + half * np.clip(means, -1.0, 1.0), low, high),
-            )
+            shape = TableShape(n_rows=table.shape[0], n_columns=table.shape[1], names=names)
+            plan = self.plan_fit(shape, fit.guarantee)
+            source = fit.charge(plan)
+            public = ("the number of columns",) + (("bounds",) if plan.bounds else ())
+            if not plan.noisy_count:
+                public = ("the number of rows", *public)
+            fit.publish(plan, public=public, **plan.run(table, source))
         return self
+
+    def plan_fit(self, shape, guarantee):
+        """Return what a fit to a table of that shape will release.
+
+        Parameters
+        ----------
+        shape : TableShape
+            What of the table is public.
+        guarantee : Guarantee
+            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            It is frozen and holds nothing of a table. Nothing was charged or drawn.
+
+        Raises
+        ------
+        ValueError
+            If a fit would refuse a parameter.
+        """
+        check_row_count(shape.n_rows)
+        if self.count not in COUNTS:
+            raise ValueError(f"count must be one of {COUNTS}, got {self.count!r}")
+        noisy = self.count == "noisy"
+        if noisy and guarantee.relation == "replace_one":
+            raise ValueError(
+                "count='noisy' has no use where one row replaces another: the number of rows is "
+                "the same; use count='public'"
+            )
+        if noisy and is_auto(self.bounds):
+            raise ValueError("bounds='auto' reads the number of rows: count='noisy' needs bounds")
+        columns = np.arange(shape.n_columns)
+        bounds = declared_bounds(self.bounds, columns, shape.names, shape.n_columns)
+        choices = {"mechanism": self.mechanism, "bounds": bounds, "noisy_count": noisy}
+        return MeanPlan.make(shape, guarantee, **choices)
 
     def expected_error(self, n_samples, n_features=None):
         """Return how far the means will be from those of the clipped values.
@@ -256,16 +293,16 @@ class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         >>> bool(errors[1] < 100 * errors[0])
         True
         """
-        check_privacy_parameters(self.epsilon, self.delta)
         n_samples = check_integer(n_samples, "n_samples", low=1)
         if n_features is None:
             n_features = _length(self.bounds)
         n_features = check_integer(n_features, "n_features", low=1)
         if is_auto(self.bounds):
             raise ValueError("the expected error needs declared bounds")
-        bounds = self._bounds(n_features, range(n_features))
-        plan = self._plan(n_samples, n_features, search=False)
-        return (bounds[1] - bounds[0]) / 2 * noise_deviation(plan.sums, plan.size) / n_samples
+        shape = TableShape(n_rows=n_samples, n_columns=n_features)
+        plan = self.plan_fit(shape, guarantee_of(self))
+        low, high = plan.bounds
+        return (high - low) / 2 * noise_deviation(plan.sums, plan.size) / n_samples
 
     def transform(self, X):
         """Subtract the noisy means.
@@ -296,25 +333,6 @@ class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         return read_array(self, X, dtype=np.float64, reset=False) + self.mean_
-
-    def _bounds(self, n_features, names):
-        return declared_bounds(self.bounds, np.arange(n_features), names, n_features)
-
-    def _plan(self, n_rows, n_features, search):
-        relation = relation_of(self.accountant)
-        if self.count not in COUNTS:
-            raise ValueError(f"count must be one of {COUNTS}, got {self.count!r}")
-        noisy = self.count == "noisy"
-        if noisy and relation == "replace_one":
-            raise ValueError(
-                "count='noisy' has no use where one row replaces another: the number of rows is "
-                "the same; use count='public'"
-            )
-        if noisy and search:
-            raise ValueError("bounds='auto' reads the number of rows: count='noisy' needs bounds")
-        guarantee = check_privacy_parameters(self.epsilon, self.delta)
-        shape = (n_rows, n_features)
-        return MeanPlan.make(self.mechanism, *guarantee, relation, shape, noisy, search)
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")

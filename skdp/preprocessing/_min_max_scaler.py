@@ -1,5 +1,6 @@
 """Scaling to a range between private extreme quantiles."""
 
+from functools import partial
 from numbers import Real
 
 import numpy as np
@@ -7,9 +8,13 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import read_array
-from skdp.base import PrivateFit, relation_of
-from skdp.preprocessing._column_quantiles import flat_ranges, plan_column_quantiles
-from skdp.utils._validation import check_boolean, check_privacy_parameters, public_inputs
+from skdp.base import PrivateFit, TableShape
+from skdp.preprocessing._column_quantiles import (
+    ScaledByQuantiles,
+    flat_ranges,
+    plan_column_quantiles,
+)
+from skdp.utils._validation import check_boolean, public_inputs
 
 __all__ = ["DPMinMaxScaler", "check_quantile_range"]
 
@@ -144,31 +149,44 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             If the accountant refuses; the estimator is left unfitted.
         """
         with PrivateFit(self) as fit:
-            epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
-            check_boolean(self.clip, "clip")
-            first, last = _check_feature_range(self.feature_range)
             X = read_array(self, X)
-            terms = self.bounds, relation_of(self.accountant), epsilon, delta
-            below, above = _tails(self.quantile_range, X.shape, terms)
-            # The middle one costs nothing: two levels of choices hold three quantiles.
-            plan = plan_column_quantiles(X.shape, (below, 0.5, above), *terms)
-
-            source = fit.charge(plan.mechanism)
-            (data_min, _, data_max), low, high = plan.run(X, source)
-
-            scale = (last - first) / flat_ranges(data_max - data_min, low, high)
-            fit.publish(
-                plan.mechanism,
-                public=public_inputs(self, "bounds"),
-                data_min_=data_min,
-                data_max_=data_max,
-                data_range_=data_max - data_min,
-                scale_=scale,
-                min_=first - data_min * scale,
-                quantile_range_=(100.0 * below, 100.0 * above),
-                bounds_=(low, high),
-            )
+            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
+            plan = self.plan_fit(shape, fit.guarantee)
+            source = fit.charge(plan)
+            public = public_inputs(self, "bounds")
+            fit.publish(plan, public=public, **plan.run(X, source))
         return self
+
+    def plan_fit(self, shape, guarantee):
+        """Return what a fit to a table of that shape will release.
+
+        Parameters
+        ----------
+        shape : TableShape
+            What of the table is public.
+        guarantee : Guarantee
+            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            It is frozen and holds nothing of a table. Nothing was charged or drawn.
+
+        Raises
+        ------
+        ValueError
+            If a fit would refuse a parameter.
+        """
+        check_boolean(self.clip, "clip")
+        first, last = _check_feature_range(self.feature_range)
+        below, above = self._tails(shape, guarantee)
+        # The middle one costs nothing: two levels of choices hold three quantiles.
+        plan = plan_column_quantiles((below, 0.5, above), self.bounds, shape, guarantee)
+        percentages = (100.0 * below, 100.0 * above)
+        attributes = partial(_attributes, first=first, last=last, quantile_range=percentages)
+        return ScaledByQuantiles(
+            mechanism=plan, n_features_out=shape.n_columns, attributes=attributes
+        )
 
     def transform(self, X):
         """Scale features.
@@ -203,6 +221,18 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = read_array(self, X, dtype=np.float64, reset=False)
         return (X - self.min_) / self.scale_
 
+    def _tails(self, shape, guarantee):
+        if not isinstance(self.quantile_range, str):
+            return check_quantile_range(self.quantile_range)
+        if self.quantile_range != "auto":
+            raise ValueError(
+                f"quantile_range must be 'auto' or two numbers, got {self.quantile_range!r}"
+            )
+        widest = (LARGEST_TAIL, 0.5, 1.0 - LARGEST_TAIL)
+        plan = plan_column_quantiles(widest, self.bounds, shape, guarantee)
+        tail = min(LARGEST_TAIL, RANKS_PER_SCALE * plan.main.scale / shape.n_rows)
+        return tail, 1.0 - tail
+
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")
 
@@ -221,16 +251,6 @@ def check_quantile_range(quantile_range):
     return float(below) / 100.0, float(above) / 100.0
 
 
-def _tails(quantile_range, shape, terms):
-    if not isinstance(quantile_range, str):
-        return check_quantile_range(quantile_range)
-    if quantile_range != "auto":
-        raise ValueError(f"quantile_range must be 'auto' or two numbers, got {quantile_range!r}")
-    plan = plan_column_quantiles(shape, (LARGEST_TAIL, 0.5, 1.0 - LARGEST_TAIL), *terms)
-    tail = min(LARGEST_TAIL, RANKS_PER_SCALE * plan.quantiles.scale / shape[0])
-    return tail, 1.0 - tail
-
-
 def _check_feature_range(feature_range):
     try:
         first, last = map(float, feature_range)
@@ -243,3 +263,16 @@ def _check_feature_range(feature_range):
             f"got {feature_range!r}"
         )
     return first, last
+
+
+def _attributes(quantiles, low, high, *, first, last, quantile_range):
+    data_min, _, data_max = quantiles
+    scale = (last - first) / flat_ranges(data_max - data_min, low, high)
+    return {
+        "data_min_": data_min,
+        "data_max_": data_max,
+        "data_range_": data_max - data_min,
+        "scale_": scale,
+        "min_": first - data_min * scale,
+        "quantile_range_": quantile_range,
+    }

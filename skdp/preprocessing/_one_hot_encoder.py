@@ -1,30 +1,57 @@
 """One-hot encoding of declared or privately discovered categories."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
-from skdp.base import PrivateFit, relation_of
+from skdp.base import PrivateFit, TableShape
 from skdp.mechanisms import NoRelease
+from skdp.mechanisms._mechanism_plan import MechanismPlan
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.preprocessing._categories import (
-    StabilityThreshold,
-    check_categories,
-    noisy_counts,
-    position_of,
-)
-from skdp.preprocessing._cell_weights import plan_cell_weights
+from skdp.preprocessing._categories import check_categories, plan_counts, position_of
 from skdp.utils._labels import category_codes
-from skdp.utils._validation import (
-    check_boolean,
-    check_privacy_parameters,
-    check_real,
-    public_inputs,
-)
+from skdp.utils._validation import check_boolean, check_real, public_inputs
 
 __all__ = ["DPOneHotEncoder"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EncoderPlan(MechanismPlan):
+    """The categories, unless they are declared, and their counts where they are read.
+
+    Parameters
+    ----------
+    mechanism : DeclaredCounts, StabilityThreshold or NoRelease
+    declared : list of ndarray or None
+        The categories, where nothing is counted.
+    other : label or None
+    least : float or None
+        The noisy count below which a category is infrequent.
+    n_features_out : int or None
+    sparse_output : bool
+    """
+
+    mechanism: object
+    declared: list | None
+    other: object
+    least: float | None
+    n_features_out: int | None
+    sparse_output: bool
+
+    def run(self, table, source):
+        """Return the released attributes."""
+        categories, counts = self.declared, None
+        if categories is None:
+            categories, counts = self.mechanism.run(table, source)
+        return {
+            "categories_": [_with_other(labels, self.other) for labels in categories],
+            "counts_": counts,
+            "infrequent_categories_": _infrequent(categories, counts, self.least, self.other),
+        }
 
 
 class DPOneHotEncoder(TransformerMixin, BaseEstimator):
@@ -157,37 +184,51 @@ class DPOneHotEncoder(TransformerMixin, BaseEstimator):
             If the accountant refuses; the estimator is left unfitted.
         """
         with PrivateFit(self) as fit:
-            epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
-            check_boolean(self.sparse_output, "sparse_output")
-            _check_other(self.other)
             table = read_columns(self, X)
-            n_rows, n_columns = table.shape
-            least = _least_count(self.min_frequency, n_rows)
-            categories, counts = self.categories, None
-            relation = relation_of(self.accountant)
-
-            if categories is None:
-                mechanism = StabilityThreshold(epsilon, delta, n_columns, relation)
-                source = fit.charge(mechanism)
-                categories, counts = mechanism.run(table, source)
-            else:
-                categories = check_categories(categories, n_columns)
-                mechanism = NoRelease()
-                if least is not None:
-                    terms = n_columns, relation, epsilon, delta
-                    mechanism = plan_cell_weights(*terms, whole=True)
-                    source = fit.charge(mechanism, sum(map(len, categories)))
-                    counts = noisy_counts(table, categories, self.other, mechanism, source)
-
-            infrequent = _infrequent(categories, counts, least, self.other)
-            fit.publish(
-                mechanism,
-                public=public_inputs(self, "categories", "other"),
-                categories_=[_with_other(labels, self.other) for labels in categories],
-                counts_=counts,
-                infrequent_categories_=infrequent,
-            )
+            shape = TableShape(n_rows=table.shape[0], n_columns=table.shape[1])
+            plan = self.plan_fit(shape, fit.guarantee)
+            source = fit.charge(plan)
+            public = public_inputs(self, "categories", "other")
+            fit.publish(plan, public=public, **plan.run(table, source))
         return self
+
+    def plan_fit(self, shape, guarantee):
+        """Return what a fit to a table of that shape will release.
+
+        Parameters
+        ----------
+        shape : TableShape
+            What of the table is public.
+        guarantee : Guarantee
+            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            It is frozen and holds nothing of a table. Nothing was charged or drawn.
+
+        Raises
+        ------
+        ValueError
+            If a fit would refuse a parameter.
+        """
+        check_boolean(self.sparse_output, "sparse_output")
+        _check_other(self.other)
+        least = _least_count(self.min_frequency, shape.n_rows)
+        declared = width = None
+        if self.categories is None or least is not None:
+            mechanism = plan_counts(self.categories, self.other, shape, guarantee)
+        else:
+            mechanism, declared = NoRelease(), check_categories(self.categories, shape.n_columns)
+            width = sum(len(_with_other(labels, self.other)) for labels in declared)
+        return EncoderPlan(
+            mechanism=mechanism,
+            declared=declared,
+            other=self.other,
+            least=least,
+            n_features_out=width,
+            sparse_output=bool(self.sparse_output),
+        )
 
     def transform(self, X):
         """Return indicators of each row's categories.

@@ -6,9 +6,9 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import read_array
-from skdp.base import PrivateFit, relation_of
-from skdp.preprocessing._column_quantiles import plan_column_quantiles
-from skdp.utils._validation import check_integer, check_privacy_parameters, public_inputs
+from skdp.base import PrivateFit, TableShape
+from skdp.preprocessing._column_quantiles import ScaledByQuantiles, plan_column_quantiles
+from skdp.utils._validation import check_integer, public_inputs
 
 __all__ = ["DPQuantileTransformer"]
 
@@ -141,29 +141,42 @@ class DPQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
             If the accountant refuses; the estimator is left unfitted.
         """
         with PrivateFit(self) as fit:
-            epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
-            if self.output_distribution not in OUTPUTS:
-                raise ValueError(
-                    f"output_distribution must be one of {OUTPUTS}, got "
-                    f"{self.output_distribution!r}"
-                )
             X = read_array(self, X)
-            terms = self.bounds, relation_of(self.accountant), epsilon, delta
-            plan = _plan(self.n_quantiles, X.shape, terms)
-
-            source = fit.charge(plan.mechanism)
-            released, low, high = plan.run(X, source)
-
-            quantiles = np.vstack([low, released, high])
-            fit.publish(
-                plan.mechanism,
-                public=public_inputs(self, "bounds"),
-                quantiles_=quantiles,
-                references_=np.linspace(0.0, 1.0, len(quantiles)),
-                n_quantiles_=len(quantiles),
-                bounds_=(low, high),
-            )
+            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
+            plan = self.plan_fit(shape, fit.guarantee)
+            source = fit.charge(plan)
+            public = public_inputs(self, "bounds")
+            fit.publish(plan, public=public, **plan.run(X, source))
         return self
+
+    def plan_fit(self, shape, guarantee):
+        """Return what a fit to a table of that shape will release.
+
+        Parameters
+        ----------
+        shape : TableShape
+            What of the table is public.
+        guarantee : Guarantee
+            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            It is frozen and holds nothing of a table. Nothing was charged or drawn.
+
+        Raises
+        ------
+        ValueError
+            If a fit would refuse a parameter.
+        """
+        if self.output_distribution not in OUTPUTS:
+            raise ValueError(
+                f"output_distribution must be one of {OUTPUTS}, got {self.output_distribution!r}"
+            )
+        plan = _plan_quantiles(self.n_quantiles, self.bounds, shape, guarantee)
+        return ScaledByQuantiles(
+            mechanism=plan, n_features_out=shape.n_columns, attributes=_attributes
+        )
 
     def transform(self, X):
         """Map features to the output distribution.
@@ -211,15 +224,26 @@ class DPQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         return hasattr(self, "privacy_")
 
 
-def _plan(n_quantiles, shape, terms):
+def _plan_quantiles(n_quantiles, bounds, shape, guarantee):
     """Plan the quantiles between the two bounds."""
     if not (isinstance(n_quantiles, str) and n_quantiles == "auto"):
         n_quantiles = check_integer(n_quantiles, "n_quantiles", 3)
-        return plan_column_quantiles(shape, np.linspace(0, 1, n_quantiles)[1:-1], *terms)
+        wanted = np.linspace(0, 1, n_quantiles)[1:-1]
+        return plan_column_quantiles(wanted, bounds, shape, guarantee)
     best = None
     for level in range(1, MOST_LEVELS + 1):
-        plan = plan_column_quantiles(shape, np.linspace(0, 1, 2**level + 1)[1:-1], *terms)
-        if best is not None and shape[0] < SCALES_APART * plan.quantiles.scale * 2**level:
+        wanted = np.linspace(0, 1, 2**level + 1)[1:-1]
+        plan = plan_column_quantiles(wanted, bounds, shape, guarantee)
+        if best is not None and shape.n_rows < SCALES_APART * plan.main.scale * 2**level:
             break
         best = plan
     return best
+
+
+def _attributes(quantiles, low, high):
+    quantiles = np.vstack([low, quantiles, high])
+    return {
+        "quantiles_": quantiles,
+        "references_": np.linspace(0.0, 1.0, len(quantiles)),
+        "n_quantiles_": len(quantiles),
+    }

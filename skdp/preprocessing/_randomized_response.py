@@ -11,24 +11,39 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import read_columns
 from skdp._privacy_statement import LOCAL
 from skdp.accounting import Composed
-from skdp.base import PrivateFit, charge
+from skdp.base import PrivateFit, TableShape, charge
 from skdp.mechanisms import RandomizedResponse
 from skdp.preprocessing._categories import check_categories
-from skdp.utils._validation import check_privacy_parameters
 
 __all__ = ["RandomizedResponseTransformer"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ColumnwiseResponse:
-    """Randomised response on each column of a row, of one epsilon together."""
+    """Randomised response on each column of a row, of one epsilon together.
+
+    Parameters
+    ----------
+    epsilon : float
+    columns : tuple of RandomizedResponse
+    categories : list of ndarray
+        Of each column.
+    """
 
     epsilon: float
     columns: tuple
+    categories: list
 
     name = "k-ary randomised response on each column"
+    sampler = "every row by itself, at each transform"
     delta = 0.0
     sensitivity = 1.0
+    sparse_output = False
+
+    @property
+    def n_features_out(self):
+        """How many columns reports have."""
+        return len(self.columns)
 
     @property
     def event(self):
@@ -39,6 +54,14 @@ class ColumnwiseResponse:
     def scale(self):
         """The largest noise of a column's debiased counts, for one row."""
         return max(column.scale for column in self.columns)
+
+    def run(self, table, source):
+        """Return a report of each row."""
+        reports = np.empty(table.shape, dtype=_common_dtype(self.categories))
+        for j, column in enumerate(self.columns):
+            values = table.values(j, slice(0, table.shape[0]))
+            reports[:, j] = column.release(values, random_state=source)
+        return reports
 
 
 class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -138,17 +161,47 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Base
         """
         with PrivateFit(self) as fit:
             table = self._read(X)
-            categories = check_categories(self.categories, table.shape[1])
-            plan = _plan(check_privacy_parameters(self.epsilon, 0.0)[0], categories)
-            self._plan, self._fitted_with = plan, self._statement_depends_on()
+            shape = TableShape(n_rows=table.shape[0], n_columns=table.shape[1])
+            plan = self.plan_fit(shape, fit.guarantee)
             fit.publish(
                 plan,
                 public=("the number of rows and columns", "categories"),
-                sampler="every row by itself, at each transform",
+                sampler=plan.sampler,
                 trust_model=LOCAL,
-                categories_=categories,
+                categories_=plan.categories,
             )
+            self._plan, self._fitted_with = plan, self._statement_depends_on()
         return self
+
+    def plan_fit(self, shape, guarantee):
+        """Return what one `transform` of a table of that shape will release.
+
+        Parameters
+        ----------
+        shape : TableShape
+            What of the table is public.
+        guarantee : Guarantee
+            What each report must meet; `epsilon` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            It is frozen and holds nothing of a table. Nothing was charged or drawn.
+
+        Raises
+        ------
+        ValueError
+            If a fit would refuse a parameter.
+        """
+        categories = check_categories(self.categories, shape.n_columns)
+        epsilon = guarantee.epsilon
+        share = epsilon / len(categories)
+        while Fraction(share) * len(categories) > Fraction(epsilon):
+            share = math.nextafter(share, 0.0)
+        if share == 0.0:
+            raise ValueError(f"epsilon={epsilon!r} cannot be shared by {len(categories)} columns")
+        columns = (RandomizedResponse(share, tuple(labels.tolist())) for labels in categories)
+        return ColumnwiseResponse(epsilon, tuple(columns), categories)
 
     def transform(self, X):
         """Charge, and report each row's categories.
@@ -178,11 +231,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Base
                 "fit again"
             )
         _, source = charge(self, self._plan)
-        reports = np.empty(table.shape, dtype=_common_dtype(self.categories_))
-        for j, column in enumerate(self._plan.columns):
-            values = table.values(j, slice(0, table.shape[0]))
-            reports[:, j] = column.release(values, random_state=source)
-        return reports
+        return self._plan.run(table, source)
 
     def estimate_frequencies(self, reports):
         """Return each category's share among the true values, without bias.
@@ -247,13 +296,3 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Base
 def _common_dtype(arrays):
     kinds = {array.dtype.kind for array in arrays}
     return np.result_type(*arrays) if len(kinds) == 1 else np.dtype(object)
-
-
-def _plan(epsilon, categories):
-    share = epsilon / len(categories)
-    while Fraction(share) * len(categories) > Fraction(epsilon):
-        share = math.nextafter(share, 0.0)
-    if share == 0.0:
-        raise ValueError(f"epsilon={epsilon!r} cannot be shared by {len(categories)} columns")
-    columns = tuple(RandomizedResponse(share, tuple(column.tolist())) for column in categories)
-    return ColumnwiseResponse(epsilon, columns)

@@ -1,14 +1,20 @@
 """Scaling by private medians and interquantile ranges."""
 
+from functools import partial
+
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import read_array
-from skdp.base import PrivateFit, relation_of
-from skdp.preprocessing._column_quantiles import flat_ranges, plan_column_quantiles
+from skdp.base import PrivateFit, TableShape
+from skdp.preprocessing._column_quantiles import (
+    ScaledByQuantiles,
+    flat_ranges,
+    plan_column_quantiles,
+)
 from skdp.preprocessing._min_max_scaler import check_quantile_range
-from skdp.utils._validation import check_boolean, check_privacy_parameters, public_inputs
+from skdp.utils._validation import check_boolean, public_inputs
 
 __all__ = ["DPRobustScaler"]
 
@@ -129,30 +135,46 @@ class DPRobustScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             If the accountant refuses; the estimator is left unfitted.
         """
         with PrivateFit(self) as fit:
-            epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
-            with_centering = check_boolean(self.with_centering, "with_centering")
-            with_scaling = check_boolean(self.with_scaling, "with_scaling")
-            if not (with_centering or with_scaling):
-                raise ValueError("one of with_centering and with_scaling must be true")
-            ends = check_quantile_range(self.quantile_range)
             X = read_array(self, X)
-            # Three quantiles take as many levels of choices as the two ends alone.
-            quantiles = (ends[0], 0.5, ends[1]) if with_scaling else (0.5,)
-            relation = relation_of(self.accountant)
-            plan = plan_column_quantiles(X.shape, quantiles, self.bounds, relation, epsilon, delta)
-
-            source = fit.charge(plan.mechanism)
-            released, low, high = plan.run(X, source)
-
-            scale = flat_ranges(released[-1] - released[0], low, high) if with_scaling else None
-            fit.publish(
-                plan.mechanism,
-                public=public_inputs(self, "bounds"),
-                center_=released[len(quantiles) // 2] if with_centering else None,
-                scale_=scale,
-                bounds_=(low, high),
-            )
+            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
+            plan = self.plan_fit(shape, fit.guarantee)
+            source = fit.charge(plan)
+            public = public_inputs(self, "bounds")
+            fit.publish(plan, public=public, **plan.run(X, source))
         return self
+
+    def plan_fit(self, shape, guarantee):
+        """Return what a fit to a table of that shape will release.
+
+        Parameters
+        ----------
+        shape : TableShape
+            What of the table is public.
+        guarantee : Guarantee
+            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            It is frozen and holds nothing of a table. Nothing was charged or drawn.
+
+        Raises
+        ------
+        ValueError
+            If a fit would refuse a parameter.
+        """
+        with_centering = check_boolean(self.with_centering, "with_centering")
+        with_scaling = check_boolean(self.with_scaling, "with_scaling")
+        if not (with_centering or with_scaling):
+            raise ValueError("one of with_centering and with_scaling must be true")
+        ends = check_quantile_range(self.quantile_range)
+        # Three quantiles take as many levels of choices as the two ends alone.
+        quantiles = (ends[0], 0.5, ends[1]) if with_scaling else (0.5,)
+        plan = plan_column_quantiles(quantiles, self.bounds, shape, guarantee)
+        attributes = partial(_attributes, centred=with_centering, scaled=with_scaling)
+        return ScaledByQuantiles(
+            mechanism=plan, n_features_out=shape.n_columns, attributes=attributes
+        )
 
     def transform(self, X):
         """Subtract the median and divide by the interquantile range.
@@ -192,3 +214,10 @@ class DPRobustScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")
+
+
+def _attributes(quantiles, low, high, *, centred, scaled):
+    return {
+        "center_": quantiles[len(quantiles) // 2] if centred else None,
+        "scale_": flat_ranges(quantiles[-1] - quantiles[0], low, high) if scaled else None,
+    }

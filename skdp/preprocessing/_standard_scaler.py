@@ -1,26 +1,38 @@
 """Standardisation with differential privacy."""
 
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import read_array
-from skdp.base import PrivateFit, relation_of
-from skdp.mechanisms import JointMechanism
-from skdp.stats._bounds import AUTO_SHARE, plan_search
+from skdp.base import PrivateFit, TableShape
+from skdp.mechanisms._mechanism_plan import MechanismPlan
 from skdp.stats._moments import MomentsPlan
-from skdp.utils._shares import split_epsilon
-from skdp.utils._validation import (
-    check_boolean,
-    check_bounds,
-    check_privacy_parameters,
-    is_auto,
-    public_inputs,
-)
+from skdp.stats._within_bounds import WithinBounds, plan_within_bounds
+from skdp.utils._validation import check_boolean, public_inputs
 
 __all__ = ["DPStandardScaler"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScalerPlan(MechanismPlan):
+    """Moments of the columns within bounds."""
+
+    mechanism: WithinBounds
+    n_features_out: int
+
+    def run(self, X, source):
+        """Return the released attributes."""
+        plan = self.mechanism.find(X, source)
+        mean, variance = plan.run(X, source)
+        return {
+            "bounds_": (plan.low.copy(), plan.high.copy()),
+            "mean_": mean,
+            "var_": variance,
+            "scale_": None if variance is None else np.sqrt(variance),
+        }
 
 
 class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -141,33 +153,45 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             If the accountant refuses; the estimator is left unfitted.
         """
         with PrivateFit(self) as fit:
-            epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
-            with_mean = check_boolean(self.with_mean, "with_mean")
-            with_std = check_boolean(self.with_std, "with_std")
-            if not (with_mean or with_std):
-                raise ValueError("one of with_mean and with_std must be true")
             X = read_array(self, X)
-            plan, search = self._plan(*X.shape, epsilon, delta)
-            mechanism = plan.mechanism
-            if search is not None:
-                mechanism = JointMechanism((search, mechanism), epsilon, delta)
-
-            plan.check_size(plan.size)
-            source = fit.charge(mechanism)
-            if search is not None:
-                low, high = search.run(X, source)
-                plan = replace(plan, low=low, high=high)
-            mean, variance = plan.run(X, source)
-
-            fit.publish(
-                mechanism,
-                public=public_inputs(self, "bounds"),
-                bounds_=(plan.low.copy(), plan.high.copy()),
-                mean_=mean,
-                var_=variance,
-                scale_=None if variance is None else np.sqrt(variance),
-            )
+            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
+            plan = self.plan_fit(shape, fit.guarantee)
+            source = fit.charge(plan)
+            public = public_inputs(self, "bounds")
+            fit.publish(plan, public=public, **plan.run(X, source))
         return self
+
+    def plan_fit(self, shape, guarantee):
+        """Return what a fit to a table of that shape will release.
+
+        Parameters
+        ----------
+        shape : TableShape
+            What of the table is public.
+        guarantee : Guarantee
+            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            It is frozen and holds nothing of a table. Nothing was charged or drawn.
+
+        Raises
+        ------
+        ValueError
+            If a fit would refuse a parameter.
+        """
+        with_mean = check_boolean(self.with_mean, "with_mean")
+        with_std = check_boolean(self.with_std, "with_std")
+        if not (with_mean or with_std):
+            raise ValueError("one of with_mean and with_std must be true")
+
+        def moments(low, high, guarantee):
+            terms = guarantee.epsilon, guarantee.delta, guarantee.relation
+            return MomentsPlan(shape.n_rows, low, high, *terms, n_moments=2 if with_std else 1)
+
+        plan = plan_within_bounds(moments, self.bounds, shape, guarantee)
+        return ScalerPlan(mechanism=plan, n_features_out=shape.n_columns)
 
     def transform(self, X):
         """Subtract the mean and divide by the standard deviation.
@@ -204,19 +228,6 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self.with_std:
             X = X * self.scale_
         return X + self.mean_ if self.with_mean else X
-
-    def _plan(self, n_rows, n_columns, epsilon, delta):
-        """Return the plan of the moments, and that of the search for bounds or None."""
-        relation, search = relation_of(self.accountant), None
-        if is_auto(self.bounds):
-            first, epsilon = split_epsilon(epsilon, AUTO_SHARE)
-            search, delta = plan_search(n_rows, n_columns, first, delta, relation)
-            low, high = np.full(n_columns, -1.0), np.full(n_columns, 1.0)
-        else:
-            low, high = check_bounds(self.bounds, n_columns)
-        n_moments = 2 if self.with_std else 1
-        plan = MomentsPlan(n_rows, low, high, epsilon, delta, relation, n_moments)
-        return plan, search
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")

@@ -1,15 +1,15 @@
 """Encoding categories by private means of the target."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._columns import read_columns
+from skdp._data._columns import ColumnTable, read_columns
 from skdp._data._tables import read_numeric_target, read_target
-from skdp.base import PrivateFit, relation_of
-from skdp.mechanisms import JointMechanism
+from skdp.base import PrivateFit, TableShape
+from skdp.mechanisms._mechanism_plan import MechanismPlan, one_charge
 from skdp.preprocessing._categories import StabilityThreshold, check_categories
 from skdp.preprocessing._cell_weights import noise_variance, plan_cell_weights
 from skdp.utils._labels import category_codes
@@ -17,7 +17,6 @@ from skdp.utils._range_shares import range_shares
 from skdp.utils._shares import split_epsilon
 from skdp.utils._validation import (
     check_classes,
-    check_privacy_parameters,
     check_real,
     check_target_bounds,
     public_inputs,
@@ -158,30 +157,65 @@ class DPTargetEncoder(TransformerMixin, BaseEstimator):
             If the accountant refuses; the estimator is left unfitted.
         """
         with PrivateFit(self) as fit:
-            epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
-            smooth = check_real(self.smooth, "smooth")
-            if not 0.0 <= smooth < np.inf:
-                raise ValueError(f"smooth must be at least 0 and finite, got {self.smooth!r}")
-            table = read_columns(self, X)
-            target = _check_target(self, y, table.shape[0])
-            plan = _plan(self, table.shape, target, epsilon, delta)
-
-            source = fit.charge(plan.mechanism)
-            categories, sums = plan.run(table, target, source)
-
-            variance = noise_variance(plan.noise)
-            encodings, prior = _shrunk_means(sums, variance, smooth)
-            of_interest = target.outcomes_of_interest
-            fit.publish(
-                plan.mechanism,
-                public=(*public_inputs(self, "categories", "target_bounds"), "the label set"),
-                categories_=categories,
-                encodings_=[target.scaled(e[:, k]) for e in encodings for k in of_interest],
-                target_mean_=target.scaled(prior[of_interest]).squeeze()[()],
-                classes_=target.classes,
-                target_type_=target.kind,
-            )
+            table, classes = read_columns(self, X), None
+            n_rows, n_columns = table.shape
+            if self.target_bounds is None:
+                classes, target = check_classes(self.classes, read_target(self, y, n_rows))
+            else:
+                target = read_numeric_target(self, y, n_rows)
+            shape = TableShape(n_rows=n_rows, n_columns=n_columns, classes=classes)
+            plan = self.plan_fit(shape, fit.guarantee)
+            source = fit.charge(plan)
+            public = (*public_inputs(self, "categories", "target_bounds"), "the label set")
+            fit.publish(plan, public=public, **plan.run(TargetTable(table, target), source))
         return self
+
+    def plan_fit(self, shape, guarantee):
+        """Return what a fit to a table of that shape will release.
+
+        Parameters
+        ----------
+        shape : TableShape
+            What of the table is public.
+        guarantee : Guarantee
+            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            It is frozen and holds nothing of a table. Nothing was charged or drawn.
+
+        Raises
+        ------
+        ValueError
+            If a fit would refuse a parameter.
+        """
+        smooth = check_real(self.smooth, "smooth")
+        if not 0.0 <= smooth < np.inf:
+            raise ValueError(f"smooth must be at least 0 and finite, got {self.smooth!r}")
+        outcomes = _check_outcomes(self.target_bounds, self.classes, shape.classes)
+        categories, discovery, rest = self.categories, None, guarantee
+        if categories is None:
+            first, second = split_epsilon(guarantee.epsilon, DISCOVERY_SHARE)
+            terms = first, guarantee.delta, shape.n_columns, guarantee.relation
+            discovery = StabilityThreshold(*terms)
+            rest = replace(guarantee, epsilon=second, delta=0.0)
+            # Each discovered category has a row at least.
+            n_cells = shape.n_columns * shape.n_rows
+        else:
+            categories = check_categories(categories, shape.n_columns)
+            n_cells = sum(map(len, categories))
+        noise = plan_cell_weights(shape.n_columns, rest, whole=False)
+        noise.check_size(outcomes.number * n_cells)
+        return TargetPlan(
+            discovery=discovery,
+            noise=noise,
+            mechanism=one_charge((discovery, noise), guarantee),
+            categories=categories,
+            outcomes=outcomes,
+            smooth=smooth,
+            n_features_out=shape.n_columns * len(outcomes.of_interest),
+        )
 
     def transform(self, X):
         """Replace categories by their encodings.
@@ -240,17 +274,24 @@ class DPTargetEncoder(TransformerMixin, BaseEstimator):
         return tags
 
 
-@dataclass(frozen=True)
-class _Target:
-    """Targets as weights of outcomes that sum to 1: of the ends of their range, or of classes."""
+@dataclass(frozen=True, eq=False)
+class TargetTable:
+    """A table's columns, and each row's target: a number, or its class's position."""
 
-    values: np.ndarray
+    columns: ColumnTable
+    target: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """What a target's weights, which sum to 1, are of: the ends of its range, or classes."""
+
     low: float
     high: float
     classes: np.ndarray | None
 
     @property
-    def n_outcomes(self):
+    def number(self):
         return 2 if self.classes is None else len(self.classes)
 
     @property
@@ -260,74 +301,78 @@ class _Target:
         return "binary" if len(self.classes) == 2 else "multiclass"
 
     @property
-    def outcomes_of_interest(self):
-        return [1] if self.n_outcomes == 2 else list(range(self.n_outcomes))
+    def of_interest(self):
+        return [1] if self.number == 2 else list(range(self.number))
 
     def scaled(self, shares):
         """Return shares of the upper end as numbers of the target's range."""
         return self.low + shares * (self.high - self.low)
 
-    def weights(self, rows, n_rows):
-        """Yield the weights of each outcome, for a slice of the rows."""
+    def weights(self, target, n_rows):
+        """Yield the weights of each outcome, of the targets of some of the rows."""
         if self.classes is None:
-            yield from range_shares(self.values[rows], self.low, self.high, n_rows)
+            yield from range_shares(target, self.low, self.high, n_rows)
         else:
-            yield from ((self.values[rows] == k) + 0.0 for k in range(len(self.classes)))
+            yield from ((target == k) + 0.0 for k in range(len(self.classes)))
 
 
-@dataclass(frozen=True)
-class _Plan:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TargetPlan(MechanismPlan):
     """Categories, unless they are declared, then the noisy sums of their outcomes' weights."""
 
     discovery: StabilityThreshold | None
     noise: object
     mechanism: object
     categories: list | None
+    outcomes: Outcomes
+    smooth: float
+    n_features_out: int
 
-    def run(self, table, target, source):
-        categories = self.categories
+    def run(self, table, source):
+        """Return the released attributes."""
+        outcomes, categories = self.outcomes, self.categories
         if self.discovery is not None:
-            categories, _ = self.discovery.run(table, source)
-        shapes = [(len(labels), target.n_outcomes) for labels in categories]
+            categories, _ = self.discovery.run(table.columns, source)
+        sums = self.noisy_sums(table, categories, source)
+        encodings, prior = _shrunk_means(sums, noise_variance(self.noise), self.smooth)
+        chosen = outcomes.of_interest
+        return {
+            "categories_": categories,
+            "encodings_": [outcomes.scaled(e[:, k]) for e in encodings for k in chosen],
+            "target_mean_": outcomes.scaled(prior[chosen]).squeeze()[()],
+            "classes_": outcomes.classes,
+            "target_type_": outcomes.kind,
+        }
+
+    def noisy_sums(self, table, categories, source):
+        """Return the noisy sums of each column, one row for each category."""
+        columns = table.columns
+        shapes = [(len(labels), self.outcomes.number) for labels in categories]
         exact = [np.zeros(shape) for shape in shapes]
         for j, labels in enumerate(categories):
-            for rows in table.blocks(1):
-                codes = category_codes(table.values(j, rows), labels)
+            for rows in columns.blocks(1):
+                codes = category_codes(columns.values(j, rows), labels)
                 known = codes >= 0
-                for k, weights in enumerate(target.weights(rows, table.shape[0])):
-                    sums = np.bincount(codes[known], weights[known], len(labels))
-                    exact[j][:, k] += sums
+                weights = self.outcomes.weights(table.target[rows], columns.shape[0])
+                for k, weight in enumerate(weights):
+                    exact[j][:, k] += np.bincount(codes[known], weight[known], len(labels))
         flat = np.concatenate([sums.ravel() for sums in exact])
         noisy = self.noise.release(flat, random_state=source) if flat.size else flat
-        ends = np.cumsum([sums.size for sums in exact])[:-1]
-        parts = np.split(noisy, ends)
-        return categories, [part.reshape(s) for part, s in zip(parts, shapes, strict=True)]
+        parts = np.split(noisy, np.cumsum([sums.size for sums in exact])[:-1])
+        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
-def _plan(encoder, shape, target, epsilon, delta):
-    n_rows, n_columns = shape
-    relation = relation_of(encoder.accountant)
-    if encoder.categories is not None:
-        categories = check_categories(encoder.categories, n_columns)
-        noise = plan_cell_weights(n_columns, relation, epsilon, delta, whole=False)
-        noise.check_size(target.n_outcomes * sum(map(len, categories)))
-        return _Plan(None, noise, noise, categories)
-    first, rest = split_epsilon(epsilon, DISCOVERY_SHARE)
-    discovery = StabilityThreshold(first, delta, n_columns, relation)
-    noise = plan_cell_weights(n_columns, relation, rest, 0.0, whole=False)
-    # Each discovered category has a row at least.
-    noise.check_size(target.n_outcomes * n_columns * n_rows)
-    return _Plan(discovery, noise, JointMechanism((discovery, noise), epsilon, delta), None)
-
-
-def _check_target(encoder, y, n_rows):
-    if encoder.target_bounds is None:
-        classes, codes = check_classes(encoder.classes, read_target(encoder, y, n_rows))
-        return _Target(codes, 0.0, 1.0, classes)
-    if encoder.classes is not None:
-        raise ValueError("give target_bounds for a continuous target, or classes, not both")
-    low, high = check_target_bounds(encoder.target_bounds)
-    return _Target(read_numeric_target(encoder, y, n_rows), low, high, None)
+def _check_outcomes(target_bounds, classes, labels):
+    """Return what a target's weights are of, from the parameters and y's label set."""
+    if target_bounds is not None:
+        if classes is not None:
+            raise ValueError("give target_bounds for a continuous target, or classes, not both")
+        return Outcomes(*check_target_bounds(target_bounds), None)
+    if labels is None:
+        if classes is None:
+            raise ValueError("the classes of y are not known: declare classes, or target_bounds")
+        labels = np.asarray(classes)
+    return Outcomes(0.0, 1.0, check_classes(classes, labels)[0])
 
 
 def _shrunk_means(sums, variance, smooth):

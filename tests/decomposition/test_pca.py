@@ -8,6 +8,8 @@ from scipy.sparse import csr_array
 from sklearn.decomposition import PCA
 
 from skdp import DPPCA, PrivacyAccountant
+from skdp.accounting import Guarantee, Neighbours
+from skdp.base import TableShape
 from skdp.decomposition import _second_moment
 from skdp.decomposition._second_moment import (
     MEAN_WEIGHT,
@@ -33,7 +35,11 @@ def accountant(relation):
 
 
 def plan(shape, *, with_mean=True, relation="add_remove", epsilon=1.0, delta=1e-6):
-    return plan_second_moment(shape, 1.0, np.zeros(shape[1]), with_mean, relation, epsilon, delta)
+    neighbours = Neighbours(relation=relation)
+    guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbours=neighbours)
+    choices = {"data_norm": 1.0, "center": np.zeros(shape[1]), "with_mean": with_mean}
+    shape = TableShape(n_rows=shape[0], n_columns=shape[1])
+    return plan_second_moment(shape, guarantee, **choices)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])

@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 from skdp._data._columns import ColumnTable
+from skdp.accounting import Guarantee, Neighbours
 from skdp.noise import RandomSource
 from skdp.preprocessing._categories import StabilityThreshold, _canonical, _value_counts
 from skdp.preprocessing._cell_weights import plan_cell_weights
@@ -192,8 +193,10 @@ def test_brute_force_sensitivity_of_cell_weights(relation, d):
     rows = [np.concatenate(row) for row in itertools.product(cells, repeat=d)]
     others = rows if relation == "replace_one" else [np.zeros(4 * d)]
     moves = [a - b for a in rows for b in others]
+    neighbours = Neighbours(relation=relation)
     for delta, norm in ((0.0, 1), (1e-6, 2)):
+        guarantee = Guarantee(epsilon=1.0, delta=delta, neighbours=neighbours)
         for whole in (True, False):
-            claimed = plan_cell_weights(d, relation, 1.0, delta, whole=whole).sensitivity
+            claimed = plan_cell_weights(d, guarantee, whole=whole).sensitivity
             largest = max(np.linalg.norm(move, norm) for move in moves)
             assert claimed * (1 - 1e-12) <= largest * (1 + 1e-12) and largest <= claimed

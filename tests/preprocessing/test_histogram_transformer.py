@@ -10,6 +10,7 @@ from sklearn.preprocessing import KBinsDiscretizer
 
 from skdp import DPHistogramTransformer, DPLogisticRegression, PrivacyAccountant
 from skdp._data._columns import read_columns, read_numeric_columns
+from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms import GaussianMechanism, GeometricMechanism
 from skdp.noise import RandomSource
 from skdp.preprocessing import _histogram_transformer as module
@@ -104,9 +105,9 @@ def test_errors_have_the_expected_size(delta):
     table = read_numeric_columns(DPHistogramTransformer(), np.tile([0.5, 3.0], (100, 20)))
     truth = np.tile([100, 0, 0, 0, 0, 100], (20, 1)).ravel()
     transformer = DPHistogramTransformer(2.0, delta=delta, edges=EDGES)
-    bins = column_bins(None, None, EDGES, None, 40)
-    plan = transformer._plan(bins, None, 100)
-    runs = [plan.run(table, bins, RandomSource(seed))[1] for seed in range(1000)]
+    plan = transformer.plan_fit(TableShape(n_rows=100, n_columns=40), guarantee_of(transformer))
+    edges = [np.array(EDGES)] * 40
+    runs = [plan.noisy_counts(table, edges, RandomSource(seed)) for seed in range(1000)]
     squares = np.mean(np.square([np.concatenate(run) - truth for run in runs]), axis=1)
     expected = transformer.expected_error(40) ** 2
     assert abs(squares.mean() - expected) < 5 * squares.std(ddof=1) / math.sqrt(1000)
@@ -135,14 +136,14 @@ def test_what_is_published_is_a_function_of_the_release(encode, monkeypatch):
 
 
 def test_empty_bins_without_noise_are_caught(monkeypatch):
-    run = module.HistogramPlan.run
+    release = module.HistogramPlan.noisy_counts
 
-    def careless(self, table, bins, source):
-        edges, noisy = run(self, table, bins, source)
-        counts = count_columns(table, bins, edges)
-        return edges, [np.where(c == 0, 0.0, n) for c, n in zip(counts, noisy, strict=True)]
+    def careless(self, table, edges, source):
+        noisy = release(self, table, edges, source)
+        counts = count_columns(table, self.bins, edges)
+        return [np.where(c == 0, 0.0, n) for c, n in zip(counts, noisy, strict=True)]
 
-    monkeypatch.setattr(module.HistogramPlan, "run", careless)
+    monkeypatch.setattr(module.HistogramPlan, "noisy_counts", careless)
     with pytest.raises(AssertionError):
         test_what_is_published_is_a_function_of_the_release("density", monkeypatch)
 

@@ -1,11 +1,14 @@
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
 
 from skdp import DPMeanTransformer, PrivacyAccountant
+from skdp.accounting import Guarantee, Neighbours
+from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.noise import RandomSource
 from skdp.preprocessing._mean_transformer import MeanPlan
@@ -31,6 +34,15 @@ def test_little_noise_gives_the_answer_of_sklearn(params):
     np.testing.assert_allclose(ours.inverse_transform(ours.transform(X)), X, atol=1e-9)
 
 
+def plan(mechanism, *, relation="add_remove", noisy=False, shape=(1, 2), delta=1e-6):
+    neighbours = Neighbours(relation=relation)
+    guarantee = Guarantee(epsilon=1.0, delta=delta, neighbours=neighbours)
+    shape = TableShape(n_rows=shape[0], n_columns=shape[1])
+    bounds = (-np.ones(shape.n_columns), np.ones(shape.n_columns))
+    choices = {"mechanism": mechanism, "bounds": bounds, "noisy_count": noisy}
+    return MeanPlan.make(shape, guarantee, **choices)
+
+
 def largest_move(relation, noisy_count):
     """The largest L1 and L2 distances of what is released, over neighbours in a grid."""
     grid = np.linspace(-1.3, 1.3, 27)
@@ -49,12 +61,12 @@ def largest_move(relation, noisy_count):
 )
 def test_brute_force_sensitivity(relation, noisy, name):
     moved = dict(zip(("laplace", "gaussian"), largest_move(relation, noisy), strict=True))[name]
-    claimed = MeanPlan.make(name, 1.0, 1e-6, relation, (1, 2), noisy, False).sums.sensitivity
+    claimed = plan(name, relation=relation, noisy=noisy).sensitivity
     assert 0.999 * claimed < moved <= claimed
     # The factor of replace-one left out.
     if relation == "replace_one":
-        forgotten = MeanPlan.make(name, 1.0, 1e-6, "add_remove", (1, 2), noisy, False)
-        assert moved > 1.9 * forgotten.sums.sensitivity
+        forgotten = plan(name, noisy=noisy)
+        assert moved > 1.9 * forgotten.sensitivity
 
 
 def test_sums_do_not_depend_on_the_order_of_rows():
@@ -73,8 +85,7 @@ def test_auto_takes_the_smaller_noise(d, delta, expected):
         transformer = DPMeanTransformer(delta=delta, bounds=(0, 1), mechanism=name)
         errors[name] = transformer.expected_error(1000, n_features=d)[0]
     assert errors["auto"] == min(errors.values())
-    plan = MeanPlan.make("auto", 1.0, delta, "add_remove", (1000, d), False, False)
-    assert isinstance(plan.mechanism, expected)
+    assert isinstance(plan("auto", shape=(1000, d), delta=delta).mechanism, expected)
 
 
 @pytest.mark.parametrize(
@@ -92,16 +103,10 @@ def test_errors_have_the_expected_size(params, position):
     middle, half = (low + high) / 2, (high - low) / 2
     X = np.tile(middle + position * half, (500, 1))
     transformer = DPMeanTransformer(bounds=(low, high), **params)
-    plan = MeanPlan.make(
-        transformer.mechanism,
-        1.0,
-        transformer.delta,
-        "add_remove",
-        X.shape,
-        "count" in params,
-        False,
-    )
-    runs = np.array([plan.run(X, low, high, RandomSource(seed)) for seed in range(1000)])
+    shape = TableShape(n_rows=len(X), n_columns=2)
+    planned = transformer.plan_fit(shape, guarantee_of(transformer))
+    sources = map(RandomSource, range(1000))
+    runs = np.array([planned.scaled_means(X, low, high, source) for source in sources])
     squares = (runs - position) ** 2
     expected = (transformer.expected_error(500) / half) ** 2 * (1 + position**2)
     error = squares.std(axis=0, ddof=1) / math.sqrt(len(runs))
@@ -129,7 +134,7 @@ def test_a_divisor_that_depends_on_the_count_is_caught(monkeypatch):
         exact = np.append(rounded_sums(X, low, high), float(X.shape[0]))
         return self.sums.release(exact, random_state=source)[:-1] / X.shape[0]
 
-    monkeypatch.setattr(MeanPlan, "run", divided_by_the_count)
+    monkeypatch.setattr(MeanPlan, "scaled_means", divided_by_the_count)
     with pytest.raises(AssertionError):
         test_what_is_published_is_a_function_of_the_release("noisy", monkeypatch)
 
@@ -153,8 +158,8 @@ def test_a_distinguisher_finds_no_more_than_epsilon():
 def test_a_distinguisher_finds_a_third_of_the_noise(monkeypatch):
     make = MeanPlan.make.__func__
 
-    def careless(cls, name, epsilon, *rest):
-        return make(cls, name, 3 * epsilon, *rest)
+    def careless(cls, shape, guarantee, **choices):
+        return make(cls, shape, replace(guarantee, epsilon=3.0), **choices)
 
     monkeypatch.setattr(MeanPlan, "make", classmethod(careless))
     assert certified(4.0, 0.0) > 1.0

@@ -11,7 +11,8 @@ from skdp import (
     DPRobustScaler,
     PrivacyAccountant,
 )
-from skdp.preprocessing import _column_quantiles
+from skdp.accounting import Guarantee, Neighbours
+from skdp.base import TableShape
 from skdp.preprocessing._column_quantiles import plan_column_quantiles
 from skdp.stats._quantiles import QuantilePlan
 from tests._attacks import attack_choices
@@ -92,13 +93,14 @@ def ranks_of(released, X):
 
 def test_errors_of_ranks_are_of_the_stated_scale():
     X = make_table()
-    plan = plan_column_quantiles(X.shape, (0.25, 0.5, 0.75), BOUNDS, "add_remove", 1.0, 0.0)
+    shape = TableShape(n_rows=len(X), n_columns=X.shape[1])
+    plan = plan_column_quantiles((0.25, 0.5, 0.75), BOUNDS, shape, Guarantee(epsilon=1.0))
     errors = []
     for _ in range(60):
         scaler = DPRobustScaler(bounds=BOUNDS).fit(X)
         errors.append((X < scaler.center_).mean(axis=0) - 0.5)
     errors = np.abs(errors) * len(X)
-    scale = plan.quantiles.scale
+    scale = plan.main.scale
     # A rank's error is exponential: beyond 25 scales in 180 draws with probability 3e-9.
     assert errors.max() < 25 * scale and errors.mean() > scale / 20
 
@@ -167,11 +169,13 @@ def test_a_distinguisher_finds_too_little_noise(monkeypatch):
     assert certified() > 1.0
 
 
-def test_bounds_are_searched_with_their_share_only(monkeypatch):
-    plan = plan_column_quantiles((100, 2), (0.5,), "auto", "replace_one", 1.0, 1e-6)
-    assert plan.search.epsilon == 0.2 and plan.quantiles.epsilon <= 0.8
-    assert plan.search.relation == plan.quantiles.relation == "replace_one"
-    assert _column_quantiles.is_auto("auto") and not _column_quantiles.is_auto((0, 1))
+def test_bounds_are_searched_with_their_share_only():
+    shape = TableShape(n_rows=100, n_columns=2)
+    replaced = Neighbours(relation="replace_one")
+    guarantee = Guarantee(epsilon=1.0, delta=1e-6, neighbours=replaced)
+    plan = plan_column_quantiles((0.5,), "auto", shape, guarantee)
+    assert plan.search.epsilon == 0.2 and plan.main.epsilon <= 0.8
+    assert plan.search.relation == plan.main.relation == "replace_one"
 
 
 @pytest.mark.parametrize("scaler", SCALERS)

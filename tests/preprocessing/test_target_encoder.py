@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,9 +9,9 @@ from sklearn.preprocessing import TargetEncoder
 
 from skdp import DPTargetEncoder, PrivacyAccountant
 from skdp._data._columns import ColumnTable
-from skdp.noise import RandomSource
+from skdp.base import TableShape, guarantee_of
 from skdp.preprocessing import _cell_weights
-from skdp.preprocessing._target_encoder import _check_target, _plan, _shrunk_means
+from skdp.preprocessing._target_encoder import TargetTable, _shrunk_means
 from tests._attacks import attack_choices
 
 LABELS = [["a", "b", "c"], [1, 2, 3]]
@@ -80,14 +81,15 @@ class Exact:
 
 def exact_sums(rows, targets, encoder, monkeypatch):
     table = ColumnTable((len(rows), 2), columns=list(np.array(rows, dtype=object).T))
-    target = _check_target(encoder, np.array(targets), len(rows))
+    shape = TableShape(n_rows=len(rows), n_columns=2, classes=np.array([0, 1]))
     mechanism = Exact()
     with monkeypatch.context() as patch:
         patch.setattr(
             "skdp.preprocessing._target_encoder.plan_cell_weights", lambda *a, **k: mechanism
         )
         mechanism.check_size = lambda size: None
-        _plan(encoder, table.shape, target, 1.0, 0.0).run(table, target, RandomSource())
+        plan = encoder.plan_fit(shape, guarantee_of(encoder))
+    plan.noisy_sums(TargetTable(table, np.array(targets)), plan.categories, None)
     return mechanism.values
 
 
@@ -171,8 +173,9 @@ def test_a_distinguisher_finds_noise_that_is_too_small(monkeypatch):
     assert certified() <= 1.0
     from skdp.preprocessing import _target_encoder
 
-    def too_small(*terms, **options):
-        return _cell_weights.plan_cell_weights(terms[0], terms[1], 8.0, terms[3], **options)
+    def too_small(n_columns, guarantee, **options):
+        guarantee = replace(guarantee, epsilon=8.0)
+        return _cell_weights.plan_cell_weights(n_columns, guarantee, **options)
 
     monkeypatch.setattr(_target_encoder, "plan_cell_weights", too_small)
     assert certified() > 1.0

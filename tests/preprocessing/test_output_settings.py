@@ -1,0 +1,103 @@
+"""What scikit-learn's output settings refuse, they refuse before the charge."""
+
+import sys
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+
+from skdp import (
+    DPPCA,
+    DPHistogramTransformer,
+    DPKBinsDiscretizer,
+    DPMeanTransformer,
+    DPMinMaxScaler,
+    DPOneHotEncoder,
+    DPQuantileTransformer,
+    DPRobustScaler,
+    DPSimpleImputer,
+    DPStandardScaler,
+    DPTargetEncoder,
+    PrivacyAccountant,
+    RandomizedResponseTransformer,
+)
+from skdp.utils._output import check_output_setting
+
+LABELS = [0, 1, 2]
+SPARSE = [
+    DPKBinsDiscretizer(encode="onehot"),
+    DPHistogramTransformer(sparse_output=True),
+    DPOneHotEncoder(categories=LABELS, min_frequency=2),
+    DPOneHotEncoder(epsilon=20.0, delta=1e-3),
+]
+DENSE = [
+    DPHistogramTransformer(categories=LABELS),
+    DPKBinsDiscretizer(encode="onehot-dense"),
+    DPKBinsDiscretizer(encode="ordinal"),
+    DPMeanTransformer(),
+    DPMinMaxScaler(),
+    DPOneHotEncoder(epsilon=20.0, delta=1e-3, sparse_output=False),
+    DPPCA(),
+    DPQuantileTransformer(),
+    DPRobustScaler(),
+    DPSimpleImputer(add_indicator=True),
+    DPSimpleImputer(strategy="most_frequent", categories=LABELS),
+    DPStandardScaler(),
+    DPTargetEncoder(categories=LABELS),
+    RandomizedResponseTransformer(categories=LABELS),
+]
+
+
+def transformed(estimator, container, by):
+    """Return the output, or what was raised; and what was charged."""
+    X = np.random.default_rng(0).integers(0, 3, size=(60, 3)).astype(float)
+    accountant = PrivacyAccountant(100.0, 0.5)
+    estimator = clone(estimator).set_params(accountant=accountant)
+    setting = nullcontext()
+    if by == "estimator":
+        estimator.set_output(transform=container)
+    else:
+        setting = config_context(transform_output=container)
+    with setting:
+        try:
+            output = estimator.fit_transform(X, X[:, 0] > 0)
+        except (ValueError, ImportError) as error:
+            output = error
+    return output, len(accountant.spends)
+
+
+@pytest.mark.parametrize("by", ["estimator", "configuration"])
+@pytest.mark.parametrize("container", ["default", "pandas", "polars"])
+@pytest.mark.parametrize("estimator", SPARSE + DENSE, ids=str)
+def test_the_output_is_made_or_nothing_was_charged(estimator, container, by):
+    if container != "default":
+        pytest.importorskip(container)
+    output, n_charges = transformed(estimator, container, by)
+    if estimator in SPARSE and container != "default":
+        assert "sparse" in str(output) and n_charges == 0
+        return
+    assert n_charges == 1
+    assert type(output).__module__.startswith("numpy" if container == "default" else container) or (
+        estimator in SPARSE and hasattr(output, "tocsr")
+    )
+
+
+@pytest.mark.parametrize("by", ["estimator", "configuration"])
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+@pytest.mark.parametrize("estimator", SPARSE + DENSE, ids=str)
+def test_a_missing_library_is_missed_before_the_charge(estimator, container, by, monkeypatch):
+    monkeypatch.setitem(sys.modules, container, None)
+    output, n_charges = transformed(estimator, container, by)
+    assert isinstance(output, ImportError | ValueError) and n_charges == 0
+
+
+def test_an_estimator_without_output_settings_is_not_asked():
+    class Plain(DPStandardScaler, auto_wrap_output_keys=None):
+        """Returns arrays whatever is set."""
+
+    with config_context(transform_output="pandas"):
+        check_output_setting(Plain(), sparse=True)
+        with pytest.raises(ValueError, match="sparse"):
+            check_output_setting(DPStandardScaler(), sparse=True)
