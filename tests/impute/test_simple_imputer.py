@@ -84,6 +84,24 @@ def test_brute_force_sensitivity_of_the_mean(relation):
         assert claimed * (1 - 1e-9) < largest[norm] <= claimed
 
 
+class Fixed:
+    """A mechanism that releases the same numbers, whatever the sums are."""
+
+    def release(self, values, *, random_state):
+        assert values.shape == (2, 2)
+        return np.array([[3.0, 0.4], [1.0, 0.3]])
+
+
+def test_the_mean_is_a_function_of_what_was_released():
+    """Neither the sums nor the numbers of values that are there show in another way."""
+    bounds, found = (np.zeros(2), np.ones(2)), []
+    for held in (0, 1, 1000):
+        column = np.where(np.arange(1000) < held, 0.9, np.nan)
+        table = ColumnTable((1000, 2), np.column_stack([column, column]))
+        found.append(means_of_present(Fixed(), 1.0, table, *bounds, RandomSource()))
+    np.testing.assert_array_equal(found, np.tile([0.25, 0.5], (3, 1)))
+
+
 def test_the_noise_of_the_mean_has_the_expected_size():
     n, d = 1000, 300
     X = np.full((n, d), 0.5)

@@ -578,7 +578,7 @@ MUTATIONS = [
         "linear_model._output_perturbation",
         "plan_output_perturbation",
         rules.put_for("loss.lipschitz(norm)", "getattr(loss, 'loss', loss).lipschitz(norm)"),
-        ("linear_model/test_output_perturbation.py",),
+        ("linear_model/test_mechanism_choice.py::test_the_sensitivity_is_that_of_the_largest_class_weight",),
         "heavy classes are not hidden",
     ),
     Mutation(
@@ -867,7 +867,7 @@ MUTATIONS = [
         rules.put_for(
             "count > math.sqrt(2.0) * deviation", "sums.sum(axis=0) > math.sqrt(2.0) * deviation"
         ),
-        ("impute/test_simple_imputer.py",),
+        ("impute/test_simple_imputer.py::test_the_mean_is_a_function_of_what_was_released",),
         "an exact count used for a noisy one",
     ),
     Mutation(
@@ -883,10 +883,7 @@ MUTATIONS = [
         "impute._present",
         "means_of_present",
         rules.put_for("below + above", "sums.sum(axis=0)"),
-        (
-            "impute/test_simple_imputer.py"
-            "::test_a_distinguisher_finds_a_number_of_values_without_noise",
-        ),
+        ("impute/test_simple_imputer.py::test_the_mean_is_a_function_of_what_was_released",),
         "n replaced by a private count",
     ),
     Mutation(
@@ -992,7 +989,7 @@ MUTATIONS = [
         "stats._moments",
         "MomentsPlan.mechanism",
         rules.assigned_times("rounding", 0.0),
-        ("preprocessing/test_standard_scaler.py::test_brute_force_sensitivity",),
+        ("preprocessing/test_standard_scaler.py::test_sensitivity_grows_with_the_features",),
         "a sum in floating point moves further than a row",
     ),
     Mutation(
@@ -1032,7 +1029,7 @@ MUTATIONS = [
         "stats._bounds",
         "_SpacedHistogram._release",
         rules.put_for("self.mechanism.release(counts, random_state=source)", "counts"),
-        ("stats/test_bounds.py::test_thresholds_are_seldom_exceeded_by_noise_alone",),
+        ("stats/test_bounds.py::test_counts_have_the_stated_noise",),
         "noise left out",
     ),
     Mutation(
@@ -1120,10 +1117,7 @@ MUTATIONS = [
         "model_selection._plans",
         "_scoring",
         rules.put_for("sensitivity * m", "sensitivity"),
-        (
-            "model_selection/test_plans.py"
-            "::test_with_delta_0_the_epsilons_of_a_branch_add_up",
-        ),
+        ("model_selection/test_plans.py::test_one_row_is_hidden_in_the_scores_of_all_candidates",),
         "a row moves the scores of all candidates",
     ),
     Mutation(
@@ -1131,7 +1125,7 @@ MUTATIONS = [
         "model_selection._runs",
         "_choose",
         rules.put_for("plan.noisy.release(raw, random_state=run.source)", "raw"),
-        ("model_selection/test_audit.py::test_what_a_search_publishes_tells_no_more_than_it_claims",),
+        ("model_selection/test_runs.py::test_a_search_takes_what_the_mechanisms_released",),
         "noise left out",
     ),
     Mutation(
@@ -1139,7 +1133,7 @@ MUTATIONS = [
         "model_selection._runs",
         "_choose",
         rules.put_for("plan.choice.release(raw, random_state=run.source)", "int(np.argmax(raw))"),
-        ("model_selection/test_plans.py::test_the_choice_follows_its_exact_law",),
+        ("model_selection/test_runs.py::test_a_search_takes_what_the_mechanisms_released",),
         "noise left out",
     ),
     Mutation(
@@ -1163,20 +1157,39 @@ MUTATIONS = [
     ),
     # pipeline
     Mutation(
-        "every-step-spends-all",
+        "plan-priced-by-its-last-step",
         "pipeline._planning",
-        "PipelinePlan.budgets",
-        rules.put_for("epsilon * share", "epsilon"),
-        ("pipeline/test_split.py::test_pure_shares_never_exceed_the_total",),
-        "a share forgotten",
+        "PipelinePlan.event",
+        rules.put_for("self.charges(epsilon, delta)", "self.charges(epsilon, delta)[-1:]"),
+        ("pipeline/test_split.py::test_the_joint_cost_is_that_of_an_independent_composition",),
+        "a share forgotten: the other steps are free",
+    ),
+    Mutation(
+        "largest-step-for-their-sum",
+        "pipeline._check",
+        "_totals",
+        rules.call_renamed("fsum", "max"),
+        ("pipeline/test_check.py::test_costs_are_those_of_the_fits",),
+        "a max for a sum: the price that is told is too low",
+    ),
+    Mutation(
+        "private-steps-declared-public",
+        "pipeline._planning",
+        "unaccepted",
+        rules.put_for("_holds_private(step.estimator)", "False"),
+        ("pipeline/test_check.py", "pipeline/test_split.py"),
+        "a private step inside a public one is not planned",
     ),
     Mutation(
         "joint-cost-not-looked-at",
         "pipeline._planning",
         "joint_scale",
-        rules.statement_dropped("event_epsilon(event(scale), delta, **at)"),
-        ("pipeline/test_split.py::test_joint_scale_of_known_families",),
-        "a plan may cost more than its total",
+        rules.both(
+            rules.put_for("event_epsilon(event(scale), delta, **at)", "0.0"),
+            rules.put_for("event_delta(event(scale), epsilon, relation=terms.relation)", "0.0"),
+        ),
+        ("pipeline/test_split.py::test_pure_shares_never_exceed_the_total",),
+        "a plan costs more than its total by a rounding",
     ),
     Mutation(
         "one-shape-for-all",
@@ -1223,12 +1236,12 @@ MUTATIONS = [
         "noise that whoever knows the seed takes off is booked as noise",
     ),
     Mutation(
-        "failed-fits-leave-results",
+        "group-told-the-price-of-a-row",
         "base",
-        "PrivateFit.__exit__",
-        rules.statement_dropped("self._published"),
-        (checked("DPStandardScaler()", "check_failed_fit"),),
-        "what was computed before a failure stays",
+        "PrivateFit.publish",
+        rules.put_for("spend.epsilon", "mechanism.epsilon"),
+        (checked("DPStandardScaler()", "check_group_statement"),),
+        "a person of three rows is told a third of the price",
     ),
     Mutation(
         "relation-of-the-ledger-ignored",
@@ -1239,12 +1252,12 @@ MUTATIONS = [
         "relation ignored: 1 for 2",
     ),
     Mutation(
-        "warnings-tell-of-rows",
+        "values-not-checked",
         "base",
         "PrivateFit.__enter__",
-        rules.statement_dropped("self._settings.enter_context(np.errstate(all='ignore'))"),
-        ("linear_model/test_logistic_regression.py::test_no_warning_depends_on_the_data",),
-        "a warning says that a row overflows",
+        rules.statement_dropped("self._settings.enter_context(config_context(assume_finite=False))"),
+        ("test_base.py::test_values_are_checked_whatever_the_setting",),
+        "one missing value turns a whole release into NaN",
     ),
     # audit
     Mutation(
@@ -1268,7 +1281,7 @@ MUTATIONS = [
         "audit._bounds",
         "epsilons_of_tests",
         rules.call_renamed("fmax", "np.fmin"),
-        ("audit/test_epsilon.py::test_much_of_a_true_claim_is_found",),
+        ("audit/test_bounds.py::test_a_secret_that_one_world_alone_can_show_is_found",),
         "a min for a max: violations in one direction are missed",
     ),
     Mutation(
