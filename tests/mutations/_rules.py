@@ -1,7 +1,7 @@
 """Rules that break privacy: small changes of a syntax tree, found by form and not by line.
 
 A rule takes the tree of a module or of one function, changes it in place, and returns how often it
-matched. Texts that a rule compares with are Python expressions, so that layout does not matter.
+matched. Texts that a rule compares with are Python expressions, so that layout does not matter; in those that are looked for, the name _ stands for any expression.
 """
 
 import ast
@@ -11,12 +11,28 @@ class RuleError(Exception):
     """A mutation whose place or form is no longer in the source."""
 
 
-def _text(expression):
-    return ast.unparse(ast.parse(expression, mode="eval"))
-
-
 def _parsed(expression):
     return ast.parse(expression, mode="eval").body
+
+
+def _matches(pattern, node):
+    """Whether a tree has the form of a pattern, in which the name _ stands for any expression."""
+    if isinstance(pattern, ast.Name) and pattern.id == "_":
+        return isinstance(node, ast.expr)
+    if not isinstance(pattern, ast.AST):
+        return type(pattern) is type(node) and pattern == node
+    if type(pattern) is not type(node):
+        return False
+    for field in pattern._fields:
+        if field == "ctx":
+            continue
+        one, other = getattr(pattern, field, None), getattr(node, field, None)
+        pairs = zip(one, other, strict=False) if isinstance(one, list) else [(one, other)]
+        if isinstance(one, list) and len(one) != len(other):
+            return False
+        if not all(_matches(*pair) for pair in pairs):
+            return False
+    return True
 
 
 def _called(node):
@@ -26,13 +42,10 @@ def _called(node):
     return getattr(node.func, "attr", getattr(node.func, "id", None))
 
 
-def _mentions(node, text):
+def _mentions(node, pattern):
     """Whether an expression stands anywhere in a tree."""
-    try:
-        wanted = _text(text)
-    except SyntaxError:
-        return False
-    return any(isinstance(n, ast.expr) and ast.unparse(n) == wanted for n in ast.walk(node))
+    wanted = _parsed(pattern)
+    return any(_matches(wanted, inner) for inner in ast.walk(node))
 
 
 def _times(node, factor):
@@ -91,6 +104,16 @@ def assigned_times(name, factor):
     return _named(_everywhere(change), f"{name} × {factor:g}")
 
 
+def assigned(name, other):
+    """Something else is assigned to a name."""
+
+    def change(node):
+        if isinstance(node, ast.Assign) and _matches(_parsed(name), node.targets[0]):
+            return ast.Assign(node.targets, _parsed(other), lineno=node.lineno)
+
+    return _named(_everywhere(change), f"{name} = {other}")
+
+
 def argument_times(call, place, factor):
     """An argument of a call, by position or by keyword, is scaled."""
 
@@ -121,11 +144,11 @@ def argument_put(call, place, other):
 
 def element_dropped(text):
     """An element of a list or a tuple is left out."""
-    wanted = _text(text)
+    wanted = _parsed(text)
 
     def change(node):
         if isinstance(node, ast.List | ast.Tuple):
-            kept = [e for e in node.elts if ast.unparse(e) != wanted]
+            kept = [e for e in node.elts if not _matches(wanted, e)]
             if len(kept) < len(node.elts):
                 node.elts = kept
                 return node
@@ -144,27 +167,46 @@ def call_dropped(call, keep=0):
 
 
 def statement_dropped(text):
-    """Leave out a statement, or all that mention an expression; an `if` goes with what it holds."""
-    whole = ast.unparse(ast.parse(text))
+    """A statement is left out."""
+    wanted = ast.parse(text).body[0]
 
     def change(node):
-        if isinstance(node, ast.stmt) and ast.unparse(node) == whole:
-            return ast.Pass()
-        if isinstance(node, ast.If) and _mentions(node.test, text):
+        if _matches(wanted, node):
             return ast.Pass()
 
-    return _named(_everywhere(change), f"`{text}` dropped")
+    return _named(_everywhere(change), f"statement {text} dropped")
+
+
+def refusals_dropped(words=""):
+    """What would raise an error, or one that says certain words, does not."""
+
+    def change(node):
+        if isinstance(node, ast.Raise) and words in ast.unparse(node):
+            return ast.Pass()
+
+    return _named(_everywhere(change), f"raise {words!r} dropped" if words else "raise dropped")
+
+
+def share_forgotten():
+    """One part of an epsilon that is split in two is the whole of it."""
+
+    def change(node):
+        if _called(node) == "split_epsilon":
+            whole, share = node.args
+            return ast.Tuple([ast.BinOp(share, ast.Mult(), whole), whole], ast.Load())
+
+    return _named(_everywhere(change), "(share × epsilon, epsilon) for split_epsilon(…)")
 
 
 def term_dropped(text):
     """One operand of a sum, a product or a quotient is left out."""
-    wanted = _text(text)
+    wanted = _parsed(text)
 
     def change(node):
         if isinstance(node, ast.BinOp):
-            if ast.unparse(node.right) == wanted:
+            if _matches(wanted, node.right):
                 return node.left
-            if ast.unparse(node.left) == wanted and isinstance(node.op, ast.Add | ast.Mult):
+            if _matches(wanted, node.left) and isinstance(node.op, ast.Add | ast.Mult):
                 return node.right
 
     return _named(_everywhere(change), f"{text} dropped")
@@ -206,11 +248,11 @@ def flipped(text):
 
 def put_for(text, other):
     """One expression is put for another: an exact number for a noisy one, 1 for 2."""
-    wanted = _text(text)
+    wanted = _parsed(text)
 
     def change(node):
         is_read = not isinstance(getattr(node, "ctx", ast.Load()), ast.Store)
-        if isinstance(node, ast.expr) and is_read and ast.unparse(node) == wanted:
+        if is_read and _matches(wanted, node):
             return _parsed(other)
 
     return _named(_everywhere(change), f"{other} for {text}")
@@ -218,11 +260,11 @@ def put_for(text, other):
 
 def entry_put(key, other):
     """The value of a key of a dict display is replaced."""
-    wanted = _text(key)
+    wanted = _parsed(key)
 
     def change(node):
         if isinstance(node, ast.Dict):
-            places = [i for i, k in enumerate(node.keys) if k and ast.unparse(k) == wanted]
+            places = [i for i, k in enumerate(node.keys) if _matches(wanted, k)]
             for i in places:
                 node.values[i] = _parsed(other)
             return node if places else None
@@ -230,34 +272,12 @@ def entry_put(key, other):
     return _named(_everywhere(change), f"{other} for entry {key}")
 
 
-def moved_up(text, above):
-    """The statement that mentions one expression is done before the one that mentions another."""
-
-    def rule(tree):
-        count = 0
-        for node in ast.walk(tree):
-            body = getattr(node, "body", None)
-            if not isinstance(body, list):
-                continue
-            late = [i for i, s in enumerate(body) if _is_simple(s) and _mentions(s, text)]
-            early = [i for i, s in enumerate(body) if _is_simple(s) and _mentions(s, above)]
-            if late and early and early[0] < late[0]:
-                body.insert(early[0], body.pop(late[0]))
-                count += 1
-        return count
-
-    return _named(rule, f"{text} before {above}")
-
-
-def _is_simple(statement):
-    return isinstance(statement, ast.Expr | ast.Assign | ast.AugAssign)
-
-
 def inserted(statement, above):
     """A statement is added before the one that mentions an expression."""
 
     def change(node):
-        if _is_simple(node) and _mentions(node, above):
+        simple = ast.Expr | ast.Assign | ast.AugAssign | ast.Return
+        if isinstance(node, simple) and _mentions(node, above):
             return [*ast.parse(statement).body, node]
 
     return _named(_everywhere(change), f"{statement} before {above}")
