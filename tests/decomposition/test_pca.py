@@ -229,3 +229,28 @@ def test_bad_values_are_refused_and_not_charged(bad):
     with pytest.raises(ValueError):
         DPPCA(accountant=account).fit(X)
     assert account.spends == []
+
+
+def largest_computed_move(n=2**18):
+    """Return by how much a row moves the statistics as they are computed, rounding and all.
+
+    The other rows make the sums so large that they round what the row adds to them.
+    """
+    X = np.zeros((n, 2))
+    X[: n // 2] = [1.0, 0.0]
+    X[n // 2 : -1] = [np.sqrt(0.5), np.sqrt(0.5)]
+    planned = plan(X.shape, with_mean=False)
+    without, moves = planned.statistics(X), []
+    for angle in np.linspace(0.1, 1.5, 12):
+        X[-1] = np.cos(angle), np.sin(angle)
+        moves.append(np.linalg.norm(planned.statistics(X) - without))
+    return max(moves), planned
+
+
+def test_the_sensitivity_holds_for_sums_as_they_are_computed(monkeypatch):
+    moved, planned = largest_computed_move()
+    exact = second_moment_sensitivity(0.0, "add_remove")
+    # Rounding takes more than the slack of 1e-12 that the formula itself has.
+    assert exact * (1.0 + 2e-12) < moved <= planned.mechanism.sensitivity
+    monkeypatch.setattr(_second_moment, "_rounding", lambda shape: 0.0)
+    assert moved > plan((2**18, 2), with_mean=False).mechanism.sensitivity

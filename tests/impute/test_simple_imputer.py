@@ -84,24 +84,6 @@ def test_brute_force_sensitivity_of_the_mean(relation):
         assert claimed * (1 - 1e-9) < largest[norm] <= claimed
 
 
-class Fixed:
-    """A mechanism that releases the same numbers, whatever the sums are."""
-
-    def release(self, values, *, random_state):
-        assert values.shape == (2, 2)
-        return np.array([[3.0, 0.4], [1.0, 0.3]])
-
-
-def test_the_mean_is_a_function_of_what_was_released():
-    """Neither the sums nor the numbers of values that are there show in another way."""
-    bounds, found = (np.zeros(2), np.ones(2)), []
-    for held in (0, 1, 1000):
-        column = np.where(np.arange(1000) < held, 0.9, np.nan)
-        table = ColumnTable((1000, 2), np.column_stack([column, column]))
-        found.append(means_of_present(Fixed(), 1.0, table, *bounds, RandomSource()))
-    np.testing.assert_array_equal(found, np.tile([0.25, 0.5], (3, 1)))
-
-
 def test_the_noise_of_the_mean_has_the_expected_size():
     n, d = 1000, 300
     X = np.full((n, d), 0.5)
@@ -266,3 +248,27 @@ def test_many_columns_and_one_row():
     X = np.full((3, 10_000), 0.5)
     assert DPSimpleImputer(bounds=(0, 1)).fit(X).statistics_.shape == (10_000,)
     assert np.isfinite(DPSimpleImputer().fit([[0.5]]).statistics_).all()
+
+
+class _Scripted:
+    """A mechanism that releases what it was told to, whatever the data are."""
+
+    def __init__(self, released):
+        self.released = np.array(released)
+
+    def release(self, values, *, random_state):
+        assert values.shape == self.released.shape
+        return self.released.copy()
+
+
+@pytest.mark.parametrize("present", [0, 3, 1000])
+def test_what_a_mean_is_follows_from_the_release_alone(present):
+    """Whether there are enough values is decided by their noisy number, not by the true one."""
+    X = np.full((1000, 3), np.nan)
+    X[:present] = 5.0
+    table = DPSimpleImputer(bounds=(0, 10))._validate(X)
+    low, high = np.zeros(3), np.full(3, 10.0)
+    # The noisy numbers of values are 1, 8 and 500; the noise of one of them is root two times 4.
+    mechanism = _Scripted([[0.25, 2.0, 100.0], [0.75, 6.0, 400.0]])
+    means = means_of_present(mechanism, 4.0, table, low, high, None)
+    np.testing.assert_array_equal(means, [5.0, 7.5, 8.0])

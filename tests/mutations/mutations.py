@@ -651,7 +651,7 @@ MUTATIONS = [
         "linear_model._objective_perturbation",
         "_moves",
         rules.element_dropped("(1.0, n, True)"),
-        ("linear_model/test_objective_perturbation.py",),
+        ("linear_model/test_objective_vertices.py",),
         "one of the moves of a replaced row is not paid from delta",
     ),
     Mutation(
@@ -866,7 +866,7 @@ MUTATIONS = [
         rules.put_for(
             "count > math.sqrt(2.0) * deviation", "sums.sum(axis=0) > math.sqrt(2.0) * deviation"
         ),
-        ("impute/test_simple_imputer.py::test_the_mean_is_a_function_of_what_was_released",),
+        ("impute/test_simple_imputer.py::test_what_a_mean_is_follows_from_the_release_alone",),
         "an exact count used for a noisy one",
     ),
     Mutation(
@@ -882,7 +882,7 @@ MUTATIONS = [
         "impute._present",
         "means_of_present",
         rules.put_for("below + above", "sums.sum(axis=0)"),
-        ("impute/test_simple_imputer.py::test_the_mean_is_a_function_of_what_was_released",),
+        ("impute/test_simple_imputer.py::test_what_a_mean_is_follows_from_the_release_alone",),
         "n replaced by a private count",
     ),
     Mutation(
@@ -907,7 +907,7 @@ MUTATIONS = [
         "decomposition._second_moment",
         "plan_second_moment",
         rules.term_dropped("2.0 * _rounding(_) * (1.0 + constant**2)"),
-        ("decomposition/test_pca.py",),
+        ("decomposition/test_pca.py::test_the_sensitivity_holds_for_sums_as_they_are_computed",),
         "a sum in floating point moves further than a row",
     ),
     Mutation(
