@@ -1,7 +1,8 @@
 """Rules that break privacy: small changes of a syntax tree, found by form and not by line.
 
 A rule takes the tree of a module or of one function, changes it in place, and returns how often it
-matched. Texts that a rule compares with are Python expressions, so that layout does not matter; in those that are looked for, the name _ stands for any expression.
+matched. Texts that a rule compares with are Python expressions, so that layout does not matter;
+in those that are looked for, the name _ stands for any expression.
 """
 
 import ast

@@ -25,10 +25,7 @@ MUTATIONS = [
         "accounting._leaf",
         "leaf_zcdp",
         rules.put_for("0.5", "0.25"),
-        (
-            "accounting/test_known_faults.py"
-            "::test_zcdp_of_a_gaussian_is_half_the_inverse_square",
-        ),
+        ("accounting/test_known_faults.py::test_zcdp_of_a_gaussian_is_half_the_inverse_square",),
         "twice as many Gaussian releases fit into a budget",
     ),
     Mutation(
@@ -132,10 +129,7 @@ MUTATIONS = [
         "accounting._gaussian",
         "gaussian_noise_multiplier",
         rules.call_dropped("_nudge", keep=1),
-        (
-            "accounting/test_closed_forms.py"
-            "::test_gaussian_noise_is_on_the_safe_side_and_tight",
-        ),
+        ("accounting/test_closed_forms.py::test_gaussian_noise_is_on_the_safe_side_and_tight",),
         "noise may fall short by a rounding",
     ),
     Mutation(
@@ -218,8 +212,7 @@ MUTATIONS = [
         rules.call_dropped("nextafter"),
         (
             "mechanisms/test_sensitivity.py::test_bounded_sum_is_rounded_up",
-            "mechanisms/test_sensitivity.py"
-            "::test_bounded_sum_is_an_upper_bound_at_all_magnitudes",
+            "mechanisms/test_sensitivity.py::test_bounded_sum_is_an_upper_bound_at_all_magnitudes",
         ),
         "the sensitivity is below the truth by a rounding",
     ),
@@ -308,9 +301,7 @@ MUTATIONS = [
         "bits-used-again",
         "noise._exact",
         "LazyUniform._extend",
-        rules.put_for(
-            "self._stream.words(self._value.size).astype(object)", "self._value % 2**64"
-        ),
+        rules.put_for("self._stream.words(self._value.size).astype(object)", "self._value % 2**64"),
         ("noise/test_exact.py::test_open_draws_are_extended_by_bits_of_their_own",),
         "a stream is reused inside one draw",
     ),
@@ -411,7 +402,9 @@ MUTATIONS = [
         "_losses._squared",
         "ClippedSquaredLoss.residual",
         rules.call_dropped("clip"),
-        ("linear_model/test_least_squares_descent.py::test_the_loss_is_half_the_squared_error_up_to_its_bounds",),
+        (
+            "linear_model/test_least_squares_descent.py::test_the_loss_is_half_the_squared_error_up_to_its_bounds",
+        ),
         "one row moves a gradient without bound",
     ),
     Mutation(
@@ -554,10 +547,7 @@ MUTATIONS = [
         "linear_model._planning",
         "",
         rules.entry_put("'replace_one'", "1"),
-        (
-            "linear_model/test_output_perturbation.py"
-            "::test_brute_force_sensitivity",
-        ),
+        ("linear_model/test_output_perturbation.py::test_brute_force_sensitivity",),
         "relation ignored: 1 for 2",
     ),
     Mutation(
@@ -576,7 +566,9 @@ MUTATIONS = [
         "linear_model._output_perturbation",
         "plan_output_perturbation",
         rules.put_for("loss.lipschitz(norm)", "getattr(loss, 'loss', loss).lipschitz(norm)"),
-        ("linear_model/test_mechanism_choice.py::test_the_sensitivity_is_that_of_the_largest_class_weight",),
+        (
+            "linear_model/test_mechanism_choice.py::test_the_sensitivity_is_that_of_the_largest_class_weight",
+        ),
         "heavy classes are not hidden",
     ),
     Mutation(
@@ -640,10 +632,7 @@ MUTATIONS = [
         "linear_model._objective_perturbation",
         "_noise_multiplier",
         rules.term_dropped("log_jacobian(loss, norm, C)"),
-        (
-            "linear_model/test_objective_perturbation.py"
-            "::test_exact_divergences_in_two_dimensions",
-        ),
+        ("linear_model/test_objective_perturbation.py::test_exact_divergences_in_two_dimensions",),
         "the change of volume tells of a row",
     ),
     Mutation(
@@ -1078,10 +1067,7 @@ MUTATIONS = [
         "model_selection._scores",
         "ROCAUC.monotonic",
         rules.put_for("False", "True"),
-        (
-            "model_selection/test_scores.py"
-            "::test_a_row_moves_monotonic_scores_in_one_direction",
-        ),
+        ("model_selection/test_scores.py::test_a_row_moves_monotonic_scores_in_one_direction",),
         "the choice gets half of the noise that it needs",
     ),
     Mutation(
@@ -1089,10 +1075,7 @@ MUTATIONS = [
         "model_selection._layout",
         "Layout.sensitivity",
         rules.call_renamed("fsum", "max"),
-        (
-            "model_selection/test_plans.py"
-            "::test_sensitivity_over_folds_by_brute_force",
-        ),
+        ("model_selection/test_plans.py::test_sensitivity_over_folds_by_brute_force",),
         "a max for a sum: a row is tested in several folds",
     ),
     Mutation(
@@ -1168,10 +1151,7 @@ MUTATIONS = [
         "pipeline._planning",
         "_common_event",
         rules.decided("len(set(events))", True),
-        (
-            "pipeline/test_split.py"
-            "::test_a_table_of_another_shape_is_refused_where_it_matters",
-        ),
+        ("pipeline/test_split.py::test_a_table_of_another_shape_is_refused_where_it_matters",),
         "a plan of one shape pays for a costlier one",
     ),
     Mutation(
@@ -1227,7 +1207,9 @@ MUTATIONS = [
         "values-not-checked",
         "base",
         "PrivateFit.__enter__",
-        rules.statement_dropped("self._settings.enter_context(config_context(assume_finite=False))"),
+        rules.statement_dropped(
+            "self._settings.enter_context(config_context(assume_finite=False))"
+        ),
         ("test_base.py::test_values_are_checked_whatever_the_setting",),
         "one missing value turns a whole release into NaN",
     ),

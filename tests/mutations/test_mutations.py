@@ -24,6 +24,11 @@ def charge(x):
     if x < 3:
         raise ValueError
     return y
+
+
+def plan(x):
+    pay(split_epsilon(x, 0.2))
+    return touch([1, x])
 """
 
 CHANGES = [
@@ -37,9 +42,13 @@ CHANGES = [
     ("charge", rules.assigned_times("y", 0.0), "y = 0.0 * touch(x)"),
     ("charge", rules.decided("x", False), "if False:"),
     ("charge", rules.flipped("x"), "if x > 3:"),
-    ("charge", rules.statement_dropped("x < 3"), "pay(x)\n    pass\n    return y"),
+    ("charge", rules.statement_dropped("pay(x)"), "y = touch(x)\n    pass\n    if x < 3:"),
+    ("charge", rules.refusals_dropped("ValueError"), "if x < 3:\n        pass\n    return y"),
     ("charge", rules.inserted("x = 2 * x", "pay(x)"), "x = 2 * x\n    pay(x)"),
-    ("charge", rules.put_for("touch(x)", "x"), "y = x\n"),
+    ("charge", rules.put_for("touch(_)", "x"), "y = x\n"),
+    ("charge", rules.assigned("y", "0"), "y = 0\n"),
+    ("plan", rules.share_forgotten(), "pay((0.2 * x, x))"),
+    ("plan", rules.element_dropped("x"), "touch([1])"),
     ("", rules.entry_put("'two'", "1"), "LIMIT = {'one': 1, 'two': 1}"),
 ]
 
