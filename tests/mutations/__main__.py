@@ -18,7 +18,10 @@ def main(words):
     unusable = [s for s in selections if not whole.passed(s)]
     if whole.problem or unusable:
         sys.exit(f"not passed without a mutation: {unusable}\n{whole.problem}")
-    print(f"{len(selections)} selections of tests pass without a mutation, {whole.seconds:.0f} s")
+    print(
+        f"{len(selections)} selections of tests pass without a mutation, {whole.seconds:.0f} s",
+        flush=True,
+    )
     caught, seconds = {}, 0.0
     for mutation in chosen:
         run = run_tests(mutation.tests, mutation)

@@ -1,8 +1,10 @@
 """The process that runs tests on a mutant: it replaces one module before anything imports it."""
 
+import atexit
 import importlib.machinery
 import importlib.util
 import json
+import multiprocessing
 import os
 import sys
 from dataclasses import dataclass
@@ -78,6 +80,10 @@ def run(orders):
     plugin = Outcomes()
     status = pytest.main([*options, *orders.tests], plugins=[plugin])
     Path(orders.outcomes).write_text(json.dumps(plugin.of_test))
+    # A forked process would wait for the workers of tests, and leave their temporary folders.
+    for worker in multiprocessing.active_children():
+        worker.terminate()
+    atexit._run_exitfuncs()
     if finder is not None and not finder.is_used:
         sys.exit(f"no test imports {orders.module}")
     # 0 and 1 are "all passed" and "some failed"; all else is an error of the run itself.

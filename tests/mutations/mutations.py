@@ -1239,12 +1239,12 @@ MUTATIONS = [
         "a min for a max: violations in one direction are missed",
     ),
     Mutation(
-        "seeds-of-audits-kept",
-        "audit._epsilon",
-        "_fresh",
-        rules.decided("names", False),
-        ("audit/test_epsilon.py::test_workers_and_a_seed_that_would_repeat_the_noise",),
-        "an audit of one noise vector finds nothing true",
+        "neighbours-that-hardly-differ",
+        "audit._canaries",
+        "worst_case_worlds",
+        rules.both(rules.put_for("X[:-1]", "X[1:]"), rules.put_for("y[:-1]", "y[1:]")),
+        ("audit/test_epsilon.py::test_a_false_claim_is_called_a_violation",),
+        "another row than the worst is left out, and a false claim passes",
     ),
     # utils
     Mutation(
