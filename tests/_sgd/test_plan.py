@@ -16,7 +16,7 @@ from scipy.stats import beta as beta_law
 from scipy.stats import kstest, norm
 
 from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss, SquaredLoss
-from skdp._sgd import ClippedSums, FixedSizeBatches, PoissonBatches
+from skdp._sgd import ClippedSums, FixedSizeBatches, PoissonBatches, sum_rounding
 from skdp._sgd._plan import Linear, SGDPlan, clip_norm, plan_sgd
 from skdp.accounting import (
     Gaussian,
@@ -103,6 +103,15 @@ def test_replacement_moves_a_sum_by_two_clips():
         assert two.scale >= one.scale
     full = make_plan("full", relation="replace_one")
     assert full.scale == pytest.approx(2 * make_plan("full").scale, rel=1e-9)
+
+
+def test_a_sum_moves_by_clips_and_by_the_rounding_of_both_sums():
+    """With so many rows that rounding is no trifle beside the clip."""
+    model = Linear(10**7, 5, 1, constant=0.3, clip=0.7, norm="l2")
+    rounding = sum_rounding(5, 1, 0.7, model.n_rows)
+    assert rounding > 1e-6
+    for rows in (1, 2):
+        assert model.moved(rows, model.n_rows) >= rows * 0.7 + 2.0 * rounding
 
 
 def test_noise_of_the_full_batch_in_closed_form():

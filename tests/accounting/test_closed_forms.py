@@ -12,6 +12,7 @@ from skdp.accounting import (
     NonPrivate,
     PoissonSampled,
     PureDP,
+    RandomizedResponse,
     RandomStopping,
     delta,
     epsilon,
@@ -79,6 +80,12 @@ def test_pure_events():
     assert epsilon(PureDP(0.1) * 100, 0.0) == pytest.approx(10.0)
     assert epsilon(ApproximateDP(0.1, 1e-8) * 50, 1e-5) == pytest.approx(2.856550165, abs=2e-9)
     assert epsilon(PureDP(0.5), 1e-5, group_size=4) <= 2.0
+
+
+@pytest.mark.parametrize("method", ["auto", "basic", "pld"])
+def test_costs_of_different_events_add_up(method):
+    event = Composed((Laplace(0.5), PureDP(0.25), RandomizedResponse(0.125)))
+    assert epsilon(event, 0.0, method=method) == pytest.approx(0.875, rel=1e-12)
 
 
 def test_zcdp():

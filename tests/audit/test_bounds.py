@@ -28,6 +28,12 @@ def test_two_worlds_pass_the_truth_at_most_at_the_stated_rate(epsilon):
     assert inside @ np.array(passed) @ outside <= 0.1
 
 
+def test_a_secret_that_one_world_alone_can_show_is_found():
+    """A test that is never wrong in one world; its mirror image proves hardly anything."""
+    assert epsilon_from_rates(200, 1000, 0, 1000) > 3.0
+    assert epsilon_from_rates(1000, 1000, 800, 1000) > 3.0
+
+
 @pytest.mark.parametrize("method", ["binomial", "f-dp"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (0.5, 0.0), (2.0, 0.0), (1.0, 1e-3)])
 def test_one_run_passes_the_truth_at_most_at_the_stated_rate(method, epsilon, delta):

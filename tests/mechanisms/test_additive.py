@@ -60,6 +60,12 @@ def test_every_release_has_its_own_noise(mechanism):
 
 
 @by_name
+def test_every_value_has_its_own_noise(mechanism):
+    """Two of 64 draws are equal with a probability of 1e-3 at most, nine with less than 1e-20."""
+    assert len(set(mechanism.release(np.zeros(64)).tolist())) > 56
+
+
+@by_name
 def test_an_integer_is_reproducible_and_warns(mechanism):
     with pytest.warns(SeededNoiseWarning):
         first = mechanism.release([1.0, 2.0], random_state=3)

@@ -67,6 +67,14 @@ def independent_epsilon(event, delta):
     return total.get_epsilon_for_delta(delta)
 
 
+@pytest.mark.parametrize("delta", [0.0, DELTA])
+@pytest.mark.parametrize("m", [1, 4])
+def test_one_row_is_hidden_in_the_scores_of_all_candidates(m, delta):
+    made = plan(make_task(m=m, delta=delta), "holdout")
+    times = m if delta == 0.0 else math.sqrt(m)
+    assert made.noisy.sensitivity >= times * made.sensitivity > 0.0
+
+
 @pytest.mark.parametrize("refit", [True, False])
 @pytest.mark.parametrize("strategy", ["disjoint", "holdout", "cv"])
 def test_the_worst_branch_fills_the_budget_and_no_branch_exceeds_it(strategy, refit):

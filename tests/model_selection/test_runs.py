@@ -1,6 +1,7 @@
 """Fits that are heard by nobody, however loud the estimator is."""
 
 import warnings
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -65,6 +66,27 @@ def test_the_loud_estimator_is_loud(table, capsys):
     with pytest.warns(UserWarning, match="the sum is 30"):
         loud_pipeline().fit(*table)
     assert capsys.readouterr().out
+
+
+class Fixed:
+    """A mechanism that releases the same, whatever it is given."""
+
+    def __init__(self, released):
+        self.released = released
+
+    def release(self, values, *, random_state):
+        return self.released
+
+
+def test_a_search_takes_what_the_mechanisms_released():
+    splits = SimpleNamespace(train=[0], test=[0])
+    layout = SimpleNamespace(splits=splits, of_candidate=((0,), (0,)))
+    layout.score = lambda score, values, candidate: values[candidate, 0]
+    made = SimpleNamespace(layout=layout, runs={(0, 0): None, (1, 0): None}, refits=(), releases=2)
+    made.choice, made.noisy = Fixed(1), Fixed(np.array([0.7, 0.3]))
+    run = SimpleNamespace(score=None, source=None, fit=lambda *plans: [(0.9, "a"), (0.1, "b")])
+    best, scores, model = runs._choose(made, run)
+    assert (best, scores.tolist(), model) == (1, [0.7, 0.3], "b")
 
 
 def test_no_rows_are_kept_on_disk(tmp_path):

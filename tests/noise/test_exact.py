@@ -126,6 +126,20 @@ def test_the_guard_band_covers_the_unknown_bits_of_a_small_number():
             assert _geometric(scale, leading, Scripted(following + shift), False)[0] == expected
 
 
+@pytest.mark.parametrize("off", [-(2.0**-46), 2.0**-46])
+def test_the_guard_band_covers_the_error_of_an_exponent(off):
+    """The documented tolerance of the float exponent moves no draw beside the border."""
+    mpmath.mp.prec = 400
+    leading = threshold(mpmath.exp(-1), 64)
+
+    def exact(index):
+        return np.full(index.size, 1, dtype=object), 1
+
+    for shift, expected in ((-3, True), (3, False)):
+        drawn = bernoulli_exp(np.array([1.0 + off]), exact, Scripted(leading + shift))
+        assert drawn[0] == expected
+
+
 def test_open_draws_are_extended_by_bits_of_their_own():
     mpmath.mp.prec = 400
     bits = threshold(mpmath.exp(mpmath.mpf(-5) / 3), 127)

@@ -81,6 +81,17 @@ def test_the_cost_is_what_was_asked_for(delta, relation, d):
     assert (plan.mechanism.delta > 0) == (delta > 0 and plan.mechanism.sensitivity > 1)
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_counts_have_the_stated_noise(delta):
+    plan = BoundsPlan(100, 1.0, delta, n_columns=20)
+    noisy = plan._release([np.ones((100, 20))], RandomSource(0))
+    exact = np.zeros(noisy.shape)
+    exact[:, noisy.shape[1] // 2 + int(spaced_bins(np.ones(1), 0)[0])] = 100.0
+    deviation = plan.scale * (1.0 if plan.mechanism.delta else np.sqrt(2.0))
+    # 8,000 values: the deviation is known to 1.3 %, and a tenth is more than seven of these.
+    assert np.std(noisy - exact) == pytest.approx(deviation, rel=0.1)
+
+
 def test_thresholds_are_seldom_exceeded_by_noise_alone():
     # 400 columns with 3201 empty bins and 1e-4 each: more than 4 with probability 1e-9.
     plan = BoundsPlan(10**7, 100.0, 0.0, n_columns=400)

@@ -1,0 +1,107 @@
+"""What a mutation is, and whether tests notice it."""
+
+import json
+import multiprocessing
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+
+from tests.mutations import _child
+from tests.mutations._child import Orders
+from tests.mutations._rules import mutated
+
+ROOT = Path(__file__).parents[2]
+TIMEOUT_SECONDS = 600
+SLOW_TO_IMPORT = ["pytest", "hypothesis", "pandas", "scipy.stats", "sklearn.linear_model"]
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One change that breaks privacy, and the tests that must notice it.
+
+    Parameters
+    ----------
+    id : str
+        A short name.
+    module : str
+        Of the package, without "skdp.".
+    where : str
+        Qualified name of a function, or "" for the statements of the module.
+    rule : callable
+        One of `_rules`.
+    tests : tuple of str
+        Node ids, without "tests/"; those of a function are all of its parameters.
+    why : str
+        What the change gives away.
+    """
+
+    id: str
+    module: str
+    where: str
+    rule: object
+    tests: tuple
+    why: str
+
+    @property
+    def package(self):
+        return self.module.partition(".")[0]
+
+    @property
+    def path(self):
+        return ROOT.joinpath("skdp", *self.module.split(".")).with_suffix(".py")
+
+    def source(self):
+        """Return the source of the module after the change, or raise RuleError."""
+        return mutated(self.path.read_text(), self.where, self.rule)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Outcomes of tests by node id, why pytest could not run them if so, and the seconds."""
+
+    outcomes: dict
+    problem: str
+    seconds: float
+
+    @property
+    def failed(self):
+        return [name for name, outcome in self.outcomes.items() if outcome == "failed"]
+
+    @property
+    def is_caught(self):
+        """Whether a test failed, in a run that pytest itself could make."""
+        return bool(self.failed) and not self.problem
+
+    def passed(self, selection):
+        """Whether some test of a selection passed and none failed."""
+        name = f"tests/{selection}"
+        inside = (name + "[", name + "::")
+        own = [o for n, o in self.outcomes.items() if n == name or n.startswith(inside)]
+        return "passed" in own and "failed" not in own
+
+
+def run_tests(selections, mutation=None):
+    """Run tests in a process of their own, on a mutant or on the package as it is."""
+    start = perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        outcomes, output = Path(folder, "outcomes.json"), Path(folder, "output.txt")
+        tests = [f"tests/{s}" for s in selections]
+        orders = Orders(str(ROOT), tests, str(outcomes), str(output))
+        if mutation is not None:
+            module, path = f"skdp.{mutation.module}", str(mutation.path)
+            orders = replace(orders, module=module, path=path, source=mutation.source())
+        # Forks of a process that has imported what is slow to import, but nothing of skdp.
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(SLOW_TO_IMPORT)
+        process = context.Process(target=_child.run, args=(orders,))
+        process.start()
+        process.join(None if mutation is None else TIMEOUT_SECONDS)
+        problem = ""
+        if process.exitcode is None:
+            process.kill()
+            problem = f"no end within {TIMEOUT_SECONDS} s"
+        elif process.exitcode != 0:
+            problem = output.read_text()[-3000:] if output.exists() else "it did not start"
+        found = json.loads(outcomes.read_text()) if outcomes.exists() else {}
+        return Run(found, problem, perf_counter() - start)
