@@ -95,10 +95,10 @@ class Clock(DPMeanTransformer):
 
 
 def test_the_clock_does_not_tell_the_worlds_apart():
-    clock = FeatureUnion([("m", Clock(0.1, bounds=(-1, 1)))])
+    clock = FeatureUnion([("m", Clock(0.02, bounds=(-1, 1)))])
     options = CANARY | {"replacement": ([-1.0], 1), "relation": "replace_one"}
     found = audit_epsilon(
-        clock, X, Y, epsilon=0.2, delta=0.0, n_fits=60, confidence=CONFIDENCE, **options
+        clock, X, Y, epsilon=0.05, delta=0.0, n_fits=50, confidence=CONFIDENCE, **options
     )
     assert not found.violation
 
