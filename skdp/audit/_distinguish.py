@@ -49,9 +49,9 @@ class Verdict:
 def distinguish(inside, outside, *, delta, confidence, gaussian=False, names=None):
     """Certify an epsilon from what two worlds published.
 
-    Candidates are single numbers, how near some of them are to where one world's crowd, and a
-    linear discriminant, with thresholds at quantiles, all chosen on even runs; the odd runs
-    judge the one that was chosen.
+    Candidates are single numbers, how near some of them are to where one world's crowd, a
+    linear discriminant and likelihoods of Laplace noise, with thresholds at quantiles, all
+    chosen on even runs; the odd runs judge the one that was chosen.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class _Discriminant:
 class _Likelihood:
     """How much likelier one world is, as if each number had Laplace noise of its own.
 
-    Under Laplace noise this is the best test, and far above a discriminant of some numbers.
+    If so it is the best test there is; a discriminant is that of Gaussian noise.
     """
 
     columns: np.ndarray
