@@ -49,9 +49,9 @@ class Verdict:
 def distinguish(inside, outside, *, delta, confidence, gaussian=False, names=None):
     """Certify an epsilon from what two worlds published.
 
-    Candidates are single numbers, how near some of them are to where one world's crowd, and a
-    linear discriminant, with thresholds at quantiles, all chosen on even runs; the odd runs
-    judge the one that was chosen.
+    Candidates are single numbers, how near some of them are to where one world's crowd, a
+    linear discriminant and likelihoods of Laplace noise, with thresholds at quantiles, all
+    chosen on even runs; the odd runs judge the one that was chosen.
 
     Parameters
     ----------
@@ -113,8 +113,11 @@ def _scorers(inside, outside, names):
         discriminant = make_pipeline(
             StandardScaler(), LinearDiscriminantAnalysis(solver="lsqr", shrinkage=SHRINKAGE)
         ).fit(table, labels)
-        scorers.append(("a linear discriminant", _Discriminant(used, discriminant)))
-    scorers = scorers[:1] + scorers[-1:] if len(scorers) > 20 else scorers
+        together = [
+            ("a linear discriminant", _Discriminant(used, discriminant)),
+            ("likelihoods of Laplace noise", _Likelihood.fitted(inside, outside, used)),
+        ]
+        scorers = (scorers[:1] if len(scorers) > 18 else scorers) + together
     unlike = np.where(np.isfinite(unlike), unlike, 0.0)
     chosen = {*np.argsort(-clarity)[:CROWDED_FEATURES], *np.argsort(-unlike)[:CROWDED_FEATURES]}
     for column in sorted(chosen):
@@ -148,6 +151,33 @@ class _Discriminant:
 
     def __call__(self, values):
         return self.model.decision_function(values[:, self.columns])
+
+
+@dataclass(frozen=True, eq=False)
+class _Likelihood:
+    """How much likelier one world is, as if each number had Laplace noise of its own.
+
+    If so it is the best test there is; a discriminant is that of Gaussian noise.
+    """
+
+    columns: np.ndarray
+    centres: tuple
+    scales: tuple
+
+    @classmethod
+    def fitted(cls, inside, outside, columns):
+        worlds = inside[:, columns], outside[:, columns]
+        centres = tuple(np.median(world, axis=0) for world in worlds)
+        floor = SHRINKAGE * np.ptp(np.vstack(worlds), axis=0)
+        distances = [np.abs(w - c) for w, c in zip(worlds, centres, strict=True)]
+        return cls(columns, centres, tuple(np.mean(d, axis=0) + floor for d in distances))
+
+    def __call__(self, values):
+        likely = [
+            -np.sum(np.abs(values[:, self.columns] - centre) / scale, axis=1)
+            for centre, scale in zip(self.centres, self.scales, strict=True)
+        ]
+        return likely[0] - likely[1]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import is_regressor
+from sklearn.base import clone, is_regressor
 from sklearn.utils import check_random_state
 
 from skdp.accounting import convert_relation
@@ -222,6 +222,7 @@ def audit_epsilon(
     relation = _relation(estimator) if relation is None else relation
     if relation not in RELATIONS:
         raise ValueError(f"relation must be one of {RELATIONS}, got {relation!r}")
+    estimator = _fresh(estimator)
     parallel = Parallel(n_jobs=n_jobs, verbose=verbose)
     if method == "one_run":
         bound, attack, runs = _one_run(
@@ -340,7 +341,7 @@ def _distinct(values, columns):
 
 def _one_run(estimator, canaries, terms):
     delta, confidence, gaussian = terms
-    fitted = _fresh(estimator).fit(canaries.X, canaries.y)
+    fitted = clone(estimator).fit(canaries.X, canaries.y)
     m = len(canaries.coins)
     pulls = _scores(fitted, canaries.rows) - _scores(fitted, canaries.null)
     scores = _canary_scores(pulls.T, canaries.labels, getattr(fitted, "classes_", None))
@@ -379,6 +380,7 @@ def _canary_scores(pulls, labels, classes):
 
 
 def _fresh(estimator):
+    """Return a clone whose clones charge nobody and each draw noise of their own."""
     estimator = without_accountant(estimator)
     names = seeds(estimator)
     return estimator.set_params(**dict.fromkeys(names)) if names else estimator
@@ -398,12 +400,12 @@ def _observed_pairs(estimator, tables, probe, n_pairs):
 
 
 def _observed(estimator, X, y, probe):
-    return observe(_fresh(estimator).fit(X, y), probe)
+    return observe(clone(estimator).fit(X, y), probe)
 
 
 def _relation(estimator):
     """Return the relation of the estimator's ledger, add/remove without one."""
-    for accountant in accountants(estimator).values():
+    for accountant in accountants(estimator):
         return relation_of(accountant)
     return "add_remove"
 

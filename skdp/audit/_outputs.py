@@ -30,15 +30,19 @@ LEAST_PROBABILITY = 1e-6
 
 
 def accountants(estimator):
-    """Return the accountants of an estimator and of those in it, by the parameter's name.
+    """Return the accountants of an estimator, of those in it, and of the grids of a search.
 
     Those of other libraries are left out.
     """
-    return {
-        name: value
-        for name, value in estimator.get_params().items()
-        if name.rpartition("__")[2] == "accountant" and hasattr(value, "terms")
-    }
+    return [found for value in estimator.get_params().values() for found in _within(value)]
+
+
+def _within(value):
+    """Return the accountants that a parameter is or holds."""
+    if type(value) in (dict, list, tuple):
+        parts = value.values() if type(value) is dict else value
+        return [found for part in parts for found in _within(part)]
+    return [value] if hasattr(value, "charge") and hasattr(value, "terms") else []
 
 
 def seeds(estimator):
@@ -76,14 +80,21 @@ def without_accountant(estimator):
     Its noise is still that of the relation of its accountant.
     """
     estimator = clone(estimator)
-    nobody = {name: _nobody(relation_of(a)) for name, a in accountants(estimator).items()}
+    nobody = {n: _with_nobody(v) for n, v in estimator.get_params().items() if _within(v)}
     return estimator.set_params(**nobody) if nobody else estimator
 
 
-def _nobody(relation):
-    if relation == UNACCOUNTED.relation:
-        return None
-    return _Nobody(replace(UNACCOUNTED, relation=relation))
+def _with_nobody(value):
+    """Return a parameter with nobody in the place of each accountant."""
+    if type(value) is dict:
+        return {name: _with_nobody(part) for name, part in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(_with_nobody, value))
+    if not _within(value):
+        return value
+    relation = relation_of(value)
+    terms = replace(UNACCOUNTED, relation=relation)
+    return None if relation == UNACCOUNTED.relation else _Nobody(terms)
 
 
 def per_row_statistic(estimator, X, y, access):

@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
@@ -275,6 +276,19 @@ def test_clones_keep_the_relation_of_the_accountant():
     fitted = without_accountant(pipe).fit(np.eye(20))
     assert fitted[0].privacy_.relation == "replace_one" and not accountant.spends
     pickle.loads(pickle.dumps(fitted))
+
+
+@pytest.mark.parametrize("grid", ["{}", "[{}]"])
+def test_an_accountant_in_a_grid_is_not_charged(grid):
+    accountant = PrivacyAccountant(1e6, 0.5, relation="replace_one")
+    candidates = {"epsilon": [1.0], "accountant": [accountant]}
+    search = GridSearchCV(
+        DPLogisticRegression(**OUTPUT), candidates if grid == "{}" else [candidates], cv=2
+    )
+    assert _relation(search) == "replace_one"
+    X, y = unit_rows(20)
+    fitted = without_accountant(search).fit(X, y)
+    assert fitted.best_estimator_.privacy_.relation == "replace_one" and not accountant.spends
 
 
 def test_what_a_removal_and_an_addition_certify():
