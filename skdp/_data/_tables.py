@@ -15,6 +15,7 @@ from skdp._data._containers import (
     is_frame,
 )
 from skdp.utils._chunked import as_chunked
+from skdp.utils._labels import is_missing
 
 __all__ = [
     "block_size",
@@ -22,6 +23,7 @@ __all__ = [
     "linear_scores",
     "number_array",
     "number_matrix",
+    "numeric_columns",
     "read_array",
     "read_block",
     "read_numeric_target",
@@ -194,17 +196,30 @@ def indexable_table(X):
         return canonical_rows(as_csr(X))
     if hasattr(X, "shape"):
         return X
+    if not isinstance(X, list | tuple):
+        return np.asarray(X)
     cells = as_cells(X)
     if cells.ndim != 2:
         raise ValueError("Expected a 2-dimensional table, got a list of rows of several lengths")
-    kinds = [{_is_number(value) for value in column} for column in cells.T]
+    return as_numbers(cells) if all(numeric_columns(cells)) else cells
+
+
+def numeric_columns(cells):
+    """Return whether each column of a list's cells is one of numbers; missing cells are either.
+
+    Raises
+    ------
+    ValueError
+        If a column has numbers beside other things.
+    """
+    kinds = [{_is_number(value) for value in column if not is_missing(value)} for column in cells.T]
     mixed = [j for j, kind in enumerate(kinds) if len(kind) > 1]
     if mixed:
         raise ValueError(
             f"column {mixed[0]} of the list has numbers beside other things; give a DataFrame or "
             "an array of objects"
         )
-    return as_numbers(cells) if kinds and all(kind == {True} for kind in kinds) else cells
+    return [kind != {False} for kind in kinds]
 
 
 def read_target(estimator, y, n_rows):

@@ -17,6 +17,7 @@ __all__ = [
     "is_private",
     "local_part",
     "of_skdp",
+    "plans_its_fit",
     "step_kind",
 ]
 
@@ -59,6 +60,21 @@ def is_changed(estimator):
     kind = type(estimator)
     own = set(getattr(estimator, "__dict__", {})) - set(signature(kind.__init__).parameters)
     return any(name.startswith("__") or hasattr(kind, name) for name in own)
+
+
+def plans_its_fit(estimator):
+    """Say whether a private estimator says beforehand what its fit releases.
+
+    Its ``plan_fit`` is that of the class whose `fit` runs, or of one derived from that. A search
+    is planned by its epsilon and delta.
+    """
+    if is_estimator(estimator.get_params(deep=False).get("estimator")):
+        return False
+    places = {}
+    for place, kind in enumerate(type(estimator).__mro__):
+        for name in {"fit", "plan_fit"} & set(vars(kind)):
+            places.setdefault(name, place)
+    return "plan_fit" in places and places["plan_fit"] <= places["fit"]
 
 
 def step_kind(estimator):

@@ -3,15 +3,30 @@
 import math
 from dataclasses import dataclass
 
+import numpy as np
 from sklearn.base import clone
 
-from skdp.accounting import PlannedCharge, calibrate, plan_event
+from skdp.accounting import (
+    ApproximateDP,
+    Guarantee,
+    PlannedCharge,
+    PureDP,
+    calibrate,
+    plan_event,
+)
 from skdp.accounting import delta as event_delta
 from skdp.accounting import epsilon as event_epsilon
+from skdp.accounting._events import leaves
 from skdp.accounting._reservation import covering_gaussian
-from skdp.base import terms_of
-from skdp.pipeline._dry_run import dry_run, shapes, stand_in
-from skdp.pipeline._kinds import ACCEPTED, REASONS, is_estimator, is_private, of_skdp
+from skdp.base import TableShape, terms_of
+from skdp.pipeline._kinds import (
+    ACCEPTED,
+    REASONS,
+    is_estimator,
+    is_private,
+    of_skdp,
+    plans_its_fit,
+)
 from skdp.pipeline._steps import find_steps
 from skdp.utils._validation import check_integer
 
@@ -19,6 +34,8 @@ __all__ = ["PipelinePlan", "joint_scale", "plan_pipeline", "planned_charge", "un
 
 # Each transformer takes this share of what is left for the others.
 TRANSFORMER_SHARE = 0.15
+# Shapes (rows, columns) at which a plan is made where the table's is not known.
+SHAPES = ((2_000, 8), (100_000, 4), (2_000, 1), (60, 100))
 # What these charge depends on no shape, unless a parameter leaves them a choice by "auto".
 SAME_FOR_EVERY_SHAPE = (
     "DPLinearRegression",
@@ -56,7 +73,12 @@ def planned_charge(
     -------
     PlannedCharge
         With ``ApproximateDP(epsilon, delta)`` as its event, or `PureDP` at delta = 0, where the
-        charge depends on a shape that is not known, or cannot be found.
+        charge depends on a shape that is not known, or the estimator has no ``plan_fit``.
+
+    Raises
+    ------
+    ValueError
+        If a fit to a table of that shape would refuse a parameter.
 
     Examples
     --------
@@ -69,23 +91,36 @@ def planned_charge(
     name = name or type(estimator).__name__
     params = estimator.get_params(deep=False)
     epsilon, delta = float(params["epsilon"]), float(params.get("delta") or 0.0)
+    event = PureDP(epsilon) if delta == 0.0 else ApproximateDP(epsilon, delta)
+    stand_in = PlannedCharge(name, event, epsilon, delta)
     unknown = None in (n_samples, n_features)
-    if is_estimator(params.get("estimator")) or (
-        unknown and not _same_for_every_shape(estimator, params)
-    ):
-        return stand_in(name, epsilon, delta)
-    found = []
-    for shape in shapes(n_samples, n_features):
-        asked = dry_run(estimator, shape, terms, classes)
-        if asked is None:
-            return stand_in(name, epsilon, delta)
-        found.append(asked)
-        event = _common_event([event for event, _, _ in found])
-        if event is None:
-            return stand_in(name, epsilon, delta)
-    if found[0][1] is not None:
-        _, epsilon, delta = found[0]
-    return PlannedCharge(name, event, epsilon, delta or 0.0)
+    if not plans_its_fit(estimator) or (unknown and not _same_for_every_shape(estimator, params)):
+        return stand_in
+    guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbours=terms.neighbours)
+    if classes is None:
+        classes = np.array([0, 1])
+    try:
+        plans = [
+            estimator.plan_fit(TableShape(n_rows=n, n_columns=d, classes=classes), guarantee)
+            for n, d in _shapes(n_samples, n_features)
+        ]
+    except ValueError:
+        if not unknown:
+            raise
+        return stand_in
+    event = _common_event([plan.event for plan in plans])
+    if event is None or not leaves(event):
+        return stand_in
+    return PlannedCharge(name, event, plans[0].epsilon, plans[0].delta)
+
+
+def _shapes(n_samples, n_features):
+    """Return the one shape if it is known, otherwise several."""
+    tried = [
+        (n if n_samples is None else n_samples, d if n_features is None else n_features)
+        for n, d in SHAPES
+    ]
+    return list(dict.fromkeys(tried))
 
 
 def _same_for_every_shape(estimator, params):

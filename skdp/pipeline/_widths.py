@@ -7,6 +7,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 
+from skdp.accounting import Guarantee
+from skdp.base import TableShape
 from skdp.pipeline._kinds import is_estimator, of_skdp, step_kind
 from skdp.pipeline._verified import DENSE_ONCE_FITTED, of_sklearn, verified
 
@@ -47,31 +49,22 @@ def output_width(estimator, n_features):
         return None
     if isinstance(estimator, OneToOneFeatureMixin):
         return n_features
-    width = OF_SKDP.get(type(estimator).__name__)
-    return None if width is None else width(params, n_features)
+    return _planned_width(estimator, n_features)
 
 
-def _one_hot(params, d):
-    categories = params["categories"]
-    if categories is None or params["min_frequency"] is not None or params["other"] is not None:
+def _planned_width(estimator, n_columns):
+    """Return the width that an estimator plans whatever else of the table is not known."""
+    params = estimator.get_params(deep=False)
+    shapes = [
+        TableShape(n_rows=n_rows, n_columns=n_columns, classes=np.arange(n_classes))
+        for n_rows, n_classes in ((1, 2), (10**6, 3))
+    ]
+    try:
+        guarantee = Guarantee(epsilon=params["epsilon"], delta=params.get("delta", 0.0))
+        widths = {estimator.plan_fit(shape, guarantee).n_features_out for shape in shapes}
+    except ValueError:
         return None
-    if all(np.ndim(labels) == 0 for labels in categories):
-        return len(categories) * d
-    return sum(map(len, categories)) if len(categories) == d else None
-
-
-def _bins(params, d):
-    return None if params["encode"].startswith("onehot") else d
-
-
-OF_SKDP = {
-    "DPHistogramTransformer": _bins,
-    "DPKBinsDiscretizer": _bins,
-    "DPOneHotEncoder": _one_hot,
-    "DPPCA": lambda params, d: d if params["n_components"] is None else params["n_components"],
-    "DPSimpleImputer": lambda params, d: d * (1 + bool(params["add_indicator"])),
-    "DPTargetEncoder": lambda params, d: None if params["target_bounds"] is None else d,
-}
+    return widths.pop() if len(widths) == 1 else None
 
 
 def may_be_sparse(estimator, sparse_table, *, frozen=False):
