@@ -38,6 +38,7 @@ TRANSFORMERS = [each for each in ESTIMATORS if hasattr(each, "transform")] + [
     DPSimpleImputer(strategy="constant"),
     DPTargetEncoder(categories=[0, 1, 2], classes=[0, 1, 2]),
 ]
+ONE_OF_EACH = list({type(each): each for each in TRANSFORMERS}.values())
 RELATIONS = ("add_remove", "replace_one")
 N_ROWS, N_COLUMNS = 60, 3
 
@@ -79,7 +80,7 @@ def test_a_fit_charges_and_publishes_its_plan(estimator, relation):
     assert plan.sparse_output == hasattr(made, "tocsr")
 
 
-@pytest.mark.parametrize("estimator", TRANSFORMERS, ids=str)
+@pytest.mark.parametrize("estimator", ONE_OF_EACH, ids=str)
 def test_a_plan_is_a_value(estimator):
     X, y = make_table()
     accountant = PrivacyAccountant(100.0, 0.5)

@@ -84,8 +84,9 @@ def test_the_output_is_made_or_nothing_was_charged(estimator, container, by):
     )
 
 
-@pytest.mark.parametrize("by", ["estimator", "configuration"])
-@pytest.mark.parametrize("container", ["pandas", "polars"])
+@pytest.mark.parametrize(
+    ("container", "by"), [("pandas", "estimator"), ("polars", "configuration")]
+)
 @pytest.mark.parametrize("estimator", SPARSE + DENSE, ids=str)
 def test_a_missing_library_is_missed_before_the_charge(estimator, container, by, monkeypatch):
     monkeypatch.setitem(sys.modules, container, None)
