@@ -8,7 +8,7 @@ from sklearn import config_context
 from skdp._data._shape import TableShape
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
-from skdp.accounting import Composed, Guarantee, Spend
+from skdp.accounting import Composed, Guarantee, Neighbours, Spend
 from skdp.accounting import epsilon as event_epsilon
 from skdp.accounting._report import describe_composition, describe_unit
 from skdp.accounting._state import Terms
@@ -59,10 +59,10 @@ def guarantee_of(estimator):
         If epsilon or delta is out of range.
     """
     params = estimator.get_params(deep=False)
+    terms = terms_of(params["accountant"])
+    neighbours = Neighbours(relation=terms.relation, unit=terms.unit, max_rows=terms.max_rows)
     return Guarantee(
-        epsilon=params["epsilon"],
-        delta=params.get("delta", 0.0),
-        neighbours=terms_of(params["accountant"]).neighbours,
+        epsilon=params["epsilon"], delta=params.get("delta", 0.0), neighbours=neighbours
     )
 
 

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns, read_numeric_columns
 from skdp._data._containers import as_numbers
+from skdp._data._tables import indexable_table
 from skdp.base import PrivateFit, TableShape
 from skdp.impute._present import bounds_of_present, means_of_present, present_columns
 from skdp.mechanisms import NoRelease
@@ -254,6 +255,8 @@ class DPSimpleImputer(TransformerMixin, BaseEstimator):
     def _validate(self, X, reset=True):
         if self.strategy in ("mean", "median"):
             return read_numeric_columns(self, X, reset=reset, allow_nan=True)
+        # What comes out is numbers or objects: one row of a list has no say in which.
+        X = indexable_table(X) if isinstance(X, list | tuple) else X
         table = read_columns(self, X, reset=reset)
         for j in range(table.shape[1]):
             for rows in table.blocks(1):
