@@ -103,7 +103,7 @@ class SQLiteLedger:
         """Create the file, with its schema, unless there is one. Two processes may race here."""
         if self.path.exists():
             return
-        with self._locked() as lock:
+        with locked(self.path, BUSY_TIMEOUT_SECONDS) as lock:
             if self.path.exists():
                 return
             self._remove_drafts(lambda draft: _is_empty(draft.path))
@@ -213,6 +213,8 @@ class SQLiteLedger:
             return all_records(connection.execute)
 
     def _locked(self, reading=False):
+        # Beside a file that is not there no lock is left.
+        self._stamp()
         return locked(self.path, BUSY_TIMEOUT_SECONDS, reading=reading)
 
     def _check_lock(self, lock):

@@ -196,6 +196,14 @@ def test_who_may_not_write_in_the_folder_can_read(path, monkeypatch):
         ledger.append("default", (0, "0" * 64), lambda records: ("charge", {}))
 
 
+def test_no_lock_is_left_where_there_is_no_ledger(path):
+    ledger = SQLiteLedger(path)
+    for use in (ledger.verify, ledger.records, lambda: ledger.append("default", (0, ""), None)):
+        with pytest.raises(LedgerError, match="no ledger"):
+            use()
+    assert list(path.parent.iterdir()) == []
+
+
 def test_a_system_without_file_locks_is_told_so(path, monkeypatch):
     monkeypatch.setattr("skdp.accounting._file_lock.fcntl", None)
     with pytest.raises(LedgerError, match="needs the file locks of POSIX"):

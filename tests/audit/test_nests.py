@@ -129,7 +129,7 @@ def test_what_the_number_of_rows_decides_is_left_out_in_a_nest():
         Y,
         method="two_worlds",
         canary=([1.0, -1.0], 1),
-        epsilon=0.5,
+        epsilon=0.3,
         delta=0.0,
         n_fits=60,
         confidence=CONFIDENCE,
