@@ -122,6 +122,8 @@ def closed_delta(part, epsilon, relation):
     """Least delta at epsilon of one uncomposed event, exact; 1 if its loss is not known."""
     if isinstance(part, ev.Gaussian):
         return _gaussian.gdp_to_delta(1.0 / part.noise_multiplier, epsilon)
+    if isinstance(part, ev.ApproximateDP) and epsilon >= part.epsilon:
+        return part.delta
     return min(1.0, _closed_delta(part, epsilon, relation) * _UP)
 
 

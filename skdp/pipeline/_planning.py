@@ -97,8 +97,9 @@ def planned_charge(
     if not plans_its_fit(estimator) or (unknown and not _same_for_every_shape(estimator, params)):
         return stand_in
     guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbours=terms.neighbours)
-    if classes is None:
-        classes = np.array([0, 1])
+    if params.get("classes") is not None:
+        classes = params["classes"]
+    classes = np.unique([0, 1] if classes is None else classes)
     try:
         plans = [
             estimator.plan_fit(TableShape(n_rows=n, n_columns=d, classes=classes), guarantee)

@@ -9,7 +9,7 @@ from sklearn.utils import get_tags
 
 from skdp.accounting import Guarantee
 from skdp.base import TableShape
-from skdp.pipeline._kinds import is_estimator, of_skdp, step_kind
+from skdp.pipeline._kinds import is_estimator, of_skdp, plans_its_fit, step_kind
 from skdp.pipeline._verified import DENSE_ONCE_FITTED, of_sklearn, verified
 
 __all__ = ["density_decides", "output_width"]
@@ -54,6 +54,8 @@ def output_width(estimator, n_features):
 
 def _planned_width(estimator, n_columns):
     """Return the width that an estimator plans whatever else of the table is not known."""
+    if not plans_its_fit(estimator):
+        return None
     params = estimator.get_params(deep=False)
     shapes = [
         TableShape(n_rows=n_rows, n_columns=n_columns, classes=np.arange(n_classes))

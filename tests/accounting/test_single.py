@@ -6,6 +6,7 @@ import random
 import mpmath
 import pytest
 
+from skdp import accounting
 from skdp.accounting import (
     DiscreteGaussian,
     ExponentialMechanism,
@@ -111,3 +112,13 @@ def test_closed_form_and_fine_grid_agree(event, relation, d):
     closed = epsilon(event, d, relation=relation, method="pld")
     grid = pld_epsilon(leaves(event), d, relation, 1e-6)
     assert grid * (1 - 1e-5) <= closed <= grid * (1 + 1e-9) < math.inf
+
+
+def test_what_is_given_is_given_back_exactly():
+    rng = random.Random(0)
+    for _ in range(50):
+        given, delta_ = rng.uniform(0.01, 5), 10 ** rng.uniform(-12, -3)
+        event = accounting.ApproximateDP(given, delta_)
+        for same in (event, accounting.Composed((event,))):
+            assert accounting.delta(same, given) == delta_
+            assert accounting.epsilon(same, delta_) == given

@@ -28,10 +28,11 @@ from skdp.accounting import (
     to_dp_accounting,
 )
 from skdp.accounting import epsilon as event_epsilon
-from skdp.base import PrivateFit, terms_of
+from skdp.base import PrivateFit, TableShape, terms_of
 from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
-from skdp.pipeline import joint_scale, plan_pipeline, planned_charge, split_budget
+from skdp.pipeline import check_pipeline, joint_scale, plan_pipeline, planned_charge, split_budget
+from tests.test_contract import ESTIMATORS
 
 N, D = 400, 3
 RNG = np.random.default_rng(0)
@@ -51,12 +52,16 @@ class ByShape(DPStandardScaler):
 
     __skdp_kind__ = "private"
 
+    def plan_fit(self, shape, guarantee):
+        if shape.n_rows <= N:
+            return GaussianMechanism(guarantee.epsilon, guarantee.delta, sensitivity=1.0)
+        return LaplaceMechanism(guarantee.epsilon, sensitivity=1.0)
+
     def fit(self, X, y=None):
         with PrivateFit(self) as fit:
             X = validate_data(self, X)
-            mechanism = LaplaceMechanism(self.epsilon, sensitivity=1.0)
-            if len(X) <= N:
-                mechanism = GaussianMechanism(self.epsilon, self.delta, sensitivity=1.0)
+            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
+            mechanism = self.plan_fit(shape, fit.guarantee)
             source = fit.charge(mechanism)
             total = mechanism.release(np.clip(X[:, :1], 0, 1).sum(axis=0), random_state=source)
             fit.publish(mechanism, public=("the shape",), mean_=total / len(X), scale_=1.0)
@@ -411,25 +416,27 @@ def test_what_cannot_be_tried_is_planned_by_its_price():
     assert planned_charge(Odd(0.5)).event == PureDP(0.5)
 
 
-def test_a_charge_whose_refusal_is_swallowed_is_found():
+def test_a_fit_of_its_own_is_not_planned_by_the_class_above():
     class Stubborn(DPStandardScaler):
         def fit(self, X, y=None):
-            try:
-                return super().fit(X)
-            except Exception:
-                return self
+            return super().fit(X)
 
-    assert planned_charge(Stubborn(0.5, bounds=(0, 1)), N, D).event == Laplace(0.5)
+    assert planned_charge(Stubborn(0.5, bounds=(0, 1)), N, D).event == PureDP(0.5)
+    assert planned_charge(DPStandardScaler(0.5, bounds=(0, 1)), N, D).event == Laplace(0.5)
 
 
-def test_a_dry_run_makes_no_release_and_takes_no_memory(monkeypatch):
-    def release(*args, **kwargs):
-        raise AssertionError("a release was made")
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_a_plan_fits_nothing(estimator, monkeypatch):
+    def fit(*args, **kwargs):
+        raise AssertionError("something was fitted")
 
-    monkeypatch.setattr("skdp.mechanisms.LaplaceMechanism.release", release)
-    estimator = DPStandardScaler(bounds=(0, 1), random_state=3)
-    assert planned_charge(estimator, 10**6, 10).event == Laplace(1.0)
-    assert not hasattr(estimator, "privacy_")
+    for kind in type(estimator).__mro__:
+        if "fit" in vars(kind):
+            monkeypatch.setattr(kind, "fit", fit)
+    accountant = PrivacyAccountant(100.0, 0.1)
+    planned_charge(clone(estimator).set_params(accountant=accountant), 10**6, 3)
+    check_pipeline(clone(estimator).set_params(accountant=accountant), n_features=3)
+    assert not accountant.spends and not hasattr(estimator, "privacy_")
 
 
 def test_a_plan_can_be_run_on_allowances():

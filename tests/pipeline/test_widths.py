@@ -37,7 +37,8 @@ from skdp import (
     DPTargetEncoder,
     PrivacyAccountant,
 )
-from skdp.accounting import ApproximateDP, Gaussian
+from skdp.accounting import ApproximateDP
+from skdp.mechanisms import GaussianMechanism
 from skdp.pipeline import check_pipeline, plan_pipeline, planned_charge, split_budget
 from skdp.pipeline._steps import find_steps
 from skdp.pipeline._widths import may_be_sparse, output_width, refuses_sparse
@@ -95,7 +96,6 @@ KNOWN = [
     (DPOneHotEncoder(**C, sparse_output=False), W),
     (DPOneHotEncoder(categories=["no", "yes"]), W),
     (DPPCA(n_components=2), A),
-    (DPPCA(), A),
     (DPSimpleImputer(bounds=(0, 1)), A),
     (DPSimpleImputer(bounds=(0, 1), add_indicator=True), A),
     (DPStandardScaler(bounds=(0, 1)), A),
@@ -106,6 +106,8 @@ KNOWN = [
 UNKNOWN = [
     StandardScaler(),
     DPOneHotEncoder(delta=1e-6),
+    # As many components as the smaller of rows and columns.
+    DPPCA(),
     DPOneHotEncoder(categories=LISTS, min_frequency=5),
     DPKBinsDiscretizer(),
     DPHistogramTransformer(),
@@ -177,10 +179,10 @@ def test_behind_a_learnt_width_any_event_of_the_price_is_planned(between):
 
 @pytest.mark.parametrize("shape", [(40_000, None), (None, 3), (None, None)])
 def test_that_several_shapes_cost_the_same_is_no_plan_for_others(shape, monkeypatch):
-    same = Gaussian(9.0), 0.85, 1e-6
-    monkeypatch.setattr("skdp.pipeline._planning.dry_run", lambda *args: same)
+    same = GaussianMechanism(0.85, 1e-6, 1.0)
+    monkeypatch.setattr(DPLogisticRegression, "plan_fit", lambda *args: same)
     assert planned_charge(model(), *shape).event == ApproximateDP(0.85, 1e-6)
-    assert planned_charge(model(mechanism="output"), *shape).event == same[0]
+    assert planned_charge(model(mechanism="output"), *shape).event == same.event
 
 
 @pytest.mark.parametrize("labels", [pytest.param(2, marks=pytest.mark.slow), 12])
