@@ -4,6 +4,7 @@ An honest estimator is called a violation with a probability of at most 1e-6 an 
 2e-4 for the 200 of the full set and 4e-6 for those of the fast one.
 """
 
+import itertools
 import time
 import warnings
 
@@ -17,6 +18,8 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp import DPMeanTransformer
 from skdp.audit import audit_epsilon
+from skdp.audit._epsilon import _observed_pairs
+from skdp.audit._published import as_matrix
 from skdp.exceptions import PrivacyViolationWarning
 from tests.audit._nests import LEAKS, LEDGERS, make_case, make_leak, no_noise, subjects
 
@@ -92,11 +95,13 @@ def test_the_number_of_rows_is_public_in_a_nest(nest):
 
 
 class Clock(DPMeanTransformer):
-    """Says when it was fitted."""
+    """Says when it was fitted, and whether in an even turn."""
+
+    turns = itertools.count()
 
     def fit(self, X, y=None):
         super().fit(X, y)
-        self.fitted_at_ = time.perf_counter()
+        self.fitted_at_, self.is_odd_ = time.perf_counter(), next(self.turns) % 2
         return self
 
 
@@ -107,6 +112,13 @@ def test_the_clock_does_not_tell_the_worlds_apart():
         clock, X, Y, epsilon=0.05, delta=0.0, n_fits=50, confidence=CONFIDENCE, **options
     )
     assert not found.violation
+
+
+def test_the_worlds_take_turns():
+    fits = _observed_pairs(Clock(0.02, bounds=(-1, 1)), ((X, Y), (X[1:], Y[1:])), X, 8)
+    values, names = as_matrix([*fits[0], *fits[1]])
+    order = np.argsort(values[:, names.index("published number fitted_at_")])
+    assert np.abs(np.cumsum(np.where(order < 8, 1, -1))).max() == 1
 
 
 class CountsAlone(BaseEstimator):

@@ -48,6 +48,9 @@ def test_worlds_keep_the_container(container, relation):
     if container == "frame":
         assert all((table.dtypes == FRAME.dtypes)[:4].all() for table in found)
         assert worlds.X_in.iloc[-1]["town"] == "north"
+    if container in ("objects", "lists"):
+        cells = [list(map(type, row)) for row in (worlds.X_in[0], TABLES["objects"][0])]
+        assert cells[0] == cells[1]
 
 
 def test_a_canary_that_a_column_cannot_hold():

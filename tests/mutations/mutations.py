@@ -1225,8 +1225,8 @@ MUTATIONS = [
     Mutation(
         "audits-under-another-relation",
         "audit._outputs",
-        "without_accountant",
-        rules.put_for("_nobody(relation_of(a))", "None"),
+        "",
+        rules.decided("relation == UNACCOUNTED.relation", True),
         ("audit/test_epsilon.py::test_clones_keep_the_relation_of_the_accountant",),
         "what is audited is not what was sold",
     ),
