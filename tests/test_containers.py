@@ -201,15 +201,21 @@ def leaves(value):
         yield "privacy" if hasattr(value, "epsilon") else repr(value)
 
 
-def check(call, container, rows, odd, is_same):
+def check(call, container, rows, odd, is_same, known):
+    """Check one combination; `known` keeps what is released from the container's own rows."""
     try:
-        tables = [container.build(part) for part in (rows, [odd, *rows[1:]])]
+        table = container.build([odd, *rows[1:]])
     except Exception:
         # The container itself cannot hold such a row.
         return
-    y = np.arange(len(rows)) % 2
-    before, after = (released(call, table, y[: _length(table)]) for table in tables)
-    if is_same and before is not None and after is not None:
+    y = np.arange(_length(table)) % 2
+    after = released(call, table, y)
+    if not is_same or after is None:
+        return
+    if container not in known:
+        known[container] = released(call, container.build(rows), y)
+    before = known[container]
+    if before is not None:
         where = f"{call.name} on {container.name}"
         assert list(leaves(before)) == list(leaves(after)), f"{where}, first row {odd!r}"
 
@@ -230,15 +236,17 @@ def first_of_each_class():
 
 @pytest.mark.parametrize("call", first_of_each_class(), ids=lambda call: call.name)
 def test_one_row_has_no_say_in_the_others(call):
+    known = {}
     for combination in drawn(call):
-        check(call, *combination)
+        check(call, *combination, known)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
 def test_one_row_has_no_say_in_the_others_anywhere(call):
+    known = {}
     for combination in combinations(call):
-        check(call, *combination)
+        check(call, *combination, known)
 
 
 NOT_TAKEN = {
