@@ -38,7 +38,7 @@ SECRET = 0.12345
         pd.Series([SECRET]),
         Part(hidden=Part(deeper_=SECRET)),
     ],
-    ids=repr,
+    ids=lambda place: type(place).__name__,
 )
 def test_a_number_is_seen_wherever_it_is(place):
     seen = published_floats(Part(_kept=[("step", Part(steps={"a": place}))]))
