@@ -15,10 +15,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skdp.audit import audit_epsilon
-from skdp.base import PrivateFit, relation_of
+from skdp.base import PrivateFit, read_array, relation_of
 from skdp.mechanisms import LaplaceMechanism
 from skdp.utils.estimator_checks import check_dp_estimator
 
@@ -37,7 +37,7 @@ class PrivateCentroids(ClassifierMixin, BaseEstimator):
 
     def fit(self, X, y):
         with PrivateFit(self) as fit:
-            X, y = validate_data(self, X, y, dtype=np.float64)
+            X, y = fit.read(X, y)
             check_classification_targets(y)
             classes, codes = np.unique(y, return_inverse=True)
             if len(classes) < 2:
@@ -56,7 +56,7 @@ class PrivateCentroids(ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = read_array(self, X, dtype=np.float64, reset=False)
         return self.classes_[np.argmax(X @ self.coef_.T, axis=1)]
 
     def __sklearn_is_fitted__(self):

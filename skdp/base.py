@@ -1,4 +1,4 @@
-"""The life of a private fit: validate, plan, charge, run, publish."""
+"""The life of a private fit: read, plan, charge, run, publish."""
 
 from contextlib import ExitStack
 
@@ -6,6 +6,7 @@ import numpy as np
 from sklearn import config_context
 
 from skdp._data._shape import TableShape
+from skdp._data._tables import read_array, read_target
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
 from skdp.accounting import Composed, Guarantee, Neighbours, Spend
@@ -15,7 +16,15 @@ from skdp.accounting._state import Terms
 from skdp.noise import RandomSource
 from skdp.utils._output import check_output_setting
 
-__all__ = ["PrivateFit", "TableShape", "charge", "guarantee_of", "relation_of", "terms_of"]
+__all__ = [
+    "PrivateFit",
+    "TableShape",
+    "charge",
+    "guarantee_of",
+    "read_array",
+    "relation_of",
+    "terms_of",
+]
 
 UNACCOUNTED = Terms(1.0, 0.0)
 NOTHING = Composed(())
@@ -147,11 +156,11 @@ class PrivateFit:
     In an estimator's ``fit``::
 
         with PrivateFit(self) as fit:
-            table = read_table(self, X)
-            shape = TableShape(n_rows=table.shape[0], n_columns=table.shape[1])
+            X = fit.read(X)
+            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
             plan = self.plan_fit(shape, fit.guarantee)
             source = fit.charge(plan)
-            fit.publish(plan, public=("the bounds",), **plan.run(table, source))
+            fit.publish(plan, public=("the bounds",), **plan.run(X, source))
     """
 
     def __init__(self, estimator):
@@ -165,7 +174,7 @@ class PrivateFit:
         self._settings = ExitStack()
         # Unchecked, one row that is not finite makes a fit fail after its charge.
         self._settings.enter_context(config_context(assume_finite=False))
-        # What overflows is nobody's business; scikit-learn's checks sum the values.
+        # scikit-learn's checks sum the values: no warning may tell of an overflow.
         self._settings.enter_context(np.errstate(all="ignore"))
         return self
 
@@ -174,6 +183,31 @@ class PrivateFit:
         if not self._published:
             self._forget()
         return False
+
+    def read(self, X, y=None):
+        """Read a table of numbers, and labels or targets, each row by itself.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
+            Finite numbers.
+        y : array-like of shape (n_samples,), default=None
+            Labels or targets, for an estimator that needs some.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features), float64
+            Not copied where no conversion is needed.
+        y : ndarray of shape (n_samples,)
+            Only if it was given.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If scikit-learn would raise it.
+        """
+        X = read_array(self._estimator, X, dtype=np.float64)
+        return X if y is None else (X, read_target(self._estimator, y, len(X)))
 
     @property
     def guarantee(self):

@@ -97,16 +97,36 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
 
 
 def read_array(estimator, X, *, reset=True, dtype=None):
-    """Read a dense table of numbers into one array; as `read_table`.
+    """Read a dense table of numbers into one array, each row by itself.
 
     Parameters
     ----------
+    estimator : estimator
+        Whose number and names of features are set or compared.
+    X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
+        Finite numbers.
+    reset : bool, default=True
+        Whether to set `n_features_in_` and `feature_names_in_`, or to compare with them.
     dtype : dtype, default=None
         What to convert the values to; None leaves them.
 
     Returns
     -------
-    ndarray of shape (n_rows, n_features)
+    ndarray of shape (n_samples, n_features)
+        Not copied where no conversion is needed.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If scikit-learn would raise it: a value is no number or not finite, the table is empty.
+
+    Examples
+    --------
+    >>> from sklearn.base import BaseEstimator
+    >>> from skdp.base import read_array
+    >>> read_array(BaseEstimator(), [[1, 2.5], [True, 3]], dtype=float)
+    array([[1. , 2.5],
+           [1. , 3. ]])
     """
     return np.asarray(read_table(estimator, X, reset=reset), dtype=dtype)
 
