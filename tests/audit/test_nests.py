@@ -18,7 +18,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp import DPMeanTransformer
 from skdp.audit import audit_epsilon
-from skdp.audit._epsilon import _observed_pairs
+from skdp.audit._epsilon import _distinct, _observed_pairs
 from skdp.audit._published import as_matrix
 from skdp.exceptions import PrivacyViolationWarning
 from tests.audit._nests import LEAKS, LEDGERS, make_case, make_leak, no_noise, subjects
@@ -117,6 +117,11 @@ def test_the_worlds_take_turns():
     values, names = as_matrix([*fits[0], *fits[1]])
     order = np.argsort(values[:, names.index("published number fitted_at_")])
     assert np.abs(np.cumsum(np.where(order < 8, 1, -1))).max() == 1
+
+
+def test_a_number_that_is_shown_twice_counts_once():
+    values = np.array([[1.0, 2.0, 1.0], [3.0, 4.0, 3.0]])
+    assert list(_distinct(values, np.arange(3))) == [0, 1]
 
 
 class CountsAlone(BaseEstimator):
