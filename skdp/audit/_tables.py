@@ -77,12 +77,13 @@ def append_row(table, row):
         return type(table)(dict(zip(names, columns, strict=True)), schema=table.schema)
     frame = type(table)(dict(enumerate(columns)))
     kinds = {place: kind for place, kind in enumerate(table.dtypes) if _holds(kind, row[place])}
-    missing = frame.iloc[-1].isna()
+    for name, kind, value, missing in zip(
+        names, table.dtypes, row, frame.iloc[-1].isna(), strict=True
+    ):
+        if hasattr(kind, "categories") and not missing and value not in kind.categories:
+            raise ValueError(f"the canary's value is none that column {name!r} can hold")
     frame = frame.astype(kinds)
     frame.columns = table.columns
-    for name, lost in zip(names, frame.iloc[-1].isna().to_numpy() & ~missing, strict=True):
-        if lost:
-            raise ValueError(f"the canary's value is none that column {name!r} can hold")
     return frame
 
 

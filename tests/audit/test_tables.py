@@ -88,16 +88,13 @@ def nest(numbers, texts):
 def test_audits_take_nests_by_name_and_by_position(container, places):
     X, model = TABLES[container], nest(*places)
     claim = {"epsilon": 100.0, "delta": 1e-5}
-    for relation in ("add_remove", "replace_one"):
-        options = {"method": "two_worlds", "relation": relation, "n_fits": 20}
-        assert not audit_epsilon(model, X, Y, **options, **claim).violation
+    assert not audit_epsilon(model, X, Y, method="two_worlds", n_fits=20, **claim).violation
     found = audit_epsilon(
-        model, X, Y, method="one_run", n_canaries=30, random_state=0, canary_norm=1.0, **claim
+        model, X, Y, method="one_run", n_canaries=20, random_state=0, canary_norm=1.0, **claim
     )
     assert not found.violation
-    for access in ("probabilities", "labels", "parameters"):
-        attacked = membership_inference(model, X, Y, n_shadow=4, access=access, random_state=0)
-        assert len(attacked.scores) == N
+    attacked = membership_inference(model, X, Y, n_shadow=4, access="parameters", random_state=0)
+    assert len(attacked.scores) == N
 
 
 def test_sparse_tables():
@@ -114,7 +111,7 @@ def test_sparse_tables():
     with pytest.warns(match="VIOLATION"):
         canary = np.array([50.0, 0.0]), 1
         audit_epsilon(
-            model, X, Y, method="two_worlds", epsilon=0.1, delta=0.0, n_fits=40, canary=canary
+            model, X, Y, method="two_worlds", epsilon=0.1, delta=0.0, n_fits=24, canary=canary
         )
     membership_inference(model, X, Y, attack="loss", random_state=0)
 
