@@ -1,6 +1,7 @@
 """Tables in every container, and what one row of them may be replaced by."""
 
 import datetime
+from collections import UserList, deque
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -36,6 +37,29 @@ class Container:
 
     def __repr__(self):
         return self.name
+
+
+class Raises:
+    """A cell whose every method raises what nobody expects."""
+
+    def __eq__(self, other):
+        raise RuntimeError("compared")
+
+    def __hash__(self):
+        raise RuntimeError("hashed")
+
+    def __float__(self):
+        raise RuntimeError("converted")
+
+
+class Equal:
+    """A cell that says that it is equal to everything."""
+
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return hash("b")
 
 
 def _frame(rows, dtype=None):
@@ -134,6 +158,8 @@ def _bsr(rows):
 
 NUMERIC = [
     Container("list of lists", list),
+    Container("deque of deques", lambda rows: deque(map(deque, rows))),
+    Container("UserList of tuples", lambda rows: UserList(map(tuple, rows))),
     Container("tuple of tuples", lambda rows: tuple(map(tuple, rows))),
     Container("list of row arrays", _array_rows),
     Container("array of objects", _object_array),
@@ -168,6 +194,7 @@ NUMERIC = [
 ]
 LABELS = [
     Container("list of lists", list, "labels"),
+    Container("deque of lists", deque, "labels"),
     Container("list of row arrays", _array_rows, "labels"),
     Container("array of objects", _object_array, "labels"),
     Container("array of strings", lambda rows: np.array(rows).astype(str), "labels"),
@@ -264,7 +291,10 @@ OTHER_NUMBERS = {
     "a date": [DAYS[0], 0, 1],
     "a list": [[1], 0, 1],
     "an object": [object(), 0, 1],
+    "an object that raises": [Raises(), 0, 1],
     "a shorter row": [1, 0],
+    "numpy NaT": [np.datetime64("NaT"), 0, 1],
+    "a numpy date": [np.datetime64("2020-01-01", "D"), 0, 1],
 }
 # Rows that no category is equal to: null records.
 NO_LABELS = {
@@ -282,6 +312,10 @@ NO_LABELS = {
     "a duration": [datetime.timedelta(days=1)] * 3,
     "a list": [["a"]] * 3,
     "an object": [object()] * 3,
+    "an object that raises": [Raises()] * 3,
+    "an object that is equal to all": [Equal()] * 3,
+    "a date of a broken zone": [datetime.datetime(2020, 1, 1, tzinfo=datetime.tzinfo())] * 3,
+    "numpy NaT": [np.datetime64("NaT")] * 3,
 }
 # The row of entries (0, 1), (1, 0), (2, 1), in other orders and with other zeros.
 SAME_ENTRIES = {

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import validate_data
 
-from skdp._data._containers import as_cells, as_numbers, frame_columns, is_frame
+from skdp._data._containers import as_cells, as_numbers, frame_columns, is_frame, is_sequence
 from skdp._data._tables import block_size, read_table, row_blocks
 from skdp.utils._chunked import as_chunked
 from skdp.utils._labels import is_missing
@@ -131,7 +131,7 @@ def read_columns(estimator, X, *, reset=True):
         check_array(np.broadcast_to(0.0, shape), estimator=estimator)
         return ColumnTable(shape, columns=columns, numeric=numeric)
     if not hasattr(X, "dtype"):
-        X = as_cells(X) if isinstance(X, list | tuple) else np.asarray(X)
+        X = as_cells(X) if is_sequence(X) else np.asarray(X)
     X = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
     return ColumnTable(X.shape, X)
 

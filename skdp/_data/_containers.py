@@ -6,7 +6,7 @@ numbers into strings where one is a string, and scikit-learn's conversions of sp
 all rows where one is unsorted. What of a table is public is written in ``docs/relations.md``.
 """
 
-import warnings
+from collections.abc import Mapping
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -21,10 +21,12 @@ __all__ = [
     "doubles_at_most",
     "frame_columns",
     "is_frame",
+    "is_sequence",
 ]
 
 NUMBERS, TIMES = "biuf", "mM"
-LARGEST = np.finfo(np.float64).max
+LARGEST = float(np.finfo(np.float64).max)
+ARRAY_NAMES = ("dtype", "shape", "__array__", "__array_interface__", "__array_struct__")
 
 
 def is_frame(X):
@@ -56,23 +58,32 @@ def frame_columns(frame):
 
 
 def as_cells(rows):
-    """Return a list of rows, or of values, as an array of objects, each kept as it is.
+    """Return a sequence of rows, or of values, as an array of objects, each kept as it is.
 
     Parameters
     ----------
     rows : sequence
-        Rows may be arrays.
+        Rows may be arrays, or sequences themselves.
 
     Returns
     -------
     ndarray of objects
         Of one dimension if the rows are not of one length.
     """
+    rows = [list(row) if is_sequence(row) else row for row in rows]
     if any(_holds_times(row) for row in rows):
         # numpy turns arrays of dates into integers on the way to objects.
-        rows = [list(row) if _holds_times(row) else row for row in rows]
-        return _filled(rows)
+        return _filled([list(row) if _holds_times(row) else row for row in rows])
     return np.array(rows, dtype=object)
+
+
+def is_sequence(values):
+    """Return whether something has cells of its own, and is no array of any kind."""
+    if isinstance(values, list | tuple):
+        return True
+    is_array = any(hasattr(values, name) for name in ARRAY_NAMES)
+    has_cells = hasattr(values, "__len__") and hasattr(values, "__getitem__")
+    return has_cells and not is_array and not isinstance(values, str | bytes | bytearray | Mapping)
 
 
 def as_numbers(values):
@@ -109,19 +120,20 @@ def as_numbers(values):
         raise ValueError("Complex data not supported")
     if values.dtype.kind != "O":
         raise ValueError("dtype='numeric' is not compatible with arrays of bytes/strings")
-    try:
-        with warnings.catch_warnings():
-            # The imaginary part of numpy's complex numbers would be dropped.
-            warnings.simplefilter("error")
-            return values.astype(np.float64) + 0.0
-    except (TypeError, ValueError, OverflowError, Warning):
-        flat = np.array([_as_number(value) for value in values.ravel()], dtype=np.float64)
-        return flat.reshape(values.shape) + 0.0
+    if set(map(type, values.ravel())) <= {float, bool}:
+        # The same, faster.
+        return values.astype(np.float64) + 0.0
+    flat = [_as_number(value) for value in values.ravel()]
+    return np.array(flat, dtype=np.float64).reshape(values.shape) + 0.0
 
 
 def _as_number(value):
+    if type(value) is float:
+        return value
     if is_missing(value):
         return np.nan
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return float(value.astype(np.int64))
     if isinstance(value, complex | np.complexfloating):
         raise ValueError("Complex data not supported")
     try:
@@ -219,11 +231,12 @@ def _pandas_values(column):
     if isinstance(dtype, np.dtype):
         return np.asarray(column), dtype.kind in NUMBERS
     if hasattr(dtype, "categories"):
-        labels, numeric = _pandas_values(dtype.categories.to_series())
+        labels, _ = _pandas_values(dtype.categories.to_series())
         # A column's zeros have the sign of the first of them; what is missing has the code -1,
         # which finds the end.
         labels = labels + 0.0 if labels.dtype.kind == "f" else labels
-        return _objects([*labels, None])[np.asarray(column.cat.codes)], numeric
+        # Which labels its list holds depends on rows, also those that no row has any more.
+        return _objects([*labels, None])[np.asarray(column.cat.codes)], False
     if hasattr(dtype, "fill_value") and hasattr(dtype, "subtype"):
         return np.asarray(column), dtype.subtype.kind in NUMBERS
     if dtype.kind in TIMES and getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None) is None:

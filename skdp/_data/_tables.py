@@ -13,6 +13,7 @@ from skdp._data._containers import (
     doubles_at_most,
     frame_columns,
     is_frame,
+    is_sequence,
 )
 from skdp.utils._chunked import as_chunked
 from skdp.utils._labels import is_missing
@@ -174,10 +175,7 @@ def number_matrix(X):
         for j, column in enumerate(columns):
             matrix[:, j] = as_numbers(column)
         return matrix
-    if not hasattr(X, "dtype"):
-        X = as_cells(X) if isinstance(X, list | tuple) else np.asarray(X)
-    elif not isinstance(X, np.ndarray):
-        X = np.asarray(X)
+    X = as_cells(X) if is_sequence(X) else np.asanyarray(X)
     if X.dtype.kind in "OmM" and X.ndim in (1, 2):
         return as_numbers(X)
     return doubles_at_most(X)
@@ -216,7 +214,7 @@ def indexable_table(X):
         return canonical_rows(as_csr(X))
     if hasattr(X, "shape"):
         return X
-    if not isinstance(X, list | tuple):
+    if not is_sequence(X):
         return np.asarray(X)
     cells = as_cells(X)
     if cells.ndim != 2:
@@ -289,34 +287,38 @@ def target_array(y):
     Raises
     ------
     ValueError
-        If a list has labels of several kinds, or integers beside fractions that no float holds.
+        If a list has labels of several kinds.
     """
-    if isinstance(y, list | tuple):
+    if is_sequence(y):
         cells = as_cells(y)
+        if cells.ndim == 2 and cells.shape[1] == 1:
+            return target_array([row[0] for row in cells])[:, np.newaxis]
         if cells.ndim != 1:
             return cells
         kinds = {_kind_of_label(value) for value in cells}
         if len(kinds) > 1:
             raise ValueError(f"y mixes labels of several kinds: {', '.join(sorted(kinds))}")
-        array = np.asarray(y)
+        if kinds - {"number", "truth value", "string"}:
+            return cells
+        array = np.asarray(list(cells))
         if array.dtype.kind != "f" or not np.isfinite(array).all():
             return array
-        if not all(float(value) == value for value in cells):
-            raise ValueError("y mixes integers beyond 2**53 with other numbers")
+        if any(isinstance(value, int) and float(value) != value for value in cells):
+            # Of targets each becomes a float by itself; as labels they stay apart.
+            return cells
         is_whole = (array == np.rint(array)).all() and np.abs(array).max(initial=0.0) < 2.0**53
         return array.astype(np.int64) if is_whole else array
     if hasattr(y, "dtype") and not isinstance(y, np.ndarray) and np.ndim(y) == 1:
-        columns, numeric = frame_columns(y.to_frame()) if hasattr(y, "to_frame") else ([], [])
+        columns = frame_columns(y.to_frame())[0] if hasattr(y, "to_frame") else []
         if columns and not isinstance(y.dtype, np.dtype):
-            return _as_declared(columns[0], numeric[0])
+            return _as_declared(columns[0])
     return y
 
 
-def _as_declared(cells, numeric):
-    """Return a column's cells as numbers if its type is one of numbers and none is missing."""
-    if not numeric or cells.dtype.kind != "O" or any(value is None for value in cells):
-        return cells
-    return np.array(cells.tolist())
+def _as_declared(cells):
+    """Return a target's cells as an array of numbers if all are numbers."""
+    is_numeric = cells.dtype.kind == "O" and all(map(_is_number, cells))
+    return np.array(cells.tolist()) if is_numeric else cells
 
 
 def _is_number(value):

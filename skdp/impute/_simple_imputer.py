@@ -9,7 +9,7 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns, read_numeric_columns
-from skdp._data._containers import as_numbers
+from skdp._data._containers import as_numbers, is_sequence
 from skdp._data._tables import indexable_table
 from skdp.base import PrivateFit, TableShape
 from skdp.impute._present import bounds_of_present, means_of_present, present_columns
@@ -256,7 +256,7 @@ class DPSimpleImputer(TransformerMixin, BaseEstimator):
         if self.strategy in ("mean", "median"):
             return read_numeric_columns(self, X, reset=reset, allow_nan=True)
         # What comes out is numbers or objects: one row of a list has no say in which.
-        X = indexable_table(X) if isinstance(X, list | tuple) else X
+        X = indexable_table(X) if is_sequence(X) else X
         table = read_columns(self, X, reset=reset)
         for j in range(table.shape[1]):
             for rows in table.blocks(1):

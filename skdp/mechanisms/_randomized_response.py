@@ -269,8 +269,7 @@ class RandomizedResponse:
         return np.bincount(codes, minlength=len(self.categories)), codes.size
 
     def _encode(self, values):
-        is_list = isinstance(values, list | tuple)
-        array = np.array(values, dtype=object) if is_list else np.asarray(values)
+        array = np.asarray(values) if hasattr(values, "dtype") else np.array(values, dtype=object)
         codes = category_codes(array.ravel(), categories_array(self.categories))
         return codes.reshape(array.shape)
 

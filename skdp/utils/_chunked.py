@@ -159,7 +159,7 @@ class _DaskRows:
         self.dtype = array.dtype
 
     def open(self):
-        return np.asarray(self._array.blocks[self._number].compute())
+        return np.asarray(self._array.blocks[self._number].compute(), dtype=self.dtype)
 
 
 def _source(chunk):

@@ -2,6 +2,7 @@
 
 import datetime
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 
@@ -19,11 +20,12 @@ ATTOSECONDS = {
 
 def is_missing(value):
     """Return whether a cell holds nothing: None, NaN, NaT or pandas' NA."""
+    if value is None or type(value).__name__ == "NAType":
+        return True
     try:
-        return value is None or bool(value != value)
-    except (TypeError, ValueError, ArithmeticError):
-        # pandas' NA has no truth value; neither has an array, which holds something.
-        return type(value).__name__ == "NAType"
+        return bool(value != value)
+    except Exception:  # A cell's own comparison may raise anything: an array's, a broken proxy's.
+        return False
 
 
 def label_key(value):
@@ -53,14 +55,10 @@ def label_key(value):
         return _key_of_scalar(value)
     if isinstance(value, str):
         return str.rstrip(value, "\0")
-    if is_missing(value):
+    try:
+        return _key_of_object(value)
+    except Exception:  # Whatever a cell's own methods raise: it is no label, and no error tells.
         return None
-    if isinstance(value, datetime.date):
-        return _key_of_date(value)
-    if isinstance(value, datetime.timedelta):
-        seconds = value.days * DAY + value.seconds
-        return "duration", _attoseconds(seconds, value.microseconds, value, "nanoseconds")
-    return _key_of_other(value)
 
 
 def label_codes(values):
@@ -139,7 +137,7 @@ def _key_of_scalar(value):
     if isinstance(value, np.floating):
         number = float(value)
         return number if number == value else None
-    return _key_of_other(value.item())
+    return label_key(value.item())
 
 
 def _key_of_numpy_time(value):
@@ -174,13 +172,21 @@ def _attoseconds(seconds, microseconds, value=None, name=""):
     return seconds * 10**18 + microseconds * 10**12 + getattr(value, name, 0) * 10**9
 
 
-def _key_of_other(value):
+def _key_of_object(value):
+    if is_missing(value):
+        return None
+    if isinstance(value, datetime.date):
+        return _key_of_date(value)
+    if isinstance(value, datetime.timedelta):
+        seconds = value.days * DAY + value.seconds
+        return "duration", _attoseconds(seconds, value.microseconds, value, "nanoseconds")
+    for plain in (int, float, bytes):
+        if isinstance(value, plain):
+            return plain(value)
     if isinstance(value, complex):
-        return _key_of_other(value.real) if value.imag == 0 else None
-    try:
-        usable = bool(value == value) and hash(value) is not None
-    except (TypeError, ValueError, ArithmeticError):
-        return None
-    if not usable:
-        return None
-    return float(value) if isinstance(value, Decimal) and value == float(value) else value
+        return _key_of_object(value.real) if value.imag == 0 else None
+    if isinstance(value, Decimal | Fraction):
+        return float(value) if value == float(value) else value
+    hash(value)
+    # A label of a type of its own is equal to none of another type, whatever it says.
+    return type(value), value

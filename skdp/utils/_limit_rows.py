@@ -73,4 +73,4 @@ def _take(table, rows):
 
 def _as_array(table):
     """Return what is no array as one of objects: no value has a say in another's type."""
-    return np.asarray(table) if hasattr(table, "shape") else np.array(table, dtype=object)
+    return np.asarray(table) if hasattr(table, "shape") else np.array(list(table), dtype=object)

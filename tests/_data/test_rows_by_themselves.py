@@ -6,6 +6,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
 from skdp._data._columns import read_columns
+from skdp._data._containers import as_numbers, is_sequence
 from skdp._data._tables import indexable_table, read_block, read_table
 from skdp.mechanisms import RandomizedResponse
 from skdp.preprocessing._categories import _value_counts
@@ -29,7 +30,7 @@ from tests._containers import (
 )
 
 ROWS = {"numbers": number_rows, "labels": label_rows, "dates": date_rows}
-REFUSED = (TypeError, ValueError)
+REFUSED = (TypeError, ValueError, RuntimeError)
 CATEGORIES = {
     "numbers": np.array([0, 1, 2]),
     "labels": np.array(["a", "b", "c"]),
@@ -60,7 +61,7 @@ def discovered(X):
 
 def reported(X):
     """The codes that randomised response would report of each column."""
-    cells = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
+    cells = np.array([list(row) for row in X], dtype=object)
     return np.column_stack(
         [RandomizedResponse(1.0, (0, 1, 2))._encode(list(column)) for column in cells.T]
     )
@@ -105,7 +106,7 @@ def assert_others_unmoved(before, after):
 def test_numbers(container):
     first, *rest = number_rows()
     readers = [doubles, lambda X: codes(X, "numbers")]
-    if isinstance(container.build([first, *rest]), list | tuple):
+    if is_sequence(container.build([first, *rest])):
         readers += [reported, searched, kept]
     for read in readers:
         before = tried(read, container, [first, *rest])
@@ -165,3 +166,11 @@ def test_groups_are_read_one_by_one():
         assert limit_rows(X, None, [*ids, last], 1)[0].ravel().tolist() == [0, 1, 6]
     with pytest.raises(ValueError, match="missing"):
         limit_rows(X, None, [*ids, None], 1)
+
+
+def test_a_date_is_a_number_or_is_not_whatever_stands_beside_it():
+    """Missing is missing, and a date counts its unit, on every way from objects to numbers."""
+    day = np.datetime64("1970-01-03", "D")
+    for odd in (1.0, None, np.nan, 2, "3", np.float32(4)):
+        cells = np.array([odd, np.datetime64("NaT"), day, day - day], dtype=object)
+        np.testing.assert_array_equal(as_numbers(cells)[1:], [np.nan, 2.0, 0.0])
