@@ -120,7 +120,7 @@ class Scorer:
 
 
 def _column(X, j):
-    if isinstance(X, list | tuple):
+    if not hasattr(X, "shape"):
         return [row[j] for row in X]
     if hasattr(X, "iloc"):
         return X.iloc[:, j]
