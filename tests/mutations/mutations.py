@@ -1198,8 +1198,8 @@ MUTATIONS = [
     Mutation(
         "relation-of-the-ledger-ignored",
         "base",
-        "relation_of",
-        rules.put_for("terms_of(accountant).relation", "'add_remove'"),
+        "terms_of",
+        rules.put_for("accountant.terms", "UNACCOUNTED"),
         (checked("DPStandardScaler()", "check_relation"),),
         "relation ignored: 1 for 2",
     ),
