@@ -311,6 +311,9 @@ def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance, step):
         losses, masses, beyond, log_round_off = _compose(coarse, plan)
         if beyond > delta:
             return best
+        if not len(losses):
+            # Of huge losses none need be left within the window.
+            return best
         bare = _read_epsilon(losses, masses, beyond, delta, plan.step)
         noise = _noise(total, log_round_off - tilt * bare)
         best = min(best, _read_epsilon(losses, masses, beyond + noise, delta, plan.step))

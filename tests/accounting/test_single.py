@@ -114,6 +114,15 @@ def test_closed_form_and_fine_grid_agree(event, relation, d):
     assert grid * (1 - 1e-5) <= closed <= grid * (1 + 1e-9) < math.inf
 
 
+@pytest.mark.parametrize("size", [1e5, 1e8, 1e10, 1e12, 1e15])
+def test_huge_losses_have_a_price(size):
+    gaussian = Gaussian(1.0 / math.sqrt(2.0 * size))
+    for other in (PureDP(0.5 * size), PureDP(1.0), Laplace(size), RandomizedResponse(size, 2)):
+        event = accounting.Composed((gaussian, other))
+        separately = epsilon(gaussian, 1e-6) + epsilon(other, 0.0)
+        assert 0.5 * size < epsilon(event, 1e-6) <= separately * (1 + 1e-9)
+
+
 def test_what_is_given_is_given_back_exactly():
     rng = random.Random(0)
     for _ in range(50):

@@ -197,7 +197,7 @@ def test_every_norm_gives_a_model(data_norm, delta):
     assert np.isfinite(model.coef_).all() and model.C_ > 0
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 1e6, 1e12, 1e80])
+@pytest.mark.parametrize("epsilon", [1e-6, 1e6, 1e12, 1e15])
 def test_every_epsilon_gives_a_model(epsilon):
     X, y = make_table(n=200)
     for delta in (0.0, 1e-6):

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skdp.base import PrivateFit, relation_of
+from skdp.base import PrivateFit, TableShape, relation_of
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.utils._validation import check_classes
 
@@ -28,16 +28,19 @@ class NoisyVote(ClassifierMixin, BaseEstimator):
             if self.shift > 1e6:
                 raise ValueError("shift is too large")
             classes, codes = check_classes(self.classes, np.asarray(y))
-            moved = 1.0 if relation_of(self.accountant) == "add_remove" else 2.0
-            if self.delta:
-                mechanism = GaussianMechanism(self.epsilon, self.delta, moved)
-            else:
-                mechanism = LaplaceMechanism(self.epsilon, moved)
+            shape = TableShape(n_rows=len(codes), n_columns=1, classes=classes)
+            mechanism = self.plan_fit(shape, fit.guarantee)
             source = fit.charge(mechanism)
             total = mechanism.release(float(np.sum(2 * codes - 1)), random_state=source)
             released = {"classes_": classes, "coef_": np.array([total]), "n_features_in_": 1}
             fit.publish(mechanism, public=("the labels",), **released)
         return self
+
+    def plan_fit(self, shape, guarantee):
+        if guarantee.delta:
+            moved = float(guarantee.neighbours.rows_moved)
+            return GaussianMechanism(guarantee.epsilon, guarantee.delta, moved)
+        return LaplaceMechanism(guarantee.epsilon, float(guarantee.neighbours.rows_moved))
 
     def predict(self, X):
         return np.full(X.shape[0], self.classes_[int(self.coef_[0] + self.shift > 0)])
