@@ -10,8 +10,9 @@ from skdp.accounting import epsilon as event_epsilon
 from skdp.accounting import plan_event
 from skdp.base import terms_of
 from skdp.pipeline._fits import Fits, fits_of
-from skdp.pipeline._kinds import REASONS, is_changed, is_estimator, is_private, local_part, of_skdp
-from skdp.pipeline._planning import planned_charge, unaccepted
+from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp
+from skdp.pipeline._kinds import REASONS, is_private, local_part
+from skdp.pipeline._planning import holds_private, planned_charge, unaccepted
 from skdp.pipeline._steps import find_steps
 from skdp.pipeline._twice import paid_twice
 from skdp.pipeline._verified import of_sklearn
@@ -313,8 +314,13 @@ def _finding(step):
         message = "each transform is a charge, predictions too; no plan of fits can hold it"
         return Finding(step.title, "local", message)
     if step.kind == "wrapper":
-        message = f"{REASONS['wrapper']}; name it in public_steps if it learns nothing else"
-        return Finding(step.title, "not checkable", message)
+        remedy = "name it in public_steps if what it learns is public"
+        if holds_private(step.estimator):
+            remedy = (
+                "public_steps cannot excuse it, because private steps are inside: give these their "
+                "epsilon and accountant and fit it unplanned, or use its estimators by themselves"
+            )
+        return Finding(step.title, "not checkable", f"{REASONS['wrapper']}; {remedy}")
     name = type(step.estimator).__name__ if is_estimator(step.estimator) else "this choice"
     message = f"{name} {REASONS['learns']}"
     return Finding(step.title, "not private", f"{message}; {_remedy(step)}")
@@ -324,26 +330,36 @@ def _remedy(step):
     estimator, name = step.estimator, type(step.estimator).__name__
     if step.name.endswith("sparse_threshold"):
         return "sparse_output_ tells an exact count: use sparse_threshold=0, or dense steps"
+    if step.name.endswith("set_output"):
+        return _remedy_of_frames()
+    if step.name.endswith("memory"):
+        return "use None, a path or a joblib.Memory without methods of its own"
     if not is_estimator(estimator):
         return "list the columns, or choose them by make_column_selector"
     if is_changed(estimator):
-        return "the instance has a method of its own, which no class was verified with"
+        return "the instance has a method or callbacks of its own, which no class was verified with"
+    if infers_types(estimator):
+        return _remedy_of_frames()
     if name in ("OneHotEncoder", "OrdinalEncoder"):
         return (
-            "declare its categories as lists of words, without min_frequency and max_categories, "
-            "or numbers in DPOneHotEncoder(categories=...), which keeps no dtype of a column"
+            "declare its categories as lists of words, without min_frequency and max_categories; "
+            "for categories that are numbers use DPOneHotEncoder(categories=...), which charges "
+            f"nothing for them: {name} keeps them in the column's type, which one missing value "
+            "changes, so that the fitted encoder tells of it"
         )
     if name == "SplineTransformer":
         return "declare its knots"
     if name == "SimpleImputer":
         return (
-            "use DPSimpleImputer, or for words strategy='constant' with a fill_value and "
-            "keep_empty_features=True"
+            "use DPSimpleImputer, which charges nothing with strategy='constant'; SimpleImputer "
+            "keeps a number in the column's type, which one missing value changes, and is accepted "
+            "only for a word: strategy='constant', fill_value='?', keep_empty_features=True"
         )
     if name == "FunctionTransformer":
         return (
-            "use a function of numpy that acts on each element, or declare that yours treats "
-            "each row by itself by its attribute __skdp_kind__ = 'stateless'"
+            "use a function of numpy that acts on each element (np.clip and np.nan_to_num with "
+            "validate=True), or declare that yours treats each row by itself by its own attribute "
+            "__skdp_kind__ = 'stateless'"
         )
     if is_private(estimator):
         return (
@@ -351,6 +367,13 @@ def _remedy(step):
             "__skdp_kind__ = 'private'"
         )
     return "use a private one, or name it in public_steps if what it learns is public"
+
+
+def _remedy_of_frames():
+    return (
+        "a data frame of what may be words takes its types from all cells, so that one changes "
+        "the others: use set_output(transform='default'), or FunctionTransformer(validate=True)"
+    )
 
 
 def _of_cross_validator(step):

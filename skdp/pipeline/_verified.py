@@ -141,13 +141,14 @@ def _constant_word(params):
 
 
 def _plain_function(params):
-    return treats_rows_alone(params["func"], params["kw_args"]) and treats_rows_alone(
-        params["inverse_func"], params["inv_kw_args"]
+    arrays = params["validate"] is True
+    return treats_rows_alone(params["func"], params["kw_args"], arrays=arrays) and (
+        treats_rows_alone(params["inverse_func"], params["inv_kw_args"], arrays=arrays)
     )
 
 
 def _width_of_function(params, d):
-    return d if is_elementwise(params["func"], params["kw_args"]) else None
+    return d if is_elementwise(params["func"], params["kw_args"], arrays=True) else None
 
 
 def _plain_words(params):
@@ -161,9 +162,6 @@ VERIFIED = {
         "stateless", _width_of_function, _plain_function, sparse="kept"
     ),
     preprocessing.Normalizer: Verified("stateless", _same, sparse="kept"),
-    kernel_approximation.AdditiveChi2Sampler: Verified(
-        "stateless", lambda params, d: d * (2 * params["sample_steps"] - 1), sparse="kept"
-    ),
     FeatureHasher: Verified("stateless", _hashed, sparse="made"),
     HashingVectorizer: Verified("stateless", _hashed, _plain_words, sparse="made"),
     impute.MissingIndicator: Verified(
@@ -230,6 +228,8 @@ ROW_BY_ROW_ONCE_FITTED = DENSE_ONCE_FITTED | {
     DictVectorizer,
     TfidfVectorizer,
     preprocessing.KBinsDiscretizer,
+    preprocessing.LabelBinarizer,
+    preprocessing.LabelEncoder,
 }
 
 

@@ -553,10 +553,12 @@ HONEST = {
                 FunctionTransformer(np.abs),
                 FunctionTransformer(np.log1p, inverse_func=np.expm1),
                 FunctionTransformer(np.sqrt),
-                FunctionTransformer(partial(np.clip, a_min=0, a_max=1)),
-                FunctionTransformer(np.clip, kw_args={"a_min": [0, 1], "a_max": [5, 6]}),
+                FunctionTransformer(partial(np.clip, a_min=0, a_max=1), validate=True),
+                FunctionTransformer(
+                    np.clip, kw_args={"a_min": [0, 1], "a_max": [5, 6]}, validate=True
+                ),
                 FunctionTransformer(partial(np.multiply, 2.5)),
-                FunctionTransformer(np.nan_to_num),
+                FunctionTransformer(np.nan_to_num, validate=True),
                 FunctionTransformer(normalize),
                 FunctionTransformer(halve),
                 FunctionTransformer(partial(halve)),
@@ -571,7 +573,6 @@ HONEST = {
                 SimpleImputer(strategy="constant", fill_value="?", keep_empty_features=True),
                 MissingIndicator(features="all"),
                 RBFSampler(gamma=0.1, random_state=0),
-                AdditiveChi2Sampler(),
                 SkewedChi2Sampler(),
                 PolynomialCountSketch(),
                 GaussianRandomProjection(2),
