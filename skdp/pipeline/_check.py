@@ -13,9 +13,9 @@ from skdp.pipeline._fits import Fits, fits_of
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp
 from skdp.pipeline._kinds import REASONS, is_private, local_part
 from skdp.pipeline._planning import holds_private, planned_charge, unaccepted
-from skdp.pipeline._steps import find_steps
+from skdp.pipeline._steps import find_steps, steps_of_search
 from skdp.pipeline._twice import paid_twice
-from skdp.pipeline._verified import of_sklearn
+from skdp.pipeline._verified import fails_on, of_sklearn
 from skdp.utils._validation import check_integer
 
 __all__ = ["Finding", "PipelineCheck", "StepCost", "check_pipeline"]
@@ -31,7 +31,8 @@ class Finding:
         The step's name.
     problem : str
         "not private", "raw scores", "stratified folds", "paid twice", "local", "not checkable",
-        "declared public", "no accountant", "several accountants" or "cached rows".
+        "declared public", "no accountant", "several accountants", "may fail after the charge" or
+        "cached rows".
     message : str
         What to do about it.
     """
@@ -234,6 +235,7 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
         if step not in left
     ]
     findings += [Finding(s.title, "paid twice", message) for s, message in paid_twice(steps)]
+    findings += _late_failures(steps)
     findings += _caches(pipe)
     priced = list(_priced(found))
     private = [step for step, _ in priced]
@@ -314,7 +316,7 @@ def _finding(step):
         message = "each transform is a charge, predictions too; no plan of fits can hold it"
         return Finding(step.title, "local", message)
     if step.kind == "wrapper":
-        remedy = "name it in public_steps if what it learns is public"
+        remedy = "name it and the steps inside it in public_steps if what they learn is public"
         if holds_private(step.estimator):
             remedy = (
                 "public_steps cannot excuse it, because private steps are inside: give these their "
@@ -403,6 +405,18 @@ def _refitted(search, steps):
             message = "the search fits and charges it again for every candidate and fold, but"
             message += " tries nothing of it: fit it once, before the search"
             yield Finding(step.title, "paid twice", message)
+
+
+def _late_failures(steps):
+    """Yield what one row's value makes fail when a step before it has been charged."""
+    charged = False
+    for step in steps:
+        value = fails_on(step.estimator)
+        if charged and value is not None:
+            message = f"what was fitted before it stays charged if its fit raises on {value}"
+            yield Finding(step.title, "may fail after the charge", message)
+        charged = charged or step.kind in ("private", "local")
+        yield from _late_failures(steps_of_search(step))
 
 
 def _caches(pipe):

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.special
 from sklearn.preprocessing import add_dummy_feature, binarize, normalize
 
-__all__ = ["is_elementwise", "is_plain", "treats_rows_alone"]
+__all__ = ["has_bounded_domain", "is_elementwise", "is_plain", "treats_rows_alone"]
 
 # Each with the arguments that leave it so; an axis, an output array or a condition does not.
 ELEMENTWISE = {
@@ -72,6 +72,19 @@ def treats_rows_alone(function, arguments=None, *, arrays=False):
         function = function.func
     own = getattr(function, "__dict__", {})
     return own.get("__skdp_kind__") == "stateless" and "__wrapped__" not in own
+
+
+def has_bounded_domain(function):
+    """Say whether a function turns some finite numbers to NaN or infinity."""
+    while type(function) is partial:
+        function = function.func
+    if not isinstance(function, np.ufunc) or function.nin > 1:
+        return isinstance(function, np.ufunc) and function in (np.power, np.float_power, np.divide)
+    with np.errstate(all="ignore"):
+        try:
+            return not np.isfinite(function(np.array([-1e3, -2.0, 0.0, 2.0, 1e3]))).all()
+        except TypeError:
+            return False
 
 
 def _listed(function, arguments, known):

@@ -13,7 +13,7 @@ from skdp.pipeline._kinds import ACCEPTED, step_kind
 from skdp.pipeline._widths import density_decides, output_width
 from skdp.utils._validation import check_integer
 
-__all__ = ["Step", "find_steps"]
+__all__ = ["Step", "find_steps", "steps_of_search"]
 
 STEPS = ("steps", "transformer_list", "transformers")
 PLAIN = {
@@ -108,8 +108,8 @@ def _find(estimator, name, width, columns, before):
     return found, output_width(estimator, width), (*before, name)
 
 
-def _refused_by_search(step):
-    """Return what a private search would refuse; its own price covers what is private in it."""
+def steps_of_search(step):
+    """Return what a private search fits, and tries in the place of a step; of others nothing."""
     search = step.estimator
     if step.kind != "private" or not (of_skdp(search) and hasattr(search, "public_steps")):
         return []
@@ -124,8 +124,16 @@ def _refused_by_search(step):
         if is_estimator(value)
     ]
     name = _join(step.name, "estimator")
-    inside = [part for each in (search.estimator, *tried) for part in find_steps(each, None, name)]
-    public = {_join(name, part) for part in search.public_steps}
+    return [part for each in (search.estimator, *tried) for part in find_steps(each, None, name)]
+
+
+def _refused_by_search(step):
+    """Return what a private search would refuse; its own price covers what is private in it."""
+    inside = steps_of_search(step)
+    public = {
+        _join(step.name, "estimator", part)
+        for part in (step.estimator.public_steps if inside else ())
+    }
     return [
         part
         for part in inside
