@@ -4,6 +4,7 @@ import sys
 from functools import partial
 from inspect import signature
 
+import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
@@ -71,7 +72,7 @@ def infers_types(estimator):
 
     pandas and polars look at objects: one number among words turns the column.
     """
-    return not _gives_numbers(estimator) and asks_for_frame(estimator)
+    return asks_for_frame(estimator) and not _gives_numbers(estimator)
 
 
 def _gives_numbers(estimator):
@@ -79,6 +80,8 @@ def _gives_numbers(estimator):
     if not is_estimator(estimator):
         return type(estimator) is str and estimator == "drop"
     kind, params = type(estimator), estimator.get_params(deep=False)
+    if np.dtype(params.get("dtype")).kind == "O":
+        return False
     if kind is Pipeline:
         return bool(estimator.steps) and _gives_numbers(estimator.steps[-1][1])
     if kind in (FeatureUnion, ColumnTransformer):

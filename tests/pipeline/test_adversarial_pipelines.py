@@ -366,7 +366,7 @@ FUNCTIONS = {
     "a row of its own for each row": partial(np.add, np.zeros((4, 2))),
     "ranks": partial(np.argsort, axis=0),
     "vectorized": np.vectorize(lambda v: v),
-    "wraps one that declares itself": wraps(halve)(demean),
+    "wraps one that declares itself": wraps(halve)(lambda X: demean(X)),
     "part of what wraps one": partial(wraps(halve)(lambda X, c: demean(X)), c=1),
     "equal to a known one": EqualTo(np.round),
     # One cell decides the type of a frame, or of objects, and so the value of others.
@@ -542,6 +542,7 @@ ADVERSARIAL = {
                     (scaler(), [0]), remainder="passthrough", sparse_threshold=0
                 ).set_output(**FRAME),
                 frozen(SelectKBest().set_output(**FRAME)),
+                OrdinalEncoder(categories=WORDS, dtype=object).set_output(transform="polars"),
             ]
         )
     },
