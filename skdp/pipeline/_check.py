@@ -10,11 +10,12 @@ from skdp.accounting import epsilon as event_epsilon
 from skdp.accounting import plan_event
 from skdp.base import terms_of
 from skdp.pipeline._fits import Fits, fits_of
-from skdp.pipeline._kinds import REASONS, is_changed, is_estimator, is_private, local_part, of_skdp
-from skdp.pipeline._planning import planned_charge, unaccepted
-from skdp.pipeline._steps import find_steps
+from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp
+from skdp.pipeline._kinds import REASONS, is_private, local_part
+from skdp.pipeline._planning import holds_private, planned_charge, unaccepted
+from skdp.pipeline._steps import find_steps, steps_of_search
 from skdp.pipeline._twice import paid_twice
-from skdp.pipeline._verified import of_sklearn
+from skdp.pipeline._verified import fails_on, of_sklearn
 from skdp.utils._validation import check_integer
 
 __all__ = ["Finding", "PipelineCheck", "StepCost", "check_pipeline"]
@@ -30,7 +31,8 @@ class Finding:
         The step's name.
     problem : str
         "not private", "raw scores", "stratified folds", "paid twice", "local", "not checkable",
-        "declared public", "no accountant", "several accountants" or "cached rows".
+        "declared public", "no accountant", "several accountants", "may fail after the charge" or
+        "cached rows".
     message : str
         What to do about it.
     """
@@ -233,6 +235,7 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
         if step not in left
     ]
     findings += [Finding(s.title, "paid twice", message) for s, message in paid_twice(steps)]
+    findings += _late_failures(steps)
     findings += _caches(pipe)
     priced = list(_priced(found))
     private = [step for step, _ in priced]
@@ -313,8 +316,13 @@ def _finding(step):
         message = "each transform is a charge, predictions too; no plan of fits can hold it"
         return Finding(step.title, "local", message)
     if step.kind == "wrapper":
-        message = f"{REASONS['wrapper']}; name it in public_steps if it learns nothing else"
-        return Finding(step.title, "not checkable", message)
+        remedy = "name it and the steps inside it in public_steps if what they learn is public"
+        if holds_private(step.estimator):
+            remedy = (
+                "public_steps cannot excuse it, because private steps are inside: give these their "
+                "epsilon and accountant and fit it unplanned, or use its estimators by themselves"
+            )
+        return Finding(step.title, "not checkable", f"{REASONS['wrapper']}; {remedy}")
     name = type(step.estimator).__name__ if is_estimator(step.estimator) else "this choice"
     message = f"{name} {REASONS['learns']}"
     return Finding(step.title, "not private", f"{message}; {_remedy(step)}")
@@ -324,26 +332,36 @@ def _remedy(step):
     estimator, name = step.estimator, type(step.estimator).__name__
     if step.name.endswith("sparse_threshold"):
         return "sparse_output_ tells an exact count: use sparse_threshold=0, or dense steps"
+    if step.name.endswith("set_output"):
+        return _remedy_of_frames()
+    if step.name.endswith("memory"):
+        return "use None, a path or a joblib.Memory without methods of its own"
     if not is_estimator(estimator):
         return "list the columns, or choose them by make_column_selector"
     if is_changed(estimator):
-        return "the instance has a method of its own, which no class was verified with"
+        return "the instance has a method or callbacks of its own, which no class was verified with"
+    if infers_types(estimator):
+        return _remedy_of_frames()
     if name in ("OneHotEncoder", "OrdinalEncoder"):
         return (
-            "declare its categories as lists of words, without min_frequency and max_categories, "
-            "or numbers in DPOneHotEncoder(categories=...), which keeps no dtype of a column"
+            "declare its categories as lists of words, without min_frequency and max_categories; "
+            "for categories that are numbers use DPOneHotEncoder(categories=...), which charges "
+            f"nothing for them: {name} keeps them in the column's type, which one missing value "
+            "changes, so that the fitted encoder tells of it"
         )
     if name == "SplineTransformer":
         return "declare its knots"
     if name == "SimpleImputer":
         return (
-            "use DPSimpleImputer, or for words strategy='constant' with a fill_value and "
-            "keep_empty_features=True"
+            "use DPSimpleImputer, which charges nothing with strategy='constant'; SimpleImputer "
+            "keeps a number in the column's type, which one missing value changes, and is accepted "
+            "only for a word: strategy='constant', fill_value='?', keep_empty_features=True"
         )
     if name == "FunctionTransformer":
         return (
-            "use a function of numpy that acts on each element, or declare that yours treats "
-            "each row by itself by its attribute __skdp_kind__ = 'stateless'"
+            "use a function of numpy that acts on each element (np.clip and np.nan_to_num with "
+            "validate=True), or declare that yours treats each row by itself by its own attribute "
+            "__skdp_kind__ = 'stateless'"
         )
     if is_private(estimator):
         return (
@@ -351,6 +369,13 @@ def _remedy(step):
             "__skdp_kind__ = 'private'"
         )
     return "use a private one, or name it in public_steps if what it learns is public"
+
+
+def _remedy_of_frames():
+    return (
+        "a data frame of what may be words takes its types from all cells, so that one changes "
+        "the others: use set_output(transform='default'), or FunctionTransformer(validate=True)"
+    )
 
 
 def _of_cross_validator(step):
@@ -380,6 +405,18 @@ def _refitted(search, steps):
             message = "the search fits and charges it again for every candidate and fold, but"
             message += " tries nothing of it: fit it once, before the search"
             yield Finding(step.title, "paid twice", message)
+
+
+def _late_failures(steps):
+    """Yield what one row's value makes fail when a step before it has been charged."""
+    charged = False
+    for step in steps:
+        value = fails_on(step.estimator)
+        if charged and value is not None:
+            message = f"what was fitted before it stays charged if its fit raises on {value}"
+            yield Finding(step.title, "may fail after the charge", message)
+        charged = charged or step.kind in ("private", "local")
+        yield from _late_failures(steps_of_search(step))
 
 
 def _caches(pipe):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sklearn import calibration, compose, ensemble, feature_selection, model_selection
 
-from skdp.pipeline._kinds import is_estimator
+from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._verified import of_sklearn
 
 __all__ = ["Fits", "fits_of"]

@@ -6,12 +6,10 @@ import numpy as np
 import scipy.special
 from sklearn.preprocessing import add_dummy_feature, binarize, normalize
 
-__all__ = ["is_elementwise", "is_plain", "treats_rows_alone"]
+__all__ = ["has_bounded_domain", "is_elementwise", "is_plain", "treats_rows_alone"]
 
 # Each with the arguments that leave it so; an axis, an output array or a condition does not.
 ELEMENTWISE = {
-    np.clip: {"a_min", "a_max", "min", "max"},
-    np.nan_to_num: {"nan", "posinf", "neginf"},
     np.round: {"decimals"},
     np.around: {"decimals"},
     np.digitize: {"bins", "right"},
@@ -19,9 +17,16 @@ ELEMENTWISE = {
     normalize: {"norm"},
 }
 ROW_BY_ROW = {add_dummy_feature: {"value"}}
+# So only of arrays of numbers: of a frame or of objects, one cell decides the type of the others.
+OF_ARRAYS = {
+    np.clip: {"a_min", "a_max", "min", "max"},
+    np.nan_to_num: {"nan", "posinf", "neginf"},
+}
+# A zero makes a frame, or a category column, of other types give infinity for 0.
+TYPE_DECIDES = (np.floor_divide, np.remainder, np.fmod)
 
 
-def is_elementwise(function, arguments=None):
+def is_elementwise(function, arguments=None, *, arrays=False):
     """Say whether a function is known to return a table of the same columns, row by row.
 
     Parameters
@@ -30,35 +35,56 @@ def is_elementwise(function, arguments=None):
         None returns the table itself.
     arguments : dict, default=None
         What it is called with beside the table.
+    arrays : bool, default=False
+        Whether it is given arrays of numbers whatever the table is.
 
     Returns
     -------
     bool
     """
-    return function is None or _listed(function, arguments, ELEMENTWISE)
+    known = ELEMENTWISE | OF_ARRAYS if arrays else ELEMENTWISE
+    return function is None or _listed(function, arguments, known)
 
 
-def treats_rows_alone(function, arguments=None):
+def treats_rows_alone(function, arguments=None, *, arrays=False):
     """Say whether what a function returns for a row is known to depend on that row alone.
 
     Known are functions of numpy and scipy that act on each element, by name and arguments, some
     of scikit-learn's, and those that declare it by an attribute ``__skdp_kind__ = "stateless"``.
+    `functools.wraps` copies that attribute to another function, which it declares nothing of.
 
     Parameters
     ----------
     function : callable or None
     arguments : dict, default=None
         What it is called with beside the table.
+    arrays : bool, default=False
+        Whether it is given arrays of numbers whatever the table is.
 
     Returns
     -------
     bool
     """
-    if is_elementwise(function, arguments) or _listed(function, arguments, ROW_BY_ROW):
+    listed = is_elementwise(function, arguments, arrays=arrays)
+    if listed or _listed(function, arguments, ROW_BY_ROW):
         return True
     while type(function) is partial:
         function = function.func
-    return getattr(function, "__dict__", {}).get("__skdp_kind__") == "stateless"
+    own = getattr(function, "__dict__", {})
+    return own.get("__skdp_kind__") == "stateless" and "__wrapped__" not in own
+
+
+def has_bounded_domain(function):
+    """Say whether a function turns some finite numbers to NaN or infinity."""
+    while type(function) is partial:
+        function = function.func
+    if not isinstance(function, np.ufunc) or function.nin > 1:
+        return isinstance(function, np.ufunc) and function in (np.power, np.float_power, np.divide)
+    with np.errstate(all="ignore"):
+        try:
+            return not np.isfinite(function(np.array([-1e3, -2.0, 0.0, 2.0, 1e3]))).all()
+        except TypeError:
+            return False
 
 
 def _listed(function, arguments, known):
@@ -72,12 +98,12 @@ def _listed(function, arguments, known):
         # np.frompyfunc makes a ufunc of any function: only those of the libraries are known.
         name = function.__name__
         own = any(getattr(library, name, None) is function for library in (np, scipy.special))
+        own = own and function not in TYPE_DECIDES
         plain = own and function.signature is None and not arguments
         return plain and function.nin == 1 + len(given) and function.nout == 1
-    try:
-        return not given and set(arguments) <= known[function]
-    except (KeyError, TypeError):
-        return False
+    # Another object may say that it is equal to a function that is known.
+    names = next((names for known_one, names in known.items() if known_one is function), None)
+    return names is not None and not given and set(arguments) <= names
 
 
 def is_plain(value):
@@ -86,6 +112,8 @@ def is_plain(value):
     A subclass of float can take over an operation with the table.
     """
     parts = list(value) if type(value) in (list, tuple, set) else [value]
+    if type(value) is dict:
+        parts = [*value, *value.values()]
     if type(value) is np.ndarray and value.dtype == object:
         parts = value.ravel().tolist()
     own = ("builtins", "numpy", "pandas")

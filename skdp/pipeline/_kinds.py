@@ -1,22 +1,20 @@
 """What a step of a pipeline learns from the table, and at whose cost."""
 
-import sys
-from inspect import signature
-
 import numpy as np
+from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
+from skdp.pipeline._functions import is_plain
+from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp, parts_of
 from skdp.pipeline._verified import ROW_BY_ROW_ONCE_FITTED, of_sklearn, verified
 
 __all__ = [
     "KINDS",
     "REASONS",
-    "is_changed",
-    "is_estimator",
     "is_private",
     "local_part",
-    "of_skdp",
     "plans_its_fit",
     "step_kind",
 ]
@@ -34,32 +32,23 @@ REASONS = {
 KINDS = tuple(REASONS)
 ACCEPTED = ("private", "stateless", "frozen", "declared")
 
-# Parameters of these names are functions that never see a row once the estimator is fitted.
-SEES_NO_ROW = {"feature_name_combiner", "feature_names_out", "importance_getter", "score_func"}
-
-
-def is_estimator(value):
-    """Say whether a value is an estimator and not a class or a word."""
-    return hasattr(value, "fit") and hasattr(value, "get_params") and not isinstance(value, type)
+# Parameters of these names never see a row once the estimator is fitted.
+SEES_NO_ROW = {
+    *("feature_name_combiner", "feature_names_out", "verbose_feature_names_out"),
+    *("importance_getter", "score_func", "scoring", "refit", "cv", "memory"),
+    *("param_grid", "param_distributions"),
+}
+# What these of scikit-learn do once they are fitted is what the estimators inside them do.
+COMBINE = {
+    *("Pipeline", "FeatureUnion", "ColumnTransformer", "FrozenEstimator"),
+    *("GridSearchCV", "RandomizedSearchCV", "VotingClassifier", "VotingRegressor"),
+}
 
 
 def is_private(estimator):
     """Say whether an estimator has what every private one has: a price and an accountant."""
     names = estimator.get_params(deep=False) if is_estimator(estimator) else {}
     return {"epsilon", "accountant"} <= set(names)
-
-
-def of_skdp(estimator):
-    """Say whether an estimator's class is one that skdp exports, and no subclass of it."""
-    kind = type(estimator)
-    return vars(sys.modules["skdp"]).get(kind.__name__) is kind
-
-
-def is_changed(estimator):
-    """Say whether an estimator has, beside its parameters and results, a method of its own."""
-    kind = type(estimator)
-    own = set(getattr(estimator, "__dict__", {})) - set(signature(kind.__init__).parameters)
-    return any(name.startswith("__") or hasattr(kind, name) for name in own)
 
 
 def plans_its_fit(estimator):
@@ -92,7 +81,8 @@ def step_kind(estimator):
     - "declared" is one of scikit-learn's whose parameters leave it nothing to learn but the
       table's width, as ``OneHotEncoder(categories=[["a", "b"]])``,
     - "cross_validates" has a parameter `cv`, "wrapper" has estimators as parameters,
-    - "learns" is everything else, so also every unknown estimator.
+    - "learns" is everything else, so also every unknown estimator, and one told by `set_output`
+      to make a frame of what may be words, because pandas infers types from all cells.
 
     Parameters
     ----------
@@ -132,10 +122,12 @@ def step_kind(estimator):
     if type(estimator) is FrozenEstimator:
         return _frozen_kind(estimator.estimator)
     if of_skdp(estimator) and is_private(estimator):
-        return "local" if get_tags(estimator).non_deterministic else "private"
+        if get_tags(estimator).non_deterministic:
+            return "local"
+        return "learns" if infers_types(estimator) else "private"
     found = verified(estimator)
     if found is not None:
-        return found.kind
+        return "learns" if infers_types(estimator) else found.kind
     params = estimator.get_params(deep=False) if is_estimator(estimator) else {}
     if "cv" in params:
         return "cross_validates"
@@ -179,31 +171,35 @@ def _is_local(estimator):
 
 
 def _is_safe_once_fitted(estimator):
-    if is_changed(estimator):
+    """Say whether what an estimator does with a row depends on no other, nested ones apart."""
+    if not is_estimator(estimator) or is_changed(estimator) or infers_types(estimator):
         return False
-    if "__skdp_kind__" in vars(type(estimator)) or of_skdp(estimator):
+    kind = type(estimator)
+    if "__skdp_kind__" in vars(kind):
+        return step_kind(estimator) in ACCEPTED
+    if of_skdp(estimator):
         return True
     if not of_sklearn(estimator):
         return False
-    if not hasattr(type(estimator), "transform") or _only_combines(estimator):
-        return True
-    if type(estimator) not in ROW_BY_ROW_ONCE_FITTED:
-        return False
-    if step_kind(estimator) == "stateless":
-        return True
+    if kind is FunctionTransformer:
+        return step_kind(estimator) == "stateless"
+    known = not hasattr(kind, "transform") or kind in ROW_BY_ROW_ONCE_FITTED
     params = estimator.get_params(deep=False)
-    return "FunctionTransformer" != type(estimator).__name__ and all(
-        name in SEES_NO_ROW or isinstance(value, type) or not callable(value)
-        for name, value in params.items()
-        if not is_estimator(value)
+    if kind is ColumnTransformer:
+        fitted = [part for _, part, _ in getattr(estimator, "transformers_", [])]
+        params["transformers"] = parts_of(estimator) + fitted
+    return (known or kind.__name__ in COMBINE) and all(
+        name in SEES_NO_ROW or _is_inert(value) for name, value in params.items()
     )
 
 
-def _only_combines(estimator):
-    """Say whether an estimator's `transform` is that of the estimators inside it."""
-    names = ("Pipeline", "FeatureUnion", "ColumnTransformer", "FrozenEstimator")
-    searches = ("GridSearchCV", "RandomizedSearchCV", "VotingClassifier", "VotingRegressor")
-    return type(estimator).__name__ in (*names, *searches)
+def _is_inert(value):
+    """Say whether a parameter is data, or estimators, which are judged by themselves."""
+    if type(value) in (list, tuple):
+        return all(map(_is_inert, value))
+    if is_estimator(value) or isinstance(value, type):
+        return True
+    return is_plain(value) and not callable(value)
 
 
 def _holds_estimator(value):

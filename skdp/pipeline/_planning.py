@@ -19,18 +19,19 @@ from skdp.accounting import epsilon as event_epsilon
 from skdp.accounting._events import leaves
 from skdp.accounting._reservation import covering_gaussian
 from skdp.base import TableShape, terms_of
-from skdp.pipeline._kinds import (
-    ACCEPTED,
-    REASONS,
-    is_estimator,
-    is_private,
-    of_skdp,
-    plans_its_fit,
-)
+from skdp.pipeline._instances import is_estimator, of_skdp
+from skdp.pipeline._kinds import ACCEPTED, REASONS, is_private, plans_its_fit
 from skdp.pipeline._steps import find_steps
 from skdp.utils._validation import check_integer
 
-__all__ = ["PipelinePlan", "joint_scale", "plan_pipeline", "planned_charge", "unaccepted"]
+__all__ = [
+    "PipelinePlan",
+    "holds_private",
+    "joint_scale",
+    "plan_pipeline",
+    "planned_charge",
+    "unaccepted",
+]
 
 # Each transformer takes this share of what is left for the others.
 TRANSFORMER_SHARE = 0.15
@@ -347,12 +348,13 @@ def unaccepted(steps, public_steps=()):
         and (
             step.kind == "local"
             or not {step.name, step.title} & public
-            or _holds_private(step.estimator)
+            or holds_private(step.estimator)
         )
     ]
 
 
-def _holds_private(estimator):
+def holds_private(estimator):
+    """Say whether a private estimator is among the parameters of an estimator, at any depth."""
     return is_estimator(estimator) and any(map(is_private, estimator.get_params().values()))
 
 

@@ -8,11 +8,18 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.pipeline._functions import is_plain
-from skdp.pipeline._kinds import ACCEPTED, is_changed, is_estimator, of_skdp, step_kind
+from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp
+from skdp.pipeline._kinds import ACCEPTED, step_kind
 from skdp.pipeline._widths import density_decides, output_width
 from skdp.utils._validation import check_integer
 
-__all__ = ["Step", "find_steps"]
+__all__ = ["Step", "find_steps", "steps_of_search"]
+
+STEPS = ("steps", "transformer_list", "transformers")
+PLAIN = {
+    *("n_jobs", "verbose", "sparse_threshold", "transformer_weights", "transform_input"),
+    *("verbose_feature_names_out", "force_int_remainder_cols", "remainder"),
+}
 
 
 @dataclass(frozen=True)
@@ -90,17 +97,19 @@ def _find(estimator, name, width, columns, before):
         return _in_pipeline(estimator, name, width, columns, before)
     if kind is FeatureUnion:
         named = [(part, inner, width, columns) for part, inner in estimator.transformer_list]
-        return _side_by_side(named, name, before)
+        found, out, before = _side_by_side(named, name, before)
+        return _types_of_frames(estimator, name) + found, out, before
     if kind is ColumnTransformer:
         found, out, before = _side_by_side(_of_columns(estimator, width), name, before)
-        return _choices_of_columns(estimator, name, width) + found, out, before
+        own = _choices_of_columns(estimator, name, width) + _types_of_frames(estimator, name)
+        return own + found, out, before
     step = Step(name, estimator, step_kind(estimator), width, columns, before)
     found = [step, *_refused_by_search(step)]
     return found, output_width(estimator, width), (*before, name)
 
 
-def _refused_by_search(step):
-    """Return what a private search would refuse; its own price covers what is private in it."""
+def steps_of_search(step):
+    """Return what a private search fits, and tries in the place of a step; of others nothing."""
     search = step.estimator
     if step.kind != "private" or not (of_skdp(search) and hasattr(search, "public_steps")):
         return []
@@ -115,8 +124,16 @@ def _refused_by_search(step):
         if is_estimator(value)
     ]
     name = _join(step.name, "estimator")
-    inside = [part for each in (search.estimator, *tried) for part in find_steps(each, None, name)]
-    public = {_join(name, part) for part in search.public_steps}
+    return [part for each in (search.estimator, *tried) for part in find_steps(each, None, name)]
+
+
+def _refused_by_search(step):
+    """Return what a private search would refuse; its own price covers what is private in it."""
+    inside = steps_of_search(step)
+    public = {
+        _join(step.name, "estimator", part)
+        for part in (step.estimator.public_steps if inside else ())
+    }
     return [
         part
         for part in inside
@@ -125,18 +142,24 @@ def _refused_by_search(step):
 
 
 def _is_as_made(container):
-    """Say whether a container has no methods, lists or weights of its own making."""
-    params = container.__dict__ if hasattr(container, "__dict__") else {}
-    lists = [params.get(name, []) for name in ("steps", "transformer_list", "transformers")]
-    weights = params.get("transformer_weights") or {}
-    plain = type(weights) is dict and all(map(is_plain, weights.values()))
-    return plain and all(type(v) in (list, tuple) for v in lists) and not is_changed(container)
+    """Say whether a container has no methods of its own and all but its steps is plain data."""
+    if type(container) not in (Pipeline, FeatureUnion, ColumnTransformer) or is_changed(container):
+        return False
+    params = vars(container)
+    lists = [params[name] for name in STEPS if name in params]
+    if not all(type(named) in (list, tuple) for named in lists):
+        return False
+    # Every other one is a name, or chosen columns, between which stands an estimator.
+    words = [word for named in lists for part in named for word in part[::2]]
+    words += [value for name, value in params.items() if name in PLAIN]
+    return all(is_plain(word) or callable(word) or is_estimator(word) for word in words)
 
 
 def _in_pipeline(pipe, name, width, columns, before):
     found = []
-    if not (pipe.memory is None or type(pipe.memory) in (str, joblib.Memory)):
-        found.append(Step(_join(name, "memory"), pipe.memory, "learns", None))
+    memory = pipe.memory
+    if type(memory) not in (type(None), str, joblib.Memory) or is_changed(memory):
+        found.append(Step(_join(name, "memory"), memory, "learns", None))
     for part, inner in pipe.steps:
         steps, width, before = _find(inner, _join(name, part), width, columns, before)
         found += steps
@@ -179,6 +202,13 @@ def _choices_of_columns(transformer, name, width):
         threshold = transformer.sparse_threshold
         found.append(Step(_join(name, "sparse_threshold"), threshold, "learns", None))
     return found
+
+
+def _types_of_frames(union, name):
+    """Return a step if the frame that a union makes of its parts takes its types from values."""
+    if not infers_types(union):
+        return []
+    return [Step(_join(name, "set_output"), "set_output", "learns", None)]
 
 
 def _places(columns, width):

@@ -20,9 +20,21 @@ from sklearn import (
 from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 
-from skdp.pipeline._functions import is_elementwise, is_plain, treats_rows_alone
+from skdp.pipeline._functions import (
+    has_bounded_domain,
+    is_elementwise,
+    is_plain,
+    treats_rows_alone,
+)
 
-__all__ = ["DENSE_ONCE_FITTED", "ROW_BY_ROW_ONCE_FITTED", "Verified", "of_sklearn", "verified"]
+__all__ = [
+    "DENSE_ONCE_FITTED",
+    "ROW_BY_ROW_ONCE_FITTED",
+    "Verified",
+    "fails_on",
+    "of_sklearn",
+    "verified",
+]
 
 
 def of_sklearn(estimator):
@@ -141,13 +153,14 @@ def _constant_word(params):
 
 
 def _plain_function(params):
-    return treats_rows_alone(params["func"], params["kw_args"]) and treats_rows_alone(
-        params["inverse_func"], params["inv_kw_args"]
+    arrays = params["validate"] is True
+    return treats_rows_alone(params["func"], params["kw_args"], arrays=arrays) and (
+        treats_rows_alone(params["inverse_func"], params["inv_kw_args"], arrays=arrays)
     )
 
 
 def _width_of_function(params, d):
-    return d if is_elementwise(params["func"], params["kw_args"]) else None
+    return d if is_elementwise(params["func"], params["kw_args"], arrays=True) else None
 
 
 def _plain_words(params):
@@ -161,9 +174,6 @@ VERIFIED = {
         "stateless", _width_of_function, _plain_function, sparse="kept"
     ),
     preprocessing.Normalizer: Verified("stateless", _same, sparse="kept"),
-    kernel_approximation.AdditiveChi2Sampler: Verified(
-        "stateless", lambda params, d: d * (2 * params["sample_steps"] - 1), sparse="kept"
-    ),
     FeatureHasher: Verified("stateless", _hashed, sparse="made"),
     HashingVectorizer: Verified("stateless", _hashed, _plain_words, sparse="made"),
     impute.MissingIndicator: Verified(
@@ -230,6 +240,8 @@ ROW_BY_ROW_ONCE_FITTED = DENSE_ONCE_FITTED | {
     DictVectorizer,
     TfidfVectorizer,
     preprocessing.KBinsDiscretizer,
+    preprocessing.LabelBinarizer,
+    preprocessing.LabelEncoder,
 }
 
 
@@ -248,3 +260,19 @@ def verified(estimator):
         # scikit-learn will refuse such parameters; they were not verified.
         return None
     return found if met else None
+
+
+def fails_on(estimator):
+    """Return, in words, on which value an accepted step fails, with the remedy; or None."""
+    kind = type(estimator)
+    params = estimator.get_params(deep=False) if kind in VERIFIED else {}
+    if params.get("handle_unknown") == "error":
+        remedy = "'use_encoded_value'" if kind is preprocessing.OrdinalEncoder else "'ignore'"
+        return f"an unknown category: use handle_unknown={remedy}"
+    if params.get("extrapolation") == "error":
+        return "a value beyond the knots: use another extrapolation"
+    if kind is kernel_approximation.SkewedChi2Sampler:
+        return "a value of -skewedness or less: bound the values before"
+    if kind is preprocessing.FunctionTransformer and has_bounded_domain(params["func"]):
+        return "a value that its function turns to NaN or infinity: bound the values before"
+    return None

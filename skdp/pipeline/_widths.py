@@ -5,11 +5,13 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
 from skdp.accounting import Guarantee
 from skdp.base import TableShape
-from skdp.pipeline._kinds import is_estimator, of_skdp, plans_its_fit, step_kind
+from skdp.pipeline._instances import is_estimator, of_skdp, of_sklearn_function, parts_of
+from skdp.pipeline._kinds import plans_its_fit, step_kind
 from skdp.pipeline._verified import DENSE_ONCE_FITTED, of_sklearn, verified
 
 __all__ = ["density_decides", "output_width"]
@@ -69,54 +71,63 @@ def _planned_width(estimator, n_columns):
     return widths.pop() if len(widths) == 1 else None
 
 
-def may_be_sparse(estimator, sparse_table, *, frozen=False):
-    """Say whether what a step makes of a table may be a sparse matrix.
+def may_be_sparse(estimator, table=None, *, frozen=False):
+    """Say how what a step makes of a table may be sparse.
 
     Parameters
     ----------
     estimator : estimator, "passthrough", "drop" or None
         A step, in which others may be nested.
-    sparse_table : bool
-        Whether the table is sparse.
+    table : {"frame", "matrix"} or None, default=None
+        How the table may be sparse: a data frame with columns of a Sparse type, or a matrix.
     frozen : bool, default=False
         Whether the step was fitted before.
 
     Returns
     -------
-    bool
-        True also where it is not known.
+    {"frame", "matrix"} or None
+        "matrix" also where it is not known.
     """
     if not is_estimator(estimator):
-        return sparse_table and estimator != "drop"
+        return None if estimator == "drop" else table
     kind = type(estimator)
     if kind is FrozenEstimator:
-        return may_be_sparse(estimator.estimator, sparse_table, frozen=True)
+        return may_be_sparse(estimator.estimator, table, frozen=True)
     if kind is Pipeline:
         for _, step in estimator.steps:
-            sparse_table = may_be_sparse(step, sparse_table, frozen=frozen)
-        return sparse_table
+            table = may_be_sparse(step, table, frozen=frozen)
+        return table
+    if kind is ColumnTransformer and frozen:
+        # Its parameters may have been set since.
+        return "matrix" if getattr(estimator, "sparse_output_", True) else table
     if kind in (FeatureUnion, ColumnTransformer):
-        parts = parts_of(estimator)
-        threshold = getattr(estimator, "sparse_threshold", 1.0)
-        return threshold > 0 and any(
-            may_be_sparse(part, sparse_table, frozen=frozen) for part in parts
-        )
+        made = {may_be_sparse(part, table, frozen=frozen) for part in parts_of(estimator)}
+        if getattr(estimator, "sparse_threshold", 1.0) > 0 and "matrix" in made:
+            return "matrix"
+        return "frame" if "frame" in made else None
     params = estimator.get_params(deep=False)
     asked = params.get("sparse_output", params.get("sparse", params.get("encode") == "onehot"))
+    asked = asked is not False and asked != "auto"
     if of_skdp(estimator):
-        return bool(asked)
+        return "matrix" if asked else None
     found = verified(estimator)
+    if kind is FunctionTransformer and found is not None and _leaves_frames(params):
+        return table
     if found is not None:
-        made = asked is True or found.sparse == "made"
-        return made or (sparse_table and found.sparse == "kept")
-    if frozen and kind in DENSE_ONCE_FITTED:
-        return sparse_table
+        made = asked or found.sparse == "made"
+        return "matrix" if made or (table and found.sparse == "kept") else None
+    dense = frozen and kind in DENSE_ONCE_FITTED
     accepted = step_kind(estimator) in ("private", "stateless", "declared")
-    return frozen or accepted or sparse_table
+    return "matrix" if table or (not dense and (frozen or accepted)) else None
+
+
+def _leaves_frames(params):
+    """Say whether a known function is given the frame itself; scikit-learn's make an array."""
+    return params["validate"] is False and not of_sklearn_function(params["func"])
 
 
 def refuses_sparse(estimator, n_features=None):
-    """Say whether a step's fit is known to raise on a sparse table.
+    """Say whether a step's fit is known to raise on a sparse matrix.
 
     Parameters
     ----------
@@ -163,16 +174,10 @@ def density_decides(transformer, n_features=None):
     -------
     bool
     """
-    return may_be_sparse(transformer, False) or (
-        may_be_sparse(transformer, True) and not refuses_sparse(transformer, n_features)
+    # Of a frame, each part is given columns of other types, so that none refuses for another.
+    return "matrix" in (may_be_sparse(transformer), may_be_sparse(transformer, "frame")) or (
+        may_be_sparse(transformer, "matrix") and not refuses_sparse(transformer, n_features)
     )
-
-
-def parts_of(union):
-    """Return what stands side by side in a FeatureUnion or a ColumnTransformer."""
-    if type(union) is FeatureUnion:
-        return [part for _, part in union.transformer_list]
-    return [part for _, part, _ in union.transformers] + [union.remainder]
 
 
 def are_names(columns):

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 
-__all__ = ["check_output_setting"]
+__all__ = ["asks_for_frame", "check_output_setting"]
 
 
 class _Probe(TransformerMixin, BaseEstimator):
@@ -42,3 +42,25 @@ def check_output_setting(estimator, *, sparse=False):
     """
     if hasattr(estimator, "set_output"):
         _Probe(estimator, sparse).transform(np.zeros((1, 1)))
+
+
+def asks_for_frame(estimator):
+    """Say whether scikit-learn is told to make a data frame of a transformer's output.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Without names of its output it is left as it is.
+
+    Returns
+    -------
+    bool
+    """
+    if not (hasattr(estimator, "set_output") and hasattr(estimator, "get_feature_names_out")):
+        return False
+    try:
+        made = _Probe(estimator, sparse=False).transform(np.zeros((1, 1)))
+    except ImportError:
+        # The library of the frame that is asked for is missing.
+        return True
+    return not isinstance(made, np.ndarray)

@@ -1142,7 +1142,7 @@ MUTATIONS = [
         "private-steps-declared-public",
         "pipeline._planning",
         "unaccepted",
-        rules.put_for("_holds_private(step.estimator)", "False"),
+        rules.put_for("holds_private(step.estimator)", "False"),
         ("pipeline/test_split.py::test_public_steps_are_declared_by_name",),
         "a private step inside a public one is not planned",
     ),

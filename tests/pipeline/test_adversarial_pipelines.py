@@ -1,12 +1,13 @@
 """Pipelines that leak, none of which is accepted, and honest ones, which all are."""
 
-from functools import partial
+from functools import partial, wraps
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn import config_context
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import FeatureAgglomeration, KMeans
@@ -24,6 +25,7 @@ from sklearn.ensemble import (
     RandomTreesEmbedding,
     StackingClassifier,
     VotingClassifier,
+    VotingRegressor,
 )
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.image import PatchExtractor
@@ -69,6 +71,7 @@ from sklearn.preprocessing import (
     scale,
 )
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
+from sklearn.svm import SVR
 
 from skdp import (
     DPPCA,
@@ -264,12 +267,76 @@ class Callable:
         return demean(X)
 
 
+def halve(X):
+    return X / 2
+
+
+halve.__skdp_kind__ = "stateless"
+
+
+class EqualTo:
+    """A function of the whole table that is equal to another."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, X):
+        return demean(X)
+
+    def __eq__(self, other):
+        return other is self.function
+
+    def __hash__(self):
+        return hash(self.function)
+
+
+class Duck:
+    """Has no parameters, so that nobody looks inside."""
+
+    def __init__(self, step=None):
+        self.step = step
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return demean(X)
+
+
+class SaysThatItLearns(LyingTag):
+    __skdp_kind__ = "learns"
+
+
+class Keeps:
+    """A callback that keeps the rows."""
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context, *, X=None, y=None, metadata=None):
+        self.rows = X
+
+    def on_fit_task_end(self, estimator, context, **kwargs):
+        pass
+
+
+def with_callbacks(estimator, *callbacks):
+    """Do what scikit-learn 1.9's `set_callbacks` does; older versions have none."""
+    return patched(estimator, _skl_callbacks=list(callbacks))
+
+
 def largest(X):
     return [int(np.argmax(np.sum(X, axis=0)))]
 
 
 def frozen(estimator):
     return FrozenEstimator(estimator)
+
+
+KNOTS = np.linspace(0, 1, 4)[:, np.newaxis]
 
 
 def then(*steps):
@@ -299,7 +366,16 @@ FUNCTIONS = {
     "a row of its own for each row": partial(np.add, np.zeros((4, 2))),
     "ranks": partial(np.argsort, axis=0),
     "vectorized": np.vectorize(lambda v: v),
+    "wraps one that declares itself": wraps(halve)(lambda X: demean(X)),
+    "part of what wraps one": partial(wraps(halve)(lambda X, c: demean(X)), c=1),
+    "equal to a known one": EqualTo(np.round),
+    # One cell decides the type of a frame, or of objects, and so the value of others.
+    "clips a frame": partial(np.clip, a_min=0.5, a_max=9.5),
+    "numbers of a category column": np.nan_to_num,
+    "a quotient": partial(np.floor_divide, 10),
+    "a remainder of a division": partial(np.remainder, 10),
 }
+FRAME = {"transform": "pandas"}
 ADVERSARIAL = {
     # Learn without privacy.
     **{
@@ -370,7 +446,21 @@ ADVERSARIAL = {
     "a selector with a call of its own": lambda: columns(
         (scaler(), patched(make_column_selector(), __call__=largest))
     ),
+    "a transform on a predictor": lambda: then(patched(model(), transform=demean)),
+    "a transform on what is frozen": lambda: then(
+        patched(frozen(StandardScaler()), transform=demean)
+    ),
+    "a callback that is given the rows": lambda: with_callbacks(then(scaler()), Keeps()),
+    "a callback deeper": lambda: then(with_callbacks(make_union(scaler()), Keeps())),
+    "a callback in a private search": lambda: DPGridSearchCV(
+        with_callbacks(then(scaler()), Keeps()), {}
+    ),
     # Parameters that act.
+    "a threshold that compares": lambda: columns((scaler(), [0]), sparse_threshold=Number(0.3)),
+    "a remainder that looks like drop": lambda: columns((scaler(), [0]), remainder=Word("drop")),
+    "a memory with a method of its own": lambda: Pipeline(
+        [("s", scaler()), ("m", model())], memory=patched(joblib.Memory(None), cache=demean)
+    ),
     "a number that compares the table": lambda: then(Binarizer(threshold=Number(0.5))),
     "a weight that multiplies the table": lambda: then(
         FeatureUnion([("s", scaler())], transformer_weights={"s": Number(1.0)})
@@ -421,7 +511,46 @@ ADVERSARIAL = {
         (DPOneHotEncoder(categories=WORDS), [0]), (scaler(), [1]), sparse_threshold=1.0
     ),
     "density of somebody's own": lambda: columns((Declared(), ["a"])),
+    "density of a frame of Sparse columns": lambda: columns((Normalizer(), ["a", "b"])),
+    "density beside what refuses a matrix": lambda: columns((scaler(), [0]), (Normalizer(), [1])),
+    "density by another word for true": lambda: columns(
+        (OneHotEncoder(categories=WORDS, sparse_output=np.True_), [0])
+    ),
+    "density of a frozen part that was changed": lambda: columns(
+        (
+            frozen(
+                ColumnTransformer([("o", OneHotEncoder(categories=WORDS), [0])], sparse_threshold=1)
+                .fit(words(0))
+                .set_params(o__sparse_output=False)
+            ),
+            [0],
+        )
+    ),
+    # Frames whose types follow from all cells.
+    **{
+        f"types of a frame: {type(step).__name__} {i}": (lambda step=step: then(step))
+        for i, step in enumerate(
+            [
+                FunctionTransformer(feature_names_out="one-to-one").set_output(**FRAME),
+                SimpleImputer(
+                    strategy="constant", fill_value="?", keep_empty_features=True
+                ).set_output(**FRAME),
+                DPSimpleImputer(strategy="constant", fill_value="?").set_output(**FRAME),
+                DPSimpleImputer(strategy="constant", fill_value="?").set_output(transform="polars"),
+                make_union("passthrough").set_output(**FRAME),
+                make_column_transformer(
+                    (scaler(), [0]), remainder="passthrough", sparse_threshold=0
+                ).set_output(**FRAME),
+                frozen(SelectKBest().set_output(**FRAME)),
+                OrdinalEncoder(categories=WORDS, dtype=object).set_output(transform="polars"),
+            ]
+        )
+    },
+    "types of a frame of all steps": lambda: then(
+        FunctionTransformer(feature_names_out="one-to-one")
+    ).set_output(**FRAME),
     # Dtypes that one missing value turns.
+    "a kernel of integers or floats": lambda: then(AdditiveChi2Sampler()),
     "categories of numbers": lambda: then(OneHotEncoder(categories=[[0, 1]])),
     "ordinals of numbers": lambda: then(OrdinalEncoder(categories=[[0, 1]])),
     "categories that could be numbers": lambda: then(OneHotEncoder(categories=[["0", "1"]])),
@@ -457,6 +586,18 @@ ADVERSARIAL = {
     "frozen factors of all rows together": lambda: then(frozen(NMF())),
     "a frozen class that is not known": lambda: then(frozen(LyingTag())),
     "a frozen method of its own": lambda: then(frozen(patched(StandardScaler(), transform=demean))),
+    "a frozen step without parameters": lambda: then(frozen(make_pipeline(Duck(), Normalizer()))),
+    "a frozen step that hides a response": lambda: then(
+        frozen(make_pipeline(Duck(FLIP), Normalizer()))
+    ),
+    "a frozen column without parameters": lambda: then(
+        frozen(ColumnTransformer([("a", Duck(), [0]), ("b", Normalizer(), [1])]))
+    ),
+    "a frozen class that says it learns": lambda: then(frozen(SaysThatItLearns())),
+    "a frozen kernel of all rows": lambda: then(
+        frozen(VotingRegressor([("a", SVR(kernel=lambda A, B: demean(A) @ B.T))]))
+    ),
+    "a frozen number that acts": lambda: then(frozen(Binarizer(threshold=Number(0.5)))),
     "a frozen subclass": lambda: then(frozen(LeakyTransform(bounds=(0, 1)))),
     "randomised response": lambda: then(FLIP),
     # Behind a width that is not known.
@@ -498,18 +639,10 @@ ADVERSARIAL = {
 }
 
 
-def halve(X):
-    return X / 2
-
-
-halve.__skdp_kind__ = "stateless"
-
-
 class PrivateOfOnesOwn(OnlyNames):
     __skdp_kind__ = "private"
 
 
-KNOTS = np.linspace(0, 1, 4)[:, np.newaxis]
 HONEST = {
     # Every private estimator.
     **{
@@ -553,10 +686,12 @@ HONEST = {
                 FunctionTransformer(np.abs),
                 FunctionTransformer(np.log1p, inverse_func=np.expm1),
                 FunctionTransformer(np.sqrt),
-                FunctionTransformer(partial(np.clip, a_min=0, a_max=1)),
-                FunctionTransformer(np.clip, kw_args={"a_min": [0, 1], "a_max": [5, 6]}),
+                FunctionTransformer(partial(np.clip, a_min=0, a_max=1), validate=True),
+                FunctionTransformer(
+                    np.clip, kw_args={"a_min": [0, 1], "a_max": [5, 6]}, validate=True
+                ),
                 FunctionTransformer(partial(np.multiply, 2.5)),
-                FunctionTransformer(np.nan_to_num),
+                FunctionTransformer(np.nan_to_num, validate=True),
                 FunctionTransformer(normalize),
                 FunctionTransformer(halve),
                 FunctionTransformer(partial(halve)),
@@ -571,7 +706,6 @@ HONEST = {
                 SimpleImputer(strategy="constant", fill_value="?", keep_empty_features=True),
                 MissingIndicator(features="all"),
                 RBFSampler(gamma=0.1, random_state=0),
-                AdditiveChi2Sampler(),
                 SkewedChi2Sampler(),
                 PolynomialCountSketch(),
                 GaussianRandomProjection(2),
@@ -604,6 +738,9 @@ HONEST = {
         )
     },
     "a frozen model": lambda: make_pipeline(scaler(), frozen(LogisticRegression())),
+    "frozen votes": lambda: make_pipeline(
+        scaler(), frozen(VotingClassifier([("a", LogisticRegression())]).fit(ROWS, LABELS))
+    ),
     # Containers.
     "two columns": lambda: columns((scaler(), [0]), (DPMinMaxScaler(), [1])),
     "names": lambda: columns((scaler(), ["a", "b"]), remainder="drop"),
@@ -632,6 +769,18 @@ HONEST = {
         model(),
     ),
     "frames": lambda: then(scaler()).set_output(transform="pandas"),
+    "frames of numbers": lambda: then(
+        make_union(DPSimpleImputer(bounds=(0, 1)), Normalizer()),
+        FunctionTransformer(np.log1p, validate=True, feature_names_out="one-to-one"),
+        FunctionTransformer(np.log1p),
+        OneHotEncoder(categories=WORDS, sparse_output=False),
+    ).set_output(transform="pandas"),
+    "dense whatever is in a frame": lambda: columns(
+        (scaler(), ["a"]), (Normalizer(), ["b"]), sparse_threshold=0
+    ),
+    "a quotient of columns": lambda: columns(
+        (scaler(), ["a"]), (FunctionTransformer(np.log1p), ["b"]), ("passthrough", ["c"])
+    ),
     "a private search": lambda: DPGridSearchCV(then(scaler()), {"dplogisticregression__C": [1.0]}),
     # The README's and the gallery's.
     "README": lambda: make_pipeline(
@@ -758,6 +907,114 @@ def test_nothing_is_charged_or_fitted():
             with pytest.raises(ValueError, match="each row's transform"):
                 made(pipe)
     assert accountant.verify() == before and not accountant.spends
+
+
+def sparse_frame(n_ones):
+    values = np.zeros((100, 2))
+    values[:n_ones, 0] = 1
+    return pd.DataFrame(values, columns=["a", "b"]).astype(pd.SparseDtype(float, 0.0))
+
+
+def test_why_a_frame_of_sparse_columns_is_counted():
+    pipe = ADVERSARIAL["density of a frame of Sparse columns"]()
+    found = [clone(pipe[0]).fit(sparse_frame(n)).sparse_output_ for n in (59, 60)]
+    assert found == [True, False]
+
+
+def test_why_a_frame_takes_its_types_from_all_cells():
+    pipe = ADVERSARIAL["types of a frame: FunctionTransformer 0"]()
+    # polars, and pandas from version 3 on, look at objects.
+    pipe[0].set_output(transform="polars")
+    tables = [np.array([[v], ["a"]], dtype=object) for v in ("a", 1)]
+    found = [pipe[0].fit_transform(table).dtypes for table in tables]
+    assert found[0] != found[1]
+
+
+def test_frames_of_all_transformers():
+    pipe = then(make_union("passthrough", scaler()))
+    assert check_pipeline(pipe).accepted
+    with config_context(transform_output="pandas"):
+        assert not check_pipeline(pipe).accepted
+
+
+def test_a_callback_that_shows_progress_is_accepted():
+    progress = pytest.importorskip("sklearn.callback").ProgressBar
+    # It takes a library to make one in the ordinary way.
+    shown = progress.__new__(progress)
+    assert check_pipeline(with_callbacks(then(scaler()), shown)).accepted
+    shown.on_fit_task_begin = demean
+    assert not check_pipeline(with_callbacks(then(scaler()), shown)).accepted
+
+
+def encoder(**params):
+    return OneHotEncoder(categories=WORDS, sparse_output=False, **params)
+
+
+@pytest.mark.parametrize(
+    ("pipe", "found"),
+    [
+        (columns((scaler(), [0]), (encoder(), [1])), {"columntransformer__p1"}),
+        (columns((encoder(), [1]), (scaler(), [0])), set()),
+        (columns((scaler(), [0]), (encoder(handle_unknown="ignore"), [1])), set()),
+        (then(scaler(), OrdinalEncoder(categories=WORDS)), {"ordinalencoder"}),
+        (then(scaler(), FunctionTransformer(np.log)), {"functiontransformer"}),
+        (then(scaler(), FunctionTransformer(np.abs)), set()),
+        (
+            then(scaler(), SplineTransformer(knots=KNOTS, extrapolation="error")),
+            {"splinetransformer"},
+        ),
+        (then(scaler(), SkewedChi2Sampler()), {"skewedchi2sampler"}),
+        (
+            DPGridSearchCV(then(scaler(), SkewedChi2Sampler()), {}),
+            {"estimator__skewedchi2sampler"},
+        ),
+    ],
+)
+def test_what_may_fail_when_something_was_charged(pipe, found):
+    result = check_pipeline(pipe)
+    late = {finding.step for finding in result if finding.problem == "may fail after the charge"}
+    assert result.accepted and late == found
+
+
+def test_what_fails_after_the_charge_does():
+    accountant = PrivacyAccountant(1.0, 0.0)
+    union = ColumnTransformer(
+        [("s", scaler(epsilon=0.5, accountant=accountant), [0]), ("o", encoder(), [1])]
+    )
+    table = pd.DataFrame({"a": [0.0, 1.0], "b": ["no", "maybe"]})
+    with pytest.raises(ValueError, match="unknown categories"):
+        union.fit(table)
+    assert accountant.epsilon_spent == 0.5
+
+
+@pytest.mark.parametrize(
+    ("pipe", "words"),
+    [
+        (TransformedTargetRegressor(DPRidge(target_bounds=(0, 1))), "public_steps cannot excuse"),
+        (SelectFromModel(LogisticRegression()), "name it and the steps inside it in"),
+        (then(OneHotEncoder(categories=[[0, 1]])), "use DPOneHotEncoder(categories=...)"),
+        (
+            then(SimpleImputer(strategy="constant", fill_value=0)),
+            "use DPSimpleImputer, which charges nothing with strategy='constant'",
+        ),
+        (then(make_union("passthrough").set_output(**FRAME)), "set_output(transform='default')"),
+        (then(FunctionTransformer(np.clip)), "validate=True"),
+    ],
+)
+def test_the_remedy_that_is_named_is_one(pipe, words):
+    assert any(words in finding.message for finding in check_pipeline(pipe))
+
+
+def test_what_the_remedies_lead_to_is_accepted():
+    wrapper = SelectFromModel(LogisticRegression())
+    assert check_pipeline(wrapper, public_steps=["SelectFromModel", "estimator"]).accepted
+    for step in (
+        DPOneHotEncoder(categories=[[0, 1]]),
+        DPSimpleImputer(strategy="constant", fill_value=0),
+        make_union("passthrough").set_output(transform="default"),
+        FunctionTransformer(np.clip, kw_args={"a_min": 0, "a_max": 1}, validate=True),
+    ):
+        assert check_pipeline(then(step)).accepted
 
 
 def test_a_local_step_is_not_excused():

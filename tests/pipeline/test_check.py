@@ -99,6 +99,7 @@ def test_a_name_and_a_position_may_mean_the_same_column():
     columns = ColumnTransformer(
         [("a", scaler(), ["x"]), ("b", scaler(), [0]), ("c", scaler(), ["y"])],
         remainder=StandardScaler(),
+        sparse_threshold=0,
     )
     assert found(check_pipeline(columns, n_features=3)) == {("remainder", "not private")}
 

@@ -284,7 +284,9 @@ def test_nested_steps_are_found_and_set():
 @pytest.mark.parametrize("remainder", [DPStandardScaler(bounds=(0, 1)), StandardScaler()])
 def test_nothing_is_left_out_of_a_plan_that_a_wider_table_would_fit(remainder):
     step = DPStandardScaler(bounds=(0, 1))
-    columns = ColumnTransformer([("a", step, [0]), ("b", step, [1])], remainder=remainder)
+    columns = ColumnTransformer(
+        [("a", step, [0]), ("b", step, [1])], remainder=remainder, sparse_threshold=0
+    )
     with pytest.raises(ValueError, match="remainder"):
         split_budget(columns, 1.0, 1e-5, accountant_of(1), n_features=2)
     for kept in ("drop", "passthrough"):

@@ -1,0 +1,106 @@
+"""What an instance adds to its class, and what scikit-learn makes of its output."""
+
+import sys
+from functools import partial
+from inspect import signature
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from skdp.pipeline._functions import is_elementwise
+from skdp.pipeline._verified import ROW_BY_ROW_ONCE_FITTED, of_sklearn
+from skdp.utils._output import asks_for_frame
+
+__all__ = [
+    "infers_types",
+    "is_changed",
+    "is_estimator",
+    "of_skdp",
+    "of_sklearn_function",
+    "parts_of",
+]
+
+
+def is_estimator(value):
+    """Say whether a value is an estimator and not a class or a word."""
+    return hasattr(value, "fit") and hasattr(value, "get_params") and not isinstance(value, type)
+
+
+def of_skdp(estimator):
+    """Say whether an estimator's class is one that skdp exports, and no subclass of it."""
+    kind = type(estimator)
+    return vars(sys.modules["skdp"]).get(kind.__name__) is kind
+
+
+def is_changed(estimator):
+    """Say whether an instance has methods of its own, or callbacks that are given the rows.
+
+    Its own is what is neither a parameter nor, by its name, private or a result.
+    """
+    kind = type(estimator)
+    own = dict(getattr(estimator, "__dict__", {}))
+    callbacks = own.pop("_skl_callbacks", [])
+    if type(callbacks) is not list or not all(map(_only_shows_progress, callbacks)):
+        return True
+    return any(
+        name.startswith("__")
+        or hasattr(kind, name)
+        or (callable(own[name]) and not name.startswith("_") and not name.endswith("_"))
+        for name in set(own) - set(signature(kind.__init__).parameters)
+    )
+
+
+def _only_shows_progress(callback):
+    # ScoringMonitor keeps raw scores.
+    known = type(callback).__name__ == "ProgressBar" and of_sklearn(callback)
+    return known and not is_changed(callback)
+
+
+def parts_of(union):
+    """Return what stands side by side in a FeatureUnion or a ColumnTransformer."""
+    if type(union) is FeatureUnion:
+        return [part for _, part in union.transformer_list]
+    return [part for _, part, _ in union.transformers] + [union.remainder]
+
+
+def infers_types(estimator):
+    """Say whether its output is made a data frame whose types follow from all of its cells.
+
+    pandas and polars look at objects: one number among words turns the column.
+    """
+    return asks_for_frame(estimator) and not _gives_numbers(estimator)
+
+
+def _gives_numbers(estimator):
+    """Say whether what a step makes is known to be no objects or words."""
+    if not is_estimator(estimator):
+        return type(estimator) is str and estimator == "drop"
+    kind, params = type(estimator), estimator.get_params(deep=False)
+    if np.dtype(params.get("dtype")).kind == "O":
+        return False
+    if kind is Pipeline:
+        return bool(estimator.steps) and _gives_numbers(estimator.steps[-1][1])
+    if kind in (FeatureUnion, ColumnTransformer):
+        return all(map(_gives_numbers, parts_of(estimator)))
+    if kind is FrozenEstimator:
+        return _gives_numbers(estimator.estimator)
+    if kind is FunctionTransformer:
+        # A function that declares its kind declares numbers too.
+        declared = not is_elementwise(params["func"], params["kw_args"])
+        return params["validate"] is True or declared or of_sklearn_function(params["func"])
+    if of_skdp(estimator):
+        return kind.__name__ != "DPSimpleImputer" or params["strategy"] in ("mean", "median")
+    selects = kind.__module__.startswith("sklearn.feature_selection")
+    known = kind in ROW_BY_ROW_ONCE_FITTED and kind is not SimpleImputer and not selects
+    return known or "__skdp_kind__" in vars(kind)
+
+
+def of_sklearn_function(function):
+    """Say whether a function is scikit-learn's, which turns a table to an array of numbers."""
+    while type(function) is partial:
+        function = function.func
+    return str(getattr(function, "__module__", "")).partition(".")[0] == "sklearn"
