@@ -324,9 +324,9 @@ def plan_pipeline(
     Raises
     ------
     ValueError
-        If a step is neither private nor known to learn nothing, if no step is private or
-        none releases anything, if a
-        remainder gets no column of `n_features`, or if the shape is impossible.
+        If a step is neither private nor known to learn nothing, if no step is private or none
+        releases anything, if a remainder gets no column of `n_features`, or if the shape is
+        impossible.
 
     Examples
     --------
