@@ -1,18 +1,21 @@
 """What a pipeline learns without privacy, pays for twice, and costs."""
 
-import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from html import escape
 
 from sklearn.base import is_classifier
 
-from skdp.accounting import epsilon as event_epsilon
-from skdp.accounting import plan_event
-from skdp.base import terms_of
-from skdp.pipeline._fits import Fits, fits_of
+from skdp.pipeline._fits import Fits, deep_params, fits_of, tries_other_prices
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp
-from skdp.pipeline._kinds import REASONS, is_private, local_part
-from skdp.pipeline._planning import holds_private, planned_charge, unaccepted
+from skdp.pipeline._kinds import REASONS, is_private
+from skdp.pipeline._planning import holds_private, unaccepted
+from skdp.pipeline._prices import (
+    accountant_of,
+    leave_out,
+    price_steps,
+    priced_steps,
+    total_price,
+)
 from skdp.pipeline._steps import find_steps, steps_of_search
 from skdp.pipeline._twice import paid_twice
 from skdp.pipeline._verified import fails_on, of_sklearn
@@ -60,7 +63,7 @@ class StepCost:
     reason : str
         What that means.
     epsilon, delta : float
-        The price of a fit for one row, 0 where nothing is charged.
+        The price of a fit for the accountant's unit, 0 where nothing is charged.
     event : Event or None
         What is charged.
     columns : str
@@ -226,6 +229,7 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     if n_samples is not None:
         n_samples = check_integer(n_samples, "n_samples", 1)
     found, findings = _look_inside(pipe, "", n_features, Fits())
+    found = leave_out(pipe, found)
     steps = [step for step, _ in found]
     left = unaccepted(steps, public_steps)
     findings += [_finding(step) for step in left if step.kind != "cross_validates"]
@@ -237,50 +241,34 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     findings += [Finding(s.title, "paid twice", message) for s, message in paid_twice(steps)]
     findings += _late_failures(steps)
     findings += _caches(pipe)
-    priced = list(_priced(found))
+    priced = list(priced_steps(found))
     private = [step for step, _ in priced]
     findings += _accountants(private)
-    terms = terms_of(next(filter(None, map(_accountant, private)), None))
-    # A shape of the whole table is that of a step in no wrapper: others fit parts of it.
-    charges = [
-        planned_charge(
-            step.estimator,
-            n_samples if fits == Fits() else None,
-            step.n_features,
-            terms=terms,
-            name=step.title,
-        )
-        for step, fits in priced
-    ]
-    costs = dict(zip((step.name for step in private), charges, strict=True))
-    common, total = _totals(priced, charges, terms)
+    prices = price_steps(priced, n_samples)
+    total = total_price(prices)
+    known = not any(_may_charge(step) for step in steps)
     return PipelineCheck(
         findings=tuple(findings),
-        steps=tuple(_cost(step, costs.get(step.name), fits) for step, fits in found),
-        **total,
-        fits=common,
+        steps=tuple(_cost(step, prices.get(step.name), fits) for step, fits in found),
+        epsilon=total.epsilon,
+        delta=total.delta,
+        joint_epsilon=total.joint_epsilon,
+        fits=total.fits,
         accepted=not left,
-        exact=all(fits.exact for _, fits in priced) and not any(map(_may_charge, steps)),
+        exact=known and total.exact,
     )
-
-
-def _priced(found):
-    for step, fits in found:
-        if step.kind == "private":
-            yield step, fits
-        if step.kind == "local":
-            inner = local_part(step.estimator)
-            # Of several in one frozen estimator one is priced; that is the least.
-            exact = fits.exact and inner is step.estimator
-            yield replace(step, estimator=inner), Fits(fits.least, exact)
 
 
 def _may_charge(step):
-    """Say whether a step is somebody else's, who may charge what cannot be known."""
-    foreign = not (of_skdp(step.estimator) or of_sklearn(step.estimator))
-    return step.kind in ("learns", "wrapper", "cross_validates") and (
-        is_estimator(step.estimator) and foreign
-    )
+    """Say whether a step may charge what cannot be known.
+
+    So may one that is somebody else's or was changed, and a search that tries other estimators.
+    """
+    estimator = step.estimator
+    if step.kind not in ("learns", "wrapper", "cross_validates") or not hasattr(estimator, "fit"):
+        return False
+    known = (of_skdp(estimator) or of_sklearn(estimator)) and not is_changed(estimator)
+    return not known or (step.kind == "cross_validates" and tries_other_prices(estimator))
 
 
 def _look_inside(pipe, prefix, n_features, fits):
@@ -307,8 +295,10 @@ def _parts(estimator):
     for name, value in estimator.get_params(deep=False).items():
         if is_estimator(value):
             yield name, value
-        elif isinstance(value, list):
-            yield from (pair for pair in value if isinstance(pair, tuple) and len(pair) == 2)
+        elif isinstance(value, list | tuple):
+            pairs = [pair for pair in value if isinstance(pair, tuple) and len(pair) == 2]
+            # Folds are pairs too, of arrays.
+            yield from (pair for pair in pairs if isinstance(pair[0], str))
 
 
 def _finding(step):
@@ -420,25 +410,16 @@ def _late_failures(steps):
 
 
 def _caches(pipe):
-    try:
-        params = pipe.get_params(deep=True) if is_estimator(pipe) else {}
-    except TypeError:
-        # A class stands in the place of an estimator; it is refused as a step.
-        params = {}
-    for name, value in params.items():
+    for name, value in deep_params(pipe).items():
         if name.split("__")[-1] == "memory" and value is not None:
             where = name.rpartition("__")[0] or type(pipe).__name__
             message = "memory keeps the transformed rows on disk, in clear"
             yield Finding(where, "cached rows", message)
 
 
-def _accountant(step):
-    return step.estimator.get_params(deep=False)["accountant"]
-
-
 def _accountants(private):
-    without = [step.title for step in private if _accountant(step) is None]
-    budgets = {id(getattr(h, "reservation", h)) for h in map(_accountant, private)}
+    without = [step.title for step in private if accountant_of(step) is None]
+    budgets = {id(getattr(h, "reservation", h)) for h in map(accountant_of, private)}
     if without:
         message = "its fits are not charged anywhere"
         yield from (Finding(name, "no accountant", message) for name in without)
@@ -447,40 +428,12 @@ def _accountants(private):
         yield Finding(private[-1].title, "several accountants", message)
 
 
-def _cost(step, planned, fits):
+def _cost(step, price, fits):
     estimator = step.estimator
     name = estimator if isinstance(estimator, str) else type(estimator).__name__
     name = "passthrough" if estimator is None else name
     base = (step.title, name, step.kind, REASONS[step.kind])
-    if planned is None:
+    if price is None:
         return StepCost(*base, columns=step.columns, fits=fits.least, exact=fits.exact)
-    price = planned.epsilon, planned.delta, planned.event
-    return StepCost(*base, *price, step.columns, fits.least, fits.exact)
-
-
-def _totals(priced, charges, terms):
-    """Return how often all is fitted, and the sums of prices and the joint one for one time."""
-    if not priced:
-        return 1, {"epsilon": 0.0, "delta": 0.0, "joint_epsilon": 0.0}
-    times = [fits.least for _, fits in priced]
-    common = times[0] if len(set(times)) == 1 and times[0] > 0 else 1
-    planned = [p for p, n in zip(charges, times, strict=True) for _ in range(n // common)]
-    reserved = {getattr(_accountant(step), "reservation", None) for step, _ in priced}
-    whole = reserved.pop() if len(reserved) == 1 else None
-    if whole is not None:
-        total = (whole.epsilon, whole.delta, whole.epsilon)
-    elif not planned:
-        total = (0.0, 0.0, 0.0)
-    else:
-        total = _sums(planned, terms)
-    return common, dict(zip(("epsilon", "delta", "joint_epsilon"), total, strict=True))
-
-
-def _sums(planned, terms):
-    at = {"relation": terms.relation, "group_size": terms.max_rows}
-    delta = min(math.fsum(p.delta for p in planned), 1.0)
-    joint = event_epsilon(plan_event(planned), delta, **at)
-    epsilon = math.fsum(p.epsilon for p in planned)
-    if terms.max_rows > 1:
-        epsilon = math.fsum(event_epsilon(p.event, p.delta, **at) for p in planned)
-    return epsilon, delta, min(joint, epsilon)
+    cost = price.epsilon, price.delta, price.event
+    return StepCost(*base, *cost, step.columns, price.fits.least, price.fits.exact)

@@ -2,15 +2,30 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 from sklearn import calibration, compose, ensemble, feature_selection, model_selection
 
-from skdp.pipeline._instances import is_estimator
+from skdp.base import terms_of
+from skdp.pipeline._instances import is_changed, is_estimator, of_skdp
+from skdp.pipeline._kinds import is_private, step_kind
+from skdp.pipeline._planning import MAY_RELEASE_NOTHING
 from skdp.pipeline._verified import of_sklearn
 
-__all__ = ["Fits", "fits_of"]
+__all__ = ["UNKNOWN", "Fits", "deep_params", "fits_of", "tries_other_prices"]
 
 # Not imported: scikit-learn calls them experimental.
 HALVING = ("HalvingGridSearchCV", "HalvingRandomSearchCV")
+AT_LEAST_ONCE = (
+    "ClassifierChain",
+    "MultiOutputClassifier",
+    "MultiOutputRegressor",
+    "OneVsOneClassifier",
+    "RFE",
+    "RFECV",
+    "RegressorChain",
+    "SelfTrainingClassifier",
+    "SequentialFeatureSelector",
+)
 
 
 @dataclass(frozen=True)
@@ -44,31 +59,76 @@ def fits_of(estimator, name):
     Returns
     -------
     Fits
-        "At least one" for classes that are not known exactly: some fit one for each class, each
-        target or each step of an elimination, which only the table tells.
+        "At least", once or not at all, for classes that are not known exactly: some fit one for
+        each class, each target or each step of an elimination, which only the table tells.
     """
-    rule = RULES.get(type(estimator))
     params = estimator.get_params(deep=False)
-    if of_sklearn(estimator) and type(estimator).__name__ in HALVING:
-        rule = _halving
-    if rule is None or params.get("warm_start"):
+    known_class = type(estimator).__name__
+    if not of_sklearn(estimator) or params.get("warm_start") or tries_other_prices(estimator):
+        return UNKNOWN
+    if known_class in HALVING:
+        return _halving(params, name)
+    if known_class in AT_LEAST_ONCE:
         return AT_LEAST_ONE
-    if _changes_what_is_charged(params):
-        return Fits(0, exact=False)
-    return rule(params, name)
+    rule = RULES.get(type(estimator))
+    return UNKNOWN if rule is None else rule(params, name)
 
 
-def _changes_what_is_charged(params):
-    """Say whether a search tries other budgets, or other steps in the place of what is priced."""
-    grid = params.get("param_grid", params.get("param_distributions")) or {}
-    tried = [pair for part in (grid if isinstance(grid, list) else [grid]) for pair in part.items()]
-    return any(
-        name.split("__")[-1] in ("epsilon", "delta", "accountant")
-        or any(is_estimator(v) or isinstance(v, str) and v in ("passthrough", "drop") for v in each)
-        for name, each in ((name, v if isinstance(v, list | tuple) else []) for name, v in tried)
+def deep_params(estimator):
+    """Return an estimator and all in it by their names, what is in no estimator left out."""
+    try:
+        return {"": estimator} | (estimator.get_params() if is_estimator(estimator) else {})
+    except TypeError:
+        # A class stands in the place of an estimator; it is refused as a step.
+        return {"": estimator}
+
+
+def tries_other_prices(search):
+    """Say whether what a search tries may change how often something is fitted, or its price.
+
+    It does not if it sets numbers, words or None as parameters of estimators of skdp or
+    scikit-learn in which there are no others; budgets, accountants, and whatever decides
+    whether something is released at all, are not among them.
+    """
+    params = search.get_params(deep=False)
+    grid = params.get("param_grid", params.get("param_distributions"))
+    known = deep_params(params.get("estimator"))
+    tried = [
+        pair for part in (grid if isinstance(grid, list) else [grid or {}]) for pair in part.items()
+    ]
+    return not all(
+        name in known and _keeps_its_price(known, name) and _are_plain(values)
+        for name, values in tried
     )
 
 
+def _keeps_its_price(known, name):
+    path, _, parameter = name.rpartition("__")
+    owner = known.get(path)
+    if not is_estimator(owner) or any(map(is_estimator, owner.get_params().values())):
+        return False
+    if not is_private(owner):
+        return of_sklearn(owner) and not is_changed(owner)
+    # Of several rows' price the mechanism decides too.
+    return (
+        of_skdp(owner)
+        and step_kind(owner) == "private"
+        and type(owner).__name__ not in MAY_RELEASE_NOTHING
+        and parameter not in ("epsilon", "delta", "accountant")
+        and terms_of(owner.get_params(deep=False)["accountant"]).max_rows == 1
+    )
+
+
+def _are_plain(values):
+    if hasattr(values, "rvs"):
+        return type(values).__module__.startswith("scipy.stats.")
+    if isinstance(values, np.ndarray):
+        values = values.tolist()
+    plain = bool | int | float | str | None | np.generic
+    return isinstance(values, list | tuple) and all(isinstance(v, plain) for v in values)
+
+
+UNKNOWN = Fits(0, exact=False)
 AT_LEAST_ONE = Fits(1, exact=False)
 
 
@@ -106,6 +166,8 @@ def _search(params, name):
 
 def _halving(params, name):
     # The first round tries all; how many follow depends on the number of rows.
+    if params["resource"] != "n_samples":
+        return UNKNOWN
     folds = _folds(params["cv"]) or 1
     first = _candidates(params) if "param_grid" in params else 1
     return Fits(first * folds + bool(params["refit"]), exact=False)
@@ -127,6 +189,10 @@ def _calibrated(params, name):
     if folds is None or params["ensemble"] not in (True, False):
         return Fits(folds or 1, exact=False)
     return Fits(folds if params["ensemble"] else folds + 1)
+
+
+def _tuned(params, name):
+    return Fits(0) if isinstance(params["cv"], str) else AT_LEAST_ONE
 
 
 def _bagging(params, name):
@@ -154,4 +220,5 @@ RULES = {
     model_selection.FixedThresholdClassifier: _once,
     model_selection.GridSearchCV: _search,
     model_selection.RandomizedSearchCV: _search,
+    model_selection.TunedThresholdClassifierCV: _tuned,
 }

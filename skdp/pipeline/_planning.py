@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 from skdp.accounting import (
     ApproximateDP,
+    Composed,
     Guarantee,
     PlannedCharge,
     PureDP,
@@ -49,6 +50,9 @@ SAME_FOR_EVERY_SHAPE = (
     "DPStandardScaler",
     "DPTargetEncoder",
 )
+# These release nothing if their parameters declare everything.
+MAY_RELEASE_NOTHING = ("DPOneHotEncoder", "DPSimpleImputer")
+NOTHING = Composed(())
 
 
 def planned_charge(
@@ -74,7 +78,8 @@ def planned_charge(
     -------
     PlannedCharge
         With ``ApproximateDP(epsilon, delta)`` as its event, or `PureDP` at delta = 0, where the
-        charge depends on a shape that is not known, or the estimator has no ``plan_fit``.
+        charge depends on a shape that is not known, or the estimator has no ``plan_fit``; and
+        with an empty event where nothing is released.
 
     Raises
     ------
@@ -95,7 +100,9 @@ def planned_charge(
     event = PureDP(epsilon) if delta == 0.0 else ApproximateDP(epsilon, delta)
     stand_in = PlannedCharge(name, event, epsilon, delta)
     unknown = None in (n_samples, n_features)
-    if not plans_its_fit(estimator) or (unknown and not _same_for_every_shape(estimator, params)):
+    same = not unknown or _same_for_every_shape(estimator, params)
+    nothing = of_skdp(estimator) and type(estimator).__name__ in MAY_RELEASE_NOTHING
+    if not (plans_its_fit(estimator) and (same or nothing)):
         return stand_in
     guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbours=terms.neighbours)
     if params.get("classes") is not None:
@@ -110,8 +117,11 @@ def planned_charge(
         if not unknown:
             raise
         return stand_in
-    event = _common_event([plan.event for plan in plans])
-    if event is None or not leaves(event):
+    events = [plan.event for plan in plans]
+    if not any(map(leaves, events)):
+        return PlannedCharge(name, NOTHING, epsilon, delta)
+    event = _common_event(events) if same else None
+    if event is None:
         return stand_in
     return PlannedCharge(name, event, plans[0].epsilon, plans[0].delta)
 
@@ -150,7 +160,8 @@ class PipelinePlan:
     steps : tuple of Step
         Its private steps, in the order in which they are fitted.
     shares : tuple of float
-        Each step's share of epsilon and delta; they sum to 1.
+        Each step's share of epsilon and delta; they sum to 1. A step that releases nothing has
+        none, and keeps the epsilon and delta that it has.
     n_samples : int or None
         The number of rows, if it is known.
     classes : array-like or None
@@ -203,6 +214,9 @@ class PipelinePlan:
         """
         charges = []
         for step, budget in zip(self.steps, self.budgets(epsilon, delta), strict=True):
+            if budget[0] == 0.0:
+                charges.append(_no_charge(step))
+                continue
             estimator = clone(step.estimator).set_params(**_parameters("", step, budget))
             known = {"classes": self.classes, "terms": self.terms, "name": step.title}
             charges.append(planned_charge(estimator, self.n_samples, step.n_features, **known))
@@ -247,11 +261,27 @@ class PipelinePlan:
         return clone(self.pipe).set_params(**params)
 
 
+def _no_charge(step):
+    """Return the plan of a step that releases nothing; it covers no release."""
+    params = step.estimator.get_params(deep=False)
+    return PlannedCharge(step.title, NOTHING, params["epsilon"], params.get("delta") or 0.0)
+
+
+def _releases(step):
+    """Say whether a fit of a step releases anything: not if it gets no column."""
+    if step.n_features == 0:
+        return False
+    may_not = type(step.estimator).__name__ in MAY_RELEASE_NOTHING
+    return not (may_not and planned_charge(step.estimator).event == NOTHING)
+
+
 def _takes_delta(step):
     return "delta" in step.estimator.get_params(deep=False)
 
 
 def _parameters(prefix, step, budget):
+    if budget[0] == 0.0:
+        return {}
     params = {f"{prefix}epsilon": budget[0]}
     if _takes_delta(step):
         params[f"{prefix}delta"] = budget[1]
@@ -295,8 +325,9 @@ def plan_pipeline(
     Raises
     ------
     ValueError
-        If a step is neither private nor known to learn nothing, if no step is private, if a
-        remainder gets no column of `n_features`, or if the shape is impossible.
+        If a step is neither private nor known to learn nothing, if no step is private or none
+        releases anything, if a remainder gets no column of `n_features`, or if the shape is
+        impossible.
 
     Examples
     --------
@@ -318,8 +349,12 @@ def plan_pipeline(
     private = tuple(s for s in steps if s.kind == "private")
     if not private:
         raise ValueError("no step is private: there is nothing to charge")
+    releasing = [step for step in private if _releases(step)]
+    if not releasing:
+        raise ValueError("no private step releases anything: there is nothing to charge")
     terms = terms_of(None) if terms is None else terms
-    shares = _check_shares(private, shares)
+    shared = dict(zip((s.name for s in releasing), _check_shares(releasing, shares), strict=True))
+    shares = tuple(shared.get(step.name, 0.0) for step in private)
     return PipelinePlan(clone(pipe), private, shares, n_samples, classes, terms)
 
 
@@ -363,7 +398,10 @@ def _check_shares(steps, shares):
     if shares is None:
         weights = _default_shares(steps)
     elif set(shares) != set(names):
-        raise ValueError(f"shares must name the private steps {names}, got {list(shares)}")
+        raise ValueError(
+            f"shares must name the private steps that release something, {names}, got "
+            f"{list(shares)}"
+        )
     else:
         weights = [float(shares[name]) for name in names]
     if not all(0.0 < weight < math.inf for weight in weights):

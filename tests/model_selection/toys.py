@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skdp.base import PrivateFit, TableShape, relation_of
+from skdp.base import PrivateFit, TableShape
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.utils._validation import check_classes
 

@@ -151,7 +151,7 @@ def test_costs_are_of_the_accountants_unit():
 
 def test_plain_searches_publish_raw_scores():
     search = GridSearchCV(
-        make_pipeline(scaler(), model()), {"logisticregression__C": [1.0, 2.0]}, cv=KFold(5)
+        make_pipeline(scaler(), model()), {"dplogisticregression__C": [1.0, 2.0]}, cv=KFold(5)
     )
     result = check_pipeline(search)
     assert ("GridSearchCV", "raw scores") in found(result) and not result.accepted
