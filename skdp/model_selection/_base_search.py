@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import indexable_table, target_array
 from skdp.base import UNACCOUNTED, PrivateFit, terms_of
-from skdp.model_selection._candidates import check_names, make_candidate, rehearse
+from skdp.model_selection._candidates import check_names, make_candidate
 from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._progress import Stages
-from skdp.model_selection._runs import SearchRun, rehearse_runs, run_plan
+from skdp.model_selection._rehearsal import rehearse, rehearse_runs
+from skdp.model_selection._runs import SearchRun, run_plan
 from skdp.model_selection._scores import default_score
 from skdp.model_selection._splits import check_cv, make_splits
 from skdp.model_selection._strategies import STRATEGIES, best_strategy, plan_search

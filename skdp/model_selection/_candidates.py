@@ -1,13 +1,12 @@
 """The candidates of a search: estimators whose private steps share one budget."""
 
-from contextlib import suppress
 from dataclasses import dataclass
 
-from joblib import parallel_config
+import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils import column_or_1d
 
-from skdp._data._tables import target_array
+from skdp._data._tables import indexable_table, target_array
 from skdp.accounting import Allowance, plan_event
 from skdp.model_selection._progress import fitted_params, quiet, told_by_params
 from skdp.pipeline import plan_pipeline
@@ -19,8 +18,8 @@ __all__ = [
     "check_names",
     "make_candidate",
     "make_fit_plan",
-    "rehearse",
     "take_rows",
+    "training_table",
 ]
 
 # What a search sets itself, from its own total.
@@ -115,53 +114,6 @@ class FitPlan:
         return model.set_params(**told_by_params(self.pipeline.pipe), **handles)
 
 
-class _Rehearsed(Exception):
-    """The first private step would charge now: everything before it is done."""
-
-
-class _Rehearsal:
-    """An accountant that ends a fit at its first charge."""
-
-    def __init__(self, terms):
-        self.terms = terms
-
-    def charge(self, event, **words):
-        raise _Rehearsed
-
-    def __sklearn_clone__(self):
-        return self
-
-
-def rehearse(pipeline, budget, table, terms, params=None):
-    """Fit up to the first charge, for the errors that bad parameters and bad data raise.
-
-    Nothing is released, and nothing is kept.
-
-    Parameters
-    ----------
-    pipeline : skdp.pipeline.PipelinePlan
-    budget : tuple of (float, float)
-        What the steps share.
-    table : tuple
-        The arguments of ``fit``.
-    terms : Terms
-    params : dict, default=None
-        Further arguments of ``fit``.
-
-    Raises
-    ------
-    ValueError
-        Whatever the fit raises before it charges.
-    """
-    handles = [_Rehearsal(terms) for _ in pipeline.steps]
-    model = quiet(pipeline.with_budget(*budget, handles))
-    unseeded = {
-        name: None for name in model.get_params() if name.rpartition("__")[2] == "random_state"
-    }
-    with suppress(_Rehearsed), parallel_config(verbose=0):
-        model.set_params(**unseeded).fit(*table, **(params or {}))
-
-
 def check_names(names):
     """Refuse parameters that the search sets itself.
 
@@ -254,6 +206,20 @@ def take_rows(X, rows):
     if hasattr(X, "iloc"):
         return X.iloc[rows]
     return X[rows]
+
+
+def training_table(X, y, rows, params):
+    """Return the arguments of a fit to some rows, by number: the table and the others."""
+    params = {name: _aligned(value, rows, len(y)) for name, value in params.items()}
+    return (take_rows(X, rows), take_rows(y, rows)), params
+
+
+def _aligned(value, rows, n_samples):
+    """Return the rows of an argument that has one entry a row, anything else as it is."""
+    has_rows = hasattr(value, "shape") or isinstance(value, list | tuple)
+    if has_rows and np.shape(value)[:1] == (n_samples,):
+        return take_rows(indexable_table(value), rows)
+    return value
 
 
 def _parameter(step, name):

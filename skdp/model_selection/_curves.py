@@ -8,10 +8,11 @@ from sklearn.utils import check_consistent_length, column_or_1d, shuffle
 
 from skdp._data._tables import indexable_table, target_array
 from skdp.base import UNACCOUNTED, PrivateFit, terms_of
-from skdp.model_selection._candidates import check_names, make_candidate, rehearse
+from skdp.model_selection._candidates import check_names, make_candidate
 from skdp.model_selection._layout import Layout
 from skdp.model_selection._plans import SearchTask
-from skdp.model_selection._runs import SearchRun, rehearse_runs
+from skdp.model_selection._rehearsal import rehearse, rehearse_runs
+from skdp.model_selection._runs import SearchRun
 from skdp.model_selection._score_plans import plan_scores
 from skdp.model_selection._scores import default_score
 from skdp.model_selection._splits import PUBLIC_SEED, Splits, make_splits

@@ -8,11 +8,10 @@ import numpy as np
 from joblib import parallel_config
 from sklearn.utils.parallel import Parallel, delayed
 
-from skdp._data._tables import indexable_table
-from skdp.model_selection._candidates import rehearse, take_rows
+from skdp.model_selection._candidates import take_rows, training_table
 from skdp.noise import uniform_integers
 
-__all__ = ["Outcome", "SearchRun", "rehearse_runs", "run_plan"]
+__all__ = ["Outcome", "SearchRun", "run_plan"]
 
 
 @dataclass(frozen=True)
@@ -106,33 +105,6 @@ def _silence():
         yield
 
 
-def rehearse_runs(plan, X, y, terms, params=None):
-    """Fit each candidate up to its charge, to all rows and to its smallest training set.
-
-    Parameters
-    ----------
-    plan : SearchPlan or ScoresPlan
-    X, y : array-like
-    terms : Terms
-    params : dict, default=None
-        Further arguments of fit.
-
-    Raises
-    ------
-    ValueError
-        Whatever a fit raises before it charges, or if so many scores cannot be released.
-    """
-    plan.noisy.check_size(plan.released_together)
-    train, params = plan.layout.splits.train, params or {}
-    for candidate, splits in enumerate(plan.layout.of_candidate):
-        smallest = min(splits, key=lambda s: len(train[s]))
-        fit = plan.runs[candidate, smallest]
-        budget = fit.epsilon, fit.delta
-        rehearse(fit.pipeline, budget, (X, y), terms, params)
-        table, some = _training_table(X, y, train[smallest], params)
-        rehearse(fit.pipeline, budget, table, terms, some)
-
-
 def run_plan(plan, run, stages):
     """Run a plan that was charged.
 
@@ -193,22 +165,8 @@ def _number_of_runs(mean, stream):
 
 def _fit_and_score(fit, X, y, rows, seeds, score, terms, spend, releases, params, keep):
     train, test = rows
-    table, params = _training_table(X, y, train, params)
+    table, params = training_table(X, y, train, params)
     with _silence():
         model = fit.fitted(table, terms, spend, releases, seeds, params)
         raw = score.value(model, take_rows(X, test), take_rows(y, test))
     return raw, model if keep else None
-
-
-def _training_table(X, y, rows, params):
-    """Return the arguments of a fit to some rows."""
-    params = {name: _aligned(value, rows, len(y)) for name, value in params.items()}
-    return (take_rows(X, rows), take_rows(y, rows)), params
-
-
-def _aligned(value, rows, n_samples):
-    """Return the rows of an argument that has one entry a row, anything else as it is."""
-    has_rows = hasattr(value, "shape") or isinstance(value, list | tuple)
-    if has_rows and np.shape(value)[:1] == (n_samples,):
-        return take_rows(indexable_table(value), rows)
-    return value

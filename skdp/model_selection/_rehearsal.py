@@ -1,0 +1,200 @@
+"""Fits up to their charge, for the errors that bad parameters and bad data raise."""
+
+import numpy as np
+from joblib import parallel_config
+from scipy.sparse import csr_array, issparse
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils.validation import validate_data
+
+from skdp.impute import DPSimpleImputer
+from skdp.model_selection._candidates import training_table
+from skdp.model_selection._progress import quiet
+from skdp.pipeline._kinds import is_estimator
+from skdp.pipeline._steps import find_steps
+from skdp.pipeline._widths import may_be_sparse, output_width
+
+__all__ = ["rehearse", "rehearse_runs"]
+
+# How many rows are tried alone where an error can be that of the ones in a release's place.
+ROWS_TRIED = 4
+
+
+class _Charged(Exception):
+    """A private step would charge now: everything before it is done."""
+
+
+class _Rehearsal:
+    """An accountant that ends a fit at its first charge."""
+
+    def __init__(self, terms):
+        self.terms = terms
+
+    def charge(self, event, **words):
+        raise _Charged
+
+    def __sklearn_clone__(self):
+        return self
+
+
+class _Rehearsed(TransformerMixin, BaseEstimator):
+    """A private step whose fit ends at its charge, and which makes ones of every row."""
+
+    def __init__(self, estimator):
+        self.estimator = estimator
+        self.was_read = False
+
+    def fit(self, X, y=None, **params):
+        self.fitted_ = clone(self.estimator)
+        try:
+            self.fitted_.fit(X, y, **params)
+        except _Charged:
+            self.fitted_ = _filling_at_random(self.estimator, X)
+        validate_data(self, X, reset=True, skip_check_array=True)
+        return self
+
+    def transform(self, X):
+        self.was_read = True
+        if self.fitted_ is not None:
+            return self.fitted_.transform(X)
+        shape = X.shape[0], self._width
+        if may_be_sparse(self.estimator, issparse(X)):
+            return csr_array(shape)
+        return np.ones(shape)
+
+    def get_feature_names_out(self, input_features=None):
+        if self.fitted_ is not None:
+            return self.fitted_.get_feature_names_out(input_features)
+        names = getattr(self, "feature_names_in_", input_features)
+        if names is None or len(names) != self._width:
+            names = [f"x{j}" for j in range(self._width)]
+        return np.asarray(names, dtype=object)
+
+    def get_metadata_routing(self):
+        return self.estimator.get_metadata_routing()
+
+    @property
+    def _width(self):
+        width = output_width(self.estimator, self.n_features_in_)
+        return 1 if width is None else width
+
+    def __sklearn_clone__(self):
+        return self
+
+
+def _filling_at_random(estimator, X):
+    """Return an imputer that fills in any of its categories, None in the place of other steps.
+
+    What is present comes out of it as it is, and the next step may refuse that.
+    """
+    if not isinstance(estimator, DPSimpleImputer) or estimator.categories is None:
+        return None
+    imputer = clone(estimator).set_params(accountant=None)
+    imputer.fit(np.full((1, X.shape[1]), None, dtype=object))
+    validate_data(imputer, X, reset=True, skip_check_array=True)
+    return imputer
+
+
+def rehearse(pipeline, budget, table, terms, params=None):
+    """Fit each private step up to its charge, for the errors that parameters and data raise.
+
+    Nothing is released, and nothing is kept. What a private transformer will make is not known
+    before its charge: in its place the steps behind it read ones.
+
+    Parameters
+    ----------
+    pipeline : skdp.pipeline.PipelinePlan
+    budget : tuple of (float, float)
+        What the steps share.
+    table : tuple
+        The arguments of ``fit``.
+    terms : Terms
+    params : dict, default=None
+        Further arguments of ``fit``.
+
+    Raises
+    ------
+    ValueError
+        Whatever a step raises before it charges, unless the ones alone can be the cause.
+    """
+    X, y = table
+    params = params or {}
+    model = _rehearsed(pipeline, budget, terms)
+    try:
+        _fit(model, X, y, params)
+    except Exception:
+        if not _has_read_ones(model) or _ones_are_read(pipeline, X):
+            raise
+        for row in np.linspace(0, len(y) - 1, ROWS_TRIED).astype(int):
+            # The ones are in every row: if a table of this row alone is read, so are they.
+            alone, some = training_table(X, y, np.full(len(y), row), params)
+            try:
+                _fit(_rehearsed(pipeline, budget, terms), *alone, some)
+            except Exception:
+                continue
+            raise
+
+
+def _rehearsed(pipeline, budget, terms):
+    """Return the pipeline with each private step replaced."""
+    handles = [_Rehearsal(terms) for _ in pipeline.steps]
+    model = quiet(pipeline.with_budget(*budget, handles))
+    unseeded = {
+        name: None for name in model.get_params() if name.rpartition("__")[2] == "random_state"
+    }
+    parts = model.set_params(**unseeded).get_params()
+    if pipeline.steps[0].name == "":
+        return _Rehearsed(model)
+    return model.set_params(**{s.name: _Rehearsed(parts[s.name]) for s in pipeline.steps})
+
+
+def _fit(model, X, y, params):
+    with parallel_config("sequential", verbose=0):
+        model.fit(X, y, **params)
+
+
+def _has_read_ones(model):
+    return any(getattr(part, "was_read", False) is True for part in model.get_params().values())
+
+
+def _ones_are_read(pipeline, X):
+    """Say whether ones in the place of what private steps make are sure to be read.
+
+    So it is if nothing but private steps reads them, as many as the release, and in no chosen
+    columns.
+    """
+    steps = find_steps(pipeline.pipe, X.shape[1])
+    private = {step.name: step for step in steps if step.kind == "private"}
+    for step in steps:
+        before = [private[name] for name in step.before if name in private]
+        computes = step.kind != "private" and is_estimator(step.estimator)
+        unknown = any(output_width(part.estimator, part.n_features) is None for part in before)
+        if before and (computes or step.columns or unknown):
+            return False
+    return True
+
+
+def rehearse_runs(plan, X, y, terms, params=None):
+    """Rehearse each candidate on all rows and on its smallest training set.
+
+    Parameters
+    ----------
+    plan : SearchPlan or ScoresPlan
+    X, y : array-like
+    terms : Terms
+    params : dict, default=None
+        Further arguments of fit.
+
+    Raises
+    ------
+    ValueError
+        Whatever `rehearse` raises, or if so many scores cannot be released.
+    """
+    plan.noisy.check_size(plan.released_together)
+    train, params = plan.layout.splits.train, params or {}
+    for candidate, splits in enumerate(plan.layout.of_candidate):
+        smallest = min(splits, key=lambda s: len(train[s]))
+        fit = plan.runs[candidate, smallest]
+        budget = fit.epsilon, fit.delta
+        rehearse(fit.pipeline, budget, (X, y), terms, params)
+        table, some = training_table(X, y, train[smallest], params)
+        rehearse(fit.pipeline, budget, table, terms, some)
