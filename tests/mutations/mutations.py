@@ -1132,7 +1132,7 @@ MUTATIONS = [
     ),
     Mutation(
         "largest-step-for-their-sum",
-        "pipeline._check",
+        "pipeline._prices",
         "",
         rules.call_renamed("fsum", "max"),
         ("pipeline/test_check.py::test_costs_are_those_of_the_fits",),
