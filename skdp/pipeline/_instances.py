@@ -89,7 +89,7 @@ def _gives_numbers(estimator):
     if kind is FunctionTransformer:
         # A function that declares its kind declares numbers too.
         declared = not is_elementwise(params["func"], params["kw_args"])
-        return params["validate"] is True or declared or of_sklearn_function(params["func"])
+        return declared or of_sklearn_function(params["func"])
     if of_skdp(estimator):
         return kind.__name__ != "DPSimpleImputer" or params["strategy"] in ("mean", "median")
     selects = kind.__module__.startswith("sklearn.feature_selection")
