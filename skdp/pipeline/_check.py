@@ -349,9 +349,9 @@ def _remedy(step):
         )
     if name == "FunctionTransformer":
         return (
-            "use a function of numpy that acts on each element (np.clip and np.nan_to_num with "
-            "validate=True), or declare that yours treats each row by itself by its own attribute "
-            "__skdp_kind__ = 'stateless'"
+            "use a function of numpy that acts on each element (np.clip and np.nan_to_num only in "
+            "one of yours that makes the table an array of doubles first), or declare that yours "
+            "treats each row by itself by its own attribute __skdp_kind__ = 'stateless'"
         )
     if is_private(estimator):
         return (
@@ -364,7 +364,7 @@ def _remedy(step):
 def _remedy_of_frames():
     return (
         "a data frame of what may be words takes its types from all cells, so that one changes "
-        "the others: use set_output(transform='default'), or FunctionTransformer(validate=True)"
+        "the others: use set_output(transform='default')"
     )
 
 

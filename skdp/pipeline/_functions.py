@@ -17,16 +17,12 @@ ELEMENTWISE = {
     normalize: {"norm"},
 }
 ROW_BY_ROW = {add_dummy_feature: {"value"}}
-# So only of arrays of numbers: of a frame or of objects, one cell decides the type of the others.
-OF_ARRAYS = {
-    np.clip: {"a_min", "a_max", "min", "max"},
-    np.nan_to_num: {"nan", "posinf", "neginf"},
-}
-# A zero makes a frame, or a category column, of other types give infinity for 0.
+# np.clip and np.nan_to_num are not known: of a frame's column, or of a category column, whose type
+# one cell decides, they return other values for other rows. So do these, for 0.
 TYPE_DECIDES = (np.floor_divide, np.remainder, np.fmod)
 
 
-def is_elementwise(function, arguments=None, *, arrays=False):
+def is_elementwise(function, arguments=None):
     """Say whether a function is known to return a table of the same columns, row by row.
 
     Parameters
@@ -35,18 +31,15 @@ def is_elementwise(function, arguments=None, *, arrays=False):
         None returns the table itself.
     arguments : dict, default=None
         What it is called with beside the table.
-    arrays : bool, default=False
-        Whether it is given arrays of numbers whatever the table is.
 
     Returns
     -------
     bool
     """
-    known = ELEMENTWISE | OF_ARRAYS if arrays else ELEMENTWISE
-    return function is None or _listed(function, arguments, known)
+    return function is None or _listed(function, arguments, ELEMENTWISE)
 
 
-def treats_rows_alone(function, arguments=None, *, arrays=False):
+def treats_rows_alone(function, arguments=None):
     """Say whether what a function returns for a row is known to depend on that row alone.
 
     Known are functions of numpy and scipy that act on each element, by name and arguments, some
@@ -58,15 +51,12 @@ def treats_rows_alone(function, arguments=None, *, arrays=False):
     function : callable or None
     arguments : dict, default=None
         What it is called with beside the table.
-    arrays : bool, default=False
-        Whether it is given arrays of numbers whatever the table is.
 
     Returns
     -------
     bool
     """
-    listed = is_elementwise(function, arguments, arrays=arrays)
-    if listed or _listed(function, arguments, ROW_BY_ROW):
+    if is_elementwise(function, arguments) or _listed(function, arguments, ROW_BY_ROW):
         return True
     while type(function) is partial:
         function = function.func

@@ -80,8 +80,6 @@ def _gives_numbers(estimator):
     if not is_estimator(estimator):
         return type(estimator) is str and estimator == "drop"
     kind, params = type(estimator), estimator.get_params(deep=False)
-    if np.dtype(params.get("dtype")).kind == "O":
-        return False
     if kind is Pipeline:
         return bool(estimator.steps) and _gives_numbers(estimator.steps[-1][1])
     if kind in (FeatureUnion, ColumnTransformer):
@@ -91,12 +89,13 @@ def _gives_numbers(estimator):
     if kind is FunctionTransformer:
         # A function that declares its kind declares numbers too.
         declared = not is_elementwise(params["func"], params["kw_args"])
-        return params["validate"] is True or declared or of_sklearn_function(params["func"])
+        return declared or of_sklearn_function(params["func"])
     if of_skdp(estimator):
         return kind.__name__ != "DPSimpleImputer" or params["strategy"] in ("mean", "median")
     selects = kind.__module__.startswith("sklearn.feature_selection")
-    known = kind in ROW_BY_ROW_ONCE_FITTED and kind is not SimpleImputer and not selects
-    return known or "__skdp_kind__" in vars(kind)
+    if kind not in ROW_BY_ROW_ONCE_FITTED or kind is SimpleImputer or selects:
+        return "__skdp_kind__" in vars(kind)
+    return np.dtype(params.get("dtype")).kind != "O"
 
 
 def of_sklearn_function(function):

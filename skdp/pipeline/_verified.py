@@ -153,14 +153,13 @@ def _constant_word(params):
 
 
 def _plain_function(params):
-    arrays = params["validate"] is True
-    return treats_rows_alone(params["func"], params["kw_args"], arrays=arrays) and (
-        treats_rows_alone(params["inverse_func"], params["inv_kw_args"], arrays=arrays)
+    return treats_rows_alone(params["func"], params["kw_args"]) and treats_rows_alone(
+        params["inverse_func"], params["inv_kw_args"]
     )
 
 
 def _width_of_function(params, d):
-    return d if is_elementwise(params["func"], params["kw_args"], arrays=True) else None
+    return d if is_elementwise(params["func"], params["kw_args"]) else None
 
 
 def _plain_words(params):

@@ -68,7 +68,7 @@ UNKNOWN = {"handle_unknown": "use_encoded_value", "unknown_value": -1}
         (Normalizer(), "stateless"),
         (Binarizer(), "stateless"),
         (FunctionTransformer(np.log1p), "stateless"),
-        (FunctionTransformer(partial(np.clip, a_min=0, a_max=1), validate=True), "stateless"),
+        (FunctionTransformer(partial(np.clip, a_min=0, a_max=1)), "learns"),
         (FunctionTransformer(StandardScaler().transform), "learns"),
         (FunctionTransformer(StandardScaler().fit_transform), "learns"),
         (FunctionTransformer(scale), "learns"),
