@@ -40,6 +40,8 @@ class _Rehearsed(TransformerMixin, BaseEstimator):
     """A private step whose fit ends at its charge, and which makes ones of every row."""
 
     def __init__(self, estimator):
+        # scikit-learn keeps what `set_output` was told among the attributes.
+        vars(self).update(vars(estimator))
         self.estimator = estimator
         self.was_read = False
 

@@ -14,6 +14,7 @@ from skdp.preprocessing._column_quantiles import (
     flat_ranges,
     plan_column_quantiles,
 )
+from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean, public_inputs
 
 __all__ = ["DPMinMaxScaler", "check_quantile_range"]
@@ -188,13 +189,14 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             mechanism=plan, n_features_out=shape.n_columns, attributes=attributes
         )
 
+    @np.errstate(over="ignore")
     def transform(self, X):
         """Scale features.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples.
+            Samples; what overflows becomes the largest double.
 
         Returns
         -------
@@ -202,7 +204,7 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = read_array(self, X, dtype=np.float64, reset=False)
-        X = X * self.scale_ + self.min_
+        X = finite_doubles(X * self.scale_ + self.min_)
         return np.clip(X, *self.feature_range) if self.clip else X
 
     def inverse_transform(self, X):

@@ -14,6 +14,7 @@ from skdp.preprocessing._column_quantiles import (
     plan_column_quantiles,
 )
 from skdp.preprocessing._min_max_scaler import check_quantile_range
+from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean, public_inputs
 
 __all__ = ["DPRobustScaler"]
@@ -176,13 +177,14 @@ class DPRobustScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             mechanism=plan, n_features_out=shape.n_columns, attributes=attributes
         )
 
+    @np.errstate(over="ignore")
     def transform(self, X):
         """Subtract the median and divide by the interquantile range.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples; they are not clipped.
+            Samples; they are not clipped, but what overflows becomes the largest double.
 
         Returns
         -------
@@ -192,7 +194,7 @@ class DPRobustScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = read_array(self, X, dtype=np.float64, reset=False)
         if self.with_centering:
             X = X - self.center_
-        return X / self.scale_ if self.with_scaling else X
+        return finite_doubles(X / self.scale_) if self.with_scaling else X
 
     def inverse_transform(self, X):
         """Undo `transform`.

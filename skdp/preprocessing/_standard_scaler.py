@@ -11,6 +11,7 @@ from skdp.base import PrivateFit, TableShape
 from skdp.mechanisms._mechanism_plan import MechanismPlan
 from skdp.stats._moments import MomentsPlan
 from skdp.stats._within_bounds import WithinBounds, plan_within_bounds
+from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean, public_inputs
 
 __all__ = ["DPStandardScaler"]
@@ -193,13 +194,14 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         plan = plan_within_bounds(moments, self.bounds, shape, guarantee)
         return ScalerPlan(mechanism=plan, n_features_out=shape.n_columns)
 
+    @np.errstate(over="ignore")
     def transform(self, X):
         """Subtract the mean and divide by the standard deviation.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples; they are not clipped.
+            Samples; they are not clipped, but what overflows becomes the largest double.
 
         Returns
         -------
@@ -209,7 +211,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = read_array(self, X, dtype=np.float64, reset=False)
         if self.with_mean:
             X = X - self.mean_
-        return X / self.scale_ if self.with_std else X
+        return finite_doubles(X / self.scale_) if self.with_std else X
 
     def inverse_transform(self, X):
         """Undo `transform`.

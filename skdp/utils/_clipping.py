@@ -9,6 +9,16 @@ from skdp.utils._validation import broadcast_bounds, check_positive
 _BLOCK_VALUES = 1 << 17
 
 
+def finite_doubles(values):
+    """Replace what overflowed, in place, by the largest double of its sign.
+
+    So a table stays finite behind a transformer, and the next step does not refuse it after the
+    charge.
+    """
+    largest = np.finfo(np.float64).max
+    return np.clip(values, -largest, largest, out=values)
+
+
 def clip_rows(X, norm):
     """Scale rows down to an L2 norm that never exceeds the bound.
 

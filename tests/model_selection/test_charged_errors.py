@@ -1,0 +1,282 @@
+"""What any private step of a search refuses, it refuses before the charge."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures
+
+from skdp import (
+    DPPCA,
+    DPGridSearchCV,
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPMeanTransformer,
+    DPMinMaxScaler,
+    DPOneHotEncoder,
+    DPRandomizedSearchCV,
+    DPRobustScaler,
+    DPSimpleImputer,
+    DPStandardScaler,
+    PrivacyAccountant,
+)
+from skdp.accounting._state import Terms
+from skdp.model_selection import dp_cross_val_score, dp_learning_curve, dp_validation_curve
+from skdp.model_selection._rehearsal import rehearse
+from skdp.pipeline import plan_pipeline
+
+N = 40
+BUDGET = {"epsilon": 1.0, "delta": 1e-5}
+
+
+def by_grid(pipe, X, y, accountant):
+    DPGridSearchCV(pipe, {}, strategy="holdout", accountant=accountant, **BUDGET).fit(X, y)
+
+
+def by_draws(pipe, X, y, accountant):
+    given = {"n_iter": 1, "strategy": "holdout", "accountant": accountant}
+    DPRandomizedSearchCV(pipe, {}, **given, **BUDGET).fit(X, y)
+
+
+def by_folds(pipe, X, y, accountant):
+    dp_cross_val_score(pipe, X, y, cv=2, accountant=accountant, **BUDGET)
+
+
+def by_sizes(pipe, X, y, accountant):
+    dp_learning_curve(pipe, X, y, cv=2, accountant=accountant, **BUDGET)
+
+
+def by_values(pipe, X, y, accountant):
+    name = [name for name in pipe.get_params() if name.endswith("data_norm")][0]
+    tried = {"param_name": name, "param_range": [2.0], "cv": 2}
+    dp_validation_curve(pipe, X, y, **tried, accountant=accountant, **BUDGET)
+
+
+SEARCHES = [by_grid, by_draws, by_folds, by_sizes, by_values]
+
+
+def scaler():
+    return DPStandardScaler(bounds=(0, 1))
+
+
+def classifier():
+    return DPLogisticRegression(data_norm=2.0, classes=[0, 1])
+
+
+def regressor():
+    return DPLinearRegression(data_norm=2.0, target_bounds=(0, 1))
+
+
+def side_by_side():
+    parts = [("a", scaler(), [0]), ("b", DPMeanTransformer(bounds=(0, 1)), [1, 2])]
+    return make_pipeline(ColumnTransformer(parts), classifier())
+
+
+def passed_through():
+    parts = [("a", scaler(), [0])]
+    return make_pipeline(ColumnTransformer(parts, remainder="passthrough"), classifier())
+
+
+def imputed_beside():
+    parts = [("a", DPSimpleImputer(bounds=(0, 1)), [0]), ("b", scaler(), [1])]
+    return make_pipeline(ColumnTransformer(parts), classifier())
+
+
+def united():
+    imputer = DPSimpleImputer(strategy="most_frequent", categories=[0.0, 1.0])
+    return make_pipeline(FeatureUnion([("a", imputer), ("b", scaler())]), classifier())
+
+
+def imputed_words():
+    return make_pipeline(DPSimpleImputer(strategy="most_frequent", categories=[0, 1]), classifier())
+
+
+def behind_a_function():
+    parts = [("a", scaler(), [0])]
+    union = ColumnTransformer(parts, remainder="passthrough")
+    return make_pipeline(union, PolynomialFeatures(2), classifier())
+
+
+def regressed():
+    return make_pipeline(scaler(), regressor())
+
+
+def table(column=None, cell=None, share=1):
+    """Return a table with a bad cell in every `share` rows of a column, "y" for the targets."""
+    X = np.random.default_rng(0).uniform(size=(N, 3))
+    y = (X[:, 0] > 0.5).astype(int)
+    if column is None:
+        return X, y
+    rows = slice(N - 3, N - 2) if share == 1 else slice(None)
+    if column == "y":
+        y = y.astype(object)
+        y[rows] = cell
+    else:
+        X = X.astype(object)
+        X[rows, column] = cell
+    return X, y
+
+
+def spent(search, pipe, X, y):
+    accountant = PrivacyAccountant(1.0, 1e-5)
+    with pytest.raises((ValueError, TypeError)):
+        search(pipe, X, y, accountant)
+    return accountant.epsilon_spent
+
+
+CASES = [
+    (regressed, "y", (np.nan, np.inf, "x", None)),
+    (side_by_side, 2, (np.nan, np.inf, "x")),
+    (passed_through, 1, (np.nan, "x")),
+    (imputed_beside, 1, (np.nan,)),
+    (united, 2, (np.nan,)),
+    (imputed_words, 1, ("x",)),
+    (behind_a_function, 1, (np.nan, np.inf)),
+]
+
+
+def costs_nothing(search, case, container):
+    make, column, cells = case
+    for cell in cells:
+        X, y = table(column, cell)
+        assert spent(search, make(), container(X), y) == 0.0, cell
+
+
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_a_bad_cell_costs_nothing(number):
+    make, column, cells = CASES[number]
+    search, container = SEARCHES[number % 5], (np.asarray, pd.DataFrame)[number % 2]
+    costs_nothing(search, (make, column, cells[:2]), container)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0].__name__)
+@pytest.mark.parametrize("container", [np.asarray, pd.DataFrame])
+def test_a_bad_cell_costs_nothing_in_any_search(search, case, container):
+    costs_nothing(search, case, container)
+
+
+@pytest.mark.parametrize("make", [side_by_side, passed_through, imputed_words])
+def test_a_column_of_words_costs_nothing(make):
+    X, y = table(2, "word", share=N)
+    assert spent(by_folds, make(), X, y) == 0.0
+
+
+def rehearsed(pipe, X, y):
+    rehearse(plan_pipeline(pipe), (1.0, 1e-5), (X, y), Terms(1.0, 0.0))
+
+
+WORDS = [["a", "b"]] * 3
+
+
+def words():
+    return np.random.default_rng(0).choice(["a", "b"], size=(N, 3)).astype(object)
+
+
+@pytest.mark.parametrize(
+    ("pipe", "make_X"),
+    [
+        # The logarithm and the encoder refuse what stands for the release.
+        (
+            make_pipeline(
+                DPMinMaxScaler(bounds=(0, 1), feature_range=(2, 3)),
+                FunctionTransformer(np.log),
+                classifier(),
+            ),
+            None,
+        ),
+        (
+            make_pipeline(
+                DPSimpleImputer(strategy="most_frequent", delta=1e-6),
+                OneHotEncoder(categories=WORDS, sparse_output=False),
+                classifier(),
+            ),
+            words,
+        ),
+        (
+            make_pipeline(
+                DPSimpleImputer(strategy="most_frequent", categories=["a", "b"]),
+                OneHotEncoder(categories=WORDS, sparse_output=False),
+                classifier(),
+            ),
+            words,
+        ),
+        (
+            make_pipeline(
+                DPSimpleImputer(strategy="most_frequent", delta=1e-6),
+                DPOneHotEncoder(categories=["a", "b"]),
+                classifier(),
+            ),
+            words,
+        ),
+        (
+            make_pipeline(
+                DPPCA(n_components=2, data_norm=2.0), DPMinMaxScaler(bounds=(-1, 1)), classifier()
+            ),
+            None,
+        ),
+        (
+            make_pipeline(
+                DPOneHotEncoder(delta=1e-6), DPStandardScaler(bounds=(0, 1)), classifier()
+            ),
+            None,
+        ),
+        (
+            make_pipeline(
+                DPOneHotEncoder(delta=1e-6),
+                DPStandardScaler(bounds=([0] * 6, [1] * 6)),
+                classifier(),
+            ),
+            words,
+        ),
+        (side_by_side(), None),
+        (united(), None),
+        (regressed(), None),
+        (classifier(), None),
+    ],
+)
+@pytest.mark.parametrize("frame", [False, True])
+def test_an_honest_pipeline_passes_the_rehearsal(pipe, make_X, frame):
+    X, y = table()
+    X = X if make_X is None else make_X()
+    rehearsed(pipe, pd.DataFrame(X, columns=["p", "q", "r"]) if frame else X, y)
+
+
+def test_names_reach_the_steps_behind():
+    X, y = table()
+    inner = ColumnTransformer([("c", scaler(), ["q", "r"])])
+    pipe = make_pipeline(scaler(), inner, classifier()).set_output(transform="pandas")
+    X = pd.DataFrame(X, columns=["p", "q", "r"])
+    rehearsed(pipe, X, y)
+    with pytest.raises(ValueError, match="y holds labels"):
+        rehearsed(pipe, X, np.where(np.arange(N) == 3, 7, y))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        scaler,
+        DPMinMaxScaler,
+        DPRobustScaler,
+        lambda: DPPCA(epsilon=1e6, n_components=3, delta=1e-6, data_norm=2.0),
+    ],
+)
+def test_a_finite_table_stays_finite(make):
+    X, y = table()
+    transformer = make()
+    if hasattr(transformer, "bounds"):
+        transformer.set_params(bounds=(0, 1e-3))
+    transformer.fit(X * 1e-3)
+    big = np.finfo(float).max * np.array([[1, 1, 1], [-1, -1, -1], [1, -1, 1], [0, 1, -1]])
+    assert np.isfinite(transformer.transform(big)).all()
+
+
+def test_a_huge_value_does_not_end_a_search_after_its_charge():
+    X, y = table()
+    X[5, 0] = 1e308
+    accountant = PrivacyAccountant(1.0, 1e-5)
+    pipe = make_pipeline(DPStandardScaler(bounds=(0, 1e-3)), classifier())
+    by_folds(pipe, X, y, accountant)
+    assert accountant.epsilon_spent == 1.0
