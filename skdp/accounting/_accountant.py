@@ -458,9 +458,16 @@ class PrivacyAccountant:
         self._state = state = known.after(records)
         return state
 
-    @functools.cached_property
+    @property
     def _ledger(self):
-        return open_ledger(self._address)
+        # Without a lock, which a child that is forked meanwhile would wait for for ever.
+        if "_opened_ledger" not in self.__dict__:
+            self.__dict__.setdefault("_opened_ledger", open_ledger(self._address))
+        return self.__dict__["_opened_ledger"]
+
+    @_ledger.setter
+    def _ledger(self, ledger):
+        self.__dict__["_opened_ledger"] = ledger
 
     def _opened(self, state):
         if state.terms is None:
@@ -522,7 +529,8 @@ def address_of(ledger):
     """Return the one spelling of where a ledger is."""
     address = os.fspath(ledger) if isinstance(ledger, str | os.PathLike) else ""
     if not isinstance(address, str) or address in ("", ":memory:"):
-        raise ValueError(f"ledger must be a path, got {ledger!r}")
+        # What was meant as an address may hold a password: it is not repeated.
+        raise ValueError(f"ledger must be a path or an address, got a {type(ledger).__name__}")
     is_file = kind_of_ledger(address) is SQLiteLedger
     return str(Path(address).resolve()) if is_file else address
 

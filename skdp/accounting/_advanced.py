@@ -69,6 +69,8 @@ def optimal_epsilon(epsilon0: float, count: int, delta: float, delta0: float = 0
         return high
     while high - low > 1e-13 * high:
         middle = 0.5 * (low + high)
+        if not low < middle < high:
+            return high
         if optimal_delta(epsilon0, count, middle) <= spare:
             high = middle
         else:

@@ -113,7 +113,8 @@ def _is_proved(event, epsilon, delta, relation):
     Each is a proof by itself. They are rounded up apart from each other, and a finer grid may
     prove what the usual one leaves open by less than its tolerance.
     """
-    if _cached_delta(event, epsilon, relation) <= delta:
+    # At delta = 0 a bound on delta that has underflowed proves nothing.
+    if delta > 0.0 and _cached_delta(event, epsilon, relation) <= delta:
         return True
     found = _single_epsilon(event, delta, relation, 1)
     if epsilon < found <= epsilon * (1.0 + NEARLY):

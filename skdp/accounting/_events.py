@@ -417,6 +417,7 @@ class PoissonSampled(Event):
     def __post_init__(self):
         _set(self, sampling_rate=_number("sampling_rate", self.sampling_rate, 0.0, 1.0))
         _check_sampled(self.event)
+        _set_extent(self, (self.event,))
 
 
 @dataclass(frozen=True)
@@ -458,6 +459,7 @@ class SampledWithoutReplacement(Event):
             )
         _set(self, population_size=population_size, sample_size=sample_size)
         _check_sampled(self.event)
+        _set_extent(self, (self.event,))
 
 
 @dataclass(frozen=True)
@@ -497,6 +499,7 @@ class RandomStopping(Event):
         mean = _number("mean", self.mean, low, open_low=shape == math.inf)
         _set(self, shape=shape, mean=mean)
         _check_event(self.event)
+        _set_extent(self, (self.event,))
         for part in leaves(self.event):
             sampled = isinstance(part, (PoissonSampled, SampledWithoutReplacement))
             inner = merged(part.event) if sampled else part

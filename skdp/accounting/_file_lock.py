@@ -233,9 +233,10 @@ class LockFile:
         if self._descriptor is None or self._process != os.getpid():
             return
         with _descriptors_lock:
-            _descriptors.discard(self._descriptor)
+            # First: an interrupt in between must not make us close another file of this number.
+            descriptor, self._descriptor = self._descriptor, None
+            _descriptors.discard(descriptor)
             with suppress(OSError):
                 # Copies of the descriptor, in a child that did not close them, hold nothing then.
-                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
-            os.close(self._descriptor)
-            self._descriptor = None
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+            os.close(descriptor)

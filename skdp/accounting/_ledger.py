@@ -33,6 +33,12 @@ APPLICATION_ID = 0x736B6470  # "skdp"
 SCHEMA_VERSION = 1
 BUSY_TIMEOUT_SECONDS = 30.0
 
+# An address without its scheme, or the keywords of one.
+_LIKE_A_SERVER = re.compile(
+    r"^\s*postgres(ql)?\s*[:：]|^[^/\\]*[:：][^/\\@]*@"
+    r"|(^|\s)(\w*pass\s*\w*|\w*secret\w*|host|hostaddr|dbname|user|service|options)\s*=",
+    re.IGNORECASE,
+)
 _UUID4 = r"\.[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}"
 
 _SCHEMA = f"""
@@ -70,7 +76,7 @@ def kind_of_ledger(address):
     if scheme in ("postgresql", "postgres") and separator:
         return PostgreSQLLedger
     # What was meant as an address of a server may hold a password: it is not repeated.
-    if separator or re.match(r"\s*postgres(ql)?\s*:|.*\bpassword\s*=", address, re.I | re.S):
+    if separator or _LIKE_A_SERVER.search(address):
         raise LedgerError(
             "there is no ledger of kind that this address names; give the path of a file or "
             "postgresql://user@host/database"
@@ -269,6 +275,7 @@ class SQLiteLedger:
             )
             try:
                 self._check_schema(connection)
+                self._check_journal(connection)
                 connection.execute("PRAGMA synchronous = EXTRA")
                 yield connection
             finally:
@@ -303,6 +310,14 @@ class SQLiteLedger:
             for entry in entries:
                 if name.fullmatch(entry.name) and is_left_over(entry):
                     os.unlink(entry.path)
+
+    def _check_journal(self, connection):
+        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
+        if mode != "delete":
+            raise LedgerError(
+                f"another program set journal_mode={mode} in the ledger {self.path}, so that "
+                "records can be missing from the file; set it back: PRAGMA journal_mode=DELETE"
+            )
 
     def _check_schema(self, connection):
         application = connection.execute("PRAGMA application_id").fetchone()[0]

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 
 from skdp.accounting import _events as ev
+from skdp.accounting import _leaf
 from skdp.accounting._direct import MAX_CELLS, compose_directly
 from skdp.accounting._grid import GridLoss, discretise, loss_range
 from skdp.accounting._pairs import LossPair, loss_pairs
@@ -277,6 +278,9 @@ def pld_epsilon(
     """
     directions = _directions(parts, relation)
     pure = max(_most(direction) for direction in directions)
+    if delta <= 0.0 and any(_leaf.pure_epsilon(part, relation) == math.inf for part in parts):
+        # Tails that are left out as too light to matter are no atoms that are not there.
+        return math.inf
     if delta <= 0.0 or pure == 0.0:
         return pure
     if sum(parts.values()) > _MAX_RELEASES:

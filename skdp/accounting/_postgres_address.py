@@ -5,6 +5,7 @@ a password, and new versions bring new ones; so what is allowed is listed, not w
 """
 
 import re
+from urllib.parse import unquote
 
 from skdp.exceptions import LedgerError
 
@@ -91,7 +92,7 @@ def check_address(address):
     psycopg = driver()
     try:
         found = psycopg.conninfo.conninfo_to_dict(address)
-    except psycopg.Error:
+    except (psycopg.Error, ValueError):
         found = None
     # Errors of the driver quote the address; raised here, these are not chained to them.
     if found is None:
@@ -99,6 +100,8 @@ def check_address(address):
             "libpq cannot read the address of the ledger; give "
             "postgresql://user@host:port/database, without a password"
         )
+    if _says_twice(address):
+        raise ValueError("the address of a ledger must say each thing once")
     for keyword, value in found.items():
         pattern = _HARMLESS.get(keyword)
         if pattern is None or not re.fullmatch(pattern, str(value)):
@@ -107,3 +110,14 @@ def check_address(address):
                 f"it is pickled with every estimator; remove or simplify its {keyword!r}; use a "
                 "password file, PGPASSWORD or a service file"
             )
+
+
+def _says_twice(address):
+    """Say whether an address has a part that a later one overrides, which libpq does not show."""
+    authority, _, query = address.partition("://")[2].partition("?")
+    keywords = [pair.partition("=")[0] for pair in unquote(query).split("&") if pair]
+    server, _, database = authority.partition("/")
+    user, _, host = server.rpartition("@")
+    said = {"user": user, "host": host, "port": ":" in host, "dbname": database}
+    before = {keyword for keyword, value in said.items() if value}
+    return len(set(keywords)) < len(keywords) or bool(before & set(keywords))

@@ -151,3 +151,29 @@ def test_groups_are_charged_what_they_cost():
         price = epsilon(event, delta, relation=relation, group_size=2)
         accountant = PrivacyAccountant(1e6, 0.9, relation=relation, unit="group", max_rows=2)
         assert accountant.charge(event, epsilon=price, delta=delta).epsilon == price
+
+
+@pytest.mark.parametrize(
+    "event",
+    [Gaussian(1.0), DiscreteGaussian(1.0), ZCDP(1.0), PoissonSampled(0.1, Gaussian(1.0)) * 3],
+)
+def test_a_delta_that_underflows_proves_no_pure_claim(event):
+    assert epsilon(event, 0.0) == math.inf
+    with pytest.raises(ValueError, match="not"):
+        claimed_price(event, 700.0, 0.0, "add_remove")
+
+
+def test_events_of_every_kind_count_how_deep_they_nest():
+    event = PureDP(1e-6)
+    with pytest.raises(ValueError, match="nested"):
+        for _ in range(150):
+            event = RandomStopping(event, 1.0, -0.5)
+
+
+def test_the_least_losses_end_a_search():
+    for event in (
+        PureDP(1e-320),
+        ApproximateDP(1e-320, 1e-9),
+        PoissonSampled(0.01, PureDP(1e-320)),
+    ):
+        assert epsilon(event, 1e-9) <= 1e-319

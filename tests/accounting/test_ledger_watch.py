@@ -1,11 +1,13 @@
 """What a charge notices in a ledger, and what it refuses to write into one."""
 
+import gc
 import json
 import os
 import shutil
 import sqlite3
 import time
 import uuid
+from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
@@ -274,3 +276,27 @@ def test_a_file_that_looks_like_a_draft_and_holds_records_stays(path):
     assert foreign.read_text() == "somebody else's"
     drafts = [p for p in path.parent.iterdir() if len(p.name) == len("budget.db.") + 32]
     assert sorted(drafts) == sorted([kept, foreign])
+
+
+def test_records_that_an_index_hides_are_read(path):
+    accountant = PrivacyAccountant(3.0, 0.0, ledger=path)
+    for _ in range(5):
+        accountant.charge(PureDP(0.5))
+    del accountant
+    gc.collect()
+    with closing(sqlite3.connect(path)) as connection:
+        # An index of the same name that misses rows: what bit rot in its pages does, too.
+        connection.execute("DROP INDEX records_of_dataset")
+        connection.execute(
+            "CREATE INDEX records_of_dataset ON records (dataset, sequence) WHERE sequence < 3"
+        )
+        connection.commit()
+    assert PrivacyAccountant(3.0, 0.0, ledger=path).epsilon_spent == 2.5
+
+
+def test_a_ledger_with_a_log_beside_it_is_refused(path):
+    accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+    with pytest.raises(LedgerError, match="journal_mode"):
+        accountant.charge(PureDP(0.5))

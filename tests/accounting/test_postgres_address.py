@@ -111,3 +111,24 @@ def test_a_password_of_the_environment_stands_in_no_error(monkeypatch):
     assert refusal.value.__cause__ is None
     assert refusal.value.__context__ is None
     assert "s3cret" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://u%3Ahunter2@h/db?user=u",
+        "postgresql://u@h/db?options=-c%20app.secret%3Dhunter2!&options=",
+        "postgresql://u@h/hunter2%21?dbname=db",
+        "postgresql://u@hunter2%21/db?host=h",
+        "postgresql://u:hunter2\udc80@h/db",
+        "host=h sslpassword=hunter2",
+        "user=u pass word=hunter2",
+        "u:hunter2@h/db",
+        b"postgresql://u:hunter2@h/db",
+        {"password": "hunter2"},
+    ],
+)
+def test_no_secret_is_kept_or_repeated(address):
+    with pytest.raises((ValueError, LedgerError)) as refused:
+        PrivacyAccountant(1.0, 0.0, ledger=address)
+    assert "hunter2" not in repr(refused.value) and refused.value.__context__ is None
