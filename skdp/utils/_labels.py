@@ -28,6 +28,10 @@ def is_missing(value):
         return False
 
 
+# The key of None, which is a label only where it is declared to be one.
+NOTHING = ("nothing",)
+
+
 def label_key(value):
     """Return the hashable thing that equal labels share, None for what can be no label.
 
@@ -45,6 +49,8 @@ def label_key(value):
     hashable or None
     """
     kind = type(value)
+    if value is None:
+        return NOTHING
     if kind is str:
         return value.rstrip("\0")
     if kind in PLAIN:
@@ -79,7 +85,7 @@ def label_codes(values):
         return np.where(values == values, codes, UNDECLARED)
     numbers = {}
     codes = (
-        UNDECLARED if key is None else numbers.setdefault(key, len(numbers))
+        UNDECLARED if key in (None, NOTHING) else numbers.setdefault(key, len(numbers))
         for key in _keys(values)
     )
     return np.fromiter(codes, dtype=np.int64, count=len(values))

@@ -66,13 +66,14 @@ def test_the_number_of_runs_is_not_told(monkeypatch):
     assert told[0] == told[1]
 
 
-def test_callbacks_inside_are_not_called():
+def test_callbacks_inside_are_refused_and_not_called():
     pipe = make_pipeline(NoisyVote())
     if not hasattr(pipe, "set_callbacks"):
         pytest.skip("pipelines of this scikit-learn take no callbacks")
     callback = Heard()
     pipe.set_callbacks(callback)
-    heard("holdout", inner=pipe)
+    with pytest.raises(ValueError, match="learns"):
+        heard("holdout", inner=pipe)
     assert not callback.told
     with pytest.raises(AssertionError):
         clone(pipe).fit(np.zeros((4, 1)), np.arange(4) % 2)
