@@ -22,9 +22,9 @@ X, y, X_test, y_test = load_table()
 # Fits at several epsilons
 # ------------------------
 #
-# Noise comes from the operating system, so that every run of this page draws other dots. Fits of
-# private rows cost what they say, and choosing an epsilon by such a curve spends the sum of it
-# and more, as its scores are raw: draw it for public rows, or once for rows that are like yours.
+# Noise comes from the operating system, so every run of this page draws other dots. Each fit to
+# private rows costs its epsilon. Choosing an epsilon by such a curve costs the sum of all fits, and
+# its scores are not private. So draw the curve for public rows, or for made-up rows like yours.
 
 epsilons = np.array([0.1, 0.3, 1.0, 3.0])
 mechanisms = ["output", "objective", "gradient", "auto"]
@@ -39,9 +39,9 @@ reference = LogisticRegression(C=100, max_iter=1000).fit(X, y).score(X_test, y_t
 majority = max(y_test.mean(), 1 - y_test.mean())
 
 # %%
-# **What to see:** noise on the finished weights costs the most accuracy; the other two are close
+# **What to see:** noise on the finished weights costs the most accuracy. The other two are close
 # to each other and, from some epsilon on, close to the model without privacy. "auto" follows
-# them without a look at the rows.
+# them without reading the rows.
 
 figure, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
 styles = {"output": "C2s-", "objective": "C0o-", "gradient": "C1^-", "auto": "kD:"}

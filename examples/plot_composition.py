@@ -2,10 +2,10 @@
 What many Gaussian releases cost, by six ways of adding up
 ==========================================================
 
-Each release alone is (0.05, 1e-5)-differentially private. Basic composition adds the epsilons;
-the others know that losses of many releases hardly ever all go the same way. Basic, zCDP and RDP
-at one order stay valid when an analyst chooses each release after seeing the last; the others are
-for a schedule fixed beforehand.
+Each release alone is (0.05, 1e-5)-differentially private. Basic composition adds the epsilons, as
+if every release had its worst outcome. The other methods use that this is very unlikely. Basic,
+zCDP and RDP at one order stay valid when an analyst chooses each release after seeing the last.
+The others are for a schedule that is fixed beforehand.
 """
 
 import sys
@@ -22,8 +22,8 @@ counts = np.unique(np.geomspace(1, 500, 25).astype(int))
 
 # %%
 # **What to see:** basic composition leaves the picture before a hundred releases. zCDP and RDP at
-# the best order are one line for Gaussian noise; RDP at one order meets them where that order is
-# the best; PLD, which is exact up to rounding, is the lowest.
+# the best order are the same line for Gaussian noise. RDP at one order meets them where that order
+# is the best. PLD, which is exact up to rounding, is the lowest.
 
 display = CompositionDisplay.from_event(release, counts, delta=1e-5, rdp_order=12.0).plot()
 display.ax_.set(ylim=(0, 5), title="Gaussian releases of ε = 0.05 each")

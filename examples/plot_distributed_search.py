@@ -29,8 +29,8 @@ X, y, _, _ = load_table()
 # What is searched
 # ----------------
 #
-# Five strengths of regularisation, each fitted three times to two of three folds: with the last
-# fit, to all rows, these are 16 fits for an epsilon of 2 in all. Folds depend on row numbers alone.
+# Each of five strengths of regularisation is fitted three times, to two of three folds. With the
+# last fit, to all rows, these are 16 fits for a total epsilon of 2. Folds depend on row numbers.
 
 strengths = np.geomspace(1e-4, 1, 5)
 accountant = PrivacyAccountant(epsilon=2.0, delta=1e-5)
@@ -49,8 +49,8 @@ search = DPGridSearchCV(
 # On two workers
 # --------------
 #
-# joblib asks dask how many workers there are, so that all should have arrived. The stream of tasks
-# says which worker was busy when.
+# joblib asks dask for the number of workers, so all workers should be ready before. The stream of
+# tasks says which worker was busy at which time.
 
 if Client is None:
     print("dask.distributed is not installed: taking two processes of joblib, which keep no time.")
@@ -72,10 +72,10 @@ print(accountant.report())
 print(f"chosen: C = {search.best_params_['C']:.2g}")
 
 # %%
-# **What to see:** the score that was released for each candidate, with the standard deviation of
-# its noise (smaller than the dots where rows are many); the choice has noise of its own, so that
-# the best may be narrowly missed. Below, each block is a fit on one of the workers, which take
-# the next one as soon as they are free; the last fit, to all rows, is not sent away.
+# **What to see:** above, the score that was released for each candidate, with the standard
+# deviation of its noise (smaller than the dots if there are many rows). The choice has noise of its
+# own, so it may miss the best candidate narrowly. Below, each block is a fit on one of the workers.
+# A worker takes the next fit as soon as it is free. The last fit, to all rows, runs locally.
 
 workers = sorted({worker for worker, _, _ in tasks})
 heights = (4, len(workers)) if workers else (1,)

@@ -9,7 +9,7 @@ up:
 * all rows, gradients clipped in L2 and Gaussian noise, which zero-concentrated differential
   privacy (zCDP) adds up;
 * each row with some probability (Poisson sampling) and Gaussian noise, added up by privacy loss
-  distributions (PLD): most rows are not in a batch, and nobody knows which.
+  distributions (PLD): most rows are not in a batch, and which rows are in it is secret.
 """
 
 import matplotlib.pyplot as plt
@@ -36,8 +36,8 @@ methods = ["basic", "zcdp", "pld"]
 styles = ["C3^-", "C0o-", "C1s-"]
 
 # %%
-# What is charged is known before a row is read. Of the first regime it is so much epsilon a step;
-# of the others a noise multiplier, and of the last also the probability of a row to be in a batch.
+# The charge is known before any row is read. In the first regime it is an epsilon for each step, in
+# the others a noise multiplier, and in the last also the probability of a row to be in a batch.
 
 for name, model in regimes.items():
     print(f"{name}\n  {planned_charge(model, n_samples, n_features).event}")
@@ -62,7 +62,7 @@ reference = LogisticRegression(C=100, max_iter=1000).fit(X, y).score(X_test, y_t
 # What a run has cost after each step
 # -----------------------------------
 #
-# The released weights after some of the steps would have cost so much.
+# The curves show the cost if the run had stopped after so many steps.
 
 
 def spent(model, method, n_points=12):
@@ -74,11 +74,11 @@ def spent(model, method, n_points=12):
 
 
 # %%
-# **What to see:** with δ = 0 every step costs the same, so that a run can afford few of them with
-# much noise each, and accuracy is lost where epsilon is small. With δ > 0 costs grow like a root:
-# where rows are many, both kinds of batches reach about the same accuracy, but Poisson batches read
-# the rows ten times instead of up to some hundred times. zCDP prices the run at a little above the
-# 1 that it costs by the exact composition of Gaussian noise, which the budget is charged for.
+# **What to see:** with δ = 0 every step costs the same. So a run can afford only few steps with
+# much noise each, and accuracy is lost where epsilon is small. With δ > 0 the cost grows like the
+# root of the number of steps. If there are many rows, both kinds of batches reach about the same accuracy,
+# but Poisson batches read the rows ten times, and full batches up to a few hundred times. By the
+# exact composition of Gaussian noise the run costs 1, which is charged; zCDP gives a little more.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.5, 4.2), layout="constrained")
 for (name, model), method, style in zip(regimes.items(), methods, styles, strict=True):

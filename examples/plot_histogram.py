@@ -2,9 +2,9 @@
 A private histogram and its error bars
 ======================================
 
-Counts get noise whose law is public, so that a histogram can be drawn with error bars that need
-no further look at the rows. They do not depend on the counts: an empty bin has the same as a full
-one, and fewer, wider bins have relatively smaller ones.
+Counts get noise whose distribution is public. So a histogram can have error bars that are computed
+without reading the rows again. The error bars do not depend on the counts: they are the same for
+an empty bin and a full one. With fewer and wider bins they are relatively smaller.
 """
 
 import csv
@@ -37,8 +37,8 @@ ages, (larger, smaller) = load_ages()
 print(f"{len(ages)} people")
 
 # %%
-# What to expect is known before anything is spent: `expected_error` is the mean distance of a
-# released count from the true one, the same for every bin and for any bins.
+# The error is known before anything is spent: `expected_error` is the mean distance of a
+# released count from the true one. It is the same for every bin, however the bins are chosen.
 
 for epsilon in (larger, smaller):
     print(
@@ -58,10 +58,10 @@ released = [
 print(f"spent {accountant.epsilon_spent:g} of {accountant.epsilon:g}")
 
 # %%
-# **What to see:** the area is what is released, the bars the expected error, dots the true
-# counts, which nobody outside would see. At the larger ε the error is small beside most
-# counts; at the smaller one it is as large as many of them, and some come out below zero. Bins five
-# times as wide hold five times as many people and have the same error: the picture is sharp again.
+# **What to see:** the area is the release, the bars are the expected error, and the dots are the
+# true counts, which are not released. At the larger ε the error is small beside most counts. At the
+# smaller ε it is as large as many of them, and some released counts are below zero. Bins that are
+# five times as wide hold five times as many people and have the same error, so the shape is clear.
 
 figure, panels = plt.subplots(1, 3, figsize=(7.5, 3.6), sharey=True, layout="constrained")
 for ax, (epsilon, edges), counts in zip(panels, choices, released, strict=True):

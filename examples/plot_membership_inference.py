@@ -2,10 +2,11 @@
 What a forest remembers, and what epsilon = 1 changes
 =====================================================
 
-A forest of deep trees predicts the rows that it was fitted to almost without an error. Whoever may
-ask it for probabilities can use that: a likelihood-ratio attack (LiRA) fits forests of its own to
-rows of the same kind and learns, for each person, how a forest answers that knew her and how one
-that did not. Here 2000 people are the candidates, 1000 of them members.
+A forest of deep trees predicts the rows that it was fitted to almost without an error. An attacker
+who may ask it for probabilities can use that. A likelihood-ratio attack (LiRA) fits forests of its
+own to rows of the same kind. For each person it learns how a forest answers that was fitted with
+her row, and how one answers that was fitted without it. Here 2000 people are the candidates, 1000
+of them members.
 """
 
 import os
@@ -62,11 +63,11 @@ for name, result in found.items():
 # What to see
 # -----------
 #
-# The left axes are logarithmic: their left end is where the attacker accuses hardly anybody
-# wrongly, and there the forest gives several times as many away. The curve of the private model
-# keeps to the line of guessing, inside the shaded region, which no attack on it can leave, this
-# one or any other, except by the chance of so few rows. On the right is what that costs, and
-# that the forest, without an error on its members, is no better on others for it.
+# The left axes are logarithmic. At their left end the attacker wrongly accuses hardly anybody, and
+# yet recognises several times as many members of the forest. The curve of the private model stays
+# near the line of guessing, inside the shaded region. No attack on it can leave this region, except
+# by chance because there are so few rows. The right axes show what privacy costs. They also show
+# that the forest, which makes no error on its members, is not better on others for that reason.
 
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(9.5, 4.2), width_ratios=(3, 2), layout="constrained"

@@ -25,9 +25,9 @@ N_COLUMNS, BLOCK = 100, 50_000
 n_rows = int(gigabytes * 1e9 / (4 * N_COLUMNS))
 
 # %%
-# Memory is what the process holds apart from pages of files: ``RssAnon`` in ``/proc/self/status``,
-# which Linux keeps. Mapped pages are the operating system's to take back. Each fit runs in a
-# process of its own, so that nothing is left from the one before.
+# Memory is what the process holds apart from pages of files: ``RssAnon`` in ``/proc/self/status``
+# on Linux. The operating system may take back mapped pages at any time. Each fit runs in a
+# process of its own, so that it starts without memory from the fit before.
 
 
 def anonymous_megabytes():

@@ -2,12 +2,11 @@
 A budget over a month of releases
 =================================
 
-A shop publishes figures about its members every day, and decides as it goes what to publish next.
-Everything is about the same members, so that all of it is charged to one budget, which is kept in a
-file. The file is the memory: a program that starts on another day opens it and finds what was
-spent.
+A shop publishes figures about its members every day, and each day decides what to publish next.
+All figures are about the same members, so all of them are charged to one budget, which is kept in a
+file. A program that starts on another day opens the file and finds what was spent.
 
-The members are made up; what they cost is not.
+The members are made up; the costs are real.
 """
 
 import tempfile
@@ -69,9 +68,9 @@ print(f"the second model has weights: {hasattr(model, 'coef_')}")
 print(f"hash of the last record: {accountant.verify()[:16]}…")
 
 # %%
-# **What to see:** above, costs that are added up (grey) pass the budget in the second week, while
-# what is spent by zCDP grows ever more slowly; on the last day the model does not fit into what is
-# left, and is refused. Below, what was spent on what, by itself and together.
+# **What to see:** above, the plain sum of the costs (grey) exceeds the budget in the second week,
+# while the cost by zCDP grows more and more slowly. On the last day the model costs more than what
+# is left, and is refused. Below, what each kind of release costs by itself and together.
 
 figure, (top, bottom) = plt.subplots(
     2, 1, figsize=(6.4, 6.4), height_ratios=(3, 2), layout="constrained"

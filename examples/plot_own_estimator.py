@@ -3,9 +3,9 @@ Bring your own estimator: write it, check it, attack it
 =======================================================
 
 A nearest-centroid classifier is made private in thirty lines with `PrivateFit`. A second one
-differs in a single line: it does not clip. `check_dp_estimator` passes the first and tells the
-second apart from its claim. The figure shows what an attacker can prove about both with one row
-that is five times as long as declared: the honest one stays below the line of its claims, the
+differs in a single line: it does not clip. `check_dp_estimator` passes the first and finds that the
+second breaks its claim. The figure shows the epsilon that an attacker can prove for both with one
+row that is five times as long as declared. The correct one stays below the line of its claims, the
 broken one rises above it.
 """
 

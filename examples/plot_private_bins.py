@@ -2,10 +2,10 @@
 What private bins do for a private model
 ========================================
 
-A straight line cannot follow an income that rises with age and falls again; one weight for each bin
-can. Bins and model share one budget, epsilon = 1 and delta = 1e-5. The left figure shows the bins
-that were found privately, between which there are about as many rows; the right one the chance of
-a high income by age as each model sees it, beside the formula from which the people were drawn.
+A straight line cannot follow an income that rises with age and then falls again. One weight for
+each bin can. Bins and model share one budget, epsilon = 1 and delta = 1e-5. The left figure shows
+the bins that were found privately, each with about the same number of rows. The right figure shows
+the probability of a high income by age, as each model predicts it and as the people were drawn.
 
 Run it as ``python examples/plot_private_bins.py [image]``.
 """
@@ -33,7 +33,7 @@ X = age[:, None]
 bounds = (17, 90)
 
 # %%
-# A tenth of the budget buys the bins, the rest the model. The line has its budget split likewise.
+# A tenth of the budget is for the bins, the rest for the model. For the line it is split likewise.
 
 accountant = PrivacyAccountant(1.0, 1e-5, dataset="with bins")
 bins = DPHistogramTransformer(0.1, bounds=bounds, n_bins=16, accountant=accountant)
@@ -46,8 +46,8 @@ model = DPLogisticRegression(0.9, delta=1e-5, data_norm=73.0, accountant=account
 straight = make_pipeline(centre, model).fit(X, y)
 
 # %%
-# **What to see:** bins are narrow where there are many rows; with them the model follows the rise
-# and the fall, which the line cannot.
+# **What to see:** bins are narrow where there are many rows. With bins the model follows the rise
+# and the fall, and the line does not.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.5, 3.6))
 left.hist(age, bins=73, range=bounds, color="0.8", density=True, label="rows (private)")

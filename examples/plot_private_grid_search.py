@@ -2,9 +2,9 @@
 A private grid search, by four strategies
 =========================================
 
-Eight candidates for the strength of a logistic regression, compared by `DPGridSearchCV`. Each
-search, its published model included, costs epsilon = 1, whichever way it spends it: "disjoint"
-fits each candidate on a part of its own, "holdout" and "cv" fit all of them on the same rows and
+`DPGridSearchCV` compares eight candidates for the strength of a logistic regression. Each search
+costs epsilon = 1, including the published model. There are four strategies: "disjoint"
+fits each candidate to a part of its own, "holdout" and "cv" fit all of them to the same rows and
 share the budget, and "random_stopping" keeps the best of a secret random number of runs.
 """
 
@@ -18,15 +18,15 @@ from skdp import DPGridSearchCV, DPLogisticRegression
 plt.style.use("tableau-colorblind10")
 X, y, X_test, y_test = load_table()
 if len(y) > 10_000:
-    # A third of the rows: the page is to be quick.
+    # Only a third of the rows, to keep the page quick.
     X, y = X[::3], y[::3]
 
 # %%
 # Three searches by each strategy
 # -------------------------------
 #
-# What a search publishes is the chosen candidate, noisy scores and the model. Noise comes from the
-# operating system, so that every run of this page chooses anew.
+# A search publishes the chosen candidate, noisy scores and the model. Noise comes from the
+# operating system, so every run of this page may choose differently.
 
 strategies = ("random_stopping", "disjoint", "holdout", "cv")
 chosen, accuracy = np.empty((2, len(strategies), 3))
@@ -49,10 +49,10 @@ for i, strategy in enumerate(strategies):
 # What they choose, and what it is worth
 # --------------------------------------
 #
-# A dot is one search: on the left the strength that it chose, on the right the accuracy of its
-# model. See how far apart the chosen strengths lie, and how little of that shows in the accuracy:
-# under noise many strengths are about as good. What costs accuracy is a budget shared by many
-# fits, as in "cv", where each row is in four of five folds for every candidate.
+# Each dot is one search: on the left the strength that it chose, on the right the accuracy of its
+# model. The chosen strengths are far apart, but the accuracies are not: under noise many strengths
+# are about equally good. Accuracy is lost where many fits share a budget,
+# as in "cv", where each row is in four of five folds for every candidate.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(6.4, 3.8), sharey=True, layout="constrained")
 for i in range(len(strategies)):

@@ -2,9 +2,9 @@
 A private pipeline from raw columns to a model
 ==============================================
 
-Raw columns have missing values, words and numbers of any size. What fills the gaps, the bins and
-the categories is learnt from the rows, so each of these steps needs privacy of its own, or the
-epsilon of the model at the end says nothing. Here all of them share one budget.
+Raw columns have missing values, words and numbers of any size. The values that fill gaps, the bins
+and the categories are learnt from the rows. So each of these steps must be private, or the
+epsilon of the model at the end means nothing. Here all of them share one budget.
 
 Each row is a block of houses in California; the question is whether their median value is above
 200 000 dollars. The table is ``california_housing.csv.gz`` in the folder that the environment
@@ -87,11 +87,11 @@ table, table_test, y, y_test = train_test_split(table, y, random_state=0)
 print(f"{len(y)} rows to train on, {n_numbers} columns of numbers with gaps, 1 of words")
 
 # %%
-# What will not do
-# ----------------
+# Steps that are not private
+# --------------------------
 #
-# The steps that everybody reaches for learn medians, means and categories from the rows, and
-# publish them exactly. `check_pipeline` says so before anything is fitted.
+# The usual steps learn medians, means and categories from the rows, and
+# publish them exactly. `check_pipeline` reports this before anything is fitted.
 
 careless = make_pipeline(
     make_column_transformer(
@@ -126,8 +126,8 @@ private = make_pipeline(
 )
 
 # %%
-# `split_budget` shares one epsilon among the steps, whose noise is set jointly. The first step
-# that runs charges the whole; what the accountant then holds is the cost of everything that the
+# `split_budget` shares one epsilon among the steps and sets their noise jointly. The first step
+# that runs charges the whole plan. The accountant then shows the cost of everything that the
 # pipeline has learnt.
 
 accountant = PrivacyAccountant(epsilon=1.0, delta=1e-5)
@@ -141,8 +141,8 @@ print(accountant.report())
 # What it costs in accuracy
 # -------------------------
 #
-# The same front and the same model without privacy, and private ones at several epsilons. Every
-# fit spends: looking at this curve costs the sum of them all, and its scores are not private.
+# The same steps and the same model are fitted without privacy, and privately at several epsilons.
+# Every fit is charged: this curve costs the sum of them all, and its scores are not private.
 
 
 def binned(estimator):
@@ -159,16 +159,16 @@ for epsilon in epsilons:
     ready = split_budget(private, epsilon, 1e-5)
     scores.append([ready.fit(table, y).score(table_test, y_test) for _ in range(5)])
 scores = np.array(scores)
-# Of a feature with few values scikit-learn makes fewer bins, and says so.
+# For a feature with few values scikit-learn makes fewer bins and warns.
 warnings.filterwarnings("ignore", message="Bins whose width", category=UserWarning)
 reference = binned(LogisticRegression(max_iter=1000)).fit(table, y).score(table_test, y_test)
 majority = max(y_test.mean(), 1 - y_test.mean())
 
 # %%
-# **What to see:** on the left, what the steps take of a budget of 1 (their epsilons add up to
-# more than 1, because their noise is calibrated together); on the right, each dot a whole pipeline
-# that was fitted privately: with as many rows as there are blocks in California, privacy costs
-# hardly any accuracy from some epsilon on.
+# **What to see:** on the left, the shares of the steps in a budget of 1 (their epsilons add up to
+# more than 1, because their noise is calibrated together). On the right, each dot is a whole
+# pipeline that was fitted privately. With as many rows as there are blocks in California, privacy
+# costs hardly any accuracy from some epsilon on.
 
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(7.5, 3.9), width_ratios=(2, 3), layout="constrained"

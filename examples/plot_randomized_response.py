@@ -2,9 +2,9 @@
 Randomised response: true shares from untrue answers
 ====================================================
 
-Everybody answers with some probability truthfully and otherwise at random, before the answer
-leaves their hands. Each answer is deniable, also before whoever collects them; the shares of all
-can be told, since the probability is public.
+Each person answers truthfully with some probability and otherwise at random, before the answer
+is sent. So nobody can tell whether a single answer is true, not even the person who collects the
+answers. The shares of all answers can be estimated, because the probability is public.
 """
 
 import csv
@@ -54,8 +54,8 @@ k = len(categories)
 # Reports
 # -------
 #
-# With k answers the truth is told with probability e^ε / (k - 1 + e^ε). That many of the reports
-# are true; nobody can tell which.
+# With k answers a report is true with probability e^ε / (k - 1 + e^ε). Nobody can tell which of
+# the reports are true.
 
 epsilon = 1.0
 response = RandomizedResponseTransformer(epsilon, categories=categories).fit(answers)
@@ -68,9 +68,8 @@ print("the first five reports:", ", ".join(reports[:5, 0]))
 # Shares
 # ------
 #
-# The shares of the reports are pulled towards equal ones. Solving for the true shares undoes that,
-# at the price of wider intervals: each is estimated without bias, so that the share of a rare
-# answer can come out below zero.
+# The shares of the reports are biased towards equal shares. Solving for the true shares removes the
+# bias, but makes the intervals wider. The estimated share of a rare answer can be below zero.
 
 (estimate,) = response.estimate_frequencies(reports)
 (interval,) = response.confidence_intervals(reports)
