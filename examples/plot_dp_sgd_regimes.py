@@ -76,9 +76,10 @@ def spent(model, method, n_points=12):
 # %%
 # **What to see:** with δ = 0 every step costs the same. So a run can afford only few steps with
 # much noise each, and accuracy is lost where epsilon is small. With δ > 0 the cost grows like the
-# root of the number of steps. If there are many rows, both kinds of batches reach about the same accuracy,
-# but Poisson batches read the rows ten times, and full batches up to a few hundred times. By the
-# exact composition of Gaussian noise the run costs 1, which is charged; zCDP gives a little more.
+# root of the number of steps. If there are many rows, both kinds of batches reach about the same
+# accuracy, but Poisson batches read the rows ten times, and full batches up to a few hundred times.
+# By the exact composition of Gaussian noise the run costs 1, which is charged; zCDP gives a little
+# more.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.5, 4.2), layout="constrained")
 for (name, model), method, style in zip(regimes.items(), methods, styles, strict=True):
