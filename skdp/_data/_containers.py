@@ -1,7 +1,7 @@
 """Tables out of their containers, each cell and each row by itself.
 
 A list is read cell by cell, a frame column by column as its type declares, a sparse matrix row
-by row. No cell has a say in how another one is converted: ``np.asarray`` of a list turns all its
+by row. No cell influences how another one is converted: ``np.asarray`` of a list turns all its
 numbers into strings where one is a string, and scikit-learn's conversions of sparse formats sort
 all rows where one is unsorted. What of a table is public is written in ``docs/relations.md``.
 """

@@ -411,7 +411,7 @@ def composition_rule(composition, relation, group_size=1, rdp_order=None):
         names = ", ".join(map(repr, FILTERS + SCHEDULES))
         raise ValueError(f"composition must be one of {names}, got {composition!r}")
     if (rdp_order is not None) != (composition == "rdp"):
-        raise ValueError("rdp_order goes with composition='rdp', and that with rdp_order")
+        raise ValueError("give rdp_order with composition='rdp', and with no other composition")
     if composition == "basic":
         return BasicComposition(relation, group_size)
     if composition in FILTERS:

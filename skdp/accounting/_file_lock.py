@@ -49,8 +49,8 @@ if hasattr(os, "register_at_fork"):
 def locked(path, seconds, *, reading=False):
     """Hold the lock of a file.
 
-    There are two: whoever is first in the queue holds the one and waits for the other, so that
-    a process that has just given back the lock is behind all who wait. The lock files stay.
+    There are two locks. A process first takes the queue's and then waits for the file's, so that
+    one that has just given back the lock is behind all that wait. The lock files stay.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ def locked(path, seconds, *, reading=False):
     seconds : float
         For how long the file may stay unchanged before waiting is given up.
     reading : bool, default=False
-        Whether a lock that is not there and cannot be made is done without: whoever may not
-        write in a folder can read there.
+        Whether to go on without a lock file that is missing and cannot be made: a user who may
+        not write in a folder can read there.
 
     Yields
     ------
@@ -69,7 +69,7 @@ def locked(path, seconds, *, reading=False):
     Raises
     ------
     LedgerError
-        If the lock cannot be had.
+        If the lock cannot be taken.
     """
     with _opened(path, QUEUE_SUFFIX, reading) as queue:
         queue.wait(seconds)
@@ -110,8 +110,8 @@ class LockFile:
     def __init__(self, guarded, suffix, reading):
         if fcntl is None:
             raise LedgerError(
-                "a ledger in a file needs the file locks of POSIX, which this system has not; "
-                "use a postgresql:// ledger"
+                "a ledger in a file needs the file locks of POSIX, which this system does not "
+                "have; use a postgresql:// ledger"
             )
         self.guarded = guarded
         self.path = guarded.with_name(guarded.name + suffix)
@@ -179,7 +179,7 @@ class LockFile:
                 )
             before = now
         if problems:
-            raise LedgerError(f"the lock {self.path} cannot be had: {problems[0]}")
+            raise LedgerError(f"the lock {self.path} cannot be taken: {problems[0]}")
 
     def _block(self, done, problems):
         try:
@@ -199,7 +199,7 @@ class LockFile:
             return _ABSENT
 
     def is_at_its_path(self):
-        """Say whether whoever opens the path now meets this lock."""
+        """Return whether the file at the lock's path is still this lock."""
         if self._descriptor is None:
             return True
         try:
@@ -215,7 +215,7 @@ class LockFile:
         return os.pread(self._descriptor, 4096, 0).decode(errors="replace").partition("\n")[0]
 
     def write(self, text):
-        """Leave a line for the next holder; whoever may not write leaves an old one."""
+        """Leave a line for the next holder; without the right to write, the old line stays."""
         if self._descriptor is not None:
             with suppress(OSError):
                 os.pwrite(self._descriptor, f"{text}\n".encode(), 0)

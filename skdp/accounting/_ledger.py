@@ -78,7 +78,7 @@ def kind_of_ledger(address):
     # What was meant as an address of a server may hold a password: it is not repeated.
     if separator or _LIKE_A_SERVER.search(address):
         raise LedgerError(
-            "there is no ledger of kind that this address names; give the path of a file or "
+            "this address names no known kind of ledger; give the path of a file or "
             "postgresql://user@host/database"
         )
     return SQLiteLedger
@@ -219,7 +219,7 @@ class SQLiteLedger:
             return all_records(connection.execute)
 
     def _locked(self, reading=False):
-        # Beside a file that is not there no lock is left.
+        # A missing file raises here: no lock files are made beside it.
         self._stamp()
         return locked(self.path, BUSY_TIMEOUT_SECONDS, reading=reading)
 
@@ -249,7 +249,7 @@ class SQLiteLedger:
             check_position(connection.execute, _sealed_end(text))
         except LedgerError as error:
             raise LedgerError(
-                f"{error}; whoever put an older copy in its place on purpose removes {lock.path}"
+                f"{error}; if you restored an older copy on purpose, remove {lock.path}"
             ) from None
 
     def _stamp(self):

@@ -101,12 +101,12 @@ def check_address(address):
             "postgresql://user@host:port/database, without a password"
         )
     if _says_twice(address):
-        raise ValueError("the address of a ledger must say each thing once")
+        raise ValueError("the address of a ledger must give each keyword once")
     for keyword, value in found.items():
         pattern = _HARMLESS.get(keyword)
         if pattern is None or not re.fullmatch(pattern, str(value)):
             raise ValueError(
-                "the address of a ledger must hold no password and nothing that could be one, for "
+                "the address of a ledger must hold no password, and nothing that could be one: "
                 f"it is pickled with every estimator; remove or simplify its {keyword!r}; use a "
                 "password file, PGPASSWORD or a service file"
             )

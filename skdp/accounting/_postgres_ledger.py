@@ -46,8 +46,8 @@ WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
 """
 
 
-# A row has the number of the transaction that wrote it: while nobody edits, none is younger than
-# the one of the last record, and none is missing.
+# A row has the number of the transaction that wrote it. If no row was edited, no number is younger
+# than that of the last record, and no row is missing.
 _UNTOUCHED = """
 SELECT count(*) = max(sequence) AND min(age(r.xmin)) = max(age(r.xmin)) FILTER (WHERE sequence = ?)
 FROM records AS r WHERE sequence <= ?

@@ -191,8 +191,8 @@ def read_back(execute, record, end):
     check_position(execute, end)
     if [tuple(row) for row in execute(_SINCE, (end[0],))] != [_row(record)]:
         raise LedgerError(
-            f"record {record.sequence} was written and is not there: somebody else wrote into the "
-            "ledger's file meanwhile; nothing is released"
+            f"record {record.sequence} was written but is missing: another program wrote into the "
+            "ledger's file at the same time; nothing is released"
         )
 
 

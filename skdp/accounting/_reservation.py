@@ -122,7 +122,7 @@ class PlannedCharge:
         """
         if not self.covers(event, terms.relation):
             raise ValueError(
-                f"step {self.name!r} would release what was not planned: {event} in the place "
+                f"step {self.name!r} would release what was not planned: {event} instead "
                 f"of {self.event}; a parameter or the table's shape has changed since the plan "
                 "was made"
             )

@@ -81,7 +81,7 @@ def append_row(table, row):
         names, table.dtypes, row, frame.iloc[-1].isna(), strict=True
     ):
         if hasattr(kind, "categories") and not missing and value not in kind.categories:
-            raise ValueError(f"the canary's value is none that column {name!r} can hold")
+            raise ValueError(f"column {name!r} cannot hold the canary's value")
     frame = frame.astype(kinds)
     frame.columns = table.columns
     return frame

@@ -52,7 +52,7 @@ class PrivateLinearClassifierMixin(ClassifierMixin):
         """Return the labels that a fit to a table of that shape is for."""
         known = self.classes if shape.classes is None else shape.classes
         if known is None:
-            raise ValueError("the labels are not known: declare classes, or give the shape's")
+            raise ValueError("the labels are not known: declare classes, or give shape.classes")
         if self.classes is not None:
             return check_classes(self.classes, np.asarray(known))[0]
         classes = np.unique(known)

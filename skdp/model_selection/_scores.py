@@ -74,7 +74,7 @@ class BoundedScore(ABC):
         if not any(hasattr(estimator, method) for method in self.methods):
             needed = " or ".join(self.methods)
             raise ValueError(
-                f"the score {self.name!r} needs {needed}, which {type(estimator).__name__} has not"
+                f"the score {self.name!r} needs {needed}, but {type(estimator).__name__} has none"
             )
 
     @abstractmethod
@@ -470,9 +470,7 @@ def default_score(scoring, estimator):
         return bounded_score("accuracy")
     bounds = [v for k, v in estimator.get_params().items() if k.endswith("target_bounds")]
     if not bounds:
-        raise ValueError(
-            "scoring must be given: bounded_score('r2', target_bounds=(low, high)), say"
-        )
+        raise ValueError("give scoring, for example bounded_score('r2', target_bounds=(low, high))")
     return bounded_score("r2", target_bounds=bounds[-1])
 
 

@@ -262,7 +262,7 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
 def _may_charge(step):
     """Say whether a step may charge what cannot be known.
 
-    So may one that is somebody else's or was changed, and a search that tries other estimators.
+    So may an estimator that is not skdp's or was changed, and a search over other estimators.
     """
     estimator = step.estimator
     if step.kind not in ("learns", "wrapper", "cross_validates") or not hasattr(estimator, "fit"):

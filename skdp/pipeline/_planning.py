@@ -312,9 +312,9 @@ def plan_pipeline(
     terms : Terms, default=None
         Of the accountant that will be charged, as `skdp.base.terms_of` gives them.
     shares : dict of str to float, default=None
-        Each private step's share of the budget, in any unit. By default a transformer takes
-        15 % of what is left for the others and all transformers get the same; the final
-        estimator has the rest. Without a private final estimator all steps get the same.
+        Each private step's share of the budget, in any unit. By default the final estimator
+        after k transformers gets ``0.85**k``, and the transformers share the rest equally.
+        Without a private final estimator all steps get the same.
     public_steps : sequence of str, default=()
         Names of steps that learn from data which are public.
 

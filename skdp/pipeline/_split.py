@@ -39,10 +39,9 @@ def split_budget(
     accountant : PrivacyAccountant, default=None
         Where fits are charged. None charges nothing and protects under "add_remove".
     shares : dict of str to float, default=None
-        Each private step's share, by its name as in `set_params`, in any unit. By default a
-        transformer takes 15 % of what is left for the others, all transformers get the same,
-        and the final estimator has the rest; without a private final estimator all steps get
-        the same.
+        Each private step's share, by its name as in `set_params`, in any unit. By default the
+        final estimator after k transformers gets ``0.85**k``, and the transformers share the
+        rest equally; without a private final estimator all steps get the same.
     n_samples, n_features : int, default=None
         The shape of the table. With it every step is planned exactly, and every fit must be to
         a table of that shape. None leaves the shape open, as cross-validation needs; then

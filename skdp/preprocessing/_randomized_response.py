@@ -227,8 +227,8 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Base
         table = self._read(X, reset=False)
         if self._statement_depends_on() != self._fitted_with:
             raise ValueError(
-                "epsilon, accountant or random_state changed after fit, which privacy_ speaks of; "
-                "fit again"
+                "epsilon, accountant or random_state changed after fit, but privacy_ states the "
+                "old one; fit again"
             )
         _, source = charge(self, self._plan)
         return self._plan.run(table, source)

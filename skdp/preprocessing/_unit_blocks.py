@@ -29,7 +29,7 @@ def unit_blocks(X, low, high):
     for start in range(0, X.shape[0], BLOCK_ROWS):
         block = X[start : start + BLOCK_ROWS]
         u = buffer[: len(block)]
-        # What overflows is clipped; whether anything did is nobody's business.
+        # Overflow is clipped below; a warning would tell that it happened.
         with np.errstate(all="ignore"):
             u[...] = block
             u -= middle

@@ -153,7 +153,7 @@ def _centred_sums(X, low, high, n_moments):
     for start in range(0, len(X), BLOCK_ROWS):
         block = X[start : start + BLOCK_ROWS]
         u = buffer[: len(block)]
-        # What overflows is clipped; whether anything did is nobody's business.
+        # Overflow is clipped below; a warning would tell that it happened.
         with np.errstate(all="ignore"):
             np.subtract(block, middle, out=u, casting="unsafe")
             u *= inverse

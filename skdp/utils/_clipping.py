@@ -132,6 +132,6 @@ def check_matrix(X):
         raise ValueError(f"X must be a matrix of real numbers, got {X.dtype} of shape {X.shape}")
     if X.dtype in (np.float32, np.float64):
         return X
-    # Whether anything overflows is nobody's business.
+    # A warning would tell that a value overflowed.
     with np.errstate(over="ignore"):
         return X.astype(np.float64)

@@ -56,7 +56,7 @@ def limit_rows(X, y, groups, max_rows):
     check_consistent_length(X, y, groups)
     codes = label_codes(_as_array(groups))
     if (codes < 0).any():
-        raise ValueError("groups must say of every row whose it is: one is missing")
+        raise ValueError("groups must name the person of every row: one is missing")
     order = np.argsort(codes, kind="stable")
     starts = np.searchsorted(codes[order], codes[order])
     rank = np.empty(len(codes), dtype=np.intp)

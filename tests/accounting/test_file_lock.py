@@ -103,7 +103,7 @@ def test_a_charge_that_is_not_there_afterwards_is_not_acknowledged(path, monkeyp
         return connect(self)
 
     monkeypatch.setattr(SQLiteLedger, "_connection", undone)
-    with pytest.raises(LedgerError, match="is not there"):
+    with pytest.raises(LedgerError, match="is missing"):
         accountant.charge(PureDP(0.5))
 
 

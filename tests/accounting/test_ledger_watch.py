@@ -111,7 +111,7 @@ def test_an_older_copy_in_the_place_of_a_ledger_is_refused(path):
     accountant.charge(PureDP(0.5))
     os.replace(copy, path)
     fresh = _fresh_handle(path)
-    with pytest.raises(LedgerError, match="on purpose removes"):
+    with pytest.raises(LedgerError, match="on purpose, remove"):
         fresh.charge(PureDP(0.5))
     path.with_name(path.name + LOCK_SUFFIX).unlink()
     assert fresh.epsilon_spent == 2.0
