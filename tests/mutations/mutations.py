@@ -42,7 +42,7 @@ MUTATIONS = [
         "group_event",
         rules.put_for("k * event.epsilon", "event.epsilon"),
         ("accounting/test_composition.py::test_a_group_pays_three_times_for_a_pure_release",),
-        "a person of three rows is protected by a third",
+        "a person of three rows gets a third of the protection that is claimed",
     ),
     Mutation(
         "deltas-not-added",
@@ -74,7 +74,7 @@ MUTATIONS = [
         "State.priced",
         rules.decided("rule.within(self.with_spend(spend).total, cap)", False),
         ("accounting/test_accountant.py::test_a_refused_charge_changes_nothing",),
-        "the budget has no end",
+        "releases beyond the cap are made",
     ),
     Mutation(
         "an-allowance-used-again",
@@ -106,7 +106,7 @@ MUTATIONS = [
         "discretise",
         rules.put_for("pair.p_inf", "0.0"),
         ("accounting/test_golden.py::test_never_below_the_truth",),
-        "outcomes that tell everything are left out of delta",
+        "outcomes that reveal a row completely are left out of delta",
     ),
     Mutation(
         "one-direction-of-neighbours",
@@ -130,7 +130,7 @@ MUTATIONS = [
         "gaussian_noise_multiplier",
         rules.call_dropped("_nudge", keep=1),
         ("accounting/test_closed_forms.py::test_gaussian_noise_is_on_the_safe_side_and_tight",),
-        "noise may fall short by a rounding",
+        "noise can be too small by a rounding error",
     ),
     Mutation(
         "chain-not-checked",
@@ -138,7 +138,7 @@ MUTATIONS = [
         "",
         rules.refusals_dropped("chain breaks"),
         ("accounting/test_ledger.py::test_a_ledger_whose_chain_is_broken_pays_for_nothing",),
-        "an edited ledger pays again",
+        "an edited ledger is accepted, and its budget can be spent again",
     ),
     # mechanisms
     Mutation(
@@ -195,7 +195,7 @@ MUTATIONS = [
         "RandomizedResponse.release_codes",
         rules.argument_times("truthful", 0, 2.0),
         ("mechanisms/test_randomized_response.py::test_law_of_a_report",),
-        "a report is twice as telling",
+        "a report reveals twice as much as is claimed",
     ),
     Mutation(
         "replaced-sum-moves-once",
@@ -214,7 +214,7 @@ MUTATIONS = [
             "mechanisms/test_sensitivity.py::test_bounded_sum_is_rounded_up",
             "mechanisms/test_sensitivity.py::test_bounded_sum_is_an_upper_bound_at_all_magnitudes",
         ),
-        "the sensitivity is below the truth by a rounding",
+        "the sensitivity is too small by a rounding error",
     ),
     Mutation(
         "norm-converted-without-root",
@@ -295,7 +295,7 @@ MUTATIONS = [
         "bernoulli_exp",
         rules.put_for("2.0 ** -40", "0.0"),
         ("noise/test_exact.py::test_the_guard_band_covers_the_error_of_an_exponent",),
-        "rounding shapes the law where draws are rare",
+        "rounding changes the probabilities of rare draws",
     ),
     Mutation(
         "bits-used-again",
@@ -376,7 +376,7 @@ MUTATIONS = [
             "linear_model/test_mechanism_choice.py"
             "::test_the_sensitivity_is_that_of_the_largest_class_weight",
         ),
-        "a min for a max: heavy classes are not hidden",
+        "a min for a max: rows of classes with large weights get too little noise",
     ),
     Mutation(
         "class-weight-forgotten",
@@ -387,7 +387,7 @@ MUTATIONS = [
             "linear_model/test_mechanism_choice.py"
             "::test_the_sensitivity_is_that_of_the_largest_class_weight",
         ),
-        "heavy classes are not hidden",
+        "rows of classes with large weights get too little noise",
     ),
     Mutation(
         "poisson-slope-not-clipped",
@@ -559,7 +559,7 @@ MUTATIONS = [
             "linear_model/test_output_perturbation.py"
             "::test_the_tolerance_is_part_of_the_sensitivity",
         ),
-        "where the solver stops depends on the rows",
+        "the point at which the solver stops depends on the rows, and too little noise covers this",
     ),
     Mutation(
         "class-weight-forgotten-by-the-noise",
@@ -569,7 +569,7 @@ MUTATIONS = [
         (
             "linear_model/test_mechanism_choice.py::test_the_sensitivity_is_that_of_the_largest_class_weight",
         ),
-        "heavy classes are not hidden",
+        "rows of classes with large weights get too little noise",
     ),
     Mutation(
         "rows-not-clipped",
@@ -601,7 +601,7 @@ MUTATIONS = [
         "_centred",
         rules.call_dropped("clip"),
         ("linear_model/test_ridge.py::test_long_rows_and_far_targets_are_clipped",),
-        "a far target moves the sums without bound",
+        "a target outside the bounds moves the sums without limit",
     ),
     Mutation(
         "counts-not-clipped",
@@ -609,7 +609,7 @@ MUTATIONS = [
         "_Clipped.__getitem__",
         rules.call_dropped("clip"),
         ("linear_model/test_poisson_regressor.py::test_far_targets_are_clipped",),
-        "a far target moves the weights without bound",
+        "a target outside the bounds moves the weights without limit",
     ),
     Mutation(
         "statistics-of-a-replaced-row",
@@ -633,7 +633,7 @@ MUTATIONS = [
         "_noise_multiplier",
         rules.term_dropped("log_jacobian(loss, norm, C)"),
         ("linear_model/test_objective_perturbation.py::test_exact_divergences_in_two_dimensions",),
-        "the change of volume tells of a row",
+        "the Jacobian of the minimiser reveals a row",
     ),
     Mutation(
         "vertex-of-a-replaced-row",
@@ -652,7 +652,7 @@ MUTATIONS = [
             "linear_model/test_objective_perturbation.py"
             "::test_the_output_noise_is_small_and_hides_the_solver",
         ),
-        "where the solver stops depends on the rows",
+        "the point at which the solver stops depends on the rows, and too little noise covers this",
     ),
     Mutation(
         "descent-without-root",
@@ -699,7 +699,7 @@ MUTATIONS = [
         "DPLinearSVC.fit",
         rules.inserted("X = X / abs(X).max()", "check_classes(self.classes, y)"),
         (checked("DPLinearSVC()", "check_charge_before_touch"),),
-        "charge after touch: one row scales all others",
+        "values are used before the charge: one row scales all others",
     ),
     Mutation(
         "every-row-twice",
@@ -754,7 +754,7 @@ MUTATIONS = [
         "unit_blocks",
         rules.statement_dropped("np.clip(u, -1.0, 1.0, out=u)"),
         ("preprocessing/test_mean_transformer.py::test_brute_force_sensitivity",),
-        "a far value moves a sum without bound",
+        "a value outside the bounds moves a sum without limit",
     ),
     Mutation(
         "threshold-of-one-column",
@@ -765,7 +765,7 @@ MUTATIONS = [
             "preprocessing/test_categories.py"
             "::test_the_threshold_is_the_least_that_hides_single_rows",
         ),
-        "a row has a chance in every column to show a value of its own",
+        "a row's own value can be released in every column, but only one column is priced",
     ),
     Mutation(
         "threshold-lowered",
@@ -954,7 +954,7 @@ MUTATIONS = [
         "_centred_sums",
         rules.statement_dropped("np.clip(u, -1.0, 1.0, out=u)"),
         ("preprocessing/test_standard_scaler.py::test_values_are_clipped_to_the_bounds",),
-        "a far value moves a sum without bound",
+        "a value outside the bounds moves a sum without limit",
     ),
     Mutation(
         "moments-rounding-unpaid",
@@ -970,7 +970,7 @@ MUTATIONS = [
         "SumPlan.units",
         rules.call_renamed("maximum", "np.minimum"),
         ("stats/test_functions.py::test_brute_force_sensitivity_of_sums",),
-        "a min for a max: values beyond the lesser bound are not hidden",
+        "a min for a max: values beyond the smaller bound get too little noise",
     ),
     Mutation(
         "quantiles-twice-as-sharp",
@@ -1136,7 +1136,7 @@ MUTATIONS = [
         "",
         rules.call_renamed("fsum", "max"),
         ("pipeline/test_check.py::test_costs_are_those_of_the_fits",),
-        "a max for a sum: the price that is told is too low",
+        "a max for a sum: the stated price is too low",
     ),
     Mutation(
         "private-steps-declared-public",
@@ -1185,7 +1185,7 @@ MUTATIONS = [
         "charge",
         rules.put_for("source.seeded", "False"),
         (checked("DPStandardScaler()", "check_seeded_flag"),),
-        "noise that whoever knows the seed takes off is booked as noise",
+        "seeded noise is recorded as secret, though anyone who knows the seed can remove it",
     ),
     Mutation(
         "group-told-the-price-of-a-row",
@@ -1193,7 +1193,7 @@ MUTATIONS = [
         "PrivateFit.publish",
         rules.put_for("spend.epsilon", "mechanism.epsilon"),
         (checked("DPStandardScaler()", "check_group_statement"),),
-        "a person of three rows is told a third of the price",
+        "the stated price for a person of three rows is a third of the true one",
     ),
     Mutation(
         "relation-of-the-ledger-ignored",
@@ -1220,7 +1220,7 @@ MUTATIONS = [
         "EpsilonAudit.violation",
         rules.flipped("self.lower_bound"),
         ("audit/test_epsilon.py::test_a_false_claim_is_called_a_violation",),
-        "a false claim passes",
+        "a false claim is accepted",
     ),
     Mutation(
         "audits-under-another-relation",
@@ -1228,7 +1228,7 @@ MUTATIONS = [
         "",
         rules.decided("relation == UNACCOUNTED.relation", True),
         ("audit/test_epsilon.py::test_clones_keep_the_relation_of_the_accountant",),
-        "what is audited is not what was sold",
+        "the audit tests another relation than the claim is for",
     ),
     Mutation(
         "one-half-of-the-tests",
@@ -1244,7 +1244,7 @@ MUTATIONS = [
         "worst_case_worlds",
         rules.both(rules.put_for("X[:-1]", "X[1:]"), rules.put_for("y[:-1]", "y[1:]")),
         ("audit/test_epsilon.py::test_a_false_claim_is_called_a_violation",),
-        "another row than the worst is left out, and a false claim passes",
+        "the audit does not leave out the worst row, so a false claim is accepted",
     ),
     # utils
     Mutation(
@@ -1269,7 +1269,7 @@ MUTATIONS = [
         "exact_sum",
         rules.call_dropped("clip"),
         ("utils/test_sums.py::test_one_record_moves_the_sum_by_the_bound_at_most_exactly",),
-        "a far value moves a sum without bound",
+        "a value outside the bounds moves a sum without limit",
     ),
     Mutation(
         "grid-too-fine",
@@ -1277,7 +1277,7 @@ MUTATIONS = [
         "sum_grid",
         rules.put_for("doublings", "0"),
         ("utils/test_sums.py::test_grid_leaves_room_for_all_rows",),
-        "sums are rounded, and their order tells of rows",
+        "sums are rounded, so their result depends on the order of rows",
     ),
     Mutation(
         "shares-beyond-the-whole",
@@ -1301,7 +1301,7 @@ MUTATIONS = [
         "range_shares",
         rules.call_dropped("clip"),
         ("impute/test_simple_imputer.py::test_brute_force_sensitivity_of_the_mean",),
-        "a far value moves a sum without bound",
+        "a value outside the bounds moves a sum without limit",
     ),
     Mutation(
         "a-check-that-cannot-fail",
@@ -1309,6 +1309,6 @@ MUTATIONS = [
         "check_charge_before_touch",
         rules.put_for("accountant", "None"),
         ("utils/test_estimator_checks.py::test_a_check_finds_what_it_is_for",),
-        "estimators that look before they pay pass",
+        "estimators that use the data before the charge pass the check",
     ),
 ]
