@@ -196,8 +196,8 @@ def privacy_report(*sources, audits=(), title="Privacy"):
     """Gather what is known of the privacy of models and budgets into one document.
 
     The document holds what the fits published about themselves and what the ledgers say, which
-    is public, and the audits. Results of attacks on private rows are computed without privacy:
-    they say so, and whoever publishes the document decides about them.
+    is public, and the audits. Results of attacks on private rows are computed without privacy,
+    and say so: leave them out of a document that you publish, or decide to disclose them.
 
     Parameters
     ----------

@@ -18,9 +18,9 @@ COMPARED_ROWS = 67
 def row_scores_function(n_columns, weights_shape):
     """Return a function of a block of rows and weights that gives the scores of the rows.
 
-    The BLAS library multiplies one row at a time. Should it give equal rows different scores, as
-    one may that looks at addresses, NumPy's own sums are taken; that is tried out here, on numbers
-    that have nothing to do with the data. SciPy multiplies sparse rows one at a time.
+    The BLAS library multiplies one row at a time. A library that uses the addresses of arrays may
+    give equal rows different scores. This is tried here on made-up numbers, and if so NumPy's own
+    sums are used. SciPy multiplies sparse rows one at a time.
 
     Parameters
     ----------

@@ -194,8 +194,8 @@ def convert_relation(epsilon: float, delta: float, source: str, target: str) -> 
     """Return (epsilon, delta) of one relation under the other.
 
     Add/remove to replace-one: (2 epsilon, (1 + e^epsilon) delta), by a removal and an
-    addition. Replace-one to add/remove: unchanged, for add/remove read as zero-out, where
-    the null record is one that a record can be replaced by.
+    addition. Replace-one to add/remove: unchanged, because under zero-out a removal is a
+    replacement by the null record.
 
     Parameters
     ----------

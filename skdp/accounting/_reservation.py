@@ -223,9 +223,9 @@ class _NotCopied:
 class Allowance(_NotCopied):
     """A planned release that is already paid for, and can be made once.
 
-    It takes the place of an estimator's accountant where a whole plan was charged by whoever
-    runs it. It opens no ledger, so that it can go to other processes; whoever sends a copy
-    there sends one. A second release is refused, in whatever clone of the estimator.
+    It takes the place of an estimator's accountant where the caller has charged a whole plan.
+    It opens no ledger, so it can go to other processes; send one copy only. A second release
+    is refused, also in a clone of the estimator.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 Sampling at rate q turns a curve delta(e) into q delta(e') at e = ln(1 + q (exp(e') - 1)) (Balle,
 Barthe and Gaboardi 2018), with equality for the pairs used here: nothing is composed, so that no
-grid is needed, and delta may be as small as it likes.
+grid is needed, and delta may be arbitrarily small.
 """
 
 from __future__ import annotations

@@ -177,9 +177,9 @@ def usual_row(X):
 
 
 def other_tables(worlds):
-    """Return for each world two tables of its size in which all rows are one, and the neighbour.
+    """Return for each world two tables of its size of one repeated row, and their neighbour.
 
-    What is the same in all of them, in a world's every fit too, the number of rows decides.
+    A number that is the same in all fits to these follows from the number of rows alone.
 
     Parameters
     ----------

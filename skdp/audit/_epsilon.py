@@ -380,7 +380,7 @@ def _canary_scores(pulls, labels, classes):
 
 
 def _fresh(estimator):
-    """Return a clone whose clones charge nobody and each draw noise of their own."""
+    """Return a clone whose clones charge no accountant, and each of which draws fresh noise."""
     estimator = without_accountant(estimator)
     names = seeds(estimator)
     return estimator.set_params(**dict.fromkeys(names)) if names else estimator
@@ -389,8 +389,8 @@ def _fresh(estimator):
 def _observed_pairs(estimator, tables, probe, n_pairs):
     """Return what fits to either table show, as two lists.
 
-    The worlds take turns, now one first, now the other: what a fit shows of the clock would
-    else tell which half of the audit it is from.
+    The worlds alternate, and so does the order in a pair. Otherwise a time that a fit records
+    would tell the worlds apart.
     """
     seen = [], []
     for pair in range(n_pairs):

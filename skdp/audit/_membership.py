@@ -300,9 +300,9 @@ def _fit(estimator, X, y, mask):
 
 
 def _shadow_statistic(estimator, X, y, mask, access, seed):
-    """Return what a shadow says of all rows; a seed of the target is no seed of its own.
+    """Return a shadow's statistic of all rows. A shadow gets a seed of its own.
 
-    With the target's noise in all shadows nothing would be left of the noise.
+    If all shadows had the target's seed, their noise would be the target's and hide nothing.
     """
     parameters = estimator.get_params()
     own = {name: int(seed) for name in seeds(estimator) if parameters[name] is not None}

@@ -1,7 +1,7 @@
-"""Everything that whoever holds a fitted estimator can see, as numbers.
+"""Everything that can be seen in a fitted estimator, as numbers.
 
-A composition of estimators is not told apart from a single one: whatever holds an estimator (an
-attribute, a parameter, a list, a dict, an object) is looked into, as a pickle would be.
+A composition of estimators is read like a single one: attributes, parameters, lists, dicts and
+objects that hold estimators are searched, as a pickle would hold them.
 """
 
 import types
@@ -96,7 +96,7 @@ def observe(estimator, probe=None):
 def as_matrix(observations):
     """Return the numbers of all fits as rows of one width, and what the columns are.
 
-    Fits that show differently many numbers tell how many, which may give a row away.
+    How many numbers a fit shows is a column too, because it may reveal a row.
 
     Parameters
     ----------

@@ -148,9 +148,9 @@ def null_rows(table, n_rows):
 
 
 def coordinates(table):
-    """Return a table as numbers: in place of text, in how many rows it is another.
+    """Return a table as numbers; a text becomes the share of rows with another text.
 
-    Missing values are at the column's mean.
+    A missing value becomes the column's mean.
 
     Parameters
     ----------

@@ -12,8 +12,8 @@ __all__ = ["MembershipInferenceDisplay"]
 class MembershipInferenceDisplay:
     """ROC curves of membership attacks on logarithmic axes, over the region that a claim allows.
 
-    Make it with `from_estimator` or `from_results`. It shows what attacks found in data that is
-    not public, and is for whoever may see the data.
+    Make it with `from_estimator` or `from_results`. It shows what attacks found in private data:
+    show it only to those who may see the data.
 
     Parameters
     ----------

@@ -10,9 +10,9 @@ __all__ = ["PrivacyUtilityDisplay"]
 class PrivacyUtilityDisplay:
     """An estimator's score against epsilon.
 
-    Make it with `from_estimator`. Every point is a fit to the same rows: looking at the curve
-    of private data costs the sum, which is stated, and the scores are not private at all. Make
-    it on public data, or on data whose whole budget you are prepared to spend so.
+    Make it with `from_estimator`. Every point is a fit to the same rows. For private data the
+    curve costs the sum of all fits, which is stated, and the scores are not private. Make
+    it on public data, or on data whose whole budget you are ready to spend on it.
 
     Parameters
     ----------

@@ -30,8 +30,8 @@ STRATEGIES = ("mean", "median", "most_frequent", "constant")
 class DPSimpleImputer(TransformerMixin, BaseEstimator):
     r"""Fill in missing values with a private statistic of each column.
 
-    Missing are NaN and, in columns of objects, None and pandas' NA. Which values are missing is
-    as private as the values.
+    Missing values are NaN and, in columns of objects, None and pandas' NA. Which values are
+    missing is as private as the values.
 
     Parameters
     ----------

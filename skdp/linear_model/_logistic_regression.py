@@ -269,11 +269,11 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
         )
 
     def expected_excess_loss(self, n_samples, n_features, n_classes=2):
-        """Return what privacy is expected to cost, before any data are touched.
+        """Return the loss that privacy is expected to cost, before any data are touched.
 
-        It is the mean loss of a row above that of the best weights of norm ``10 / data_norm``,
-        from the regularisation and from the noise, in a quadratic model of the loss whose
-        curvature is the least favourable. Sampling error is not part of it.
+        It is the mean loss of a row above that of the best weights of norm ``10 / data_norm``.
+        It comes from the regularisation and from the noise, in a quadratic model of the loss
+        with the least favourable curvature. Sampling error is not part of it.
 
         Parameters
         ----------

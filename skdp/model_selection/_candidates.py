@@ -108,7 +108,7 @@ class FitPlan:
     def with_accountant(self, model, accountant):
         """Give the private steps of a fitted model an accountant for later fits.
 
-        These are as loud as the user's own estimator.
+        Their `verbose` and `memory` are those of the user's estimator again.
         """
         handles = {_parameter(step, "accountant"): accountant for step in self.pipeline.steps}
         return model.set_params(**told_by_params(self.pipeline.pipe), **handles)

@@ -111,9 +111,9 @@ def expected_shortfall(strategy, shape, m, epsilon, delta, refit=True):
     r"""Return how far the published model is expected to fall short, in a rough public model.
 
     A model that n rows and epsilon teach d weights is taken to lose :math:`0.12 \sqrt{d / (n
-    \epsilon)}` of accuracy, at most 1/2. To the loss of the published model come a fifth of the
-    loss of the models that are compared, if another one is published, what the noise of the
-    choice costs, and for random stopping what is lost by candidates that no run draws.
+    \epsilon)}` of accuracy, at most 1/2. Three losses are added to that of the published model:
+    a fifth of the loss of the models that are compared, if another one is published; the cost of
+    the noise of the choice; and for random stopping the loss from candidates that no run draws.
 
     Parameters
     ----------

@@ -14,10 +14,10 @@ _LARGEST_WEIGHT = 2**56
 def choose_by_distance(weights, distances, rate, stream):
     """Choose j with probability proportional to weights[j] exp(-rate distances[j]), exactly.
 
-    Candidate j is proposed with probability proportional to an integer of which it is certain that
-    it is no less than ``weights[j] exp(-rate distances[j])`` in a common unit, and is accepted with
-    probability their ratio. The ratio is compared with a uniform number in integers, where floating
-    point leaves a doubt.
+    Candidate j is proposed with probability proportional to an integer that is certainly at least
+    ``weights[j] exp(-rate distances[j])`` in a common unit. It is accepted with the ratio of the
+    two as probability. Where floating point leaves a doubt, the ratio is compared with a uniform
+    number in integers.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ def treats_rows_alone(function, arguments=None):
 
     Known are functions of numpy and scipy that act on each element, by name and arguments, some
     of scikit-learn's, and those that declare it by an attribute ``__skdp_kind__ = "stateless"``.
-    `functools.wraps` copies that attribute to another function, which it declares nothing of.
+    `functools.wraps` copies that attribute to another function, for which it does not count.
 
     Parameters
     ----------
