@@ -11,7 +11,7 @@ from skdp._sgd._defaults import Problem, Settings, automatic_settings
 from skdp._sgd._loop import run_sgd
 from skdp._sgd._plan import SAMPLINGS, Linear, SGDPlan, clip_norm, plan_sgd
 from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS, Update
-from skdp.base import PrivateFit, charge, fitted_names, terms_of
+from skdp.base import PrivateFit, fitted_names
 from skdp.utils._callbacks import CallbackSupportMixin
 from skdp.utils._validation import (
     check_boolean,
@@ -135,14 +135,8 @@ class PartialFit(PrivateFit):
 
     def charge(self, plan):
         """Book the plan with the handle and return the source of its noise."""
-        handle = self._estimator._next_part()
-        self._terms = terms_of(handle)
-        own, self._estimator.accountant = self._estimator.accountant, handle
-        try:
-            self._spend, source = charge(self._estimator, plan)
-        finally:
-            self._estimator.accountant = own
-        return source
+        self._accountant = self._estimator._next_part()
+        return super().charge(plan)
 
     def _forget(self):
         super()._forget()

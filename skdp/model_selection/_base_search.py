@@ -127,7 +127,7 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator,
             source = fit.charge(SearchCharge(plan.event, *budget))
             if self.verbose:
                 print(f"{type(self).__name__}: {len(candidates)} candidates, {WORDS[strategy]}")
-            run = SearchRun(X, y, params, task.score, terms, fit._spend, source, self.n_jobs)
+            run = SearchRun(X, y, params, task.score, terms, fit.spend, source, self.n_jobs)
             self._publish(fit, plan, run_plan(plan, run, stages), candidates)
         stages.end()
         return self
@@ -356,8 +356,8 @@ def _last_statement(model, pipeline):
 def _raise_statements(model, pipeline, fit, plan):
     """State of every private step of a model the price of the search that chose it."""
     price = plan.epsilon, plan.delta
-    if fit._spend is not None:
-        price = fit._spend.epsilon, fit._spend.delta
+    if fit.spend is not None:
+        price = fit.spend.epsilon, fit.spend.delta
     for step in pipeline.steps:
         part = _step(model, step.name)
         part.privacy_ = replace(part.privacy_, epsilon=price[0], delta=price[1])

@@ -359,7 +359,7 @@ def _scored(
         plan = plan_scores(task, make_layout(len(y)))
         rehearse_runs(plan, X, y, terms)
         source = fit.charge(plan)
-        run = SearchRun(X, y, {}, task.score, terms, fit._spend, source, n_jobs)
+        run = SearchRun(X, y, {}, task.score, terms, fit.spend, source, n_jobs)
         splits = plan.layout.splits
         rows = [(splits.train[s], splits.test[s]) for _, s in plan.runs]
         raw = run.fit(list(plan.runs.values()), rows, plan.releases, False)

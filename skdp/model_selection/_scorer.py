@@ -3,7 +3,7 @@
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from skdp._data._tables import indexable_table, target_array
-from skdp.base import charge, relation_of
+from skdp.base import PrivateRelease, relation_of
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.model_selection._scores import bounded_score
 from skdp.utils._validation import check_privacy_parameters
@@ -63,8 +63,10 @@ class DPScorer:
             mechanism = GaussianMechanism(self.epsilon, self.delta, sensitivity)
         # A model says only when it predicts that it does not take these rows.
         value = self.score.value(estimator, X, y)
-        _, source = charge(self, mechanism)
-        return float(mechanism.release(value, random_state=source))
+        terms = {"accountant": self.accountant, "random_state": self.random_state}
+        with PrivateRelease(label=type(self).__name__, **terms) as release:
+            source = release.charge(mechanism)
+            return float(mechanism.release(value, random_state=source))
 
     def __repr__(self):
         return f"DPScorer({self.score!r}, epsilon={self.epsilon:g}, delta={self.delta:g})"
