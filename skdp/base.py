@@ -21,6 +21,7 @@ __all__ = [
     "PrivateRelease",
     "TableShape",
     "guarantee_of",
+    "neighbours_of",
     "read_array",
     "relation_of",
     "terms_of",
@@ -50,6 +51,12 @@ def terms_of(accountant):
     return accountant.terms
 
 
+def neighbours_of(accountant):
+    """Return the `Neighbours` that an accountant protects, add/remove of one row without one."""
+    terms = terms_of(accountant)
+    return Neighbours(relation=terms.relation, unit=terms.unit, max_rows=terms.max_rows)
+
+
 def guarantee_of(estimator):
     """Return what an estimator's fit must meet, by its parameters and its accountant.
 
@@ -68,8 +75,7 @@ def guarantee_of(estimator):
         If epsilon or delta is out of range.
     """
     params = estimator.get_params(deep=False)
-    terms = terms_of(params["accountant"])
-    neighbours = Neighbours(relation=terms.relation, unit=terms.unit, max_rows=terms.max_rows)
+    neighbours = neighbours_of(params["accountant"])
     return Guarantee(
         epsilon=params["epsilon"], delta=params.get("delta", 0.0), neighbours=neighbours
     )

@@ -183,17 +183,25 @@ class PrivateSGDMixin(CallbackSupportMixin):
         if not (isinstance(self.verbose, Integral | bool) and self.verbose >= 0):
             raise ValueError(f"verbose must be an integer of at least 0, got {self.verbose!r}")
         given = self._given_settings(guarantee.delta)
-        sizes = shape.n_rows, shape.n_columns, task.n_outputs
         if given.batch_size is not None and given.batch_size > shape.n_rows:
             raise ValueError(
                 f"batch_size={given.batch_size} exceeds the number of rows, {shape.n_rows}"
             )
-        terms = guarantee.epsilon, guarantee.delta, guarantee.relation
-        expected = math.hypot(data_norm, constant), task.slope, task.curvature, task.weights_norm
-        settings = automatic_settings(Problem(*sizes, *expected, *terms), given)
+        sizes = {"n_columns": shape.n_columns, "n_outputs": task.n_outputs}
+        problem = Problem(
+            n_rows=shape.n_rows,
+            **sizes,
+            norm=math.hypot(data_norm, constant),
+            slope=task.slope,
+            curvature=task.curvature,
+            weights_norm=task.weights_norm,
+            guarantee=guarantee,
+        )
+        settings = automatic_settings(problem, given)
         n_steps = settings.n_steps(shape.n_rows)
         clip = check_magnitude(settings.clip, "max_grad_norm")
-        model = Linear(*sizes, constant, clip, clip_norm(guarantee.delta))
+        bounds = {"constant": constant, "clip": clip, "norm": clip_norm(guarantee.delta)}
+        model = Linear(n_rows=shape.n_rows, **sizes, **bounds)
         update = Update(
             settings.optimizer,
             check_choice(self.learning_rate, "learning_rate", LEARNING_RATES),
@@ -207,7 +215,7 @@ class PrivateSGDMixin(CallbackSupportMixin):
         return SGDFit(
             task=task,
             settings=settings,
-            mechanism=plan_sgd(settings.sampling, settings.batch_size, n_steps, model, *terms),
+            mechanism=plan_sgd(settings.sampling, settings.batch_size, n_steps, model, guarantee),
             update=update,
             alpha=0.0 if self.penalty is None else settings.alpha,
         )

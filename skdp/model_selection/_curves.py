@@ -364,7 +364,7 @@ def _scored(
         rows = [(splits.train[s], splits.test[s]) for _, s in plan.runs]
         raw = run.fit(list(plan.runs.values()), rows, plan.releases, False)
         noisy = plan.noisy.release([value for value, _ in raw], random_state=source).reshape(shape)
-        noise = plan.noisy.scale * (np.sqrt(2.0) if plan.noisy.delta == 0.0 else 1.0)
+        noise = plan.noisy.deviation(plan.released_together)
         public = ("the numbers of rows and columns", "which rows go where", "the parameters")
         if is_classifier(estimator):
             public += ("the label set",)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import read_array, read_table
 from skdp.base import PrivateFit, TableShape, guarantee_of
-from skdp.mechanisms._mechanism_plan import MechanismPlan, one_charge
-from skdp.preprocessing._additive import additive_mechanism, noise_deviation
+from skdp.mechanisms._plan import MechanismPlan, one_charge
+from skdp.preprocessing._additive import additive_mechanism
 from skdp.preprocessing._binning import binning_shares, declared_bounds
 from skdp.preprocessing._unit_blocks import check_row_count, rounded_sums
 from skdp.stats._bounds import BoundsPlan, plan_search
@@ -59,9 +59,9 @@ class MeanPlan(MechanismPlan):
         parts = {"search": bounds is None, "quantiles": False, "rest": True}
         first, _, rest = binning_shares(guarantee.epsilon, **parts)
         if bounds is None:
-            terms = first, left, guarantee.relation
-            search, left = plan_search(shape.n_rows, shape.n_columns, *terms)
-        sums = additive_mechanism(mechanism, rest, left, l1, l2, size)
+            search, left = plan_search(shape, replace(guarantee, epsilon=first))
+        rest = replace(guarantee, epsilon=rest, delta=left)
+        sums = additive_mechanism(mechanism, rest, l1=l1, l2=l2, size=size)
         return cls(
             sums=sums,
             bounds=bounds,
@@ -302,7 +302,7 @@ class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         shape = TableShape(n_rows=n_samples, n_columns=n_features)
         plan = self.plan_fit(shape, guarantee_of(self))
         low, high = plan.bounds
-        return (high - low) / 2 * noise_deviation(plan.sums, plan.size) / n_samples
+        return (high - low) / 2 * plan.sums.deviation(plan.size) / n_samples
 
     def transform(self, X):
         """Subtract the noisy means.

@@ -6,10 +6,11 @@ from functools import cached_property
 
 import numpy as np
 
-from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
+from skdp.accounting import Guarantee
+from skdp.mechanisms._plan import MechanismPlan, bounded_noise
 from skdp.utils import exact_sum
 
-__all__ = ["MomentsPlan", "SumPlan", "noise_deviation"]
+__all__ = ["MomentsPlan", "StatisticPlan", "SumPlan"]
 
 # Ten columns of that many rows stay in a processor's cache.
 BLOCK_ROWS = 4096
@@ -25,32 +26,20 @@ SENSITIVITY = {
 UNIFORM_VARIANCE = 1.0 / 3.0
 
 
-class _Delegating:
-    """A plan whose event is that of one mechanism."""
+class StatisticPlan(MechanismPlan):
+    """A plan that is charged what was asked for, whatever its mechanism makes of delta."""
 
     @property
-    def event(self):
-        return self.mechanism.event
+    def epsilon(self):
+        return self.guarantee.epsilon
 
     @property
-    def name(self):
-        return self.mechanism.name
-
-    @property
-    def scale(self):
-        return self.mechanism.scale
-
-    @property
-    def sensitivity(self):
-        return self.mechanism.sensitivity
-
-    def check_size(self, size):
-        """Refuse what no release can do, before anything is charged."""
-        self.mechanism.check_size(size)
+    def delta(self):
+        return self.guarantee.delta
 
 
-@dataclass(frozen=True, eq=False)
-class MomentsPlan(_Delegating):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MomentsPlan(StatisticPlan):
     """Means, or means and variances, of columns within bounds.
 
     Columns are scaled to [-1, 1], so that what it costs does not depend on the bounds.
@@ -60,17 +49,14 @@ class MomentsPlan(_Delegating):
     n_rows : int
         Public.
     low, high : ndarray of shape (n_columns,)
-    epsilon, delta : float
-    relation : {"add_remove", "replace_one"}
+    guarantee : Guarantee
     n_moments : {1, 2}
     """
 
     n_rows: int
     low: np.ndarray
     high: np.ndarray
-    epsilon: float
-    delta: float
-    relation: str
+    guarantee: Guarantee
     n_moments: int = 1
 
     @property
@@ -79,16 +65,15 @@ class MomentsPlan(_Delegating):
 
     @cached_property
     def mechanism(self):
-        l1, l2 = SENSITIVITY[self.relation, self.n_moments]
+        l1, l2 = SENSITIVITY[self.guarantee.relation, self.n_moments]
         n_columns, n_values = len(self.low), self.size
         # A sum in float64 is off by a relative (blocks + rows in a block) rounding errors of the
         # sum of magnitudes, for each of the two neighbours.
         additions = BLOCK_ROWS + self.n_rows / BLOCK_ROWS + 4
         rounding = 2.0 * additions * self.n_rows * np.finfo(np.float64).eps
-        if self.delta == 0.0:
-            return LaplaceMechanism(self.epsilon, l1 * n_columns + rounding * n_values)
-        sensitivity = l2 * math.sqrt(n_columns) + rounding * math.sqrt(n_values)
-        return GaussianMechanism(self.epsilon, self.delta, sensitivity)
+        l1 = l1 * n_columns + rounding * n_values
+        l2 = l2 * math.sqrt(n_columns) + rounding * math.sqrt(n_values)
+        return bounded_noise(self.guarantee, l1, l2)
 
     def run(self, X, source):
         """Return the means, and the variances or None, in the columns' units."""
@@ -96,13 +81,13 @@ class MomentsPlan(_Delegating):
         middle, half = low + (high - low) / 2, (high - low) / 2
         sums = _centred_sums(X, low, high, self.n_moments)
         released = self.mechanism.release(sums, random_state=source)
-        mean, variance = _moments(released, self.n_rows, noise_deviation(self.mechanism))
+        mean, variance = _moments(released, self.n_rows, self.mechanism.deviation(self.size))
         # The sum is rounded, which can lead out of the bounds.
         mean = np.clip(middle + half * mean, low, high)
         return mean, None if variance is None else variance * half**2
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class SumPlan(MomentsPlan):
     """Sums of columns within bounds.
 
@@ -113,24 +98,22 @@ class SumPlan(MomentsPlan):
 
     @cached_property
     def mechanism(self):
-        if self.relation == "replace_one":
+        if self.guarantee.relation == "replace_one":
             return super().mechanism
         # The sums are exact; the quotient is rounded by a relative 2**-53 for each neighbour.
         slack = 1.0 + self.n_rows * np.finfo(np.float64).eps
-        if self.delta == 0.0:
-            return LaplaceMechanism(self.epsilon, slack * self.size)
-        return GaussianMechanism(self.epsilon, self.delta, slack * math.sqrt(self.size))
+        return bounded_noise(self.guarantee, slack * self.size, slack * math.sqrt(self.size))
 
     @property
     def units(self):
         """What noise of scale 1 amounts to in each sum."""
-        if self.relation == "replace_one":
+        if self.guarantee.relation == "replace_one":
             return (self.high - self.low) / 2
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
     def run(self, X, source):
         """Return the sums."""
-        if self.relation == "replace_one":
+        if self.guarantee.relation == "replace_one":
             sums = _centred_sums(X, self.low, self.high, 1)[0]
             middle = self.low + (self.high - self.low) / 2
             return self.n_rows * middle + self._release(sums, source)
@@ -138,11 +121,6 @@ class SumPlan(MomentsPlan):
 
     def _release(self, sums, source):
         return self.mechanism.release(sums, random_state=source) * self.units
-
-
-def noise_deviation(mechanism):
-    """Return the standard deviation of a mechanism's noise."""
-    return mechanism.scale * (math.sqrt(2.0) if mechanism.delta == 0.0 else 1.0)
 
 
 def _centred_sums(X, low, high, n_moments):
