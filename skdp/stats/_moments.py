@@ -10,7 +10,7 @@ from skdp.accounting import Guarantee
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise
 from skdp.utils import exact_sum
 
-__all__ = ["MomentsPlan", "StatisticPlan", "SumPlan"]
+__all__ = ["MomentsPlan", "StatisticPlan", "SumPlan", "unit_blocks"]
 
 # Ten columns of that many rows stay in a processor's cache.
 BLOCK_ROWS = 4096
@@ -123,20 +123,39 @@ class SumPlan(MomentsPlan):
         return self.mechanism.release(sums, random_state=source) * self.units
 
 
-def _centred_sums(X, low, high, n_moments):
-    """Return the sums over rows of u and of u^2 - 1/2, for X clipped and scaled to [-1, 1]."""
+def unit_blocks(X, low, high):
+    """Yield the blocks of rows of X, each value clipped and mapped from [low, high] to [-1, 1].
+
+    Parameters
+    ----------
+    X : array or ChunkedArray of shape (n_rows, n_features)
+        Numbers, not NaN.
+    low, high : ndarray of shape (n_features,)
+
+    Yields
+    ------
+    ndarray of shape (at most BLOCK_ROWS, n_features), float64
+        It is overwritten when the next one is asked for.
+    """
     middle, inverse = low + (high - low) / 2, 2.0 / (high - low)
-    sums = np.zeros((n_moments, X.shape[1]))
-    buffer, ones = np.empty((min(BLOCK_ROWS, len(X)), X.shape[1])), np.ones(BLOCK_ROWS)
-    for start in range(0, len(X), BLOCK_ROWS):
+    buffer = np.empty((min(BLOCK_ROWS, X.shape[0]), X.shape[1]))
+    for start in range(0, X.shape[0], BLOCK_ROWS):
         block = X[start : start + BLOCK_ROWS]
         u = buffer[: len(block)]
-        # What overflows is clipped; whether anything did is nobody's business.
+        # What overflows is clipped, and no warning may tell of it.
         with np.errstate(all="ignore"):
-            np.subtract(block, middle, out=u, casting="unsafe")
+            u[...] = block
+            u -= middle
             u *= inverse
-        np.clip(u, -1.0, 1.0, out=u)
-        sums[0] += ones[: len(u)] @ u
+            np.clip(u, -1.0, 1.0, out=u)
+        yield u
+
+
+def _centred_sums(X, low, high, n_moments):
+    """Return the sums over rows of u and of u^2 - 1/2, for X clipped and scaled to [-1, 1]."""
+    sums = np.zeros((n_moments, X.shape[1]))
+    for u in unit_blocks(X, low, high):
+        sums[0] += np.ones(len(u)) @ u
         if n_moments == 2:
             sums[1] += np.einsum("ij,ij->j", u, u)
     sums[1:] -= len(X) / 2
