@@ -19,7 +19,7 @@ from skdp.utils._documents import (
 
 __all__ = ["PrivacyReport", "privacy_report"]
 
-RELATIONS = {
+RELATION_WORDS = {
     "add_remove": "add_remove: a row is there or is replaced by a null row; the number of rows "
     "is public",
     "replace_one": "replace_one: a row has other values; the number of rows is public",
@@ -351,7 +351,7 @@ def _statement_rows(statement):
     return (
         ("guarantee", f"({statement.epsilon:g}, {statement.delta:g})-differential privacy"),
         ("unit", statement.unit),
-        ("relation", RELATIONS[statement.relation]),
+        ("relation", RELATION_WORDS[statement.relation]),
         ("trust model", statement.trust_model),
         ("covered", statement.covered),
         ("not covered", statement.not_covered),

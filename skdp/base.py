@@ -1,4 +1,4 @@
-"""The life of a private fit: read, plan, charge, run, publish."""
+"""The life of a private fit: read, plan, charge, run, publish; and the door to every release."""
 
 from contextlib import ExitStack
 
@@ -13,14 +13,15 @@ from skdp.accounting import Composed, Guarantee, Neighbours, Spend
 from skdp.accounting import epsilon as event_epsilon
 from skdp.accounting._report import describe_composition, describe_unit
 from skdp.accounting._state import Terms
-from skdp.noise import RandomSource
+from skdp.noise import Door, RandomSource
 from skdp.utils._output import check_output_setting
 
 __all__ = [
     "PrivateFit",
+    "PrivateRelease",
     "TableShape",
-    "charge",
     "guarantee_of",
+    "neighbours_of",
     "read_array",
     "relation_of",
     "terms_of",
@@ -50,6 +51,12 @@ def terms_of(accountant):
     return accountant.terms
 
 
+def neighbours_of(accountant):
+    """Return the `Neighbours` that an accountant protects, add/remove of one row without one."""
+    terms = terms_of(accountant)
+    return Neighbours(relation=terms.relation, unit=terms.unit, max_rows=terms.max_rows)
+
+
 def guarantee_of(estimator):
     """Return what an estimator's fit must meet, by its parameters and its accountant.
 
@@ -68,8 +75,7 @@ def guarantee_of(estimator):
         If epsilon or delta is out of range.
     """
     params = estimator.get_params(deep=False)
-    terms = terms_of(params["accountant"])
-    neighbours = Neighbours(relation=terms.relation, unit=terms.unit, max_rows=terms.max_rows)
+    neighbours = neighbours_of(params["accountant"])
     return Guarantee(
         epsilon=params["epsilon"], delta=params.get("delta", 0.0), neighbours=neighbours
     )
@@ -78,46 +84,6 @@ def guarantee_of(estimator):
 def fitted_names(estimator):
     """Return the names of an estimator's fitted attributes, by sklearn's convention."""
     return [name for name in vars(estimator) if name.endswith("_") and not name.startswith("__")]
-
-
-def charge(estimator, mechanism):
-    """Book a release and return what was booked, and the source of its noise.
-
-    Of a transformer it is checked first that its output can be put in the container that
-    scikit-learn's output setting asks for.
-
-    Parameters
-    ----------
-    estimator : estimator
-        With parameters `accountant` and `random_state`.
-    mechanism : plan
-        With `event`, `epsilon` and `delta`; and with `sparse_output` where a transformer makes
-        sparse matrices.
-
-    Returns
-    -------
-    spend : Spend or None
-        None without an accountant.
-    source : RandomSource
-
-    Raises
-    ------
-    BudgetExceededError
-        If the accountant refuses.
-    """
-    source = RandomSource(estimator.random_state)
-    terms_of(estimator.accountant)
-    check_output_setting(estimator, sparse=getattr(mechanism, "sparse_output", False))
-    if estimator.accountant is None:
-        return None, source
-    spend = estimator.accountant.charge(
-        mechanism.event,
-        label=type(estimator).__name__,
-        epsilon=mechanism.epsilon,
-        delta=mechanism.delta,
-        seeded=source.seeded,
-    )
-    return spend, source
 
 
 def _unbooked(mechanism, terms):
@@ -138,13 +104,110 @@ def _composition(accountant, terms):
     return words if plan is None else f"{plan}; {words}"
 
 
-class PrivateFit:
+class PrivateRelease:
+    """One charge and the noise that it pays for, as a context: the only door to a release.
+
+    Inside it noise can be drawn only from the source that `charge` returns, so a release that is
+    not in the ledger cannot be made; what charges twice raises. Data are checked to be finite
+    whatever scikit-learn's ``assume_finite`` says, and numpy warns of no number's size.
+
+    Parameters
+    ----------
+    label : str
+        What releases, for the ledger.
+    accountant : PrivacyAccountant or None
+        Where it is charged.
+    random_state : int or None
+        Of the noise.
+
+    Examples
+    --------
+    >>> from skdp.base import PrivateRelease
+    >>> from skdp.mechanisms import LaplaceMechanism
+    >>> mechanism = LaplaceMechanism(epsilon=1.0, sensitivity=1.0)
+    >>> with PrivateRelease(label="a sum", accountant=None, random_state=None) as release:
+    ...     source = release.charge(mechanism)
+    ...     noisy = mechanism.release(17.0, random_state=source)
+    """
+
+    def __init__(self, *, label, accountant, random_state):
+        self._label, self._accountant, self._random_state = label, accountant, random_state
+        self._charged = False
+        self.spend = None
+
+    def __enter__(self):
+        with ExitStack() as settings:
+            # Unchecked, one row that is not finite makes a fit fail after its charge.
+            settings.enter_context(config_context(assume_finite=False))
+            # scikit-learn's checks sum the values: no warning may tell of an overflow.
+            settings.enter_context(np.errstate(all="ignore"))
+            self._door = settings.enter_context(Door())
+            self._settings = settings.pop_all()
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        self._settings.close()
+
+    def charge(self, plan, size=None):
+        """Book the plan's event and return the source of its noise.
+
+        Parameters
+        ----------
+        plan : Plan
+            With `event`, `epsilon` and `delta`. One that releases nothing is not booked.
+        size : int, default=None
+            How many values an additive mechanism will release together: it is asked first
+            whether it can.
+
+        Returns
+        -------
+        RandomSource or None
+            None for a plan that releases nothing.
+
+        Raises
+        ------
+        RuntimeError
+            If something was charged before.
+        ValueError
+            If epsilon is too small for that many values, or a transformer's output cannot be put
+            in the container that is set.
+        BudgetExceededError
+            If the accountant refuses.
+        """
+        if self._charged:
+            raise RuntimeError(
+                "a private fit charges once: put all that it releases into one plan "
+                "(skdp.mechanisms.JointMechanism)"
+            )
+        if size is not None:
+            plan.check_size(size)
+        terms_of(self._accountant)
+        self._charged = True
+        if plan.event == NOTHING:
+            return None
+        source = RandomSource(self._random_state)
+        self._check_output(plan)
+        if self._accountant is not None:
+            self.spend = self._accountant.charge(
+                plan.event,
+                label=self._label,
+                epsilon=plan.epsilon,
+                delta=plan.delta,
+                seeded=source.seeded,
+            )
+        self._door.source = source
+        return source
+
+    def _check_output(self, plan):
+        """Raise what could not be done with the release; called before the charge."""
+
+
+class PrivateFit(PrivateRelease):
     """One private fit of an estimator, as a context that keeps its steps in order.
 
-    Noise can be drawn only from the source that `charge` returns, so a release that is not in
-    the ledger cannot be made. If anything fails before `publish`, the estimator is left without
-    a fitted attribute; what was charged stays charged. Data are checked to be finite whatever
-    scikit-learn's ``assume_finite`` says, and numpy warns of no number's size.
+    It is a `PrivateRelease`: one charge, and noise from the source that it returns alone. What was
+    not charged cannot be published. If anything fails before `publish`, the estimator is left
+    without a fitted attribute; what was charged stays charged.
 
     Parameters
     ----------
@@ -164,25 +227,22 @@ class PrivateFit:
     """
 
     def __init__(self, estimator):
+        super().__init__(
+            label=type(estimator).__name__,
+            accountant=estimator.accountant,
+            random_state=estimator.random_state,
+        )
         self._estimator = estimator
-        self._spend = None
-        self._terms = None
         self._published = False
 
     def __enter__(self):
         self._forget()
-        self._settings = ExitStack()
-        # Unchecked, one row that is not finite makes a fit fail after its charge.
-        self._settings.enter_context(config_context(assume_finite=False))
-        # scikit-learn's checks sum the values: no warning may tell of an overflow.
-        self._settings.enter_context(np.errstate(all="ignore"))
-        return self
+        return super().__enter__()
 
     def __exit__(self, kind, error, traceback):
-        self._settings.close()
+        super().__exit__(kind, error, traceback)
         if not self._published:
             self._forget()
-        return False
 
     def read(self, X, y=None):
         """Read a table of numbers, and labels or targets, each row by itself.
@@ -214,37 +274,8 @@ class PrivateFit:
         """What the fit must meet; see `guarantee_of`."""
         return guarantee_of(self._estimator)
 
-    def charge(self, mechanism, size=None):
-        """Book the plan's event and return the source of its noise.
-
-        Parameters
-        ----------
-        mechanism : plan
-            With `event`, `epsilon` and `delta`. One that releases nothing is not booked.
-        size : int, default=None
-            How many values an additive mechanism will release together: it is asked first
-            whether it can.
-
-        Returns
-        -------
-        RandomSource or None
-            None for a plan that releases nothing.
-
-        Raises
-        ------
-        ValueError
-            If epsilon is too small for that many values, or a transformer's output cannot be put
-            in the container that is set.
-        BudgetExceededError
-            If the accountant refuses.
-        """
-        if size is not None:
-            mechanism.check_size(size)
-        if mechanism.event == NOTHING:
-            return None
-        self._terms = terms_of(self._estimator.accountant)
-        self._spend, source = charge(self._estimator, mechanism)
-        return source
+    def _check_output(self, plan):
+        check_output_setting(self._estimator, sparse=getattr(plan, "sparse_output", False))
 
     def publish(
         self, mechanism, *, public, sampler="all rows, once", trust_model=CENTRAL, **released
@@ -263,14 +294,20 @@ class PrivateFit:
             Who sees what, in words.
         **released
             Attributes: released values and what is computed from them.
+
+        Raises
+        ------
+        RuntimeError
+            If nothing was charged.
         """
-        accountant = self._estimator.accountant
-        terms = self._terms or terms_of(accountant)
-        spend = self._spend or _unbooked(mechanism, terms)
+        if not self._charged:
+            raise RuntimeError("a private fit publishes what it charged: call charge first")
+        terms = terms_of(self._accountant)
+        spend = self.spend or _unbooked(mechanism, terms)
         for name, value in released.items():
             setattr(self._estimator, name, value)
         self._estimator.privacy_ = PrivacyStatement(
-            estimator=type(self._estimator).__name__,
+            estimator=self._label,
             epsilon=spend.epsilon,
             delta=spend.delta,
             relation=terms.relation,
@@ -278,10 +315,10 @@ class PrivateFit:
             mechanism=mechanism.name,
             noise_scale=mechanism.scale,
             sensitivity=mechanism.sensitivity,
-            composition=_composition(accountant, terms),
+            composition=_composition(self._accountant, terms),
             sampler=sampler,
             public=tuple(public),
-            seeded=self._estimator.random_state is not None,
+            seeded=self._random_state is not None,
             record=spend.hash,
             version=__version__,
             trust_model=trust_model,

@@ -239,7 +239,9 @@ def quantiles(wanted):
 
 
 def bounds(epsilon, X):
-    claimed, made = (BoundsPlan(15, each) for each in (1.0, epsilon))
+    claimed, made = (
+        BoundsPlan(n_rows=15, guarantee=Guarantee(epsilon=each)) for each in (1.0, epsilon)
+    )
     return claimed.read(made._release([np.array(X)], RandomSource()))[1][0] > 1.0
 
 

@@ -12,6 +12,8 @@ import sys
 
 import numpy as np
 
+from skdp.accounting import Guarantee, Neighbours
+from skdp.base import TableShape
 from skdp.stats import estimate_bounds
 from skdp.stats._bounds import AUTO_SHARE, plan_search
 
@@ -27,8 +29,12 @@ def thresholds():
     print(f"{'columns':>8}  relation      δ = 0   δ = 1e-6")
     for d in (1, 3, 10, 100):
         for relation in ("add_remove", "replace_one"):
+            neighbours = Neighbours(relation=relation)
             needed = [
-                plan_search(100, d, AUTO_SHARE, delta, relation)[0].threshold
+                plan_search(
+                    TableShape(n_rows=100, n_columns=d),
+                    Guarantee(epsilon=AUTO_SHARE, delta=delta, neighbours=neighbours),
+                )[0].threshold
                 for delta in (0.0, 1e-6)
             ]
             print(f"{d:8}  {relation:<12} {needed[0]:6.0f}   {needed[1]:8.0f}")

@@ -7,7 +7,7 @@ import itertools
 import time
 
 from skdp._sgd._plan import Linear, plan_sgd
-from skdp.accounting import Gaussian, PoissonSampled, calibrate
+from skdp.accounting import Gaussian, Guarantee, Neighbours, PoissonSampled, calibrate
 
 N_ROWS, DELTA = 100_000, 1e-6
 RELATIONS = ("add_remove", "replace_one")
@@ -19,8 +19,10 @@ RATES_AND_STEPS += ((0.5, 20), (0.5, 10_000), (1.0, 100))
 def measure(relation, epsilon, rate, n_steps):
     """Return the seconds of a plan and by what part its noise exceeds the least."""
     model = Linear(N_ROWS, 20, 1, 1.0, 1.0, "l2")
+    neighbours = Neighbours(relation=relation)
+    guarantee = Guarantee(epsilon=epsilon, delta=DELTA, neighbours=neighbours)
     start = time.process_time()
-    plan = plan_sgd("poisson", round(rate * N_ROWS), n_steps, model, epsilon, DELTA, relation)
+    plan = plan_sgd("poisson", round(rate * N_ROWS), n_steps, model, guarantee)
     seconds = time.process_time() - start
     rate = plan.batches.rate
     least = calibrate(

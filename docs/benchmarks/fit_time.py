@@ -22,7 +22,9 @@ from sklearn.linear_model import LogisticRegression
 
 from skdp import DPLogisticRegression
 from skdp._losses import BinaryLogisticLoss
+from skdp.accounting import Guarantee
 from skdp.linear_model._output_perturbation import plan_output_perturbation
+from skdp.linear_model._planning import Problem
 
 SIZES = ((100_000, 100), (1_000_000, 20))
 MECHANISMS = ("output", "objective")
@@ -65,9 +67,9 @@ def main():
         augmented = np.column_stack([X, np.full(n, 0.3)])
         for C in (0.01, 1.0):
             norm = np.hypot(1.0, 0.3)
-            target = plan_output_perturbation(
-                BinaryLogisticLoss(), n, d + 1, norm, C, 1.0, 1e-6, "add_remove"
-            ).tolerance
+            problem = Problem(loss=BinaryLogisticLoss(), n_rows=n, n_features=d + 1, norm=norm)
+            guarantee = Guarantee(epsilon=1.0, delta=1e-6)
+            target = plan_output_perturbation(problem, C, guarantee).tolerance
             runs = {}
             for mechanism in MECHANISMS:
                 private = DPLogisticRegression(1.0, delta=1e-6, mechanism=mechanism, C=C)

@@ -20,7 +20,9 @@ from sklearn.linear_model import LogisticRegression
 
 from skdp import DPLogisticRegression
 from skdp._losses import BinaryLogisticLoss
+from skdp.accounting import Guarantee
 from skdp.linear_model._output_perturbation import plan_output_perturbation
+from skdp.linear_model._planning import Problem
 
 ENTRIES = 50
 
@@ -54,9 +56,9 @@ def main():
     for make, n, d in TABLES:
         X, y = make(n, d)
         for C in (0.01, 1.0):
-            norm = plan_output_perturbation(
-                BinaryLogisticLoss(), n, d, 1.0, C, 1.0, 1e-6, "add_remove"
-            ).tolerance
+            problem = Problem(loss=BinaryLogisticLoss(), n_rows=n, n_features=d, norm=1.0)
+            guarantee = Guarantee(epsilon=1.0, delta=1e-6)
+            norm = plan_output_perturbation(problem, C, guarantee).tolerance
             options = {"C": C, "fit_intercept": False}
             runs = {
                 name: partial(DPLogisticRegression(mechanism=name, **options).fit, X, y)

@@ -13,8 +13,10 @@ import time
 import numpy as np
 
 from skdp._losses import BinaryLogisticLoss
+from skdp.accounting import Guarantee
 from skdp.linear_model._gradient_perturbation import plan_gradient_perturbation
 from skdp.linear_model._objective import loss_gradient
+from skdp.linear_model._planning import Problem
 from skdp.linear_model._rows import BoundedRows
 from skdp.noise import RandomSource
 
@@ -34,7 +36,8 @@ def main():
         X, y = rng.normal(size=(n, d)), rng.integers(2, size=n)
         w, r, rows = rng.normal(size=d + 1), rng.normal(size=n), BoundedRows(X, 1.0, 0.3)
         norm = np.hypot(1.0, 0.3)
-        plan = plan_gradient_perturbation(loss, n, d + 1, norm, 0.1, 1.0, 1e-5, "add_remove")
+        problem = Problem(loss=loss, n_rows=n, n_features=d + 1, norm=norm)
+        plan = plan_gradient_perturbation(problem, 0.1, Guarantee(epsilon=1.0, delta=1e-5))
 
         def step(rows=rows, y=y, w=w, plan=plan):
             plan.step.release(loss_gradient(loss, rows, y, w), random_state=source)

@@ -8,11 +8,9 @@ many steps as the condition number asks for.
 import math
 from dataclasses import dataclass
 
-from skdp.accounting import gaussian_noise_multiplier
+from skdp.accounting import Guarantee, gaussian_noise_multiplier
 
 __all__ = ["Problem", "Settings", "automatic_settings"]
-
-ROWS_MOVED = {"add_remove": 1, "replace_one": 2}
 
 # Constants of the rule, chosen with the benchmarks' tables in view.
 CLIP_OVER_SLOPE = 1.0
@@ -29,7 +27,7 @@ DEFAULT_PASSES = 10
 ADAM_RATE, ADAM_MOMENTUM = 0.005, 0.9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Problem:
     """The public quantities that settings follow from.
 
@@ -46,8 +44,7 @@ class Problem:
         The bound on the loss's curvature by a score.
     weights_norm : float
         The expected norm of the weights, times `norm`.
-    epsilon, delta : float
-    relation : {"add_remove", "replace_one"}
+    guarantee : Guarantee
     """
 
     n_rows: int
@@ -57,9 +54,12 @@ class Problem:
     slope: float
     curvature: float
     weights_norm: float
-    epsilon: float
-    delta: float
-    relation: str
+    guarantee: Guarantee
+
+    @property
+    def delta(self):
+        """That of the guarantee, which decides the law of the noise and what is clipped."""
+        return self.guarantee.delta
 
     @property
     def size(self):
@@ -161,11 +161,11 @@ def _most_steps(problem, given):
 
 def _noise(problem, clip, n_steps):
     """Return the standard deviation, on a mean gradient, of one release worth the whole run."""
-    scale = ROWS_MOVED[problem.relation] * clip / problem.n_rows
+    scale = problem.guarantee.neighbours.rows_moved * clip / problem.n_rows
     if problem.delta > 0.0:
-        return scale * gaussian_noise_multiplier(problem.epsilon, problem.delta)
+        return scale * gaussian_noise_multiplier(problem.guarantee.epsilon, problem.delta)
     # T Laplace steps of epsilon / T, averaged.
-    return scale * math.sqrt(2.0 * n_steps) / problem.epsilon
+    return scale * math.sqrt(2.0 * n_steps) / problem.guarantee.epsilon
 
 
 def _batches(problem, given, n_steps):

@@ -7,6 +7,7 @@ continuous ones, as in `skdp.mechanisms` (``docs/mechanisms.md``, sections 2 to 
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -109,6 +110,7 @@ class GaussianNoise(_GridNoise):
     scale: float
     size: int
     sensitivity: float
+    law: ClassVar[str] = "Gaussian"
     _sample = staticmethod(discrete_gaussian)
 
     def __post_init__(self):
@@ -147,6 +149,7 @@ class LaplaceNoise(_GridNoise):
     scale: float
     size: int
     sensitivity: float
+    law: ClassVar[str] = "Laplace"
     _sample = staticmethod(discrete_laplace)
 
     def __post_init__(self):

@@ -14,6 +14,7 @@ from skdp._sgd._noise import GaussianNoise, LaplaceNoise
 from skdp.accounting import (
     Event,
     Gaussian,
+    Guarantee,
     Laplace,
     PoissonSampled,
     SampledWithoutReplacement,
@@ -26,7 +27,6 @@ from skdp.accounting import epsilon as event_epsilon
 __all__ = ["SAMPLINGS", "Linear", "SGDPlan", "clip_norm", "plan_sgd"]
 
 SAMPLINGS = ("full", "poisson", "without_replacement")
-ROWS_MOVED = {"add_remove": 1, "replace_one": 2}
 
 SLACK = 1.0 + 1e-12
 # How calibration searches: relative accuracies of epsilon and of the multiplier.
@@ -77,15 +77,14 @@ class Linear:
         return ClippedSums(X, y, loss, constant=self.constant, clip=self.clip, norm=self.norm)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SGDPlan:
     """What a run of noisy gradient steps will do and cost.
 
     Parameters
     ----------
-    epsilon, delta : float
-        A run is (epsilon, delta)-DP.
-    relation : {"add_remove", "replace_one"}
+    guarantee : Guarantee
+        Of a run.
     n_steps : int
     model : Linear
         How gradients are clipped.
@@ -99,15 +98,21 @@ class SGDPlan:
         The distance, in the norm of the clip, that the noise on a sum was calibrated to.
     """
 
-    epsilon: float
-    delta: float
-    relation: str
+    guarantee: Guarantee
     n_steps: int
     model: Linear
     batches: object
     noise: object
     step: Event
     sensitivity: float
+
+    @property
+    def epsilon(self):
+        return self.guarantee.epsilon
+
+    @property
+    def delta(self):
+        return self.guarantee.delta
 
     @property
     def event(self):
@@ -121,8 +126,7 @@ class SGDPlan:
 
     @property
     def name(self):
-        law = "Laplace" if isinstance(self.noise, LaplaceNoise) else "Gaussian"
-        return f"Noisy stochastic gradients, {law} noise"
+        return f"Noisy stochastic gradients, {self.noise.law} noise"
 
     @property
     def sampler(self):
@@ -137,7 +141,7 @@ class SGDPlan:
 
     def spent_after(self, n_steps):
         """Return the epsilon of the first steps alone, at the run's delta."""
-        return event_epsilon(self.step * n_steps, self.delta, relation=self.relation)
+        return event_epsilon(self.step * n_steps, self.delta, relation=self.guarantee.relation)
 
     def noisy_means(self, X, y, loss, weights_now, source):
         """Yield the noisy mean gradients of the steps.
@@ -169,7 +173,7 @@ def clip_norm(delta):
     return "l1" if delta == 0.0 else "l2"
 
 
-def plan_sgd(sampling, batch_size, n_steps, model, epsilon, delta, relation):
+def plan_sgd(sampling, batch_size, n_steps, model, guarantee):
     """Plan a run from public quantities alone.
 
     Parameters
@@ -181,9 +185,8 @@ def plan_sgd(sampling, batch_size, n_steps, model, epsilon, delta, relation):
     n_steps : int
     model : Linear
         With the norm that `clip_norm` names.
-    epsilon, delta : float
-        The guarantee of the run.
-    relation : {"add_remove", "replace_one"}
+    guarantee : Guarantee
+        Of the run.
 
     Returns
     -------
@@ -194,46 +197,57 @@ def plan_sgd(sampling, batch_size, n_steps, model, epsilon, delta, relation):
     ValueError
         If epsilon is too small for noise that can be drawn.
     """
-    if delta == 0.0:
+    if guarantee.delta == 0.0:
         plan = _plan_full_laplace if sampling == "full" else _plan_fixed_size
     else:
         plan = _plan_full_gaussian if sampling == "full" else _plan_poisson
-    guarantee = epsilon, delta, relation
-    parts = plan(batch_size, n_steps, model, *guarantee)
-    return SGDPlan(*guarantee, n_steps, model, *parts)
+    parts = plan(batch_size, n_steps, model, guarantee)
+    return SGDPlan(guarantee=guarantee, n_steps=n_steps, model=model, **parts)
 
 
-def _plan_full_gaussian(batch_size, n_steps, model, epsilon, delta, relation):
+def _plan_full_gaussian(batch_size, n_steps, model, guarantee):
     """T Gaussian steps of multiplier z sqrt(T) cost exactly one of multiplier z."""
-    multiplier = gaussian_noise_multiplier(epsilon, delta) * math.sqrt(n_steps) * SLACK
-    sensitivity = model.moved(ROWS_MOVED[relation], model.n_rows)
-    noise = GaussianNoise(multiplier * sensitivity * SLACK, model.size, sensitivity)
-    return FullBatches(model.n_rows), noise, Gaussian(multiplier), sensitivity
+    multiplier = gaussian_noise_multiplier(guarantee.epsilon, guarantee.delta)
+    multiplier *= math.sqrt(n_steps) * SLACK
+    sensitivity = model.moved(guarantee.neighbours.rows_moved, model.n_rows)
+    return {
+        "batches": FullBatches(model.n_rows),
+        "noise": GaussianNoise(multiplier * sensitivity * SLACK, model.size, sensitivity),
+        "step": Gaussian(multiplier),
+        "sensitivity": sensitivity,
+    }
 
 
-def _plan_full_laplace(batch_size, n_steps, model, epsilon, delta, relation):
+def _plan_full_laplace(batch_size, n_steps, model, guarantee):
     """T Laplace steps of epsilon / T each."""
-    each = _share(epsilon, n_steps)
-    sensitivity = model.moved(ROWS_MOVED[relation], model.n_rows)
-    noise = LaplaceNoise(sensitivity / each * SLACK, model.size, sensitivity)
-    return FullBatches(model.n_rows), noise, Laplace(each), sensitivity
+    each = _share(guarantee.epsilon, n_steps)
+    sensitivity = model.moved(guarantee.neighbours.rows_moved, model.n_rows)
+    return {
+        "batches": FullBatches(model.n_rows),
+        "noise": LaplaceNoise(sensitivity / each * SLACK, model.size, sensitivity),
+        "step": Laplace(each),
+        "sensitivity": sensitivity,
+    }
 
 
-def _plan_poisson(batch_size, n_steps, model, epsilon, delta, relation):
+def _plan_poisson(batch_size, n_steps, model, guarantee):
     """Poisson-sampled Gaussian steps; z is relative to what one record adds to a sum."""
     batches = PoissonBatches(model.n_rows, batch_size / model.n_rows)
 
     def step(multiplier):
         return PoissonSampled(batches.rate, Gaussian(multiplier))
 
-    guarantee = epsilon, delta, relation
-    multiplier = _sufficient(lambda z: step(z) * n_steps, *guarantee)
+    multiplier = _sufficient(lambda z: step(z) * n_steps, guarantee)
     one_record = model.moved(1, batches.largest)
-    noise = GaussianNoise(multiplier * one_record * SLACK, model.size, one_record)
-    return batches, noise, step(multiplier), ROWS_MOVED[relation] * one_record
+    return {
+        "batches": batches,
+        "noise": GaussianNoise(multiplier * one_record * SLACK, model.size, one_record),
+        "step": step(multiplier),
+        "sensitivity": guarantee.neighbours.rows_moved * one_record,
+    }
 
 
-def _plan_fixed_size(batch_size, n_steps, model, epsilon, delta, relation):
+def _plan_fixed_size(batch_size, n_steps, model, guarantee):
     r"""Laplace steps on m of n rows without replacement, of epsilon / T each.
 
     A release of :math:`\varepsilon_0` on such a batch is
@@ -242,19 +256,24 @@ def _plan_fixed_size(batch_size, n_steps, model, epsilon, delta, relation):
     under both relations: one record moves the sum by at most twice its clip.
     """
     batches = FixedSizeBatches(model.n_rows, batch_size)
-    inner = _before_sampling(_share(epsilon, n_steps), model.n_rows / batch_size) / SLACK
+    each = _share(guarantee.epsilon, n_steps)
+    inner = _before_sampling(each, model.n_rows / batch_size) / SLACK
     moved = model.moved(2, batches.largest)
-    noise = LaplaceNoise(moved / inner * SLACK, model.size, moved)
-    step = SampledWithoutReplacement(model.n_rows, batch_size, Laplace(0.5 * inner))
-    return batches, noise, step, moved
+    return {
+        "batches": batches,
+        "noise": LaplaceNoise(moved / inner * SLACK, model.size, moved),
+        "step": SampledWithoutReplacement(model.n_rows, batch_size, Laplace(0.5 * inner)),
+        "sensitivity": moved,
+    }
 
 
-def _sufficient(event, epsilon, delta, relation):
+def _sufficient(event, guarantee):
     """Return a multiplier that fits the budget, within some thousandths of the least.
 
     It is sought with bounds on a coarser grid, which are upper bounds too and take a fraction of
     the time, and checked as the accountant checks a price: by delta at epsilon, on its own grid.
     """
+    epsilon, delta, relation = guarantee.epsilon, guarantee.delta, guarantee.relation
     multiplier, raised = calibrate(event, epsilon, delta, relation=relation, **COARSE), 1e-5
     while event_delta(event(multiplier), epsilon, relation=relation) > delta:
         multiplier *= 1.0 + raised

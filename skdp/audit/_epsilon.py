@@ -9,6 +9,8 @@ from sklearn.base import clone, is_regressor
 from sklearn.utils import check_random_state
 
 from skdp.accounting import convert_relation
+from skdp.accounting._checks import check_relation
+from skdp.accounting._guarantee import RELATIONS
 from skdp.audit._bounds import halved_epsilon, one_run_epsilon, one_run_gaussian_epsilon
 from skdp.audit._canaries import (
     canary_worlds,
@@ -28,7 +30,6 @@ from skdp.utils._validation import check_integer, check_privacy_parameters
 __all__ = ["METHODS", "EpsilonAudit", "audit_epsilon"]
 
 METHODS = ("worst_case", "two_worlds", "one_run")
-RELATIONS = ("add_remove", "replace_one")
 PAIRS_A_JOB = 50
 
 # How many of the canaries are guessed: several fractions, each with its part of the error.
@@ -220,8 +221,7 @@ def audit_epsilon(
     if method != "worst_case" and (X is None or y is None):
         raise ValueError(f"method={method!r} needs X and y")
     relation = _relation(estimator) if relation is None else relation
-    if relation not in RELATIONS:
-        raise ValueError(f"relation must be one of {RELATIONS}, got {relation!r}")
+    check_relation(relation)
     estimator = _fresh(estimator)
     parallel = Parallel(n_jobs=n_jobs, verbose=verbose)
     if method == "one_run":

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._tables import linear_scores, read_table
 from skdp.base import PrivateFit, TableShape
 from skdp.decomposition._second_moment import SecondMoment, plan_second_moment, row_norms
-from skdp.mechanisms._mechanism_plan import MechanismPlan, one_charge
+from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.stats._bounds import AUTO_SHARE, NormPlan
 from skdp.utils._shares import split_epsilon
 from skdp.utils._validation import check_integer, check_magnitude, is_auto, public_inputs
@@ -215,7 +215,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         search, rest, data_norm = None, guarantee, 1.0
         if is_auto(self.data_norm):
             first, second = split_epsilon(guarantee.epsilon, AUTO_SHARE)
-            search = NormPlan(shape.n_rows, first, relation=guarantee.relation)
+            own = replace(guarantee, epsilon=first, delta=0.0)
+            search = NormPlan(n_rows=shape.n_rows, guarantee=own)
             rest = replace(guarantee, epsilon=second)
         else:
             data_norm = check_magnitude(self.data_norm, "data_norm")

@@ -14,7 +14,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skdp._data._tables import block_size, read_block, row_blocks
-from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
+from skdp.linear_model._symmetric import from_upper_triangle, upper_triangle
+from skdp.mechanisms._plan import vector_noise
 from skdp.utils import clip_rows
 
 __all__ = ["SecondMoment", "plan_second_moment", "row_norms"]
@@ -64,7 +65,7 @@ class SecondMoment:
                 block = clip_rows((block - self.center) / self.data_norm, 1.0)
             gram += block.T @ block
             total += np.ones(len(block)) @ block
-        return np.concatenate([pack_symmetric(gram), math.sqrt(2.0) * self._scaled(total)])
+        return np.concatenate([upper_triangle(gram), math.sqrt(2.0) * self._scaled(total)])
 
     def release(self, X, source):
         """Return the noisy mean, about `center`, and the noisy covariance of the rows.
@@ -83,7 +84,7 @@ class SecondMoment:
         released = self.mechanism.release(self.statistics(X), random_state=source)
         n, d = self.shape
         n_triangle = d * (d + 1) // 2
-        second = unpack_symmetric(released[:n_triangle], d) / n
+        second = from_upper_triangle(released[:n_triangle], d) / n
         mean = np.zeros(d)
         if self.constant:
             mean = released[n_triangle:] / (n * self.constant * math.sqrt(2.0))
@@ -117,15 +118,11 @@ def plan_second_moment(shape, guarantee, *, data_norm, center, with_mean):
     ValueError
         If epsilon is too small for so many columns.
     """
-    epsilon, delta = guarantee.epsilon, guarantee.delta
     constant = MEAN_WEIGHT if with_mean else 0.0
     size = shape.n_rows, shape.n_columns
     moved = second_moment_sensitivity(constant, guarantee.relation)
     sensitivity = moved * (1.0 + 1e-12) + 2.0 * _rounding(size) * (1.0 + constant**2)
-    if delta == 0.0:
-        mechanism = GammaNormMechanism(epsilon, sensitivity=sensitivity)
-    else:
-        mechanism = GaussianMechanism(epsilon, delta, sensitivity=sensitivity)
+    mechanism = vector_noise(guarantee, sensitivity)
     plan = SecondMoment(size, data_norm, constant, center, mechanism)
     mechanism.check_size(plan.size)
     return plan
@@ -158,20 +155,6 @@ def second_moment_sensitivity(constant, relation):
     if relation == "replace_one":
         return math.sqrt(2.0) * (1.0 + constant**2)
     return math.sqrt(1.0 + 2.0 * constant**2)
-
-
-def pack_symmetric(matrix):
-    """Return the upper triangle of a symmetric matrix so that its norm is the Frobenius norm."""
-    i, j = np.triu_indices(len(matrix))
-    return matrix[i, j] * np.where(i == j, 1.0, math.sqrt(2.0))
-
-
-def unpack_symmetric(vector, d):
-    """Undo `pack_symmetric`."""
-    i, j = np.triu_indices(d)
-    matrix = np.empty((d, d))
-    matrix[i, j] = matrix[j, i] = vector / np.where(i == j, 1.0, math.sqrt(2.0))
-    return matrix
 
 
 def _rounding(shape):

@@ -14,9 +14,9 @@ from skdp._data._tables import indexable_table
 from skdp.base import PrivateFit, TableShape
 from skdp.impute._present import bounds_of_present, means_of_present, present_columns
 from skdp.mechanisms import NoRelease
-from skdp.mechanisms._mechanism_plan import MechanismPlan
+from skdp.mechanisms._plan import MechanismPlan
+from skdp.preprocessing._additive import plan_cell_weights
 from skdp.preprocessing._categories import plan_counts
-from skdp.preprocessing._cell_weights import noise_variance, plan_cell_weights
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._within_bounds import plan_within_bounds
 from skdp.utils._labels import is_missing
@@ -200,8 +200,7 @@ class DPSimpleImputer(TransformerMixin, BaseEstimator):
 
         def location(low, high, guarantee):
             if self.strategy == "median":
-                terms = guarantee.epsilon, guarantee.delta, guarantee.relation
-                return QuantilePlan([0.5], low, high, *terms)
+                return QuantilePlan(quantiles=[0.5], low=low, high=high, guarantee=guarantee)
             noise = plan_cell_weights(shape.n_columns, guarantee, whole=False)
             return _Means(low=low, high=high, mechanism=noise)
 
@@ -331,11 +330,8 @@ class _Means(MechanismPlan):
     def size(self):
         return 2 * len(self.low)
 
-    def check_size(self, size):
-        self.mechanism.check_size(size)
-
     def run(self, table, source):
-        deviation = noise_variance(self.mechanism) ** 0.5
+        deviation = self.mechanism.deviation(self.size)
         return means_of_present(self.mechanism, deviation, table, self.low, self.high, source)
 
 

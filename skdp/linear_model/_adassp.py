@@ -25,7 +25,7 @@ from skdp.linear_model._symmetric import (
     spectral_margin,
     upper_triangle,
 )
-from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
+from skdp.mechanisms._plan import vector_noise
 
 __all__ = ["AdaSSP", "plan_adassp"]
 
@@ -101,7 +101,7 @@ class AdaSSP:
 
     def _solve(self, A, b, least, alpha):
         p = len(b)
-        noise = _deviation(self.mechanism, _n_values(p, self.constant))
+        noise = self.mechanism.deviation(_n_values(p, self.constant))
         noise_A, _, noise_least = (noise * unit for unit in self._units)
         margin = spectral_margin(noise_A, p)
         least = max(0.0, least - noise_least * float(-ndtri(FAILURE)))
@@ -117,32 +117,26 @@ class AdaSSP:
         return coef, target - float(mean @ coef)
 
 
-def plan_adassp(n_rows, n_features, data_norm, constant, target_norm, epsilon, delta, relation):
+def plan_adassp(rows, shape, target_norm):
     r"""Plan a fit from public quantities alone.
 
     Parameters
     ----------
-    n_rows, n_features : int
-        The size of the problem, the constant feature included.
-    data_norm, constant : float
+    rows : RowPlan
+        With the guarantee that is left for the fit; delta = 0 takes the Gamma-norm mechanism.
+    shape : TableShape
     target_norm : float
-    epsilon, delta : float
-        The guarantee of the release; delta = 0 takes the Gamma-norm mechanism.
-    relation : {"add_remove", "replace_one"}
 
     Returns
     -------
     AdaSSP
     """
-    rounding = _rounding(n_rows, n_features)
-    moved = _weighted_sensitivity(constant / math.hypot(data_norm, constant), relation)
-    sensitivity = (moved + 2.0 * rounding) * (1.0 + 1e-12)
-    if delta == 0.0:
-        mechanism = GammaNormMechanism(epsilon=epsilon, sensitivity=sensitivity)
-    else:
-        mechanism = GaussianMechanism(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
-    mechanism.check_size(_n_values(n_features, constant))
-    return AdaSSP(n_rows, data_norm, constant, target_norm, mechanism)
+    n_features = rows.n_features(shape.n_columns)
+    moved = _weighted_sensitivity(rows.constant / rows.norm, rows.left.relation)
+    sensitivity = (moved + 2.0 * _rounding(shape.n_rows, n_features)) * (1.0 + 1e-12)
+    mechanism = vector_noise(rows.left, sensitivity)
+    mechanism.check_size(_n_values(n_features, rows.constant))
+    return AdaSSP(shape.n_rows, rows.data_norm, rows.constant, target_norm, mechanism)
 
 
 def _weighted_sensitivity(constant, relation):
@@ -194,8 +188,3 @@ def _ridge_solution(A, b, ridge, floor):
     """Solve with A + ridge, eigenvalues below the noise of an entry raised to it."""
     values, vectors = eigh(A, check_finite=False)
     return vectors @ ((vectors.T @ b) / np.maximum(values + ridge, floor))
-
-
-def _deviation(mechanism, size):
-    """Return the standard deviation of the noise on one of `size` values."""
-    return mechanism.scale * (math.sqrt(size + 1) if mechanism.delta == 0.0 else 1.0)

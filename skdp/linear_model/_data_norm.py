@@ -7,8 +7,9 @@ import numpy as np
 
 from skdp._data._tables import block_size, read_block, row_blocks
 from skdp.accounting import Guarantee
+from skdp.linear_model._planning import Problem
 from skdp.linear_model._rows import BoundedRows, row_norms
-from skdp.mechanisms._mechanism_plan import one_charge
+from skdp.mechanisms._plan import one_charge
 from skdp.stats._bounds import AUTO_SHARE, NormPlan
 from skdp.utils._shares import split_epsilon
 from skdp.utils._validation import check_boolean, check_magnitude, is_auto
@@ -46,6 +47,11 @@ class RowPlan:
     def n_features(self, n_columns):
         """Return the number of features of so many columns, the constant one included."""
         return n_columns + (self.constant > 0)
+
+    def problem(self, loss, shape):
+        """Return what is public of the bounded rows of a table of some shape."""
+        n_features = self.n_features(shape.n_columns)
+        return Problem(loss=loss, n_rows=shape.n_rows, n_features=n_features, norm=self.norm)
 
     def joined(self, mechanism):
         """Return what is charged: the model's mechanism, after the search if there is one."""
@@ -95,7 +101,7 @@ def plan_rows(estimator, n_rows, guarantee):
     search, left, data_norm = None, guarantee, 1.0
     if is_auto(estimator.data_norm):
         first, rest = split_epsilon(guarantee.epsilon, AUTO_SHARE)
-        search = NormPlan(n_rows, first, 0.0, guarantee.relation)
+        search = NormPlan(n_rows=n_rows, guarantee=replace(guarantee, epsilon=first, delta=0.0))
         left = replace(guarantee, epsilon=rest)
     else:
         data_norm = check_magnitude(estimator.data_norm, "data_norm")

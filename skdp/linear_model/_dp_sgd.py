@@ -11,7 +11,7 @@ from skdp._sgd._defaults import Problem, Settings, automatic_settings
 from skdp._sgd._loop import run_sgd
 from skdp._sgd._plan import SAMPLINGS, Linear, SGDPlan, clip_norm, plan_sgd
 from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS, Update
-from skdp.base import PrivateFit, charge, fitted_names, terms_of
+from skdp.base import PrivateFit, fitted_names
 from skdp.utils._callbacks import CallbackSupportMixin
 from skdp.utils._validation import (
     check_boolean,
@@ -135,14 +135,8 @@ class PartialFit(PrivateFit):
 
     def charge(self, plan):
         """Book the plan with the handle and return the source of its noise."""
-        handle = self._estimator._next_part()
-        self._terms = terms_of(handle)
-        own, self._estimator.accountant = self._estimator.accountant, handle
-        try:
-            self._spend, source = charge(self._estimator, plan)
-        finally:
-            self._estimator.accountant = own
-        return source
+        self._accountant = self._estimator._next_part()
+        return super().charge(plan)
 
     def _forget(self):
         super()._forget()
@@ -189,17 +183,25 @@ class PrivateSGDMixin(CallbackSupportMixin):
         if not (isinstance(self.verbose, Integral | bool) and self.verbose >= 0):
             raise ValueError(f"verbose must be an integer of at least 0, got {self.verbose!r}")
         given = self._given_settings(guarantee.delta)
-        sizes = shape.n_rows, shape.n_columns, task.n_outputs
         if given.batch_size is not None and given.batch_size > shape.n_rows:
             raise ValueError(
                 f"batch_size={given.batch_size} exceeds the number of rows, {shape.n_rows}"
             )
-        terms = guarantee.epsilon, guarantee.delta, guarantee.relation
-        expected = math.hypot(data_norm, constant), task.slope, task.curvature, task.weights_norm
-        settings = automatic_settings(Problem(*sizes, *expected, *terms), given)
+        sizes = {"n_columns": shape.n_columns, "n_outputs": task.n_outputs}
+        problem = Problem(
+            n_rows=shape.n_rows,
+            **sizes,
+            norm=math.hypot(data_norm, constant),
+            slope=task.slope,
+            curvature=task.curvature,
+            weights_norm=task.weights_norm,
+            guarantee=guarantee,
+        )
+        settings = automatic_settings(problem, given)
         n_steps = settings.n_steps(shape.n_rows)
         clip = check_magnitude(settings.clip, "max_grad_norm")
-        model = Linear(*sizes, constant, clip, clip_norm(guarantee.delta))
+        bounds = {"constant": constant, "clip": clip, "norm": clip_norm(guarantee.delta)}
+        model = Linear(n_rows=shape.n_rows, **sizes, **bounds)
         update = Update(
             settings.optimizer,
             check_choice(self.learning_rate, "learning_rate", LEARNING_RATES),
@@ -213,7 +215,7 @@ class PrivateSGDMixin(CallbackSupportMixin):
         return SGDFit(
             task=task,
             settings=settings,
-            mechanism=plan_sgd(settings.sampling, settings.batch_size, n_steps, model, *terms),
+            mechanism=plan_sgd(settings.sampling, settings.batch_size, n_steps, model, guarantee),
             update=update,
             alpha=0.0 if self.penalty is None else settings.alpha,
         )

@@ -23,7 +23,7 @@ from skdp.linear_model._classifier import PrivateLinearClassifierMixin, check_cl
 from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, SGDFit, Task, check_choice
 from skdp.linear_model._dp_sgd_progress import Progress
 from skdp.linear_model._rows import RowsAndTarget
-from skdp.mechanisms._mechanism_plan import MechanismPlan
+from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._callbacks import with_callbacks
 from skdp.utils._validation import check_classes
 

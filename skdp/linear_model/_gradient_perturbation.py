@@ -17,12 +17,11 @@ from skdp.accounting import gaussian_noise_multiplier
 from skdp.linear_model._objective import loss_gradient
 from skdp.linear_model._planning import (
     EXPECTED_WEIGHTS_NORM,
-    ROWS_MOVED,
-    FitCost,
     gradient_noise_cost,
 )
 from skdp.linear_model._rounding import gradient_rounding, rounding_per_weight
 from skdp.mechanisms import GaussianMechanism
+from skdp.mechanisms._plan import Price
 
 __all__ = ["GradientPerturbation", "expected_excess", "gradient_C", "plan_gradient_perturbation"]
 
@@ -54,7 +53,7 @@ class GradientPerturbation:
         Gradients are taken at weights of at most this norm.
     step : GaussianMechanism
         The release of each gradient.
-    mechanism : FitCost
+    mechanism : Price
         The price of all steps, the noise and the sensitivity of one.
     """
 
@@ -64,7 +63,7 @@ class GradientPerturbation:
     momentum: float
     radius: float
     step: GaussianMechanism
-    mechanism: FitCost
+    mechanism: Price
     quadratic: ClassVar[float] = 1.0
 
     @property
@@ -168,51 +167,44 @@ class GradientPerturbation:
         return None
 
 
-def plan_gradient_perturbation(loss, n_rows, n_features, norm, C, epsilon, delta, relation):
+def plan_gradient_perturbation(problem, C, guarantee):
     """Plan a fit from public quantities alone.
 
     Parameters
     ----------
-    loss : loss
-        From `skdp._losses`.
-    n_rows, n_features : int
-        The size of the problem, the constant feature included.
-    norm : float
-        The bound on a row's norm, the constant feature included.
+    problem : Problem
     C : float
-    epsilon, delta : float
-        The guarantee of the fit; delta must be positive.
-    relation : {"add_remove", "replace_one"}
+    guarantee : Guarantee
+        Of the fit; delta must be positive.
 
     Returns
     -------
     GradientPerturbation
     """
-    rounding_per_weight(loss, n_rows, n_features, norm, C)
-    multiplier = gaussian_noise_multiplier(epsilon, delta)
-    moved = ROWS_MOVED[relation] * loss.lipschitz(norm)
-    smoothness = 1.0 + C * n_rows * loss.smoothness(norm)
-    size = math.prod(loss.weights_shape) * n_features
-    noise = C * moved * multiplier * math.sqrt(size)
-    n_steps = _n_steps(smoothness, noise * norm / EXPECTED_WEIGHTS_NORM)
+    rounding_per_weight(problem, C)
+    multiplier = gaussian_noise_multiplier(guarantee.epsilon, guarantee.delta)
+    moved = guarantee.neighbours.rows_moved * problem.lipschitz
+    smoothness = 1.0 + C * problem.n_rows * problem.smoothness
+    noise = C * moved * multiplier * math.sqrt(problem.size)
+    n_steps = _n_steps(smoothness, noise * problem.norm / EXPECTED_WEIGHTS_NORM)
     # The minimiser is inside: its objective is at most that of zero weights.
-    radius = math.sqrt(2.0 * C * n_rows * loss.value_at_zero()) + 1.0 / norm
-    rounding = gradient_rounding(loss, n_rows, n_features, norm, 1.0, radius, penalised=False)
+    radius = math.sqrt(2.0 * C * problem.n_rows * problem.loss.value_at_zero())
+    radius += 1.0 / problem.norm
+    rounding = gradient_rounding(problem, 1.0, radius, penalised=False)
     sensitivity = (moved + 2.0 * rounding) * (1.0 + SLACK)
     each = multiplier * math.sqrt(n_steps) * (1.0 + SLACK)
-    step = GaussianMechanism(epsilon, delta, sensitivity, noise_multiplier=each)
-    step.check_size(size)
-    cost = FitCost(
+    step = GaussianMechanism(guarantee.epsilon, guarantee.delta, sensitivity, noise_multiplier=each)
+    step.check_size(problem.size)
+    price = Price(
         name="Noisy gradient descent, Gaussian noise",
         event=step.event * n_steps,
-        epsilon=epsilon,
-        delta=delta,
+        guarantee=guarantee,
         scale=step.scale,
         sensitivity=sensitivity,
     )
     root = math.sqrt(smoothness)
     momentum = (root - 1.0) / (root + 1.0)
-    return GradientPerturbation(C, n_steps, 1.0 / smoothness, momentum, radius, step, cost)
+    return GradientPerturbation(C, n_steps, 1.0 / smoothness, momentum, radius, step, price)
 
 
 def _n_steps(smoothness, noise):
@@ -221,30 +213,33 @@ def _n_steps(smoothness, noise):
     return min(math.ceil(per_root * math.sqrt(smoothness)), MOST_STEPS)
 
 
-def gradient_C(loss, n_rows, n_features, norm, weights_norm, epsilon, delta, relation):
+def gradient_C(problem, weights_norm, guarantee):
     """Return the C for which `expected_excess` is least, within a number of steps."""
-    multiplier = gaussian_noise_multiplier(epsilon, delta)
+    noise = _noise(problem, guarantee)
     condition = (STEPS_FOR_AUTOMATIC_C / STEPS_PER_ROOT) ** 2
-    high = math.log((condition - 1.0) / (n_rows * loss.smoothness(norm)))
-    table = loss, n_rows, n_features, norm
+    high = math.log((condition - 1.0) / (problem.n_rows * problem.smoothness))
 
     def excess(log_C):
-        return _excess(*table, math.exp(log_C), weights_norm, multiplier, relation)
+        return _excess(problem, math.exp(log_C), weights_norm, noise)
 
     return math.exp(minimize_scalar(excess, bounds=(high - 25.0, high), method="bounded").x)
 
 
-def expected_excess(loss, n_rows, n_features, norm, C, weights_norm, epsilon, delta, relation):
+def expected_excess(problem, C, weights_norm, guarantee):
     r"""Return the summed loss expected above that of weights of norm W, in the quadratic model.
 
     The regulariser costs at most :math:`W^2 / (2C)`, and the noise at most twice what a
     minimiser under one release of noise on the gradient costs.
     """
-    multiplier = gaussian_noise_multiplier(epsilon, delta)
-    return _excess(loss, n_rows, n_features, norm, C, weights_norm, multiplier, relation)
+    return _excess(problem, C, weights_norm, _noise(problem, guarantee))
 
 
-def _excess(loss, n_rows, n_features, norm, C, weights_norm, multiplier, relation):
-    noise = ROWS_MOVED[relation] * loss.lipschitz(norm) * multiplier
-    cost = NOISE_FACTOR * gradient_noise_cost(loss, n_rows, n_features, norm, 1.0 / C)
+def _noise(problem, guarantee):
+    """Return the standard deviation of noise on the summed gradient, released once."""
+    moved = guarantee.neighbours.rows_moved * problem.lipschitz
+    return moved * gaussian_noise_multiplier(guarantee.epsilon, guarantee.delta)
+
+
+def _excess(problem, C, weights_norm, noise):
+    cost = NOISE_FACTOR * gradient_noise_cost(problem, 1.0 / C)
     return 0.5 * weights_norm**2 / C + cost * noise * noise

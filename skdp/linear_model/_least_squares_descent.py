@@ -1,6 +1,5 @@
 """Least squares by noisy gradient descent on targets of magnitude at most 1."""
 
-import math
 from dataclasses import dataclass
 
 from skdp._losses import ClippedSquaredLoss
@@ -61,31 +60,26 @@ class LeastSquaresDescent:
         return weights[:-1].copy(), self.constant * float(weights[-1])
 
 
-def plan_descent(
-    n_rows, n_features, data_norm, constant, target_norm, alpha, epsilon, delta, relation
-):
+def plan_descent(rows, shape, target_norm, alpha):
     """Plan a fit from public quantities alone.
 
     Parameters
     ----------
-    n_rows, n_features : int
-        The size of the problem, the constant feature included.
-    data_norm, constant, target_norm : float
+    rows : RowPlan
+        With the guarantee that is left for the fit; delta must be positive.
+    shape : TableShape
+    target_norm : float
     alpha : float
         The least ridge. It is raised to the one that balances regularisation against noise, for
         weights of norm 3 times `target_norm` over `data_norm`.
-    epsilon, delta : float
-        The guarantee of the fit; delta must be positive.
-    relation : {"add_remove", "replace_one"}
 
     Returns
     -------
     LeastSquaresDescent
     """
-    table = LOSS, n_rows, n_features, math.hypot(data_norm, constant)
-    budget = epsilon, delta, relation
-    C = gradient_C(*table, EXPECTED_WEIGHTS_NORM / data_norm, *budget)
+    problem = rows.problem(LOSS, shape)
+    C = gradient_C(problem, EXPECTED_WEIGHTS_NORM / rows.data_norm, rows.left)
     if alpha > 0.0:
         C = min(C, 1.0 / alpha)
-    plan = plan_gradient_perturbation(*table, C, *budget)
-    return LeastSquaresDescent(constant, target_norm, plan)
+    plan = plan_gradient_perturbation(problem, C, rows.left)
+    return LeastSquaresDescent(rows.constant, target_norm, plan)

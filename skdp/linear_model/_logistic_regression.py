@@ -20,9 +20,9 @@ from skdp.linear_model._rows import RowsAndTarget, released_model
 from skdp.linear_model._standard_errors import (
     HessianRelease,
     plan_hessian,
-    total_cost,
+    total_price,
 )
-from skdp.mechanisms._mechanism_plan import MechanismPlan
+from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._validation import check_classes, check_integer, is_auto
 
 __all__ = ["DPLogisticRegression"]
@@ -252,13 +252,11 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
         class_weight = check_class_weight(self.class_weight, classes)
         loss = _loss(len(classes), class_weight)
         rows = plan_rows(self, shape.n_rows, guarantee)
-        problem = loss, shape.n_rows, rows.n_features(shape.n_columns), rows.norm
+        problem = rows.problem(loss, shape)
         choice = self._choose(problem, rows)
         automatic = is_auto(self.C)
-        weights = plan_weights(choice.mechanism, problem, choice.C, choice.terms, automatic)
-        hessian = None
-        if choice.of_hessian is not None:
-            hessian = plan_hessian(*problem, choice.of_hessian, guarantee.relation)
+        weights = plan_weights(choice.mechanism, problem, choice.C, choice.guarantee, automatic)
+        hessian = None if choice.hessian is None else plan_hessian(problem, choice.hessian)
         return _LogisticFit(
             rows=rows,
             loss=loss,
@@ -310,7 +308,8 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
             weights = check_class_weight(self.class_weight, np.unique(classes))
             weights = [max(weights)] * n_classes
         rows = plan_rows(self, n_samples, guarantee_of(self))
-        problem = _loss(n_classes, weights), n_samples, rows.n_features(n_features), rows.norm
+        shape = TableShape(n_rows=n_samples, n_columns=n_features)
+        problem = rows.problem(_loss(n_classes, weights), shape)
         return self._choose(problem, rows).excess / n_samples
 
     def predict_proba(self, X):
@@ -364,7 +363,7 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
                 f"standard_errors must be 'noise' or 'total', got {self.standard_errors!r}"
             )
         C, total = check_strength(self.C, "C"), self.standard_errors == "total"
-        return choose_mechanism(self.mechanism, C, problem, rows.data_norm, rows.left, total)
+        return choose_mechanism(self.mechanism, C, problem, rows, total)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -380,10 +379,10 @@ class _LogisticFit(MechanismPlan):
 
     @property
     def mechanism(self):
-        cost, left = self.weights.mechanism, self.rows.left
+        price = self.weights.mechanism
         if self.hessian is not None:
-            cost = total_cost(cost, self.hessian.mechanism, left.epsilon, left.delta)
-        return self.rows.joined(cost)
+            price = total_price(price, self.hessian.mechanism, self.rows.left)
+        return self.rows.joined(price)
 
     @property
     def sampler(self):

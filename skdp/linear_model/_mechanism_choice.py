@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
+from skdp.accounting import Guarantee
 from skdp.linear_model import (
     _gradient_perturbation,
     _objective_perturbation,
     _output_perturbation,
 )
 from skdp.linear_model._planning import EXPECTED_WEIGHTS_NORM
-from skdp.linear_model._standard_errors import split_guarantee
+from skdp.linear_model._standard_errors import HessianShare, split_guarantee
 
 __all__ = ["MECHANISMS", "Choice", "choose_mechanism", "plan_weights"]
 
@@ -40,22 +41,22 @@ class Choice:
     ----------
     mechanism : {"output", "objective", "gradient"}
     C : float
-    terms : tuple
-        Epsilon, delta and the relation of the weights.
-    of_hessian : tuple or None
-        What the Hessian may cost, as `split_guarantee` gives it; None without one.
+    guarantee : Guarantee
+        Of the weights.
+    hessian : HessianShare or None
+        None without a Hessian.
     excess : float
         The summed loss expected above that of weights of an expected norm.
     """
 
     mechanism: str
     C: float
-    terms: tuple
-    of_hessian: tuple | None
+    guarantee: Guarantee
+    hessian: HessianShare | None
     excess: float
 
 
-def choose_mechanism(mechanism, C, problem, data_norm, guarantee, with_hessian=False):
+def choose_mechanism(mechanism, C, problem, rows, with_hessian=False):
     """Return the mechanism and C that are asked for or expected to cost least.
 
     Parameters
@@ -66,10 +67,9 @@ def choose_mechanism(mechanism, C, problem, data_norm, guarantee, with_hessian=F
         the regularisation, noise on the minimiser is made for the regularisation alone.
     C : float or None
         None is the C at which regularisation and noise are expected to cost least together.
-    problem : tuple
-        The loss, the numbers of rows and features and the bound on a row's norm.
-    data_norm : float
-    guarantee : Guarantee
+    problem : Problem
+    rows : RowPlan
+        With the guarantee that is left for the weights.
     with_hessian : bool, default=False
         Whether a share of the guarantee goes to the release of a Hessian.
 
@@ -77,20 +77,19 @@ def choose_mechanism(mechanism, C, problem, data_norm, guarantee, with_hessian=F
     -------
     Choice
     """
-    weights_norm = EXPECTED_WEIGHTS_NORM / data_norm
-    whole = guarantee.epsilon, guarantee.delta, guarantee.relation
+    weights_norm = EXPECTED_WEIGHTS_NORM / rows.data_norm
     names = [mechanism]
     if mechanism == "auto":
-        names = ["objective", "gradient"] if guarantee.delta > 0.0 else ["objective"]
+        names = ["objective", "gradient"] if rows.left.delta > 0.0 else ["objective"]
     choices = []
     for name in names:
         _, automatic_C, expected_excess = MECHANISMS[name]
-        terms, of_hessian = split_guarantee(name, whole) if with_hessian else (whole, None)
-        own = automatic_C(*problem, weights_norm, *terms) if C is None else C
+        own, hessian = split_guarantee(name, rows.left) if with_hessian else (rows.left, None)
+        chosen = automatic_C(problem, weights_norm, own) if C is None else C
         extra = _extra(name, C is None)
-        excess = expected_excess(*problem, own, weights_norm, *terms, **extra)
-        shares = {"terms": terms, "of_hessian": of_hessian}
-        choices.append(Choice(mechanism=name, C=own, excess=excess, **shares))
+        excess = expected_excess(problem, chosen, weights_norm, own, **extra)
+        shares = {"guarantee": own, "hessian": hessian}
+        choices.append(Choice(mechanism=name, C=chosen, excess=excess, **shares))
     return min(choices, key=lambda choice: choice.excess)
 
 
@@ -99,18 +98,17 @@ def _extra(mechanism, automatic):
     return {"quadratic": 1.0} if automatic and mechanism == "objective" else {}
 
 
-def plan_weights(mechanism, problem, C, terms, automatic=False):
+def plan_weights(mechanism, problem, C, guarantee, automatic=False):
     """Return the plan of the weights, which knows how to make them and what they cost.
 
     Parameters
     ----------
     mechanism : {"output", "objective", "gradient"}
-    problem : tuple
-        As in `choose_mechanism`.
+    problem : Problem
     C : float
-    terms : tuple
-        Epsilon, delta and the relation of the weights.
+    guarantee : Guarantee
+        Of the weights.
     automatic : bool, default=False
-        Whether C is that of `choose_mechanism` for the same terms and C=None.
+        Whether C is that of `choose_mechanism` for the same guarantee and C=None.
     """
-    return MECHANISMS[mechanism][0](*problem, C, *terms, **_extra(mechanism, automatic))
+    return MECHANISMS[mechanism][0](problem, C, guarantee, **_extra(mechanism, automatic))

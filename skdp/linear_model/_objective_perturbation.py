@@ -10,7 +10,7 @@ made exact by a small noise on the weights (Iyengar et al. 2019). Every step is 
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -21,12 +21,11 @@ from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._planning import (
     LARGEST_CURVATURE,
-    ROWS_MOVED,
-    FitCost,
     gradient_noise_cost,
 )
 from skdp.linear_model._rounding import gradient_rounding, rounding_per_weight
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
+from skdp.mechanisms._plan import Price
 from skdp.noise import discrete_gaussian, rounded_norm_noise
 
 __all__ = [
@@ -78,6 +77,11 @@ class LinearNoise:
         return GRID_DISTANCE[self.law] * self.step * math.sqrt(self.size)
 
     @property
+    def deviation(self):
+        """The standard deviation of each of its values."""
+        return self.scale * (math.sqrt(self.size + 1) if self.law == "Gamma-norm" else 1.0)
+
+    @property
     def likely_norm(self):
         """A norm that b hardly ever exceeds."""
         root = math.sqrt(self.size)
@@ -112,7 +116,7 @@ class ObjectivePerturbation:
         The law of the linear term.
     output : GaussianMechanism or GammaNormMechanism
         The noise that hides the solver's error.
-    mechanism : FitCost
+    mechanism : Price
         The price of both, the scale and the sensitivity for the summed loss without C.
     """
 
@@ -122,7 +126,7 @@ class ObjectivePerturbation:
     radius: float
     noise: LinearNoise
     output: object
-    mechanism: FitCost
+    mechanism: Price
     sampler: ClassVar[str] = "all rows, once"
 
     def run(self, loss, rows, y, source):
@@ -158,9 +162,8 @@ class ObjectivePerturbation:
         -------
         ndarray
         """
-        widening = self.noise.size + 1 if self.noise.law == "Gamma-norm" else 1
-        linear, output = self.noise.scale**2 * widening, self.output.scale**2 * widening
-        return linear / (self.C * curvature + self.quadratic) ** 2 + output
+        linear, output = self.noise.deviation, self.output.deviation(self.noise.size)
+        return linear**2 / (self.C * curvature + self.quadratic) ** 2 + output**2
 
     def lengthening(self, curvature, norm):
         """Return 0: the weights have no iterates that wander."""
@@ -171,23 +174,15 @@ class ObjectivePerturbation:
         return None
 
 
-def plan_objective_perturbation(
-    loss, n_rows, n_features, norm, C, epsilon, delta, relation, quadratic=None
-):
+def plan_objective_perturbation(problem, C, guarantee, quadratic=None):
     """Plan a fit from public quantities alone.
 
     Parameters
     ----------
-    loss : loss
-        From `skdp._losses`.
-    n_rows, n_features : int
-        The size of the problem, the constant feature included.
-    norm : float
-        The bound on a row's norm, the constant feature included.
+    problem : Problem
     C : float
-    epsilon, delta : float
-        The guarantee of the fit; delta = 0 takes noise of Gamma-distributed norm.
-    relation : {"add_remove", "replace_one"}
+    guarantee : Guarantee
+        Of the fit; delta = 0 takes noise of Gamma-distributed norm.
     quadratic : float, default=None
         1 plus the extra quadratic term; None for the least that leaves most of epsilon to the
         noise. For the C of `objective_C` it is 1.
@@ -196,67 +191,56 @@ def plan_objective_perturbation(
     -------
     ObjectivePerturbation
     """
-    rounding_per_weight(loss, n_rows, n_features, norm, C)
+    epsilon, delta = guarantee.epsilon, guarantee.delta
+    rounding_per_weight(problem, C)
     if quadratic is None:
-        quadratic = _quadratic(loss, norm, C, epsilon, delta, relation)
-    size = math.prod(loss.weights_shape) * n_features
-    moved = C * loss.lipschitz(norm) * (1.0 + SLACK)
+        quadratic = _quadratic(problem, C, guarantee)
+    moved = C * problem.lipschitz * (1.0 + SLACK)
     law = "Gaussian" if delta > 0.0 else "Gamma-norm"
-    multiplier, left = _noise_multiplier(loss, norm, C / quadratic, epsilon, delta, relation)
-    noise = LinearNoise(law, moved * multiplier, size)
-    radius = _radius(loss, n_rows, norm, C, quadratic, noise.likely_norm)
-    rounding = _rounding(loss, n_rows, n_features, norm, C, quadratic, radius)
-    condition = 1.0 + C * n_rows * loss.smoothness(norm) / quadratic
+    multiplier, left = _noise_multiplier(problem, C / quadratic, guarantee)
+    noise = LinearNoise(law, moved * multiplier, problem.size)
+    radius = _radius(problem, C, quadratic, noise.likely_norm)
+    rounding = _rounding(problem, C, quadratic, radius)
+    condition = 1.0 + C * problem.n_rows * problem.smoothness / quadratic
     tolerance = moved * min(2.0**-16, 2.0**-11 / condition) + 4.0 * rounding
     # Each neighbour's weights are within twice this of its exact minimiser, projected.
     distance = (tolerance + rounding + noise.distance) / quadratic
     if not distance <= radius / 4.0:
-        raise ValueError(f"C={C:g} is too large for {n_rows} rows of norm {norm:g}")
-    output = _output_mechanism(left, delta, noise.scale, moved, relation, 4.0 * distance)
-    output.check_size(size)
-    cost = FitCost(
+        raise ValueError(f"C={C:g} is too large for {problem.n_rows} rows of norm {problem.norm:g}")
+    left = replace(guarantee, epsilon=left)
+    output = _output_mechanism(left, noise.scale / moved, 4.0 * distance)
+    output.check_size(problem.size)
+    price = Price(
         name=f"Objective perturbation, {law} noise",
         event=ApproximateDP(epsilon, delta) if delta > 0.0 else PureDP(epsilon),
-        epsilon=epsilon,
-        delta=delta,
+        guarantee=guarantee,
         scale=noise.scale / C,
-        sensitivity=ROWS_MOVED[relation] * loss.lipschitz(norm),
+        sensitivity=guarantee.neighbours.rows_moved * problem.lipschitz,
     )
-    return ObjectivePerturbation(C, quadratic, tolerance, radius, noise, output, cost)
+    return ObjectivePerturbation(C, quadratic, tolerance, radius, noise, output, price)
 
 
-def log_jacobian(loss, norm, C):
+def log_jacobian(problem, C):
     r"""Bound :math:`\ln\det(I + A)`, A what one row adds to the Hessian over its least eigenvalue.
 
     A has rank r and trace at most :math:`C t`, so that by the inequality of the means the
     determinant is at most :math:`(1 + C t / r)^r`.
     """
-    rank = loss.curvature_rank
-    return rank * math.log1p(C * loss.curvature_trace(norm) / rank)
+    rank = problem.loss.curvature_rank
+    return rank * math.log1p(C * problem.curvature_trace / rank)
 
 
-def objective_C(loss, n_rows, n_features, norm, weights_norm, epsilon, delta, relation):
+def objective_C(problem, weights_norm, guarantee):
     """Return the C for which `expected_excess` is least without an extra quadratic term."""
 
     def excess(log_C):
-        return expected_excess(
-            loss,
-            n_rows,
-            n_features,
-            norm,
-            math.exp(log_C),
-            weights_norm,
-            epsilon,
-            delta,
-            relation,
-            quadratic=1.0,
-        )
+        return expected_excess(problem, math.exp(log_C), weights_norm, guarantee, quadratic=1.0)
 
-    rank, trace = loss.curvature_rank, loss.curvature_trace(norm)
-    most = rank * math.expm1(min(0.99 * epsilon / rank, 30.0)) / trace
-    edges = [most, _free_tangent(epsilon, delta, relation) / (4.0 * trace)]
-    largest = LARGEST_C * weights_norm / loss.lipschitz(norm)
-    largest = min(largest, LARGEST_CURVATURE / (n_rows * trace))
+    rank, trace = problem.loss.curvature_rank, problem.curvature_trace
+    most = rank * math.expm1(min(0.99 * guarantee.epsilon / rank, 30.0)) / trace
+    edges = [most, _free_tangent(guarantee) / (4.0 * trace)]
+    largest = LARGEST_C * weights_norm / problem.lipschitz
+    largest = min(largest, LARGEST_CURVATURE / (problem.n_rows * trace))
     found = []
     for edge in edges:
         high = math.log(min(edge, largest)) - SLACK
@@ -265,9 +249,7 @@ def objective_C(loss, n_rows, n_features, norm, weights_norm, epsilon, delta, re
     return math.exp(min(found)[1])
 
 
-def expected_excess(
-    loss, n_rows, n_features, norm, C, weights_norm, epsilon, delta, relation, quadratic=None
-):
+def expected_excess(problem, C, weights_norm, guarantee, quadratic=None):
     r"""Return the summed loss expected above that of weights of norm W, in the quadratic model.
 
     With :math:`\lambda = (1 + \Lambda) / C` the regulariser costs at most
@@ -275,60 +257,62 @@ def expected_excess(
     costs :math:`\sigma^2` times `gradient_noise_cost`.
     """
     if quadratic is None:
-        quadratic = _quadratic(loss, norm, C, epsilon, delta, relation)
-    size, strength = math.prod(loss.weights_shape) * n_features, quadratic / C
-    multiplier, _ = _noise_multiplier(loss, norm, C / quadratic, epsilon, delta, relation)
-    noise = loss.lipschitz(norm) * multiplier
-    if delta == 0.0:
-        noise *= math.sqrt(size + 1)
-    cost = gradient_noise_cost(loss, n_rows, n_features, norm, strength)
+        quadratic = _quadratic(problem, C, guarantee)
+    strength = quadratic / C
+    multiplier, _ = _noise_multiplier(problem, C / quadratic, guarantee)
+    law = "Gaussian" if guarantee.delta > 0.0 else "Gamma-norm"
+    noise = LinearNoise(law, problem.lipschitz * multiplier, problem.size).deviation
+    cost = gradient_noise_cost(problem, strength)
     return 0.5 * strength * weights_norm**2 + cost * noise * noise
 
 
-def _quadratic(loss, norm, C, epsilon, delta, relation):
+def _quadratic(problem, C, guarantee):
     """Return the least 1 + Lambda for which the Jacobian costs its share, or nothing."""
-    rank, trace = loss.curvature_rank, loss.curvature_trace(norm)
-    allowed = rank * math.expm1(min(JACOBIAN_SHARE * epsilon / rank, 700.0))
-    if loss.curvature_vanishes_at_vertices:
-        free = _free_tangent(epsilon, delta, relation)
-        allowed = max(allowed, free * (1.0 - SLACK) / 4.0)
-    return max(1.0, C * trace / allowed)
+    rank = problem.loss.curvature_rank
+    allowed = rank * math.expm1(min(JACOBIAN_SHARE * guarantee.epsilon / rank, 700.0))
+    if problem.loss.curvature_vanishes_at_vertices:
+        allowed = max(allowed, _free_tangent(guarantee) * (1.0 - SLACK) / 4.0)
+    return max(1.0, C * problem.curvature_trace / allowed)
 
 
-def _free_tangent(epsilon, delta, relation):
+def _free_tangent(guarantee):
     """Return up to which 4 C times the trace of a row's curvature costs nothing or little.
 
     With delta = 0 and two rows that differ, one of them can move half as far as both while the
     other's Jacobian adds up.
     """
-    return (0.45 if delta == 0.0 and relation == "replace_one" else 0.9) * epsilon
+    halved = guarantee.delta == 0.0 and guarantee.relation == "replace_one"
+    return (0.45 if halved else 0.9) * guarantee.epsilon
 
 
-def _noise_multiplier(loss, norm, C, epsilon, delta, relation):
+def _noise_multiplier(problem, C, guarantee):
     """Return the scale of b over C times the bound on a row's gradient, and the epsilon it has.
 
     `C` is that over the quadratic term. The least of two analyses: the Jacobian is paid for, or,
     where it vanishes at the vertices of the gradients' hull and is small, it costs nothing.
     """
-    choices = []
-    paid = (epsilon - log_jacobian(loss, norm, C)) * (1.0 - SLACK)
+    choices, loss = [], problem.loss
+    paid = (guarantee.epsilon - log_jacobian(problem, C)) * (1.0 - SLACK)
     if paid > 0.0:
-        choices.append((_multiplier(loss, paid, paid, delta, relation), paid))
-    tangent = 4.0 * C * loss.curvature_trace(norm)
-    if loss.curvature_vanishes_at_vertices and tangent <= _free_tangent(epsilon, delta, relation):
-        free = epsilon * (1.0 - SLACK)
-        choices.append((_multiplier(loss, free, free - tangent, delta, relation), free))
+        choices.append((_multiplier(loss, replace(guarantee, epsilon=paid), paid), paid))
+    tangent = 4.0 * C * problem.curvature_trace
+    if loss.curvature_vanishes_at_vertices and tangent <= _free_tangent(guarantee):
+        free = guarantee.epsilon * (1.0 - SLACK)
+        own = replace(guarantee, epsilon=free)
+        choices.append((_multiplier(loss, own, free - tangent), free))
     return min(choices)
 
 
-def _multiplier(loss, epsilon, reduced, delta, relation):
+def _multiplier(loss, guarantee, reduced):
     """Return the scale of b in the same units; the output noise is paid from epsilon too.
 
     `reduced` is the epsilon of the vertices that the Jacobian can add to.
     """
+    epsilon, delta = guarantee.epsilon, guarantee.delta
     if delta == 0.0:
-        return ROWS_MOVED[relation] / ((1.0 - OUTPUT_SHARE) * epsilon) * (1.0 + SLACK)
-    moves = _moves(loss, relation)
+        moved = guarantee.neighbours.rows_moved
+        return moved / ((1.0 - OUTPUT_SHARE) * epsilon) * (1.0 + SLACK)
+    moves = _moves(loss, guarantee.relation)
     longest = max(move for move, _, _ in moves)
 
     def delta_at(multiplier):
@@ -364,27 +348,28 @@ def _moves(loss, relation):
     return [(0.0, 1, True), (1.0, n, True), (1.0, n, False), (2.0, n * n, False)]
 
 
-def _output_mechanism(epsilon, delta, scale, moved, relation, sensitivity):
+def _output_mechanism(guarantee, multiplier, sensitivity):
+    """Return the noise that hides the solver's error; `multiplier` is that of one row's b."""
+    epsilon, delta = guarantee.epsilon, guarantee.delta
     if delta == 0.0:
         return GammaNormMechanism(epsilon=OUTPUT_SHARE * epsilon, sensitivity=sensitivity)
-    multiplier = scale / (moved * OUTPUT_SHARE * ROWS_MOVED[relation]) * (1.0 + SLACK)
+    multiplier /= OUTPUT_SHARE * guarantee.neighbours.rows_moved
+    multiplier *= 1.0 + SLACK
     return GaussianMechanism(epsilon, delta, sensitivity, noise_multiplier=multiplier)
 
 
-def _radius(loss, n_rows, norm, C, quadratic, linear_norm):
+def _radius(problem, C, quadratic, linear_norm):
     r"""Bound the minimiser for a linear term of that norm, from J at 0 and the gradient, twice."""
-    by_value = math.hypot(
-        linear_norm, math.sqrt(2.0 * quadratic * C * n_rows * loss.value_at_zero())
-    )
-    by_gradient = C * n_rows * loss.lipschitz(norm)
+    at_zero = C * problem.n_rows * problem.loss.value_at_zero()
+    by_value = math.hypot(linear_norm, math.sqrt(2.0 * quadratic * at_zero))
+    by_gradient = C * problem.n_rows * problem.lipschitz
     return 2.0 * (linear_norm + min(by_value, by_gradient)) / quadratic
 
 
-def _rounding(loss, n_rows, n_features, norm, C, quadratic, radius):
+def _rounding(problem, C, quadratic, radius):
     """Bound the rounding error of the gradient at weights within the radius.
 
     At the end of the solver the linear term is as long as the rest of the gradient.
     """
-    terms = quadratic * radius + C * n_rows * loss.lipschitz(norm)
-    unit = np.finfo(np.float64).eps
-    return gradient_rounding(loss, n_rows, n_features, norm, C, radius) + 4.0 * unit * terms
+    terms = quadratic * radius + C * problem.n_rows * problem.lipschitz
+    return gradient_rounding(problem, C, radius) + 4.0 * np.finfo(np.float64).eps * terms

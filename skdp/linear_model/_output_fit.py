@@ -11,7 +11,7 @@ from skdp.linear_model._output_perturbation import (
     plan_output_perturbation,
 )
 from skdp.linear_model._rows import released_model
-from skdp.mechanisms._mechanism_plan import MechanismPlan
+from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._validation import check_positive, is_auto
 
 __all__ = ["OutputFit", "check_strength", "plan_output_fit"]
@@ -94,9 +94,8 @@ def plan_output_fit(estimator, shape, guarantee, loss, C=None):
         If a parameter is not as described, or epsilon is too small.
     """
     rows = plan_rows(estimator, shape.n_rows, guarantee)
-    problem = loss, shape.n_rows, rows.n_features(shape.n_columns), rows.norm
-    terms = rows.left.epsilon, rows.left.delta, rows.left.relation
+    problem = rows.problem(loss, shape)
     if C is None:
-        C = balanced_C(*problem, BALANCED_WEIGHTS_NORM / rows.data_norm, *terms)
-    weights = plan_output_perturbation(*problem, C, *terms)
+        C = balanced_C(problem, BALANCED_WEIGHTS_NORM / rows.data_norm, rows.left)
+    weights = plan_output_perturbation(problem, C, rows.left)
     return OutputFit(rows=rows, loss=loss, weights=weights)

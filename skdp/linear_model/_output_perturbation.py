@@ -13,12 +13,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp.accounting import gaussian_noise_multiplier
 from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective
-from skdp.linear_model._planning import LARGEST_CURVATURE, ROWS_MOVED
+from skdp.linear_model._planning import LARGEST_CURVATURE
 from skdp.linear_model._rounding import gradient_rounding, rounding_per_weight
-from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
+from skdp.mechanisms._plan import vector_noise
 
 __all__ = ["OutputPerturbation", "balanced_C", "expected_excess", "plan_output_perturbation"]
 
@@ -67,10 +66,7 @@ class OutputPerturbation:
 
     def noise_variance(self, curvature=0.0):
         """Return the variance of the noise in a weight, whatever the curvature of the loss."""
-        deviation = self.mechanism.scale
-        if self.mechanism.delta == 0.0:
-            deviation *= math.sqrt(self.size + 1)
-        return np.full(np.shape(curvature), deviation**2)
+        return np.full(np.shape(curvature), self.mechanism.deviation(self.size) ** 2)
 
     def lengthening(self, curvature, norm):
         """Return 0: the weights have no iterates that wander."""
@@ -81,21 +77,15 @@ class OutputPerturbation:
         return np.full(shape, math.sqrt(self.noise_variance()))
 
 
-def plan_output_perturbation(loss, n_rows, n_features, norm, C, epsilon, delta, relation):
+def plan_output_perturbation(problem, C, guarantee):
     """Plan a fit from public quantities alone.
 
     Parameters
     ----------
-    loss : loss
-        From `skdp._losses`.
-    n_rows, n_features : int
-        The size of the problem, the constant feature included.
-    norm : float
-        The bound on a row's norm, the constant feature included.
+    problem : Problem
     C : float
-    epsilon, delta : float
-        The guarantee of the release; delta = 0 takes the Gamma-norm mechanism.
-    relation : {"add_remove", "replace_one"}
+    guarantee : Guarantee
+        Of the release; delta = 0 takes the Gamma-norm mechanism.
 
     Returns
     -------
@@ -106,23 +96,20 @@ def plan_output_perturbation(loss, n_rows, n_features, norm, C, epsilon, delta, 
     ValueError
         If epsilon is too small for noise that can be drawn.
     """
-    moved = C * loss.lipschitz(norm)
-    rounding = _gradient_rounding(loss, n_rows, n_features, norm, C)
-    noise = _noise_per_sensitivity(loss, n_features, epsilon, delta)
+    moved = C * problem.lipschitz
+    rounding = _gradient_rounding(problem, C)
+    noise = vector_noise(guarantee, 1.0).deviation(problem.size)
     # The noise hides the solver's error when that is far below both the noise and what one row
     # moves. A tolerance below four times the rounding error might not be reached.
     tolerance = moved * min(RELATIVE_TOLERANCE, noise / 64.0) + 4.0 * rounding
-    sensitivity = (ROWS_MOVED[relation] * moved + 2.0 * (tolerance + rounding)) * (1.0 + 1e-12)
-    if delta == 0.0:
-        mechanism = GammaNormMechanism(epsilon=epsilon, sensitivity=sensitivity)
-    else:
-        mechanism = GaussianMechanism(epsilon=epsilon, delta=delta, sensitivity=sensitivity)
-    size = math.prod(loss.weights_shape) * n_features
-    mechanism.check_size(size)
-    return OutputPerturbation(C=C, tolerance=tolerance, size=size, mechanism=mechanism)
+    moved *= guarantee.neighbours.rows_moved
+    sensitivity = (moved + 2.0 * (tolerance + rounding)) * (1.0 + 1e-12)
+    mechanism = vector_noise(guarantee, sensitivity)
+    mechanism.check_size(problem.size)
+    return OutputPerturbation(C=C, tolerance=tolerance, size=problem.size, mechanism=mechanism)
 
 
-def balanced_C(loss, n_rows, n_features, norm, weights_norm, epsilon, delta, relation):
+def balanced_C(problem, weights_norm, guarantee):
     r"""Return the C at which regularisation and noise are expected to cost least together.
 
     Weights of norm W lose at most :math:`W^2 / (2C)` in summed loss to the regulariser; noise
@@ -130,36 +117,32 @@ def balanced_C(loss, n_rows, n_features, norm, weights_norm, epsilon, delta, rel
     :math:`n \kappa R^2 \sigma^2(C) / 2`, where :math:`\kappa` bounds the loss's curvature.
     The sum is least at :math:`C^3 = W^2 / (2 n \kappa R^2 s^2)`.
     """
-    s = ROWS_MOVED[relation] * loss.lipschitz(norm)
-    s *= _noise_per_sensitivity(loss, n_features, epsilon, delta)
-    curvature = n_rows * loss.smoothness(norm)
-    C = ((weights_norm / s) ** 2 / (2.0 * curvature)) ** (1.0 / 3.0)
+    curvature = problem.n_rows * problem.smoothness
+    C = ((weights_norm / _noise(problem, guarantee)) ** 2 / (2.0 * curvature)) ** (1.0 / 3.0)
     # Beyond this condition number less regularisation buys nothing but rounding errors.
     return min(C, LARGEST_CURVATURE / curvature)
 
 
-def expected_excess(loss, n_rows, n_features, norm, C, weights_norm, epsilon, delta, relation):
+def expected_excess(problem, C, weights_norm, guarantee):
     """Return the summed loss expected above that of weights of norm W, in the quadratic model."""
-    noise = ROWS_MOVED[relation] * C * loss.lipschitz(norm)
-    noise *= _noise_per_sensitivity(loss, n_features, epsilon, delta)
-    return 0.5 * weights_norm**2 / C + 0.5 * n_rows * loss.curvature_trace(norm) * noise * noise
+    noise = C * _noise(problem, guarantee)
+    curvature = problem.n_rows * problem.curvature_trace
+    return 0.5 * weights_norm**2 / C + 0.5 * curvature * noise * noise
 
 
-def _noise_per_sensitivity(loss, n_features, epsilon, delta):
-    """Return the noise's standard deviation in a coordinate, for sensitivity 1."""
-    if delta == 0.0:
-        return math.sqrt(math.prod(loss.weights_shape) * n_features + 1) / epsilon
-    return gaussian_noise_multiplier(epsilon, delta)
+def _noise(problem, guarantee):
+    """Return the standard deviation of the noise in a weight, for C = 1."""
+    moved = guarantee.neighbours.rows_moved * problem.lipschitz
+    return moved * vector_noise(guarantee, 1.0).deviation(problem.size)
 
 
-def _gradient_rounding(loss, n_rows, n_features, norm, C):
+def _gradient_rounding(problem, C):
     r"""Bound the rounding error near the minimiser, where :math:`\|w\|^2 \le 2 C n \ell(0)`."""
-    weights = min(
-        math.sqrt(2.0 * C * n_rows * loss.value_at_zero()), C * n_rows * loss.lipschitz(norm)
-    )
+    summed, moved = C * problem.n_rows, C * problem.lipschitz
+    weights = min(math.sqrt(2.0 * summed * problem.loss.value_at_zero()), problem.n_rows * moved)
     # The solver stops within its tolerance of the minimiser, which is below what one row moves
     # plus four rounding errors: a linear equation for the rounding error.
-    weights += C * loss.lipschitz(norm)
-    sums = gradient_rounding(loss, n_rows, n_features, norm, C, 0.0)
-    per_weight = rounding_per_weight(loss, n_rows, n_features, norm, C)
+    weights += moved
+    per_weight = rounding_per_weight(problem, C)
+    sums = gradient_rounding(problem, C, 0.0)
     return (sums + per_weight * weights) / (1.0 - 4.0 * per_weight)

@@ -3,18 +3,12 @@
 import math
 from dataclasses import dataclass
 
-from skdp.accounting import Event
-
 __all__ = [
     "EXPECTED_WEIGHTS_NORM",
     "LARGEST_CURVATURE",
-    "ROWS_MOVED",
-    "FitCost",
+    "Problem",
     "gradient_noise_cost",
 ]
-
-# The rows' gradients by which neighbours' sums differ.
-ROWS_MOVED = {"add_remove": 1, "replace_one": 2}
 
 # C="auto" keeps C times the curvature of all rows below this.
 LARGEST_CURVATURE = 1e9
@@ -24,32 +18,47 @@ LARGEST_CURVATURE = 1e9
 EXPECTED_WEIGHTS_NORM = 10.0
 
 
-@dataclass(frozen=True)
-class FitCost:
-    """The price of a fit and the noise that it is the price of.
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """What is public of the rows that a linear model is fitted to.
 
     Parameters
     ----------
-    name : str
-        What is done, in words.
-    event : Event
-    epsilon, delta : float
-        The fit is (epsilon, delta)-DP.
-    scale : float
-        The scale of the noise on a sum of gradients.
-    sensitivity : float
-        The L2 sensitivity of that sum.
+    loss : loss
+        From `skdp._losses`.
+    n_rows, n_features : int
+        The constant feature included.
+    norm : float
+        The bound on a row's norm, the constant feature included.
     """
 
-    name: str
-    event: Event
-    epsilon: float
-    delta: float
-    scale: float
-    sensitivity: float
+    loss: object
+    n_rows: int
+    n_features: int
+    norm: float
+
+    @property
+    def size(self):
+        """The number of weights."""
+        return math.prod(self.loss.weights_shape) * self.n_features
+
+    @property
+    def lipschitz(self):
+        """The bound on the norm of a row's gradient."""
+        return self.loss.lipschitz(self.norm)
+
+    @property
+    def smoothness(self):
+        """The bound on a row's curvature."""
+        return self.loss.smoothness(self.norm)
+
+    @property
+    def curvature_trace(self):
+        """The bound on the trace of a row's curvature."""
+        return self.loss.curvature_trace(self.norm)
 
 
-def gradient_noise_cost(loss, n_rows, n_features, norm, strength):
+def gradient_noise_cost(problem, strength):
     r"""Bound the loss that noise of variance 1 on a summed gradient costs, in a quadratic model.
 
     With :math:`\lambda` the strength of the regulariser it is
@@ -57,6 +66,5 @@ def gradient_noise_cost(loss, n_rows, n_features, norm, strength):
     sum is at most that of the traces of the rows' curvatures. The sum is largest when all are
     equal or, if there is enough curvature, equal to :math:`\lambda`.
     """
-    size = math.prod(loss.weights_shape) * n_features
-    h = min(strength, n_rows * loss.curvature_trace(norm) / size)
-    return 0.5 * size * (h / (h + strength)) / (h + strength)
+    h = min(strength, problem.n_rows * problem.curvature_trace / problem.size)
+    return 0.5 * problem.size * (h / (h + strength)) / (h + strength)

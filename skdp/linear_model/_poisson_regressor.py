@@ -13,7 +13,7 @@ from skdp.base import PrivateFit, TableShape
 from skdp.linear_model._output_fit import OutputFit, check_strength, plan_output_fit
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
 from skdp.linear_model._rows import RowsAndTarget
-from skdp.mechanisms._mechanism_plan import MechanismPlan
+from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._validation import check_target_bounds, public_inputs
 
 __all__ = ["DPPoissonRegressor"]

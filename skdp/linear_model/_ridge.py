@@ -12,7 +12,7 @@ from skdp.linear_model._data_norm import RowPlan, plan_rows
 from skdp.linear_model._least_squares_descent import LeastSquaresDescent, plan_descent
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
 from skdp.linear_model._rows import RowsAndTarget
-from skdp.mechanisms._mechanism_plan import MechanismPlan
+from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._validation import check_real, check_target_bounds, public_inputs
 
 __all__ = ["DPLinearRegression", "DPRidge"]
@@ -89,18 +89,11 @@ class LeastSquaresRegressor(PrivateLinearRegressorMixin, BaseEstimator):
         low, high = check_target_bounds(self.target_bounds)
         middle = low + (high - low) / 2 if self.fit_intercept else 0.0
         rows = plan_rows(self, shape.n_rows, guarantee)
-        problem = (
-            shape.n_rows,
-            rows.n_features(shape.n_columns),
-            rows.data_norm,
-            rows.constant,
-            max(abs(high - middle), abs(low - middle)),
-        )
-        terms = rows.left.epsilon, rows.left.delta, rows.left.relation
+        target_norm = max(abs(high - middle), abs(low - middle))
         if self.mechanism == "gradient":
-            model = plan_descent(*problem, alpha, *terms)
+            model = plan_descent(rows, shape, target_norm, alpha)
         else:
-            model = plan_adassp(*problem, *terms)
+            model = plan_adassp(rows, shape, target_norm)
         targets = {"low": low, "high": high, "middle": middle}
         return _LeastSquaresFit(rows=rows, model=model, alpha=alpha, **targets)
 

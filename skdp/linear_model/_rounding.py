@@ -11,7 +11,7 @@ UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 SMALLEST_MOVE = 1e-100
 
 
-def gradient_rounding(loss, n_rows, n_features, norm, C, weights_norm, penalised=True):
+def gradient_rounding(problem, C, weights_norm, *, penalised=True):
     r"""Bound the rounding error of the gradient of an objective at weights of bounded norm.
 
     A sum of m terms in any order is off by at most :math:`\gamma_m` times the sum of their
@@ -21,11 +21,8 @@ def gradient_rounding(loss, n_rows, n_features, norm, C, weights_norm, penalised
 
     Parameters
     ----------
-    loss : loss
-        From `skdp._losses`.
-    n_rows, n_features : int
-    norm : float
-        The bound R on a row's norm.
+    problem : Problem
+        Its bound on a row's norm is R.
     C : float
         The factor of the summed loss.
     weights_norm : float
@@ -38,14 +35,15 @@ def gradient_rounding(loss, n_rows, n_features, norm, C, weights_norm, penalised
     float
         Affine in `weights_norm`.
     """
+    n_rows, n_features = problem.n_rows, problem.n_features
     additions = most_additions(n_rows, n_features) + 16
-    sums = n_rows * loss.lipschitz(norm) * additions
-    scores = n_rows * loss.smoothness(norm) * (n_features + 4) * weights_norm
+    sums = n_rows * problem.lipschitz * additions
+    scores = n_rows * problem.smoothness * (n_features + 4) * weights_norm
     summed = 1.1 * UNIT_ROUNDOFF * (C * (sums + scores) + 4.0 * penalised * weights_norm)
-    return summed + C * n_rows * norm * loss.residual_error
+    return summed + C * n_rows * problem.norm * problem.loss.residual_error
 
 
-def rounding_per_weight(loss, n_rows, n_features, norm, C):
+def rounding_per_weight(problem, C):
     """Return how `gradient_rounding` grows with the weights' norm.
 
     Raises
@@ -53,10 +51,9 @@ def rounding_per_weight(loss, n_rows, n_features, norm, C):
     ValueError
         If C is so large or so small that the bound, or a computed norm, loses its meaning.
     """
-    if not C * loss.lipschitz(norm) >= SMALLEST_MOVE:
-        raise ValueError(f"C={C:g} is too small for rows of norm {norm:g}")
-    table = loss, n_rows, n_features, norm, C
-    per_weight = gradient_rounding(*table, 1.0) - gradient_rounding(*table, 0.0)
+    if not C * problem.lipschitz >= SMALLEST_MOVE:
+        raise ValueError(f"C={C:g} is too small for rows of norm {problem.norm:g}")
+    per_weight = gradient_rounding(problem, C, 1.0) - gradient_rounding(problem, C, 0.0)
     if not per_weight <= 1.0 / 16.0:
-        raise ValueError(f"C={C:g} is too large for {n_rows} rows of norm {norm:g}")
+        raise ValueError(f"C={C:g} is too large for {problem.n_rows} rows of norm {problem.norm:g}")
     return per_weight

@@ -8,18 +8,30 @@ in the eigenvectors of the released matrix. Derived in ``docs/standard_errors.md
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh, helmert
 
-from skdp.accounting import Composed, gaussian_noise_multiplier, gdp_to_delta, gdp_to_epsilon
-from skdp.linear_model._planning import FitCost
+from skdp.accounting import (
+    Composed,
+    Guarantee,
+    gaussian_noise_multiplier,
+    gdp_to_delta,
+    gdp_to_epsilon,
+)
 from skdp.linear_model._rows import most_additions
 from skdp.linear_model._symmetric import from_upper_triangle, spectral_margin, upper_triangle
-from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
+from skdp.mechanisms._plan import Price, vector_noise
 
-__all__ = ["HessianRelease", "plan_hessian", "split_guarantee", "summed_hessian", "total_cost"]
+__all__ = [
+    "HessianRelease",
+    "HessianShare",
+    "plan_hessian",
+    "split_guarantee",
+    "summed_hessian",
+    "total_price",
+]
 
 # Of the budget of a fit: of the squared mu where both releases are Gaussian, else of epsilon
 # and of delta.
@@ -95,9 +107,7 @@ class HessianRelease:
         """
         n_contrasts, n_features = self.shape
         size = len(hessian)
-        deviation = self.mechanism.scale
-        if self.mechanism.delta == 0.0:
-            deviation *= math.sqrt(size * (size + 1) // 2 + 1)
+        deviation = self.mechanism.deviation(size * (size + 1) // 2)
         values, vectors = eigh(hessian, check_finite=False)
         resolved = values > spectral_margin(deviation, size)
         values = np.where(resolved, values, 0.0)
@@ -115,63 +125,75 @@ class HessianRelease:
         return np.sqrt(loadings**2 @ variance + noise[-1] / (n_contrasts + 1) + bias**2)
 
 
+@dataclass(frozen=True, kw_only=True)
+class HessianShare:
+    """What the Hessian may cost.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+    noise_multiplier : float or None
+        Of Gaussian noise; None for delta = 0.
+    """
+
+    guarantee: Guarantee
+    noise_multiplier: float | None
+
+
 def split_guarantee(mechanism, guarantee):
-    """Return what the weights and the Hessian may cost: (epsilon, delta, multiplier or None).
+    """Return what the weights and the Hessian may cost.
 
     Parameters
     ----------
     mechanism : {"output", "objective", "gradient"}
-    guarantee : tuple
-        Epsilon, delta and the relation of the fit.
+    guarantee : Guarantee
+        Of the fit.
 
     Returns
     -------
-    weights : tuple
-        Epsilon, delta and the relation.
-    hessian : tuple
-        Epsilon, delta and the noise multiplier, None for delta = 0.
+    weights : Guarantee
+    hessian : HessianShare
     """
-    epsilon, delta, relation = guarantee
+    epsilon, delta = guarantee.epsilon, guarantee.delta
     if mechanism != "objective" and delta > 0.0:
         mu = (1.0 - SLACK) / gaussian_noise_multiplier(epsilon, delta)
-        of_weights, of_hessian = (
-            _stated(math.sqrt(share) * mu, epsilon, delta)
-            for share in (1.0 - HESSIAN_SHARE, HESSIAN_SHARE)
+        own, rest = (
+            _stated(math.sqrt(share) * mu, guarantee)
+            for share in (HESSIAN_SHARE, 1.0 - HESSIAN_SHARE)
         )
         # The last digit of epsilon may ask for that of the multiplier.
         multiplier = max(
-            1.0 / (math.sqrt(HESSIAN_SHARE) * mu), gaussian_noise_multiplier(*of_hessian)
+            1.0 / (math.sqrt(HESSIAN_SHARE) * mu),
+            gaussian_noise_multiplier(own.epsilon, own.delta),
         )
-        return (*of_weights, relation), (*of_hessian, multiplier)
-    of_hessian = HESSIAN_SHARE * epsilon, HESSIAN_SHARE * delta
-    of_weights = ((1.0 - HESSIAN_SHARE - SLACK) * budget for budget in (epsilon, delta))
-    multiplier = gaussian_noise_multiplier(*of_hessian) if delta > 0.0 else None
-    return (*of_weights, relation), (*of_hessian, multiplier)
+        return rest, HessianShare(guarantee=own, noise_multiplier=multiplier)
+    own, rest = (
+        replace(guarantee, epsilon=share * epsilon, delta=share * delta)
+        for share in (HESSIAN_SHARE, 1.0 - HESSIAN_SHARE - SLACK)
+    )
+    multiplier = gaussian_noise_multiplier(own.epsilon, own.delta) if delta > 0.0 else None
+    return rest, HessianShare(guarantee=own, noise_multiplier=multiplier)
 
 
-def _stated(mu, epsilon, delta):
-    """Return the epsilon and delta of a release: at that delta, or at that epsilon if it has none.
+def _stated(mu, guarantee):
+    """Return the guarantee of a release: at that delta, or at that epsilon if it has none.
 
     Where delta is large beside epsilon a share of mu has no epsilon at the whole of delta.
     """
-    own = gdp_to_epsilon(mu, delta)
-    return (own, delta) if own > 0.0 else (epsilon, gdp_to_delta(mu, epsilon))
+    own = gdp_to_epsilon(mu, guarantee.delta)
+    if own > 0.0:
+        return replace(guarantee, epsilon=own)
+    return replace(guarantee, delta=gdp_to_delta(mu, guarantee.epsilon))
 
 
-def plan_hessian(loss, n_rows, n_features, norm, guarantee, relation):
+def plan_hessian(problem, share):
     """Plan the release from public quantities alone.
 
     Parameters
     ----------
-    loss : loss
-        A logistic loss from `skdp._losses`.
-    n_rows, n_features : int
-        The size of the problem, the constant feature included.
-    norm : float
-        The bound on a row's norm, the constant feature included.
-    guarantee : tuple
-        From `split_guarantee`.
-    relation : {"add_remove", "replace_one"}
+    problem : Problem
+        Of a logistic loss.
+    share : HessianShare
 
     Returns
     -------
@@ -182,42 +204,38 @@ def plan_hessian(loss, n_rows, n_features, norm, guarantee, relation):
     ValueError
         If there are too many weights.
     """
-    n_outputs = math.prod(loss.weights_shape)
+    n_rows, n_features = problem.n_rows, problem.n_features
+    n_outputs = math.prod(problem.loss.weights_shape)
     shape = (max(n_outputs - 1, 1), n_features)
     size = math.prod(shape)
     if size > MOST_WEIGHTS:
         raise ValueError(
             f"standard_errors='total' takes at most {MOST_WEIGHTS} weights, got {size}"
         )
-    epsilon, delta, multiplier = guarantee
     # The gram is summed in blocks, classes are turned into contrasts.
     additions = most_additions(n_rows, n_features) + 96 + 8 * n_outputs**2
     rounding = 1.1 * UNIT_ROUNDOFF * n_rows * additions + SCORE_ROUNDING
-    radius = SCORE_ROUNDING / (3.3 * UNIT_ROUNDOFF * n_rows * (n_features + 4) * norm)
-    moved = FROBENIUS_MOVED[relation] + 2.0 * rounding
-    sensitivity = loss.smoothness(norm) * moved * (1.0 + SLACK)
-    if multiplier is None:
-        mechanism = GammaNormMechanism(epsilon, sensitivity)
-    else:
-        mechanism = GaussianMechanism(epsilon, delta, sensitivity, noise_multiplier=multiplier)
+    radius = SCORE_ROUNDING / (3.3 * UNIT_ROUNDOFF * n_rows * (n_features + 4) * problem.norm)
+    moved = FROBENIUS_MOVED[share.guarantee.relation] + 2.0 * rounding
+    sensitivity = problem.smoothness * moved * (1.0 + SLACK)
+    mechanism = vector_noise(share.guarantee, sensitivity, noise_multiplier=share.noise_multiplier)
     mechanism.check_size(size * (size + 1) // 2)
-    return HessianRelease(shape, radius, norm, mechanism)
+    return HessianRelease(shape, radius, problem.norm, mechanism)
 
 
-def total_cost(weights, hessian, epsilon, delta):
+def total_price(weights, hessian, guarantee):
     """Return the price of both releases; the scale and sensitivity stay those of the weights.
 
     Parameters
     ----------
     weights, hessian : mechanism
-    epsilon, delta : float
-        The guarantee of the fit.
+    guarantee : Guarantee
+        Of the fit.
     """
-    return FitCost(
+    return Price(
         name=f"{weights.name}, then {hessian.name} on the Hessian",
         event=Composed((weights.event, hessian.event)),
-        epsilon=epsilon,
-        delta=delta,
+        guarantee=guarantee,
         scale=weights.scale,
         sensitivity=weights.sensitivity,
     )

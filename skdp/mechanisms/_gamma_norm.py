@@ -118,6 +118,21 @@ class GammaNormMechanism:
         """
         check_integer("size", size, low=1)
 
+    def deviation(self, size):
+        """Return the standard deviation of the noise in each value.
+
+        Parameters
+        ----------
+        size : int
+            How many values are released together.
+
+        Returns
+        -------
+        float
+            The norm has a mean square of ``size * (size + 1)`` times that of the scale.
+        """
+        return self.scale * math.sqrt(check_integer("size", size, low=1) + 1)
+
     def expected_error(self, confidence=0.95, size=1):
         """Return what the L2 norm of the error of a release stays below.
 

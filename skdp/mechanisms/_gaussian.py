@@ -14,19 +14,17 @@ from skdp.mechanisms._checks import (
     check_number,
     check_scale,
     check_steps,
-    check_tail,
-    check_values,
     float_up,
     round_up,
 )
-from skdp.mechanisms._grid import from_steps, grid_step, to_steps
-from skdp.noise import LARGEST_SCALE, as_source, discrete_gaussian
+from skdp.mechanisms._grid import GridMechanism, grid_step
+from skdp.noise import LARGEST_SCALE, discrete_gaussian
 
 _CALIBRATIONS = ("analytic", "classical")
 
 
 @dataclass(frozen=True)
-class GaussianMechanism:
+class GaussianMechanism(GridMechanism):
     """Add Gaussian noise; the release is (epsilon, delta)-DP.
 
     The values are rounded to a grid, a power of two at most 2**-20 of the standard deviation, and
@@ -93,6 +91,8 @@ class GaussianMechanism:
     noise_multiplier: float | None = None
 
     name: ClassVar[str] = "Gaussian mechanism"
+    _deviation: ClassVar[float] = 1.0
+    _mean_error: ClassVar[float] = math.sqrt(2.0 / math.pi)
 
     def __post_init__(self):
         given = self.noise_multiplier is not None
@@ -179,83 +179,25 @@ class GaussianMechanism:
     def event(self):
         return Gaussian(self.noise_multiplier)
 
-    def check_size(self, size):
-        """Refuse what no release can do, before anything is charged.
+    def tail(self, probability, size=1, terms=1):
+        """Return what the noise in a value exceeds with at most some probability.
 
         Parameters
         ----------
-        size : int
-            How many values would be released together.
-
-        Raises
-        ------
-        ValueError
-            If epsilon is too small for that many values, or `size` is not a positive integer.
-        """
-        self._on_grid(size)
-
-    def scale_for(self, size):
-        """Return the standard deviation of the noise in a release, raised for the rounding.
-
-        Parameters
-        ----------
-        size : int
-            How many values are released together.
-
-        Returns
-        -------
-        float
-            Above `scale` by a factor of about 1 + max(2**-16, 2**-44 sqrt(size) noise_multiplier)
-            at most.
-        """
-        step, steps = self._on_grid(size)
-        return step * steps
-
-    def expected_error(self, confidence=0.95, size=1):
-        """Return what the error of a release stays below.
-
-        Parameters
-        ----------
-        confidence : float in (0, 1), default=0.95
-            The probability with which the error stays below.
+        probability : float in (0, 1/2]
         size : int, default=1
             How many values are released together.
+        terms : int, default=1
+            Of how many values the noise is summed.
 
         Returns
         -------
         float
-            No error of the `size` values exceeds it, with probability `confidence`.
         """
-        tail = check_tail(confidence, size)
-        step, steps = self._on_grid(size)
-        # One more step covers the rounding of the values and that the noise is discrete.
-        return step * (1.0 - steps * float(ndtri(0.5 * tail)))
+        return -self.scale_for(size) * math.sqrt(terms) * float(ndtri(probability))
 
-    def release(self, values, *, random_state=None):
-        """Return the values with fresh noise.
-
-        Parameters
-        ----------
-        values : float or array-like of numbers
-            Their L2 sensitivity, all together, is `sensitivity`.
-        random_state : None, int or RandomSource, default=None
-            None draws from the operating system's generator. An integer is reproducible and
-            protects nothing.
-
-        Returns
-        -------
-        float or ndarray of float64
-            Of the shape of `values`.
-
-        Raises
-        ------
-        ValueError
-            If the values are not finite real numbers, or too many for epsilon (`check_size`).
-        """
-        array, shape = check_values(values)
-        step, sigma = self._on_grid(array.size)
-        noise = discrete_gaussian(sigma, array.size, as_source(random_state).stream())
-        return from_steps(to_steps(array, step) + noise, step, shape)
+    def _sample(self, scale, size, stream):
+        return discrete_gaussian(scale, size, stream)
 
     def _on_grid(self, size):
         """The step of the grid for `size` values, and sigma in steps."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from skdp.accounting import DiscreteLaplace
 from skdp.mechanisms._checks import check_integer, check_number, check_tail, round_up
+from skdp.mechanisms._grid import laplace_tail
 from skdp.noise import LARGEST_SCALE, as_source, discrete_laplace
 
 _LARGEST_VALUE = 2**61
@@ -110,6 +111,54 @@ class GeometricMechanism:
             If `size` is not a positive integer.
         """
         check_integer("size", size, low=1)
+
+    def deviation(self, size):
+        """Return the standard deviation of the noise in each value.
+
+        Parameters
+        ----------
+        size : int
+            How many integers are released together; it is the same for any number.
+
+        Returns
+        -------
+        float
+        """
+        # Of the law with probabilities proportional to a**|x|, a = exp(-1 / scale).
+        rate = 1.0 / self.scale
+        return math.sqrt(2.0 * math.exp(-rate)) / -math.expm1(-rate)
+
+    def mean_error(self, size):
+        """Return the mean magnitude of the noise in each value.
+
+        Parameters
+        ----------
+        size : int
+            How many integers are released together; it is the same for any number.
+
+        Returns
+        -------
+        float
+        """
+        # 2 a / (1 - a**2), which underflows beyond what floats hold.
+        return 1.0 / math.sinh(1.0 / self.scale) if self.scale > 2e-3 else 0.0
+
+    def tail(self, probability, size=1, terms=1):
+        """Return what the noise in a value exceeds with at most some probability.
+
+        Parameters
+        ----------
+        probability : float in (0, 1/2]
+        size : int, default=1
+            How many values are released together.
+        terms : int, default=1
+            Of how many values the noise is summed.
+
+        Returns
+        -------
+        float
+        """
+        return laplace_tail(self.scale, probability, terms)
 
     def expected_error(self, confidence=0.95, size=1):
         """Return what the error of a release stays below.

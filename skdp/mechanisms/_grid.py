@@ -5,6 +5,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from skdp.mechanisms._checks import check_tail, check_values
+from skdp.noise import as_source
+
 _LARGEST_STEP = 2.0**61
 
 
@@ -50,3 +53,127 @@ def from_steps(steps, step, shape):
     else:
         result = steps * step
     return float(result[0]) if shape == () else result.reshape(shape)
+
+
+class GridMechanism:
+    """What noise on a grid shares, whatever its law: `_on_grid`, `_sample` and two constants.
+
+    `_deviation` and `_mean_error` are those of the law of scale 1.
+    """
+
+    def check_size(self, size):
+        """Refuse what no release can do, before anything is charged.
+
+        Parameters
+        ----------
+        size : int
+            How many values would be released together.
+
+        Raises
+        ------
+        ValueError
+            If epsilon is too small for that many values, or `size` is not a positive integer.
+        """
+        self._on_grid(size)
+
+    def scale_for(self, size):
+        """Return the scale of the noise in a release, raised for the rounding of the values.
+
+        Parameters
+        ----------
+        size : int
+            How many values are released together.
+
+        Returns
+        -------
+        float
+            A little above `scale`.
+        """
+        step, steps = self._on_grid(size)
+        return step * steps
+
+    def deviation(self, size):
+        """Return the standard deviation of the noise in each value.
+
+        Parameters
+        ----------
+        size : int
+            How many values are released together.
+
+        Returns
+        -------
+        float
+        """
+        return self._deviation * self.scale_for(size)
+
+    def mean_error(self, size):
+        """Return the mean magnitude of the noise in each value.
+
+        Parameters
+        ----------
+        size : int
+            How many values are released together.
+
+        Returns
+        -------
+        float
+        """
+        return self._mean_error * self.scale_for(size)
+
+    def expected_error(self, confidence=0.95, size=1):
+        """Return what the error of a release stays below.
+
+        Parameters
+        ----------
+        confidence : float in (0, 1), default=0.95
+            The probability with which the error stays below.
+        size : int, default=1
+            How many values are released together.
+
+        Returns
+        -------
+        float
+            No error of the `size` values exceeds it, with probability `confidence`.
+        """
+        # One more step covers the rounding of the values and that the noise is discrete.
+        step, _ = self._on_grid(size)
+        return step + self.tail(0.5 * check_tail(confidence, size), size)
+
+    def release(self, values, *, random_state=None):
+        """Return the values with fresh noise.
+
+        Parameters
+        ----------
+        values : float or array-like of numbers
+            All together they move by `sensitivity`.
+        random_state : None, int or RandomSource, default=None
+            None draws from the operating system's generator. An integer is reproducible and
+            protects nothing. Inside a private fit it is the source of the charge.
+
+        Returns
+        -------
+        float or ndarray of float64
+            Of the shape of `values`.
+
+        Raises
+        ------
+        ValueError
+            If the values are not finite real numbers, or too many for epsilon (`check_size`).
+        """
+        array, shape = check_values(values)
+        step, scale = self._on_grid(array.size)
+        noise = self._sample(scale, array.size, as_source(random_state).stream())
+        return from_steps(to_steps(array, step) + noise, step, shape)
+
+
+def laplace_tail(scale, probability, terms):
+    """Return what the sum of `terms` Laplace variables exceeds with at most that probability.
+
+    One: ``P(X > t) = exp(-t / b) / 2``. Several: a Laplace variable's moment generating function
+    is ``1 / (1 - (b t)^2)``, so that every t bounds the tail of the sum (Chernoff). Discrete
+    Laplace noise of the same scale has no heavier tail and no larger such function.
+    """
+    if terms == 1:
+        return -scale * math.log(2.0 * probability)
+    t = np.linspace(0.01, 0.99, 99)
+    return scale * float(((-math.log(probability) - terms * np.log1p(-t * t)) / t).min())

@@ -1,11 +1,12 @@
-"""Several releases of one fit, charged together."""
+"""Several releases of one fit, charged together, and none."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from skdp.accounting import Composed
 from skdp.utils._validation import check_privacy_parameters
 
-__all__ = ["JointMechanism"]
+__all__ = ["JointMechanism", "NoRelease"]
 
 
 @dataclass(frozen=True)
@@ -66,3 +67,28 @@ class JointMechanism:
     def sensitivity(self):
         """The sensitivity of the last part."""
         return self.parts[-1].sensitivity
+
+
+@dataclass(frozen=True)
+class NoRelease:
+    """The mechanism of a fit whose outcome follows from public parameters alone.
+
+    It is never charged; a privacy statement describes it with an epsilon of 0.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import NoRelease
+    >>> NoRelease().epsilon
+    0.0
+    """
+
+    name: ClassVar[str] = "none: nothing is computed from the data"
+    epsilon: ClassVar[float] = 0.0
+    delta: ClassVar[float] = 0.0
+    scale: ClassVar[float] = 0.0
+    sensitivity: ClassVar[float] = 0.0
+
+    @property
+    def event(self):
+        """What it costs: an empty composition."""
+        return Composed(())

@@ -11,18 +11,16 @@ from skdp.mechanisms._checks import (
     check_number,
     check_scale,
     check_steps,
-    check_tail,
-    check_values,
     epsilon_of_scale,
     float_up,
     round_up,
 )
-from skdp.mechanisms._grid import from_steps, grid_step, to_steps
-from skdp.noise import LARGEST_SCALE, as_source, discrete_laplace
+from skdp.mechanisms._grid import GridMechanism, grid_step, laplace_tail
+from skdp.noise import LARGEST_SCALE, discrete_laplace
 
 
 @dataclass(frozen=True)
-class LaplaceMechanism:
+class LaplaceMechanism(GridMechanism):
     """Add Laplace noise of scale sensitivity / epsilon; the release is epsilon-DP.
 
     The values are rounded to a grid, a power of two at most 2**-20 of the scale, and discrete
@@ -78,6 +76,8 @@ class LaplaceMechanism:
 
     name: ClassVar[str] = "Laplace mechanism"
     delta: ClassVar[float] = 0.0
+    _deviation: ClassVar[float] = math.sqrt(2.0)
+    _mean_error: ClassVar[float] = 1.0
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_number("epsilon", self.epsilon))
@@ -111,82 +111,25 @@ class LaplaceMechanism:
     def event(self):
         return Laplace(self.epsilon)
 
-    def check_size(self, size):
-        """Refuse what no release can do, before anything is charged.
+    def tail(self, probability, size=1, terms=1):
+        """Return what the noise in a value exceeds with at most some probability.
 
         Parameters
         ----------
-        size : int
-            How many values would be released together.
-
-        Raises
-        ------
-        ValueError
-            If epsilon is too small for that many values, or `size` is not a positive integer.
-        """
-        self._on_grid(size)
-
-    def scale_for(self, size):
-        """Return the scale of the noise in a release, raised for the rounding of the values.
-
-        Parameters
-        ----------
-        size : int
-            How many values are released together.
-
-        Returns
-        -------
-        float
-            Above `scale` by a factor of about 1 + max(2**-16, 2**-44 size / epsilon) at most.
-        """
-        step, steps = self._on_grid(size)
-        return step * steps
-
-    def expected_error(self, confidence=0.95, size=1):
-        """Return what the error of a release stays below.
-
-        Parameters
-        ----------
-        confidence : float in (0, 1), default=0.95
-            The probability with which the error stays below.
+        probability : float in (0, 1/2]
         size : int, default=1
             How many values are released together.
+        terms : int, default=1
+            Of how many values the noise is summed.
 
         Returns
         -------
         float
-            No error of the `size` values exceeds it, with probability `confidence`.
         """
-        tail = check_tail(confidence, size)
-        step, steps = self._on_grid(size)
-        # One more step covers the rounding of the values and that the noise is discrete.
-        return step * (1.0 - steps * math.log(tail))
+        return laplace_tail(self.scale_for(size), probability, terms)
 
-    def release(self, values, *, random_state=None):
-        """Return the values with fresh noise.
-
-        Parameters
-        ----------
-        values : float or array-like of numbers
-            Their L1 sensitivity, all together, is `sensitivity`.
-        random_state : None, int or RandomSource, default=None
-            None draws from the operating system's generator. An integer is reproducible and
-            protects nothing.
-
-        Returns
-        -------
-        float or ndarray of float64
-            Of the shape of `values`.
-
-        Raises
-        ------
-        ValueError
-            If the values are not finite real numbers, or too many for epsilon (`check_size`).
-        """
-        array, shape = check_values(values)
-        step, scale = self._on_grid(array.size)
-        noise = discrete_laplace(scale, array.size, as_source(random_state).stream())
-        return from_steps(to_steps(array, step) + noise, step, shape)
+    def _sample(self, scale, size, stream):
+        return discrete_laplace(scale, size, stream)
 
     def _on_grid(self, size):
         """The step of the grid for `size` values, and the scale of the noise in steps."""

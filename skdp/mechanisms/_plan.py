@@ -1,16 +1,32 @@
-"""What a fit will release, known before it sees a table."""
+"""What a release is, known before it sees a table: plans, and mechanisms, the smallest of them."""
 
+import math
+from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Plan"]
+from skdp.accounting import Event, Guarantee
+from skdp.mechanisms._gamma_norm import GammaNormMechanism
+from skdp.mechanisms._gaussian import GaussianMechanism
+from skdp.mechanisms._joint import JointMechanism
+from skdp.mechanisms._laplace import LaplaceMechanism
+
+__all__ = [
+    "Mechanism",
+    "MechanismPlan",
+    "Plan",
+    "Price",
+    "bounded_noise",
+    "one_charge",
+    "vector_noise",
+]
 
 
 class Plan(Protocol):
     """What a fit will release, made from parameters and from what of the table is public.
 
     An estimator's ``plan_fit(shape, guarantee)`` returns one; `PrivateFit.charge` books it and
-    ``run(table, source)`` makes the release, with noise from the source that the charge gave. A
-    mechanism is the smallest plan: its run is `release`.
+    ``run(table, source)`` makes the release, with noise from the source that the charge gave, and
+    from no other. A mechanism is the smallest plan: its run is `release`.
 
     Attributes
     ----------
@@ -36,3 +52,167 @@ class Plan(Protocol):
     name: str
     scale: float
     sensitivity: float
+
+
+class Mechanism(Plan, Protocol):
+    """A plan that adds noise to a vector, and says how much.
+
+    Whoever needs to know how precise a release is asks its mechanism, by the methods below. Nobody
+    guesses the law of the noise from delta or from a type. Mechanisms whose noise is independent
+    in each value (Laplace, Gaussian, geometric) also have ``mean_error(size)``, the mean magnitude
+    of the noise in a value, and ``tail(probability, size, terms)``, what it, or a sum of `terms`
+    of it, exceeds with at most that probability. A choice among candidates and randomised response
+    add no noise to a vector: they are plans only.
+    """
+
+    def check_size(self, size):
+        """Raise `ValueError` if `size` values cannot be released together."""
+
+    def deviation(self, size):
+        """Return the standard deviation of the noise in a value.
+
+        It is that of each single value where `size` values, whose joint sensitivity is
+        `sensitivity`, are released together: `scale` times a factor that depends on the law, on
+        `size` if the noise is that of a vector's norm, and on the rounding to a grid. Results
+        that are clipped or rounded afterwards err less or otherwise.
+        """
+
+    def release(self, values, *, random_state):
+        """Return the values with noise from a source, that of the charge inside a private fit."""
+
+
+class MechanismPlan:
+    """A plan whose price and noise are those of its `mechanism`; see `Plan`.
+
+    Attributes
+    ----------
+    mechanism : plan
+        What is charged.
+    n_features_out : int or None
+        How many columns a transformer makes; None where that is learnt.
+    sparse_output : bool
+        Whether a transformer makes sparse matrices.
+    """
+
+    n_features_out = None
+    sparse_output = False
+
+    @property
+    def event(self):
+        return self.mechanism.event
+
+    @property
+    def epsilon(self):
+        return self.mechanism.epsilon
+
+    @property
+    def delta(self):
+        return self.mechanism.delta
+
+    @property
+    def name(self):
+        return self.mechanism.name
+
+    @property
+    def scale(self):
+        return self.mechanism.scale
+
+    @property
+    def sensitivity(self):
+        return self.mechanism.sensitivity
+
+    def check_size(self, size):
+        self.mechanism.check_size(size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Price:
+    """A plan's price alone, and the noise that it is the price of; see `Plan`.
+
+    Parameters
+    ----------
+    name : str
+    event : Event
+    guarantee : Guarantee
+    scale, sensitivity : float
+        Of the noise that a statement describes.
+    """
+
+    name: str
+    event: Event
+    guarantee: Guarantee
+    scale: float
+    sensitivity: float
+
+    @property
+    def epsilon(self):
+        return self.guarantee.epsilon
+
+    @property
+    def delta(self):
+        return self.guarantee.delta
+
+
+def one_charge(parts, guarantee):
+    """Return the only one of some mechanisms, or all of them as one.
+
+    Parameters
+    ----------
+    parts : sequence of plans or None
+        In the order in which they run; None where there is none.
+    guarantee : Guarantee
+        What they were calibrated to, together.
+
+    Returns
+    -------
+    plan
+    """
+    parts = tuple(part for part in parts if part is not None)
+    if len(parts) == 1:
+        return parts[0]
+    return JointMechanism(parts, guarantee.epsilon, guarantee.delta)
+
+
+def vector_noise(guarantee, sensitivity, *, noise_multiplier=None):
+    """Return the mechanism for a vector of known L2 sensitivity.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        delta = 0 takes noise with a Gamma-distributed norm, a positive one Gaussian noise.
+    sensitivity : float
+        Under the guarantee's neighbours.
+    noise_multiplier : float, default=None
+        Of Gaussian noise; None calibrates it.
+
+    Returns
+    -------
+    GammaNormMechanism or GaussianMechanism
+    """
+    if guarantee.delta == 0.0:
+        return GammaNormMechanism(guarantee.epsilon, sensitivity)
+    terms = {"epsilon": guarantee.epsilon, "delta": guarantee.delta}
+    return GaussianMechanism(**terms, sensitivity=sensitivity, noise_multiplier=noise_multiplier)
+
+
+def bounded_noise(guarantee, l1, l2=None):
+    """Return the mechanism for values of known L1 and L2 sensitivities.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        delta = 0 takes Laplace noise, a positive one Gaussian noise.
+    l1 : float
+        Under the guarantee's neighbours.
+    l2 : float, default=None
+        None is the root of `l1`, rounded up: that of counts, or of weights whose sum is `l1`.
+
+    Returns
+    -------
+    LaplaceMechanism or GaussianMechanism
+    """
+    if guarantee.delta == 0.0:
+        return LaplaceMechanism(guarantee.epsilon, l1)
+    if l2 is None:
+        l2 = math.nextafter(math.sqrt(l1), math.inf)
+    return GaussianMechanism(guarantee.epsilon, guarantee.delta, l2)

@@ -4,10 +4,11 @@ import math
 
 import numpy as np
 
+from skdp.accounting import Neighbours
+from skdp.accounting._checks import check_relation
 from skdp.mechanisms._checks import check_integer, check_number, round_up
 from skdp.utils._validation import broadcast_bounds
 
-_RELATIONS = ("add_remove", "replace_one")
 _NORMS = ("l1", "l2", "linf")
 
 
@@ -32,8 +33,8 @@ def sum_sensitivity(norm, relation="add_remove"):
     1.0
     """
     norm = check_number("norm", norm)
-    factor = 1.0 if _check_choice("relation", relation, _RELATIONS) == "add_remove" else 2.0
-    return check_number("sensitivity", factor * norm)
+    rows = Neighbours(relation=relation).rows_moved
+    return check_number("sensitivity", rows * norm)
 
 
 def bounded_sum_sensitivity(bounds, relation="add_remove", norm="l1", *, n_features=None):
@@ -70,7 +71,7 @@ def bounded_sum_sensitivity(bounds, relation="add_remove", norm="l1", *, n_featu
     >>> bounded_sum_sensitivity((-1.0, 3.0), "replace_one", n_features=5)
     20.0
     """
-    _check_choice("relation", relation, _RELATIONS)
+    check_relation(relation)
     _check_choice("norm", norm, _NORMS)
     low, high = broadcast_bounds(bounds, _count_features(bounds, n_features))
     if relation == "add_remove":
@@ -106,7 +107,8 @@ def histogram_sensitivity(relation="add_remove", norm="l1"):
     2.0
     """
     _check_choice("norm", norm, _NORMS)
-    if _check_choice("relation", relation, _RELATIONS) == "add_remove":
+    check_relation(relation)
+    if relation == "add_remove":
         return 1.0
     return {"l1": 2.0, "l2": round_up(math.sqrt(2.0)), "linf": 1.0}[norm]
 

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from sklearn import get_config
@@ -13,7 +13,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import indexable_table, target_array
+from skdp.accounting import Guarantee
 from skdp.base import UNACCOUNTED, PrivateFit, terms_of
+from skdp.mechanisms._plan import Price
 from skdp.model_selection._candidates import check_names, make_candidate
 from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._progress import Stages
@@ -34,18 +36,6 @@ WORDS = {
     "cv": "all candidates on all folds, each row in every fold but its own",
     "random_stopping": "a secret random number of runs, each of a candidate drawn at random",
 }
-
-
-@dataclass(frozen=True)
-class SearchCharge:
-    """What a search charges and what its statement says of it."""
-
-    event: object
-    epsilon: float
-    delta: float
-    name: str = ""
-    scale: float = 0.0
-    sensitivity: float = 0.0
 
 
 def _of_best_estimator(name):
@@ -124,10 +114,10 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator,
             strategy = self._strategy(task, cv, groups, terms)
             plan = plan_search(task, strategy, cv, groups, self.mean_runs)
             rehearse_runs(plan, X, y, terms, params)
-            source = fit.charge(SearchCharge(plan.event, *budget))
+            source = fit.charge(plan)
             if self.verbose:
                 print(f"{type(self).__name__}: {len(candidates)} candidates, {WORDS[strategy]}")
-            run = SearchRun(X, y, params, task.score, terms, fit._spend, source, self.n_jobs)
+            run = SearchRun(X, y, params, task.score, terms, fit.spend, source, self.n_jobs)
             self._publish(fit, plan, run_plan(plan, run, stages), candidates)
         stages.end()
         return self
@@ -293,12 +283,12 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator,
         )
 
     def _publish(self, fit, plan, outcome, candidates):
-        best = outcome.best
+        best, deviation = outcome.best, plan.noisy.deviation(plan.released_together)
         released = {
             "best_index_": best,
             "best_params_": candidates[best].params,
             "best_score_": float(outcome.scores[best]),
-            "cv_results_": _results(candidates, outcome.scores, _deviation(plan.noisy)),
+            "cv_results_": _results(candidates, outcome.scores, deviation),
             "strategy_": plan.strategy,
         }
         scale, sensitivity = plan.noisy.scale, plan.sensitivity
@@ -311,7 +301,13 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator,
                 # A model that was chosen among others costs what the choice costs.
                 _raise_statements(outcome.model, final.pipeline, fit, plan)
         name = f"search over {len(candidates)} candidates: " + _mechanisms(plan)
-        charged = SearchCharge(plan.event, plan.epsilon, plan.delta, name, scale, sensitivity)
+        charged = Price(
+            name=name,
+            event=plan.event,
+            guarantee=Guarantee(epsilon=plan.epsilon, delta=plan.delta),
+            scale=scale,
+            sensitivity=sensitivity,
+        )
         public = ("the numbers of rows and columns", "which rows go where", "the candidates")
         if candidates[0].classes is not None:
             public += ("the label set",)
@@ -329,11 +325,6 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator,
 
 def _run_of(plan, candidate):
     return next(number for number in plan.runs if number[0] == candidate)
-
-
-def _deviation(mechanism):
-    """Return the standard deviation of a mechanism's noise."""
-    return mechanism.scale * (np.sqrt(2.0) if mechanism.delta == 0.0 else 1.0)
 
 
 def _mechanisms(plan):
@@ -356,8 +347,8 @@ def _last_statement(model, pipeline):
 def _raise_statements(model, pipeline, fit, plan):
     """State of every private step of a model the price of the search that chose it."""
     price = plan.epsilon, plan.delta
-    if fit._spend is not None:
-        price = fit._spend.epsilon, fit._spend.delta
+    if fit.spend is not None:
+        price = fit.spend.epsilon, fit.spend.delta
     for step in pipeline.steps:
         part = _step(model, step.name)
         part.privacy_ = replace(part.privacy_, epsilon=price[0], delta=price[1])

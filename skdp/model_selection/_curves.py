@@ -359,12 +359,12 @@ def _scored(
         plan = plan_scores(task, make_layout(len(y)))
         rehearse_runs(plan, X, y, terms)
         source = fit.charge(plan)
-        run = SearchRun(X, y, {}, task.score, terms, fit._spend, source, n_jobs)
+        run = SearchRun(X, y, {}, task.score, terms, fit.spend, source, n_jobs)
         splits = plan.layout.splits
         rows = [(splits.train[s], splits.test[s]) for _, s in plan.runs]
         raw = run.fit(list(plan.runs.values()), rows, plan.releases, False)
         noisy = plan.noisy.release([value for value, _ in raw], random_state=source).reshape(shape)
-        noise = plan.noisy.scale * (np.sqrt(2.0) if plan.noisy.delta == 0.0 else 1.0)
+        noise = plan.noisy.deviation(plan.released_together)
         public = ("the numbers of rows and columns", "which rows go where", "the parameters")
         if is_classifier(estimator):
             public += ("the label set",)

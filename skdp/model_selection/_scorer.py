@@ -3,8 +3,9 @@
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from skdp._data._tables import indexable_table, target_array
-from skdp.base import charge, relation_of
-from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
+from skdp.accounting import Guarantee
+from skdp.base import PrivateRelease, relation_of
+from skdp.mechanisms._plan import bounded_noise
 from skdp.model_selection._scores import bounded_score
 from skdp.utils._validation import check_privacy_parameters
 
@@ -57,14 +58,14 @@ class DPScorer:
         self.score.check_methods(estimator)
         X, y = indexable_table(X), column_or_1d(target_array(y))
         sensitivity = self.score.sensitivity(len(y), relation_of(self.accountant))
-        if self.delta == 0.0:
-            mechanism = LaplaceMechanism(self.epsilon, sensitivity)
-        else:
-            mechanism = GaussianMechanism(self.epsilon, self.delta, sensitivity)
+        guarantee = Guarantee(epsilon=self.epsilon, delta=self.delta)
+        mechanism = bounded_noise(guarantee, sensitivity, sensitivity)
         # A model says only when it predicts that it does not take these rows.
         value = self.score.value(estimator, X, y)
-        _, source = charge(self, mechanism)
-        return float(mechanism.release(value, random_state=source))
+        terms = {"accountant": self.accountant, "random_state": self.random_state}
+        with PrivateRelease(label=type(self).__name__, **terms) as release:
+            source = release.charge(mechanism)
+            return float(mechanism.release(value, random_state=source))
 
     def __repr__(self):
         return f"DPScorer({self.score!r}, epsilon={self.epsilon:g}, delta={self.delta:g})"

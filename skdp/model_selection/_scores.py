@@ -14,11 +14,11 @@ from sklearn.base import is_classifier
 from sklearn.utils import column_or_1d
 
 from skdp._data._tables import target_array
+from skdp.accounting._checks import check_relation
 from skdp.utils._validation import check_integer, check_positive, check_real, check_target_bounds
 
 __all__ = ["SCORES", "BoundedScore", "bounded_score", "default_score"]
 
-RELATIONS = ("add_remove", "replace_one")
 # Two correctly rounded sums of n terms of at most 1, each divided by n: see the derivation.
 ROUNDING = 2.0**-50
 
@@ -153,7 +153,7 @@ class _MeanOfLosses(BoundedScore):
 
     def sensitivity(self, n_samples, relation="add_remove"):
         n_samples = check_integer(n_samples, "n_samples", 1)
-        _check_relation(relation)
+        check_relation(relation)
         return self._unit * (1.0 / n_samples + ROUNDING)
 
     @property
@@ -176,7 +176,7 @@ class Accuracy(BoundedScore):
 
     def sensitivity(self, n_samples, relation="add_remove"):
         n_samples = check_integer(n_samples, "n_samples", 1)
-        _check_relation(relation)
+        check_relation(relation)
         return 1.0 / n_samples + ROUNDING
 
 
@@ -191,7 +191,7 @@ class ErrorCount(BoundedScore):
 
     def sensitivity(self, n_samples, relation="add_remove"):
         check_integer(n_samples, "n_samples", 1)
-        _check_relation(relation)
+        check_relation(relation)
         return 1.0
 
     def weights(self, sizes):
@@ -226,7 +226,7 @@ class BalancedAccuracy(BoundedScore):
 
     def sensitivity(self, n_samples, relation="add_remove"):
         n_samples = check_integer(n_samples, "n_samples", 1)
-        _check_relation(relation)
+        check_relation(relation)
         least = min(share for _, share in self.class_counts)
         return (1.0 / n_samples + 4.0 * ROUNDING) / (least * len(self.class_counts))
 
@@ -316,7 +316,8 @@ class ROCAUC(BoundedScore):
 
     def sensitivity(self, n_samples, relation="add_remove"):
         caps = self._caps(check_integer(n_samples, "n_samples", 1))
-        if _check_relation(relation) == "add_remove":
+        check_relation(relation)
+        if relation == "add_remove":
             return 1.0 / min(caps) + ROUNDING
         return 1.0 / caps[0] + 1.0 / caps[1] + ROUNDING
 
@@ -472,12 +473,6 @@ def default_score(scoring, estimator):
     if not bounds:
         raise ValueError("give scoring, for example bounded_score('r2', target_bounds=(low, high))")
     return bounded_score("r2", target_bounds=bounds[-1])
-
-
-def _check_relation(relation):
-    if relation not in RELATIONS:
-        raise ValueError(f"relation must be one of {RELATIONS}, got {relation!r}")
-    return relation
 
 
 def _check_counts(class_counts):

@@ -4,6 +4,7 @@ import numbers
 import os
 import threading
 import warnings
+from contextvars import ContextVar
 
 import numpy as np
 
@@ -25,15 +26,55 @@ class _NotCopied:
         return self.__copy__()
 
 
-class Stream(_NotCopied):
-    """Random bits for one release, from the operating system's generator.
+_open_door = ContextVar("door", default=None)
 
-    Each request reads its own block from the operating system and nothing is kept between
-    requests, so that there is no state to repeat after a fork and none to share among threads.
+
+class Door:
+    """A context inside which noise is drawn from the source of its release, and from no other.
+
+    Until that source is set nothing is drawn at all. Doors nest: within an inner one the inner
+    release's source is the only one. A thread or process that is started inside a door has none.
+
+    Attributes
+    ----------
+    source : RandomSource or None
+        The only source of noise; None while there is none.
+
+    Examples
+    --------
+    >>> from skdp.mechanisms import LaplaceMechanism
+    >>> from skdp.noise import Door
+    >>> with Door():
+    ...     LaplaceMechanism(epsilon=1.0, sensitivity=1.0).release(0.0)
+    Traceback (most recent call last):
+        ...
+    RuntimeError: noise was to be drawn before the release was charged: ...
     """
 
-    __slots__ = ()
-    seeded = False
+    source = None
+
+    def __enter__(self):
+        self._token = _open_door.set(self)
+        return self
+
+    def __exit__(self, *error):
+        _open_door.reset(self._token)
+
+
+class Stream(_NotCopied):
+    """Random bits for one release.
+
+    Without a seed each request reads its own block from the operating system and nothing is kept
+    between requests, so that there is no state to repeat after a fork and none to share among
+    threads. With one the bits follow from it and the number of the stream.
+    """
+
+    __slots__ = ("_bits", "_pid", "_source")
+
+    def __init__(self, source, seed=None, number=0):
+        self._source, self._pid, self._bits = source, os.getpid(), None
+        if seed is not None:
+            self._bits = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(number,)))
 
     def words(self, n):
         """Return `n` independent uniform integers of 64 bits.
@@ -46,32 +87,22 @@ class Stream(_NotCopied):
         Returns
         -------
         ndarray of shape (n,), dtype uint64
+
+        Raises
+        ------
+        RuntimeError
+            Inside a private release, unless its charge returned the source of this stream; or if
+            the stream is seeded and was carried over a fork.
         """
-        return np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
-
-
-class SeededStream(_NotCopied):
-    """Random bits for one release, reproducible from a seed and a number of the stream."""
-
-    __slots__ = ("_bits", "_pid")
-    seeded = True
-
-    def __init__(self, seed, number):
-        self._pid = os.getpid()
-        self._bits = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(number,)))
-
-    def words(self, n):
-        """Return `n` independent uniform integers of 64 bits.
-
-        Parameters
-        ----------
-        n : int
-            How many.
-
-        Returns
-        -------
-        ndarray of shape (n,), dtype uint64
-        """
+        door = _open_door.get()
+        if door is not None and door.source is not self._source:
+            when = "before the release was charged" if door.source is None else "from elsewhere"
+            raise RuntimeError(
+                f"noise was to be drawn {when}: inside a private fit it comes only from the source "
+                "that charge returns; pass that source on as random_state"
+            )
+        if self._bits is None:
+            return np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
         _refuse_after_fork(self._pid)
         return self._bits.random_raw(n)
 
@@ -145,7 +176,7 @@ class RandomSource(_NotCopied):
 
         Returns
         -------
-        Stream or SeededStream
+        Stream
             An object whose ``words(n)`` gives `n` uniform 64-bit integers.
 
         Raises
@@ -154,12 +185,12 @@ class RandomSource(_NotCopied):
             If the source is seeded and was carried over a fork.
         """
         if not self.seeded:
-            return Stream()
+            return Stream(self)
         _refuse_after_fork(self._pid)
         with self._lock:
             number = self._next
             self._next += 1
-        return SeededStream(self._seed, number)
+        return Stream(self, self._seed, number)
 
 
 def as_source(random_state):

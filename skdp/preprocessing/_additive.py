@@ -1,22 +1,21 @@
-"""Which noise a vector of sums or counts gets, from public quantities alone."""
-
-import math
+"""Which noise sums and counts get, from public quantities alone."""
 
 from skdp.mechanisms import GaussianMechanism, GeometricMechanism, LaplaceMechanism
+from skdp.mechanisms._plan import bounded_noise
 
-__all__ = ["MECHANISMS", "additive_mechanism", "noise_deviation"]
+__all__ = ["MECHANISMS", "additive_mechanism", "plan_cell_weights"]
 
 MECHANISMS = ("auto", "laplace", "gaussian")
 
 
-def additive_mechanism(name, epsilon, delta, l1, l2, size, integers=False):
+def additive_mechanism(name, guarantee, *, l1, l2, size, integers=False):
     """Return the mechanism that adds noise to a vector.
 
     Parameters
     ----------
     name : {"auto", "laplace", "gaussian"}
         "auto" is the one whose noise has the smaller standard deviation.
-    epsilon, delta : float
+    guarantee : Guarantee
     l1, l2 : float
         Sensitivities of the whole vector.
     size : int
@@ -29,6 +28,7 @@ def additive_mechanism(name, epsilon, delta, l1, l2, size, integers=False):
     ValueError
         If the name is unknown, "gaussian" has no delta, or epsilon is too small for the vector.
     """
+    epsilon, delta = guarantee.epsilon, guarantee.delta
     if name not in MECHANISMS:
         raise ValueError(f"mechanism must be one of {MECHANISMS}, got {name!r}")
     if name == "gaussian" and delta == 0.0:
@@ -41,14 +41,29 @@ def additive_mechanism(name, epsilon, delta, l1, l2, size, integers=False):
         choices.append(GaussianMechanism(epsilon, delta, l2))
     for mechanism in choices:
         mechanism.check_size(size)
-    return min(choices, key=lambda mechanism: noise_deviation(mechanism, size))
+    return min(choices, key=lambda mechanism: mechanism.deviation(size))
 
 
-def noise_deviation(mechanism, size):
-    """Return the standard deviation of the noise in each of `size` values released together."""
-    if isinstance(mechanism, GeometricMechanism):
-        # Of the law with probabilities proportional to a**|x|, a = exp(-1 / scale).
-        rate = 1.0 / mechanism.scale
-        return math.sqrt(2.0 * math.exp(-rate)) / -math.expm1(-rate)
-    root = 1.0 if isinstance(mechanism, GaussianMechanism) else math.sqrt(2.0)
-    return root * mechanism.scale_for(size)
+def plan_cell_weights(n_columns, guarantee, *, whole):
+    """Plan noise on the cells of the tables of `n_columns` columns.
+
+    A row adds weights of at least 0 that sum to 1, or nothing, to each table: m n_columns in L1
+    norm and sqrt(m n_columns) in L2 norm between neighbours, with m = 1 under add/remove and 2
+    under replace-one. The weights' sums must be exact.
+
+    Parameters
+    ----------
+    n_columns : int
+    guarantee : Guarantee
+        delta = 0 takes Laplace noise, a positive one Gaussian noise.
+    whole : bool
+        Whether the weights are 0 or 1.
+
+    Returns
+    -------
+    GeometricMechanism, LaplaceMechanism or GaussianMechanism
+    """
+    moved = guarantee.neighbours.rows_moved * n_columns
+    if whole and guarantee.delta == 0.0:
+        return GeometricMechanism(guarantee.epsilon, moved)
+    return bounded_noise(guarantee, moved)

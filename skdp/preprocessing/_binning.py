@@ -163,15 +163,16 @@ class EdgesPlan:
     quantiles: QuantilePlan
 
     @classmethod
-    def make(cls, bins, n_bins, bounds, shares, delta, n_rows, relation):
+    def make(cls, bins, n_bins, bounds, *, shares, shape, guarantee):
         """Return the plan, calibrated to the epsilon of its two parts.
 
         Parameters
         ----------
         shares : tuple of (float, float)
             The epsilon of the search and of the quantiles.
-        delta : float
-            Of both.
+        shape : TableShape
+        guarantee : Guarantee
+            Its delta is that of both.
         """
         n_bins = check_integer(n_bins, "n_bins", 2)
         ranged = _columns_of(bins, AUTOMATIC)
@@ -181,17 +182,16 @@ class EdgesPlan:
             for edges in uniform_edges(*bounds, n_bins):
                 check_edges(edges, "bounds are too close to one another for n_bins")
         elif len(ranged):
-            terms = n_rows, len(ranged), shares[0], delta, relation
-            search, delta = plan_search(*terms, alone=not len(chosen))
+            own = replace(shape, n_columns=len(ranged)), replace(guarantee, epsilon=shares[0])
+            search, delta = plan_search(*own, alone=not len(chosen))
+            guarantee = replace(guarantee, delta=delta)
         if len(chosen):
             quantiles = QuantilePlan(
-                np.arange(1, n_bins) / n_bins,
-                np.zeros(len(chosen)),
-                np.ones(len(chosen)),
-                epsilon=shares[1],
-                delta=delta,
-                relation=relation,
-                n_rows=n_rows,
+                quantiles=np.arange(1, n_bins) / n_bins,
+                low=np.zeros(len(chosen)),
+                high=np.ones(len(chosen)),
+                guarantee=replace(guarantee, epsilon=shares[1]),
+                n_rows=shape.n_rows,
             )
         return cls(bins, n_bins, bounds, search, quantiles)
 

@@ -8,11 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp.accounting import ApproximateDP, Neighbours
+from skdp.accounting import ApproximateDP, Guarantee
 from skdp.mechanisms import GeometricMechanism
-from skdp.mechanisms._mechanism_plan import MechanismPlan
+from skdp.mechanisms._plan import MechanismPlan
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.preprocessing._cell_weights import plan_cell_weights
+from skdp.preprocessing._additive import plan_cell_weights
+from skdp.stats._moments import StatisticPlan
 from skdp.utils._labels import category_codes, label_key
 
 __all__ = [
@@ -106,16 +107,15 @@ def plan_counts(categories, other, shape, guarantee):
     DeclaredCounts or StabilityThreshold
     """
     if categories is None:
-        terms = guarantee.epsilon, guarantee.delta
-        return StabilityThreshold(*terms, shape.n_columns, guarantee.relation)
+        return StabilityThreshold(n_columns=shape.n_columns, guarantee=guarantee)
     categories = check_categories(categories, shape.n_columns)
     mechanism = plan_cell_weights(shape.n_columns, guarantee, whole=True)
     mechanism.check_size(sum(map(len, categories)))
     return DeclaredCounts(categories=categories, other=other, mechanism=mechanism)
 
 
-@dataclass(frozen=True)
-class StabilityThreshold:
+@dataclass(frozen=True, kw_only=True)
+class StabilityThreshold(StatisticPlan):
     r"""Release the values of columns whose noisy count reaches a threshold, and these counts.
 
     Discrete Laplace noise of scale :math:`s = m d / \varepsilon`, m = 1 under add/remove and 2
@@ -125,12 +125,10 @@ class StabilityThreshold:
 
     Parameters
     ----------
-    epsilon : float
-    delta : float
-        Positive.
     n_columns : int
         The number d of columns.
-    relation : {"add_remove", "replace_one"}
+    guarantee : Guarantee
+        Of positive delta.
 
     Attributes
     ----------
@@ -148,32 +146,19 @@ class StabilityThreshold:
     and B. Gipson. Differentially private SQL with bounded user contribution. PoPETs 2020.
     """
 
-    epsilon: float
-    delta: float
     n_columns: int
-    relation: str
+    guarantee: Guarantee
 
     name: ClassVar[str] = "Geometric mechanism with a stability threshold"
 
     def __post_init__(self):
-        if self.delta == 0.0:
+        if self.guarantee.delta == 0.0:
             raise ValueError(
                 "categories=None finds them by a stability threshold, which needs delta > 0; "
                 "declare categories, or give delta"
             )
-        object.__setattr__(self, "noise", self._noise())
-
-    def _noise(self):
-        moved = Neighbours(relation=self.relation).rows_moved * self.n_columns
-        return GeometricMechanism(self.epsilon, moved)
-
-    @property
-    def scale(self):
-        return self.noise.scale
-
-    @property
-    def sensitivity(self):
-        return self.noise.sensitivity
+        moved = self.guarantee.neighbours.rows_moved * self.n_columns
+        object.__setattr__(self, "mechanism", GeometricMechanism(self.epsilon, moved))
 
     @property
     def event(self):
@@ -207,7 +192,7 @@ class StabilityThreshold:
         labels, exact = _value_counts(values)
         if not len(exact):
             return _released_labels([]), np.empty(0)
-        noisy = self.noise.release(exact, random_state=source)
+        noisy = self.mechanism.release(exact, random_state=source)
         kept = np.flatnonzero(noisy >= self.threshold)
         return _released_labels([labels[i] for i in kept]), noisy[kept].astype(np.float64)
 

@@ -1,10 +1,11 @@
 """Private quantiles of every column within bounds that are declared, or found in the same fit."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from skdp.mechanisms._mechanism_plan import MechanismPlan
+from skdp.mechanisms._plan import MechanismPlan
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._within_bounds import WithinBounds, plan_within_bounds
 
@@ -55,11 +56,7 @@ def plan_column_quantiles(quantiles, bounds, shape, guarantee):
     -------
     WithinBounds
     """
-
-    def plan(low, high, guarantee):
-        terms = guarantee.epsilon, guarantee.delta, guarantee.relation
-        return QuantilePlan(quantiles, low, high, *terms, n_rows=shape.n_rows)
-
+    plan = partial(QuantilePlan, quantiles=quantiles, n_rows=shape.n_rows)
     return plan_within_bounds(plan, bounds, shape, guarantee)
 
 

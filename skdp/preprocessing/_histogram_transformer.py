@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns, read_numeric_columns
 from skdp.base import PrivateFit, TableShape, guarantee_of
-from skdp.mechanisms._mechanism_plan import MechanismPlan, one_charge
-from skdp.preprocessing._additive import additive_mechanism, noise_deviation
+from skdp.mechanisms._plan import MechanismPlan, one_charge
+from skdp.preprocessing._additive import additive_mechanism
 from skdp.preprocessing._binning import (
     EdgesPlan,
     bin_codes,
@@ -319,13 +319,13 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
         search = bounds is None and bool(ranged)
         shares = binning_shares(guarantee.epsilon, search=search, **parts)
         _, first, rest = binning_shares(guarantee.delta, search=False, **parts)
-        terms = first, shape.n_rows, guarantee.relation
-        edges = EdgesPlan.make(bins, self.n_bins, bounds, shares, *terms)
+        terms = {"shares": shares, "shape": shape, "guarantee": replace(guarantee, delta=first)}
+        edges = EdgesPlan.make(bins, self.n_bins, bounds, **terms)
         counts = None
         if release_counts:
             size = _largest_size(bins, self.n_bins)
-            terms = shares[2], rest, guarantee.relation
-            counts = counts_mechanism(n_features, size, *terms)
+            rest = replace(guarantee, epsilon=shares[2], delta=rest)
+            counts = counts_mechanism(n_features, size, rest)
         return HistogramPlan(
             edges=edges,
             counts=counts,
@@ -367,7 +367,7 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
         plan = self.plan_fit(shape, guarantee_of(self))
         if plan.counts is None:
             raise ValueError("with edges_share=1 no counts are released")
-        return noise_deviation(plan.counts, _largest_size(plan.bins, self.n_bins))
+        return plan.counts.deviation(_largest_size(plan.bins, self.n_bins))
 
     def transform(self, X):
         """Encode each value by its bin.
@@ -462,14 +462,14 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
         return tags
 
 
-def counts_mechanism(n_features, size, epsilon, delta, relation):
+def counts_mechanism(n_features, size, guarantee):
     """Return the mechanism for the counts of all features' bins together.
 
     A row is in one bin of each feature; one that replaces another can change two.
     """
-    moved = n_features if relation == "add_remove" else 2 * n_features
+    moved = guarantee.neighbours.rows_moved * n_features
     l2 = math.nextafter(math.sqrt(moved), math.inf)
-    return additive_mechanism("auto", epsilon, delta, moved, l2, size, integers=True)
+    return additive_mechanism("auto", guarantee, l1=moved, l2=l2, size=size, integers=True)
 
 
 def consistent_counts(noisy, total, exactly=True):

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_numeric_columns
 from skdp.base import PrivateFit, TableShape
-from skdp.mechanisms._mechanism_plan import MechanismPlan, one_charge
+from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.preprocessing._binning import (
     EdgesPlan,
     bin_codes,
@@ -204,8 +204,8 @@ class DPKBinsDiscretizer(TransformerMixin, BaseEstimator):
         quantiles = self.strategy == "quantile"
         parts = {"search": bounds is None, "quantiles": quantiles, "rest": False}
         shares = binning_shares(guarantee.epsilon, **parts)
-        terms = guarantee.delta, shape.n_rows, guarantee.relation
-        edges = EdgesPlan.make(bins, self.n_bins, bounds, shares, *terms)
+        terms = {"shares": shares, "shape": shape, "guarantee": guarantee}
+        edges = EdgesPlan.make(bins, self.n_bins, bounds, **terms)
         return BinningPlan(
             edges=edges,
             mechanism=one_charge(edges.parts, guarantee),

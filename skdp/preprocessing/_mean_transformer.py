@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -10,16 +10,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import read_array, read_table
 from skdp.base import PrivateFit, TableShape, guarantee_of
-from skdp.mechanisms._mechanism_plan import MechanismPlan, one_charge
-from skdp.preprocessing._additive import additive_mechanism, noise_deviation
+from skdp.mechanisms._plan import MechanismPlan, one_charge
+from skdp.preprocessing._additive import additive_mechanism
 from skdp.preprocessing._binning import binning_shares, declared_bounds
-from skdp.preprocessing._unit_blocks import check_row_count, rounded_sums
 from skdp.stats._bounds import BoundsPlan, plan_search
+from skdp.stats._moments import unit_blocks
 from skdp.utils._validation import check_integer, is_auto
 
 __all__ = ["DPMeanTransformer"]
 
 COUNTS = ("public", "noisy")
+# Values in [-1, 1] are rounded to this grid, so that their sums are exact in float64.
+STEP = 2.0**-22
+LARGEST_COUNT = 2**31
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -59,9 +62,9 @@ class MeanPlan(MechanismPlan):
         parts = {"search": bounds is None, "quantiles": False, "rest": True}
         first, _, rest = binning_shares(guarantee.epsilon, **parts)
         if bounds is None:
-            terms = first, left, guarantee.relation
-            search, left = plan_search(shape.n_rows, shape.n_columns, *terms)
-        sums = additive_mechanism(mechanism, rest, left, l1, l2, size)
+            search, left = plan_search(shape, replace(guarantee, epsilon=first))
+        rest = replace(guarantee, epsilon=rest, delta=left)
+        sums = additive_mechanism(mechanism, rest, l1=l1, l2=l2, size=size)
         return cls(
             sums=sums,
             bounds=bounds,
@@ -246,7 +249,8 @@ class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ValueError
             If a fit would refuse a parameter.
         """
-        check_row_count(shape.n_rows)
+        if shape.n_rows > LARGEST_COUNT:
+            raise ValueError(f"at most 2**31 rows can be summed, got {shape.n_rows}")
         if self.count not in COUNTS:
             raise ValueError(f"count must be one of {COUNTS}, got {self.count!r}")
         noisy = self.count == "noisy"
@@ -302,7 +306,7 @@ class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         shape = TableShape(n_rows=n_samples, n_columns=n_features)
         plan = self.plan_fit(shape, guarantee_of(self))
         low, high = plan.bounds
-        return (high - low) / 2 * noise_deviation(plan.sums, plan.size) / n_samples
+        return (high - low) / 2 * plan.sums.deviation(plan.size) / n_samples
 
     def transform(self, X):
         """Subtract the noisy means.
@@ -336,6 +340,20 @@ class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")
+
+
+def rounded_sums(X, low, high):
+    """Return the exact sums over rows of X, mapped to [-1, 1] and rounded to multiples of 2**-22.
+
+    Integers below 2**53 are summed, for at most 2**31 rows: no order of rows nor size of blocks
+    changes the sums, and a row moves each by at most 1.
+    """
+    sums = np.zeros(X.shape[1])
+    for u in unit_blocks(X, low, high):
+        u *= 1.0 / STEP
+        np.rint(u, out=u)
+        sums += np.ones(len(u)) @ u
+    return sums * STEP
 
 
 def _length(bounds):

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import read_columns
 from skdp.base import PrivateFit, TableShape
 from skdp.mechanisms import NoRelease
-from skdp.mechanisms._mechanism_plan import MechanismPlan
+from skdp.mechanisms._plan import MechanismPlan
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._categories import check_categories, plan_counts, position_of
 from skdp.utils._labels import category_codes

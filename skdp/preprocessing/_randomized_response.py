@@ -11,9 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import read_columns
 from skdp._privacy_statement import LOCAL
 from skdp.accounting import Composed
-from skdp.base import PrivateFit, TableShape, charge
-from skdp.mechanisms import RandomizedResponse
+from skdp.base import PrivateFit, PrivateRelease, TableShape
+from skdp.mechanisms import NoRelease, RandomizedResponse
 from skdp.preprocessing._categories import check_categories
+from skdp.utils._output import check_output_setting
 
 __all__ = ["RandomizedResponseTransformer"]
 
@@ -163,6 +164,8 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Base
             table = self._read(X)
             shape = TableShape(n_rows=table.shape[0], n_columns=table.shape[1])
             plan = self.plan_fit(shape, fit.guarantee)
+            # The statement speaks of `transform`, which charges.
+            fit.charge(NoRelease())
             fit.publish(
                 plan,
                 public=("the number of rows and columns", "categories"),
@@ -230,8 +233,11 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Base
                 "epsilon, accountant or random_state changed after fit, but privacy_ states the "
                 "old one; fit again"
             )
-        _, source = charge(self, self._plan)
-        return self._plan.run(table, source)
+        check_output_setting(self)
+        with PrivateRelease(
+            label=type(self).__name__, accountant=self.accountant, random_state=self.random_state
+        ) as release:
+            return self._plan.run(table, release.charge(self._plan))
 
     def estimate_frequencies(self, reports):
         """Return each category's share among the true values, without bias.

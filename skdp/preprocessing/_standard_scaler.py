@@ -1,6 +1,7 @@
 """Standardisation with differential privacy."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -8,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import read_array
 from skdp.base import PrivateFit, TableShape
-from skdp.mechanisms._mechanism_plan import MechanismPlan
+from skdp.mechanisms._plan import MechanismPlan
 from skdp.stats._moments import MomentsPlan
 from skdp.stats._within_bounds import WithinBounds, plan_within_bounds
 from skdp.utils._clipping import finite_doubles
@@ -187,10 +188,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if not (with_mean or with_std):
             raise ValueError("one of with_mean and with_std must be true")
 
-        def moments(low, high, guarantee):
-            terms = guarantee.epsilon, guarantee.delta, guarantee.relation
-            return MomentsPlan(shape.n_rows, low, high, *terms, n_moments=2 if with_std else 1)
-
+        moments = partial(MomentsPlan, n_rows=shape.n_rows, n_moments=2 if with_std else 1)
         plan = plan_within_bounds(moments, self.bounds, shape, guarantee)
         return ScalerPlan(mechanism=plan, n_features_out=shape.n_columns)
 

@@ -9,9 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import ColumnTable, read_columns
 from skdp._data._tables import read_numeric_target, read_target
 from skdp.base import PrivateFit, TableShape
-from skdp.mechanisms._mechanism_plan import MechanismPlan, one_charge
+from skdp.mechanisms._plan import MechanismPlan, one_charge
+from skdp.preprocessing._additive import plan_cell_weights
 from skdp.preprocessing._categories import StabilityThreshold, check_categories
-from skdp.preprocessing._cell_weights import noise_variance, plan_cell_weights
 from skdp.utils._labels import category_codes
 from skdp.utils._range_shares import range_shares
 from skdp.utils._shares import split_epsilon
@@ -197,8 +197,8 @@ class DPTargetEncoder(TransformerMixin, BaseEstimator):
         categories, discovery, rest = self.categories, None, guarantee
         if categories is None:
             first, second = split_epsilon(guarantee.epsilon, DISCOVERY_SHARE)
-            terms = first, guarantee.delta, shape.n_columns, guarantee.relation
-            discovery = StabilityThreshold(*terms)
+            own = replace(guarantee, epsilon=first)
+            discovery = StabilityThreshold(n_columns=shape.n_columns, guarantee=own)
             rest = replace(guarantee, epsilon=second, delta=0.0)
             # Each discovered category has a row at least.
             n_cells = shape.n_columns * shape.n_rows
@@ -334,7 +334,8 @@ class TargetPlan(MechanismPlan):
         if self.discovery is not None:
             categories, _ = self.discovery.run(table.columns, source)
         sums = self.noisy_sums(table, categories, source)
-        encodings, prior = _shrunk_means(sums, noise_variance(self.noise), self.smooth)
+        variance = self.noise.deviation(max(1, sum(part.size for part in sums))) ** 2
+        encodings, prior = _shrunk_means(sums, variance, self.smooth)
         chosen = outcomes.of_interest
         return {
             "categories_": categories,

@@ -1,16 +1,17 @@
 """Private bounds by a histogram over exponentially spaced bins."""
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import ndtri
 
-from skdp.mechanisms import GaussianMechanism, GeometricMechanism
+from skdp.accounting import Guarantee
+from skdp.mechanisms import GeometricMechanism
+from skdp.mechanisms._plan import bounded_noise
+from skdp.stats._moments import StatisticPlan
 from skdp.utils._shares import split_epsilon
-from skdp.utils._validation import check_integer, check_privacy_parameters
+from skdp.utils._validation import check_integer
 
 __all__ = [
     "AUTO_SHARE",
@@ -41,18 +42,16 @@ _ROWS_PER_THRESHOLD = 16
 _BLOCK_VALUES = 1 << 16
 
 
-@dataclass(frozen=True)
-class _SpacedHistogram:
+@dataclass(frozen=True, kw_only=True)
+class _SpacedHistogram(StatisticPlan):
     """Noisy counts over bins whose width grows with their distance from 0.
 
     Parameters
     ----------
     n_rows : int
         Public.
-    epsilon : float
-    delta : float, default=0.0
+    guarantee : Guarantee
         Gaussian noise is used if delta is positive and it is the smaller.
-    relation : {"add_remove", "replace_one"}, default="add_remove"
     n_columns : int, default=1
 
     Attributes
@@ -68,25 +67,14 @@ class _SpacedHistogram:
     """
 
     n_rows: int
-    epsilon: float
-    delta: float = 0.0
-    relation: str = "add_remove"
+    guarantee: Guarantee
     n_columns: int = 1
 
     signed: ClassVar[bool] = True
 
     def __post_init__(self):
-        epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
-        checked = {
-            "n_rows": check_integer(self.n_rows, "n_rows", 1),
-            "n_columns": check_integer(self.n_columns, "n_columns", 1),
-            "epsilon": epsilon,
-            "delta": delta,
-        }
-        if self.relation not in ("add_remove", "replace_one"):
-            raise ValueError(f"unknown relation {self.relation!r}")
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        for name in ("n_rows", "n_columns"):
+            object.__setattr__(self, name, check_integer(getattr(self, name), name, 1))
         self.check_size(self.size)
 
     @property
@@ -94,36 +82,18 @@ class _SpacedHistogram:
         """How many values are released together."""
         return self.n_columns * self._n_bins(self._split_bits)
 
-    def check_size(self, size):
-        """Refuse what no release can do, before anything is charged."""
-        self.mechanism.check_size(size)
-
-    @property
-    def event(self):
-        return self.mechanism.event
-
     @property
     def name(self):
         return f"{self.mechanism.name} on exponentially spaced bins"
 
-    @property
-    def scale(self):
-        return self.mechanism.scale
-
-    @property
-    def sensitivity(self):
-        return self.mechanism.sensitivity
-
     @cached_property
     def mechanism(self):
         # A row is in one bin of each column; replace-one moves it from one to another.
-        moved = self.n_columns * (1 if self.relation == "add_remove" else 2)
-        geometric = GeometricMechanism(self.epsilon, moved)
-        if self.delta == 0.0:
-            return geometric
-        norm = math.nextafter(math.sqrt(moved), math.inf)
-        gaussian = GaussianMechanism(self.epsilon, self.delta, norm)
-        return min(geometric, gaussian, key=self._threshold)
+        moved = self.n_columns * self.guarantee.neighbours.rows_moved
+        choices = [GeometricMechanism(self.guarantee.epsilon, moved)]
+        if self.guarantee.delta > 0.0:
+            choices.append(bounded_noise(self.guarantee, moved))
+        return min(choices, key=self._threshold)
 
     @property
     def threshold(self):
@@ -142,25 +112,13 @@ class _SpacedHistogram:
         return max((bits for bits in range(1, _FINEST + 1) if affordable(bits)), default=0)
 
     def _threshold(self, mechanism, bits=_FINEST):
-        tail = _FALSE_ALARM / self._n_bins(bits)
-        if isinstance(mechanism, GeometricMechanism):
-            return -mechanism.scale * math.log(2.0 * tail)
-        return -mechanism.scale_for(self.n_columns * self._n_bins(bits)) * float(ndtri(tail))
+        n_bins = self._n_bins(bits)
+        return mechanism.tail(_FALSE_ALARM / n_bins, self.n_columns * n_bins)
 
     @property
     def octave_threshold(self):
-        """What the sum of the noise in a divided range from a power of two to the next is below.
-
-        The noise's moment generating function is at most that of Laplace noise of its scale b,
-        ``1 / (1 - (b t)^2)``, so that every t bounds the tail of a sum (Chernoff).
-        """
-        tail = _FALSE_ALARM / self._n_bins(0)
-        if isinstance(self.mechanism, GeometricMechanism):
-            t = np.linspace(0.01, 0.99, 99)
-            bounds = (-math.log(tail) - self.splits * np.log1p(-t * t)) / t
-            return self.mechanism.scale * float(bounds.min())
-        scale = self.mechanism.scale_for(self.size) * math.sqrt(self.splits)
-        return -scale * float(ndtri(tail))
+        """What the sum of the noise in a divided range from a power of two to the next is below."""
+        return self.mechanism.tail(_FALSE_ALARM / self._n_bins(0), self.size, self.splits)
 
     def occupied(self, noisy):
         """Return which bins are taken to be occupied, for noisy counts of shape (..., n_bins).
@@ -197,7 +155,7 @@ class _SpacedHistogram:
         return noisy.reshape(d, n_bins)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BoundsPlan(_SpacedHistogram):
     __doc__ = _SpacedHistogram.__doc__.replace(
         "Noisy counts over bins whose width grows with their distance from 0.",
@@ -238,7 +196,7 @@ class BoundsPlan(_SpacedHistogram):
         return np.where(found, low, -FALLBACK), np.where(found, high, FALLBACK)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NormPlan(_SpacedHistogram):
     __doc__ = _SpacedHistogram.__doc__.replace(
         "Noisy counts over bins whose width grows with their distance from 0.",
@@ -276,19 +234,20 @@ class NormPlan(_SpacedHistogram):
         return float(spaced_edges(self._split_bits)[covered.argmax()])
 
 
-def plan_search(n_rows, n_columns, epsilon, delta, relation, *, alone=False):
+def plan_search(shape, guarantee, *, alone=False):
     """Return the plan that finds bounds, and what it leaves of delta.
 
     Of delta it gets a fifth where Gaussian noise is the smaller then, else nothing, or all if it is
-    `alone`. What it gets of epsilon is up to the caller.
+    `alone`. Its epsilon is that of the guarantee.
     """
-    terms = {"relation": relation, "n_columns": n_columns}
-    pure = BoundsPlan(n_rows, epsilon, **terms)
+    sizes = {"n_rows": shape.n_rows, "n_columns": shape.n_columns}
+    pure = BoundsPlan(guarantee=replace(guarantee, delta=0.0), **sizes)
+    delta = guarantee.delta
     share, rest = (delta, 0.0) if alone else split_epsilon(delta, AUTO_SHARE)
     # Smaller parts of delta are refused.
     if share >= 1e-100 and (alone or rest >= 1e-100):
-        search = BoundsPlan(n_rows, epsilon, share, **terms)
-        if search.mechanism.delta > 0.0 and search.threshold < pure.threshold:
+        search = BoundsPlan(guarantee=replace(guarantee, delta=share), **sizes)
+        if search.threshold < pure.threshold:
             return search, rest
     return pure, delta
 

@@ -6,34 +6,25 @@ from functools import cached_property
 
 import numpy as np
 
-from skdp.mechanisms import GaussianMechanism, GeometricMechanism
-from skdp.stats._moments import _Delegating
+from skdp.accounting import Guarantee
+from skdp.mechanisms import GeometricMechanism
+from skdp.mechanisms._plan import bounded_noise
+from skdp.stats._moments import StatisticPlan
 from skdp.utils._histogram import check_edges, count_bins, count_bins_2d, uniform_edges
 from skdp.utils._validation import check_integer
 
-__all__ = ["CountPlan", "HistogramPlan", "counting_mechanism", "expected_count_error"]
+__all__ = ["CountPlan", "HistogramPlan", "counting_mechanism"]
 
 
-def counting_mechanism(moved, epsilon, delta):
+def counting_mechanism(moved, guarantee):
     """Return the mechanism of least error for counts of which a unit moves `moved` by one.
 
     With delta > 0 it is Gaussian noise where that is the smaller.
     """
-    geometric = GeometricMechanism(epsilon, moved)
-    if delta == 0.0:
-        return geometric
-    norm = math.sqrt(moved)
-    norm = norm if norm.is_integer() else math.nextafter(norm, math.inf)
-    gaussian = GaussianMechanism(epsilon, delta, norm)
-    return min(geometric, gaussian, key=expected_count_error)
-
-
-def expected_count_error(mechanism):
-    """Return the expected magnitude of the noise on a count."""
-    if isinstance(mechanism, GeometricMechanism):
-        # E|X| = 2 a / (1 - a^2) for a = exp(-1 / scale).
-        return 1.0 / math.sinh(1.0 / mechanism.scale) if mechanism.scale > 2e-3 else 0.0
-    return mechanism.scale * math.sqrt(2.0 / math.pi)
+    choices = [GeometricMechanism(guarantee.epsilon, moved)]
+    if guarantee.delta > 0.0:
+        choices.append(bounded_noise(guarantee, moved))
+    return min(choices, key=lambda mechanism: mechanism.mean_error(1))
 
 
 def release_counts(mechanism, counts, source):
@@ -42,16 +33,15 @@ def release_counts(mechanism, counts, source):
     return np.rint(released).astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class CountPlan(_Delegating):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CountPlan(StatisticPlan):
     """The number of values that are not zero, of each column.
 
     A row moves the count of each column by one, under either relation.
     """
 
     n_columns: int
-    epsilon: float
-    delta: float
+    guarantee: Guarantee
 
     @property
     def size(self):
@@ -59,7 +49,7 @@ class CountPlan(_Delegating):
 
     @cached_property
     def mechanism(self):
-        return counting_mechanism(self.n_columns, self.epsilon, self.delta)
+        return counting_mechanism(self.n_columns, self.guarantee)
 
     def run(self, X, source):
         """Return the noisy counts."""
@@ -67,8 +57,8 @@ class CountPlan(_Delegating):
         return release_counts(self.mechanism, np.asarray(counts, dtype=np.int64), source)
 
 
-@dataclass(frozen=True, eq=False)
-class HistogramPlan(_Delegating):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HistogramPlan(StatisticPlan):
     """Counts of bins of columns, or of the cells of two columns' bins if `joint`.
 
     A row is in one bin of each column (in one cell): under replace-one it moves to another.
@@ -77,8 +67,7 @@ class HistogramPlan(_Delegating):
     ----------
     low, high : ndarray of shape (n_columns,)
         Read where `bins` is a number.
-    epsilon, delta : float
-    relation : {"add_remove", "replace_one"}
+    guarantee : Guarantee
     bins : tuple of int or ndarray, of length n_columns
         The number of bins of one width between the bounds, or the edges.
     joint : bool, default=False
@@ -86,9 +75,7 @@ class HistogramPlan(_Delegating):
 
     low: np.ndarray
     high: np.ndarray
-    epsilon: float
-    delta: float
-    relation: str
+    guarantee: Guarantee
     bins: tuple
     joint: bool = False
 
@@ -100,8 +87,8 @@ class HistogramPlan(_Delegating):
     @cached_property
     def mechanism(self):
         cells = 1 if self.joint else len(self.bins)
-        moved = cells if self.relation == "add_remove" else 2 * cells
-        return counting_mechanism(moved, self.epsilon, self.delta)
+        moved = self.guarantee.neighbours.rows_moved * cells
+        return counting_mechanism(moved, self.guarantee)
 
     def check_size(self, size):
         """Refuse what no release can do, before anything is charged."""

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
-from skdp.mechanisms import GaussianMechanism
-from skdp.stats._counts import CountPlan, HistogramPlan, expected_count_error
+from skdp.accounting import Guarantee, Neighbours
+from skdp.stats._counts import CountPlan, HistogramPlan
 from skdp.stats._moments import MomentsPlan, SumPlan
 from skdp.stats._quantiles import QuantilePlan
-from skdp.utils._validation import broadcast_bounds, check_integer, check_privacy_parameters
+from skdp.utils._validation import broadcast_bounds, check_integer
 
 __all__ = ["expected_error"]
 
@@ -70,37 +70,33 @@ def expected_error(
         raise ValueError(f"statistic must be one of {STATISTICS}, got {statistic!r}")
     n_rows = check_integer(n_rows, "n_rows", 1)
     n_columns = check_integer(n_columns, "n_columns", 1)
-    epsilon, delta = check_privacy_parameters(epsilon, delta)
+    neighbours = Neighbours(relation=relation)
+    guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbours=neighbours)
     low, high = broadcast_bounds(bounds, n_columns)
     if statistic in ("count", "histogram", "histogram2d"):
-        plan = CountPlan(n_columns, epsilon, delta)
+        plan = CountPlan(n_columns=n_columns, guarantee=guarantee)
         if statistic != "count":
             joint = statistic == "histogram2d"
             columns = (0.0,) * (2 if joint else n_columns)
             bins = (1,) * len(columns)
-            plan = HistogramPlan(columns, columns, epsilon, delta, relation, bins, joint)
-        return expected_count_error(plan.mechanism)
+            ends = {"low": columns, "high": columns}
+            plan = HistogramPlan(**ends, guarantee=guarantee, bins=bins, joint=joint)
+        return plan.mechanism.mean_error(plan.size)
     if statistic in ("median", "quantile"):
         quantile = 0.5 if statistic == "median" else q
-        plan = QuantilePlan([quantile], low, high, epsilon, delta, relation, n_rows)
+        ends = {"low": low, "high": high, "n_rows": n_rows}
+        plan = QuantilePlan(quantiles=[quantile], guarantee=guarantee, **ends)
         return _rank_error(plan, n_rows)
-    settings = (n_rows, low, high, epsilon, delta, relation)
+    settings = {"n_rows": n_rows, "low": low, "high": high, "guarantee": guarantee}
     if statistic == "sum":
-        plan = SumPlan(*settings)
-        error = _noise(plan) * plan.units
+        plan = SumPlan(**settings)
+        error = plan.mechanism.mean_error(plan.size) * plan.units
     else:
-        plan = MomentsPlan(*settings, n_moments=2 if statistic == "var" else 1)
+        plan = MomentsPlan(**settings, n_moments=2 if statistic == "var" else 1)
         half = (high - low) / 2
-        error = _noise(plan) / n_rows * (half**2 if statistic == "var" else half)
+        noise = plan.mechanism.mean_error(plan.size)
+        error = noise / n_rows * (half**2 if statistic == "var" else half)
     return float(error[0]) if np.ndim(bounds[0]) == np.ndim(bounds[1]) == 0 else error
-
-
-def _noise(plan):
-    """The expected magnitude of the noise on one value."""
-    scale = plan.mechanism.scale_for(plan.size)
-    return scale * (
-        math.sqrt(2.0 / math.pi) if isinstance(plan.mechanism, GaussianMechanism) else 1.0
-    )
 
 
 def _rank_error(plan, n_rows):

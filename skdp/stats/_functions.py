@@ -1,14 +1,15 @@
 """Private statistics with the shapes of numpy's."""
 
+from functools import partial
+
 import numpy as np
 
-from skdp.base import relation_of
 from skdp.stats._bounds import BoundsPlan
 from skdp.stats._counts import CountPlan, HistogramPlan, check_bins
 from skdp.stats._moments import MomentsPlan, SumPlan
 from skdp.stats._quantiles import QuantilePlan, check_quantiles
 from skdp.stats._release import check_rows, release, release_within, shaped
-from skdp.utils._validation import check_privacy_parameters, is_auto
+from skdp.utils._validation import is_auto
 
 __all__ = [
     "dp_count",
@@ -103,11 +104,9 @@ def dp_mean(
     """
     X, flat = check_rows(a, axis)
 
-    def plan(low, high, epsilon, delta, relation):
-        return MomentsPlan(len(X), low, high, epsilon, delta, relation)
-
-    budget = (epsilon, delta)
-    mean, _ = release_within("dp_mean", X, plan, bounds, budget, accountant, random_state)
+    plan = partial(MomentsPlan, n_rows=len(X))
+    terms = {"epsilon": epsilon, "delta": delta, "accountant": accountant}
+    mean, _ = release_within("dp_mean", X, plan, bounds, **terms, random_state=random_state)
     return shaped(mean, flat)
 
 
@@ -146,11 +145,9 @@ def dp_var(
     """
     X, flat = check_rows(a, axis)
 
-    def plan(low, high, epsilon, delta, relation):
-        return MomentsPlan(len(X), low, high, epsilon, delta, relation, n_moments=2)
-
-    budget = (epsilon, delta)
-    _, variance = release_within("dp_var", X, plan, bounds, budget, accountant, random_state)
+    plan = partial(MomentsPlan, n_rows=len(X), n_moments=2)
+    terms = {"epsilon": epsilon, "delta": delta, "accountant": accountant}
+    _, variance = release_within("dp_var", X, plan, bounds, **terms, random_state=random_state)
     return shaped(variance, flat)
 
 
@@ -188,11 +185,9 @@ def dp_sum(
     """
     X, flat = check_rows(a, axis)
 
-    def plan(low, high, epsilon, delta, relation):
-        return SumPlan(len(X), low, high, epsilon, delta, relation)
-
-    budget = (epsilon, delta)
-    sums = release_within("dp_sum", X, plan, bounds, budget, accountant, random_state)
+    plan = partial(SumPlan, n_rows=len(X))
+    terms = {"epsilon": epsilon, "delta": delta, "accountant": accountant}
+    sums = release_within("dp_sum", X, plan, bounds, **terms, random_state=random_state)
     return shaped(sums, flat)
 
 
@@ -226,11 +221,12 @@ def dp_count(a, epsilon=1.0, *, delta=0.0, axis=None, accountant=None, random_st
     True
     """
     X, flat = check_rows(a, axis)
-    epsilon, delta = check_privacy_parameters(epsilon, delta)
-    relation_of(accountant)
-    plan = CountPlan(X.shape[1], epsilon, delta)
-    counts = release("dp_count", X, plan, epsilon, delta, accountant, random_state)
-    return shaped(counts, flat)
+
+    def plan(shape, guarantee):
+        return CountPlan(n_columns=shape.n_columns, guarantee=guarantee)
+
+    terms = {"epsilon": epsilon, "delta": delta, "accountant": accountant}
+    return shaped(release("dp_count", X, plan, **terms, random_state=random_state), flat)
 
 
 @_documented
@@ -286,8 +282,9 @@ def dp_histogram(
     """
     X, flat = check_rows(a, axis)
     bins = check_bins(bins, X.shape[1])
+    terms = {"epsilon": epsilon, "delta": delta, "accountant": accountant}
     counts, edges = _release_histogram(
-        "dp_histogram", X, bins, range, False, (epsilon, delta), accountant, random_state
+        "dp_histogram", X, bins, range, **terms, random_state=random_state
     )
     return (counts[0], edges[0]) if flat else (np.stack(counts), np.stack(edges))
 
@@ -353,19 +350,17 @@ def dp_histogram2d(
                 raise ValueError(
                     f"range must be ((low, high), (low, high)), got {range!r}"
                 ) from None
+    terms = {"epsilon": epsilon, "delta": delta, "accountant": accountant}
     counts, edges = _release_histogram(
-        "dp_histogram2d", X, bins, range, True, (epsilon, delta), accountant, random_state
+        "dp_histogram2d", X, bins, range, joint=True, **terms, random_state=random_state
     )
     return counts, *edges
 
 
-def _release_histogram(name, X, bins, range, joint, budget, accountant, random_state):
-    def plan(low, high, epsilon, delta, relation):
-        return HistogramPlan(low, high, epsilon, delta, relation, bins, joint)
-
+def _release_histogram(name, X, bins, range, *, joint=False, **terms):
     if not any(isinstance(each, int) for each in bins):
         range = (0.0, 1.0)
-    return release_within(name, X, plan, range, budget, accountant, random_state)
+    return release_within(name, X, partial(HistogramPlan, bins=bins, joint=joint), range, **terms)
 
 
 @_documented
@@ -417,9 +412,9 @@ def dp_quantile(
     >>> bool(np.abs(quartiles - [25, 50, 75]).max() < 5)
     True
     """
-    return _release_quantiles(
-        "dp_quantile", a, q, (epsilon, delta), bounds, axis, accountant, random_state
-    )
+    terms = {"epsilon": epsilon, "delta": delta, "accountant": accountant}
+    terms["random_state"] = random_state
+    return _release_quantiles("dp_quantile", a, q, bounds=bounds, axis=axis, **terms)
 
 
 @_documented
@@ -450,19 +445,15 @@ def dp_median(
     >>> bool(abs(dp_median(ages, epsilon=1.0, bounds=(0, 100)) - 50) < 5)
     True
     """
-    return _release_quantiles(
-        "dp_median", a, 0.5, (epsilon, delta), bounds, axis, accountant, random_state
-    )
+    terms = {"epsilon": epsilon, "delta": delta, "accountant": accountant}
+    terms["random_state"] = random_state
+    return _release_quantiles("dp_median", a, 0.5, bounds=bounds, axis=axis, **terms)
 
 
-def _release_quantiles(name, a, q, budget, bounds, axis, accountant, random_state):
+def _release_quantiles(name, a, q, *, bounds, axis, **terms):
     X, flat = check_rows(a, axis)
-    quantiles = check_quantiles(q)
-
-    def plan(low, high, epsilon, delta, relation):
-        return QuantilePlan(quantiles, low, high, epsilon, delta, relation, len(X))
-
-    values = release_within(name, X, plan, bounds, budget, accountant, random_state)
+    plan = partial(QuantilePlan, quantiles=check_quantiles(q), n_rows=len(X))
+    values = release_within(name, X, plan, bounds, **terms)
     values = values[:, 0] if flat else values
     if np.ndim(q):
         return values
@@ -508,8 +499,11 @@ def estimate_bounds(a, epsilon=1.0, *, delta=0.0, axis=None, accountant=None, ra
     (16.0, 96.0)
     """
     X, flat = check_rows(a, axis)
-    epsilon, delta = check_privacy_parameters(epsilon, delta)
-    relation = relation_of(accountant)
-    plan = BoundsPlan(X.shape[0], epsilon, delta, relation, X.shape[1])
-    low, high = release("estimate_bounds", X, plan, epsilon, delta, accountant, random_state)
+
+    def plan(shape, guarantee):
+        sizes = {"n_rows": shape.n_rows, "n_columns": shape.n_columns}
+        return BoundsPlan(guarantee=guarantee, **sizes)
+
+    terms = {"epsilon": epsilon, "delta": delta, "accountant": accountant}
+    low, high = release("estimate_bounds", X, plan, **terms, random_state=random_state)
     return shaped(low, flat), shaped(high, flat)

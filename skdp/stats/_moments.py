@@ -6,10 +6,11 @@ from functools import cached_property
 
 import numpy as np
 
-from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
+from skdp.accounting import Guarantee
+from skdp.mechanisms._plan import MechanismPlan, bounded_noise
 from skdp.utils import exact_sum
 
-__all__ = ["MomentsPlan", "SumPlan", "noise_deviation"]
+__all__ = ["MomentsPlan", "StatisticPlan", "SumPlan", "unit_blocks"]
 
 # Ten columns of that many rows stay in a processor's cache.
 BLOCK_ROWS = 4096
@@ -25,32 +26,20 @@ SENSITIVITY = {
 UNIFORM_VARIANCE = 1.0 / 3.0
 
 
-class _Delegating:
-    """A plan whose event is that of one mechanism."""
+class StatisticPlan(MechanismPlan):
+    """A plan that is charged what was asked for, whatever its mechanism makes of delta."""
 
     @property
-    def event(self):
-        return self.mechanism.event
+    def epsilon(self):
+        return self.guarantee.epsilon
 
     @property
-    def name(self):
-        return self.mechanism.name
-
-    @property
-    def scale(self):
-        return self.mechanism.scale
-
-    @property
-    def sensitivity(self):
-        return self.mechanism.sensitivity
-
-    def check_size(self, size):
-        """Refuse what no release can do, before anything is charged."""
-        self.mechanism.check_size(size)
+    def delta(self):
+        return self.guarantee.delta
 
 
-@dataclass(frozen=True, eq=False)
-class MomentsPlan(_Delegating):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MomentsPlan(StatisticPlan):
     """Means, or means and variances, of columns within bounds.
 
     Columns are scaled to [-1, 1], so that what it costs does not depend on the bounds.
@@ -60,17 +49,14 @@ class MomentsPlan(_Delegating):
     n_rows : int
         Public.
     low, high : ndarray of shape (n_columns,)
-    epsilon, delta : float
-    relation : {"add_remove", "replace_one"}
+    guarantee : Guarantee
     n_moments : {1, 2}
     """
 
     n_rows: int
     low: np.ndarray
     high: np.ndarray
-    epsilon: float
-    delta: float
-    relation: str
+    guarantee: Guarantee
     n_moments: int = 1
 
     @property
@@ -79,16 +65,15 @@ class MomentsPlan(_Delegating):
 
     @cached_property
     def mechanism(self):
-        l1, l2 = SENSITIVITY[self.relation, self.n_moments]
+        l1, l2 = SENSITIVITY[self.guarantee.relation, self.n_moments]
         n_columns, n_values = len(self.low), self.size
         # A sum in float64 is off by a relative (blocks + rows in a block) rounding errors of the
         # sum of magnitudes, for each of the two neighbours.
         additions = BLOCK_ROWS + self.n_rows / BLOCK_ROWS + 4
         rounding = 2.0 * additions * self.n_rows * np.finfo(np.float64).eps
-        if self.delta == 0.0:
-            return LaplaceMechanism(self.epsilon, l1 * n_columns + rounding * n_values)
-        sensitivity = l2 * math.sqrt(n_columns) + rounding * math.sqrt(n_values)
-        return GaussianMechanism(self.epsilon, self.delta, sensitivity)
+        l1 = l1 * n_columns + rounding * n_values
+        l2 = l2 * math.sqrt(n_columns) + rounding * math.sqrt(n_values)
+        return bounded_noise(self.guarantee, l1, l2)
 
     def run(self, X, source):
         """Return the means, and the variances or None, in the columns' units."""
@@ -96,13 +81,13 @@ class MomentsPlan(_Delegating):
         middle, half = low + (high - low) / 2, (high - low) / 2
         sums = _centred_sums(X, low, high, self.n_moments)
         released = self.mechanism.release(sums, random_state=source)
-        mean, variance = _moments(released, self.n_rows, noise_deviation(self.mechanism))
+        mean, variance = _moments(released, self.n_rows, self.mechanism.deviation(self.size))
         # The sum is rounded, which can lead out of the bounds.
         mean = np.clip(middle + half * mean, low, high)
         return mean, None if variance is None else variance * half**2
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class SumPlan(MomentsPlan):
     """Sums of columns within bounds.
 
@@ -113,24 +98,22 @@ class SumPlan(MomentsPlan):
 
     @cached_property
     def mechanism(self):
-        if self.relation == "replace_one":
+        if self.guarantee.relation == "replace_one":
             return super().mechanism
         # The sums are exact; the quotient is rounded by a relative 2**-53 for each neighbour.
         slack = 1.0 + self.n_rows * np.finfo(np.float64).eps
-        if self.delta == 0.0:
-            return LaplaceMechanism(self.epsilon, slack * self.size)
-        return GaussianMechanism(self.epsilon, self.delta, slack * math.sqrt(self.size))
+        return bounded_noise(self.guarantee, slack * self.size, slack * math.sqrt(self.size))
 
     @property
     def units(self):
         """What noise of scale 1 amounts to in each sum."""
-        if self.relation == "replace_one":
+        if self.guarantee.relation == "replace_one":
             return (self.high - self.low) / 2
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
     def run(self, X, source):
         """Return the sums."""
-        if self.relation == "replace_one":
+        if self.guarantee.relation == "replace_one":
             sums = _centred_sums(X, self.low, self.high, 1)[0]
             middle = self.low + (self.high - self.low) / 2
             return self.n_rows * middle + self._release(sums, source)
@@ -140,25 +123,39 @@ class SumPlan(MomentsPlan):
         return self.mechanism.release(sums, random_state=source) * self.units
 
 
-def noise_deviation(mechanism):
-    """Return the standard deviation of a mechanism's noise."""
-    return mechanism.scale * (math.sqrt(2.0) if mechanism.delta == 0.0 else 1.0)
+def unit_blocks(X, low, high):
+    """Yield the blocks of rows of X, each value clipped and mapped from [low, high] to [-1, 1].
+
+    Parameters
+    ----------
+    X : array or ChunkedArray of shape (n_rows, n_features)
+        Numbers, not NaN.
+    low, high : ndarray of shape (n_features,)
+
+    Yields
+    ------
+    ndarray of shape (at most BLOCK_ROWS, n_features), float64
+        It is overwritten when the next one is asked for.
+    """
+    middle, inverse = low + (high - low) / 2, 2.0 / (high - low)
+    buffer = np.empty((min(BLOCK_ROWS, X.shape[0]), X.shape[1]))
+    for start in range(0, X.shape[0], BLOCK_ROWS):
+        block = X[start : start + BLOCK_ROWS]
+        u = buffer[: len(block)]
+        # What overflows is clipped, and no warning may tell of it.
+        with np.errstate(all="ignore"):
+            u[...] = block
+            u -= middle
+            u *= inverse
+            np.clip(u, -1.0, 1.0, out=u)
+        yield u
 
 
 def _centred_sums(X, low, high, n_moments):
     """Return the sums over rows of u and of u^2 - 1/2, for X clipped and scaled to [-1, 1]."""
-    middle, inverse = low + (high - low) / 2, 2.0 / (high - low)
     sums = np.zeros((n_moments, X.shape[1]))
-    buffer, ones = np.empty((min(BLOCK_ROWS, len(X)), X.shape[1])), np.ones(BLOCK_ROWS)
-    for start in range(0, len(X), BLOCK_ROWS):
-        block = X[start : start + BLOCK_ROWS]
-        u = buffer[: len(block)]
-        # Overflow is clipped below; a warning would tell that it happened.
-        with np.errstate(all="ignore"):
-            np.subtract(block, middle, out=u, casting="unsafe")
-            u *= inverse
-        np.clip(u, -1.0, 1.0, out=u)
-        sums[0] += ones[: len(u)] @ u
+    for u in unit_blocks(X, low, high):
+        sums[0] += np.ones(len(u)) @ u
         if n_moments == 2:
             sums[1] += np.einsum("ij,ij->j", u, u)
     sums[1:] -= len(X) / 2

@@ -8,9 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from skdp.accounting import ExponentialMechanism, Repeated, calibrate
+from skdp.accounting import ExponentialMechanism, Guarantee, Repeated, calibrate
 from skdp.noise import bernoulli_exp, choose_by_distance, uniform_integers
-from skdp.utils._validation import broadcast_bounds, check_integer, check_privacy_parameters
+from skdp.stats._moments import StatisticPlan
+from skdp.utils._validation import broadcast_bounds, check_integer
 
 __all__ = ["CELLS", "QuantilePlan", "check_quantiles"]
 
@@ -56,8 +57,8 @@ class _Node:
         return Fraction(max(self.share, _UNIT - self.share), _UNIT)
 
 
-@dataclass(frozen=True, eq=False)
-class QuantilePlan:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class QuantilePlan(StatisticPlan):
     """Quantiles of each of several columns, with one cost for all of them.
 
     It is a mechanism: `event`, `epsilon`, `delta`, `name`, `scale` and `sensitivity` are what a
@@ -74,9 +75,7 @@ class QuantilePlan:
         Numbers in [0, 1], in any order, repeats allowed.
     low, high : array-like of shape (n_columns,)
         Public bounds; values are clipped to them. ``low <= high``.
-    epsilon : float
-    delta : float, default=0.0
-    relation : {"add_remove", "replace_one"}, default="add_remove"
+    guarantee : Guarantee
     n_rows : int, default=None
         The public number of rows, where there is one: then a quantile q is wanted at the rank
         ``q * (n_rows - 1) + 1/2``. So without noise it is the row that is nearest to where
@@ -108,9 +107,13 @@ class QuantilePlan:
     Examples
     --------
     >>> import numpy as np
+    >>> from skdp.accounting import Guarantee
     >>> from skdp.noise import RandomSource
     >>> from skdp.stats._quantiles import QuantilePlan
-    >>> plan = QuantilePlan([0.25, 0.5, 0.75], [0.0], [100.0], epsilon=1.0)
+    >>> guarantee = Guarantee(epsilon=1.0)
+    >>> plan = QuantilePlan(
+    ...     quantiles=[0.25, 0.5, 0.75], low=[0.0], high=[100.0], guarantee=guarantee
+    ... )
     >>> ages = np.random.default_rng(0).uniform(0, 100, size=(10_000, 1))
     >>> released = plan.run(ages, RandomSource())
     >>> bool(np.abs(released[:, 0] - [25, 50, 75]).max() < 5)
@@ -120,24 +123,17 @@ class QuantilePlan:
     quantiles: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    epsilon: float
-    delta: float = 0.0
-    relation: str = "add_remove"
+    guarantee: Guarantee
     n_rows: int | None = None
 
     name: ClassVar[str] = "Exponential mechanism, recursively for many quantiles"
 
     def __post_init__(self):
-        epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
-        if self.relation not in ("add_remove", "replace_one"):
-            raise ValueError(f"unknown relation {self.relation!r}")
         low, high = broadcast_bounds((self.low, self.high), np.size(self.low))
         checked = {
             "quantiles": check_quantiles(self.quantiles),
             "low": low,
             "high": high,
-            "epsilon": epsilon,
-            "delta": delta,
         }
         if self.n_rows is not None:
             check_integer(self.n_rows, "n_rows", 1)
@@ -163,7 +159,7 @@ class QuantilePlan:
     @cached_property
     def level_epsilon(self):
         count = len(self.levels) * self.n_columns
-        return epsilon_of_each(self.epsilon, self.delta, count)
+        return epsilon_of_each(self.guarantee, count)
 
     @property
     def event(self):
@@ -186,14 +182,14 @@ class QuantilePlan:
 
     @property
     def sensitivity(self):
-        if self.relation == "replace_one":
+        if self.guarantee.relation == "replace_one":
             return 1.0
         return float(self.levels[0][0].larger_share)
 
     def _rate(self, level, node):
         """The factor of |rank - wanted rank| in the exponent, for the level to cost its epsilon."""
         epsilon = Fraction(self.level_epsilon)
-        if self.relation == "add_remove":
+        if self.guarantee.relation == "add_remove":
             return epsilon / (2 * node.larger_share)
         return epsilon / (2 if len(level) == 1 else 4 * node.larger_share)
 
@@ -241,8 +237,9 @@ def _columns(table):
     return (table[:, j] for j in range(table.shape[1]))
 
 
-def epsilon_of_each(epsilon, delta, count):
-    """The epsilon of each of `count` exponential mechanisms that together cost (epsilon, delta)."""
+def epsilon_of_each(guarantee, count):
+    """The epsilon of each of `count` exponential mechanisms that together meet a guarantee."""
+    epsilon, delta = guarantee.epsilon, guarantee.delta
     check_integer(count, "count", 1)
     # One step down, so that the sum of the parts is no more than the whole.
     even = math.nextafter(epsilon / count, 0.0) if count > 1 else epsilon

@@ -1,22 +1,15 @@
 """The life of a private statistic: validate, plan, charge, run, return."""
 
-from dataclasses import replace
-
 import numpy as np
 from sklearn import config_context
 from sklearn.utils import check_array
 
 from skdp._data._tables import number_array
-from skdp.base import relation_of
-from skdp.mechanisms import JointMechanism
-from skdp.noise import RandomSource
-from skdp.stats._bounds import AUTO_SHARE, plan_search
-from skdp.utils._shares import split_epsilon
-from skdp.utils._validation import check_bounds, check_privacy_parameters, is_auto
+from skdp.accounting import Guarantee
+from skdp.base import PrivateRelease, TableShape, neighbours_of
+from skdp.stats._within_bounds import plan_within_bounds
 
 __all__ = ["check_rows", "release", "release_within", "shaped"]
-
-_UNKNOWN = (-1.0, 1.0)
 
 
 def check_rows(a, axis):
@@ -45,54 +38,35 @@ def check_rows(a, axis):
     return (X[:, None], True) if X.ndim == 1 else (X, False)
 
 
-def release(name, X, plan, epsilon, delta, accountant, random_state):
-    """Charge a plan and run it."""
-    plan.check_size(plan.size)
-    source = _charge(name, plan, epsilon, delta, accountant, random_state)
-    return plan.run(X, source)
-
-
-def release_within(name, X, make_plan, bounds, budget, accountant, random_state):
-    """Charge a plan whose bounds are given or "auto", and run it.
+def release(name, X, plan_fit, *, epsilon, delta, accountant, random_state):
+    """Plan a release of a table, charge it and run it.
 
     Parameters
     ----------
     name : str
         Of the statistic, for the ledger.
     X : ndarray of shape (n_rows, n_columns)
-    make_plan : callable
-        Of low, high, epsilon, delta, relation. What the plan costs must not depend on the bounds.
-    bounds : tuple of (low, high) or "auto"
-    budget : tuple of (epsilon, delta)
-    accountant, random_state
+    plan_fit : callable
+        Of the table's shape and the guarantee; as an estimator's.
+    epsilon, delta, accountant, random_state
+        As the statistic takes them.
     """
-    epsilon, delta = check_privacy_parameters(*budget)
-    relation = relation_of(accountant)
-    n_rows, n_columns = X.shape
-    if not is_auto(bounds):
-        low, high = check_bounds(bounds, n_columns)
-        plan = make_plan(low, high, epsilon, delta, relation)
-        return release(name, X, plan, epsilon, delta, accountant, random_state)
-    first, rest = split_epsilon(epsilon, AUTO_SHARE)
-    search, rest_delta = plan_search(n_rows, n_columns, first, delta, relation)
-    unknown = (np.full(n_columns, bound) for bound in _UNKNOWN)
-    plan = make_plan(*unknown, rest, rest_delta, relation)
-    plan.check_size(plan.size)
-    both = JointMechanism((search, plan), epsilon, delta)
-    source = _charge(name, both, epsilon, delta, accountant, random_state)
-    low, high = search.run(X, source)
-    return replace(plan, low=low, high=high).run(X, source)
+    with PrivateRelease(label=name, accountant=accountant, random_state=random_state) as door:
+        terms = {"epsilon": epsilon, "delta": delta}
+        guarantee = Guarantee(neighbours=neighbours_of(accountant), **terms)
+        plan = plan_fit(TableShape(n_rows=X.shape[0], n_columns=X.shape[1]), guarantee)
+        return plan.run(X, door.charge(plan, size=plan.size))
+
+
+def release_within(name, X, plan_main, bounds, **terms):
+    """Do the same with a plan of bounds `low` and `high` and the guarantee that they leave."""
+
+    def plan_fit(shape, guarantee):
+        return plan_within_bounds(plan_main, bounds, shape, guarantee)
+
+    return release(name, X, plan_fit, **terms)
 
 
 def shaped(values, flat):
     """Return a vector, or its only value as a Python number."""
     return values[0].item() if flat else values
-
-
-def _charge(name, mechanism, epsilon, delta, accountant, random_state):
-    source = RandomSource(random_state)
-    if accountant is not None:
-        accountant.charge(
-            mechanism.event, label=name, epsilon=epsilon, delta=delta, seeded=source.seeded
-        )
-    return source

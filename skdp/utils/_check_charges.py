@@ -178,15 +178,17 @@ class _recorded_mechanisms:
         kinds = [getattr(mechanisms, name) for name in mechanisms.__all__]
         for kind in kinds:
             for name in ("release", "release_codes"):
-                if isinstance(kind, type) and name in vars(kind):
-                    method = getattr(kind, name)
-                    self.methods.append((kind, name, method))
-                    setattr(kind, name, self._recorded(method))
+                if isinstance(kind, type) and hasattr(kind, name):
+                    self.methods.append((kind, name, vars(kind).get(name)))
+                    setattr(kind, name, self._recorded(getattr(kind, name)))
         return self.used
 
     def __exit__(self, *error):
-        for kind, name, method in self.methods:
-            setattr(kind, name, method)
+        for kind, name, own in self.methods:
+            if own is None:
+                delattr(kind, name)
+            else:
+                setattr(kind, name, own)
         return False
 
     def _recorded(self, method):

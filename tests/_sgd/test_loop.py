@@ -8,6 +8,7 @@ from skdp._sgd._loop import run_sgd
 from skdp._sgd._plan import Linear, clip_norm, plan_sgd
 from skdp._sgd._updates import Update
 from skdp.noise import RandomSource
+from tests._guarantees import meet
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 
@@ -22,7 +23,7 @@ def make_table(seed=0):
 
 def make_plan(epsilon=1.0, sampling="full", n_steps=25, delta=1e-6, clip=1.0):
     model = Linear(N, D, 1, 0.5, clip, clip_norm(delta))
-    return plan_sgd(sampling, 20, n_steps, model, epsilon, delta, "add_remove")
+    return plan_sgd(sampling, 20, n_steps, model, meet(epsilon, delta))
 
 
 def make_update(n_steps=25, eta0=0.5):

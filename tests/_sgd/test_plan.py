@@ -27,6 +27,7 @@ from skdp.accounting import (
 )
 from skdp.accounting import epsilon as event_epsilon
 from skdp.noise import RandomSource
+from tests._guarantees import meet
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 
@@ -50,7 +51,7 @@ def make_plan(
     relation="add_remove",
 ):
     model = Linear(n_rows, n_columns, n_outputs, constant, clip, clip_norm(delta))
-    return plan_sgd(sampling, batch_size, n_steps, model, epsilon, delta, relation)
+    return plan_sgd(sampling, batch_size, n_steps, model, meet(epsilon, delta, relation))
 
 
 def with_noise_of(plan, factor):

@@ -13,11 +13,10 @@ from skdp.base import TableShape
 from skdp.decomposition import _second_moment
 from skdp.decomposition._second_moment import (
     MEAN_WEIGHT,
-    pack_symmetric,
     plan_second_moment,
     second_moment_sensitivity,
-    unpack_symmetric,
 )
+from skdp.linear_model._symmetric import from_upper_triangle, upper_triangle
 from skdp.utils import ChunkedArray
 from tests._attacks import attack_choices
 
@@ -80,8 +79,8 @@ def test_the_norm_can_be_found():
 def test_packing_keeps_frobenius_norms():
     A = np.random.default_rng(0).normal(size=(5, 5))
     A = A + A.T
-    assert np.linalg.norm(pack_symmetric(A)) == pytest.approx(np.linalg.norm(A), rel=1e-14)
-    np.testing.assert_allclose(unpack_symmetric(pack_symmetric(A), 5), A, rtol=1e-15)
+    assert np.linalg.norm(upper_triangle(A)) == pytest.approx(np.linalg.norm(A), rel=1e-14)
+    np.testing.assert_allclose(from_upper_triangle(upper_triangle(A), 5), A, rtol=1e-15)
 
 
 def largest_move(relation, with_mean, step=15):
@@ -127,7 +126,7 @@ def test_the_noise_has_the_stated_law(delta):
     for _ in range(40):
         mean, covariance = planned.release(np.zeros((n, d)), None)
         second = covariance * (n - 1) + n * np.outer(mean, mean)
-        released.append(pack_symmetric(second))
+        released.append(upper_triangle(second))
     noise = np.concatenate(released)
     if delta == 0.0:
         # The norm is Gamma(size)-distributed, a direction uniform: near enough normal.

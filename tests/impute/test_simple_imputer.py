@@ -13,6 +13,7 @@ from skdp.impute._present import bounds_of_present, means_of_present, present_co
 from skdp.noise import RandomSource
 from skdp.stats._bounds import BoundsPlan
 from tests._attacks import attack_choices
+from tests._guarantees import meet
 
 BOUNDS = ([0.0, -10.0], [1.0, 10.0])
 RELATIONS = ["add_remove", "replace_one"]
@@ -101,7 +102,7 @@ def test_missing_values_count_nowhere_in_bounds_and_medians():
     X = 5.0 + np.random.default_rng(0).uniform(size=(5000, 1))
     X[::2] = np.nan
     table = ColumnTable(X.shape, X)
-    plan = BoundsPlan(n_rows=5000, epsilon=10.0)
+    plan = BoundsPlan(n_rows=5000, guarantee=meet(10.0))
     low, high = bounds_of_present(plan, table, RandomSource())
     assert 4.0 <= low[0] <= 5.0 and 6.0 <= high[0] <= 8.0
     np.testing.assert_array_equal(next(present_columns(table)), X[1::2, 0])

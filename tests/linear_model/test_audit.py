@@ -27,6 +27,7 @@ from skdp.linear_model._rows import BoundedRows
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from skdp.noise import RandomSource
 from tests._attacks import epsilon_lower_bound
+from tests._guarantees import meet, of_rows
 
 LOSS = BinaryLogisticLoss()
 EPSILON = 4.0
@@ -48,8 +49,8 @@ def worlds(mechanism):
 
 def released(mechanism, delta, n_fits, seed):
     source, (one, other, C) = RandomSource(seed), worlds(mechanism)
-    table = LOSS, len(one[0]), 1, 1.0
-    plan = plan_weights(mechanism, table, C, (EPSILON, delta, "add_remove"))
+    problem = of_rows(LOSS, len(one[0]), 1, 1.0)
+    plan = plan_weights(mechanism, problem, C, meet(EPSILON, delta))
     rows = [(BoundedRows(X, 1.0, 0.0), y) for X, y in (one, other)]
     return [[plan.run(LOSS, *world, source)[0] for _ in range(n_fits)] for world in rows]
 
@@ -105,7 +106,7 @@ def test_the_neighbours_move_the_minimiser_by_nine_tenths_of_the_bound():
 
 def test_the_neighbours_gradients_stay_nearly_as_far_apart_as_the_sensitivity():
     one, other, C = worlds("gradient")
-    plan = plan_gradient_perturbation(LOSS, 101, 1, 1.0, C, EPSILON, 1e-5, "add_remove")
+    plan = plan_gradient_perturbation(of_rows(LOSS, 101, 1, 1.0), C, meet(EPSILON, 1e-5))
     means = [np.mean(world) for world in released("gradient", 1e-5, 30, 0)]
     assert means[1] - means[0] > 0.4
     assert plan.step.sensitivity < 1.001

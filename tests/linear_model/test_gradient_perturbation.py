@@ -7,6 +7,7 @@ import pytest
 
 from skdp import DPLogisticRegression, PrivacyAccountant
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
+from skdp.accounting import Neighbours
 from skdp.accounting import epsilon as event_epsilon
 from skdp.linear_model import _gradient_perturbation
 from skdp.linear_model._gradient_perturbation import (
@@ -17,6 +18,8 @@ from skdp.linear_model._gradient_perturbation import (
 from skdp.linear_model._objective import loss_gradient
 from skdp.linear_model._rows import BoundedRows
 from skdp.mechanisms import GaussianMechanism
+from skdp.noise import discrete_gaussian
+from tests._guarantees import meet, of_rows
 
 BINARY = BinaryLogisticLoss()
 LOSSES = {
@@ -34,7 +37,7 @@ def moved_over_claimed(loss, rng, relation):
     if isinstance(loss, ClassWeightedLoss):
         y[:2] = np.argmax(loss.weights)
     X[1] = -X[0]
-    plan = plan_gradient_perturbation(loss, n, 2, 2.0, 0.1, 1.0, 1e-6, relation)
+    plan = plan_gradient_perturbation(of_rows(loss, n, 2, 2.0), 0.1, meet(1.0, 1e-6, relation))
     ratios = []
     for length in (0.1, 1.0, 10.0):
         weights = length * rng.normal(size=(*loss.weights_shape, 2))
@@ -64,7 +67,7 @@ def test_brute_force_sensitivity(relation, loss):
 @pytest.mark.parametrize("delta", [1e-9, 1e-5, 1e-2])
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 100.0])
 def test_all_steps_together_cost_what_is_claimed(epsilon, delta):
-    plan = plan_gradient_perturbation(BINARY, 10_000, 20, 1.0, 0.1, epsilon, delta, "add_remove")
+    plan = plan_gradient_perturbation(of_rows(BINARY, 10_000, 20, 1.0), 0.1, meet(epsilon, delta))
     cost = event_epsilon(plan.mechanism.event, delta)
     assert (1 - 1e-6) * epsilon <= cost <= epsilon
     assert plan.mechanism.event.count == plan.n_steps > 10
@@ -122,12 +125,12 @@ class TestMutations:
         assert not 0.8 < noise_ratio() < 1.2
 
     def test_one_noise_for_all_steps(self, monkeypatch):
-        release = GaussianMechanism.release
-        monkeypatch.setattr(
-            GaussianMechanism,
-            "release",
-            lambda self, values, random_state: release(self, values, random_state=0),
-        )
+        noise = {}
+
+        def sample(self, scale, size, stream):
+            return noise.setdefault(size, discrete_gaussian(scale, size, stream))
+
+        monkeypatch.setattr(GaussianMechanism, "_sample", sample)
         assert not 0.8 < noise_ratio() < 1.2
 
     def test_noise_shared_between_classes(self, monkeypatch):
@@ -153,10 +156,12 @@ class TestMutations:
             test_brute_force_sensitivity("add_remove", LOSSES["weighted"])
 
     def test_replacement_priced_as_removal(self, monkeypatch):
-        monkeypatch.setitem(_gradient_perturbation.ROWS_MOVED, "replace_one", 1)
+        monkeypatch.setattr(Neighbours, "rows_moved", 1)
         ratios = []
         X = np.array([[np.cos(1.4), s * np.sin(1.4)] for s in (1.0, -1.0)])
-        plan = plan_gradient_perturbation(BINARY, 1, 2, 1.0, 1.0, 1.0, 1e-6, "replace_one")
+        plan = plan_gradient_perturbation(
+            of_rows(BINARY, 1, 2, 1.0), 1.0, meet(1.0, 1e-6, "replace_one")
+        )
         for row in X:
             rows = BoundedRows(row[None], 1.0, 0.0)
             ratios.append(loss_gradient(BINARY, rows, np.zeros(1), np.array([50.0, 0.0])))
@@ -169,7 +174,7 @@ class TestMutations:
             "gaussian_noise_multiplier",
             lambda *args: 0.1 * calibrated(*args),
         )
-        plan = plan_gradient_perturbation(BINARY, 10_000, 2, 1.0, 1.0, 1.0, 1e-5, "add_remove")
+        plan = plan_gradient_perturbation(of_rows(BINARY, 10_000, 2, 1.0), 1.0, meet(1.0, 1e-5))
         assert event_epsilon(plan.mechanism.event, 1e-5) > 1.0
 
 
@@ -213,8 +218,8 @@ def test_weights_stay_within_the_radius_of_the_rounding_bound(monkeypatch):
 
     monkeypatch.setattr(_gradient_perturbation, "loss_gradient", spy)
     X, y = np.random.default_rng(0).normal(size=(200, 3)), np.arange(200) % 2
-    table = BINARY, 200, 4, math.hypot(1.0, 0.3)
+    problem = of_rows(BINARY, 200, 4, math.hypot(1.0, 0.3))
     model = DPLogisticRegression(0.01, delta=1e-9, mechanism="gradient", C=100.0).fit(X, y)
-    plan = plan_gradient_perturbation(*table, model.C_, 0.01, 1e-9, "add_remove")
+    plan = plan_gradient_perturbation(problem, model.C_, meet(0.01, 1e-9))
     assert max(seen) <= plan.radius * (1 + 1e-12)
     assert max(seen) > 0.9 * plan.radius

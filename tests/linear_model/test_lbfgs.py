@@ -10,6 +10,7 @@ from skdp.linear_model._lbfgs import MEMORY, SHORTENINGS, _inverse_product, lbfg
 from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._output_perturbation import plan_output_perturbation
 from skdp.linear_model._rows import BoundedRows
+from tests._guarantees import meet, of_rows
 
 
 def make_objective(C=1.0, loss=None, n=400, d=2000, quadratic=1.0):
@@ -36,7 +37,7 @@ def count_products(objective):
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
 def test_many_weights_take_no_newton_step(C, loss):
     objective = make_objective(C, loss)
-    plan = plan_output_perturbation(loss, 400, 2001, 1.1, C, 1.0, 1e-6, "add_remove")
+    plan = plan_output_perturbation(of_rows(loss, 400, 2001, 1.1), C, meet(1.0, 1e-6))
     seen = count_products(objective)
     weights = _newton.minimise(objective, plan.tolerance)
     # The one product is that of the first step's length.
@@ -93,7 +94,7 @@ def test_the_tolerance_is_reached_on_any_table(C, monkeypatch):
         rng.standard_cauchy(size=(300, 4)) * 10.0 ** rng.integers(-100, 100, size=(300, 4)),
     ):
         for y in (rng.integers(2, size=300), np.zeros(300, dtype=int)):
-            plan = plan_output_perturbation(loss, 300, 5, 1.3, C, 1e10, 1e-6, "add_remove")
+            plan = plan_output_perturbation(of_rows(loss, 300, 5, 1.3), C, meet(1e10, 1e-6))
             objective = LinearObjective(loss, BoundedRows(X, 1.0, 0.3), y, C)
             weights = _newton.minimise(objective, plan.tolerance)
             gradient = objective.gradient(weights)

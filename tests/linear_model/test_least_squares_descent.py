@@ -7,9 +7,11 @@ from sklearn.linear_model import Ridge
 from skdp import DPLinearRegression, DPRidge, PrivacyAccountant
 from skdp._losses import ClippedSquaredLoss
 from skdp.accounting import epsilon as event_epsilon
-from skdp.linear_model._least_squares_descent import LOSS, plan_descent
+from skdp.base import TableShape
+from skdp.linear_model._least_squares_descent import LOSS
 from skdp.linear_model._objective import loss_gradient
 from skdp.linear_model._rows import BoundedRows
+from tests._guarantees import meet
 
 
 def make_table(n=4000, d=4, seed=0):
@@ -40,7 +42,10 @@ def moved(relation, seed):
     rng = np.random.default_rng(seed)
     X, y = 10.0 * rng.normal(size=(12, 2)), rng.choice([-1.0, 1.0], 12)
     X[1], y[1] = X[0], -y[0]
-    plan = plan_descent(12, 2, 2.0, 0.0, 1.0, 0.0, 1.0, 1e-6, relation).plan
+    ridge = DPLinearRegression(mechanism="gradient", data_norm=2.0, fit_intercept=False)
+    ridge.set_params(target_bounds=(-1, 1))
+    shape = TableShape(n_rows=12, n_columns=2)
+    plan = ridge.plan_fit(shape, meet(1.0, 1e-6, relation)).model.plan
     weights = rng.choice([0.0, 1.0, 50.0]) * rng.normal(size=2)
     weights *= min(1.0, plan.radius / max(np.linalg.norm(weights), 1e-9))
     # Under replacement row 0 turns into row 1: as long, of the other target.

@@ -12,8 +12,8 @@ from skdp._losses import (
     ClippedPoissonLoss,
     MulticlassHuberisedHingeLoss,
 )
-from skdp.accounting import gaussian_noise_multiplier
-from skdp.linear_model import _adassp, _output_perturbation, _ridge
+from skdp.accounting import Neighbours, gaussian_noise_multiplier
+from skdp.linear_model import _adassp, _ridge
 from skdp.linear_model._rows import BoundedRows
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from tests._attacks import epsilon_lower_bound
@@ -189,7 +189,7 @@ class TestMutations:
 
     @pytest.mark.parametrize("name", ["svc", "svc of three", "poisson"])
     def test_replacement_priced_as_removal(self, name, monkeypatch):
-        monkeypatch.setitem(_output_perturbation.ROWS_MOVED, "replace_one", 1)
+        monkeypatch.setattr(Neighbours, "rows_moved", 1)
         assert caught(monkeypatch, name, "replace_one")
 
     def test_statistics_replacement_priced_as_removal(self, monkeypatch):

@@ -19,6 +19,7 @@ from skdp.linear_model._objective_perturbation import (
 )
 from skdp.linear_model._rows import BoundedRows
 from skdp.noise import RandomSource
+from tests._guarantees import meet, of_rows
 
 BINARY = BinaryLogisticLoss()
 LOSSES = {
@@ -54,7 +55,7 @@ def jacobian_over_claim(loss, rng, C, at_zero):
     with_row, without = (
         np.linalg.slogdet(hessian(loss, X[k:], y[k:], weights, C, quadratic))[1] for k in (0, 1)
     )
-    return (with_row - without) / log_jacobian(loss, 2.0, C / quadratic)
+    return (with_row - without) / log_jacobian(of_rows(loss, 4, d, 2.0), C / quadratic)
 
 
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
@@ -131,10 +132,11 @@ def neighbours(relation, sharp, C):
 
 
 def densities(relation, epsilon, delta, C, sharp, width):
-    table, quadratic = (BINARY, 10**6, 2, 1.0), None
+    problem, quadratic = of_rows(BINARY, 10**6, 2, 1.0), None
+    guarantee = meet(epsilon, delta, relation)
     if C == "auto":
-        C, quadratic = objective_C(*table, 10.0, epsilon, delta, relation), 1.0
-    plan = plan_objective_perturbation(*table, C, epsilon, delta, relation, quadratic)
+        C, quadratic = objective_C(problem, 10.0, guarantee), 1.0
+    plan = plan_objective_perturbation(problem, C, guarantee, quadratic)
     one, other, centre = neighbours(relation, sharp, C)
     half = (width * plan.noise.scale + 2 * C) / plan.quadratic
     axis = np.linspace(-half, half, 401)
@@ -196,11 +198,12 @@ def softmax_losses(loss, plan, n_draws):
 def test_divergence_of_softmax_by_simulation():
     """The mean is within five standard errors of its expectation but for a chance below 1e-6."""
     loss, epsilon, delta = LOSSES["softmax"], 0.5, 0.05
-    plan = plan_objective_perturbation(loss, 4, 1, 1.0, 0.1, epsilon, delta, "add_remove")
+    problem = of_rows(loss, 4, 1, 1.0)
+    plan = plan_objective_perturbation(problem, 0.1, meet(epsilon, delta))
     losses = softmax_losses(loss, plan, 1000)
     gaps = -np.expm1(np.minimum(epsilon - losses, 0.0))
     assert gaps.mean() - 5 * gaps.std() / np.sqrt(len(gaps)) <= delta
-    left = epsilon - log_jacobian(loss, 1.0, plan.C / plan.quadratic)
+    left = epsilon - log_jacobian(problem, plan.C / plan.quadratic)
     mu = plan.C * loss.lipschitz(1.0) / plan.noise.scale
     assert 2 * gdp_to_delta(mu, left) <= delta
     assert 2 * gdp_to_delta(1.01 * mu, left) > delta
@@ -259,7 +262,7 @@ class TestMutations:
 
     def test_jacobian_taken_to_be_free_for_two_rows_as_for_one(self, monkeypatch):
         monkeypatch.setattr(
-            _objective_perturbation, "_free_tangent", lambda epsilon, *rest: 0.9 * epsilon
+            _objective_perturbation, "_free_tangent", lambda guarantee: 0.9 * guarantee.epsilon
         )
         assert exact_losses("replace_one", 0.5, 0.44).max() > 0.5
 
@@ -318,7 +321,8 @@ def test_the_solver_reaches_the_planned_tolerance_on_any_table(loss, delta):
     for X in tables:
         y = rng.integers(k, size=300)
         for C, epsilon in ((1e-6, 1.0), (1.0, 0.01), (1e4, 1.0), (1e8, 1e10)):
-            plan = plan_objective_perturbation(loss, 300, 5, 1.3, C, epsilon, delta, "add_remove")
+            problem = of_rows(loss, 300, 5, 1.3)
+            plan = plan_objective_perturbation(problem, C, meet(epsilon, delta))
             # A linear term a thousand times as long as planned does no harm either.
             for stretch in (1.0, 1000.0):
                 b = stretch * plan.noise.draw(RandomSource(0).stream())
@@ -334,7 +338,8 @@ def test_the_solver_reaches_the_planned_tolerance_on_any_table(loss, delta):
 def test_the_output_noise_is_small_and_hides_the_solver():
     for delta in (0.0, 1e-6):
         for relation in ("add_remove", "replace_one"):
-            plan = plan_objective_perturbation(BINARY, 10_000, 20, 1.0, 1.0, 1.0, delta, relation)
+            problem = of_rows(BINARY, 10_000, 20, 1.0)
+            plan = plan_objective_perturbation(problem, 1.0, meet(1.0, delta, relation))
             assert plan.output.sensitivity >= 4.0 * plan.tolerance / plan.quadratic
             stiffest = plan.quadratic + 10_000 * 0.25
             assert plan.output.scale < 0.5 * plan.noise.scale / stiffest
@@ -355,12 +360,12 @@ def test_no_given_C_with_its_quadratic_term_is_expected_to_beat_the_automatic_on
     name, relation, delta
 ):
     loss = BINARY if name == "binary" else MultinomialLogisticLoss(3)
-    table = loss, 10_000, 10, np.hypot(1.0, 0.3)
+    problem = of_rows(loss, 10_000, 10, np.hypot(1.0, 0.3))
     for epsilon in (1e-3, 0.1, 1.0, 8.0):
-        budget = epsilon, delta, relation
-        C = objective_C(*table, 10.0, *budget)
-        plan = plan_objective_perturbation(*table, C, *budget, quadratic=1.0)
+        guarantee = meet(epsilon, delta, relation)
+        C = objective_C(problem, 10.0, guarantee)
+        plan = plan_objective_perturbation(problem, C, guarantee, quadratic=1.0)
         assert plan.quadratic == 1.0
-        found = expected_excess(*table, C, 10.0, *budget, quadratic=1.0)
+        found = expected_excess(problem, C, 10.0, guarantee, quadratic=1.0)
         for given in np.geomspace(C / 30, 30 * C, 41):
-            assert found <= 1.001 * expected_excess(*table, given, 10.0, *budget)
+            assert found <= 1.001 * expected_excess(problem, given, 10.0, guarantee)

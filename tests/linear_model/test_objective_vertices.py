@@ -17,6 +17,7 @@ from skdp.linear_model._objective_perturbation import (
     log_jacobian,
     plan_objective_perturbation,
 )
+from tests._guarantees import meet, of_rows
 
 LOSSES = {"binary": BinaryLogisticLoss(), "softmax": MultinomialLogisticLoss(3)}
 VERTICES = {"add_remove": [(0, 0), (1, 0)], "replace_one": [(0, 0), (0, 1), (1, 0), (1, 1)]}
@@ -69,9 +70,10 @@ def documented_delta(loss, relation, free, epsilon, a, multiplier):
 
 
 def check_price(loss, relation, C, epsilon, delta):
-    plan = plan_objective_perturbation(loss, 1000, 3, 1.0, C, epsilon, delta, relation, 1.0)
+    problem = of_rows(loss, 1000, 3, 1.0)
+    plan = plan_objective_perturbation(problem, C, meet(epsilon, delta, relation), 1.0)
     multiplier = plan.noise.scale / (C * loss.lipschitz(1.0))
-    paid = epsilon - log_jacobian(loss, 1.0, C)
+    paid = epsilon - log_jacobian(problem, C)
     a = 4.0 * C * loss.curvature_trace(1.0)
     choices = [(False, paid)]
     if loss.curvature_vanishes_at_vertices and a <= 0.9 * epsilon:

@@ -9,8 +9,7 @@ from sklearn.base import clone
 
 from skdp import DPLogisticRegression, PrivacyAccountant
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
-from skdp.accounting import gaussian_noise_multiplier
-from skdp.linear_model import _output_perturbation
+from skdp.accounting import Neighbours, gaussian_noise_multiplier
 from skdp.linear_model._data_norm import RowPlan
 from skdp.linear_model._mechanism_choice import MECHANISMS
 from skdp.linear_model._newton import _accelerated_descent, minimise
@@ -21,6 +20,7 @@ from skdp.linear_model._output_perturbation import (
 )
 from skdp.linear_model._rows import BoundedRows
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
+from tests._guarantees import meet, of_rows
 
 LOSSES = {2: BinaryLogisticLoss(), 3: MultinomialLogisticLoss(3), 5: MultinomialLogisticLoss(5)}
 
@@ -59,7 +59,7 @@ def worst_neighbours(n_classes, relation):
 def moved_over_claimed(loss, pair, C, relation, constant):
     shape = max(len(X) for X, _ in pair), pair[0][0].shape[1] + (constant > 0)
     norm = np.hypot(2.0, constant)
-    plan = plan_output_perturbation(loss, *shape, norm, C, 1.0, 1e-6, relation)
+    plan = plan_output_perturbation(of_rows(loss, *shape, norm), C, meet(1.0, 1e-6, relation))
     one, other = (optimum(loss, X, y, C, 2.0, constant) for X, y in pair)
     return np.linalg.norm(one - other) / plan.mechanism.sensitivity
 
@@ -100,9 +100,9 @@ def check_planned_norm(monkeypatch):
     """The noise is planned for rows as long as the ones that are fitted, constant included."""
     planned = []
 
-    def spy(loss, n_rows, n_features, norm, *rest):
-        planned.append(norm)
-        return plan_output_perturbation(loss, n_rows, n_features, norm, *rest)
+    def spy(problem, *rest):
+        planned.append(problem.norm)
+        return plan_output_perturbation(problem, *rest)
 
     monkeypatch.setitem(MECHANISMS, "output", (spy, *MECHANISMS["output"][1:]))
     X = 10.0 * np.random.default_rng(0).normal(size=(50, 3))
@@ -182,7 +182,7 @@ class TestMutations:
             check_planned_norm(monkeypatch)
 
     def test_replacement_priced_as_removal(self, monkeypatch):
-        monkeypatch.setitem(_output_perturbation.ROWS_MOVED, "replace_one", 1)
+        monkeypatch.setattr(Neighbours, "rows_moved", 1)
         with pytest.raises(AssertionError):
             test_brute_force_sensitivity("replace_one", 2, 0.0)
 
@@ -206,7 +206,7 @@ def test_the_solver_reaches_the_planned_tolerance_on_any_table(n_classes):
     for X in tables:
         for y in (rng.integers(n_classes, size=300), np.zeros(300, dtype=int)):
             for C in (1e-6, 1.0, 1e4, 1e8):
-                plan = plan_output_perturbation(loss, 300, 5, 1.3, C, 1e10, 1e-6, "add_remove")
+                plan = plan_output_perturbation(of_rows(loss, 300, 5, 1.3), C, meet(1e10, 1e-6))
                 objective = LinearObjective(loss, BoundedRows(X, 1.0, 0.3), y, C)
                 weights = minimise(objective, plan.tolerance)
                 gradient = objective.gradient(weights)
@@ -235,7 +235,8 @@ def test_conjugate_gradients_agree_with_cholesky(monkeypatch):
 def test_the_tolerance_is_part_of_the_sensitivity():
     C, norm = 0.5, 1.3
     for relation, moved in (("add_remove", 1.0), ("replace_one", 2.0)):
-        plan = plan_output_perturbation(LOSSES[2], 1000, 5, norm, C, 1.0, 1e-6, relation)
+        problem = of_rows(LOSSES[2], 1000, 5, norm)
+        plan = plan_output_perturbation(problem, C, meet(1.0, 1e-6, relation))
         assert plan.mechanism.sensitivity > moved * C * norm + 2.0 * plan.tolerance
         assert plan.mechanism.sensitivity < moved * C * norm * 1.001
 

@@ -3,8 +3,10 @@ import pytest
 from sklearn.linear_model import LinearRegression, Ridge
 
 from skdp import DPLinearRegression, DPRidge, PrivacyAccountant
-from skdp.linear_model._adassp import _as_matrix, _as_vector, plan_adassp
+from skdp.base import TableShape
+from skdp.linear_model._adassp import _as_matrix, _as_vector
 from skdp.noise import RandomSource
+from tests._guarantees import meet
 
 
 def make_table(n=3000, d=4, seed=0, length=0.9, shift=0.2):
@@ -121,7 +123,8 @@ def test_noise_in_the_matrix_is_within_what_the_ridge_is_made_for():
     """
     p, above = 12, 0
     source = RandomSource(0)
-    plan = plan_adassp(100, p, 1.0, 0.0, 1.0, 1.0, 1e-6, "add_remove")
+    ridge = DPRidge(data_norm=1.0, fit_intercept=False, target_bounds=(-1, 1))
+    plan = ridge.plan_fit(TableShape(n_rows=100, n_columns=p), meet(1.0, 1e-6)).model
     unit = plan._units[0]
     margin = plan.mechanism.scale * unit * (np.sqrt(2 * p) + np.sqrt(2 * np.log(40)))
     for _ in range(400):

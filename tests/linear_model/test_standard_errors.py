@@ -21,6 +21,7 @@ from skdp.linear_model._rows import BoundedRows
 from skdp.linear_model._standard_errors import plan_hessian, split_guarantee, summed_hessian
 from skdp.linear_model._symmetric import upper_triangle
 from skdp.noise import RandomSource
+from tests._guarantees import meet, of_rows
 
 LOSSES = {
     "binary": BinaryLogisticLoss(),
@@ -63,11 +64,11 @@ def test_the_hessian_is_the_derivative_of_the_gradient(name, sparse):
 def test_both_releases_together_cost_what_is_charged_at_any_guarantee():
     """Shares of mu may have no epsilon at a large delta, and last digits must not matter."""
     for epsilon in np.geomspace(1e-4, 1e4, 17):
-        for delta in (1e-300, 1e-100, 1e-12, 1e-6, 1e-2, 0.5):
-            weights, hessian = split_guarantee("gradient", (epsilon, delta, "add_remove"))
-            plan = plan_hessian(LOSSES["binary"], 100, 3, 1.0, hessian, "add_remove")
+        for delta in (1e-12, 1e-6, 1e-2, 0.5):
+            weights, hessian = split_guarantee("gradient", meet(epsilon, delta))
+            plan = plan_hessian(of_rows(LOSSES["binary"], 100, 3, 1.0), hessian)
             multipliers = (
-                gaussian_noise_multiplier(*weights[:2]),
+                gaussian_noise_multiplier(weights.epsilon, weights.delta),
                 plan.mechanism.event.noise_multiplier,
             )
             together = math.hypot(*(1.0 / z for z in multipliers))
@@ -82,8 +83,8 @@ def moved(name, tables, relation, weights):
     for X, y in tables:
         hessian = summed_hessian(loss, BoundedRows(X, norm, 0.0), y, weights)
         vectors.append(upper_triangle(hessian))
-    guarantee = split_guarantee("output", (1.0, 1e-5, relation))[1]
-    plan = plan_hessian(loss, len(tables[0][1]), X.shape[1], norm, guarantee, relation)
+    share = split_guarantee("output", meet(1.0, 1e-5, relation))[1]
+    plan = plan_hessian(of_rows(loss, len(tables[0][1]), X.shape[1], norm), share)
     return np.linalg.norm(vectors[0] - vectors[1]) / plan.mechanism.sensitivity
 
 
@@ -193,7 +194,8 @@ def test_little_noise_leaves_the_sampling_error_of_the_textbook(mechanism, n_cla
 
 @pytest.mark.parametrize("n_steps", [1, 2, 7, 40])
 def test_noise_of_descent_is_that_of_its_linear_recursion(n_steps):
-    plan = plan_weights("gradient", (LOSSES["binary"], 50, 1, 1.0), 1.0, (1.0, 1e-5, "add_remove"))
+    problem = of_rows(LOSSES["binary"], 50, 1, 1.0)
+    plan = plan_weights("gradient", problem, 1.0, meet(1.0, 1e-5))
     plan = replace(plan, n_steps=n_steps)
     curvature, step = np.array([0.0, 3.0]), plan.step_size
     responses = []
@@ -217,9 +219,9 @@ def test_noise_has_the_stated_variance_where_there_is_no_curvature(mechanism, de
     if mechanism == "gradient" and delta == 0.0:
         return
     rows, y = BoundedRows(np.zeros((20, 400)), 1.0, 0.0), np.zeros(20)
-    table = LOSSES["binary"], 20, 400, 1.0
-    plan = plan_weights(mechanism, table, 1e-3, (1.0, delta, "add_remove"))
-    weights = plan.run(table[0], rows, y, RandomSource())
+    problem = of_rows(LOSSES["binary"], 20, 400, 1.0)
+    plan = plan_weights(mechanism, problem, 1e-3, meet(1.0, delta))
+    weights = plan.run(problem.loss, rows, y, RandomSource())
     # As in the tests of the noise's law: false alarms are below 1e-7.
     spread = np.mean(weights**2) / plan.noise_variance(np.zeros(1))[0]
     assert 0.75 < math.sqrt(spread) < 1.3
@@ -289,7 +291,7 @@ def test_noisy_iterates_lengthen_the_weights_by_less_than_the_intervals_allow():
     X, loss = make_rows(2000, 3), LOSSES["binary"]
     y = np.random.default_rng(0).random(2000) < expit(X @ [2.0, -6.0, -2.0])
     rows, y = BoundedRows(X, 1.0, 0.0), y.astype(float)
-    plan = plan_weights("gradient", (loss, 2000, 3, 1.0), 3.0, (1.0, 1e-5, "add_remove"))
+    plan = plan_weights("gradient", of_rows(loss, 2000, 3, 1.0), 3.0, meet(1.0, 1e-5))
     exact = minimise(LinearObjective(loss, rows, y, 3.0), 1e-6)
     along = [plan.run(loss, rows, y, RandomSource()) @ exact for _ in range(200)]
     gram = summed_hessian(loss, rows, y, exact)

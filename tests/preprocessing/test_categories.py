@@ -8,8 +8,9 @@ from scipy import stats
 from skdp._data._columns import ColumnTable
 from skdp.accounting import Guarantee, Neighbours
 from skdp.noise import RandomSource
+from skdp.preprocessing._additive import plan_cell_weights
 from skdp.preprocessing._categories import StabilityThreshold, _canonical, _value_counts
-from skdp.preprocessing._cell_weights import plan_cell_weights
+from tests._guarantees import meet
 
 RELATIONS = ["add_remove", "replace_one"]
 
@@ -18,7 +19,7 @@ def discovered(values, epsilon=100.0, delta=1e-6, relation="add_remove"):
     """Return the categories and counts of one column."""
     values = np.asarray(values)
     table = ColumnTable((len(values), 1), columns=[values])
-    mechanism = StabilityThreshold(epsilon, delta, 1, relation)
+    mechanism = StabilityThreshold(n_columns=1, guarantee=meet(epsilon, delta, relation))
     labels, counts = mechanism.run(table, RandomSource())
     return labels[0], counts[0]
 
@@ -34,7 +35,7 @@ def tail(t, scale):
 @pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.1])
 @pytest.mark.parametrize("d", [1, 3, 50])
 def test_the_threshold_is_the_least_that_hides_single_rows(relation, epsilon, delta, d):
-    mechanism = StabilityThreshold(epsilon, delta, d, relation)
+    mechanism = StabilityThreshold(n_columns=d, guarantee=meet(epsilon, delta, relation))
     moved = d if relation == "add_remove" else 2 * d
     assert mechanism.sensitivity == moved and mechanism.scale >= moved / epsilon
     assert tail(mechanism.threshold - 1, mechanism.scale) <= delta / d
@@ -83,7 +84,7 @@ def neighbours(relation, d):
 )
 def test_the_exact_divergence_is_within_delta(relation, d):
     epsilon, delta = 2.0, 0.02
-    mechanism = StabilityThreshold(epsilon, delta, d, relation)
+    mechanism = StabilityThreshold(n_columns=d, guarantee=meet(epsilon, delta, relation))
     worst = max(
         divergence(one, other, epsilon, mechanism.scale, mechanism.threshold)
         for one, other in neighbours(relation, d)
@@ -181,7 +182,7 @@ def test_the_type_of_a_column_which_one_row_can_change_is_not_seen(column, same)
 
 def test_discovery_needs_delta():
     with pytest.raises(ValueError, match="delta"):
-        StabilityThreshold(1.0, 0.0, 1, "add_remove")
+        StabilityThreshold(n_columns=1, guarantee=meet(1.0))
 
 
 @pytest.mark.parametrize("relation", RELATIONS)

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -17,6 +18,7 @@ from skdp.preprocessing import _histogram_transformer as module
 from skdp.preprocessing._binning import bin_codes, column_bins, count_columns, quantile_edges
 from skdp.stats._quantiles import CELLS, QuantilePlan
 from tests._attacks import attack_choices
+from tests._guarantees import meet
 
 COLOURS = ["red", "green", "blue"]
 EDGES = np.array([0.0, 1.0, 2.5, 4.0])
@@ -87,15 +89,15 @@ def test_brute_force_sensitivity(relation):
     edges = [EDGES, EDGES, bins[2].categories]
     pairs = neighbours(relation)
     moves = [counts_of(a, bins, edges) - counts_of(b, bins, edges) for a, b in pairs]
-    laplace = module.counts_mechanism(3, 9, 1.0, 0.0, relation)
-    gaussian = module.counts_mechanism(300, 900, 1.0, 1e-6, relation)
+    laplace = module.counts_mechanism(3, 9, meet(1.0, 0.0, relation))
+    gaussian = module.counts_mechanism(300, 900, meet(1.0, 1e-6, relation))
     assert isinstance(laplace, GeometricMechanism) and isinstance(gaussian, GaussianMechanism)
     assert max(np.abs(move).sum() for move in moves) == laplace.sensitivity
     # The root of a hundred times as many columns.
     largest = 10.0 * max(np.linalg.norm(move) for move in moves)
     assert (1 - 1e-12) * gaussian.sensitivity < largest <= gaussian.sensitivity
     if relation == "replace_one":
-        forgotten = module.counts_mechanism(3, 9, 1.0, 0.0, "add_remove")
+        forgotten = module.counts_mechanism(3, 9, meet(1.0))
         assert max(np.abs(move).sum() for move in moves) == 2 * forgotten.sensitivity
 
 
@@ -167,7 +169,9 @@ def test_a_distinguisher_finds_no_more_than_epsilon(monkeypatch):
 def test_a_distinguisher_finds_a_quarter_of_the_noise(monkeypatch):
     monkeypatch.setattr(module, "consistent_counts", lambda noisy, *_: noisy)
     plan = module.counts_mechanism
-    monkeypatch.setattr(module, "counts_mechanism", lambda d, n, e, *rest: plan(d, n, 4 * e, *rest))
+    monkeypatch.setattr(
+        module, "counts_mechanism", lambda d, n, g: plan(d, n, replace(g, epsilon=4 * g.epsilon))
+    )
     assert certified() > 1.0
 
 

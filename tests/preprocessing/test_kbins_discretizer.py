@@ -4,9 +4,11 @@ from sklearn.preprocessing import KBinsDiscretizer
 
 from skdp import DPKBinsDiscretizer, PrivacyAccountant
 from skdp._data._columns import read_numeric_columns
+from skdp.base import TableShape
 from skdp.noise import RandomSource
 from skdp.preprocessing._binning import EdgesPlan, column_bins
 from tests._attacks import attack_choices
+from tests._guarantees import meet
 
 BOUNDS = ([0.0, -5.0], [1.0, 5.0])
 
@@ -63,8 +65,9 @@ def certified(epsilon, runs=2000):
     for X in ([[0.0], [0.0]], [[0.0], [1.0]]):
         table = read_numeric_columns(DPKBinsDiscretizer(), np.array(X))
         bins = column_bins(None, None, "quantile", None, 1)
-        bounds, relation = (np.zeros(1), np.ones(1)), "replace_one"
-        plan = EdgesPlan.make(bins, 2, bounds, (0.0, epsilon), 0.0, 2, relation)
+        bounds, shape = (np.zeros(1), np.ones(1)), TableShape(n_rows=2, n_columns=1)
+        terms = {"shape": shape, "guarantee": meet(epsilon, 0.0, "replace_one")}
+        plan = EdgesPlan.make(bins, 2, bounds, shares=(0.0, epsilon), **terms)
         medians = (plan.run(table, RandomSource())[0][1] for _ in range(runs))
         outputs.append(np.array([np.digitize(median, [0.1, 0.9]) for median in medians]))
     return attack_choices(*outputs, confidence=0.999999)

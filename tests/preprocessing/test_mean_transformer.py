@@ -11,8 +11,7 @@ from skdp.accounting import Guarantee, Neighbours
 from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.noise import RandomSource
-from skdp.preprocessing._mean_transformer import MeanPlan
-from skdp.preprocessing._unit_blocks import rounded_sums
+from skdp.preprocessing._mean_transformer import MeanPlan, rounded_sums
 from skdp.utils import ChunkedArray
 from tests._attacks import attack_choices
 

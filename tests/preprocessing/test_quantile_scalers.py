@@ -175,7 +175,7 @@ def test_bounds_are_searched_with_their_share_only():
     guarantee = Guarantee(epsilon=1.0, delta=1e-6, neighbours=replaced)
     plan = plan_column_quantiles((0.5,), "auto", shape, guarantee)
     assert plan.search.epsilon == 0.2 and plan.main.epsilon <= 0.8
-    assert plan.search.relation == plan.main.relation == "replace_one"
+    assert plan.search.guarantee.neighbours == plan.main.guarantee.neighbours == replaced
 
 
 @pytest.mark.parametrize("scaler", SCALERS)

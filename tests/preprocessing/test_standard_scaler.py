@@ -9,6 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from skdp import DPStandardScaler, PrivacyAccountant
 from skdp.stats._moments import SENSITIVITY, MomentsPlan
 from skdp.stats._moments import _centred_sums as _sums
+from tests._guarantees import meet
 
 
 def make_table(n=5000, d=3):
@@ -52,10 +53,11 @@ def test_brute_force_sensitivity(relation, n_moments):
 def test_sensitivity_grows_with_the_features(relation, delta):
     l1, l2 = SENSITIVITY[relation, 2]
     for d in (1, 10):
-        low, high = np.zeros(d), np.ones(d)
-        sensitivity = MomentsPlan(1000, low, high, 1.0, delta, relation, 2).sensitivity
+        ends = {"low": np.zeros(d), "high": np.ones(d)}
+        guarantee = meet(1.0, delta, relation)
+        plan = MomentsPlan(n_rows=1000, **ends, guarantee=guarantee, n_moments=2)
         expected = l1 * d if delta == 0.0 else l2 * math.sqrt(d)
-        assert expected < sensitivity < expected * (1 + 1e-6)
+        assert expected < plan.sensitivity < expected * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])

@@ -10,7 +10,7 @@ from sklearn.preprocessing import TargetEncoder
 from skdp import DPTargetEncoder, PrivacyAccountant
 from skdp._data._columns import ColumnTable
 from skdp.base import TableShape, guarantee_of
-from skdp.preprocessing import _cell_weights
+from skdp.preprocessing import _additive
 from skdp.preprocessing._target_encoder import TargetTable, _shrunk_means
 from tests._attacks import attack_choices
 
@@ -175,7 +175,7 @@ def test_a_distinguisher_finds_noise_that_is_too_small(monkeypatch):
 
     def too_small(n_columns, guarantee, **options):
         guarantee = replace(guarantee, epsilon=8.0)
-        return _cell_weights.plan_cell_weights(n_columns, guarantee, **options)
+        return _additive.plan_cell_weights(n_columns, guarantee, **options)
 
     monkeypatch.setattr(_target_encoder, "plan_cell_weights", too_small)
     assert certified() > 1.0

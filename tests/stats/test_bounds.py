@@ -14,6 +14,7 @@ from skdp import (
     PrivacyAccountant,
 )
 from skdp.accounting import epsilon as event_epsilon
+from skdp.base import TableShape
 from skdp.noise import RandomSource
 from skdp.stats import _bounds as module
 from skdp.stats._bounds import (
@@ -26,6 +27,7 @@ from skdp.stats._bounds import (
     spaced_bins,
     spaced_edges,
 )
+from tests._guarantees import meet
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 
@@ -57,7 +59,7 @@ def test_bins_hold_what_lies_between_their_edges(bits):
 @pytest.mark.parametrize("d", [1, 3])
 def test_brute_force_sensitivity(relation, moved, d, monkeypatch):
     rows = np.array(list(itertools.product([-3.0, 0.0, 1e-50, 5.0, 1e40], repeat=d)))
-    plan = BoundsPlan(10, 1.0, 0.0, relation, d)
+    plan = BoundsPlan(n_rows=10, guarantee=meet(1.0, 0.0, relation), n_columns=d)
     counts = []
     monkeypatch.setattr(
         type(plan.mechanism), "release", lambda self, values, **kw: counts.append(values) or values
@@ -75,7 +77,7 @@ def test_brute_force_sensitivity(relation, moved, d, monkeypatch):
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("d", [1, 200])
 def test_the_cost_is_what_was_asked_for(delta, relation, d):
-    plan = BoundsPlan(1000, 0.7, delta, relation, d)
+    plan = BoundsPlan(n_rows=1000, guarantee=meet(0.7, delta, relation), n_columns=d)
     assert event_epsilon(plan.event, delta, relation=relation) <= 0.7
     # Laplace noise is the smaller where a row moves one count.
     assert (plan.mechanism.delta > 0) == (delta > 0 and plan.mechanism.sensitivity > 1)
@@ -83,7 +85,7 @@ def test_the_cost_is_what_was_asked_for(delta, relation, d):
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_counts_have_the_stated_noise(delta):
-    plan = BoundsPlan(100, 1.0, delta, n_columns=20)
+    plan = BoundsPlan(n_rows=100, guarantee=meet(1.0, delta), n_columns=20)
     noisy = plan._release([np.ones((100, 20))], RandomSource(0))
     exact = np.zeros(noisy.shape)
     exact[:, noisy.shape[1] // 2 + int(spaced_bins(np.ones(1), 0)[0])] = 100.0
@@ -94,7 +96,7 @@ def test_counts_have_the_stated_noise(delta):
 
 def test_thresholds_are_seldom_exceeded_by_noise_alone():
     # 400 columns with 3201 empty bins and 1e-4 each: more than 4 with probability 1e-9.
-    plan = BoundsPlan(10**7, 100.0, 0.0, n_columns=400)
+    plan = BoundsPlan(n_rows=10**7, guarantee=meet(100.0), n_columns=400)
     assert plan.splits == 8
     noisy = plan.mechanism.release(np.zeros(plan.size, dtype=np.int64), random_state=0)
     assert np.sum(noisy.reshape(400, -1).max(axis=1) > plan.threshold) <= 4
@@ -104,7 +106,8 @@ def test_thresholds_are_seldom_exceeded_by_noise_alone():
 @pytest.mark.parametrize("n", [100, 10_000])
 def test_bounds_hold_the_values_and_are_not_far(n, relation):
     X = np.random.default_rng(0).uniform([17, -300, 0.51], [90, -260, 0.99], size=(n, 3))
-    low, high = BoundsPlan(n, 30.0, 0.0, relation, 3).run(X, RandomSource(0))
+    plan = BoundsPlan(n_rows=n, guarantee=meet(30.0, 0.0, relation), n_columns=3)
+    low, high = plan.run(X, RandomSource(0))
     inside = np.mean((X >= low) & (X <= high))
     assert inside > 0.95
     assert np.all(low >= [8, -512, 0.5]) and np.all(high <= [128, -128, 1])
@@ -116,7 +119,8 @@ def test_bounds_hold_the_values_and_are_not_far(n, relation):
 @pytest.mark.parametrize("value", [0.0, -7.0, 1.0, 1e-300, 1e300])
 @pytest.mark.parametrize("n", [100, 10**5])
 def test_constants(value, n):
-    low, high = BoundsPlan(n, 1.0).run(np.full((n, 1), value), RandomSource(0))
+    plan = BoundsPlan(n_rows=n, guarantee=meet(1.0))
+    low, high = plan.run(np.full((n, 1), value), RandomSource(0))
     assert low[0] < high[0]
     if abs(value) < LARGEST:
         assert low[0] <= value <= high[0]
@@ -125,15 +129,17 @@ def test_constants(value, n):
 
 
 def test_nothing_found_gives_the_documented_range():
-    plan = BoundsPlan(1, 1e-3, 0.0, n_columns=4)
+    few = {"n_rows": 1, "guarantee": meet(1e-3)}
+    plan = BoundsPlan(**few, n_columns=4)
     low, high = plan.run(np.full((1, 4), 1e6), RandomSource(0))
     assert np.all(low == -FALLBACK) and np.all(high == FALLBACK)
-    assert NormPlan(1, 1e-3).run([np.array([5.0])], RandomSource(0)) == FALLBACK
+    assert NormPlan(**few).run([np.array([5.0])], RandomSource(0)) == FALLBACK
 
 
 def test_norms_cover_nearly_all_rows():
     norms = np.random.default_rng(0).gamma(9.0, size=20_000)
-    bound = NormPlan(20_000, 0.2).run(np.array_split(norms, 7), RandomSource(0))
+    plan = NormPlan(n_rows=20_000, guarantee=meet(0.2))
+    bound = plan.run(np.array_split(norms, 7), RandomSource(0))
     assert 0.97 < np.mean(norms <= bound) < 1.0
     assert bound < 1.15 * np.quantile(norms, 0.98)
 
@@ -141,7 +147,7 @@ def test_norms_cover_nearly_all_rows():
 def test_far_rows_do_not_stretch_the_bounds():
     X = np.random.default_rng(0).uniform(1, 2, size=(10_000, 1))
     X[:5] = 1e30
-    low, high = BoundsPlan(10_000, 1.0).run(X, RandomSource(0))
+    low, high = BoundsPlan(n_rows=10_000, guarantee=meet(1.0)).run(X, RandomSource(0))
     assert (low[0], high[0]) == (1.0, 2.0)
 
 
@@ -149,7 +155,7 @@ def test_a_bin_of_the_datas_own_is_caught(monkeypatch):
     # Bins that start at the least value seen: a row shifts the bins of all others.
     bins = module.spaced_bins
     monkeypatch.setattr(module, "spaced_bins", lambda x, bits: bins(x / np.abs(x).min(), bits))
-    plan, counts = BoundsPlan(3, 1.0), []
+    plan, counts = BoundsPlan(n_rows=3, guarantee=meet(1.0)), []
     monkeypatch.setattr(
         type(plan.mechanism), "release", lambda self, values, **kw: counts.append(values) or values
     )
@@ -163,18 +169,20 @@ def test_a_bin_of_the_datas_own_is_caught(monkeypatch):
 )
 def test_bad_parameters_are_refused(options):
     with pytest.raises(ValueError):
-        BoundsPlan(**{"n_rows": 10, "epsilon": 1.0} | options)
+        n_rows = options.pop("n_rows", 10)
+        BoundsPlan(n_rows=n_rows, guarantee=meet(**{"epsilon": 1.0} | options))
 
 
 def test_a_search_takes_of_delta_only_where_that_helps():
     # With many columns Gaussian noise grows with the root of their number.
     for n_columns, helps in ((1, False), (10, True)):
-        search, rest = plan_search(1000, n_columns, 0.2, 1e-6, "add_remove")
-        geometric, all_of_it = plan_search(1000, n_columns, 0.2, 0.0, "add_remove")
+        shape = TableShape(n_rows=1000, n_columns=n_columns)
+        search, rest = plan_search(shape, meet(0.2, 1e-6))
+        geometric, all_of_it = plan_search(shape, meet(0.2))
         assert (search.delta, search.threshold < geometric.threshold) == (2e-7 * helps, helps)
         assert all_of_it == 0.0 and Fraction(search.delta) + Fraction(rest) <= Fraction(1e-6)
         assert rest == pytest.approx(8e-7 if helps else 1e-6)
-    assert plan_search(10, 10, 0.2, 1e-100, "replace_one")[1] == 1e-100
+    assert plan_search(shape, meet(0.2, 1e-100, "replace_one"))[1] == 1e-100
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])

@@ -11,6 +11,7 @@ from skdp.stats import _counts, expected_error
 from skdp.stats._counts import CountPlan, HistogramPlan
 from skdp.stats._moments import MomentsPlan, SumPlan
 from tests._attacks import attack_choices
+from tests._guarantees import meet
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 
@@ -214,11 +215,8 @@ def test_ten_thousand_columns():
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_brute_force_sensitivity_of_counts(relation):
     rows = np.array([[0.1, 0.1], [0.9, 0.1], [0.9, 0.9], [5.0, 0.1], [5.0, 5.0]])
-    ends = np.zeros(2), np.ones(2)
-    plans = {
-        False: HistogramPlan(*ends, 1.0, 0.0, relation, (2, 2)),
-        True: HistogramPlan(*ends, 1.0, 0.0, relation, (2, 2), joint=True),
-    }
+    terms = {"low": np.zeros(2), "high": np.ones(2), "guarantee": meet(1.0, 0.0, relation)}
+    plans = {j: HistogramPlan(**terms, bins=(2, 2), joint=j) for j in (False, True)}
     for joint, plan in plans.items():
         count = _counts.count_bins_2d if joint else _counts.count_bins
         counts = [np.concatenate(count(row[None], plan.edges), axis=None) for row in rows]
@@ -226,14 +224,15 @@ def test_brute_force_sensitivity_of_counts(relation):
         if relation == "replace_one":
             moves = [a - b for a, b in itertools.combinations(counts, 2)]
         assert max(np.abs(move).sum() for move in moves) == plan.sensitivity
-    assert CountPlan(3, 1.0, 0.0).sensitivity == 3
+    assert CountPlan(n_columns=3, guarantee=meet(1.0)).sensitivity == 3
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), (-3.0, 1.0), (17.0, 90.0)])
 def test_brute_force_sensitivity_of_sums(relation, bounds, monkeypatch):
     low, high = (np.array([b]) for b in bounds)
-    plan, released = SumPlan(7, low, high, 1.0, 0.0, relation), []
+    guarantee, released = meet(1.0, 0.0, relation), []
+    plan = SumPlan(n_rows=7, low=low, high=high, guarantee=guarantee)
     monkeypatch.setattr(SumPlan, "_release", lambda self, sums, source: released.append(sums) or 0)
     base = np.random.default_rng(0).uniform(*bounds, size=6)
     values = [-1e9, *bounds, sum(bounds) / 2, 0.0, 1e9]
@@ -259,13 +258,15 @@ def test_errors_are_the_expected_ones(statistic, delta, relation):
     n, d, bounds, source = 1000, 2, (-1.0, 3.0), RandomSource(0)
     X = np.tile(np.linspace(-0.9, 2.9, n)[:, None], d)
     low, high = np.full(d, -1.0), np.full(d, 3.0)
-    settings = (n, low, high, 2.0, delta, relation)
+    guarantee = meet(2.0, delta, relation)
+    ends = {"low": low, "high": high, "guarantee": guarantee}
+    settings = {"n_rows": n} | ends
     plan, truth = {
-        "mean": (MomentsPlan(*settings), X.mean(axis=0)),
-        "var": (MomentsPlan(*settings, n_moments=2), X.var(axis=0)),
-        "sum": (SumPlan(*settings), X.sum(axis=0)),
-        "count": (CountPlan(d, 2.0, delta), [n, n]),
-        "histogram": (HistogramPlan(low, high, 2.0, delta, relation, (1, 1)), [n, n]),
+        "mean": (MomentsPlan(**settings), X.mean(axis=0)),
+        "var": (MomentsPlan(**settings, n_moments=2), X.var(axis=0)),
+        "sum": (SumPlan(**settings), X.sum(axis=0)),
+        "count": (CountPlan(n_columns=d, guarantee=guarantee), [n, n]),
+        "histogram": (HistogramPlan(**ends, bins=(1, 1)), [n, n]),
     }[statistic]
 
     def call():
@@ -303,7 +304,8 @@ def test_unknown_statistics_are_refused(statistic):
 
 
 def released_counts(relation, rows, n, sensitivity=None):
-    plan = HistogramPlan(np.zeros(1), np.ones(1), 1.0, 0.0, relation, (2,))
+    terms = {"low": np.zeros(1), "high": np.ones(1), "guarantee": meet(1.0, 0.0, relation)}
+    plan = HistogramPlan(**terms, bins=(2,))
     mechanism = plan.mechanism
     if sensitivity is not None:
         mechanism = type(mechanism)(1.0, sensitivity)

@@ -9,12 +9,14 @@ from skdp.noise import RandomSource
 from skdp.stats import _quantiles as module
 from skdp.stats._quantiles import _LAST, CELLS, POSITIONS, QuantilePlan, _levels
 from tests._attacks import attack_choices
+from tests._guarantees import meet
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 
 
 def make_plan(quantiles, d=1, **options):
-    return QuantilePlan(quantiles, np.zeros(d), np.ones(d), **{"epsilon": 1.0} | options)
+    others = {"n_rows": options.pop("n_rows", None), "low": np.zeros(d), "high": np.ones(d)}
+    return QuantilePlan(quantiles=quantiles, guarantee=meet(**{"epsilon": 1.0} | options), **others)
 
 
 def exact_law(rows, node, rate, first=0, last=24):
@@ -159,7 +161,7 @@ def test_the_whole_costs_what_was_asked_for(relation, delta, d):
 
 def test_a_budget_without_noise_is_divided_evenly():
     for count in (3, 30):
-        each = module.epsilon_of_each(1e10, 1e-6, count)
+        each = module.epsilon_of_each(meet(1e10, 1e-6), count)
         assert 1e10 * (1 - 1e-12) < count * each <= 1e10
 
 
@@ -193,13 +195,13 @@ def test_constant_columns_and_ties(value):
 
 
 def test_degenerate_bounds_and_one_row():
-    plan = QuantilePlan([0.5], np.array([2.0, 0.0]), np.array([2.0, 1.0]), 1.0)
+    plan = replace(make_plan([0.5]), low=np.array([2.0, 0.0]), high=np.array([2.0, 1.0]))
     found = plan.run(np.array([[5.0, 0.5]]), RandomSource(0))
     assert found[0, 0] == 2.0 and 0 <= found[0, 1] <= 1
 
 
 def test_extreme_bounds_do_not_overflow():
-    plan = QuantilePlan([0.5], [-1.7e308], [1.7e308], 1e6)
+    plan = replace(make_plan([0.5], epsilon=1e6), low=[-1.7e308], high=[1.7e308])
     with np.errstate(all="raise"):
         found = plan.run(np.full((100, 1), 1e308), RandomSource(0))
     np.testing.assert_allclose(found, 1e308, rtol=1e-5)

@@ -203,9 +203,13 @@ class HoardedNoiseMean(PrivateMean):
 class TwiceMean(PrivateMean):
     """Releases twice for the price of once."""
 
+    def _total(self, X, mechanism, source):
+        again = self._mechanism(X.shape[1])
+        self._square = again.release((X**2).sum(axis=0), random_state=source)
+        return super()._total(X, mechanism, source)
+
     def _released(self, X, mean):
-        mechanism = self._mechanism(X.shape[1])
-        return {"mean_": mean, "mean_square_": mechanism.release((X**2).sum(axis=0)) / len(X)}
+        return {"mean_": mean, "mean_square_": self.__dict__.pop("_square") / len(X)}
 
 
 class HastyMean(PrivateMean):
@@ -286,10 +290,11 @@ class HidingMean(PrivateMean):
 
 
 class RepeatingMean(PrivateMean):
-    """Draws the same noise in every fit."""
+    """Draws the same noise in every fit, past the source of its charge."""
 
     def _total(self, X, mechanism, source):
-        return super()._total(X, mechanism, 0)
+        noise = np.random.default_rng(0).laplace(scale=mechanism.scale, size=X.shape[1])
+        return np.clip(X, -1.0, 1.0).sum(axis=0) + noise
 
 
 class SharingCentroids(PrivateCentroids):

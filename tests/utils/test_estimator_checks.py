@@ -51,7 +51,7 @@ MORE = [
     ("check_no_raw_statistic", zoo.HoardingMean()),
     ("check_no_raw_statistic", zoo.RepeatingMean()),
     ("check_neighbours", zoo.RepeatingMean()),
-    ("check_seeded_flag", zoo.RepeatingMean()),
+    ("check_seeded_flag", zoo.HoardedNoiseMean()),
     ("check_limit", zoo.IdleMean()),
     ("check_neighbours", zoo.UnclippedMean()),
     *(("check_no_raw_statistic", zoo.HidingMean(place=p)) for p in zoo.HIDING_PLACES),
