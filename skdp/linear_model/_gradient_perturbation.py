@@ -190,8 +190,8 @@ def plan_gradient_perturbation(loss, n_rows, n_features, norm, C, epsilon, delta
     """
     rounding_per_weight(loss, n_rows, n_features, norm, C)
     multiplier = gaussian_noise_multiplier(epsilon, delta)
-    moved = ROWS_MOVED[relation] * loss.lipschitz(norm)
-    smoothness = 1.0 + C * n_rows * loss.smoothness(norm)
+    moved = ROWS_MOVED[relation] * loss.slope_bound * norm
+    smoothness = 1.0 + C * n_rows * loss.curvature_bound * norm**2
     size = math.prod(loss.weights_shape) * n_features
     noise = C * moved * multiplier * math.sqrt(size)
     n_steps = _n_steps(smoothness, noise * norm / EXPECTED_WEIGHTS_NORM)
@@ -225,7 +225,7 @@ def gradient_C(loss, n_rows, n_features, norm, weights_norm, epsilon, delta, rel
     """Return the C for which `expected_excess` is least, within a number of steps."""
     multiplier = gaussian_noise_multiplier(epsilon, delta)
     condition = (STEPS_FOR_AUTOMATIC_C / STEPS_PER_ROOT) ** 2
-    high = math.log((condition - 1.0) / (n_rows * loss.smoothness(norm)))
+    high = math.log((condition - 1.0) / (n_rows * loss.curvature_bound * norm**2))
     table = loss, n_rows, n_features, norm
 
     def excess(log_C):
@@ -245,6 +245,6 @@ def expected_excess(loss, n_rows, n_features, norm, C, weights_norm, epsilon, de
 
 
 def _excess(loss, n_rows, n_features, norm, C, weights_norm, multiplier, relation):
-    noise = ROWS_MOVED[relation] * loss.lipschitz(norm) * multiplier
+    noise = ROWS_MOVED[relation] * loss.slope_bound * norm * multiplier
     cost = NOISE_FACTOR * gradient_noise_cost(loss, n_rows, n_features, norm, 1.0 / C)
     return 0.5 * weights_norm**2 / C + cost * noise * noise

@@ -200,13 +200,13 @@ def plan_objective_perturbation(
     if quadratic is None:
         quadratic = _quadratic(loss, norm, C, epsilon, delta, relation)
     size = math.prod(loss.weights_shape) * n_features
-    moved = C * loss.lipschitz(norm) * (1.0 + SLACK)
+    moved = C * loss.slope_bound * norm * (1.0 + SLACK)
     law = "Gaussian" if delta > 0.0 else "Gamma-norm"
     multiplier, left = _noise_multiplier(loss, norm, C / quadratic, epsilon, delta, relation)
     noise = LinearNoise(law, moved * multiplier, size)
     radius = _radius(loss, n_rows, norm, C, quadratic, noise.likely_norm)
     rounding = _rounding(loss, n_rows, n_features, norm, C, quadratic, radius)
-    condition = 1.0 + C * n_rows * loss.smoothness(norm) / quadratic
+    condition = 1.0 + C * n_rows * loss.curvature_bound * norm**2 / quadratic
     tolerance = moved * min(2.0**-16, 2.0**-11 / condition) + 4.0 * rounding
     # Each neighbour's weights are within twice this of its exact minimiser, projected.
     distance = (tolerance + rounding + noise.distance) / quadratic
@@ -220,7 +220,7 @@ def plan_objective_perturbation(
         epsilon=epsilon,
         delta=delta,
         scale=noise.scale / C,
-        sensitivity=ROWS_MOVED[relation] * loss.lipschitz(norm),
+        sensitivity=ROWS_MOVED[relation] * loss.slope_bound * norm,
     )
     return ObjectivePerturbation(C, quadratic, tolerance, radius, noise, output, cost)
 
@@ -232,7 +232,7 @@ def log_jacobian(loss, norm, C):
     determinant is at most :math:`(1 + C t / r)^r`.
     """
     rank = loss.curvature_rank
-    return rank * math.log1p(C * loss.curvature_trace(norm) / rank)
+    return rank * math.log1p(C * loss.trace_bound * norm**2 / rank)
 
 
 def objective_C(loss, n_rows, n_features, norm, weights_norm, epsilon, delta, relation):
@@ -252,10 +252,10 @@ def objective_C(loss, n_rows, n_features, norm, weights_norm, epsilon, delta, re
             quadratic=1.0,
         )
 
-    rank, trace = loss.curvature_rank, loss.curvature_trace(norm)
+    rank, trace = loss.curvature_rank, loss.trace_bound * norm**2
     most = rank * math.expm1(min(0.99 * epsilon / rank, 30.0)) / trace
     edges = [most, _free_tangent(epsilon, delta, relation) / (4.0 * trace)]
-    largest = LARGEST_C * weights_norm / loss.lipschitz(norm)
+    largest = LARGEST_C * weights_norm / (loss.slope_bound * norm)
     largest = min(largest, LARGEST_CURVATURE / (n_rows * trace))
     found = []
     for edge in edges:
@@ -278,7 +278,7 @@ def expected_excess(
         quadratic = _quadratic(loss, norm, C, epsilon, delta, relation)
     size, strength = math.prod(loss.weights_shape) * n_features, quadratic / C
     multiplier, _ = _noise_multiplier(loss, norm, C / quadratic, epsilon, delta, relation)
-    noise = loss.lipschitz(norm) * multiplier
+    noise = loss.slope_bound * norm * multiplier
     if delta == 0.0:
         noise *= math.sqrt(size + 1)
     cost = gradient_noise_cost(loss, n_rows, n_features, norm, strength)
@@ -287,7 +287,7 @@ def expected_excess(
 
 def _quadratic(loss, norm, C, epsilon, delta, relation):
     """Return the least 1 + Lambda for which the Jacobian costs its share, or nothing."""
-    rank, trace = loss.curvature_rank, loss.curvature_trace(norm)
+    rank, trace = loss.curvature_rank, loss.trace_bound * norm**2
     allowed = rank * math.expm1(min(JACOBIAN_SHARE * epsilon / rank, 700.0))
     if loss.curvature_vanishes_at_vertices:
         free = _free_tangent(epsilon, delta, relation)
@@ -314,7 +314,7 @@ def _noise_multiplier(loss, norm, C, epsilon, delta, relation):
     paid = (epsilon - log_jacobian(loss, norm, C)) * (1.0 - SLACK)
     if paid > 0.0:
         choices.append((_multiplier(loss, paid, paid, delta, relation), paid))
-    tangent = 4.0 * C * loss.curvature_trace(norm)
+    tangent = 4.0 * C * loss.trace_bound * norm**2
     if loss.curvature_vanishes_at_vertices and tangent <= _free_tangent(epsilon, delta, relation):
         free = epsilon * (1.0 - SLACK)
         choices.append((_multiplier(loss, free, free - tangent, delta, relation), free))
@@ -376,7 +376,7 @@ def _radius(loss, n_rows, norm, C, quadratic, linear_norm):
     by_value = math.hypot(
         linear_norm, math.sqrt(2.0 * quadratic * C * n_rows * loss.value_at_zero())
     )
-    by_gradient = C * n_rows * loss.lipschitz(norm)
+    by_gradient = C * n_rows * loss.slope_bound * norm
     return 2.0 * (linear_norm + min(by_value, by_gradient)) / quadratic
 
 
@@ -385,6 +385,6 @@ def _rounding(loss, n_rows, n_features, norm, C, quadratic, radius):
 
     At the end of the solver the linear term is as long as the rest of the gradient.
     """
-    terms = quadratic * radius + C * n_rows * loss.lipschitz(norm)
+    terms = quadratic * radius + C * n_rows * loss.slope_bound * norm
     unit = np.finfo(np.float64).eps
     return gradient_rounding(loss, n_rows, n_features, norm, C, radius) + 4.0 * unit * terms

@@ -106,7 +106,7 @@ def plan_output_perturbation(loss, n_rows, n_features, norm, C, epsilon, delta, 
     ValueError
         If epsilon is too small for noise that can be drawn.
     """
-    moved = C * loss.lipschitz(norm)
+    moved = C * loss.slope_bound * norm
     rounding = _gradient_rounding(loss, n_rows, n_features, norm, C)
     noise = _noise_per_sensitivity(loss, n_features, epsilon, delta)
     # The noise hides the solver's error when that is far below both the noise and what one row
@@ -130,9 +130,9 @@ def balanced_C(loss, n_rows, n_features, norm, weights_norm, epsilon, delta, rel
     :math:`n \kappa R^2 \sigma^2(C) / 2`, where :math:`\kappa` bounds the loss's curvature.
     The sum is least at :math:`C^3 = W^2 / (2 n \kappa R^2 s^2)`.
     """
-    s = ROWS_MOVED[relation] * loss.lipschitz(norm)
+    s = ROWS_MOVED[relation] * loss.slope_bound * norm
     s *= _noise_per_sensitivity(loss, n_features, epsilon, delta)
-    curvature = n_rows * loss.smoothness(norm)
+    curvature = n_rows * loss.curvature_bound * norm**2
     C = ((weights_norm / s) ** 2 / (2.0 * curvature)) ** (1.0 / 3.0)
     # Beyond this condition number less regularisation buys nothing but rounding errors.
     return min(C, LARGEST_CURVATURE / curvature)
@@ -140,9 +140,9 @@ def balanced_C(loss, n_rows, n_features, norm, weights_norm, epsilon, delta, rel
 
 def expected_excess(loss, n_rows, n_features, norm, C, weights_norm, epsilon, delta, relation):
     """Return the summed loss expected above that of weights of norm W, in the quadratic model."""
-    noise = ROWS_MOVED[relation] * C * loss.lipschitz(norm)
+    noise = ROWS_MOVED[relation] * C * loss.slope_bound * norm
     noise *= _noise_per_sensitivity(loss, n_features, epsilon, delta)
-    return 0.5 * weights_norm**2 / C + 0.5 * n_rows * loss.curvature_trace(norm) * noise * noise
+    return 0.5 * weights_norm**2 / C + 0.5 * n_rows * loss.trace_bound * norm**2 * noise * noise
 
 
 def _noise_per_sensitivity(loss, n_features, epsilon, delta):
@@ -155,11 +155,11 @@ def _noise_per_sensitivity(loss, n_features, epsilon, delta):
 def _gradient_rounding(loss, n_rows, n_features, norm, C):
     r"""Bound the rounding error near the minimiser, where :math:`\|w\|^2 \le 2 C n \ell(0)`."""
     weights = min(
-        math.sqrt(2.0 * C * n_rows * loss.value_at_zero()), C * n_rows * loss.lipschitz(norm)
+        math.sqrt(2.0 * C * n_rows * loss.value_at_zero()), C * n_rows * loss.slope_bound * norm
     )
     # The solver stops within its tolerance of the minimiser, which is below what one row moves
     # plus four rounding errors: a linear equation for the rounding error.
-    weights += C * loss.lipschitz(norm)
+    weights += C * loss.slope_bound * norm
     sums = gradient_rounding(loss, n_rows, n_features, norm, C, 0.0)
     per_weight = rounding_per_weight(loss, n_rows, n_features, norm, C)
     return (sums + per_weight * weights) / (1.0 - 4.0 * per_weight)

@@ -58,5 +58,5 @@ def gradient_noise_cost(loss, n_rows, n_features, norm, strength):
     equal or, if there is enough curvature, equal to :math:`\lambda`.
     """
     size = math.prod(loss.weights_shape) * n_features
-    h = min(strength, n_rows * loss.curvature_trace(norm) / size)
+    h = min(strength, n_rows * loss.trace_bound * norm**2 / size)
     return 0.5 * size * (h / (h + strength)) / (h + strength)

@@ -39,8 +39,8 @@ def gradient_rounding(loss, n_rows, n_features, norm, C, weights_norm, penalised
         Affine in `weights_norm`.
     """
     additions = most_additions(n_rows, n_features) + 16
-    sums = n_rows * loss.lipschitz(norm) * additions
-    scores = n_rows * loss.smoothness(norm) * (n_features + 4) * weights_norm
+    sums = n_rows * loss.slope_bound * norm * additions
+    scores = n_rows * loss.curvature_bound * norm**2 * (n_features + 4) * weights_norm
     summed = 1.1 * UNIT_ROUNDOFF * (C * (sums + scores) + 4.0 * penalised * weights_norm)
     return summed + C * n_rows * norm * loss.residual_error
 
@@ -53,7 +53,7 @@ def rounding_per_weight(loss, n_rows, n_features, norm, C):
     ValueError
         If C is so large or so small that the bound, or a computed norm, loses its meaning.
     """
-    if not C * loss.lipschitz(norm) >= SMALLEST_MOVE:
+    if not C * loss.slope_bound * norm >= SMALLEST_MOVE:
         raise ValueError(f"C={C:g} is too small for rows of norm {norm:g}")
     table = loss, n_rows, n_features, norm, C
     per_weight = gradient_rounding(*table, 1.0) - gradient_rounding(*table, 0.0)

@@ -195,7 +195,7 @@ def plan_hessian(loss, n_rows, n_features, norm, guarantee, relation):
     rounding = 1.1 * UNIT_ROUNDOFF * n_rows * additions + SCORE_ROUNDING
     radius = SCORE_ROUNDING / (3.3 * UNIT_ROUNDOFF * n_rows * (n_features + 4) * norm)
     moved = FROBENIUS_MOVED[relation] + 2.0 * rounding
-    sensitivity = loss.smoothness(norm) * moved * (1.0 + SLACK)
+    sensitivity = loss.curvature_bound * norm**2 * moved * (1.0 + SLACK)
     if multiplier is None:
         mechanism = GammaNormMechanism(epsilon, sensitivity)
     else:

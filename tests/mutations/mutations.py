@@ -343,9 +343,9 @@ MUTATIONS = [
     Mutation(
         "softmax-slope-without-root",
         "_losses._logistic",
-        "MultinomialLogisticLoss.lipschitz",
-        rules.term_dropped("math.sqrt(2.0)"),
-        ("_losses/test_losses.py::test_slopes_and_curvatures_are_within_their_bounds",),
+        "MultinomialLogisticLoss",
+        rules.put_for("math.sqrt(2.0)", "1.0"),
+        ("_losses/test_contract.py::test_slopes_and_curvatures_are_within_their_bounds",),
         "a row moves two classes",
     ),
     Mutation(
@@ -353,13 +353,13 @@ MUTATIONS = [
         "_losses._logistic",
         "BinaryLogisticLoss",
         rules.assigned_times("curvature_bound", 0.5),
-        ("_losses/test_losses.py::test_slopes_and_curvatures_are_within_their_bounds",),
+        ("_losses/test_contract.py::test_slopes_and_curvatures_are_within_their_bounds",),
         "the Jacobian of objective perturbation is underpriced",
     ),
     Mutation(
         "softmax-trace-as-of-two-classes",
         "_losses._logistic",
-        "MultinomialLogisticLoss.curvature_trace",
+        "MultinomialLogisticLoss.trace_bound",
         rules.put_for("self.n_classes", "2"),
         (
             "linear_model/test_objective_perturbation.py"
@@ -370,7 +370,7 @@ MUTATIONS = [
     Mutation(
         "least-class-weight",
         "_losses._class_weighted",
-        "ClassWeightedLoss.lipschitz",
+        "ClassWeightedLoss.slope_bound",
         rules.call_renamed("max", "min"),
         (
             "linear_model/test_mechanism_choice.py"
@@ -381,7 +381,7 @@ MUTATIONS = [
     Mutation(
         "class-weight-forgotten",
         "_losses._class_weighted",
-        "ClassWeightedLoss.lipschitz",
+        "ClassWeightedLoss.slope_bound",
         rules.term_dropped("max(self.weights)"),
         (
             "linear_model/test_mechanism_choice.py"
@@ -394,13 +394,13 @@ MUTATIONS = [
         "_losses._poisson",
         "ClippedPoissonLoss.residual",
         rules.call_dropped("minimum"),
-        ("_losses/test_losses.py::test_slopes_and_curvatures_are_within_their_bounds",),
+        ("_losses/test_contract.py::test_slopes_and_curvatures_are_within_their_bounds",),
         "one row moves the weights without bound",
     ),
     Mutation(
         "squared-slope-not-clipped",
-        "_losses._squared",
-        "ClippedSquaredLoss.residual",
+        "_losses._difference",
+        "HuberLoss.residual",
         rules.call_dropped("clip"),
         (
             "linear_model/test_least_squares_descent.py::test_the_loss_is_half_the_squared_error_up_to_its_bounds",
@@ -565,7 +565,7 @@ MUTATIONS = [
         "class-weight-forgotten-by-the-noise",
         "linear_model._output_perturbation",
         "plan_output_perturbation",
-        rules.put_for("loss.lipschitz(norm)", "getattr(loss, 'loss', loss).lipschitz(norm)"),
+        rules.put_for("loss.slope_bound", "getattr(loss, 'loss', loss).slope_bound"),
         (
             "linear_model/test_mechanism_choice.py::test_the_sensitivity_is_that_of_the_largest_class_weight",
         ),
