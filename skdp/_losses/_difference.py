@@ -1,8 +1,7 @@
 """Losses of the difference between a score and a number."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -54,7 +53,7 @@ class ClippedSquaredLoss(HuberLoss, BoundedLoss):
     It is half the squared error with its slope clipped to 1.
     """
 
-    threshold: ClassVar[float] = 1.0
+    threshold: float = field(default=1.0, init=False)
     target_bounds = (-1.0, 1.0)
     slope_bound = 1.0
     # Unclipped, a residual of a target in [-1, 1] has a score of at most 2.

@@ -23,12 +23,11 @@ from skdp.audit._published import as_matrix, observe
 from skdp.audit._tables import as_table, coordinates, take_rows
 from skdp.base import relation_of
 from skdp.exceptions import PrivacyViolationWarning
-from skdp.utils._validation import check_integer, check_privacy_parameters
+from skdp.utils._validation import RELATIONS, check_choice, check_integer, check_privacy_parameters
 
 __all__ = ["METHODS", "EpsilonAudit", "audit_epsilon"]
 
 METHODS = ("worst_case", "two_worlds", "one_run")
-RELATIONS = ("add_remove", "replace_one")
 PAIRS_A_JOB = 50
 
 # How many of the canaries are guessed: several fractions, each with its part of the error.
@@ -212,16 +211,14 @@ def audit_epsilon(
     >>> found.violation
     False
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {METHODS}, got {method!r}")
+    check_choice(method, "method", METHODS)
     epsilon, delta = _claim(estimator, epsilon, delta)
     if gaussian and delta == 0.0:
         raise ValueError("gaussian=True needs a claim with delta above 0")
     if method != "worst_case" and (X is None or y is None):
         raise ValueError(f"method={method!r} needs X and y")
     relation = _relation(estimator) if relation is None else relation
-    if relation not in RELATIONS:
-        raise ValueError(f"relation must be one of {RELATIONS}, got {relation!r}")
+    check_choice(relation, "relation", RELATIONS)
     estimator = _fresh(estimator)
     parallel = Parallel(n_jobs=n_jobs, verbose=verbose)
     if method == "one_run":

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.utils.extmath import row_norms
 
 from skdp._data._tables import block_size, read_block, row_blocks
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from skdp.utils import clip_rows
+from skdp.utils._symmetric import pack_symmetric, unpack_symmetric
 
-__all__ = ["SecondMoment", "plan_second_moment", "row_norms"]
+__all__ = ["SecondMoment", "centred_norms", "plan_second_moment"]
 
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 
@@ -131,7 +133,7 @@ def plan_second_moment(shape, guarantee, *, data_norm, center, with_mean):
     return plan
 
 
-def row_norms(X, center):
+def centred_norms(X, center):
     """Yield the norms of the rows about `center`, block by block.
 
     Parameters
@@ -146,7 +148,7 @@ def row_norms(X, center):
     for rows in row_blocks(X.shape[0], block_size(X.shape[1])):
         with np.errstate(all="ignore"):
             block = _dense(read_block(X, rows)) - center
-            yield np.sqrt(np.einsum("ij,ij->i", block, block))
+            yield row_norms(block)
 
 
 def second_moment_sensitivity(constant, relation):
@@ -158,20 +160,6 @@ def second_moment_sensitivity(constant, relation):
     if relation == "replace_one":
         return math.sqrt(2.0) * (1.0 + constant**2)
     return math.sqrt(1.0 + 2.0 * constant**2)
-
-
-def pack_symmetric(matrix):
-    """Return the upper triangle of a symmetric matrix so that its norm is the Frobenius norm."""
-    i, j = np.triu_indices(len(matrix))
-    return matrix[i, j] * np.where(i == j, 1.0, math.sqrt(2.0))
-
-
-def unpack_symmetric(vector, d):
-    """Undo `pack_symmetric`."""
-    i, j = np.triu_indices(d)
-    matrix = np.empty((d, d))
-    matrix[i, j] = matrix[j, i] = vector / np.where(i == j, 1.0, math.sqrt(2.0))
-    return matrix
 
 
 def _rounding(shape):

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from skdp.accounting import Laplace
 from skdp.mechanisms._checks import (
-    check_integer,
     check_number,
     check_scale,
     check_steps,
@@ -19,6 +18,7 @@ from skdp.mechanisms._checks import (
 )
 from skdp.mechanisms._grid import from_steps, grid_step, to_steps
 from skdp.noise import LARGEST_SCALE, as_source, discrete_laplace
+from skdp.utils._validation import check_integer
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class LaplaceMechanism:
 
     def _on_grid(self, size):
         """The step of the grid for `size` values, and the scale of the noise in steps."""
-        size = check_integer("size", size, low=1)
+        size = check_integer(size, "size", 1, math.inf)
         step = grid_step(self.scale, self.sensitivity / size)
         scale = _scale_in_steps(self.sensitivity, self.epsilon, size, step)
         return step, check_steps(scale, LARGEST_SCALE, self.name, self.epsilon, size)

@@ -4,10 +4,9 @@ import math
 
 import numpy as np
 
-from skdp.mechanisms._checks import check_integer, check_number, round_up
-from skdp.utils._validation import broadcast_bounds
+from skdp.mechanisms._checks import check_number, round_up
+from skdp.utils._validation import RELATIONS, broadcast_bounds, check_choice, check_integer
 
-_RELATIONS = ("add_remove", "replace_one")
 _NORMS = ("l1", "l2", "linf")
 
 
@@ -32,7 +31,7 @@ def sum_sensitivity(norm, relation="add_remove"):
     1.0
     """
     norm = check_number("norm", norm)
-    factor = 1.0 if _check_choice("relation", relation, _RELATIONS) == "add_remove" else 2.0
+    factor = 1.0 if check_choice(relation, "relation", RELATIONS) == "add_remove" else 2.0
     return check_number("sensitivity", factor * norm)
 
 
@@ -70,8 +69,8 @@ def bounded_sum_sensitivity(bounds, relation="add_remove", norm="l1", *, n_featu
     >>> bounded_sum_sensitivity((-1.0, 3.0), "replace_one", n_features=5)
     20.0
     """
-    _check_choice("relation", relation, _RELATIONS)
-    _check_choice("norm", norm, _NORMS)
+    check_choice(relation, "relation", RELATIONS)
+    check_choice(norm, "norm", _NORMS)
     low, high = broadcast_bounds(bounds, _count_features(bounds, n_features))
     if relation == "add_remove":
         moved = np.maximum(np.abs(low), np.abs(high))
@@ -105,8 +104,8 @@ def histogram_sensitivity(relation="add_remove", norm="l1"):
     >>> histogram_sensitivity("replace_one", "l1")
     2.0
     """
-    _check_choice("norm", norm, _NORMS)
-    if _check_choice("relation", relation, _RELATIONS) == "add_remove":
+    check_choice(norm, "norm", _NORMS)
+    if check_choice(relation, "relation", RELATIONS) == "add_remove":
         return 1.0
     return {"l1": 2.0, "l2": round_up(math.sqrt(2.0)), "linf": 1.0}[norm]
 
@@ -138,9 +137,9 @@ def convert_sensitivity(sensitivity, n_values, source, target):
     0.5
     """
     sensitivity = check_number("sensitivity", sensitivity)
-    d = check_integer("n_values", n_values, low=1)
-    step = _NORMS.index(_check_choice("source", source, _NORMS)) - _NORMS.index(
-        _check_choice("target", target, _NORMS)
+    d = check_integer(n_values, "n_values", 1, math.inf)
+    step = _NORMS.index(check_choice(source, "source", _NORMS)) - _NORMS.index(
+        check_choice(target, "target", _NORMS)
     )
     if step <= 0:
         return sensitivity
@@ -161,7 +160,7 @@ def _count_features(bounds, n_features):
                 "bounds that are numbers need n_features, the number of columns that are summed"
             )
         n_features = lengths[0]
-    return check_integer("n_features", n_features, low=1)
+    return check_integer(n_features, "n_features", 1, math.inf)
 
 
 def _norm_up(values, norm):
@@ -181,9 +180,3 @@ def _inexact(high, low, difference):
     """Whether the subtraction may have been rounded."""
     with np.errstate(over="ignore", invalid="ignore"):
         return (high - difference != low) | (low + difference != high)
-
-
-def _check_choice(name, value, choices):
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {choices}, got {value!r}")
-    return value

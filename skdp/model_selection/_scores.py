@@ -14,11 +14,17 @@ from sklearn.base import is_classifier
 from sklearn.utils import column_or_1d
 
 from skdp._data._tables import target_array
-from skdp.utils._validation import check_integer, check_positive, check_real, check_target_bounds
+from skdp.utils._validation import (
+    RELATIONS,
+    check_choice,
+    check_integer,
+    check_positive,
+    check_real,
+    check_target_bounds,
+)
 
 __all__ = ["SCORES", "BoundedScore", "bounded_score", "default_score"]
 
-RELATIONS = ("add_remove", "replace_one")
 # Two correctly rounded sums of n terms of at most 1, each divided by n: see the derivation.
 ROUNDING = 2.0**-50
 
@@ -153,7 +159,7 @@ class _MeanOfLosses(BoundedScore):
 
     def sensitivity(self, n_samples, relation="add_remove"):
         n_samples = check_integer(n_samples, "n_samples", 1)
-        _check_relation(relation)
+        check_choice(relation, "relation", RELATIONS)
         return self._unit * (1.0 / n_samples + ROUNDING)
 
     @property
@@ -176,7 +182,7 @@ class Accuracy(BoundedScore):
 
     def sensitivity(self, n_samples, relation="add_remove"):
         n_samples = check_integer(n_samples, "n_samples", 1)
-        _check_relation(relation)
+        check_choice(relation, "relation", RELATIONS)
         return 1.0 / n_samples + ROUNDING
 
 
@@ -191,7 +197,7 @@ class ErrorCount(BoundedScore):
 
     def sensitivity(self, n_samples, relation="add_remove"):
         check_integer(n_samples, "n_samples", 1)
-        _check_relation(relation)
+        check_choice(relation, "relation", RELATIONS)
         return 1.0
 
     def weights(self, sizes):
@@ -226,7 +232,7 @@ class BalancedAccuracy(BoundedScore):
 
     def sensitivity(self, n_samples, relation="add_remove"):
         n_samples = check_integer(n_samples, "n_samples", 1)
-        _check_relation(relation)
+        check_choice(relation, "relation", RELATIONS)
         least = min(share for _, share in self.class_counts)
         return (1.0 / n_samples + 4.0 * ROUNDING) / (least * len(self.class_counts))
 
@@ -316,7 +322,7 @@ class ROCAUC(BoundedScore):
 
     def sensitivity(self, n_samples, relation="add_remove"):
         caps = self._caps(check_integer(n_samples, "n_samples", 1))
-        if _check_relation(relation) == "add_remove":
+        if check_choice(relation, "relation", RELATIONS) == "add_remove":
             return 1.0 / min(caps) + ROUNDING
         return 1.0 / caps[0] + 1.0 / caps[1] + ROUNDING
 
@@ -474,12 +480,6 @@ def default_score(scoring, estimator):
             "scoring must be given: bounded_score('r2', target_bounds=(low, high)), say"
         )
     return bounded_score("r2", target_bounds=bounds[-1])
-
-
-def _check_relation(relation):
-    if relation not in RELATIONS:
-        raise ValueError(f"relation must be one of {RELATIONS}, got {relation!r}")
-    return relation
 
 
 def _check_counts(class_counts):

@@ -15,7 +15,7 @@ from skdp.preprocessing._additive import additive_mechanism, noise_deviation
 from skdp.preprocessing._binning import binning_shares, declared_bounds
 from skdp.preprocessing._unit_blocks import check_row_count, rounded_sums
 from skdp.stats._bounds import BoundsPlan, plan_search
-from skdp.utils._validation import check_integer, is_auto
+from skdp.utils._validation import check_choice, check_integer, is_auto
 
 __all__ = ["DPMeanTransformer"]
 
@@ -247,8 +247,7 @@ class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             If a fit would refuse a parameter.
         """
         check_row_count(shape.n_rows)
-        if self.count not in COUNTS:
-            raise ValueError(f"count must be one of {COUNTS}, got {self.count!r}")
+        check_choice(self.count, "count", COUNTS)
         noisy = self.count == "noisy"
         if noisy and guarantee.relation == "replace_one":
             raise ValueError(

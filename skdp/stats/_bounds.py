@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from skdp.mechanisms import GaussianMechanism, GeometricMechanism
 from skdp.utils._shares import split_epsilon
-from skdp.utils._validation import check_integer, check_privacy_parameters
+from skdp.utils._validation import RELATIONS, check_choice, check_integer, check_privacy_parameters
 
 __all__ = [
     "AUTO_SHARE",
@@ -83,8 +83,7 @@ class _SpacedHistogram:
             "epsilon": epsilon,
             "delta": delta,
         }
-        if self.relation not in ("add_remove", "replace_one"):
-            raise ValueError(f"unknown relation {self.relation!r}")
+        check_choice(self.relation, "relation", RELATIONS)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         self.check_size(self.size)

@@ -10,7 +10,13 @@ import numpy as np
 
 from skdp.accounting import ExponentialMechanism, Repeated, calibrate
 from skdp.noise import bernoulli_exp, choose_by_distance, uniform_integers
-from skdp.utils._validation import broadcast_bounds, check_integer, check_privacy_parameters
+from skdp.utils._validation import (
+    RELATIONS,
+    broadcast_bounds,
+    check_choice,
+    check_integer,
+    check_privacy_parameters,
+)
 
 __all__ = ["CELLS", "QuantilePlan", "check_quantiles"]
 
@@ -129,8 +135,7 @@ class QuantilePlan:
 
     def __post_init__(self):
         epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
-        if self.relation not in ("add_remove", "replace_one"):
-            raise ValueError(f"unknown relation {self.relation!r}")
+        check_choice(self.relation, "relation", RELATIONS)
         low, high = broadcast_bounds((self.low, self.high), np.size(self.low))
         checked = {
             "quantiles": check_quantiles(self.quantiles),

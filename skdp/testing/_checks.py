@@ -16,6 +16,7 @@ from unittest import SkipTest
 from sklearn.exceptions import EstimatorCheckFailedWarning, SkipTestWarning
 
 from skdp.testing import _charges, _claims, _noise
+from skdp.utils._validation import check_choice
 
 __all__ = ["check_dp_estimator", "dp_checks", "parametrize_with_dp_checks"]
 
@@ -169,8 +170,7 @@ def check_dp_estimator(
     if isinstance(estimator, type):
         raise TypeError("pass an instance, not a class")
     for value, name, choices in ((on_fail, "on_fail", ON_FAIL), (on_skip, "on_skip", ON_SKIP)):
-        if value not in choices:
-            raise ValueError(f"{name} must be one of {choices}, got {value!r}")
+        check_choice(value, name, choices)
     results = []
     for check in dp_checks(n_fits=n_fits, reference=reference):
         result = _run(check, estimator, expected_failed_checks or {})

@@ -48,7 +48,9 @@ def _instances(kind):
     if kind in COMPOSED:
         return COMPOSED[kind]
     fields = dataclasses.fields(kind)
-    return [kind(*values) for values in itertools.product(*(VALUES[f.type] for f in fields))]
+    return [
+        kind(*values) for values in itertools.product(*(VALUES[f.type] for f in fields if f.init))
+    ]
 
 
 for module in pkgutil.iter_modules(_losses.__path__):

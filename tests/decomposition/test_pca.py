@@ -13,12 +13,11 @@ from skdp.base import TableShape
 from skdp.decomposition import _second_moment
 from skdp.decomposition._second_moment import (
     MEAN_WEIGHT,
-    pack_symmetric,
     plan_second_moment,
     second_moment_sensitivity,
-    unpack_symmetric,
 )
 from skdp.utils import ChunkedArray
+from skdp.utils._symmetric import pack_symmetric
 from tests._attacks import attack_choices
 
 RELATIONS = ["add_remove", "replace_one"]
@@ -75,13 +74,6 @@ def test_the_norm_can_be_found():
     assert found.data_norm_ < 4 * np.linalg.norm(X, axis=1).max()
     cosine = abs(found.components_[0] @ PCA().fit(X).components_[0])
     assert cosine > 0.99
-
-
-def test_packing_keeps_frobenius_norms():
-    A = np.random.default_rng(0).normal(size=(5, 5))
-    A = A + A.T
-    assert np.linalg.norm(pack_symmetric(A)) == pytest.approx(np.linalg.norm(A), rel=1e-14)
-    np.testing.assert_allclose(unpack_symmetric(pack_symmetric(A), 5), A, rtol=1e-15)
 
 
 def largest_move(relation, with_mean, step=15):

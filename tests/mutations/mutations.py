@@ -201,7 +201,7 @@ MUTATIONS = [
         "replaced-sum-moves-once",
         "mechanisms._sensitivity",
         "sum_sensitivity",
-        rules.decided("_check_choice('relation', relation, _RELATIONS)", True),
+        rules.decided("check_choice(relation, 'relation', RELATIONS)", True),
         ("mechanisms/test_sensitivity.py::test_sum",),
         "relation ignored: 1 for 2",
     ),
@@ -916,11 +916,11 @@ MUTATIONS = [
         "a share forgotten: the mean is released beside the second moment",
     ),
     Mutation(
-        "pca-packed-too-long",
-        "decomposition._second_moment",
+        "matrix-packed-too-long",
+        "utils._symmetric",
         "pack_symmetric",
         rules.put_for("math.sqrt(2.0)", "2.0"),
-        ("decomposition/test_pca.py::test_packing_keeps_frobenius_norms",),
+        ("utils/test_symmetric.py::test_packing_keeps_frobenius_norms",),
         "a square root dropped: the vector is longer than the matrix",
     ),
     Mutation(
