@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp.audit import audit_epsilon
 from skdp.base import PrivateFit, read_array, relation_of
 from skdp.mechanisms import LaplaceMechanism
-from skdp.utils.estimator_checks import check_dp_estimator
+from skdp.testing import check_dp_estimator
 
 
 class PrivateCentroids(ClassifierMixin, BaseEstimator):

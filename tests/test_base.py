@@ -3,7 +3,7 @@
 import pytest
 from sklearn import config_context
 
-from skdp.utils.estimator_checks import dp_checks
+from skdp.testing import dp_checks
 from tests.test_contract import ESTIMATORS
 
 

@@ -30,7 +30,7 @@ from skdp import (
     DPTargetEncoder,
     RandomizedResponseTransformer,
 )
-from skdp.utils.estimator_checks import dp_checks
+from skdp.testing import dp_checks
 
 ESTIMATORS = [
     DPLogisticRegression(),

@@ -4,22 +4,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdp._losses._base import BoundedLoss
+
 __all__ = ["ClassWeightedLoss"]
 
 
 @dataclass(frozen=True)
-class ClassWeightedLoss:
+class ClassWeightedLoss(BoundedLoss):
     """A loss times a public weight of the row's class; all bounds are those of the largest.
 
     Parameters
     ----------
-    loss : loss
+    loss : BoundedLoss
         Whose targets are class codes.
     weights : tuple of float
         The weight of each code, positive.
     """
 
-    loss: object
+    loss: BoundedLoss
     weights: tuple
 
     @property
@@ -42,24 +44,22 @@ class ClassWeightedLoss:
     def residual_error(self):
         return max(self.weights) * self.loss.residual_error
 
-    def lipschitz(self, norm):
-        """Bound a row's gradient."""
-        return max(self.weights) * self.loss.lipschitz(norm)
+    @property
+    def slope_bound(self):
+        return max(self.weights) * self.loss.slope_bound
 
-    def smoothness(self, norm):
-        """Bound a row's curvature."""
-        return max(self.weights) * self.loss.smoothness(norm)
+    @property
+    def curvature_bound(self):
+        return max(self.weights) * self.loss.curvature_bound
 
-    def curvature_trace(self, norm):
-        """Bound the trace of a row's curvature."""
-        return max(self.weights) * self.loss.curvature_trace(norm)
+    @property
+    def trace_bound(self):
+        return max(self.weights) * self.loss.trace_bound
 
     def value_at_zero(self):
-        """Bound the loss of a row at zero weights."""
         return max(self.weights) * self.loss.value_at_zero()
 
     def value(self, scores, y):
-        """Return the summed weighted loss."""
         total = 0.0
         for code, weight in enumerate(self.weights):
             rows = y == code
@@ -67,16 +67,13 @@ class ClassWeightedLoss:
         return total
 
     def residual(self, scores, y):
-        """Return the derivative by each score, shaped as the scores."""
         return self._of_rows(y, scores) * self.loss.residual(scores, y)
 
     def curvature(self, scores, y):
-        """Return what `curvature_product` needs; for one output the second derivatives."""
         curvature, weights = self.loss.curvature(scores, y), self._of_rows(y, scores)
         return weights * curvature if scores.ndim == 1 else (weights, curvature)
 
     def curvature_product(self, curvature, direction):
-        """Apply the weighted curvature to a direction in score space."""
         if direction.ndim == 1:
             return self.loss.curvature_product(curvature, direction)
         weights, curvature = curvature

@@ -1,30 +1,31 @@
 """Losses of the difference between a score and a number."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 
 import numpy as np
 
-__all__ = ["HuberLoss", "SquaredLoss"]
+from skdp._losses._base import BoundedLoss, ClippableLoss
+
+__all__ = ["ClippedSquaredLoss", "HuberLoss", "SquaredLoss"]
 
 
 @dataclass(frozen=True)
-class SquaredLoss:
+class SquaredLoss(ClippableLoss):
     r"""The loss :math:`\tfrac12 (s - y)^2`; its slope has no bound, so rows must be clipped."""
 
-    weights_shape = ()
+    target_bounds = (-math.inf, math.inf)
     curvature_bound = 1.0
 
     def value(self, scores, y):
-        """Return the summed loss; scores and y have shape (n_rows,)."""
         return 0.5 * float(np.sum((scores - y) ** 2))
 
     def residual(self, scores, y):
-        """Return the derivative by each score, shape (n_rows,)."""
         return scores - y
 
 
 @dataclass(frozen=True)
-class HuberLoss:
+class HuberLoss(ClippableLoss):
     r"""The squared loss where :math:`|s - y| \le t` and its tangents beyond (Huber 1964).
 
     Parameters
@@ -34,14 +35,32 @@ class HuberLoss:
     """
 
     threshold: float
-    weights_shape = ()
+    target_bounds = (-math.inf, math.inf)
     curvature_bound = 1.0
 
     def value(self, scores, y):
-        """Return the summed loss; scores and y have shape (n_rows,)."""
         inner = np.clip(scores - y, -self.threshold, self.threshold)
         return float(np.sum(inner * (scores - y - 0.5 * inner)))
 
     def residual(self, scores, y):
-        """Return the derivative by each score, shape (n_rows,)."""
         return np.clip(scores - y, -self.threshold, self.threshold)
+
+
+@dataclass(frozen=True)
+class ClippedSquaredLoss(HuberLoss, BoundedLoss):
+    r"""The loss of Huber (1964) with the threshold 1, for targets in [-1, 1].
+
+    It is half the squared error with its slope clipped to 1.
+    """
+
+    threshold: float = field(default=1.0, init=False)
+    target_bounds = (-1.0, 1.0)
+    slope_bound = 1.0
+    # Unclipped, a residual of a target in [-1, 1] has a score of at most 2.
+    residual_error = 8.0 * np.finfo(np.float64).eps
+
+    def value_at_zero(self):
+        return 0.5
+
+    def curvature(self, scores, y):
+        return (np.abs(scores - y) <= 1.0).astype(float)

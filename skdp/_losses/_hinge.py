@@ -5,13 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdp._losses._base import BoundedLoss
+
 __all__ = ["BinaryHuberisedHingeLoss", "MulticlassHuberisedHingeLoss"]
 
 RESIDUAL_ROUNDINGS = 8.0 * np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True)
-class BinaryHuberisedHingeLoss:
+class BinaryHuberisedHingeLoss(BoundedLoss):
     r"""Huberised hinge of a margin z (Chaudhuri, Monteleoni and Sarwate 2011, section 3.4.2).
 
     It is 0 for :math:`z > 1 + h`, :math:`1 - z` for :math:`z < 1 - h` and
@@ -25,7 +27,7 @@ class BinaryHuberisedHingeLoss:
     """
 
     h: float
-    weights_shape = ()
+    slope_bound = 1.0
 
     @property
     def residual_error(self):
@@ -36,44 +38,28 @@ class BinaryHuberisedHingeLoss:
     def curvature_bound(self):
         return 0.5 / self.h
 
-    def lipschitz(self, norm):
-        r"""Bound a row's gradient: :math:`\alpha \|x\| \le \|x\|`."""
-        return norm
-
-    def smoothness(self, norm):
-        r"""Bound a row's curvature: :math:`\|x\|^2 / (2h)`."""
-        return self.curvature_bound * norm**2
-
     def value_at_zero(self):
-        """Return the loss of a row at zero weights."""
         return self.value(np.zeros(1), np.zeros(1))
 
     def value(self, scores, y):
-        """Return the summed loss; scores and y have shape (n_rows,)."""
         z = np.where(y > 0.5, scores, -scores)
         alpha = self._alpha(z)
         return float(np.sum(alpha * (1.0 - z + self.h * (1.0 - alpha))))
 
     def residual(self, scores, y):
-        """Return the derivative by each score, shape (n_rows,)."""
         sign = np.where(y > 0.5, 1.0, -1.0)
         return -sign * self._alpha(sign * scores)
 
     def curvature(self, scores, y):
-        """Return the second derivative by each score, shape (n_rows,)."""
         z = np.where(y > 0.5, scores, -scores)
         return np.where(np.abs(1.0 - z) < self.h, self.curvature_bound, 0.0)
-
-    def curvature_product(self, curvature, direction):
-        """Apply the curvature to a direction in score space."""
-        return curvature * direction
 
     def _alpha(self, z):
         return np.clip((1.0 + self.h - z) / (2.0 * self.h), 0.0, 1.0)
 
 
 @dataclass(frozen=True)
-class MulticlassHuberisedHingeLoss:
+class MulticlassHuberisedHingeLoss(BoundedLoss):
     r"""Huberised form of the multiclass hinge of Crammer and Singer (2001); y holds codes.
 
     With :math:`m_j = s_j + 1` for j other than y and :math:`m_y = s_y` it is
@@ -92,6 +78,7 @@ class MulticlassHuberisedHingeLoss:
 
     n_classes: int
     h: float
+    slope_bound = math.sqrt(2.0)
 
     @property
     def weights_shape(self):
@@ -106,27 +93,20 @@ class MulticlassHuberisedHingeLoss:
     def curvature_bound(self):
         return 1.0 / self.h
 
-    def lipschitz(self, norm):
-        r"""Bound a row's gradient: :math:`\|p - e_y\| \|x\| \le \sqrt 2 \|x\|`."""
-        return math.sqrt(2.0) * norm
-
-    def smoothness(self, norm):
-        r"""Bound a row's curvature: :math:`\|x\|^2 / h`."""
-        return self.curvature_bound * norm**2
+    @property
+    def curvature_rank(self):
+        return self.n_classes - 1
 
     def value_at_zero(self):
-        """Return the loss of a row at zero weights."""
         return self.value(np.zeros((1, self.n_classes)), np.zeros(1, dtype=int))
 
     def value(self, scores, y):
-        """Return the summed loss; scores have shape (n_rows, n_classes), y (n_rows,)."""
         m, rows = self._with_margin(scores, y), np.arange(len(y))
         p = _project_on_simplex(m / self.h)
         gap = np.einsum("ij,ij->i", p, m - scores[rows, y][:, None])
         return float(np.sum(gap + 0.5 * self.h * (1.0 - np.einsum("ij,ij->i", p, p))))
 
     def residual(self, scores, y):
-        """Return the derivative by each score, shape (n_rows, n_classes)."""
         p = _project_on_simplex(self._with_margin(scores, y) / self.h)
         p[np.arange(len(y)), y] -= 1.0
         return p

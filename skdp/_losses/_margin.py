@@ -4,40 +4,36 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdp._losses._base import ClippableLoss
+
 __all__ = ["ModifiedHuberLoss", "SquaredHingeLoss"]
 
 
 @dataclass(frozen=True)
-class SquaredHingeLoss:
+class SquaredHingeLoss(ClippableLoss):
     r"""The loss :math:`\max(0, 1 - z)^2`; its slope has no bound, so rows must be clipped."""
 
-    weights_shape = ()
     curvature_bound = 2.0
 
     def value(self, scores, y):
-        """Return the summed loss; scores and y have the same shape."""
         return float(np.sum(np.maximum(1.0 - _sign(y) * scores, 0.0) ** 2))
 
     def residual(self, scores, y):
-        """Return the derivative by each score, shaped as the scores."""
         sign = _sign(y)
         return -2.0 * sign * np.maximum(1.0 - sign * scores, 0.0)
 
 
 @dataclass(frozen=True)
-class ModifiedHuberLoss:
+class ModifiedHuberLoss(ClippableLoss):
     r"""The squared hinge for :math:`z \ge -1` and its tangent :math:`-4z` below (Zhang 2004)."""
 
-    weights_shape = ()
     curvature_bound = 2.0
 
     def value(self, scores, y):
-        """Return the summed loss; scores and y have the same shape."""
         z = _sign(y) * scores
         return float(np.sum(np.where(z < -1.0, -4.0 * z, np.maximum(1.0 - z, 0.0) ** 2)))
 
     def residual(self, scores, y):
-        """Return the derivative by each score, shaped as the scores."""
         sign = _sign(y)
         return -2.0 * sign * np.clip(1.0 - sign * scores, 0.0, 2.0)
 

@@ -4,21 +4,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdp._losses._base import ClippableLoss
+
 __all__ = ["OneVersusRestLoss"]
 
 
 @dataclass(frozen=True)
-class OneVersusRestLoss:
+class OneVersusRestLoss(ClippableLoss):
     """The sum over classes of a two-class loss of the class against the rest; y holds codes.
 
     Parameters
     ----------
-    loss : loss
-        For two classes, whose residual takes arrays of any shape.
+    loss : ClippableLoss
+        For two classes.
     n_classes : int
     """
 
-    loss: object
+    loss: ClippableLoss
     n_classes: int
 
     @property
@@ -30,11 +32,9 @@ class OneVersusRestLoss:
         return self.loss.curvature_bound
 
     def value(self, scores, y):
-        """Return the summed loss; scores have shape (n_rows, n_classes), y (n_rows,)."""
         return self.loss.value(scores, self._targets(y))
 
     def residual(self, scores, y):
-        """Return the derivative by each score, shape (n_rows, n_classes)."""
         return self.loss.residual(scores, self._targets(y))
 
     def _targets(self, y):

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import xlogy
 
+from skdp._losses._base import BoundedLoss
+
 __all__ = ["ClippedPoissonLoss"]
 
 
 @dataclass(frozen=True)
-class ClippedPoissonLoss:
+class ClippedPoissonLoss(BoundedLoss):
     r"""Half the Poisson deviance of the mean :math:`e^s`, of slope at most G in the score s.
 
     For targets y in [0, G] the slope of :math:`e^s - y s` is at least -G; it is clipped to G
@@ -25,7 +27,6 @@ class ClippedPoissonLoss:
     """
 
     high: float
-    weights_shape = ()
 
     @property
     def residual_error(self):
@@ -34,37 +35,30 @@ class ClippedPoissonLoss:
 
     @property
     def curvature_bound(self):
+        r"""Below the corner :math:`e^s \le y + G`."""
         return 2.0 * self.high
 
-    def lipschitz(self, norm):
-        r"""Bound a row's gradient: :math:`|\min(e^s - y, G)| \|x\| \le G \|x\|`."""
-        return self.high * norm
+    @property
+    def slope_bound(self):
+        return self.high
 
-    def smoothness(self, norm):
-        r"""Bound a row's curvature: :math:`e^s \|x\|^2 \le (y + G) \|x\|^2 \le 2 G \|x\|^2`."""
-        return self.curvature_bound * norm**2
+    @property
+    def target_bounds(self):
+        return 0.0, self.high
 
     def value_at_zero(self):
-        """Bound the loss of a row at zero weights, over all targets."""
         return max(1.0, 1.0 - self.high + float(xlogy(self.high, self.high)))
 
     def value(self, scores, y):
-        """Return the summed loss, at least 0; scores and y have shape (n_rows,)."""
         corner = np.log(y + self.high)
         s = np.minimum(scores, corner)
         deviance = np.exp(s) - y * s - y + xlogy(y, y)
         return float(np.sum(deviance + self.high * (scores - s)))
 
     def residual(self, scores, y):
-        """Return the derivative by each score, shape (n_rows,)."""
         limit = math.log(2.0 * self.high)
         return np.minimum(np.exp(np.minimum(scores, limit)) - y, self.high)
 
     def curvature(self, scores, y):
-        """Return the second derivative by each score, shape (n_rows,)."""
         corner = np.log(y + self.high)
         return np.where(scores < corner, np.exp(np.minimum(scores, corner)), 0.0)
-
-    def curvature_product(self, curvature, direction):
-        """Apply the curvature to a direction in score space."""
-        return curvature * direction

@@ -7,7 +7,7 @@ feature. Its norm is the product of the two norms, so clipping the residual clip
 import math
 
 import numpy as np
-from scipy.sparse import issparse
+from sklearn.utils.extmath import row_norms
 
 from skdp._data._tables import row_blocks
 from skdp._sgd._rows import LARGEST_TILE, open_rows, tile_rows
@@ -70,11 +70,11 @@ class ClippedSums:
         caps = np.empty(self.n_rows)
         with np.errstate(over="ignore", divide="ignore"):
             for rows in row_blocks(self.n_rows, self._rows.tile):
-                norms = _row_norms(self._rows.read(rows), self._norm)
+                block = self._rows.read(rows)
                 if self._norm == "l1":
-                    norms += abs(self._constant)
+                    norms = np.ravel(abs(block).sum(axis=1)) + abs(self._constant)
                 else:
-                    norms = np.hypot(norms, self._constant)
+                    norms = np.hypot(row_norms(block), self._constant)
                 block_caps = np.minimum(self._clip / norms * margin, LARGEST_CAP)
                 caps[rows] = np.where(norms <= LARGEST_NORM, block_caps, 0.0)
         return caps
@@ -199,15 +199,3 @@ def _clip_vectors(residual, caps, norm):
     precise = (norms >= LEAST_NORM) & (norms < np.inf) & (factors >= TINY)
     if not precise.all():
         residual[~precise] = 0.0
-
-
-def _row_norms(block, norm):
-    if issparse(block):
-        row_of = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
-        powers = np.abs(block.data) if norm == "l1" else block.data**2
-        sums = np.bincount(row_of, weights=powers, minlength=block.shape[0]).astype(
-            np.float64, copy=False
-        )
-    else:
-        sums = np.abs(block).sum(axis=1) if norm == "l1" else np.einsum("ij,ij->i", block, block)
-    return sums if norm == "l1" else np.sqrt(sums)

@@ -17,6 +17,7 @@ from skdp.accounting._events import Composed, check_readable
 from skdp.accounting._ledger import SQLiteLedger, kind_of_ledger, open_ledger
 from skdp.accounting._records import next_record
 from skdp.accounting._report import BudgetReport
+from skdp.accounting._reservation import SharedHandle
 from skdp.accounting._state import Part, Spend, State, Terms, read_draw, read_spend
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.utils._validation import check_integer, check_privacy_parameters
@@ -26,7 +27,7 @@ __all__ = ["PrivacyAccountant", "address_of", "attach"]
 _live = weakref.WeakValueDictionary()
 
 
-class PrivacyAccountant:
+class PrivacyAccountant(SharedHandle):
     """A privacy budget that estimators share, kept in a ledger.
 
     The object is a handle: copies, clones and pickles of it stand for the same budget, and
@@ -473,15 +474,6 @@ class PrivacyAccountant:
         if state.terms is None:
             raise LedgerError(f"the ledger holds no data set {self._dataset!r}")
         return state
-
-    def __sklearn_clone__(self):
-        return self
-
-    def __copy__(self):
-        return self
-
-    def __deepcopy__(self, memo):
-        return self
 
     def __reduce__(self):
         return _restored, (self._address, self._dataset, self._part)

@@ -18,6 +18,7 @@ from skdp.accounting._checks import (
 )
 from skdp.accounting._rdp import fixed_delta, simplified, whole_sample
 from skdp.accounting._single import closed_delta, closed_epsilon, has_loss_distribution
+from skdp.utils._validation import check_choice
 
 __all__ = ["METHODS", "delta", "epsilon", "trade_off"]
 
@@ -220,8 +221,7 @@ def _check(event, relation, method, tolerance, group_size):
     check_relation(relation)
     check_tolerance(tolerance)
     check_group_size(group_size)
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {METHODS}, got {method!r}")
+    check_choice(method, "method", METHODS)
 
 
 def epsilon(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from skdp.accounting._guarantee import RELATIONS
+from skdp.utils._validation import RELATIONS, check_choice
 
 MAX_GROUP_SIZE = 10**9
 
@@ -20,8 +20,7 @@ def as_number(name, value):
 
 
 def check_relation(relation):
-    if relation not in RELATIONS:
-        raise ValueError(f"relation must be one of {RELATIONS}, got {relation!r}")
+    check_choice(relation, "relation", RELATIONS)
 
 
 def check_delta(delta, name="delta"):

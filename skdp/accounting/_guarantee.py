@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass, field
 
-from skdp.utils._validation import check_integer, check_privacy_parameters
+from skdp.utils._validation import RELATIONS, check_choice, check_integer, check_privacy_parameters
 
-__all__ = ["RELATIONS", "UNITS", "Guarantee", "Neighbours"]
+__all__ = ["UNITS", "Guarantee", "Neighbours"]
 
-RELATIONS = ("add_remove", "replace_one")
 UNITS = ("row", "group")
 
 
@@ -40,10 +39,8 @@ class Neighbours:
     max_rows: int = 1
 
     def __post_init__(self):
-        if self.relation not in RELATIONS:
-            raise ValueError(f"relation must be one of {RELATIONS}, got {self.relation!r}")
-        if self.unit not in UNITS:
-            raise ValueError(f"unit must be one of {UNITS}, got {self.unit!r}")
+        check_choice(self.relation, "relation", RELATIONS)
+        check_choice(self.unit, "unit", UNITS)
         object.__setattr__(self, "max_rows", check_integer(self.max_rows, "max_rows", 1))
         if self.unit == "row" and self.max_rows != 1:
             raise ValueError("max_rows goes with unit='group'")

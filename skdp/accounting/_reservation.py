@@ -207,7 +207,7 @@ def _words(steps, epsilon, delta):
     )
 
 
-class _NotCopied:
+class SharedHandle:
     """A handle that stands for the same thing in every clone and copy."""
 
     def __sklearn_clone__(self):
@@ -220,7 +220,7 @@ class _NotCopied:
         return self
 
 
-class Allowance(_NotCopied):
+class Allowance(SharedHandle):
     """A planned release that is already paid for, and can be made once.
 
     It takes the place of an estimator's accountant where the caller has charged a whole plan.
@@ -295,7 +295,7 @@ class Allowance(_NotCopied):
 
 
 @dataclass(frozen=True)
-class Reservation(_NotCopied):
+class Reservation(SharedHandle):
     """A plan whose every round is charged to an accountant when its first step runs.
 
     A round is one run of all steps. A step that runs draws on a round that was charged and in
@@ -362,7 +362,7 @@ class Reservation(_NotCopied):
 
 
 @dataclass(frozen=True)
-class ReservedStep(_NotCopied):
+class ReservedStep(SharedHandle):
     """One step of a reservation, in the place of an estimator's accountant.
 
     Parameters

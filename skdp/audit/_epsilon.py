@@ -10,7 +10,6 @@ from sklearn.utils import check_random_state
 
 from skdp.accounting import convert_relation
 from skdp.accounting._checks import check_relation
-from skdp.accounting._guarantee import RELATIONS
 from skdp.audit._bounds import halved_epsilon, one_run_epsilon, one_run_gaussian_epsilon
 from skdp.audit._canaries import (
     canary_worlds,
@@ -25,7 +24,7 @@ from skdp.audit._published import as_matrix, observe
 from skdp.audit._tables import as_table, coordinates, take_rows
 from skdp.base import relation_of
 from skdp.exceptions import PrivacyViolationWarning
-from skdp.utils._validation import check_integer, check_privacy_parameters
+from skdp.utils._validation import RELATIONS, check_choice, check_integer, check_privacy_parameters
 
 __all__ = ["METHODS", "EpsilonAudit", "audit_epsilon"]
 
@@ -213,8 +212,7 @@ def audit_epsilon(
     >>> found.violation
     False
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {METHODS}, got {method!r}")
+    check_choice(method, "method", METHODS)
     epsilon, delta = _claim(estimator, epsilon, delta)
     if gaussian and delta == 0.0:
         raise ValueError("gaussian=True needs a claim with delta above 0")

@@ -18,7 +18,7 @@ from skdp.audit._outputs import (
 )
 from skdp.audit._roc import Interval, area_under_curve, attack_accuracy, rate_at, roc
 from skdp.audit._tables import take_rows
-from skdp.utils._validation import check_integer
+from skdp.utils._validation import check_choice, check_integer
 
 __all__ = ["ATTACKS", "MembershipInference", "membership_inference"]
 
@@ -325,5 +325,4 @@ def _check_options(attack, access, variance):
         (access, "access", ACCESS),
         (variance, "variance", ("auto", "row", "global")),
     ):
-        if value not in choices:
-            raise ValueError(f"{name} must be one of {choices}, got {value!r}")
+        check_choice(value, name, choices)

@@ -12,6 +12,7 @@ from skdp.accounting import Spend
 from skdp.accounting._state import Terms
 from skdp.audit._tables import take_rows
 from skdp.base import UNACCOUNTED, relation_of
+from skdp.utils._validation import check_choice
 
 __all__ = [
     "ACCESS",
@@ -117,8 +118,7 @@ def per_row_statistic(estimator, X, y, access):
     -------
     ndarray of shape (n_samples,)
     """
-    if access not in ACCESS:
-        raise ValueError(f"access must be one of {ACCESS}, got {access!r}")
+    check_choice(access, "access", ACCESS)
     y = np.asarray(y)
     if not is_classifier(estimator):
         if access == "labels":

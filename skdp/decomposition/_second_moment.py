@@ -12,13 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.utils.extmath import row_norms
 
 from skdp._data._tables import block_size, read_block, row_blocks
-from skdp.linear_model._symmetric import from_upper_triangle, upper_triangle
 from skdp.mechanisms._plan import vector_noise
 from skdp.utils import clip_rows
+from skdp.utils._symmetric import pack_symmetric, unpack_symmetric
 
-__all__ = ["SecondMoment", "plan_second_moment", "row_norms"]
+__all__ = ["SecondMoment", "centred_norms", "plan_second_moment"]
 
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 
@@ -65,7 +66,7 @@ class SecondMoment:
                 block = clip_rows((block - self.center) / self.data_norm, 1.0)
             gram += block.T @ block
             total += np.ones(len(block)) @ block
-        return np.concatenate([upper_triangle(gram), math.sqrt(2.0) * self._scaled(total)])
+        return np.concatenate([pack_symmetric(gram), math.sqrt(2.0) * self._scaled(total)])
 
     def release(self, X, source):
         """Return the noisy mean, about `center`, and the noisy covariance of the rows.
@@ -84,7 +85,7 @@ class SecondMoment:
         released = self.mechanism.release(self.statistics(X), random_state=source)
         n, d = self.shape
         n_triangle = d * (d + 1) // 2
-        second = from_upper_triangle(released[:n_triangle], d) / n
+        second = unpack_symmetric(released[:n_triangle], d) / n
         mean = np.zeros(d)
         if self.constant:
             mean = released[n_triangle:] / (n * self.constant * math.sqrt(2.0))
@@ -128,7 +129,7 @@ def plan_second_moment(shape, guarantee, *, data_norm, center, with_mean):
     return plan
 
 
-def row_norms(X, center):
+def centred_norms(X, center):
     """Yield the norms of the rows about `center`, block by block.
 
     Parameters
@@ -143,7 +144,7 @@ def row_norms(X, center):
     for rows in row_blocks(X.shape[0], block_size(X.shape[1])):
         with np.errstate(all="ignore"):
             block = _dense(read_block(X, rows)) - center
-            yield np.sqrt(np.einsum("ij,ij->i", block, block))
+            yield row_norms(block)
 
 
 def second_moment_sensitivity(constant, relation):

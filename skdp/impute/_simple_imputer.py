@@ -20,7 +20,7 @@ from skdp.preprocessing._categories import plan_counts
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._within_bounds import plan_within_bounds
 from skdp.utils._labels import is_missing
-from skdp.utils._validation import check_boolean, public_inputs
+from skdp.utils._validation import check_boolean, check_choice, public_inputs
 
 __all__ = ["DPSimpleImputer"]
 
@@ -185,8 +185,7 @@ class DPSimpleImputer(TransformerMixin, BaseEstimator):
             If a fit would refuse a parameter.
         """
         width = shape.n_columns * (1 + check_boolean(self.add_indicator, "add_indicator"))
-        if self.strategy not in STRATEGIES:
-            raise ValueError(f"strategy must be one of {STRATEGIES}, got {self.strategy!r}")
+        check_choice(self.strategy, "strategy", STRATEGIES)
         fill_value = _check_fill_value(self.fill_value)
         if self.strategy == "constant":
             return _Constant(

@@ -19,13 +19,13 @@ from scipy.linalg import eigh, eigvalsh
 from scipy.special import ndtri
 
 from skdp.linear_model._rows import most_additions
-from skdp.linear_model._symmetric import (
-    FAILURE,
-    from_upper_triangle,
-    spectral_margin,
-    upper_triangle,
-)
 from skdp.mechanisms._plan import vector_noise
+from skdp.utils._symmetric import (
+    FAILURE,
+    pack_symmetric,
+    spectral_margin,
+    unpack_symmetric,
+)
 
 __all__ = ["AdaSSP", "plan_adassp"]
 
@@ -174,14 +174,14 @@ def _n_values(p, constant):
 
 def _as_vector(A, constant):
     """Return the upper triangle so that its norm is the Frobenius norm, the public entry off."""
-    vector = upper_triangle(A)
+    vector = pack_symmetric(A)
     return vector[:-1] if constant else vector
 
 
 def _as_matrix(vector, p, constant, n_rows):
     if constant:
         vector = np.append(vector, n_rows * constant**2)
-    return from_upper_triangle(vector, p)
+    return unpack_symmetric(vector, p)
 
 
 def _ridge_solution(A, b, ridge, floor):

@@ -4,11 +4,12 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from sklearn.utils.extmath import row_norms
 
 from skdp._data._tables import block_size, read_block, row_blocks
 from skdp.accounting import Guarantee
 from skdp.linear_model._planning import Problem
-from skdp.linear_model._rows import BoundedRows, row_norms
+from skdp.linear_model._rows import BoundedRows
 from skdp.mechanisms._plan import one_charge
 from skdp.stats._bounds import AUTO_SHARE, NormPlan
 from skdp.utils._shares import split_epsilon

@@ -15,12 +15,13 @@ from skdp.base import PrivateFit, fitted_names
 from skdp.utils._callbacks import CallbackSupportMixin
 from skdp.utils._validation import (
     check_boolean,
+    check_choice,
     check_integer,
     check_magnitude,
     check_real,
 )
 
-__all__ = ["PartialFit", "PrivateSGDMixin", "SGDFit", "Task", "check_choice"]
+__all__ = ["PartialFit", "PrivateSGDMixin", "SGDFit", "Task"]
 
 # How many calls of partial_fit share one partition of the ledger.
 CALLS_OF_A_PARTITION = 256
@@ -249,13 +250,6 @@ class PrivateSGDMixin(CallbackSupportMixin):
         # Two copies that went on in one partition could put different rows into one part.
         state = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_partition"}
-
-
-def check_choice(value, name, choices):
-    """Return a value that is one of some choices, or raise `ValueError`."""
-    if not (isinstance(value, str) and value in choices):
-        raise ValueError(f"{name} must be one of {list(choices)}, got {value!r}")
-    return value
 
 
 def _unless_auto(value, check):

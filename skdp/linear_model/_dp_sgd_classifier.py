@@ -20,12 +20,12 @@ from skdp._losses import (
 )
 from skdp.base import PrivateFit, TableShape
 from skdp.linear_model._classifier import PrivateLinearClassifierMixin, check_class_weight
-from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, SGDFit, Task, check_choice
+from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, SGDFit, Task
 from skdp.linear_model._dp_sgd_progress import Progress
 from skdp.linear_model._rows import RowsAndTarget
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._callbacks import with_callbacks
-from skdp.utils._validation import check_classes
+from skdp.utils._validation import check_choice, check_classes
 
 __all__ = ["DPSGDClassifier"]
 

@@ -10,53 +10,50 @@ MEMORY = 20
 SHORTENINGS = 20
 
 
-def lbfgs(objective, weights, gradient, is_done, max_steps):
-    """Return weights and the gradient there, after a bounded number of steps.
+def lbfgs(objective, point, is_done, max_steps):
+    """Return the point that is reached after a bounded number of steps.
 
     It stops where `is_done`, where rounding leaves it no step, or after `max_steps`.
 
     Parameters
     ----------
     objective : LinearObjective
-    weights : ndarray
+    point : Point
         Where to start.
-    gradient : ndarray
-        That of the objective at `weights`.
     is_done : callable
-        Whether to stop, from the weights, the gradient and the number of steps taken.
+        Whether to stop, from the point and the number of steps taken.
     max_steps : int
 
     Returns
     -------
-    weights : ndarray
-    gradient : ndarray
+    Point
     """
     pairs = deque(maxlen=MEMORY)
     scale = None
     for step_index in range(max_steps):
-        if is_done(weights, gradient, step_index):
+        if is_done(point, step_index):
             break
         if scale is None:
-            scale = _steepest_length(objective, weights, gradient)
-        step = -_inverse_product(pairs, scale, gradient)
-        accepted = _backtrack(objective, weights, gradient, step)
+            scale = _steepest_length(objective, point)
+        step = -_inverse_product(pairs, scale, point.gradient)
+        accepted = _backtrack(objective, point, step)
         if accepted is None:
             break
-        moved, change = accepted[0] - weights, accepted[1] - gradient
+        moved, change = accepted.weights - point.weights, accepted.gradient - point.gradient
         along = np.vdot(moved, change)
         # Strong convexity makes it positive but for rounding.
         if not along > 0.0:
             break
         pairs.append((moved, change, 1.0 / along))
         scale = along / np.vdot(change, change)
-        weights, gradient = accepted
-    return weights, gradient
+        point = accepted
+    return point
 
 
-def _steepest_length(objective, weights, gradient):
+def _steepest_length(objective, point):
     """Return the length of the step along the gradient to the minimum of the quadratic model."""
-    image = objective.hessian_product(weights)(gradient)
-    return np.vdot(gradient, gradient) / np.vdot(gradient, image)
+    image = objective.hessian_product(point)(point.gradient)
+    return np.vdot(point.gradient, point.gradient) / np.vdot(point.gradient, image)
 
 
 def _inverse_product(pairs, scale, vector):
@@ -71,18 +68,17 @@ def _inverse_product(pairs, scale, vector):
     return result
 
 
-def _backtrack(objective, weights, gradient, step):
-    """Return weights where the slope along a step has turned up by a fifth at most.
+def _backtrack(objective, point, step):
+    """Return a point where the slope along a step has turned up by a fifth at most.
 
     Near the minimum the values agree to the last digit and only slopes tell.
     """
-    slope, length = np.vdot(gradient, step), 1.0
+    slope, length = np.vdot(point.gradient, step), 1.0
     for _ in range(SHORTENINGS):
-        candidate = weights + length * step
-        new_gradient = objective.gradient(candidate)
-        new_slope = np.vdot(new_gradient, step)
+        candidate = objective.at(point.weights + length * step)
+        new_slope = np.vdot(candidate.gradient, step)
         if new_slope <= -0.2 * slope:
-            return candidate, new_gradient
+            return candidate
         # Where it vanishes in a quadratic model, kept from too short a step.
         length *= max(0.1, slope / (slope - new_slope))
     return None

@@ -41,45 +41,38 @@ def minimise(objective, tolerance, radius=math.inf):
         The weights.
     """
 
-    def is_enough(weights, gradient):
-        return np.linalg.norm(gradient) <= _scaled(tolerance, weights, radius)
+    def goal(point):
+        return tolerance * max(1.0, np.linalg.norm(point.weights) / radius)
 
-    weights = np.zeros(objective.shape)
-    gradient = objective.gradient(weights)
+    point = objective.at(np.zeros(objective.shape))
     most_steps = _lbfgs_steps(objective)
-    start = np.linalg.norm(gradient)
+    start = np.linalg.norm(point.gradient)
 
-    def is_done(weights, gradient, step):
-        if is_enough(weights, gradient):
+    def is_done(point, step):
+        reached = np.linalg.norm(point.gradient)
+        if reached <= goal(point):
             return True
-        reached = np.linalg.norm(gradient)
-        goal = _scaled(tolerance, weights, radius)
-        return _factorises(objective) and _is_slow(start, reached, goal, step, most_steps)
+        return _factorises(objective) and _is_slow(start, reached, goal(point), step, most_steps)
 
-    weights, gradient = lbfgs(objective, weights, gradient, is_done, most_steps)
+    point = lbfgs(objective, point, is_done, most_steps)
     solve = None
     for _ in range(NEWTON_STEPS):
-        if is_enough(weights, gradient):
-            return weights
-        norm = np.linalg.norm(gradient)
+        norm = np.linalg.norm(point.gradient)
+        if norm <= goal(point):
+            return point.weights
         fresh = solve is None
         if fresh:
-            solve = _newton_system(objective, weights)
-        step = -solve(gradient)
-        accepted = _line_search(objective, weights, gradient, step, fresh)
+            solve = _newton_system(objective, point)
+        accepted = _line_search(objective, point, -solve(point.gradient), fresh)
         if accepted is None:
             if fresh:
                 break
             solve = None
             continue
-        weights, gradient = accepted
-        if np.linalg.norm(gradient) > 0.1 * norm:
+        point = accepted
+        if np.linalg.norm(point.gradient) > 0.1 * norm:
             solve = None
-    return _accelerated_descent(objective, weights, tolerance, radius)
-
-
-def _scaled(tolerance, weights, radius):
-    return tolerance * max(1.0, np.linalg.norm(weights) / radius)
+    return _accelerated_descent(objective, point, tolerance, goal)
 
 
 def _factorises(objective):
@@ -99,14 +92,14 @@ def _is_slow(start, reached, goal, step, most_steps):
     return step * math.log(reached / goal) > (most_steps - step) * math.log(start / reached)
 
 
-def _newton_system(objective, weights):
+def _newton_system(objective, point):
     if _factorises(objective):
         try:
-            return objective.hessian_solver(weights)
+            return objective.hessian_solver(point)
         except LinAlgError:
             # Rounding made a nearly singular matrix indefinite.
             pass
-    product = objective.hessian_product(weights)
+    product = objective.hessian_product(point)
     return lambda gradient: _conjugate_gradients(product, gradient)
 
 
@@ -126,35 +119,32 @@ def _conjugate_gradients(product, target, relative_tolerance=0.03, max_steps=500
     return solution
 
 
-def _line_search(objective, weights, gradient, step, fresh):
-    slope, norm = np.vdot(gradient, step), np.linalg.norm(gradient)
+def _line_search(objective, point, step, fresh):
+    slope, norm = np.vdot(point.gradient, step), np.linalg.norm(point.gradient)
     value, length = None, 1.0
     for _ in range(HALVINGS if fresh else 1):
-        candidate = weights + length * step
-        new_gradient = objective.gradient(candidate)
+        candidate = objective.at(point.weights + length * step)
         # Near the minimum values agree to the last digit and only the gradient tells.
-        if np.linalg.norm(new_gradient) <= 0.5 * norm:
-            return candidate, new_gradient
-        value = objective.value(weights) if value is None else value
+        if np.linalg.norm(candidate.gradient) <= 0.5 * norm:
+            return candidate
+        value = objective.value(point) if value is None else value
         if objective.value(candidate) <= value + 1e-4 * length * slope:
-            return candidate, new_gradient
+            return candidate
         length *= 0.5
     return None
 
 
-def _accelerated_descent(objective, weights, tolerance, radius=math.inf):
+def _accelerated_descent(objective, point, tolerance, goal):
     L = objective.smoothness
     root = math.sqrt(L / objective.quadratic)
     momentum = (root - 1.0) / (root + 1.0)
-    point = previous = weights
-    gradient = objective.gradient(point)
-    distance = np.linalg.norm(gradient)
+    previous = point.weights
+    distance = np.linalg.norm(point.gradient)
     steps = 1 + math.ceil(2.0 * root * math.log(2.0 + 2.0 * root**2 * distance / tolerance))
     for _ in range(steps):
-        if np.linalg.norm(gradient) <= _scaled(tolerance, point, radius):
-            return point
-        current = point - gradient / L
-        point = current + momentum * (current - previous)
+        if np.linalg.norm(point.gradient) <= goal(point):
+            return point.weights
+        current = point.weights - point.gradient / L
+        point = objective.at(current + momentum * (current - previous))
         previous = current
-        gradient = objective.gradient(point)
     raise ArithmeticError("the tolerance is below the rounding error of the gradient")

@@ -1,18 +1,50 @@
 r"""The objective :math:`C \sum_i \ell(\langle w, x_i \rangle, y_i) + \tfrac q2 \|w\|^2 + b^T w`."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-__all__ = ["LinearObjective", "loss_gradient"]
+__all__ = ["LinearObjective", "Point", "loss_gradient"]
 
 
-def loss_gradient(loss, rows, y, weights):
-    """Return the gradient of the summed loss, shaped as the weights."""
+def loss_gradient(loss, rows, y, weights, scores=None):
+    """Return the gradient of the summed loss, shaped as the weights.
+
+    Parameters
+    ----------
+    loss : ClippableLoss
+    rows : BoundedRows
+    y : array of shape (n_rows,)
+    weights : ndarray
+    scores : list, default=None
+        To which the scores of each block are added.
+    """
     gradient = np.zeros(weights.shape)
     for block in rows.blocks():
-        residual = loss.residual(rows.scores(block, weights), y[block])
-        gradient += rows.weighted_sum(block, residual)
+        of_block = rows.scores(block, weights)
+        if scores is not None:
+            scores.append(of_block)
+        gradient += rows.weighted_sum(block, loss.residual(of_block, y[block]))
     return gradient
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Where a minimiser stands; rows are read once, for their scores.
+
+    Parameters
+    ----------
+    weights : ndarray
+    gradient : ndarray
+        That of the objective, shaped as the weights.
+    scores : list of ndarray
+        Those of each block, from which the value and the Hessian follow.
+    """
+
+    weights: np.ndarray
+    gradient: np.ndarray
+    scores: list
 
 
 class LinearObjective:
@@ -22,8 +54,7 @@ class LinearObjective:
 
     Parameters
     ----------
-    loss : loss
-        From `skdp._losses`.
+    loss : BoundedLoss
     rows : BoundedRows
     y : array of shape (n_rows,)
         Targets as the loss takes them.
@@ -39,39 +70,37 @@ class LinearObjective:
         self.shape = (*loss.weights_shape, rows.n_features)
         self.quadratic = quadratic
         self.linear = np.zeros(self.shape) if linear is None else linear
-        self.smoothness = quadratic + C * rows.n_rows * loss.smoothness(rows.norm)
+        self.smoothness = quadratic + C * rows.n_rows * loss.curvature_bound * rows.norm**2
 
-    def value(self, weights):
+    def at(self, weights):
+        """Return the `Point` of some weights."""
+        scores = []
+        gradient = loss_gradient(self.loss, self.rows, self.y, weights, scores)
+        gradient = self.C * gradient + self.quadratic * weights + self.linear
+        return Point(weights, gradient, scores)
+
+    def value(self, point):
         """Return J."""
         value = sum(
-            self.loss.value(self.rows.scores(rows, weights), self.y[rows])
-            for rows in self.rows.blocks()
+            self.loss.value(scores, self.y[rows])
+            for rows, scores in zip(self.rows.blocks(), point.scores, strict=True)
         )
-        slope = 0.5 * self.quadratic * weights + self.linear
-        return self.C * value + float(np.vdot(weights, slope))
+        slope = 0.5 * self.quadratic * point.weights + self.linear
+        return self.C * value + float(np.vdot(point.weights, slope))
 
-    def gradient(self, weights):
-        """Return the gradient of J, shaped as the weights."""
-        gradient = loss_gradient(self.loss, self.rows, self.y, weights)
-        return self.C * gradient + self.quadratic * weights + self.linear
-
-    def hessian_solver(self, weights):
+    def hessian_solver(self, point):
         """Return a function that solves a system with the Hessian of a one-output loss."""
         gram = np.zeros((self.rows.n_features,) * 2, order="F")
-        for rows in self.rows.blocks():
-            curvature = self.loss.curvature(self.rows.scores(rows, weights), self.y[rows])
+        for rows, curvature in zip(self.rows.blocks(), self._curvatures(point), strict=True):
             self.rows.add_weighted_gram(rows, curvature, gram)
         gram *= self.C
         gram.flat[:: self.rows.n_features + 1] += self.quadratic
         factor = cho_factor(gram, lower=False, overwrite_a=True, check_finite=False)
         return lambda vector: cho_solve(factor, vector, check_finite=False)
 
-    def hessian_product(self, weights):
+    def hessian_product(self, point):
         """Return a function that multiplies by the Hessian."""
-        curvatures = [
-            self.loss.curvature(self.rows.scores(rows, weights), self.y[rows])
-            for rows in self.rows.blocks()
-        ]
+        curvatures = list(self._curvatures(point))
 
         def product(direction):
             total = np.zeros(self.shape)
@@ -83,3 +112,7 @@ class LinearObjective:
             return self.C * total + self.quadratic * direction
 
         return product
+
+    def _curvatures(self, point):
+        for rows, scores in zip(self.rows.blocks(), point.scores, strict=True):
+            yield self.loss.curvature(scores, self.y[rows])

@@ -45,17 +45,17 @@ class Problem:
     @property
     def lipschitz(self):
         """The bound on the norm of a row's gradient."""
-        return self.loss.lipschitz(self.norm)
+        return self.loss.slope_bound * self.norm
 
     @property
     def smoothness(self):
         """The bound on a row's curvature."""
-        return self.loss.smoothness(self.norm)
+        return self.loss.curvature_bound * self.norm**2
 
     @property
     def curvature_trace(self):
         """The bound on the trace of a row's curvature."""
-        return self.loss.curvature_trace(self.norm)
+        return self.loss.trace_bound * self.norm**2
 
 
 def gradient_noise_cost(problem, strength):

@@ -13,7 +13,7 @@ from skdp.linear_model._least_squares_descent import LeastSquaresDescent, plan_d
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
 from skdp.linear_model._rows import RowsAndTarget
 from skdp.mechanisms._plan import MechanismPlan
-from skdp.utils._validation import check_real, check_target_bounds, public_inputs
+from skdp.utils._validation import check_choice, check_real, check_target_bounds, public_inputs
 
 __all__ = ["DPLinearRegression", "DPRidge"]
 
@@ -79,8 +79,7 @@ class LeastSquaresRegressor(PrivateLinearRegressorMixin, BaseEstimator):
         ValueError
             If a fit would refuse a parameter.
         """
-        if self.mechanism not in MECHANISMS:
-            raise ValueError(f"mechanism must be one of {list(MECHANISMS)}, got {self.mechanism!r}")
+        check_choice(self.mechanism, "mechanism", MECHANISMS)
         if self.mechanism == "gradient" and guarantee.delta == 0.0:
             raise ValueError(
                 "mechanism='gradient' needs delta > 0; 'sufficient_statistics' takes delta = 0"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg.blas import dsyrk
 from scipy.sparse import csr_array, issparse
+from sklearn.utils.extmath import row_norms
 
 from skdp._data._tables import block_size, read_block, row_blocks
 
@@ -15,7 +16,6 @@ __all__ = [
     "block_size",
     "most_additions",
     "released_model",
-    "row_norms",
 ]
 
 SPARSE_BLOCK_ROWS = 4096
@@ -176,11 +176,3 @@ def _without(block, zeroed):
         return block
     data = np.where(np.repeat(zeroed, np.diff(block.indptr)), 0.0, block.data)
     return csr_array((data, block.indices, block.indptr), shape=block.shape)
-
-
-def row_norms(block):
-    """Return the Euclidean norms of a block's rows."""
-    if not issparse(block):
-        return np.sqrt(np.einsum("ij,ij->i", block, block))
-    squares = csr_array((block.data**2, block.indices, block.indptr), shape=block.shape)
-    return np.sqrt(squares @ np.ones(block.shape[1]))

@@ -21,8 +21,8 @@ from skdp.accounting import (
     gdp_to_epsilon,
 )
 from skdp.linear_model._rows import most_additions
-from skdp.linear_model._symmetric import from_upper_triangle, spectral_margin, upper_triangle
 from skdp.mechanisms._plan import Price, vector_noise
+from skdp.utils._symmetric import pack_symmetric, spectral_margin, unpack_symmetric
 
 __all__ = [
     "HessianRelease",
@@ -84,9 +84,9 @@ class HessianRelease:
         ndarray of shape (size, size), size the product of `shape`
         """
         short = weights / max(1.0, np.linalg.norm(weights) / self.radius)
-        exact = upper_triangle(summed_hessian(loss, rows, y, short))
+        exact = pack_symmetric(summed_hessian(loss, rows, y, short))
         released = self.mechanism.release(exact, random_state=source)
-        return from_upper_triangle(released, math.prod(self.shape))
+        return unpack_symmetric(released, math.prod(self.shape))
 
     def standard_error(self, hessian, weights, plan, largest_weight):
         """Return the standard errors of all weights, shape (n_outputs, n_features).

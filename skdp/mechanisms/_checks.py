@@ -6,6 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from skdp.utils._validation import check_integer
+
 _LARGEST_INTEGER = 2**53
 _LARGEST_VALUE = 2.0**1000
 
@@ -29,16 +31,6 @@ def check_number(name, value, *, low=0.0, high=math.inf, include_low=False):
 def epsilon_of_scale(scale, sensitivity):
     """Return the epsilon of noise of scale sensitivity / epsilon, rounded up."""
     return round_up(check_number("sensitivity", sensitivity) / check_number("scale", scale))
-
-
-def check_integer(name, value, *, low):
-    """Return `value` as an int >= low, or raise `ValueError`."""
-    if value is None:
-        raise ValueError(f"{name} must be set: an unset {name} never means that no noise is needed")
-    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
-    if not is_integer or value < low:
-        raise ValueError(f"{name} must be an integer >= {low}, got {value!r}")
-    return int(value)
 
 
 def check_values(values):
@@ -68,7 +60,7 @@ def check_tail(confidence, size):
     None of them does with probability `confidence`: ``1 - confidence**(1 / size)``.
     """
     confidence = check_number("confidence", confidence, high=1.0)
-    return -math.expm1(math.log(confidence) / check_integer("size", size, low=1))
+    return -math.expm1(math.log(confidence) / check_integer(size, "size", 1, math.inf))
 
 
 def round_up(value):

@@ -8,7 +8,6 @@ from scipy.special import gammaincinv
 
 from skdp.accounting import PureDP
 from skdp.mechanisms._checks import (
-    check_integer,
     check_number,
     check_scale,
     check_values,
@@ -17,6 +16,7 @@ from skdp.mechanisms._checks import (
 )
 from skdp.mechanisms._grid import fractions_of_steps, from_steps, power_of_two_below, to_steps
 from skdp.noise import as_source, rounded_norm_noise
+from skdp.utils._validation import check_integer
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class GammaNormMechanism:
         ValueError
             If `size` is not a positive integer.
         """
-        check_integer("size", size, low=1)
+        check_integer(size, "size", 1, math.inf)
 
     def deviation(self, size):
         """Return the standard deviation of the noise in each value.
@@ -131,7 +131,7 @@ class GammaNormMechanism:
         float
             The norm has a mean square of ``size * (size + 1)`` times that of the scale.
         """
-        return self.scale * math.sqrt(check_integer("size", size, low=1) + 1)
+        return self.scale * math.sqrt(check_integer(size, "size", 1) + 1)
 
     def expected_error(self, confidence=0.95, size=1):
         """Return what the L2 norm of the error of a release stays below.
@@ -149,7 +149,7 @@ class GammaNormMechanism:
             The L2 norm of the error is at most this, with probability `confidence`.
         """
         confidence = check_number("confidence", confidence, high=1.0)
-        size = check_integer("size", size, low=1)
+        size = check_integer(size, "size", 1, math.inf)
         return self.scale * float(gammaincinv(size, confidence))
 
     def release(self, values, *, random_state=None):

@@ -10,7 +10,6 @@ from scipy.special import ndtri
 from skdp.accounting import Gaussian, gaussian_delta, gaussian_noise_multiplier
 from skdp.accounting import epsilon as event_epsilon
 from skdp.mechanisms._checks import (
-    check_integer,
     check_number,
     check_scale,
     check_steps,
@@ -19,6 +18,7 @@ from skdp.mechanisms._checks import (
 )
 from skdp.mechanisms._grid import GridMechanism, grid_step
 from skdp.noise import LARGEST_SCALE, discrete_gaussian
+from skdp.utils._validation import check_choice, check_integer
 
 _CALIBRATIONS = ("analytic", "classical")
 
@@ -101,10 +101,7 @@ class GaussianMechanism(GridMechanism):
             "delta": check_number("delta", self.delta, high=1.0),
             "sensitivity": check_number("sensitivity", self.sensitivity),
         }
-        if self.calibration not in _CALIBRATIONS:
-            raise ValueError(
-                f"calibration must be one of {_CALIBRATIONS}, got {self.calibration!r}"
-            )
+        check_choice(self.calibration, "calibration", _CALIBRATIONS)
         calibrate = _classical if self.calibration == "classical" else gaussian_noise_multiplier
         if given:
             multiplier = check_number("noise_multiplier", self.noise_multiplier)
@@ -201,7 +198,7 @@ class GaussianMechanism(GridMechanism):
 
     def _on_grid(self, size):
         """The step of the grid for `size` values, and sigma in steps."""
-        root = math.sqrt(check_integer("size", size, low=1))
+        root = math.sqrt(check_integer(size, "size", 1, math.inf))
         step = grid_step(self.scale, self.sensitivity / root)
         sigma = _sigma_in_steps(self.scale, self.sensitivity, root, step)
         return step, check_steps(sigma, 0.5 * LARGEST_SCALE, self.name, self.epsilon, size)

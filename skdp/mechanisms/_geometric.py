@@ -7,9 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from skdp.accounting import DiscreteLaplace
-from skdp.mechanisms._checks import check_integer, check_number, check_tail, round_up
+from skdp.mechanisms._checks import check_number, check_tail, round_up
 from skdp.mechanisms._grid import laplace_tail
 from skdp.noise import LARGEST_SCALE, as_source, discrete_laplace
+from skdp.utils._validation import check_integer
 
 _LARGEST_VALUE = 2**61
 
@@ -64,7 +65,7 @@ class GeometricMechanism:
 
     def __post_init__(self):
         object.__setattr__(self, "epsilon", check_number("epsilon", self.epsilon))
-        sensitivity = check_integer("sensitivity", self.sensitivity, low=1)
+        sensitivity = check_integer(self.sensitivity, "sensitivity", 1, math.inf)
         object.__setattr__(self, "sensitivity", sensitivity)
         if sensitivity > LARGEST_SCALE or not 0 < self.scale <= LARGEST_SCALE:
             raise ValueError("the noise scale sensitivity / epsilon must be at most 2**48")
@@ -86,7 +87,7 @@ class GeometricMechanism:
             Its epsilon is sensitivity / scale, rounded up.
         """
         scale = check_number("scale", scale)
-        sensitivity = check_integer("sensitivity", sensitivity, low=1)
+        sensitivity = check_integer(sensitivity, "sensitivity", 1, math.inf)
         return cls(round_up(sensitivity / scale), sensitivity)
 
     @property
@@ -110,7 +111,7 @@ class GeometricMechanism:
         ValueError
             If `size` is not a positive integer.
         """
-        check_integer("size", size, low=1)
+        check_integer(size, "size", 1, math.inf)
 
     def deviation(self, size):
         """Return the standard deviation of the noise in each value.

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from skdp.accounting import Laplace
 from skdp.mechanisms._checks import (
-    check_integer,
     check_number,
     check_scale,
     check_steps,
@@ -17,6 +16,7 @@ from skdp.mechanisms._checks import (
 )
 from skdp.mechanisms._grid import GridMechanism, grid_step, laplace_tail
 from skdp.noise import LARGEST_SCALE, discrete_laplace
+from skdp.utils._validation import check_integer
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class LaplaceMechanism(GridMechanism):
 
     def _on_grid(self, size):
         """The step of the grid for `size` values, and the scale of the noise in steps."""
-        size = check_integer("size", size, low=1)
+        size = check_integer(size, "size", 1, math.inf)
         step = grid_step(self.scale, self.sensitivity / size)
         scale = _scale_in_steps(self.sensitivity, self.epsilon, size, step)
         return step, check_steps(scale, LARGEST_SCALE, self.name, self.epsilon, size)

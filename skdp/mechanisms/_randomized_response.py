@@ -10,9 +10,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from skdp import accounting
-from skdp.mechanisms._checks import check_integer, check_number
+from skdp.mechanisms._checks import check_number
 from skdp.noise import as_source, truthful, uniform_integers
 from skdp.utils._labels import category_codes
+from skdp.utils._validation import check_integer
 
 
 @dataclass(frozen=True)
@@ -206,7 +207,7 @@ class RandomizedResponse:
         ndarray
             Of the shape of `frequencies`.
         """
-        constant, slope = self._variance_line(check_integer("n_rows", n_rows, low=1))
+        constant, slope = self._variance_line(check_integer(n_rows, "n_rows", 1, math.inf))
         return constant + slope * np.asarray(frequencies, dtype=np.float64)
 
     def confidence_interval(self, released, confidence=0.95):
@@ -253,7 +254,7 @@ class RandomizedResponse:
             For the least favourable share, in the normal approximation.
         """
         confidence = check_number("confidence", confidence, high=1.0)
-        worst = self.variance([0.0, 1.0], check_integer("size", size, low=1)).max()
+        worst = self.variance([0.0, 1.0], check_integer(size, "size", 1, math.inf)).max()
         return float(ndtri(0.5 + 0.5 * confidence) * np.sqrt(worst))
 
     def _variance_line(self, n):

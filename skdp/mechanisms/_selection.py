@@ -10,7 +10,6 @@ import numpy as np
 from skdp.accounting import ExponentialMechanism as ExponentialMechanismEvent
 from skdp.accounting import PureDP
 from skdp.mechanisms._checks import (
-    check_integer,
     check_number,
     check_scale,
     check_steps,
@@ -25,6 +24,7 @@ from skdp.mechanisms._choice import (
 )
 from skdp.mechanisms._grid import grid_step, to_steps
 from skdp.noise import LARGEST_SCALE, as_source, discrete_laplace
+from skdp.utils._validation import check_choice, check_integer
 
 _NOISES = ("gumbel", "laplace", "exponential")
 
@@ -95,7 +95,7 @@ class _Selection:
             ``scale * ln(size / (1 - confidence))``, and twice that for Laplace noise.
         """
         confidence = check_number("confidence", confidence, high=1.0)
-        size = check_integer("size", size, low=1)
+        size = check_integer(size, "size", 1, math.inf)
         return self.scale * math.log(size / (1.0 - confidence))
 
     def _acceptance(self, scores):
@@ -298,8 +298,7 @@ class ReportNoisyMax(_Selection):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.noise not in _NOISES:
-            raise ValueError(f"noise must be one of {_NOISES}, got {self.noise!r}")
+        check_choice(self.noise, "noise", _NOISES)
         if self.noise == "laplace":
             self._laplace_grid()
 

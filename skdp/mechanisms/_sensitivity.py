@@ -6,8 +6,8 @@ import numpy as np
 
 from skdp.accounting import Neighbours
 from skdp.accounting._checks import check_relation
-from skdp.mechanisms._checks import check_integer, check_number, round_up
-from skdp.utils._validation import broadcast_bounds
+from skdp.mechanisms._checks import check_number, round_up
+from skdp.utils._validation import broadcast_bounds, check_choice, check_integer
 
 _NORMS = ("l1", "l2", "linf")
 
@@ -72,7 +72,7 @@ def bounded_sum_sensitivity(bounds, relation="add_remove", norm="l1", *, n_featu
     20.0
     """
     check_relation(relation)
-    _check_choice("norm", norm, _NORMS)
+    check_choice(norm, "norm", _NORMS)
     low, high = broadcast_bounds(bounds, _count_features(bounds, n_features))
     if relation == "add_remove":
         moved = np.maximum(np.abs(low), np.abs(high))
@@ -106,7 +106,7 @@ def histogram_sensitivity(relation="add_remove", norm="l1"):
     >>> histogram_sensitivity("replace_one", "l1")
     2.0
     """
-    _check_choice("norm", norm, _NORMS)
+    check_choice(norm, "norm", _NORMS)
     check_relation(relation)
     if relation == "add_remove":
         return 1.0
@@ -140,9 +140,9 @@ def convert_sensitivity(sensitivity, n_values, source, target):
     0.5
     """
     sensitivity = check_number("sensitivity", sensitivity)
-    d = check_integer("n_values", n_values, low=1)
-    step = _NORMS.index(_check_choice("source", source, _NORMS)) - _NORMS.index(
-        _check_choice("target", target, _NORMS)
+    d = check_integer(n_values, "n_values", 1, math.inf)
+    step = _NORMS.index(check_choice(source, "source", _NORMS)) - _NORMS.index(
+        check_choice(target, "target", _NORMS)
     )
     if step <= 0:
         return sensitivity
@@ -163,7 +163,7 @@ def _count_features(bounds, n_features):
                 "bounds that are numbers need n_features, the number of columns that are summed"
             )
         n_features = lengths[0]
-    return check_integer("n_features", n_features, low=1)
+    return check_integer(n_features, "n_features", 1, math.inf)
 
 
 def _norm_up(values, norm):
@@ -183,9 +183,3 @@ def _inexact(high, low, difference):
     """Whether the subtraction may have been rounded."""
     with np.errstate(over="ignore", invalid="ignore"):
         return (high - difference != low) | (low + difference != high)
-
-
-def _check_choice(name, value, choices):
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {choices}, got {value!r}")
-    return value

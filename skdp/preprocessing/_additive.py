@@ -2,6 +2,7 @@
 
 from skdp.mechanisms import GaussianMechanism, GeometricMechanism, LaplaceMechanism
 from skdp.mechanisms._plan import bounded_noise
+from skdp.utils._validation import check_choice
 
 __all__ = ["MECHANISMS", "additive_mechanism", "plan_cell_weights"]
 
@@ -29,8 +30,7 @@ def additive_mechanism(name, guarantee, *, l1, l2, size, integers=False):
         If the name is unknown, "gaussian" has no delta, or epsilon is too small for the vector.
     """
     epsilon, delta = guarantee.epsilon, guarantee.delta
-    if name not in MECHANISMS:
-        raise ValueError(f"mechanism must be one of {MECHANISMS}, got {name!r}")
+    check_choice(name, "mechanism", MECHANISMS)
     if name == "gaussian" and delta == 0.0:
         raise ValueError("mechanism='gaussian' needs delta > 0")
     choices = []

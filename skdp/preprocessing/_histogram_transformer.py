@@ -25,7 +25,7 @@ from skdp.preprocessing._binning import (
     one_hot,
     ragged,
 )
-from skdp.utils._validation import check_boolean, check_integer, is_auto
+from skdp.utils._validation import check_boolean, check_choice, check_integer, is_auto
 
 __all__ = ["DPHistogramTransformer"]
 
@@ -294,8 +294,7 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
         ValueError
             If a fit would refuse a parameter.
         """
-        if self.encode not in ENCODINGS:
-            raise ValueError(f"encode must be one of {ENCODINGS}, got {self.encode!r}")
+        check_choice(self.encode, "encode", ENCODINGS)
         if check_boolean(self.sparse_output, "sparse_output") and self.encode != "onehot":
             raise ValueError("sparse_output is for encode='onehot' only")
         if not is_auto(self.unit_norm):

@@ -19,7 +19,7 @@ from skdp.preprocessing._binning import (
     one_hot,
     ragged,
 )
-from skdp.utils._validation import is_auto, public_inputs
+from skdp.utils._validation import check_choice, is_auto, public_inputs
 
 __all__ = ["DPKBinsDiscretizer"]
 
@@ -189,10 +189,8 @@ class DPKBinsDiscretizer(TransformerMixin, BaseEstimator):
         ValueError
             If a fit would refuse a parameter.
         """
-        if self.encode not in ENCODINGS:
-            raise ValueError(f"encode must be one of {ENCODINGS}, got {self.encode!r}")
-        if self.strategy not in STRATEGIES:
-            raise ValueError(f"strategy must be one of {STRATEGIES}, got {self.strategy!r}")
+        check_choice(self.encode, "encode", ENCODINGS)
+        check_choice(self.strategy, "strategy", STRATEGIES)
         if self.strategy == "uniform" and not is_auto(self.bounds):
             raise ValueError(
                 "between declared bounds the edges of strategy='uniform' are known without data: "

@@ -15,7 +15,7 @@ from skdp.preprocessing._additive import additive_mechanism
 from skdp.preprocessing._binning import binning_shares, declared_bounds
 from skdp.stats._bounds import BoundsPlan, plan_search
 from skdp.stats._moments import unit_blocks
-from skdp.utils._validation import check_integer, is_auto
+from skdp.utils._validation import check_choice, check_integer, is_auto
 
 __all__ = ["DPMeanTransformer"]
 
@@ -251,8 +251,7 @@ class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         if shape.n_rows > LARGEST_COUNT:
             raise ValueError(f"at most 2**31 rows can be summed, got {shape.n_rows}")
-        if self.count not in COUNTS:
-            raise ValueError(f"count must be one of {COUNTS}, got {self.count!r}")
+        check_choice(self.count, "count", COUNTS)
         noisy = self.count == "noisy"
         if noisy and guarantee.relation == "replace_one":
             raise ValueError(

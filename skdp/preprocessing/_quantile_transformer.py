@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._tables import read_array
 from skdp.base import PrivateFit, TableShape
 from skdp.preprocessing._column_quantiles import ScaledByQuantiles, plan_column_quantiles
-from skdp.utils._validation import check_integer, public_inputs
+from skdp.utils._validation import check_choice, check_integer, public_inputs
 
 __all__ = ["DPQuantileTransformer"]
 
@@ -169,10 +169,7 @@ class DPQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         ValueError
             If a fit would refuse a parameter.
         """
-        if self.output_distribution not in OUTPUTS:
-            raise ValueError(
-                f"output_distribution must be one of {OUTPUTS}, got {self.output_distribution!r}"
-            )
+        check_choice(self.output_distribution, "output_distribution", OUTPUTS)
         plan = _plan_quantiles(self.n_quantiles, self.bounds, shape, guarantee)
         return ScaledByQuantiles(
             mechanism=plan, n_features_out=shape.n_columns, attributes=_attributes

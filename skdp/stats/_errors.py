@@ -8,7 +8,7 @@ from skdp.accounting import Guarantee, Neighbours
 from skdp.stats._counts import CountPlan, HistogramPlan
 from skdp.stats._moments import MomentsPlan, SumPlan
 from skdp.stats._quantiles import QuantilePlan
-from skdp.utils._validation import broadcast_bounds, check_integer
+from skdp.utils._validation import broadcast_bounds, check_choice, check_integer
 
 __all__ = ["expected_error"]
 
@@ -66,8 +66,7 @@ def expected_error(
     >>> round(expected_error("count", 10_000, epsilon=0.5), 2)
     1.92
     """
-    if statistic not in STATISTICS:
-        raise ValueError(f"statistic must be one of {STATISTICS}, got {statistic!r}")
+    check_choice(statistic, "statistic", STATISTICS)
     n_rows = check_integer(n_rows, "n_rows", 1)
     n_columns = check_integer(n_columns, "n_columns", 1)
     neighbours = Neighbours(relation=relation)

@@ -7,9 +7,11 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
 __all__ = [
+    "RELATIONS",
     "broadcast_bounds",
     "check_boolean",
     "check_bounds",
+    "check_choice",
     "check_classes",
     "check_delta",
     "check_integer",
@@ -22,6 +24,7 @@ __all__ = [
     "public_inputs",
 ]
 
+RELATIONS = ("add_remove", "replace_one")
 LARGEST_EPSILON = 1e15
 LARGEST_INTEGER = 2**53
 LARGEST_MAGNITUDE = 1e50
@@ -37,12 +40,12 @@ def check_real(value, name):
         raise ValueError(f"{name} is too large: {value!r}") from None
 
 
-def check_integer(value, name, low):
-    """Return an int of at least `low` that a float64 holds, or raise `ValueError`."""
+def check_integer(value, name, low, high=LARGEST_INTEGER):
+    """Return an int from `low` to `high`, what a float64 holds, or raise `ValueError`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < low:
         raise ValueError(f"{name} must be an integer of at least {low}, got {value!r}")
-    if value > LARGEST_INTEGER:
-        raise ValueError(f"{name} must be at most 2**53")
+    if value > high:
+        raise ValueError(f"{name} must be at most {high}, got {value!r}")
     return int(value)
 
 
@@ -86,6 +89,13 @@ def check_boolean(value, name):
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} must be True or False, got {value!r}")
     return bool(value)
+
+
+def check_choice(value, name, choices):
+    """Return a value that is one of some, or raise `ValueError`."""
+    if value not in tuple(choices):
+        raise ValueError(f"{name} must be one of {tuple(choices)}, got {value!r}")
+    return value
 
 
 def broadcast_bounds(bounds, n_features):

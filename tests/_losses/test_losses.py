@@ -1,4 +1,4 @@
-"""Values, derivatives and bounds of the losses, against numerical ones and each other."""
+"""Losses against what they are rounded from, and against each other."""
 
 import numpy as np
 import pytest
@@ -8,82 +8,10 @@ from sklearn.metrics import mean_poisson_deviance
 
 from skdp._losses import (
     BinaryHuberisedHingeLoss,
-    BinaryLogisticLoss,
     ClippedPoissonLoss,
     MulticlassHuberisedHingeLoss,
-    MultinomialLogisticLoss,
 )
-
-LOSSES = [
-    (BinaryLogisticLoss(), 2),
-    (MultinomialLogisticLoss(4), 4),
-    (BinaryHuberisedHingeLoss(0.5), 2),
-    (BinaryHuberisedHingeLoss(1.7), 2),
-    (MulticlassHuberisedHingeLoss(2, 0.5), 2),
-    (MulticlassHuberisedHingeLoss(5, 0.3), 5),
-    (MulticlassHuberisedHingeLoss(3, 9.0), 3),
-    (ClippedPoissonLoss(7.0), None),
-    (ClippedPoissonLoss(0.3), None),
-]
-
-
-def draw(loss, n_classes, n=400, seed=0):
-    rng = np.random.default_rng(seed)
-    scores = 3.0 * rng.normal(size=(n, *loss.weights_shape))
-    if n_classes is None:
-        return scores, rng.choice([0.0, 0.1 * loss.high, loss.high], size=n)
-    return scores, rng.integers(n_classes, size=n)
-
-
-@pytest.mark.parametrize(("loss", "n_classes"), LOSSES, ids=str)
-def test_residuals_are_derivatives_of_the_value(loss, n_classes):
-    scores, y = draw(loss, n_classes)
-    direction = np.random.default_rng(1).normal(size=scores.shape)
-    for length in (1e-6, 1e-5):
-        up, down = (loss.value(scores + s * length * direction, y) for s in (1, -1))
-        slope = np.vdot(loss.residual(scores, y), direction)
-        assert (up - down) / (2 * length) == pytest.approx(slope, rel=1e-5)
-
-
-@pytest.mark.parametrize(("loss", "n_classes"), LOSSES, ids=str)
-def test_curvatures_are_derivatives_of_the_residuals(loss, n_classes):
-    scores, y = draw(loss, n_classes)
-    direction = np.random.default_rng(1).normal(size=scores.shape)
-    up, down = (loss.residual(scores + s * 1e-6 * direction, y) for s in (1, -1))
-    product = loss.curvature_product(loss.curvature(scores, y), direction)
-    error = np.abs((up - down) / 2e-6 - product).reshape(len(y), -1).max(axis=1)
-    # A row within 1e-5 of a kink of its derivative has no curvature to compare.
-    assert np.mean(error > 1e-4) < 0.01
-
-
-@pytest.mark.parametrize(("loss", "n_classes"), LOSSES, ids=str)
-def test_slopes_and_curvatures_are_within_their_bounds(loss, n_classes):
-    scores, y = draw(loss, n_classes, n=20_000)
-    scores *= (
-        np.random.default_rng(2).uniform(0, 30, size=len(y)).reshape(-1, *[1] * (scores.ndim - 1))
-    )
-    residual = loss.residual(scores, y).reshape(len(y), -1)
-    assert np.linalg.norm(residual, axis=1).max() <= loss.lipschitz(1.0) * (1 + 1e-12)
-    direction = np.random.default_rng(3).normal(size=scores.shape)
-    product = loss.curvature_product(loss.curvature(scores, y), direction)
-    ratio = np.linalg.norm(product.reshape(len(y), -1), axis=1)
-    ratio /= np.linalg.norm(direction.reshape(len(y), -1), axis=1)
-    assert ratio.max() <= loss.smoothness(1.0) * (1 + 1e-12)
-
-
-@pytest.mark.parametrize(("loss", "n_classes"), LOSSES, ids=str)
-def test_slopes_reach_nine_tenths_of_their_bound(loss, n_classes):
-    scores, y = draw(loss, n_classes, n=20_000)
-    residual = loss.residual(10.0 * scores, y).reshape(len(y), -1)
-    assert np.linalg.norm(residual, axis=1).max() >= 0.9 * loss.lipschitz(1.0)
-
-
-@pytest.mark.parametrize(("loss", "n_classes"), LOSSES, ids=str)
-def test_the_value_at_zero_bounds_every_row_and_values_are_not_negative(loss, n_classes):
-    scores, y = draw(loss, n_classes)
-    rows = [loss.value(0.0 * scores[[i]], y[[i]]) for i in range(len(y))]
-    assert max(rows) <= loss.value_at_zero() + 1e-12
-    assert min(loss.value(scores[[i]], y[[i]]) for i in range(len(y))) >= -1e-12
+from tests._losses._all import draw
 
 
 def test_the_binary_hinge_is_rounded_at_its_corner_alone():
@@ -100,7 +28,7 @@ def test_the_binary_hinge_is_rounded_at_its_corner_alone():
 
 def test_two_classes_of_the_multiclass_hinge_are_the_binary_hinge():
     binary, many = BinaryHuberisedHingeLoss(0.4), MulticlassHuberisedHingeLoss(2, 0.4)
-    scores, y = draw(many, 2)
+    scores, y = draw(many)
     difference = scores[:, 1] - scores[:, 0]
     assert many.value(scores, y) == pytest.approx(binary.value(difference, y))
     np.testing.assert_allclose(
@@ -110,7 +38,7 @@ def test_two_classes_of_the_multiclass_hinge_are_the_binary_hinge():
 
 def test_the_multiclass_hinge_is_its_maximum_and_near_that_of_crammer_and_singer():
     loss = MulticlassHuberisedHingeLoss(4, 0.3)
-    scores, y = draw(loss, 4, n=20)
+    scores, y = draw(loss, 20)
     for s, label in zip(scores, y, strict=True):
         m = s + (np.arange(4) != label)
         value = loss.value(s[None], np.array([label]))

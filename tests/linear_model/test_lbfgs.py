@@ -22,8 +22,8 @@ def make_objective(C=1.0, loss=None, n=400, d=2000, quadratic=1.0):
 
 def count_products(objective):
     """Return a list that grows with each gradient or product with the Hessian."""
-    seen, gradient, product = [], objective.gradient, objective.hessian_product
-    objective.gradient = lambda w: seen.append("gradient") or gradient(w)
+    seen, gradient, product = [], objective.at, objective.hessian_product
+    objective.at = lambda w: seen.append("gradient") or gradient(w)
 
     def counted(weights):
         multiply = product(weights)
@@ -42,7 +42,7 @@ def test_many_weights_take_no_newton_step(C, loss):
     weights = _newton.minimise(objective, plan.tolerance)
     # The one product is that of the first step's length.
     assert seen.count("product") <= 1
-    assert np.linalg.norm(objective.gradient(weights)) <= plan.tolerance
+    assert np.linalg.norm(objective.at(weights).gradient) <= plan.tolerance
 
 
 def test_newton_steps_finish_what_too_few_steps_leave(monkeypatch):
@@ -56,17 +56,15 @@ def test_newton_steps_finish_what_too_few_steps_leave(monkeypatch):
 def test_the_work_is_bounded_where_the_norm_is_never_enough(most):
     objective = make_objective()
     seen = count_products(objective)
-    start = np.zeros(objective.shape)
-    lbfgs(objective, start, objective.gradient(start), lambda *_: False, most)
+    lbfgs(objective, objective.at(np.zeros(objective.shape)), lambda *_: False, most)
     assert len(seen) <= 2 + most * SHORTENINGS
 
 
 def test_it_ends_where_rounding_leaves_no_step():
     objective = make_objective(C=1e-3)
-    start = np.zeros(objective.shape)
-    gradient = objective.gradient(start)
-    weights, gradient = lbfgs(objective, start, gradient, lambda *_: False, 10_000)
-    assert np.isfinite(weights).all() and np.linalg.norm(gradient) < 1e-12
+    start = objective.at(np.zeros(objective.shape))
+    end = lbfgs(objective, start, lambda *_: False, 10_000)
+    assert np.isfinite(end.weights).all() and np.linalg.norm(end.gradient) < 1e-12
 
 
 def test_the_two_loops_multiply_by_the_matrix_of_bfgs():
@@ -97,14 +95,14 @@ def test_the_tolerance_is_reached_on_any_table(C, monkeypatch):
             plan = plan_output_perturbation(of_rows(loss, 300, 5, 1.3), C, meet(1e10, 1e-6))
             objective = LinearObjective(loss, BoundedRows(X, 1.0, 0.3), y, C)
             weights = _newton.minimise(objective, plan.tolerance)
-            gradient = objective.gradient(weights)
+            gradient = objective.at(weights).gradient
             assert np.linalg.norm(gradient) <= plan.tolerance
 
 
 def count_factors(objective):
     """Return a list that grows with each gradient or Cholesky factor."""
-    seen, gradient, solver = [], objective.gradient, objective.hessian_solver
-    objective.gradient = lambda w: seen.append("gradient") or gradient(w)
+    seen, gradient, solver = [], objective.at, objective.hessian_solver
+    objective.at = lambda w: seen.append("gradient") or gradient(w)
     objective.hessian_solver = lambda w: seen.append("factor") or solver(w)
     return seen
 
@@ -117,7 +115,7 @@ def test_few_weights_take_newton_steps_where_others_would_be_many(smallest):
     objective = LinearObjective(BinaryLogisticLoss(), BoundedRows(X, 1.0, 0.0), y, 100.0)
     seen = count_factors(objective)
     weights = _newton.minimise(objective, 1e-5)
-    assert np.linalg.norm(objective.gradient(weights)) <= 1e-5
+    assert np.linalg.norm(objective.at(weights).gradient) <= 1e-5
     assert (seen.count("factor") > 0) == (smallest < 1.0)
     assert len(seen) < 40
 

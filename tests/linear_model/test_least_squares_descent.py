@@ -30,11 +30,11 @@ def test_the_loss_is_half_the_squared_error_up_to_its_bounds():
         ends = [loss.value(np.array([score + s]), np.array([target])) for s in (step, -step)]
         slope = loss.residual(np.array([score]), np.array([target]))[0]
         assert slope == pytest.approx((ends[0] - ends[1]) / (2 * step), abs=1e-6)
-        assert abs(slope) <= loss.lipschitz(1.0)
+        assert abs(slope) <= loss.slope_bound
     near = np.abs(scores - y) <= 1
     np.testing.assert_allclose(loss.residual(scores, y)[near], (scores - y)[near])
     assert loss.value(np.zeros(500), y) <= 500 * loss.value_at_zero()
-    assert set(loss.curvature(scores, y)) == {0.0, loss.smoothness(1.0)}
+    assert set(loss.curvature(scores, y)) == {0.0, loss.curvature_bound}
 
 
 def moved(relation, seed):

@@ -72,9 +72,9 @@ def documented_delta(loss, relation, free, epsilon, a, multiplier):
 def check_price(loss, relation, C, epsilon, delta):
     problem = of_rows(loss, 1000, 3, 1.0)
     plan = plan_objective_perturbation(problem, C, meet(epsilon, delta, relation), 1.0)
-    multiplier = plan.noise.scale / (C * loss.lipschitz(1.0))
+    multiplier = plan.noise.scale / (C * loss.slope_bound)
     paid = epsilon - log_jacobian(problem, C)
-    a = 4.0 * C * loss.curvature_trace(1.0)
+    a = 4.0 * C * loss.trace_bound
     choices = [(False, paid)]
     if loss.curvature_vanishes_at_vertices and a <= 0.9 * epsilon:
         choices.append((True, epsilon))

@@ -19,8 +19,8 @@ from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._rows import BoundedRows
 from skdp.linear_model._standard_errors import plan_hessian, split_guarantee, summed_hessian
-from skdp.linear_model._symmetric import upper_triangle
 from skdp.noise import RandomSource
+from skdp.utils._symmetric import pack_symmetric
 from tests._guarantees import meet, of_rows
 
 LOSSES = {
@@ -58,7 +58,7 @@ def test_the_hessian_is_the_derivative_of_the_gradient(name, sparse):
         contrasts = np.kron(helmert(3), np.eye(5))
         expected = contrasts @ expected @ contrasts.T
     found = summed_hessian(loss, rows, y, weights)
-    np.testing.assert_allclose(upper_triangle(found), upper_triangle(expected), atol=1e-5)
+    np.testing.assert_allclose(pack_symmetric(found), pack_symmetric(expected), atol=1e-5)
 
 
 def test_both_releases_together_cost_what_is_charged_at_any_guarantee():
@@ -82,7 +82,7 @@ def moved(name, tables, relation, weights):
     vectors = []
     for X, y in tables:
         hessian = summed_hessian(loss, BoundedRows(X, norm, 0.0), y, weights)
-        vectors.append(upper_triangle(hessian))
+        vectors.append(pack_symmetric(hessian))
     share = split_guarantee("output", meet(1.0, 1e-5, relation))[1]
     plan = plan_hessian(of_rows(loss, len(tables[0][1]), X.shape[1], norm), share)
     return np.linalg.norm(vectors[0] - vectors[1]) / plan.mechanism.sensitivity

@@ -343,9 +343,9 @@ MUTATIONS = [
     Mutation(
         "softmax-slope-without-root",
         "_losses._logistic",
-        "MultinomialLogisticLoss.lipschitz",
-        rules.term_dropped("math.sqrt(2.0)"),
-        ("_losses/test_losses.py::test_slopes_and_curvatures_are_within_their_bounds",),
+        "MultinomialLogisticLoss",
+        rules.put_for("math.sqrt(2.0)", "1.0"),
+        ("_losses/test_contract.py::test_slopes_and_curvatures_are_within_their_bounds",),
         "a row moves two classes",
     ),
     Mutation(
@@ -353,13 +353,13 @@ MUTATIONS = [
         "_losses._logistic",
         "BinaryLogisticLoss",
         rules.assigned_times("curvature_bound", 0.5),
-        ("_losses/test_losses.py::test_slopes_and_curvatures_are_within_their_bounds",),
+        ("_losses/test_contract.py::test_slopes_and_curvatures_are_within_their_bounds",),
         "the Jacobian of objective perturbation is underpriced",
     ),
     Mutation(
         "softmax-trace-as-of-two-classes",
         "_losses._logistic",
-        "MultinomialLogisticLoss.curvature_trace",
+        "MultinomialLogisticLoss.trace_bound",
         rules.put_for("self.n_classes", "2"),
         (
             "linear_model/test_objective_perturbation.py"
@@ -370,7 +370,7 @@ MUTATIONS = [
     Mutation(
         "least-class-weight",
         "_losses._class_weighted",
-        "ClassWeightedLoss.lipschitz",
+        "ClassWeightedLoss.slope_bound",
         rules.call_renamed("max", "min"),
         (
             "linear_model/test_mechanism_choice.py"
@@ -381,7 +381,7 @@ MUTATIONS = [
     Mutation(
         "class-weight-forgotten",
         "_losses._class_weighted",
-        "ClassWeightedLoss.lipschitz",
+        "ClassWeightedLoss.slope_bound",
         rules.term_dropped("max(self.weights)"),
         (
             "linear_model/test_mechanism_choice.py"
@@ -394,13 +394,13 @@ MUTATIONS = [
         "_losses._poisson",
         "ClippedPoissonLoss.residual",
         rules.call_dropped("minimum"),
-        ("_losses/test_losses.py::test_slopes_and_curvatures_are_within_their_bounds",),
+        ("_losses/test_contract.py::test_slopes_and_curvatures_are_within_their_bounds",),
         "one row moves the weights without bound",
     ),
     Mutation(
         "squared-slope-not-clipped",
-        "_losses._squared",
-        "ClippedSquaredLoss.residual",
+        "_losses._difference",
+        "HuberLoss.residual",
         rules.call_dropped("clip"),
         (
             "linear_model/test_least_squares_descent.py::test_the_loss_is_half_the_squared_error_up_to_its_bounds",
@@ -567,7 +567,7 @@ MUTATIONS = [
         "plan_output_perturbation",
         rules.put_for(
             "problem.lipschitz",
-            "getattr(problem.loss, 'loss', problem.loss).lipschitz(problem.norm)",
+            "getattr(problem.loss, 'loss', problem.loss).slope_bound * problem.norm",
         ),
         (
             "linear_model/test_mechanism_choice.py::test_the_sensitivity_is_that_of_the_largest_class_weight",
@@ -919,11 +919,11 @@ MUTATIONS = [
         "a share forgotten: the mean is released beside the second moment",
     ),
     Mutation(
-        "pca-packed-too-long",
-        "linear_model._symmetric",
-        "upper_triangle",
+        "matrix-packed-too-long",
+        "utils._symmetric",
+        "pack_symmetric",
         rules.put_for("math.sqrt(2.0)", "2.0"),
-        ("decomposition/test_pca.py::test_packing_keeps_frobenius_norms",),
+        ("utils/test_symmetric.py::test_packing_keeps_frobenius_norms",),
         "a square root dropped: the vector is longer than the matrix",
     ),
     Mutation(
@@ -1330,10 +1330,34 @@ MUTATIONS = [
     ),
     Mutation(
         "a-check-that-cannot-fail",
-        "utils._check_charges",
+        "testing._charges",
         "check_charge_before_touch",
         rules.put_for("accountant", "None"),
-        ("utils/test_estimator_checks.py::test_a_check_finds_what_it_is_for",),
+        ("testing/test_checks.py::test_a_check_finds_what_it_is_for",),
         "estimators that use the data before the charge pass the check",
+    ),
+    Mutation(
+        "one-sensitivity-for-both-relations",
+        "testing._claims",
+        "check_relation",
+        rules.put_for("replaced > removed", "replaced >= removed"),
+        ("testing/test_checks.py::test_a_check_finds_what_it_is_for",),
+        "estimators that ignore the relation pass",
+    ),
+    Mutation(
+        "neighbours-within-the-bounds",
+        "testing._claims",
+        "extreme_tables",
+        rules.put_for("BEYOND", "0.0"),
+        ("testing/test_checks.py::test_checks_find_mistakes_that_are_not_theirs_alone",),
+        "estimators that clip nothing pass",
+    ),
+    Mutation(
+        "slots-not-looked-into",
+        "testing._noise",
+        "_parts",
+        rules.put_for("_reduced(value)", "[]"),
+        ("testing/test_checks.py::test_checks_find_mistakes_that_are_not_theirs_alone",),
+        "statistics that are kept in odd places pass",
     ),
 ]

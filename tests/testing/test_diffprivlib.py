@@ -15,7 +15,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skdp.accounting import PureDP
-from skdp.utils.estimator_checks import check_dp_estimator
+from skdp.testing import check_dp_estimator
 
 pytest.importorskip("diffprivlib")
 from diffprivlib.accountant import BudgetAccountant

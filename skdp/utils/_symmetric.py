@@ -4,20 +4,20 @@ import math
 
 import numpy as np
 
-__all__ = ["from_upper_triangle", "spectral_margin", "upper_triangle"]
+__all__ = ["pack_symmetric", "spectral_margin", "unpack_symmetric"]
 
 # The probability that the noise in a released matrix exceeds what `spectral_margin` says.
 FAILURE = 0.05
 
 
-def upper_triangle(A):
+def pack_symmetric(A):
     """Return the upper triangle, its off-diagonal entries times the root of two."""
     i, j = np.triu_indices(len(A))
     return A[i, j] * np.where(i == j, 1.0, math.sqrt(2.0))
 
 
-def from_upper_triangle(vector, size):
-    """Return the symmetric matrix of which `upper_triangle` is the vector."""
+def unpack_symmetric(vector, size):
+    """Return the symmetric matrix of which `pack_symmetric` is the vector."""
     i, j = np.triu_indices(size)
     A = np.empty((size, size))
     A[i, j] = A[j, i] = vector / np.where(i == j, 1.0, math.sqrt(2.0))

@@ -8,14 +8,14 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import EstimatorCheckFailedWarning, SkipTestWarning
 
-from skdp import PrivacyAccountant
-from skdp.utils._check_claims import check_limit
-from skdp.utils.estimator_checks import (
+from skdp import DPMinMaxScaler, PrivacyAccountant
+from skdp.testing import (
     check_dp_estimator,
     dp_checks,
     parametrize_with_dp_checks,
 )
-from tests.utils import _broken_estimators as zoo
+from skdp.testing._claims import check_limit
+from tests.testing import _broken_estimators as zoo
 
 CHECKS = {check.__name__: check for check in dp_checks()}
 BROKEN = {
@@ -74,8 +74,11 @@ def test_every_check_has_a_broken_estimator():
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_check_finds_what_it_is_for(name):
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError) as caught:
         CHECKS[name](BROKEN[name])
+    rule, _, found = str(caught.value).partition(" But: ")
+    assert rule == CHECKS[name].__doc__.split("\n")[0] and rule.endswith(".")
+    assert found
 
 
 @pytest.mark.parametrize(("name", "broken"), MORE)
@@ -100,6 +103,15 @@ def test_estimators_that_keep_the_contract_pass(estimator, reference):
 def test_an_integer_may_be_released_twice(name, epsilon):
     """False alarms have a probability below 1e-7."""
     CHECKS[name](zoo.PrivateCount(epsilon))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [zoo.PrivateUpperQuantile(), DPMinMaxScaler(bounds=(-1, 1), quantile_range=(97, 99))],
+    ids=str,
+)
+def test_a_quantile_whose_rank_moves_little_more_under_replace_one_is_honest(estimator):
+    CHECKS["check_relation"](estimator)
 
 
 def test_an_estimator_without_statement_and_seeds_is_checked_for_the_rest():
@@ -151,7 +163,7 @@ def fake_checks(**_):
 
 
 def test_the_driver_raises_warns_or_reports(monkeypatch):
-    monkeypatch.setattr("skdp.utils.estimator_checks.dp_checks", fake_checks)
+    monkeypatch.setattr("skdp.testing._checks.dp_checks", fake_checks)
     seen = []
     with pytest.raises(AssertionError, match="broken"):
         check_dp_estimator(zoo.PrivateMean(), callback=lambda **result: seen.append(result))
@@ -166,7 +178,7 @@ def test_the_driver_raises_warns_or_reports(monkeypatch):
 
 
 def test_failures_may_be_expected(monkeypatch):
-    monkeypatch.setattr("skdp.utils.estimator_checks.dp_checks", fake_checks)
+    monkeypatch.setattr("skdp.testing._checks.dp_checks", fake_checks)
     expected = {"check_bad": "known"}
     results = check_dp_estimator(zoo.PrivateMean(), on_skip=None, expected_failed_checks=expected)
     assert results[1]["status"] == "xfail"

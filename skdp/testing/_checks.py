@@ -15,7 +15,8 @@ from unittest import SkipTest
 
 from sklearn.exceptions import EstimatorCheckFailedWarning, SkipTestWarning
 
-from skdp.utils import _check_charges, _check_claims, _check_noise
+from skdp.testing import _charges, _claims, _noise
+from skdp.utils._validation import check_choice
 
 __all__ = ["check_dp_estimator", "dp_checks", "parametrize_with_dp_checks"]
 
@@ -41,38 +42,47 @@ def dp_checks(*, n_fits=100, reference=None):
 
     Examples
     --------
-    >>> from skdp.utils.estimator_checks import dp_checks
+    >>> from skdp.testing import dp_checks
     >>> dp_checks()[0].__name__
     'check_refused_charge'
     """
+    checks = (
+        _charges.check_refused_charge,
+        _charges.check_charge_before_touch,
+        _charges.check_handle_identity,
+        _charges.check_exact_spend,
+        _charges.check_workers,
+        _charges.check_cost_of_mechanisms,
+        _charges.check_failed_fit,
+        _charges.check_privacy_parameters,
+        _charges.check_tiny_epsilon,
+        _noise.check_no_training_row,
+        _noise.check_no_raw_statistic,
+        _noise.check_fresh_noise,
+        _noise.check_noise_of_classes,
+        _noise.check_seeded_flag,
+        _claims.check_statement,
+        _claims.check_group_statement,
+        _claims.check_relation,
+        _claims.check_accuracy_rises,
+        partial(_claims.check_limit, reference=reference),
+        partial(_claims.check_neighbours, n_fits=n_fits),
+        _claims.check_no_sample_weight,
+        _claims.check_sklearn_contract,
+    )
     return [
-        _check_charges.check_refused_charge,
-        _check_charges.check_charge_before_touch,
-        _check_charges.check_handle_identity,
-        _check_charges.check_exact_spend,
-        _check_charges.check_workers,
-        _check_charges.check_cost_of_mechanisms,
-        _check_charges.check_failed_fit,
-        _check_charges.check_privacy_parameters,
-        _check_charges.check_tiny_epsilon,
-        _check_noise.check_no_training_row,
-        _check_noise.check_no_raw_statistic,
-        _check_noise.check_fresh_noise,
-        _check_noise.check_noise_of_classes,
-        _check_noise.check_seeded_flag,
-        _check_claims.check_statement,
-        _check_claims.check_group_statement,
-        _check_claims.check_relation,
-        _check_claims.check_accuracy_rises,
-        _with_options(_check_claims.check_limit, reference=reference),
-        _with_options(_check_claims.check_neighbours, n_fits=n_fits),
-        _check_claims.check_no_sample_weight,
-        _check_claims.check_sklearn_contract,
+        update_wrapper(partial(_state_rule, check), getattr(check, "func", check))
+        for check in checks
     ]
 
 
-def _with_options(check, **options):
-    return update_wrapper(partial(check, **options), check)
+def _state_rule(check, estimator):
+    """Run a check; a failure starts with the rule that is broken, the check's own summary."""
+    try:
+        check(estimator)
+    except AssertionError as error:
+        rule = (getattr(check, "func", check).__doc__ or "").partition("\n")[0]
+        raise AssertionError(f"{rule} But: {error}") from error
 
 
 def check_dp_estimator(
@@ -123,7 +133,7 @@ def check_dp_estimator(
         If an option is not as described.
     Exception
         What the first check that failed raised, with `on_fail="raise"`; where the contract is
-        broken this is an `AssertionError`.
+        broken this is an `AssertionError` whose message starts with the rule.
 
     Warns
     -----
@@ -151,7 +161,7 @@ def check_dp_estimator(
     --------
     >>> from sklearn.preprocessing import StandardScaler
     >>> from skdp import DPStandardScaler
-    >>> from skdp.utils.estimator_checks import check_dp_estimator
+    >>> from skdp.testing import check_dp_estimator
     >>> scaler = DPStandardScaler(bounds=(-1, 1))
     >>> found = check_dp_estimator(scaler, reference=StandardScaler(), on_skip=None)
     >>> {result["check_name"] for result in found if result["status"] != "passed"}
@@ -160,8 +170,7 @@ def check_dp_estimator(
     if isinstance(estimator, type):
         raise TypeError("pass an instance, not a class")
     for value, name, choices in ((on_fail, "on_fail", ON_FAIL), (on_skip, "on_skip", ON_SKIP)):
-        if value not in choices:
-            raise ValueError(f"{name} must be one of {choices}, got {value!r}")
+        check_choice(value, name, choices)
     results = []
     for check in dp_checks(n_fits=n_fits, reference=reference):
         result = _run(check, estimator, expected_failed_checks or {})
@@ -226,7 +235,7 @@ def parametrize_with_dp_checks(
     Examples
     --------
     >>> from skdp import DPLogisticRegression
-    >>> from skdp.utils.estimator_checks import parametrize_with_dp_checks
+    >>> from skdp.testing import parametrize_with_dp_checks
     >>> @parametrize_with_dp_checks([DPLogisticRegression(), DPLogisticRegression(delta=0.0)])
     ... def test_dp_contract(estimator, check):
     ...     check(estimator)

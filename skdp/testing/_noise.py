@@ -7,10 +7,10 @@ from types import BuiltinFunctionType, CellType, FunctionType, ModuleType
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.utils import get_tags
+from sklearn.utils import check_random_state, get_tags
 
 from skdp.exceptions import SeededNoiseWarning
-from skdp.utils._check_helpers import (
+from skdp.testing._tables import (
     N_FEATURES,
     UNTELLING_EPSILON,
     SkipTest,
@@ -37,7 +37,7 @@ def check_no_training_row(estimator):
     The table is made of values whose eight bytes are all but impossible to meet by chance.
     """
     X, y = make_table(estimator)
-    X = X + np.random.default_rng(2).uniform(1e-10, 1e-9, size=X.shape)
+    X = X + check_random_state(2).uniform(1e-10, 1e-9, size=X.shape)
     pickled = pickle.dumps(fit(estimator, X, y))
     found = sum(value.tobytes() in pickled for value in X.ravel())
     assert not found, f"a pickle holds {found} values of the table"

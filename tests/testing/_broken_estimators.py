@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdp.accounting import PureDP
 from skdp.base import PrivateFit, relation_of
 from skdp.mechanisms import GeometricMechanism, LaplaceMechanism
+from skdp.stats._quantiles import QuantilePlan
 
 
 class PrivateMean(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -98,6 +99,20 @@ class PrivateCount(PrivateMean):
             count = np.array([np.sum(X[:, 0] > 0.0)])
             count = mechanism.release(count, random_state=source)
             fit.publish(mechanism, public=self._public(), mean_=count)
+        return self
+
+
+class PrivateUpperQuantile(PrivateMean):
+    """The quantile 0.95 of features within [-1, 1], whose rank a replaced row moves by 1, not 2."""
+
+    def fit(self, X, y=None):
+        with PrivateFit(self) as fit:
+            X = self._validate(X)
+            ends = np.ones(X.shape[1])
+            relation = relation_of(self.accountant)
+            plan = QuantilePlan([0.95], -ends, ends, epsilon=self.epsilon, relation=relation)
+            source = fit.charge(plan, size=plan.size)
+            fit.publish(plan, public=self._public(), mean_=plan.run(X, source)[0])
         return self
 
 

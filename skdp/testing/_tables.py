@@ -1,4 +1,4 @@
-"""Tables, fits and released numbers for the checks of `skdp.utils.estimator_checks`."""
+"""Tables, fits and released numbers for the checks of `skdp.testing`."""
 
 import warnings
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from unittest import SkipTest
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.utils import get_tags
+from sklearn.utils import check_random_state, get_tags
 
 from skdp.accounting import PrivacyAccountant
 from skdp.base import UNACCOUNTED, fitted_names
@@ -21,7 +21,7 @@ TRIES = 3
 
 def make_table(estimator, seed=0):
     """Return X and a target that depends on X: a label, or an end of the declared range."""
-    rng = np.random.default_rng(seed)
+    rng = check_random_state(seed)
     X = rng.uniform(-0.5, 0.5, size=(N_ROWS, N_FEATURES))
     y = (X[:, 0] + 0.1 * rng.normal(size=N_ROWS) > 0).astype(int)
     y[:2] = 0, 1

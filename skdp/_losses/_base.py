@@ -1,0 +1,93 @@
+"""What a loss of linear models is: two protocols, of functions of scores and targets alone.
+
+The geometry of rows (their norms, the constant feature that carries an intercept) belongs to
+whoever has the rows: a row x of norm at most R, with the residual r and the curvature H of its
+scores, has the gradient r xᵀ, of norm at most R `slope_bound`, and the Hessian H ⊗ x xᵀ, at most
+R² `curvature_bound`.
+"""
+
+from abc import ABC, abstractmethod
+
+__all__ = ["BoundedLoss", "ClippableLoss"]
+
+
+class ClippableLoss(ABC):
+    """A loss for clipped gradients (DP-SGD), whose guarantee needs no bound on its slope.
+
+    A subclass is a frozen dataclass of public parameters. `scores` have the shape
+    (n_rows, *weights_shape) and y has the shape (n_rows,); a row's part of everything that is
+    returned depends on that row alone.
+
+    Attributes
+    ----------
+    weights_shape : tuple of int
+        () for one score a row, (k,) for k scores.
+    target_bounds : tuple of (float, float) or None
+        The least and the largest target; None where y holds codes: 0 to k - 1, or 0 and 1 for one
+        score.
+    curvature_bound : float
+        No eigenvalue of a row's second derivative by its scores is larger.
+    """
+
+    weights_shape = ()
+    target_bounds = None
+
+    @property
+    @abstractmethod
+    def curvature_bound(self): ...
+
+    @abstractmethod
+    def value(self, scores, y):
+        """Return the summed loss, a float."""
+
+    @abstractmethod
+    def residual(self, scores, y):
+        """Return the derivative of the summed loss by each score, a new array of their shape."""
+
+
+class BoundedLoss(ClippableLoss):
+    """A convex loss, nowhere negative, for perturbation of output, gradients or objective.
+
+    Attributes
+    ----------
+    slope_bound : float
+        No row's residual has a larger Euclidean norm.
+    residual_error : float
+        Bounds the norm of the rounding error of a row's residual, for exact scores.
+    trace_bound : float
+        Bounds the trace of a row's second derivative by its scores.
+    curvature_rank : int
+        The rank of that matrix.
+    n_vertices : int
+        A row's residual stays in the convex hull of 0 and of so many vectors of length
+        `slope_bound` that depend on its target alone. Only where the objective is perturbed.
+    curvature_vanishes_at_vertices : bool
+        Whether at a fraction t of the way from 0 to the only vertex the trace is at most
+        4 t (1 - t) `trace_bound`. Only where the objective is perturbed.
+    """
+
+    curvature_rank = 1
+
+    @property
+    @abstractmethod
+    def slope_bound(self): ...
+
+    @property
+    @abstractmethod
+    def residual_error(self): ...
+
+    @property
+    def trace_bound(self):
+        return self.curvature_rank * self.curvature_bound
+
+    @abstractmethod
+    def value_at_zero(self):
+        """Bound the loss of a row whose scores are 0, over all targets."""
+
+    @abstractmethod
+    def curvature(self, scores, y):
+        """Return what `curvature_product` needs; for one score a row the second derivatives."""
+
+    def curvature_product(self, curvature, direction):
+        """Multiply the second derivative of each row by a direction, shaped as the scores."""
+        return curvature * direction

@@ -1,0 +1,147 @@
+"""Every loss of the package keeps the protocol that it declares."""
+
+import numpy as np
+import pytest
+
+from skdp import _losses
+from skdp._losses import BoundedLoss, ClippableLoss
+from tests._losses._all import BOUNDED, KINDS, LOSSES, draw, draw_far, norms
+
+every_loss = pytest.mark.parametrize("loss", LOSSES, ids=str)
+every_bounded_loss = pytest.mark.parametrize("loss", BOUNDED, ids=str)
+
+
+def test_every_loss_is_found_and_exported():
+    exported = {getattr(_losses, name) for name in _losses.__all__}
+    assert set(KINDS) | {ClippableLoss, BoundedLoss} == exported
+    assert {type(loss) for loss in LOSSES} == set(KINDS)
+
+
+def test_what_is_missing_is_named():
+    class Unfinished(BoundedLoss):
+        slope_bound = 1.0
+
+    with pytest.raises(TypeError, match="curvature_bound.*residual.*value"):
+        Unfinished()
+
+
+@every_loss
+def test_residuals_are_derivatives_of_the_value(loss):
+    scores, y = draw(loss)
+    direction = np.random.default_rng(1).normal(size=scores.shape)
+    for length in (1e-6, 1e-5):
+        up, down = (loss.value(scores + s * length * direction, y) for s in (1, -1))
+        slope = np.vdot(loss.residual(scores, y), direction)
+        assert (up - down) / (2 * length) == pytest.approx(slope, rel=1e-5)
+
+
+@every_loss
+def test_a_rows_part_depends_on_the_row_alone(loss):
+    scores, y = draw(loss, 50)
+    some = np.random.default_rng(1).permutation(50)[:23]
+    residual = loss.residual(scores, y)
+    np.testing.assert_array_equal(loss.residual(scores[some], y[some]), residual[some])
+    one_by_one = [loss.value(scores[[i]], y[[i]]) for i in range(50)]
+    assert loss.value(scores, y) == pytest.approx(sum(one_by_one), rel=1e-12)
+    if isinstance(loss, BoundedLoss):
+        direction = np.random.default_rng(2).normal(size=scores.shape)
+        products = [
+            loss.curvature_product(loss.curvature(scores[rows], y[rows]), direction[rows])
+            for rows in (slice(None), some)
+        ]
+        np.testing.assert_array_equal(products[1], products[0][some])
+
+
+@every_loss
+def test_shapes(loss):
+    for n in (0, 1, 7):
+        scores, y = draw(loss, n)
+        kept = scores.copy()
+        residual = loss.residual(scores, y)
+        assert residual.shape == (n, *loss.weights_shape) and residual.dtype == np.float64
+        assert not (np.shares_memory(residual, scores) or np.shares_memory(residual, y))
+        assert type(loss.value(scores, y)) is float
+        if isinstance(loss, BoundedLoss):
+            product = loss.curvature_product(loss.curvature(scores, y), np.ones_like(scores))
+            assert product.shape == scores.shape
+        np.testing.assert_array_equal(scores, kept)
+
+
+@every_loss
+def test_residuals_move_no_faster_than_the_curvature_bound(loss):
+    scores, y = draw_far(loss)
+    rng = np.random.default_rng(3)
+    for length in (1e-3, 0.1, 10.0):
+        step = length * rng.normal(size=scores.shape)
+        moved = norms(loss.residual(scores + step, y) - loss.residual(scores, y))
+        assert np.all(moved <= loss.curvature_bound * norms(step) * (1 + 1e-9) + 1e-12)
+
+
+@every_bounded_loss
+def test_curvatures_are_derivatives_of_the_residuals(loss):
+    scores, y = draw(loss)
+    direction = np.random.default_rng(1).normal(size=scores.shape)
+    up, down = (loss.residual(scores + s * 1e-6 * direction, y) for s in (1, -1))
+    product = loss.curvature_product(loss.curvature(scores, y), direction)
+    # A row within 1e-5 of a kink of its derivative has no curvature to compare.
+    assert np.mean(norms((up - down) / 2e-6 - product) > 1e-4) < 0.01
+
+
+@every_bounded_loss
+def test_slopes_and_curvatures_are_within_their_bounds(loss):
+    scores, y = draw_far(loss)
+    slopes = norms(loss.residual(scores, y))
+    assert 0.9 * loss.slope_bound <= slopes.max() <= loss.slope_bound * (1 + 1e-12)
+    curvature = loss.curvature(scores, y)
+    direction = np.random.default_rng(3).normal(size=scores.shape)
+    stretch = norms(loss.curvature_product(curvature, direction)) / norms(direction)
+    assert stretch.max() <= loss.curvature_bound * (1 + 1e-12)
+    units = np.eye(scores[0].size).reshape(-1, *scores.shape[1:])
+    columns = [loss.curvature_product(curvature, np.broadcast_to(u, scores.shape)) for u in units]
+    hessians = np.stack([column.reshape(len(y), -1) for column in columns], axis=2)
+    assert np.trace(hessians, axis1=1, axis2=2).max() <= loss.trace_bound * (1 + 1e-12)
+    eigenvalues = np.linalg.eigvalsh(hessians)
+    assert eigenvalues.min() >= -1e-12 * loss.curvature_bound
+    assert 0.9 * loss.curvature_bound <= eigenvalues.max() <= loss.curvature_bound * (1 + 1e-12)
+    assert np.sum(eigenvalues > 1e-12 * loss.curvature_bound, axis=1).max() <= loss.curvature_rank
+
+
+@every_bounded_loss
+def test_bounded_losses_are_convex(loss):
+    scores, y = draw_far(loss)
+    other = scores + np.random.default_rng(4).standard_cauchy(size=scores.shape)
+    turned = (loss.residual(other, y) - loss.residual(scores, y)) * (other - scores)
+    rising = turned.reshape(len(y), -1).sum(axis=1)
+    assert np.all(rising >= -1e-12 * norms(other - scores) * loss.slope_bound)
+
+
+@every_bounded_loss
+def test_the_value_at_zero_bounds_every_row_and_values_are_not_negative(loss):
+    scores, y = draw(loss)
+    rows = [loss.value(0.0 * scores[[i]], y[[i]]) for i in range(len(y))]
+    assert max(rows) <= loss.value_at_zero() + 1e-12
+    assert min(loss.value(scores[[i]], y[[i]]) for i in range(len(y))) >= -1e-12
+
+
+@pytest.mark.parametrize("loss", [b for b in BOUNDED if hasattr(b, "n_vertices")], ids=str)
+def test_curvature_vanishes_at_vertices_where_a_loss_says_so(loss):
+    if not loss.curvature_vanishes_at_vertices:
+        return
+    scores, y = draw_far(loss)
+    share = norms(loss.residual(scores, y)) / loss.slope_bound
+    assert loss.n_vertices == 1
+    trace = loss.curvature(scores, y)
+    assert np.all(trace <= 4.0 * share * (1.0 - share) * loss.trace_bound + 1e-12)
+
+
+@pytest.mark.skipif(
+    np.finfo(np.longdouble).eps >= np.finfo(np.float64).eps, reason="no extended precision here"
+)
+@pytest.mark.parametrize("scale", [0.0, 1e-12, 1e-4, 0.3, 10.0])
+@every_bounded_loss
+def test_residuals_are_off_by_no_more_than_stated(loss, scale):
+    """Against the same formulas in extended precision; ties and near-ties are the worst."""
+    scores, y = draw(loss, 500)
+    scores *= scale
+    exact = loss.residual(scores.astype(np.longdouble), y)
+    assert norms(loss.residual(scores, y) - exact).max() <= loss.residual_error
