@@ -954,7 +954,7 @@ MUTATIONS = [
     Mutation(
         "moments-not-clipped",
         "stats._moments",
-        "_centred_sums",
+        "unit_blocks",
         rules.statement_dropped("np.clip(u, -1.0, 1.0, out=u)"),
         ("preprocessing/test_standard_scaler.py::test_values_are_clipped_to_the_bounds",),
         "a far value moves a sum without bound",
