@@ -182,6 +182,7 @@ class GaussianMechanism(GridMechanism):
         Parameters
         ----------
         probability : float in (0, 1/2]
+            At most this.
         size : int, default=1
             How many values are released together.
         terms : int, default=1

@@ -150,6 +150,7 @@ class GeometricMechanism:
         Parameters
         ----------
         probability : float in (0, 1/2]
+            At most this.
         size : int, default=1
             How many values are released together.
         terms : int, default=1

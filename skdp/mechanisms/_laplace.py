@@ -117,6 +117,7 @@ class LaplaceMechanism(GridMechanism):
         Parameters
         ----------
         probability : float in (0, 1/2]
+            At most this.
         size : int, default=1
             How many values are released together.
         terms : int, default=1
