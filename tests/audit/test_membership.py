@@ -95,14 +95,14 @@ def test_noise_gives_no_attack_anything(attack):
 
 
 @pytest.mark.parametrize("access", ["probabilities", "labels", "parameters"])
-@pytest.mark.parametrize("model", [LogisticRegression(C=1e3), LinearSVC(C=1e3)], ids=str)
-def test_what_the_attacker_sees(model, access):
+def test_what_the_attacker_sees(access):
     X, y = noisy_table(300)
     options = {"attack": "lira", "access": access, "n_shadow": 24, "random_state": 0}
-    found = membership_inference(model, X, y, **options)
-    assert found.auc.low > 0.5
     private = membership_inference(DPLogisticRegression(epsilon=0.1), X, y, **options)
-    assert private.auc.value < found.auc.value - 0.05
+    for model in (LogisticRegression(C=1e3), LinearSVC(C=1e3)):
+        found = membership_inference(model, X, y, **options)
+        assert found.auc.low > 0.5
+        assert private.auc.value < found.auc.value - 0.05
 
 
 def test_a_private_model_charges_for_no_shadow():

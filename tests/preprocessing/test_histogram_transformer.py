@@ -103,16 +103,16 @@ def test_brute_force_sensitivity(relation):
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_errors_have_the_expected_size(delta):
-    # 1000 releases of seeds that were not chosen; 5 standard errors: false alarms of 6e-7.
+    # 300 releases of seeds that were not chosen; 5 standard errors: false alarms of 6e-7.
     table = read_numeric_columns(DPHistogramTransformer(), np.tile([0.5, 3.0], (100, 20)))
     truth = np.tile([100, 0, 0, 0, 0, 100], (20, 1)).ravel()
     transformer = DPHistogramTransformer(2.0, delta=delta, edges=EDGES)
     plan = transformer.plan_fit(TableShape(n_rows=100, n_columns=40), guarantee_of(transformer))
     edges = [np.array(EDGES)] * 40
-    runs = [plan.noisy_counts(table, edges, RandomSource(seed)) for seed in range(1000)]
+    runs = [plan.noisy_counts(table, edges, RandomSource(seed)) for seed in range(300)]
     squares = np.mean(np.square([np.concatenate(run) - truth for run in runs]), axis=1)
     expected = transformer.expected_error(40) ** 2
-    assert abs(squares.mean() - expected) < 5 * squares.std(ddof=1) / math.sqrt(1000)
+    assert abs(squares.mean() - expected) < 5 * squares.std(ddof=1) / math.sqrt(300)
 
 
 @pytest.mark.parametrize("encode", ["onehot", "density"])
@@ -150,7 +150,7 @@ def test_empty_bins_without_noise_are_caught(monkeypatch):
         test_what_is_published_is_a_function_of_the_release("density", monkeypatch)
 
 
-def certified(runs=1200):
+def certified(runs=400):
     """The epsilon by which the counts of one bin tell one row from none."""
     outputs = []
     for value in (["red"], ["undeclared"]):

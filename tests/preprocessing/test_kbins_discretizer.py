@@ -79,7 +79,7 @@ def test_a_distinguisher_finds_no_more_than_epsilon():
     assert certified(40.0) > 1.0
 
 
-@pytest.mark.parametrize("X", [np.full((20, 1), 0.3), np.full((1, 2), -4.0), np.zeros((5, 10_000))])
+@pytest.mark.parametrize("X", [np.full((20, 1), 0.3), np.full((1, 2), -4.0), np.zeros((5, 1000))])
 def test_constants_few_rows_and_many_columns_are_fitted(X):
     for bounds in ("auto", (-1, 1)):
         discretizer = DPKBinsDiscretizer(5.0, bounds=bounds, n_bins=2, encode="ordinal").fit(X)

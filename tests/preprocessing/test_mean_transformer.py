@@ -138,7 +138,7 @@ def test_a_divisor_that_depends_on_the_count_is_caught(monkeypatch):
         test_what_is_published_is_a_function_of_the_release("noisy", monkeypatch)
 
 
-def certified(row, null, epsilon=1.0, runs=1200):
+def certified(row, null, epsilon=1.0, runs=500):
     """The epsilon by which published means tell one row from none."""
     outputs = []
     for value in (row, null):
