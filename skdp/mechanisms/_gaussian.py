@@ -1,13 +1,17 @@
 """The Gaussian mechanism."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
+import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from skdp.accounting import Gaussian, gaussian_delta, gaussian_noise_multiplier
+from skdp.accounting import Event, Gaussian, gaussian_delta, gaussian_noise_multiplier
 from skdp.accounting import epsilon as event_epsilon
 from skdp.mechanisms._checks import (
     check_number,
@@ -19,7 +23,7 @@ from skdp.mechanisms._checks import (
     round_up,
 )
 from skdp.mechanisms._grid import from_steps, grid_step, to_steps
-from skdp.noise import LARGEST_SCALE, as_source, discrete_gaussian
+from skdp.noise import LARGEST_SCALE, RandomSource, as_source, discrete_gaussian
 from skdp.utils._validation import check_choice, check_integer
 
 _CALIBRATIONS = ("analytic", "classical")
@@ -114,7 +118,7 @@ class GaussianMechanism:
         self.check_size(1)
 
     @classmethod
-    def from_rho(cls, rho, sensitivity, delta):
+    def from_rho(cls, rho: float, sensitivity: float, delta: float) -> Self:
         """Return the mechanism that is rho-zCDP: sigma**2 = sensitivity**2 / (2 rho).
 
         Parameters
@@ -137,7 +141,7 @@ class GaussianMechanism:
         return cls._with_multiplier(multiplier, sensitivity, delta)
 
     @classmethod
-    def from_scale(cls, scale, sensitivity, delta):
+    def from_scale(cls, scale: float, sensitivity: float, delta: float) -> Self:
         """Return the mechanism whose noise has a given standard deviation.
 
         Parameters
@@ -165,18 +169,18 @@ class GaussianMechanism:
         return cls(epsilon, delta, sensitivity, noise_multiplier=multiplier)
 
     @property
-    def scale(self):
+    def scale(self) -> float:
         return round_up(self.noise_multiplier * self.sensitivity)
 
     @property
-    def rho(self):
+    def rho(self) -> float:
         return float_up(1 / (2 * Fraction(self.noise_multiplier) ** 2))
 
     @property
-    def event(self):
+    def event(self) -> Event:
         return Gaussian(self.noise_multiplier)
 
-    def check_size(self, size):
+    def check_size(self, size: int) -> None:
         """Refuse what no release can do, before anything is charged.
 
         Parameters
@@ -191,7 +195,7 @@ class GaussianMechanism:
         """
         self._on_grid(size)
 
-    def scale_for(self, size):
+    def scale_for(self, size: int) -> float:
         """Return the standard deviation of the noise in a release, raised for the rounding.
 
         Parameters
@@ -208,7 +212,7 @@ class GaussianMechanism:
         step, steps = self._on_grid(size)
         return step * steps
 
-    def expected_error(self, confidence=0.95, size=1):
+    def expected_error(self, confidence: float = 0.95, size: int = 1) -> float:
         """Return what the error of a release stays below.
 
         Parameters
@@ -228,7 +232,9 @@ class GaussianMechanism:
         # One more step covers the rounding of the values and that the noise is discrete.
         return step * (1.0 - steps * float(ndtri(0.5 * tail)))
 
-    def release(self, values, *, random_state=None):
+    def release(
+        self, values: ArrayLike, *, random_state: int | RandomSource | None = None
+    ) -> float | np.ndarray:
         """Return the values with fresh noise.
 
         Parameters

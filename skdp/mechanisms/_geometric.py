@@ -1,14 +1,17 @@
 """The geometric mechanism: discrete Laplace noise on integers."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from skdp.accounting import DiscreteLaplace
+from skdp.accounting import DiscreteLaplace, Event
 from skdp.mechanisms._checks import check_number, check_tail, round_up
-from skdp.noise import LARGEST_SCALE, as_source, discrete_laplace
+from skdp.noise import LARGEST_SCALE, RandomSource, as_source, discrete_laplace
 from skdp.utils._validation import check_integer
 
 _LARGEST_VALUE = 2**61
@@ -70,7 +73,7 @@ class GeometricMechanism:
             raise ValueError("the noise scale sensitivity / epsilon must be at most 2**48")
 
     @classmethod
-    def from_scale(cls, scale, sensitivity=1):
+    def from_scale(cls, scale: float, sensitivity: int = 1) -> Self:
         """Return the mechanism whose noise has a given scale.
 
         Parameters
@@ -90,14 +93,14 @@ class GeometricMechanism:
         return cls(round_up(sensitivity / scale), sensitivity)
 
     @property
-    def scale(self):
+    def scale(self) -> float:
         return round_up(self.sensitivity / self.epsilon)
 
     @property
-    def event(self):
+    def event(self) -> Event:
         return DiscreteLaplace(self.scale, self.sensitivity)
 
-    def check_size(self, size):
+    def check_size(self, size: int) -> None:
         """Refuse a `size` that is not a positive integer: any number of values can be released.
 
         Parameters
@@ -112,7 +115,7 @@ class GeometricMechanism:
         """
         check_integer(size, "size", 1, math.inf)
 
-    def expected_error(self, confidence=0.95, size=1):
+    def expected_error(self, confidence: float = 0.95, size: int = 1) -> float:
         """Return what the error of a release stays below.
 
         Parameters
@@ -132,7 +135,9 @@ class GeometricMechanism:
         bound = -self.scale * math.log(0.5 * tail * (1.0 + math.exp(-1.0 / self.scale)))
         return max(0, math.ceil(bound) - 1)
 
-    def release(self, values, *, random_state=None):
+    def release(
+        self, values: ArrayLike, *, random_state: int | RandomSource | None = None
+    ) -> int | np.ndarray:
         """Return the integers with fresh noise.
 
         Parameters

@@ -1,11 +1,16 @@
 """The Laplace mechanism."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from skdp.accounting import Laplace
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skdp.accounting import Event, Laplace
 from skdp.mechanisms._checks import (
     check_number,
     check_scale,
@@ -17,7 +22,7 @@ from skdp.mechanisms._checks import (
     round_up,
 )
 from skdp.mechanisms._grid import from_steps, grid_step, to_steps
-from skdp.noise import LARGEST_SCALE, as_source, discrete_laplace
+from skdp.noise import LARGEST_SCALE, RandomSource, as_source, discrete_laplace
 from skdp.utils._validation import check_integer
 
 
@@ -86,7 +91,7 @@ class LaplaceMechanism:
         self.check_size(1)
 
     @classmethod
-    def from_scale(cls, scale, sensitivity):
+    def from_scale(cls, scale: float, sensitivity: float) -> Self:
         """Return the mechanism whose noise has a given scale.
 
         Parameters
@@ -104,14 +109,14 @@ class LaplaceMechanism:
         return cls(epsilon_of_scale(scale, sensitivity), sensitivity)
 
     @property
-    def scale(self):
+    def scale(self) -> float:
         return round_up(self.sensitivity / self.epsilon)
 
     @property
-    def event(self):
+    def event(self) -> Event:
         return Laplace(self.epsilon)
 
-    def check_size(self, size):
+    def check_size(self, size: int) -> None:
         """Refuse what no release can do, before anything is charged.
 
         Parameters
@@ -126,7 +131,7 @@ class LaplaceMechanism:
         """
         self._on_grid(size)
 
-    def scale_for(self, size):
+    def scale_for(self, size: int) -> float:
         """Return the scale of the noise in a release, raised for the rounding of the values.
 
         Parameters
@@ -142,7 +147,7 @@ class LaplaceMechanism:
         step, steps = self._on_grid(size)
         return step * steps
 
-    def expected_error(self, confidence=0.95, size=1):
+    def expected_error(self, confidence: float = 0.95, size: int = 1) -> float:
         """Return what the error of a release stays below.
 
         Parameters
@@ -162,7 +167,9 @@ class LaplaceMechanism:
         # One more step covers the rounding of the values and that the noise is discrete.
         return step * (1.0 - steps * math.log(tail))
 
-    def release(self, values, *, random_state=None):
+    def release(
+        self, values: ArrayLike, *, random_state: int | RandomSource | None = None
+    ) -> float | np.ndarray:
         """Return the values with fresh noise.
 
         Parameters

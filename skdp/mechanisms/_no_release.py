@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from skdp.accounting import Composed
+from skdp.accounting import Composed, Event
 
 __all__ = ["NoRelease"]
 
@@ -28,6 +28,6 @@ class NoRelease:
     sensitivity: ClassVar[float] = 0.0
 
     @property
-    def event(self):
+    def event(self) -> Event:
         """What it costs: an empty composition."""
         return Composed(())
