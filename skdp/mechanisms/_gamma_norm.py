@@ -19,7 +19,7 @@ from skdp.mechanisms._checks import (
     round_up,
 )
 from skdp.mechanisms._grid import fractions_of_steps, from_steps, power_of_two_below, to_steps
-from skdp.noise import RandomSource, as_source, rounded_norm_noise
+from skdp.noise import SourceLike, as_source, rounded_norm_noise
 from skdp.utils._validation import check_integer
 
 
@@ -141,9 +141,7 @@ class GammaNormMechanism:
         size = check_integer(size, "size", 1, math.inf)
         return self.scale * float(gammaincinv(size, confidence))
 
-    def release(
-        self, values: ArrayLike, *, random_state: int | RandomSource | None = None
-    ) -> float | np.ndarray:
+    def release(self, values: ArrayLike, *, random_state: SourceLike = None) -> float | np.ndarray:
         """Return the values with fresh noise.
 
         Parameters

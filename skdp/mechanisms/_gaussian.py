@@ -23,7 +23,7 @@ from skdp.mechanisms._checks import (
     round_up,
 )
 from skdp.mechanisms._grid import from_steps, grid_step, to_steps
-from skdp.noise import LARGEST_SCALE, RandomSource, as_source, discrete_gaussian
+from skdp.noise import LARGEST_SCALE, SourceLike, as_source, discrete_gaussian
 from skdp.utils._validation import check_choice, check_integer
 
 _CALIBRATIONS = ("analytic", "classical")
@@ -232,9 +232,7 @@ class GaussianMechanism:
         # One more step covers the rounding of the values and that the noise is discrete.
         return step * (1.0 - steps * float(ndtri(0.5 * tail)))
 
-    def release(
-        self, values: ArrayLike, *, random_state: int | RandomSource | None = None
-    ) -> float | np.ndarray:
+    def release(self, values: ArrayLike, *, random_state: SourceLike = None) -> float | np.ndarray:
         """Return the values with fresh noise.
 
         Parameters

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from skdp.accounting import DiscreteLaplace, Event
 from skdp.mechanisms._checks import check_number, check_tail, round_up
-from skdp.noise import LARGEST_SCALE, RandomSource, as_source, discrete_laplace
+from skdp.noise import LARGEST_SCALE, SourceLike, as_source, discrete_laplace
 from skdp.utils._validation import check_integer
 
 _LARGEST_VALUE = 2**61
@@ -135,9 +135,7 @@ class GeometricMechanism:
         bound = -self.scale * math.log(0.5 * tail * (1.0 + math.exp(-1.0 / self.scale)))
         return max(0, math.ceil(bound) - 1)
 
-    def release(
-        self, values: ArrayLike, *, random_state: int | RandomSource | None = None
-    ) -> int | np.ndarray:
+    def release(self, values: ArrayLike, *, random_state: SourceLike = None) -> int | np.ndarray:
         """Return the integers with fresh noise.
 
         Parameters

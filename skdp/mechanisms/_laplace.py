@@ -22,7 +22,7 @@ from skdp.mechanisms._checks import (
     round_up,
 )
 from skdp.mechanisms._grid import from_steps, grid_step, to_steps
-from skdp.noise import LARGEST_SCALE, RandomSource, as_source, discrete_laplace
+from skdp.noise import LARGEST_SCALE, SourceLike, as_source, discrete_laplace
 from skdp.utils._validation import check_integer
 
 
@@ -167,9 +167,7 @@ class LaplaceMechanism:
         # One more step covers the rounding of the values and that the noise is discrete.
         return step * (1.0 - steps * math.log(tail))
 
-    def release(
-        self, values: ArrayLike, *, random_state: int | RandomSource | None = None
-    ) -> float | np.ndarray:
+    def release(self, values: ArrayLike, *, random_state: SourceLike = None) -> float | np.ndarray:
         """Return the values with fresh noise.
 
         Parameters

@@ -15,7 +15,7 @@ from scipy.special import ndtri
 from skdp import accounting
 from skdp.accounting import Event
 from skdp.mechanisms._checks import check_number
-from skdp.noise import RandomSource, as_source, truthful, uniform_integers
+from skdp.noise import SourceLike, as_source, truthful, uniform_integers
 from skdp.utils._labels import category_codes
 from skdp.utils._validation import check_integer
 
@@ -125,9 +125,7 @@ class RandomizedResponse:
     def event(self) -> Event:
         return accounting.RandomizedResponse(self.epsilon, len(self.categories))
 
-    def release(
-        self, values: ArrayLike, *, random_state: int | RandomSource | None = None
-    ) -> object:
+    def release(self, values: ArrayLike, *, random_state: SourceLike = None) -> object:
         """Return a report for each value.
 
         Parameters
@@ -149,9 +147,7 @@ class RandomizedResponse:
             return self.categories[int(released)]
         return categories_array(self.categories)[released]
 
-    def release_codes(
-        self, codes: ArrayLike, *, random_state: int | RandomSource | None = None
-    ) -> np.ndarray:
+    def release_codes(self, codes: ArrayLike, *, random_state: SourceLike = None) -> np.ndarray:
         """Return a report for each category's number.
 
         Parameters

@@ -26,7 +26,7 @@ from skdp.mechanisms._choice import (
     permute_and_flip,
 )
 from skdp.mechanisms._grid import grid_step, to_steps
-from skdp.noise import LARGEST_SCALE, RandomSource, as_source, discrete_laplace
+from skdp.noise import LARGEST_SCALE, SourceLike, as_source, discrete_laplace
 from skdp.utils._validation import check_choice, check_integer
 
 _NOISES = ("gumbel", "laplace", "exponential")
@@ -154,7 +154,7 @@ class ExponentialMechanism(_Selection):
     def event(self) -> Event:
         return ExponentialMechanismEvent(self.epsilon)
 
-    def release(self, scores: ArrayLike, *, random_state: int | RandomSource | None = None) -> int:
+    def release(self, scores: ArrayLike, *, random_state: SourceLike = None) -> int:
         """Return the index of the chosen candidate.
 
         Parameters
@@ -226,7 +226,7 @@ class PermuteAndFlip(_Selection):
     def event(self) -> Event:
         return PureDP(self.epsilon)
 
-    def release(self, scores: ArrayLike, *, random_state: int | RandomSource | None = None) -> int:
+    def release(self, scores: ArrayLike, *, random_state: SourceLike = None) -> int:
         """Return the index of the chosen candidate.
 
         Parameters
@@ -322,7 +322,7 @@ class ReportNoisyMax(_Selection):
 
     expected_error.__doc__ = _Selection.expected_error.__doc__
 
-    def release(self, scores: ArrayLike, *, random_state: int | RandomSource | None = None) -> int:
+    def release(self, scores: ArrayLike, *, random_state: SourceLike = None) -> int:
         """Return the index of the chosen candidate.
 
         Parameters
