@@ -139,6 +139,32 @@ def test_docstrings_say_what_numpydoc_asks_for(address):
     assert not [fault for fault in faults if fault[1] not in SWITCHED_OFF]
 
 
+# Packages whose annotations `py.typed` promises, and mypy checks.
+TYPED = ("skdp.accounting.", "skdp.mechanisms.", "skdp.stats.")
+
+
+def is_annotated(function):
+    signature = inspect.signature(function)
+    given = [p for name, p in signature.parameters.items() if name not in ("self", "cls")]
+    complete = all(p.annotation is not p.empty for p in given)
+    return complete and (
+        signature.return_annotation is not signature.empty or function.__name__ == "__init__"
+    )
+
+
+@pytest.mark.parametrize("address", [a for a in DOCUMENTED if a.startswith(TYPED)])
+def test_public_functions_are_annotated(address):
+    functions = {address: DOCUMENTED[address]}
+    if inspect.isclass(DOCUMENTED[address]):
+        functions = {
+            name: getattr(function, "fget", getattr(function, "__func__", function))
+            for name, function in vars(DOCUMENTED[address]).items()
+            if not name.startswith("_")
+        }
+    functions = {n: f for n, f in functions.items() if inspect.isfunction(f)}
+    assert not [name for name, function in functions.items() if not is_annotated(function)]
+
+
 @pytest.mark.parametrize("address", ESTIMATORS)
 def test_estimators_state_guarantee_source_and_proof(address):
     estimator = ESTIMATORS[address]

@@ -9,6 +9,14 @@ from skdp._losses._base import BoundedLoss
 __all__ = ["ClassWeightedLoss"]
 
 
+def _same(name):
+    return property(lambda self: getattr(self.loss, name))
+
+
+def _weighted(name):
+    return property(lambda self: max(self.weights) * getattr(self.loss, name))
+
+
 @dataclass(frozen=True)
 class ClassWeightedLoss(BoundedLoss):
     """A loss times a public weight of the row's class; all bounds are those of the largest.
@@ -24,37 +32,14 @@ class ClassWeightedLoss(BoundedLoss):
     loss: BoundedLoss
     weights: tuple
 
-    @property
-    def weights_shape(self):
-        return self.loss.weights_shape
-
-    @property
-    def curvature_rank(self):
-        return self.loss.curvature_rank
-
-    @property
-    def n_vertices(self):
-        return self.loss.n_vertices
-
-    @property
-    def curvature_vanishes_at_vertices(self):
-        return self.loss.curvature_vanishes_at_vertices
-
-    @property
-    def residual_error(self):
-        return max(self.weights) * self.loss.residual_error
-
-    @property
-    def slope_bound(self):
-        return max(self.weights) * self.loss.slope_bound
-
-    @property
-    def curvature_bound(self):
-        return max(self.weights) * self.loss.curvature_bound
-
-    @property
-    def trace_bound(self):
-        return max(self.weights) * self.loss.trace_bound
+    weights_shape = _same("weights_shape")
+    curvature_rank = _same("curvature_rank")
+    n_vertices = _same("n_vertices")
+    curvature_vanishes_at_vertices = _same("curvature_vanishes_at_vertices")
+    residual_error = _weighted("residual_error")
+    slope_bound = _weighted("slope_bound")
+    curvature_bound = _weighted("curvature_bound")
+    trace_bound = _weighted("trace_bound")
 
     def value_at_zero(self):
         return max(self.weights) * self.loss.value_at_zero()

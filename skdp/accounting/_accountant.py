@@ -13,12 +13,12 @@ from pathlib import Path
 
 from skdp._version import __version__
 from skdp.accounting._bounds import epsilon as event_epsilon
-from skdp.accounting._events import Composed, check_readable
+from skdp.accounting._events import Composed, Event, check_readable
 from skdp.accounting._ledger import SQLiteLedger, kind_of_ledger, open_ledger
 from skdp.accounting._records import next_record
 from skdp.accounting._report import BudgetReport
 from skdp.accounting._reservation import SharedHandle
-from skdp.accounting._state import Part, Spend, State, Terms, read_draw, read_spend
+from skdp.accounting._state import Draw, Part, Spend, State, Terms, read_draw, read_spend
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.utils._validation import check_integer, check_privacy_parameters
 
@@ -124,76 +124,84 @@ class PrivacyAccountant(SharedHandle):
             )
 
     @property
-    def dataset(self):
+    def dataset(self) -> str:
         """The data set within the ledger."""
         return self._dataset
 
     @property
-    def part(self):
+    def part(self) -> Part | None:
         """The `Part` of the rows that this handle is for, None for all rows."""
         return self._part
 
     @property
-    def terms(self):
+    def terms(self) -> Terms:
         """Cap, relation, composition and unit, as one value."""
         return self._now().terms
 
     @property
-    def epsilon(self):
+    def epsilon(self) -> float:
         """The cap on epsilon."""
         return self._now().terms.epsilon
 
     @property
-    def delta(self):
+    def delta(self) -> float:
         """The cap on delta."""
         return self._now().terms.delta
 
     @property
-    def relation(self):
+    def relation(self) -> str:
         """Which data sets are neighbours."""
         return self._now().terms.relation
 
     @property
-    def composition(self):
+    def composition(self) -> str:
         """How charges add up."""
         return self._now().terms.composition
 
     @property
-    def unit(self):
+    def unit(self) -> str:
         """What is protected."""
         return self._now().terms.unit
 
     @property
-    def max_rows(self):
+    def max_rows(self) -> int:
         """How many rows of a unit can be in a table."""
         return self._now().terms.max_rows
 
     @property
-    def epsilon_spent(self):
+    def epsilon_spent(self) -> float:
         """The epsilon that everything charged costs together, at the cap's delta."""
         return self._now().spent[0]
 
     @property
-    def delta_spent(self):
+    def delta_spent(self) -> float:
         """The delta that goes with `epsilon_spent`."""
         return self._now().spent[1]
 
     @property
-    def epsilon_remaining(self):
+    def epsilon_remaining(self) -> float:
         """The cap on epsilon minus `epsilon_spent`."""
         return self._now().left[0]
 
     @property
-    def spends(self):
+    def spends(self) -> list[Spend]:
         """Every charge, oldest first, as a list of `Spend`."""
         return [read_spend(r) for r in self._ledger.read(self.dataset) if r.kind == "charge"]
 
     @property
-    def draws(self):
+    def draws(self) -> list[Draw]:
         """Every step that ran on a round charged before, oldest first, as a list of `Draw`."""
         return [read_draw(r) for r in self._ledger.read(self.dataset) if r.kind == "draw"]
 
-    def charge(self, event, *, label="", epsilon=None, delta=None, seeded=False):
+    def charge(
+        self,
+        event: Event,
+        *,
+        label: str = "",
+        epsilon: float | None = None,
+        delta: float | None = None,
+        seeded: bool = False,
+    ) -> Spend:
         """Book a release before it is made.
 
         The record is on disk when this returns, and was read back. Nothing is ever refunded.
@@ -269,7 +277,9 @@ class PrivacyAccountant(SharedHandle):
         rounds = self._now().rounds(reservation.key, len(reservation.planned))
         return len(rounds.charged)
 
-    def can_afford(self, event, *, epsilon=None, delta=None):
+    def can_afford(
+        self, event: Event, *, epsilon: float | None = None, delta: float | None = None
+    ) -> bool:
         """Say whether `charge` with the same arguments would be accepted now.
 
         Parameters
@@ -290,7 +300,7 @@ class PrivacyAccountant(SharedHandle):
             return False
         return True
 
-    def change_cap(self, epsilon, delta, *, reason):
+    def change_cap(self, epsilon: float, delta: float, *, reason: str) -> None:
         """Change the cap. The change and its reason are a record of the ledger.
 
         Parameters
@@ -316,7 +326,9 @@ class PrivacyAccountant(SharedHandle):
 
         self._append(decide)
 
-    def partition(self, name, parts, *, by_index=False):
+    def partition(
+        self, name: str, parts: int, *, by_index: bool = False
+    ) -> "list[PrivacyAccountant]":
         """Return handles for disjoint parts of the rows, which compose in parallel.
 
         The worst part counts. Under "replace_one" a row that changes can leave one part and
@@ -364,7 +376,7 @@ class PrivacyAccountant(SharedHandle):
             for i in range(parts)
         ]
 
-    def recompose(self, method="auto", delta=None):
+    def recompose(self, method: str = "auto", delta: float | None = None) -> float:
         """Return what everything charged costs by another method.
 
         The figure holds if all parameters had been fixed beforehand. Parts of partitions are
@@ -390,7 +402,7 @@ class PrivacyAccountant(SharedHandle):
             group_size=terms.max_rows,
         )
 
-    def verify(self):
+    def verify(self) -> str:
         """Check the ledger's hash chain and return the hash of its last record.
 
         Returns
@@ -406,7 +418,7 @@ class PrivacyAccountant(SharedHandle):
         """
         return self._ledger.verify()
 
-    def report(self):
+    def report(self) -> BudgetReport:
         """Return the budget and every spend.
 
         Returns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
@@ -89,7 +90,7 @@ def spare_delta(deltas, counts, delta):
     return spare * (1.0 - 1e-15) if spare > 0.0 else spare
 
 
-def advanced_epsilon(pairs, delta: float) -> float:
+def advanced_epsilon(pairs: Iterable[tuple[float, ...]], delta: float) -> float:
     """Return epsilon at delta of releases that are (epsilon_i, delta_i)-DP (theorem 3.5).
 
     For a schedule fixed beforehand: it is no filter.

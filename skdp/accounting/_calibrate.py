@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from skdp.accounting import _bounds
 from skdp.accounting import _events as ev
@@ -17,7 +18,7 @@ _STEP = 4.0
 
 
 def calibrate(
-    make_event,
+    make_event: Callable[[float], ev.Event],
     epsilon: float,
     delta: float,
     *,

@@ -46,7 +46,7 @@ class Neighbours:
             raise ValueError("max_rows goes with unit='group'")
 
     @property
-    def rows_moved(self):
+    def rows_moved(self) -> int:
         """By how many rows' contributions a sum moves where one row changes: 1 or 2."""
         return 1 if self.relation == "add_remove" else 2
 
@@ -89,6 +89,6 @@ class Guarantee:
         object.__setattr__(self, "delta", delta)
 
     @property
-    def relation(self):
+    def relation(self) -> str:
         """The relation of its neighbours."""
         return self.neighbours.relation

@@ -17,7 +17,7 @@ def _dp_event():
     return dp_event
 
 
-def to_dp_accounting(event: ev.Event):
+def to_dp_accounting(event: ev.Event) -> object:
     """The event of the dp-accounting library that states the same releases.
 
     Noise of additive mechanisms inside sampling without replacement is there relative to the
@@ -100,7 +100,7 @@ def _scaled(event, factor):
     return event
 
 
-def from_dp_accounting(event) -> ev.Event:
+def from_dp_accounting(event: object) -> ev.Event:
     """The event that states the same releases as one of the dp-accounting library.
 
     Events carry no relation. A plain Gaussian of which the `PLDAccountant` there says what it

@@ -68,7 +68,7 @@ class BudgetReport:
     notes = (ROWS_BY_INDEX, SCORES)
     columns = ("no.", "charged at", "release", "epsilon", "delta")
 
-    def to_dict(self):
+    def to_dict(self) -> dict:
         """Return the report as JSON values.
 
         Returns
@@ -93,7 +93,7 @@ class BudgetReport:
             "notes": list(self.notes),
         }
 
-    def summary(self):
+    def summary(self) -> list[tuple[str, str]]:
         """Return the budget as pairs of a name and words, without the charges.
 
         Returns
@@ -110,7 +110,7 @@ class BudgetReport:
             ("head hash", self.head_hash),
         ]
 
-    def charges(self):
+    def charges(self) -> list[tuple[str, ...]]:
         """Return the charges and draws as rows of words, oldest first.
 
         Returns
@@ -119,7 +119,7 @@ class BudgetReport:
             Number, time, release, epsilon and delta, as `columns` names them.
         """
         numbers = {spend.sequence: str(i) for i, spend in enumerate(self.spends, start=1)}
-        rows = []
+        rows: list[tuple[str, ...]] = []
         for entry in sorted((*self.spends, *self.draws), key=lambda entry: entry.sequence):
             number, seeded = numbers.get(entry.sequence), " [seeded]" if entry.seeded else ""
             if number is None:

@@ -9,6 +9,7 @@ own but checks that what is released was planned, and that it is released once.
 import hashlib
 import math
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -16,7 +17,7 @@ from skdp._version import __version__
 from skdp.accounting._bounds import delta as event_delta
 from skdp.accounting._bounds import epsilon as event_epsilon
 from skdp.accounting._composition import claimed_price
-from skdp.accounting._events import ApproximateDP, Composed, Gaussian, PureDP, leaves
+from skdp.accounting._events import ApproximateDP, Composed, Event, Gaussian, PureDP, leaves
 from skdp.accounting._leaf import group_event
 from skdp.accounting._state import Spend, Terms
 from skdp.exceptions import BudgetExceededError
@@ -63,11 +64,11 @@ class PlannedCharge:
         check_privacy_parameters(self.epsilon, self.delta)
 
     @property
-    def exact(self):
+    def exact(self) -> bool:
         """Whether the event is what the step does, and not a stand-in for it."""
         return not isinstance(self.event, ApproximateDP | PureDP)
 
-    def covers(self, event, relation):
+    def covers(self, event: Event, relation: str) -> bool:
         """Say whether a release costs at most what is planned, at whatever delta.
 
         It does if the events of the release are among the planned ones; if both are Gaussians
@@ -98,7 +99,9 @@ class PlannedCharge:
             return cost <= self.event.delta
         return False
 
-    def price(self, event, epsilon, delta, terms):
+    def price(
+        self, event: Event, epsilon: float | None, delta: float | None, terms: Terms
+    ) -> tuple[float, float]:
         """Return what a covered release costs by itself, for the unit of the terms.
 
         Parameters
@@ -176,7 +179,7 @@ def covering_gaussian(events):
     return Gaussian((1 - 1e-9) / math.sqrt(max(precisions)))
 
 
-def plan_event(plan):
+def plan_event(plan: Sequence[PlannedCharge]) -> Event:
     """Return the event of a whole plan.
 
     Parameters
@@ -239,19 +242,27 @@ class Allowance(SharedHandle):
         How many releases the plan has.
     """
 
-    def __init__(self, planned, terms, spend, steps=1):
+    def __init__(self, planned: PlannedCharge, terms: Terms, spend: Spend, steps: int = 1):
         self.planned, self.terms, self.spend, self.steps = planned, terms, spend, steps
         # Taking the last element is atomic: of two threads one finds the list empty.
         self._left = [True]
 
     @property
-    def plan(self):
+    def plan(self) -> PlannedCharge:
         """What the plan cost, in words."""
         if self.spend is None:
             return f"part of a plan of {self.steps} releases, not charged"
         return _words(self.steps, self.spend.epsilon, self.spend.delta)
 
-    def charge(self, event, *, label="", epsilon=None, delta=None, seeded=False):
+    def charge(
+        self,
+        event: Event,
+        *,
+        label: str = "",
+        epsilon: float | None = None,
+        delta: float | None = None,
+        seeded: bool = False,
+    ) -> Spend:
         """Use the allowance; the parameters are those of `PrivacyAccountant.charge`.
 
         Parameters
@@ -337,23 +348,23 @@ class Reservation(SharedHandle):
         object.__setattr__(self, "planned", tuple(self.planned))
 
     @property
-    def event(self):
+    def event(self) -> Event:
         """What a round costs."""
         return plan_event(self.planned)
 
     @property
-    def key(self):
+    def key(self) -> str:
         """Its name in the ledger: another plan, or another part of the rows, is another one."""
         text = f"{self.event.to_json()} {self.accountant.part}"
         return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
     @property
-    def steps(self):
+    def steps(self) -> "tuple[ReservedStep, ...]":
         """One handle a step, in the place of an estimator's accountant."""
         return tuple(ReservedStep(self, index) for index in range(len(self.planned)))
 
     @property
-    def rounds(self):
+    def rounds(self) -> int:
         """How many rounds the ledger has charged."""
         return self.accountant._rounds(self)
 

@@ -2,6 +2,7 @@
 
 import math
 import numbers
+from contextlib import suppress
 from fractions import Fraction
 
 import numpy as np
@@ -12,15 +13,16 @@ _LARGEST_INTEGER = 2**53
 _LARGEST_VALUE = 2.0**1000
 
 
-def check_number(name, value, *, low=0.0, high=math.inf, include_low=False):
+def check_number(
+    name: str, value: object, *, low: float = 0.0, high: float = math.inf, include_low: bool = False
+) -> float:
     """Return `value` as a float in (low, high), or raise `ValueError`."""
     if value is None:
         raise ValueError(f"{name} must be set: an unset {name} never means that no noise is needed")
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_))
-    try:
-        number = float(value) if is_number else math.nan
-    except OverflowError:
-        number = math.nan
+    number = math.nan
+    if isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_):
+        with suppress(OverflowError):
+            number = float(value)
     above = number >= low if include_low else number > low
     if not (above and number < high):
         opening = "[" if include_low else "("
@@ -28,7 +30,7 @@ def check_number(name, value, *, low=0.0, high=math.inf, include_low=False):
     return number
 
 
-def epsilon_of_scale(scale, sensitivity):
+def epsilon_of_scale(scale: object, sensitivity: object) -> float:
     """Return the epsilon of noise of scale sensitivity / epsilon, rounded up."""
     return round_up(check_number("sensitivity", sensitivity) / check_number("scale", scale))
 
@@ -54,7 +56,7 @@ def check_values(values):
     return vector, array.shape
 
 
-def check_tail(confidence, size):
+def check_tail(confidence: float, size: int) -> float:
     """Return the probability with which each of `size` independent errors may exceed a bound.
 
     None of them does with probability `confidence`: ``1 - confidence**(1 / size)``.
@@ -63,12 +65,12 @@ def check_tail(confidence, size):
     return -math.expm1(math.log(confidence) / check_integer(size, "size", 1, math.inf))
 
 
-def round_up(value):
+def round_up(value: float) -> float:
     """The next float: covers the rounding of one operation, on the safe side for a scale."""
     return math.nextafter(value, math.inf)
 
 
-def float_up(number):
+def float_up(number: Fraction) -> float:
     """The least float that is not below a positive rational number."""
     try:
         nearest = float(number)
@@ -77,7 +79,7 @@ def float_up(number):
     return nearest if nearest == math.inf or Fraction(nearest) >= number else round_up(nearest)
 
 
-def check_steps(steps, largest, name, epsilon, size):
+def check_steps(steps: float, largest: float, name: str, epsilon: float, size: int) -> float:
     """Return a noise scale in steps of its grid, unless it is more than can be drawn."""
     if not steps <= largest:
         raise ValueError(
@@ -87,7 +89,7 @@ def check_steps(steps, largest, name, epsilon, size):
     return float(steps)
 
 
-def check_scale(scale):
+def check_scale(scale: float) -> float:
     """Return a noise scale whose grid has room on both sides in float64."""
     if not 2.0**-900 <= scale <= 2.0**900:
         raise ValueError(

@@ -1,12 +1,16 @@
 """Noise on a vector with density proportional to exp(-epsilon ||b|| / sensitivity)."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
+import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import gammaincinv
 
-from skdp.accounting import PureDP
+from skdp.accounting import Event, PureDP
 from skdp.mechanisms._checks import (
     check_number,
     check_scale,
@@ -15,7 +19,7 @@ from skdp.mechanisms._checks import (
     round_up,
 )
 from skdp.mechanisms._grid import fractions_of_steps, from_steps, power_of_two_below, to_steps
-from skdp.noise import as_source, rounded_norm_noise
+from skdp.noise import SourceLike, as_source, rounded_norm_noise
 from skdp.utils._validation import check_integer
 
 
@@ -78,7 +82,7 @@ class GammaNormMechanism:
         check_scale(self.scale)
 
     @classmethod
-    def from_scale(cls, scale, sensitivity):
+    def from_scale(cls, scale: float, sensitivity: float) -> Self:
         """Return the mechanism whose noise has a given scale.
 
         Parameters
@@ -96,14 +100,14 @@ class GammaNormMechanism:
         return cls(epsilon_of_scale(scale, sensitivity), sensitivity)
 
     @property
-    def scale(self):
+    def scale(self) -> float:
         return round_up(self.sensitivity / self.epsilon)
 
     @property
-    def event(self):
+    def event(self) -> Event:
         return PureDP(self.epsilon)
 
-    def check_size(self, size):
+    def check_size(self, size: int) -> None:
         """Refuse a `size` that is not a positive integer: any number of values can be released.
 
         Parameters
@@ -118,7 +122,7 @@ class GammaNormMechanism:
         """
         check_integer(size, "size", 1, math.inf)
 
-    def deviation(self, size):
+    def deviation(self, size: int) -> float:
         """Return the standard deviation of the noise in each value.
 
         Parameters
@@ -133,7 +137,7 @@ class GammaNormMechanism:
         """
         return self.scale * math.sqrt(check_integer(size, "size", 1) + 1)
 
-    def expected_error(self, confidence=0.95, size=1):
+    def expected_error(self, confidence: float = 0.95, size: int = 1) -> float:
         """Return what the L2 norm of the error of a release stays below.
 
         Parameters
@@ -152,7 +156,7 @@ class GammaNormMechanism:
         size = check_integer(size, "size", 1, math.inf)
         return self.scale * float(gammaincinv(size, confidence))
 
-    def release(self, values, *, random_state=None):
+    def release(self, values: ArrayLike, *, random_state: SourceLike = None) -> float | np.ndarray:
         """Return the values with fresh noise.
 
         Parameters

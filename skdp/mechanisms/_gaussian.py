@@ -1,13 +1,15 @@
 """The Gaussian mechanism."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from scipy.special import ndtri
 
-from skdp.accounting import Gaussian, gaussian_delta, gaussian_noise_multiplier
+from skdp.accounting import Event, Gaussian, gaussian_delta, gaussian_noise_multiplier
 from skdp.accounting import epsilon as event_epsilon
 from skdp.mechanisms._checks import (
     check_number,
@@ -114,7 +116,7 @@ class GaussianMechanism(GridMechanism):
         self.check_size(1)
 
     @classmethod
-    def from_rho(cls, rho, sensitivity, delta):
+    def from_rho(cls, rho: float, sensitivity: float, delta: float) -> Self:
         """Return the mechanism that is rho-zCDP: sigma**2 = sensitivity**2 / (2 rho).
 
         Parameters
@@ -137,7 +139,7 @@ class GaussianMechanism(GridMechanism):
         return cls._with_multiplier(multiplier, sensitivity, delta)
 
     @classmethod
-    def from_scale(cls, scale, sensitivity, delta):
+    def from_scale(cls, scale: float, sensitivity: float, delta: float) -> Self:
         """Return the mechanism whose noise has a given standard deviation.
 
         Parameters
@@ -165,18 +167,18 @@ class GaussianMechanism(GridMechanism):
         return cls(epsilon, delta, sensitivity, noise_multiplier=multiplier)
 
     @property
-    def scale(self):
+    def scale(self) -> float:
         return round_up(self.noise_multiplier * self.sensitivity)
 
     @property
-    def rho(self):
+    def rho(self) -> float:
         return float_up(1 / (2 * Fraction(self.noise_multiplier) ** 2))
 
     @property
-    def event(self):
+    def event(self) -> Event:
         return Gaussian(self.noise_multiplier)
 
-    def tail(self, probability, size=1, terms=1):
+    def tail(self, probability: float, size: int = 1, terms: int = 1) -> float:
         """Return what the noise in a value exceeds with at most some probability.
 
         Parameters

@@ -1,15 +1,18 @@
 """The geometric mechanism: discrete Laplace noise on integers."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from skdp.accounting import DiscreteLaplace
+from skdp.accounting import DiscreteLaplace, Event
 from skdp.mechanisms._checks import check_number, check_tail, round_up
 from skdp.mechanisms._grid import laplace_tail
-from skdp.noise import LARGEST_SCALE, as_source, discrete_laplace
+from skdp.noise import LARGEST_SCALE, SourceLike, as_source, discrete_laplace
 from skdp.utils._validation import check_integer
 
 _LARGEST_VALUE = 2**61
@@ -71,7 +74,7 @@ class GeometricMechanism:
             raise ValueError("the noise scale sensitivity / epsilon must be at most 2**48")
 
     @classmethod
-    def from_scale(cls, scale, sensitivity=1):
+    def from_scale(cls, scale: float, sensitivity: int = 1) -> Self:
         """Return the mechanism whose noise has a given scale.
 
         Parameters
@@ -91,14 +94,14 @@ class GeometricMechanism:
         return cls(round_up(sensitivity / scale), sensitivity)
 
     @property
-    def scale(self):
+    def scale(self) -> float:
         return round_up(self.sensitivity / self.epsilon)
 
     @property
-    def event(self):
+    def event(self) -> Event:
         return DiscreteLaplace(self.scale, self.sensitivity)
 
-    def check_size(self, size):
+    def check_size(self, size: int) -> None:
         """Refuse a `size` that is not a positive integer: any number of values can be released.
 
         Parameters
@@ -113,7 +116,7 @@ class GeometricMechanism:
         """
         check_integer(size, "size", 1, math.inf)
 
-    def deviation(self, size):
+    def deviation(self, size: int) -> float:
         """Return the standard deviation of the noise in each value.
 
         Parameters
@@ -129,7 +132,7 @@ class GeometricMechanism:
         rate = 1.0 / self.scale
         return math.sqrt(2.0 * math.exp(-rate)) / -math.expm1(-rate)
 
-    def mean_error(self, size):
+    def mean_error(self, size: int) -> float:
         """Return the mean magnitude of the noise in each value.
 
         Parameters
@@ -144,7 +147,7 @@ class GeometricMechanism:
         # 2 a / (1 - a**2), which underflows beyond what floats hold.
         return 1.0 / math.sinh(1.0 / self.scale) if self.scale > 2e-3 else 0.0
 
-    def tail(self, probability, size=1, terms=1):
+    def tail(self, probability: float, size: int = 1, terms: int = 1) -> float:
         """Return what the noise in a value exceeds with at most some probability.
 
         Parameters
@@ -162,7 +165,7 @@ class GeometricMechanism:
         """
         return laplace_tail(self.scale, probability, terms)
 
-    def expected_error(self, confidence=0.95, size=1):
+    def expected_error(self, confidence: float = 0.95, size: int = 1) -> float:
         """Return what the error of a release stays below.
 
         Parameters
@@ -182,7 +185,7 @@ class GeometricMechanism:
         bound = -self.scale * math.log(0.5 * tail * (1.0 + math.exp(-1.0 / self.scale)))
         return max(0, math.ceil(bound) - 1)
 
-    def release(self, values, *, random_state=None):
+    def release(self, values: ArrayLike, *, random_state: SourceLike = None) -> int | np.ndarray:
         """Return the integers with fresh noise.
 
         Parameters

@@ -1,12 +1,15 @@
 """Values on a grid of a power of two, and noise that is added there in integers."""
 
+from __future__ import annotations
+
 import math
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp.mechanisms._checks import check_tail, check_values
-from skdp.noise import as_source
+from skdp.noise import SourceLike, as_source
 
 _LARGEST_STEP = 2.0**61
 
@@ -61,7 +64,7 @@ class GridMechanism:
     `_deviation` and `_mean_error` are those of the law of scale 1.
     """
 
-    def check_size(self, size):
+    def check_size(self, size: int) -> None:
         """Refuse what no release can do, before anything is charged.
 
         Parameters
@@ -76,7 +79,7 @@ class GridMechanism:
         """
         self._on_grid(size)
 
-    def scale_for(self, size):
+    def scale_for(self, size: int) -> float:
         """Return the scale of the noise in a release, raised for the rounding of the values.
 
         Parameters
@@ -92,7 +95,7 @@ class GridMechanism:
         step, steps = self._on_grid(size)
         return step * steps
 
-    def deviation(self, size):
+    def deviation(self, size: int) -> float:
         """Return the standard deviation of the noise in each value.
 
         Parameters
@@ -106,7 +109,7 @@ class GridMechanism:
         """
         return self._deviation * self.scale_for(size)
 
-    def mean_error(self, size):
+    def mean_error(self, size: int) -> float:
         """Return the mean magnitude of the noise in each value.
 
         Parameters
@@ -120,7 +123,7 @@ class GridMechanism:
         """
         return self._mean_error * self.scale_for(size)
 
-    def expected_error(self, confidence=0.95, size=1):
+    def expected_error(self, confidence: float = 0.95, size: int = 1) -> float:
         """Return what the error of a release stays below.
 
         Parameters
@@ -139,7 +142,7 @@ class GridMechanism:
         step, _ = self._on_grid(size)
         return step + self.tail(0.5 * check_tail(confidence, size), size)
 
-    def release(self, values, *, random_state=None):
+    def release(self, values: ArrayLike, *, random_state: SourceLike = None) -> float | np.ndarray:
         """Return the values with fresh noise.
 
         Parameters

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from skdp.accounting import Composed
+from skdp.accounting import Composed, Event
 from skdp.utils._validation import check_privacy_parameters
 
 __all__ = ["JointMechanism", "NoRelease"]
@@ -49,22 +49,22 @@ class JointMechanism:
         check_privacy_parameters(self.epsilon, self.delta)
 
     @property
-    def event(self):
+    def event(self) -> Event:
         """What all parts cost together."""
         return Composed(tuple(part.event for part in self.parts))
 
     @property
-    def name(self):
+    def name(self) -> str:
         """The parts' names, in order."""
         return ", then ".join(part.name for part in self.parts)
 
     @property
-    def scale(self):
+    def scale(self) -> float:
         """The noise scale of the last part."""
         return self.parts[-1].scale
 
     @property
-    def sensitivity(self):
+    def sensitivity(self) -> float:
         """The sensitivity of the last part."""
         return self.parts[-1].sensitivity
 

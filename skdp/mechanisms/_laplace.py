@@ -1,11 +1,13 @@
 """The Laplace mechanism."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from skdp.accounting import Laplace
+from skdp.accounting import Event, Laplace
 from skdp.mechanisms._checks import (
     check_number,
     check_scale,
@@ -86,7 +88,7 @@ class LaplaceMechanism(GridMechanism):
         self.check_size(1)
 
     @classmethod
-    def from_scale(cls, scale, sensitivity):
+    def from_scale(cls, scale: float, sensitivity: float) -> Self:
         """Return the mechanism whose noise has a given scale.
 
         Parameters
@@ -104,14 +106,14 @@ class LaplaceMechanism(GridMechanism):
         return cls(epsilon_of_scale(scale, sensitivity), sensitivity)
 
     @property
-    def scale(self):
+    def scale(self) -> float:
         return round_up(self.sensitivity / self.epsilon)
 
     @property
-    def event(self):
+    def event(self) -> Event:
         return Laplace(self.epsilon)
 
-    def tail(self, probability, size=1, terms=1):
+    def tail(self, probability: float, size: int = 1, terms: int = 1) -> float:
         """Return what the noise in a value exceeds with at most some probability.
 
         Parameters

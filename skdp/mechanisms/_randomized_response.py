@@ -1,17 +1,21 @@
 """Randomised response: a category, reported truthfully with a known probability."""
 
+from __future__ import annotations
+
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from skdp import accounting
+from skdp.accounting import Event
 from skdp.mechanisms._checks import check_number
-from skdp.noise import as_source, truthful, uniform_integers
+from skdp.noise import SourceLike, as_source, truthful, uniform_integers
 from skdp.utils._labels import category_codes
 from skdp.utils._validation import check_integer
 
@@ -78,7 +82,7 @@ class RandomizedResponse:
         object.__setattr__(self, "categories", _check_categories(self.categories))
 
     @classmethod
-    def from_scale(cls, scale, categories=(0, 1)):
+    def from_scale(cls, scale: float, categories: Sequence[object] = (0, 1)) -> Self:
         """Return the mechanism of a given `scale`, the epsilon rounded to a float.
 
         Parameters
@@ -98,14 +102,14 @@ class RandomizedResponse:
         # the root y = (1 + sqrt(1 + 4 scale**2 (k - 1))) / (2 scale**2).
         root = math.hypot(1.0, 2.0 * scale * math.sqrt(k - 1))
         log_y = math.log(0.5 + 0.5 * root) - 2.0 * math.log(scale)
-        return cls(float(np.logaddexp(0.0, log_y)), categories)
+        return cls(float(np.logaddexp(0.0, log_y)), tuple(categories))
 
     @property
-    def truth_probability(self):
+    def truth_probability(self) -> float:
         return 1.0 / (1.0 + (len(self.categories) - 1) * math.exp(-self.epsilon))
 
     @property
-    def other_probability(self):
+    def other_probability(self) -> float:
         return math.exp(-self.epsilon) * self.truth_probability
 
     @property
@@ -113,15 +117,15 @@ class RandomizedResponse:
         return -math.expm1(-self.epsilon) * self.truth_probability
 
     @property
-    def scale(self):
+    def scale(self) -> float:
         q = self.other_probability
         return math.sqrt(q * (1.0 - q)) / self._gap
 
     @property
-    def event(self):
+    def event(self) -> Event:
         return accounting.RandomizedResponse(self.epsilon, len(self.categories))
 
-    def release(self, values, *, random_state=None):
+    def release(self, values: ArrayLike, *, random_state: SourceLike = None) -> object:
         """Return a report for each value.
 
         Parameters
@@ -143,7 +147,7 @@ class RandomizedResponse:
             return self.categories[int(released)]
         return categories_array(self.categories)[released]
 
-    def release_codes(self, codes, *, random_state=None):
+    def release_codes(self, codes: ArrayLike, *, random_state: SourceLike = None) -> np.ndarray:
         """Return a report for each category's number.
 
         Parameters
@@ -175,7 +179,7 @@ class RandomizedResponse:
         null = uniform_integers(k, flat.size, stream)
         return np.where(flat < 0, null, np.where(keep, flat, other)).reshape(codes.shape)
 
-    def estimate_frequencies(self, released):
+    def estimate_frequencies(self, released: ArrayLike) -> np.ndarray:
         """Return an unbiased estimate of each category's share among the true values.
 
         Parameters
@@ -192,7 +196,7 @@ class RandomizedResponse:
         counts, n = self._counts(released)
         return (counts / n - self.other_probability) / self._gap
 
-    def variance(self, frequencies, n_rows):
+    def variance(self, frequencies: ArrayLike, n_rows: int) -> np.ndarray:
         """Return the variance of the estimated frequencies for given true ones.
 
         Parameters
@@ -210,7 +214,7 @@ class RandomizedResponse:
         constant, slope = self._variance_line(check_integer(n_rows, "n_rows", 1, math.inf))
         return constant + slope * np.asarray(frequencies, dtype=np.float64)
 
-    def confidence_interval(self, released, confidence=0.95):
+    def confidence_interval(self, released: ArrayLike, confidence: float = 0.95) -> np.ndarray:
         """Return an interval for each category's share among the true values.
 
         The interval holds the shares that a two-sided normal test with the variance at that very
@@ -238,7 +242,7 @@ class RandomizedResponse:
         interval = np.stack([estimate + half - width, estimate + half + width], axis=1)
         return np.clip(interval, 0.0, 1.0)
 
-    def expected_error(self, confidence=0.95, size=1):
+    def expected_error(self, confidence: float = 0.95, size: int = 1) -> float:
         """Return what the error of one category's estimated share stays below.
 
         Parameters

@@ -1,14 +1,17 @@
 """Mechanisms that choose one of several candidates by their scores."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from skdp.accounting import Event, PureDP
 from skdp.accounting import ExponentialMechanism as ExponentialMechanismEvent
-from skdp.accounting import PureDP
 from skdp.mechanisms._checks import (
     check_number,
     check_scale,
@@ -23,7 +26,7 @@ from skdp.mechanisms._choice import (
     permute_and_flip,
 )
 from skdp.mechanisms._grid import grid_step, to_steps
-from skdp.noise import LARGEST_SCALE, as_source, discrete_laplace
+from skdp.noise import LARGEST_SCALE, SourceLike, as_source, discrete_laplace
 from skdp.utils._validation import check_choice, check_integer
 
 _NOISES = ("gumbel", "laplace", "exponential")
@@ -47,7 +50,9 @@ class _Selection:
         check_scale(self.scale)
 
     @classmethod
-    def from_scale(cls, scale, sensitivity, monotonic=False, **options):
+    def from_scale(
+        cls, scale: float, sensitivity: float, monotonic: bool = False, **options: object
+    ) -> Self:
         """Return the mechanism of a given scale: its epsilon is rounded up.
 
         Parameters
@@ -71,14 +76,14 @@ class _Selection:
         return cls(round_up(factor * sensitivity / scale), sensitivity, monotonic, **options)
 
     @property
-    def scale(self):
+    def scale(self) -> float:
         return round_up(self._factor * self.sensitivity / self.epsilon)
 
     @property
     def _factor(self):
         return 1 if self.monotonic else 2
 
-    def expected_error(self, confidence=0.95, size=2):
+    def expected_error(self, confidence: float = 0.95, size: int = 2) -> float:
         """Return by how much the chosen score falls short of the best at most.
 
         Parameters
@@ -146,10 +151,10 @@ class ExponentialMechanism(_Selection):
     name: ClassVar[str] = "Exponential mechanism"
 
     @property
-    def event(self):
+    def event(self) -> Event:
         return ExponentialMechanismEvent(self.epsilon)
 
-    def release(self, scores, *, random_state=None):
+    def release(self, scores: ArrayLike, *, random_state: SourceLike = None) -> int:
         """Return the index of the chosen candidate.
 
         Parameters
@@ -218,10 +223,10 @@ class PermuteAndFlip(_Selection):
     name: ClassVar[str] = "Permute-and-flip"
 
     @property
-    def event(self):
+    def event(self) -> Event:
         return PureDP(self.epsilon)
 
-    def release(self, scores, *, random_state=None):
+    def release(self, scores: ArrayLike, *, random_state: SourceLike = None) -> int:
         """Return the index of the chosen candidate.
 
         Parameters
@@ -303,12 +308,12 @@ class ReportNoisyMax(_Selection):
             self._laplace_grid()
 
     @property
-    def event(self):
+    def event(self) -> Event:
         if self.noise == "gumbel":
             return ExponentialMechanismEvent(self.epsilon)
         return PureDP(self.epsilon)
 
-    def expected_error(self, confidence=0.95, size=2):
+    def expected_error(self, confidence: float = 0.95, size: int = 2) -> float:
         bound = super().expected_error(confidence, size)
         if self.noise != "laplace":
             return bound
@@ -317,7 +322,7 @@ class ReportNoisyMax(_Selection):
 
     expected_error.__doc__ = _Selection.expected_error.__doc__
 
-    def release(self, scores, *, random_state=None):
+    def release(self, scores: ArrayLike, *, random_state: SourceLike = None) -> int:
         """Return the index of the chosen candidate.
 
         Parameters

@@ -1,8 +1,11 @@
 """Sensitivities of common statistics, and how norms and relations bound one another."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp.accounting import Neighbours
 from skdp.accounting._checks import check_relation
@@ -12,7 +15,7 @@ from skdp.utils._validation import broadcast_bounds, check_choice, check_integer
 _NORMS = ("l1", "l2", "linf")
 
 
-def sum_sensitivity(norm, relation="add_remove"):
+def sum_sensitivity(norm: float, relation: str = "add_remove") -> float:
     """Sensitivity of a sum of rows whose norm is bounded.
 
     Parameters
@@ -37,7 +40,13 @@ def sum_sensitivity(norm, relation="add_remove"):
     return check_number("sensitivity", rows * norm)
 
 
-def bounded_sum_sensitivity(bounds, relation="add_remove", norm="l1", *, n_features=None):
+def bounded_sum_sensitivity(
+    bounds: tuple[ArrayLike, ArrayLike],
+    relation: str = "add_remove",
+    norm: str = "l1",
+    *,
+    n_features: int | None = None,
+) -> float:
     """Sensitivity of a vector of column sums whose values lie within bounds.
 
     Parameters
@@ -87,7 +96,7 @@ def bounded_sum_sensitivity(bounds, relation="add_remove", norm="l1", *, n_featu
     return check_number("sensitivity", sensitivity)
 
 
-def histogram_sensitivity(relation="add_remove", norm="l1"):
+def histogram_sensitivity(relation: str = "add_remove", norm: str = "l1") -> float:
     """Sensitivity of the counts of disjoint bins.
 
     Parameters
@@ -113,7 +122,7 @@ def histogram_sensitivity(relation="add_remove", norm="l1"):
     return {"l1": 2.0, "l2": round_up(math.sqrt(2.0)), "linf": 1.0}[norm]
 
 
-def convert_sensitivity(sensitivity, n_values, source, target):
+def convert_sensitivity(sensitivity: float, n_values: int, source: str, target: str) -> float:
     """Bound a sensitivity in one norm by that in another.
 
     ``L2 <= L1 <= sqrt(d) L2`` and ``Linf <= L2 <= sqrt(d) Linf``, ``Linf <= L1 <= d Linf``.

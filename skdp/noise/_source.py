@@ -193,7 +193,11 @@ class RandomSource(_NotCopied):
         return Stream(self, self._seed, number)
 
 
-def as_source(random_state):
+# What stands for a source where a `random_state` is taken.
+SourceLike = int | RandomSource | None
+
+
+def as_source(random_state: SourceLike) -> RandomSource:
     """Return `random_state` if it is a `RandomSource`, else a new source built from it.
 
     Parameters

@@ -1,8 +1,11 @@
 """What error to expect of a statistic, before any data are touched."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp.accounting import Guarantee, Neighbours
 from skdp.stats._counts import CountPlan, HistogramPlan
@@ -16,16 +19,16 @@ STATISTICS = ("mean", "sum", "var", "count", "histogram", "histogram2d", "median
 
 
 def expected_error(
-    statistic,
-    n_rows,
-    epsilon=1.0,
+    statistic: str,
+    n_rows: int,
+    epsilon: float = 1.0,
     *,
-    delta=0.0,
-    bounds=(0.0, 1.0),
-    n_columns=1,
-    q=0.5,
-    relation="add_remove",
-):
+    delta: float = 0.0,
+    bounds: tuple[ArrayLike, ArrayLike] = (0.0, 1.0),
+    n_columns: int = 1,
+    q: float = 0.5,
+    relation: str = "add_remove",
+) -> float | np.ndarray:
     """Expected absolute error that privacy adds to a statistic, from public quantities alone.
 
     Parameters

@@ -1,9 +1,15 @@
 """Private statistics with the shapes of numpy's."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from functools import partial
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from skdp.accounting import PrivacyAccountant
 from skdp.stats._bounds import BoundsPlan
 from skdp.stats._counts import CountPlan, HistogramPlan, check_bins
 from skdp.stats._moments import MomentsPlan, SumPlan
@@ -72,8 +78,15 @@ def _documented(function):
 
 @_documented
 def dp_mean(
-    a, epsilon=1.0, *, delta=0.0, bounds="auto", axis=None, accountant=None, random_state=None
-):
+    a: ArrayLike,
+    epsilon: float = 1.0,
+    *,
+    delta: float = 0.0,
+    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
+    axis: int | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
+) -> float | np.ndarray:
     """Mean with differential privacy.
 
     The noisy sum of the values' distances from the middle of the bounds, over the public number of
@@ -112,8 +125,15 @@ def dp_mean(
 
 @_documented
 def dp_var(
-    a, epsilon=1.0, *, delta=0.0, bounds="auto", axis=None, accountant=None, random_state=None
-):
+    a: ArrayLike,
+    epsilon: float = 1.0,
+    *,
+    delta: float = 0.0,
+    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
+    axis: int | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
+) -> float | np.ndarray:
     """Variance with differential privacy, as `numpy.var` with ``ddof=0``.
 
     One release of noisy sums and sums of squares. It is (`epsilon`, `delta`)-DP under the
@@ -153,8 +173,15 @@ def dp_var(
 
 @_documented
 def dp_sum(
-    a, epsilon=1.0, *, delta=0.0, bounds="auto", axis=None, accountant=None, random_state=None
-):
+    a: ArrayLike,
+    epsilon: float = 1.0,
+    *,
+    delta: float = 0.0,
+    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
+    axis: int | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
+) -> float | np.ndarray:
     """Sum with differential privacy.
 
     Under add/remove a null row counts as 0, and the noise is made for the larger magnitude of the
@@ -192,7 +219,15 @@ def dp_sum(
 
 
 @_documented
-def dp_count(a, epsilon=1.0, *, delta=0.0, axis=None, accountant=None, random_state=None):
+def dp_count(
+    a: ArrayLike,
+    epsilon: float = 1.0,
+    *,
+    delta: float = 0.0,
+    axis: int | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
+) -> int | np.ndarray:
     """Number of values that are not zero, as `numpy.count_nonzero`, with differential privacy.
 
     Give it a condition, such as ``ages > 65``. The release is (`epsilon`, `delta`)-DP under the
@@ -231,16 +266,16 @@ def dp_count(a, epsilon=1.0, *, delta=0.0, axis=None, accountant=None, random_st
 
 @_documented
 def dp_histogram(
-    a,
-    epsilon=1.0,
+    a: ArrayLike,
+    epsilon: float = 1.0,
     *,
-    delta=0.0,
-    bins=10,
-    range="auto",
-    axis=None,
-    accountant=None,
-    random_state=None,
-):
+    delta: float = 0.0,
+    bins: int | ArrayLike = 10,
+    range: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
+    axis: int | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
     """Histogram with differential privacy.
 
     Bins are those of `numpy.histogram`: they hold their lower edge, the last one both its edges,
@@ -291,16 +326,16 @@ def dp_histogram(
 
 @_documented
 def dp_histogram2d(
-    x,
-    y,
-    epsilon=1.0,
+    x: ArrayLike,
+    y: ArrayLike,
+    epsilon: float = 1.0,
     *,
-    delta=0.0,
-    bins=10,
-    range="auto",
-    accountant=None,
-    random_state=None,
-):
+    delta: float = 0.0,
+    bins: int | Sequence[int | ArrayLike] = 10,
+    range: object = "auto",
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Histogram of two columns with differential privacy, as `numpy.histogram2d`.
 
     The release is (`epsilon`, `delta`)-DP under the accountant's relation; a row is a pair of
@@ -365,16 +400,16 @@ def _release_histogram(name, X, bins, range, *, joint=False, **terms):
 
 @_documented
 def dp_quantile(
-    a,
-    q,
-    epsilon=1.0,
+    a: ArrayLike,
+    q: ArrayLike,
+    epsilon: float = 1.0,
     *,
-    delta=0.0,
-    bounds="auto",
-    axis=None,
-    accountant=None,
-    random_state=None,
-):
+    delta: float = 0.0,
+    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
+    axis: int | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
+) -> float | np.ndarray:
     """Quantiles with differential privacy.
 
     All quantiles of all columns have one cost. Each is one of 2**24 + 1 points between the bounds,
@@ -419,8 +454,15 @@ def dp_quantile(
 
 @_documented
 def dp_median(
-    a, epsilon=1.0, *, delta=0.0, bounds="auto", axis=None, accountant=None, random_state=None
-):
+    a: ArrayLike,
+    epsilon: float = 1.0,
+    *,
+    delta: float = 0.0,
+    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
+    axis: int | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
+) -> float | np.ndarray:
     """Median with differential privacy: `dp_quantile` for q = 0.5.
 
     Parameters
@@ -461,7 +503,15 @@ def _release_quantiles(name, a, q, *, bounds, axis, **terms):
 
 
 @_documented
-def estimate_bounds(a, epsilon=1.0, *, delta=0.0, axis=None, accountant=None, random_state=None):
+def estimate_bounds(
+    a: ArrayLike,
+    epsilon: float = 1.0,
+    *,
+    delta: float = 0.0,
+    axis: int | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
+) -> tuple[float | np.ndarray, float | np.ndarray]:
     """Bounds of columns, with differential privacy.
 
     A noisy histogram over bins whose width grows with their distance from 0 shows between which

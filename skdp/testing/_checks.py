@@ -46,42 +46,21 @@ def dp_checks(*, n_fits=100, reference=None):
     >>> dp_checks()[0].__name__
     'check_refused_charge'
     """
-    checks = (
-        _charges.check_refused_charge,
-        _charges.check_charge_before_touch,
-        _charges.check_handle_identity,
-        _charges.check_exact_spend,
-        _charges.check_workers,
-        _charges.check_cost_of_mechanisms,
-        _charges.check_failed_fit,
-        _charges.check_privacy_parameters,
-        _charges.check_tiny_epsilon,
-        _noise.check_no_training_row,
-        _noise.check_no_raw_statistic,
-        _noise.check_fresh_noise,
-        _noise.check_noise_of_classes,
-        _noise.check_seeded_flag,
-        _claims.check_statement,
-        _claims.check_group_statement,
-        _claims.check_relation,
-        _claims.check_accuracy_rises,
-        partial(_claims.check_limit, reference=reference),
-        partial(_claims.check_neighbours, n_fits=n_fits),
-        _claims.check_no_sample_weight,
-        _claims.check_sklearn_contract,
-    )
+    options = {"check_limit": {"reference": reference}, "check_neighbours": {"n_fits": n_fits}}
     return [
-        update_wrapper(partial(_state_rule, check), getattr(check, "func", check))
-        for check in checks
+        update_wrapper(partial(_state_rule, check, **options.get(name, {})), check)
+        for module in (_charges, _noise, _claims)
+        for name, check in vars(module).items()
+        if name.startswith("check_") and check.__module__ == module.__name__
     ]
 
 
-def _state_rule(check, estimator):
+def _state_rule(check, estimator, **options):
     """Run a check; a failure starts with the rule that is broken, the check's own summary."""
     try:
-        check(estimator)
+        check(estimator, **options)
     except AssertionError as error:
-        rule = (getattr(check, "func", check).__doc__ or "").partition("\n")[0]
+        rule = (check.__doc__ or "").partition("\n")[0]
         raise AssertionError(f"{rule} But: {error}") from error
 
 

@@ -30,7 +30,7 @@ LARGEST_INTEGER = 2**53
 LARGEST_MAGNITUDE = 1e50
 
 
-def check_real(value, name):
+def check_real(value: object, name: str) -> float:
     """Return a float, or raise `ValueError`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise ValueError(f"{name} must be a number, got {value!r}")
@@ -40,7 +40,7 @@ def check_real(value, name):
         raise ValueError(f"{name} is too large: {value!r}") from None
 
 
-def check_integer(value, name, low, high=LARGEST_INTEGER):
+def check_integer(value: object, name: str, low: int, high: float = LARGEST_INTEGER) -> int:
     """Return an int from `low` to `high`, what a float64 holds, or raise `ValueError`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < low:
         raise ValueError(f"{name} must be an integer of at least {low}, got {value!r}")
@@ -49,7 +49,7 @@ def check_integer(value, name, low, high=LARGEST_INTEGER):
     return int(value)
 
 
-def check_positive(value, name):
+def check_positive(value: object, name: str) -> float:
     """Return a positive finite float, or raise `ValueError`."""
     value = check_real(value, name)
     if not (math.isfinite(value) and value > 0):
@@ -57,7 +57,7 @@ def check_positive(value, name):
     return value
 
 
-def check_magnitude(value, name):
+def check_magnitude(value: object, name: str) -> float:
     """Return a float between 1e-50 and 1e50: its square, and what is a few times it, is finite."""
     value = check_positive(value, name)
     if not 1.0 / LARGEST_MAGNITUDE <= value <= LARGEST_MAGNITUDE:
@@ -65,7 +65,7 @@ def check_magnitude(value, name):
     return value
 
 
-def check_delta(delta):
+def check_delta(delta: object) -> float:
     """Return delta as a float, 0 or from 1e-100 to below 1."""
     delta = check_real(delta, "delta")
     if not (delta == 0 or 1e-100 <= delta < 1):
@@ -73,7 +73,7 @@ def check_delta(delta):
     return delta
 
 
-def check_privacy_parameters(epsilon, delta):
+def check_privacy_parameters(epsilon: object, delta: object) -> tuple[float, float]:
     """Return (epsilon, delta) as floats: epsilon from 1e-100 to 1e15, delta as `check_delta`.
 
     Losses beyond 1e15 are not told apart by the grids on which events are composed.
@@ -84,7 +84,7 @@ def check_privacy_parameters(epsilon, delta):
     return epsilon, check_delta(delta)
 
 
-def check_boolean(value, name):
+def check_boolean(value: object, name: str) -> bool:
     """Return a bool, or raise `ValueError`."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} must be True or False, got {value!r}")
@@ -194,7 +194,7 @@ def check_target_bounds(target_bounds, smallest=-math.inf):
     return low, high
 
 
-def is_auto(value):
+def is_auto(value: object) -> bool:
     """Return whether a parameter is to be found privately."""
     return isinstance(value, str) and value == "auto"
 

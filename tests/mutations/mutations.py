@@ -370,7 +370,7 @@ MUTATIONS = [
     Mutation(
         "least-class-weight",
         "_losses._class_weighted",
-        "ClassWeightedLoss.slope_bound",
+        "_weighted",
         rules.call_renamed("max", "min"),
         (
             "linear_model/test_mechanism_choice.py"
@@ -381,7 +381,7 @@ MUTATIONS = [
     Mutation(
         "class-weight-forgotten",
         "_losses._class_weighted",
-        "ClassWeightedLoss.slope_bound",
+        "_weighted",
         rules.term_dropped("max(self.weights)"),
         (
             "linear_model/test_mechanism_choice.py"
