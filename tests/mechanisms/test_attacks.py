@@ -20,7 +20,7 @@ from skdp.mechanisms import (
     PermuteAndFlip,
     RandomizedResponse,
     ReportNoisyMax,
-    _laplace,
+    _grid,
 )
 from skdp.noise import RandomSource
 from tests._attacks import (
@@ -139,7 +139,7 @@ def test_release_without_rounding_is_caught(mechanism, mutant):
 
 
 def test_value_that_is_not_rounded_inside_a_release_is_caught(monkeypatch):
-    monkeypatch.setattr(_laplace, "to_steps", lambda array, step: array / step)
+    monkeypatch.setattr(_grid, "to_steps", lambda array, step: array / step)
     assert max(attack_pair(ADDITIVE[0], (0.1, 1.0), 4000).values()) > EPSILON
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from skdp.accounting import Neighbours
 from skdp.accounting import epsilon as event_epsilon
 from skdp.noise import RandomSource
 from skdp.stats import _quantiles as module
@@ -251,7 +252,8 @@ def test_a_dropped_factor_of_replace_one_is_caught(monkeypatch):
     rate = QuantilePlan._rate
 
     def dropped(self, *node):
-        return rate(replace(self, relation="add_remove"), *node)
+        own = replace(self.guarantee, neighbours=Neighbours(relation="add_remove"))
+        return rate(replace(self, guarantee=own), *node)
 
     monkeypatch.setattr(QuantilePlan, "_rate", dropped)
     with pytest.raises(AssertionError):
