@@ -1,11 +1,15 @@
 r"""The objective :math:`C \sum_i \ell(\langle w, x_i \rangle, y_i) + \tfrac q2 \|w\|^2 + b^T w`."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 __all__ = ["LinearObjective", "Point", "loss_gradient"]
+
+# 32 MB; the rows are read again for what more scores would be kept for.
+MOST_KEPT_SCORES = 2**22
 
 
 def loss_gradient(loss, rows, y, weights, scores=None):
@@ -31,20 +35,20 @@ def loss_gradient(loss, rows, y, weights, scores=None):
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Where a minimiser stands; rows are read once, for their scores.
+    """Where a minimiser stands.
 
     Parameters
     ----------
     weights : ndarray
     gradient : ndarray
         That of the objective, shaped as the weights.
-    scores : list of ndarray
-        Those of each block, from which the value and the Hessian follow.
+    scores : list of ndarray, or None
+        Those of each block, from which the value and the Hessian follow; None where they are many.
     """
 
     weights: np.ndarray
     gradient: np.ndarray
-    scores: list
+    scores: list | None
 
 
 class LinearObjective:
@@ -74,17 +78,15 @@ class LinearObjective:
 
     def at(self, weights):
         """Return the `Point` of some weights."""
-        scores = []
+        few = self.rows.n_rows * math.prod(self.loss.weights_shape) <= MOST_KEPT_SCORES
+        scores = [] if few else None
         gradient = loss_gradient(self.loss, self.rows, self.y, weights, scores)
         gradient = self.C * gradient + self.quadratic * weights + self.linear
         return Point(weights, gradient, scores)
 
     def value(self, point):
         """Return J."""
-        value = sum(
-            self.loss.value(scores, self.y[rows])
-            for rows, scores in zip(self.rows.blocks(), point.scores, strict=True)
-        )
+        value = sum(self.loss.value(scores, self.y[rows]) for rows, scores in self._scores(point))
         slope = 0.5 * self.quadratic * point.weights + self.linear
         return self.C * value + float(np.vdot(point.weights, slope))
 
@@ -113,6 +115,11 @@ class LinearObjective:
 
         return product
 
+    def _scores(self, point):
+        if point.scores is not None:
+            return zip(self.rows.blocks(), point.scores, strict=True)
+        return ((rows, self.rows.scores(rows, point.weights)) for rows in self.rows.blocks())
+
     def _curvatures(self, point):
-        for rows, scores in zip(self.rows.blocks(), point.scores, strict=True):
+        for rows, scores in self._scores(point):
             yield self.loss.curvature(scores, self.y[rows])

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+from contextlib import ExitStack, contextmanager
+from unittest.mock import patch
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -171,38 +173,31 @@ def _sampler(fitted):
     return getattr(getattr(fitted, "privacy_", None), "sampler", ALL_ROWS)
 
 
-class _recorded_mechanisms:
-    """Collect the mechanisms that release something within a block."""
+@contextmanager
+def _recorded_mechanisms():
+    """Collect the mechanisms that release something within a block, not those within others."""
+    used, depth = [], 0
 
-    def __enter__(self):
-        self.used, self.depth, self.methods = [], 0, []
-        kinds = [getattr(mechanisms, name) for name in mechanisms.__all__]
-        for kind in kinds:
-            for name in ("release", "release_codes"):
-                if isinstance(kind, type) and hasattr(kind, name):
-                    self.methods.append((kind, name, vars(kind).get(name)))
-                    setattr(kind, name, self._recorded(getattr(kind, name)))
-        return self.used
-
-    def __exit__(self, *error):
-        for kind, name, own in self.methods:
-            if own is None:
-                delattr(kind, name)
-            else:
-                setattr(kind, name, own)
-        return False
-
-    def _recorded(self, method):
-        def recorded(mechanism, *args, **options):
-            if not (self.depth or any(mechanism is other for other in self.used)):
-                self.used.append(mechanism)
-            self.depth += 1
+    def recorded(method):
+        def run(mechanism, *args, **options):
+            nonlocal depth
+            if not (depth or any(mechanism is other for other in used)):
+                used.append(mechanism)
+            depth += 1
             try:
                 return method(mechanism, *args, **options)
             finally:
-                self.depth -= 1
+                depth -= 1
 
-        return recorded
+        return run
+
+    with ExitStack() as patches:
+        for kind in (getattr(mechanisms, name) for name in mechanisms.__all__):
+            for name in ("release", "release_codes"):
+                if isinstance(kind, type) and hasattr(kind, name):
+                    method = recorded(getattr(kind, name))
+                    patches.enter_context(patch.object(kind, name, method))
+        yield used
 
 
 def check_failed_fit(estimator):

@@ -67,6 +67,17 @@ def test_it_ends_where_rounding_leaves_no_step():
     assert np.isfinite(end.weights).all() and np.linalg.norm(end.gradient) < 1e-12
 
 
+def test_scores_are_kept_where_they_are_few_and_make_no_difference(monkeypatch):
+    objective = make_objective(C=10.0)
+    kept = objective.at(np.full(objective.shape, 0.1))
+    monkeypatch.setattr("skdp.linear_model._objective.MOST_KEPT_SCORES", 0)
+    read_again = objective.at(kept.weights)
+    assert read_again.scores is None and kept.scores is not None
+    assert objective.value(kept) == objective.value(read_again)
+    products = [objective.hessian_product(point)(kept.gradient) for point in (kept, read_again)]
+    np.testing.assert_array_equal(*products)
+
+
 def test_the_two_loops_multiply_by_the_matrix_of_bfgs():
     rng = np.random.default_rng(0)
     A = np.cov(rng.normal(size=(5, 20)))

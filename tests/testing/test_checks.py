@@ -142,7 +142,7 @@ def test_a_copied_accountant_is_found(monkeypatch):
     def copied(self, memo=None):
         return PrivacyAccountant(self.epsilon, self.delta, dataset="copy")
 
-    monkeypatch.delattr(PrivacyAccountant, "__sklearn_clone__")
+    monkeypatch.setattr(PrivacyAccountant, "__sklearn_clone__", copied)
     monkeypatch.setattr(PrivacyAccountant, "__deepcopy__", copied)
     for name in ("check_handle_identity", "check_exact_spend"):
         with pytest.raises(AssertionError):
