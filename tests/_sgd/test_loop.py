@@ -9,8 +9,6 @@ from skdp._sgd._plan import Linear, clip_norm, plan_sgd
 from skdp._sgd._updates import Update
 from skdp.noise import RandomSource
 
-pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
-
 N, D = 200, 3
 
 

@@ -27,8 +27,6 @@ from skdp.stats._bounds import (
     spaced_edges,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
-
 AUTOMATIC = [
     DPMeanTransformer(),
     DPStandardScaler(),

@@ -10,8 +10,6 @@ from skdp.stats import _quantiles as module
 from skdp.stats._quantiles import _LAST, CELLS, POSITIONS, QuantilePlan, _levels
 from tests._attacks import attack_choices
 
-pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
-
 
 def make_plan(quantiles, d=1, **options):
     return QuantilePlan(quantiles, np.zeros(d), np.ones(d), **{"epsilon": 1.0} | options)

@@ -16,8 +16,6 @@ from skdp.noise import RandomSource
 from skdp.stats._bounds import AUTO_SHARE, BoundsPlan, NormPlan, spaced_bins
 from skdp.stats._moments import MomentsPlan, noise_deviation
 
-pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
-
 
 def spike(value, share, rest):
     def draw(rng, n):
