@@ -1,11 +1,16 @@
 """Every estimator against scikit-learn's checks and skdp's own."""
 
+from unittest import SkipTest
+
 import numpy as np
 import pytest
 import sklearn
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    estimator_checks_generator,
+    parametrize_with_checks,
+)
 
 from skdp import (
     DPPCA,
@@ -97,8 +102,8 @@ ESTIMATORS = [
     DPMinMaxScaler(bounds=(-10, 10), delta=1e-6, quantile_range=(1, 98), clip=True),
     DPRobustScaler(),
     DPRobustScaler(bounds=(-10, 10), with_scaling=False),
-    DPQuantileTransformer(),
     DPQuantileTransformer(bounds=(-10, 10), n_quantiles=9, output_distribution="normal"),
+    DPQuantileTransformer(),
     DPPCA(),
     DPOneHotEncoder(epsilon=6.0, delta=1e-6),
     DPOneHotEncoder(categories=[0, 1, 2], min_frequency=0.2, sparse_output=False),
@@ -110,29 +115,72 @@ ESTIMATORS = [
 OLD_SKLEARN = sklearn.__version__.startswith("1.7")
 
 
-@parametrize_with_checks(ESTIMATORS)
-def test_sklearn_contract(estimator, check):
+def firsts(key, estimators=ESTIMATORS):
+    """The first estimator of each value of a key."""
+    first = {}
+    for estimator in estimators:
+        first.setdefault(key(estimator), estimator)
+    return list(first.values())
+
+
+FIRST_OF_CLASS = firsts(type)
+FIRST_OF_KIND = firsts(lambda estimator: get_tags(estimator).estimator_type)
+OTHERS = [e for e in ESTIMATORS if not any(e is first for first in FIRST_OF_CLASS)]
+
+
+def run_sklearn_check(estimator, check):
     tags = get_tags(estimator).input_tags
     integers = tags.categorical and not tags.allow_nan
     if integers and check.func.__name__ == "check_positive_only_tag_during_fit" and OLD_SKLEARN:
-        pytest.skip("this release's check takes a float from integers in place")
+        raise SkipTest("this release's check takes a float from integers in place")
     check(estimator)
 
 
-# Checks of many fits or of worker processes: by default for the first instance of each class.
-LONG = {"check_limit", "check_neighbours", "check_sklearn_contract", "check_workers"}
+@parametrize_with_checks(FIRST_OF_CLASS)
+def test_sklearn_contract(estimator, check):
+    run_sklearn_check(estimator, check)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(OTHERS)
+def test_sklearn_contract_of_further_parameters(estimator, check):
+    run_sklearn_check(estimator, check)
+
+
+PARTS = 4
+
+
+@pytest.mark.parametrize(("i", "estimator"), list(enumerate(OTHERS)), ids=str)
+def test_a_part_of_sklearns_contract_of_further_parameters(i, estimator):
+    """Each a quarter of the checks, and all of them by four in a row."""
+    for _, check in list(estimator_checks_generator(estimator))[i % PARTS :: PARTS]:
+        try:
+            run_sklearn_check(estimator, check)
+        except SkipTest:
+            continue
+
+
+# By default checks of many fits or of worker processes are for the first instance of each class,
+# and scikit-learn's own checks with an accountant, which are above without one, for one of a kind.
+LONG = {name: FIRST_OF_CLASS for name in ("check_limit", "check_accuracy_rises", "check_workers")}
+LONG["check_sklearn_contract"] = FIRST_OF_KIND
+# What chooses among mechanisms or candidates takes long to fit; linear_model/test_audit.py and
+# model_selection/test_audit.py attack it.
+CHOOSING = {repr(e) for e in ESTIMATORS if isinstance(e, DPGridSearchCV)} | {
+    "DPLogisticRegression()"
+}
+LONG["check_neighbours"] = firsts(type, [e for e in ESTIMATORS if repr(e) not in CHOOSING])
 
 
 def contract():
-    seen = set()
     for estimator in ESTIMATORS:
-        is_first = type(estimator) not in seen
-        seen.add(type(estimator))
         for check in dp_checks():
-            marks = [pytest.mark.slow] if check.__name__ in LONG and not is_first else []
+            chosen = LONG.get(check.__name__, ESTIMATORS)
+            marks = [] if any(estimator is one for one in chosen) else [pytest.mark.slow]
             yield pytest.param(estimator, check, marks=marks, id=f"{estimator}-{check.__name__}")
 
 
+@pytest.mark.filterwarnings("ignore:Skipping check")
 @pytest.mark.parametrize(("estimator", "check"), list(contract()))
 def test_dp_contract(estimator, check):
     check(estimator)

@@ -24,7 +24,6 @@ from tests.test_contract import ESTIMATORS
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),
-    pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning"),
 ]
 
 HUGE = 10**400

@@ -28,8 +28,6 @@ from skdp.preprocessing._column_quantiles import plan_column_quantiles
 from skdp.stats._bounds import BoundsPlan
 from tests._attacks import attack_choices
 
-pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
-
 # It reads no names of columns from polars 2.
 OLD_SKLEARN = sklearn.__version__.startswith("1.7")
 WITHIN_BOUNDS = [

@@ -10,8 +10,6 @@ from skdp._sgd._updates import Update
 from skdp.noise import RandomSource
 from tests._guarantees import meet
 
-pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
-
 N, D = 200, 3
 
 

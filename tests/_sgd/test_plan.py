@@ -29,8 +29,6 @@ from skdp.accounting import epsilon as event_epsilon
 from skdp.noise import RandomSource
 from tests._guarantees import meet
 
-pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
-
 DELTA = 1e-5
 RELATIONS = ("add_remove", "replace_one")
 REGIMES = [(DELTA, "full"), (DELTA, "poisson"), (0.0, "full"), (0.0, "without_replacement")]

@@ -26,8 +26,6 @@ from skdp.exceptions import PrivacyViolationWarning
 from skdp.linear_model import _dp_sgd
 from skdp.utils import ChunkedArray
 
-pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
-
 LOSSES = ("log_loss", "hinge", "squared_hinge", "modified_huber")
 DELTA = 1e-5
 # What delta adds to the audit's level must be less than the level.

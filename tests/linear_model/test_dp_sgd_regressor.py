@@ -6,8 +6,6 @@ from sklearn.linear_model import HuberRegressor, Ridge
 
 from skdp import DPSGDRegressor, PrivacyAccountant
 
-pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
-
 
 def make_table(n=2000, d=4, seed=0):
     rng = np.random.default_rng(seed)

@@ -60,9 +60,8 @@ def attack_pair(mechanism, pair, n, release=releases):
 
 
 @by_name
-@pytest.mark.parametrize("pair", PAIRS)
-def test_attacks_certify_nothing_above_the_claim(mechanism, pair):
-    certified = attack_pair(mechanism, pair, 4000)
+def test_attacks_certify_nothing_above_the_claim(mechanism):
+    certified = attack_pair(mechanism, (0.1, 1.0), 4000)
     assert set(certified) == {"precision", "low bits", "grid bits", "support", "learned"}
     assert max(certified.values()) <= EPSILON
 

@@ -316,10 +316,12 @@ def test_inner_fits_in_workers_have_noise_of_their_own(table, backend):
     assert len({model.coef_[0] for model in models}) == len(models)
 
 
-def test_dask_workers(table):
+@pytest.mark.parametrize("processes", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_dask_workers(table, processes):
     distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
     accountant = PrivacyAccountant(1.0, 1e-5)
     cluster = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    cluster["processes"] = processes
     with distributed.LocalCluster(**cluster) as local, distributed.Client(local):
         plan, run = make_plan(table, "holdout", refit=False, n_jobs=2)
         with joblib.parallel_config(backend="dask"):

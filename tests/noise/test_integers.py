@@ -6,7 +6,6 @@ from skdp.noise import RandomSource, random_order, uniform_integers
 from tests.noise._scripted import Scripted
 
 
-@pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 def test_uniform_integers_and_orders_are_uniform():
     source = RandomSource(1)
     for bound in (1, 2, 7, 1000):

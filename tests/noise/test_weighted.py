@@ -29,7 +29,6 @@ CASES = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.parametrize(("weights", "distances", "rate"), CASES)
 def test_the_law_is_the_stated_one(weights, distances, rate):
     # False alarm: 1e-7 each.
@@ -39,7 +38,6 @@ def test_the_law_is_the_stated_one(weights, distances, rate):
     assert chisquare(counts[possible], 5_000 * expected[possible]).pvalue > 1e-7
 
 
-@pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 def test_integers_decide_as_floats_do(monkeypatch):
     fast = [draw(*case, 200, seed=3) for case in CASES]
     compare = module._below_scaled_exp

@@ -116,6 +116,7 @@ UNKNOWN = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:Found unknown categories")
 @pytest.mark.parametrize(("estimator", "X"), KNOWN, ids=lambda v: str(v)[:40].split("\n")[0])
 def test_a_known_width_is_that_of_the_output(estimator, X):
     made = clone(estimator).fit(X, Y).transform(X)

@@ -29,8 +29,6 @@ from skdp.stats._bounds import (
 )
 from tests._guarantees import meet
 
-pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
-
 AUTOMATIC = [
     DPMeanTransformer(),
     DPStandardScaler(),

@@ -13,8 +13,6 @@ from skdp.stats._moments import MomentsPlan, SumPlan
 from tests._attacks import attack_choices
 from tests._guarantees import meet
 
-pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
-
 RELATIONS = ["add_remove", "replace_one"]
 BOUNDS = ([0.0, -3.0], [1.0, 5.0])
 

@@ -12,8 +12,6 @@ from skdp.stats._quantiles import _LAST, CELLS, POSITIONS, QuantilePlan, _levels
 from tests._attacks import attack_choices
 from tests._guarantees import meet
 
-pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
-
 
 def make_plan(quantiles, d=1, **options):
     others = {"n_rows": options.pop("n_rows", None), "low": np.zeros(d), "high": np.ones(d)}

@@ -17,8 +17,6 @@ from skdp.stats._bounds import AUTO_SHARE, BoundsPlan, NormPlan, spaced_bins
 from skdp.stats._moments import MomentsPlan
 from tests._guarantees import meet
 
-pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
-
 
 def spike(value, share, rest):
     def draw(rng, n):

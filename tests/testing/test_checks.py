@@ -17,6 +17,9 @@ from skdp.testing import (
 from skdp.testing._claims import check_limit
 from tests.testing import _broken_estimators as zoo
 
+# Which of them scikit-learn skips depends on what is installed.
+pytestmark = pytest.mark.filterwarnings("ignore:Skipping check check_array_api_input")
+
 CHECKS = {check.__name__: check for check in dp_checks()}
 BROKEN = {
     "check_refused_charge": zoo.LateMean(),
