@@ -107,7 +107,10 @@ def category_codes(values, categories, other=UNDECLARED):
     -------
     ndarray of shape (n_rows,), dtype int64
     """
-    if _are_plain_numbers(values) and _are_plain_numbers(categories):
+    # From 2**53 on numpy rounds integers to compare them with numbers of other types, and a null
+    # elsewhere in the column would decide whether they are of another type.
+    plain = _are_plain_numbers(values) and _are_plain_numbers(categories)
+    if plain and (np.abs(categories.astype(np.float64)) < 2.0**53).all():
         order = np.argsort(categories, kind="stable")
         place = np.searchsorted(categories, values, sorter=order)
         codes = order[np.minimum(place, len(categories) - 1)] if len(order) else place
@@ -129,8 +132,8 @@ def _keys(values):
         found, inverse = np.unique(values, return_inverse=True)
         keys = [label_key(value) for value in found]
         return [keys[code] for code in inverse]
-    cells = values if values.dtype.kind == "O" or values.dtype.itemsize > 8 else values.tolist()
-    return [label_key(cell) for cell in cells]
+    # The items of long numbers are these themselves.
+    return [label_key(cell) for cell in values.tolist()]
 
 
 def _key_of_scalar(value):
