@@ -160,17 +160,26 @@ def as_csr(X):
     Returns
     -------
     csr_array
+
+    Raises
+    ------
+    ValueError
+        If it is not of two dimensions, or an entry lies outside.
     """
     if X.ndim != 2:
         raise ValueError(f"Expected a 2-dimensional container, got a sparse one of {X.ndim}")
     if X.format == "csr":
-        return csr_array((doubles_at_most(X.data), X.indices, X.indptr), shape=X.shape)
-    entries = X.tocoo()
-    rows, columns = entries.coords if hasattr(entries, "coords") else (entries.row, entries.col)
-    order = np.argsort(rows, kind="stable")
-    ends = np.cumsum(np.bincount(rows, minlength=X.shape[0]))
-    indptr = np.concatenate([[0], ends])
-    return csr_array((doubles_at_most(entries.data)[order], columns[order], indptr), shape=X.shape)
+        data, columns, indptr = X.data, X.indices, X.indptr
+    else:
+        entries = X.tocoo()
+        rows, columns = entries.coords if hasattr(entries, "coords") else (entries.row, entries.col)
+        order = np.argsort(rows, kind="stable")
+        data, columns = entries.data[order], columns[order]
+        indptr = np.append(0, np.cumsum(np.bincount(rows, minlength=X.shape[0])))
+    rows = csr_array((doubles_at_most(data), columns, indptr), shape=X.shape)
+    # An entry of a column that does not exist would be one of another row.
+    rows.check_format()
+    return rows
 
 
 def canonical_rows(block):

@@ -211,3 +211,13 @@ def test_the_label_set_does_not_tell_the_sign_of_one_zero():
         y[odd] *= -1.0 if y[odd] == 0.0 else 1.0
         classes, codes = check_classes(None, y)
         assert not np.signbit(classes).any() and codes.tolist() == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("column", [-1, 4, 100])
+@pytest.mark.parametrize("kind", [csr_array, coo_array])
+def test_an_entry_outside_of_its_row_is_refused(kind, column):
+    X = kind(table())
+    columns = X.indices if kind is csr_array else X.coords[1]
+    columns[7] = column
+    with pytest.raises(ValueError, match="indices must be"):
+        read_table(BaseEstimator(), X, accept_sparse=True)
