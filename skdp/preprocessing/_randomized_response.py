@@ -222,6 +222,8 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Base
             If epsilon, accountant or random_state changed after `fit`.
         BudgetExceededError
             If the accountant refuses; nothing was reported.
+        TypeError
+            After the charge, if polars is to hold categories of several kinds in one column.
         """
         check_is_fitted(self)
         table = self._read(X, reset=False)

@@ -152,9 +152,12 @@ def check_classes(classes, y):
             raise ValueError(
                 f"y holds one class only, {classes[0]!r}; declare classes if others can occur"
             )
-        # Which of equal labels is found, 0.0 or -0.0, depends on single rows.
+        # Which of equal labels is found, of which sign a zero or of which class a string, is
+        # decided by single rows.
         if classes.dtype.kind == "f":
             classes += 0.0
+        if classes.dtype.kind == "O":
+            classes = np.array([str.__str__(label) for label in classes], dtype=object)
         return classes, codes
     classes = np.asarray(classes)
     missing = classes.dtype.kind == "f" and np.isnan(classes).any()

@@ -205,6 +205,15 @@ def test_a_label_that_is_none_of_the_declared_is_refused_before_the_charge(estim
         assert accountant.spends == []
 
 
+def test_the_label_set_does_not_hold_a_label_of_one_row():
+    class Secret(str):
+        pass
+
+    for odd in (np.str_("a"), Secret("a")):
+        classes, codes = check_classes(None, np.array([odd, "b", "a", odd], dtype=object))
+        assert [type(label) for label in classes] == [str, str] and codes.tolist() == [0, 1, 0, 0]
+
+
 def test_the_label_set_does_not_tell_the_sign_of_one_zero():
     for odd in range(4):
         y = np.array([0.0, 1.0, 0.0, 1.0])
