@@ -57,12 +57,10 @@ def label_key(value):
         return value
     if kind is float:
         return value if value == value else None
-    if isinstance(value, np.generic):
-        return _key_of_scalar(value)
     if isinstance(value, str):
         return str.rstrip(value, "\0")
     try:
-        return _key_of_object(value)
+        return (_key_of_scalar if isinstance(value, np.generic) else _key_of_object)(value)
     except Exception:  # Whatever a cell's own methods raise: it is no label, and no error tells.
         return None
 
@@ -139,8 +137,8 @@ def _keys(values):
 def _key_of_scalar(value):
     if isinstance(value, np.datetime64 | np.timedelta64):
         return _key_of_numpy_time(value)
-    if isinstance(value, np.str_ | np.bytes_):
-        return value.item().rstrip("\0" if isinstance(value, np.str_) else b"\0")
+    if isinstance(value, np.bytes_):
+        return value.item().rstrip(b"\0")
     if isinstance(value, np.complexfloating):
         return _key_of_scalar(value.real) if value.imag == 0 else None
     if isinstance(value, np.floating):
