@@ -35,8 +35,14 @@ def is_frame(X):
     return hasattr(X, "columns") and has_types and not hasattr(X, "dtype")
 
 
-def frame_columns(frame):
+def frame_columns(frame, *, without_zones=False):
     """Return a frame's columns one by one.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    without_zones : bool, default=False
+        Whether dates of a time zone are dates of numpy, in UTC; otherwise they are objects.
 
     Returns
     -------
@@ -47,13 +53,15 @@ def frame_columns(frame):
     numeric : list of bool
         Whether the column's type is one of numbers.
     """
-    take = frame.iloc.__getitem__ if hasattr(frame, "iloc") else frame.__getitem__
     if hasattr(frame, "schema") and hasattr(frame, "column_names"):
-        columns = [_arrow_values(column) for column in frame.columns]
+        read, columns = _arrow_values, frame.columns
     elif hasattr(frame, "iloc"):
-        columns = [_pandas_values(take((slice(None), j))) for j in range(frame.shape[1])]
+        # Of dask a frame of pandas is computed.
+        frame = frame.compute() if hasattr(frame, "compute") else frame
+        read, columns = _pandas_values, (frame.iloc[:, j] for j in range(frame.shape[1]))
     else:
-        columns = [_polars_values(take((slice(None), j))) for j in range(frame.shape[1])]
+        read, columns = _polars_values, (frame[:, j] for j in range(frame.shape[1]))
+    columns = [read(column, without_zones) for column in columns]
     return [values for values, _ in columns], [numeric for _, numeric in columns]
 
 
@@ -70,10 +78,8 @@ def as_cells(rows):
     ndarray of objects
         Of one dimension if the rows are not of one length.
     """
-    rows = [list(row) if is_sequence(row) else row for row in rows]
-    if any(_holds_times(row) for row in rows):
-        # numpy turns arrays of dates into integers on the way to objects.
-        return _filled([list(row) if _holds_times(row) else row for row in rows])
+    # numpy turns arrays of dates into integers on the way to objects.
+    rows = [list(row) if is_sequence(row) or _holds_times(row) else row for row in rows]
     return np.array(rows, dtype=object)
 
 
@@ -154,17 +160,26 @@ def as_csr(X):
     Returns
     -------
     csr_array
+
+    Raises
+    ------
+    ValueError
+        If it is not of two dimensions, or an entry lies outside.
     """
     if X.ndim != 2:
         raise ValueError(f"Expected a 2-dimensional container, got a sparse one of {X.ndim}")
     if X.format == "csr":
-        return csr_array((doubles_at_most(X.data), X.indices, X.indptr), shape=X.shape)
-    entries = X.tocoo()
-    rows, columns = entries.coords if hasattr(entries, "coords") else (entries.row, entries.col)
-    order = np.argsort(rows, kind="stable")
-    ends = np.cumsum(np.bincount(rows, minlength=X.shape[0]))
-    indptr = np.concatenate([[0], ends])
-    return csr_array((doubles_at_most(entries.data)[order], columns[order], indptr), shape=X.shape)
+        data, columns, indptr = X.data, X.indices, X.indptr
+    else:
+        entries = X.tocoo()
+        rows, columns = entries.coords if hasattr(entries, "coords") else (entries.row, entries.col)
+        order = np.argsort(rows, kind="stable")
+        data, columns = entries.data[order], columns[order]
+        indptr = np.append(0, np.cumsum(np.bincount(rows, minlength=X.shape[0])))
+    rows = csr_array((doubles_at_most(data), columns, indptr), shape=X.shape)
+    # An entry of a column that does not exist would be one of another row.
+    rows.check_format()
+    return rows
 
 
 def canonical_rows(block):
@@ -208,24 +223,13 @@ def _holds_times(row):
     return getattr(getattr(row, "dtype", None), "kind", "") in TIMES and np.ndim(row) > 0
 
 
-def _filled(rows):
-    lengths = {len(row) if np.ndim(row) else -1 for row in rows}
-    if len(lengths) != 1:
-        return np.array([None] * len(rows), dtype=object)
-    cells = np.empty((len(rows), lengths.pop()), dtype=object)
-    for out, row in zip(cells, rows, strict=True):
-        for j, value in enumerate(row):
-            out[j] = value
-    return cells
-
-
 def _objects(values):
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
 
 
-def _pandas_values(column):
+def _pandas_values(column, without_zones=False):
     """Return a column's values, and whether its type is one of numbers."""
     dtype = column.dtype
     if isinstance(dtype, np.dtype):
@@ -238,29 +242,35 @@ def _pandas_values(column):
         # Which labels its list holds depends on rows, also those that no row has any more.
         return _objects([*labels, None])[np.asarray(column.cat.codes)], False
     if hasattr(dtype, "fill_value") and hasattr(dtype, "subtype"):
-        return np.asarray(column), dtype.subtype.kind in NUMBERS
-    if dtype.kind in TIMES and getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None) is None:
+        # Left to itself its type depends on whether every value is stored.
+        return np.asarray(column, dtype=dtype.subtype), dtype.subtype.kind in NUMBERS
+    zone = getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None)
+    if dtype.kind in TIMES and zone is not None and without_zones:
+        return _pandas_values(column.dt.tz_convert(None))
+    if dtype.kind in TIMES and zone is None:
         return column.to_numpy(dtype=dtype.numpy_dtype, na_value=None), False
     return column.to_numpy(dtype=object, na_value=None), dtype.kind in NUMBERS
 
 
-def _polars_values(column):
+def _polars_values(column, without_zones=False):
     dtype = column.dtype
     numeric = dtype.is_numeric() or str(dtype) == "Boolean"
     is_plain = numeric and not column.null_count() and not dtype.is_decimal()
-    if is_plain or (dtype.is_temporal() and getattr(dtype, "time_zone", None) is None):
+    is_time = dtype.is_temporal() and (without_zones or getattr(dtype, "time_zone", None) is None)
+    if is_plain or is_time:
         values = np.asarray(column.to_numpy())
         if values.dtype.kind in NUMBERS + TIMES:
             return values, numeric
     return _objects(column.to_list()), numeric
 
 
-def _arrow_values(column):
+def _arrow_values(column, without_zones=False):
     kind = str(column.type)
     numeric = kind.startswith(("int", "uint", "float", "double", "halffloat", "bool"))
-    is_time = kind.startswith(("timestamp", "duration", "date")) and "tz=" not in kind
+    is_time = kind.startswith(("timestamp", "duration", "date"))
+    is_time &= without_zones or "tz=" not in kind
     if is_time or (numeric and not column.null_count):
-        values = np.asarray(column.to_numpy())
+        values = np.asarray(column)
         if values.dtype.kind in NUMBERS + TIMES:
             return values, numeric
     return _objects(column.to_pylist()), numeric

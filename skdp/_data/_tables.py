@@ -169,13 +169,13 @@ def number_matrix(X):
         dtypes = {str(dtype) for dtype in X.dtypes} if hasattr(X, "iloc") else ()
         one_type = len(dtypes) == 1 and isinstance(X.dtypes.iloc[0], np.dtype)
         if one_type and X.dtypes.iloc[0].kind in "biuf":
-            return doubles_at_most(X.to_numpy())
-        columns, _ = frame_columns(X)
+            return doubles_at_most(np.asarray(X))
+        columns, _ = frame_columns(X, without_zones=True)
         matrix = np.empty((len(X), len(columns)))
         for j, column in enumerate(columns):
             matrix[:, j] = as_numbers(column)
         return matrix
-    X = as_cells(X) if is_sequence(X) else np.asanyarray(X)
+    X = as_cells(X) if is_sequence(X) else np.asarray(X)
     if X.dtype.kind in "OmM" and X.ndim in (1, 2):
         return as_numbers(X)
     return doubles_at_most(X)
@@ -194,7 +194,7 @@ def number_array(a):
         `a` itself where it is an array of numbers, or nothing that can be one.
     """
     if hasattr(a, "to_frame") and not is_frame(a) and np.ndim(a) == 1:
-        return as_numbers(frame_columns(a.to_frame())[0][0])
+        return number_matrix(a.to_frame())[:, 0]
     return number_matrix(a)
 
 
@@ -303,7 +303,7 @@ def target_array(y):
         array = np.asarray(list(cells))
         if array.dtype.kind != "f" or not np.isfinite(array).all():
             return array
-        if any(isinstance(value, int) and float(value) != value for value in cells):
+        if any(isinstance(v, int | np.integer) and float(v) != int(v) for v in cells):
             # Of targets each becomes a float by itself; as labels they stay apart.
             return cells
         is_whole = (array == np.rint(array)).all() and np.abs(array).max(initial=0.0) < 2.0**53

@@ -274,6 +274,15 @@ class RandomizedResponse:
         return np.bincount(codes, minlength=len(self.categories)), codes.size
 
     def _encode(self, values):
+        # numpy makes floats of a column of integers where one is missing.
+        if hasattr(values, "columns"):
+            take = getattr(values, "iloc", values)
+            is_arrow = hasattr(values, "column_names")
+            n_columns = values.shape[1]
+            columns = values.columns if is_arrow else [take[:, j] for j in range(n_columns)]
+            return np.column_stack([self._encode(column) for column in columns])
+        for name in ("to_list", "to_pylist"):
+            values = getattr(values, name)() if hasattr(values, name) else values
         array = np.asarray(values) if hasattr(values, "dtype") else np.array(values, dtype=object)
         codes = category_codes(array.ravel(), categories_array(self.categories))
         return codes.reshape(array.shape)

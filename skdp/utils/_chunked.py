@@ -125,7 +125,10 @@ class _Held:
 
     def __init__(self, array):
         if not hasattr(array, "dtype") or not hasattr(array, "shape") or hasattr(array, "iloc"):
-            array = np.asarray(array)
+            declared, array = hasattr(array, "iloc"), np.asarray(array)
+            # One fraction, or one null, would make all integers doubles.
+            if array.dtype.kind in "iu" and not declared:
+                array = array.astype(np.float64)
         if issparse(array):
             raise ValueError("chunks must be dense")
         self._array, self.dtype = array, array.dtype

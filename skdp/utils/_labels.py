@@ -57,12 +57,10 @@ def label_key(value):
         return value
     if kind is float:
         return value if value == value else None
-    if isinstance(value, np.generic):
-        return _key_of_scalar(value)
     if isinstance(value, str):
         return str.rstrip(value, "\0")
     try:
-        return _key_of_object(value)
+        return (_key_of_scalar if isinstance(value, np.generic) else _key_of_object)(value)
     except Exception:  # Whatever a cell's own methods raise: it is no label, and no error tells.
         return None
 
@@ -107,7 +105,10 @@ def category_codes(values, categories, other=UNDECLARED):
     -------
     ndarray of shape (n_rows,), dtype int64
     """
-    if _are_plain_numbers(values) and _are_plain_numbers(categories):
+    # From 2**53 on numpy rounds integers to compare them with numbers of other types, and a null
+    # elsewhere in the column would decide whether they are of another type.
+    plain = _are_plain_numbers(values) and _are_plain_numbers(categories)
+    if plain and (np.abs(categories.astype(np.float64)) < 2.0**53).all():
         order = np.argsort(categories, kind="stable")
         place = np.searchsorted(categories, values, sorter=order)
         codes = order[np.minimum(place, len(categories) - 1)] if len(order) else place
@@ -129,15 +130,15 @@ def _keys(values):
         found, inverse = np.unique(values, return_inverse=True)
         keys = [label_key(value) for value in found]
         return [keys[code] for code in inverse]
-    cells = values if values.dtype.kind == "O" or values.dtype.itemsize > 8 else values.tolist()
-    return [label_key(cell) for cell in cells]
+    # The items of long numbers are these themselves.
+    return [label_key(cell) for cell in values.tolist()]
 
 
 def _key_of_scalar(value):
     if isinstance(value, np.datetime64 | np.timedelta64):
         return _key_of_numpy_time(value)
-    if isinstance(value, np.str_ | np.bytes_):
-        return value.item().rstrip("\0" if isinstance(value, np.str_) else b"\0")
+    if isinstance(value, np.bytes_):
+        return value.item().rstrip(b"\0")
     if isinstance(value, np.complexfloating):
         return _key_of_scalar(value.real) if value.imag == 0 else None
     if isinstance(value, np.floating):

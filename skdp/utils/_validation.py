@@ -6,6 +6,8 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
+from skdp.utils._labels import category_codes
+
 __all__ = [
     "RELATIONS",
     "broadcast_bounds",
@@ -160,6 +162,12 @@ def check_classes(classes, y):
             raise ValueError(
                 f"y holds one class only, {classes[0]!r}; declare classes if others can occur"
             )
+        # Which of equal labels is found, of which sign a zero or of which class a string, is
+        # decided by single rows.
+        if classes.dtype.kind == "f":
+            classes += 0.0
+        if classes.dtype.kind == "O":
+            classes = np.array([str.__str__(label) for label in classes], dtype=object)
         return classes, codes
     classes = np.asarray(classes)
     missing = classes.dtype.kind == "f" and np.isnan(classes).any()
@@ -168,13 +176,10 @@ def check_classes(classes, y):
     classes = np.unique(classes)
     if len(classes) < 2:
         raise ValueError(f"classes must list at least two labels, got {classes!r}")
-    if y.dtype.kind == "O":
-        known = np.array([label in set(classes.tolist()) for label in y])
-    else:
-        known = np.isin(y, classes)
-    if not known.all():
+    codes = category_codes(y, classes)
+    if (codes < 0).any():
         raise ValueError("y holds labels that are not among the declared classes")
-    return classes, np.searchsorted(classes, y)
+    return classes, codes
 
 
 def check_target_bounds(target_bounds, smallest=-math.inf):

@@ -1,17 +1,31 @@
 """What one row holds has no say in how another one is read, in any container."""
 
+import datetime
+
+import dask.dataframe
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
 from skdp._data._columns import read_columns
 from skdp._data._containers import as_numbers, is_sequence
-from skdp._data._tables import indexable_table, read_block, read_table
+from skdp._data._tables import (
+    indexable_table,
+    number_array,
+    read_block,
+    read_numeric_target,
+    read_table,
+    read_target,
+)
 from skdp.mechanisms import RandomizedResponse
 from skdp.preprocessing._categories import _value_counts
-from skdp.utils import limit_rows
+from skdp.utils import ChunkedArray, limit_rows
 from skdp.utils._labels import category_codes
+from skdp.utils._validation import check_classes
 from tests._containers import (
     DATES,
     DAYS,
@@ -174,3 +188,112 @@ def test_a_date_is_a_number_or_is_not_whatever_stands_beside_it():
     for odd in (1.0, None, np.nan, 2, "3", np.float32(4)):
         cells = np.array([odd, np.datetime64("NaT"), day, day - day], dtype=object)
         np.testing.assert_array_equal(as_numbers(cells)[1:], [np.nan, 2.0, 0.0])
+
+
+# Doubles do not tell these apart.
+EQUAL_DOUBLES = [2**53 + 1, 2**53]
+
+
+def _frame_of(array):
+    return pd.DataFrame({"a": array})
+
+
+INTEGERS = {
+    "polars": lambda cells: pl.DataFrame({"a": pl.Series(cells, dtype=pl.Int64)}),
+    "polars unsigned": lambda cells: pl.DataFrame({"a": pl.Series(cells, dtype=pl.UInt64)}),
+    "arrow": lambda cells: pa.table({"a": pa.array(cells, type=pa.int64())}),
+    "record batch": lambda cells: pa.record_batch({"a": pa.array(cells, type=pa.int64())}),
+    "pandas Int64": lambda cells: _frame_of(pd.array(cells, dtype="Int64")),
+    "pandas Sparse": lambda cells: _frame_of(pd.arrays.SparseArray(np.array(cells, np.uint64))),
+    "pandas category": lambda cells: _frame_of(pd.array(cells, "Int64")).astype("category"),
+    "rows": lambda cells: [[cell] for cell in cells],
+    "rows of numpy": lambda cells: [np.array([cell]) for cell in cells],
+    "chunks": lambda cells: ChunkedArray([[[cell] for cell in cells]]),
+}
+
+
+@pytest.mark.parametrize("build", INTEGERS.values(), ids=INTEGERS)
+@pytest.mark.parametrize("categories", [[0.5, 2.0**53], [0, *EQUAL_DOUBLES], [1, 2**53, 2**63]])
+def test_large_integers_are_the_same_whatever_stands_beside_them(build, categories):
+    def found(first):
+        table = read_columns(BaseEstimator(), build([first, *EQUAL_DOUBLES]))
+        return category_codes(table.values(0, slice(0, 3)), np.array(categories))[1:]
+
+    before = found(0)
+    for odd in (1, None, 0.5):
+        try:
+            after = found(odd)
+        except (TypeError, ValueError, pa.ArrowInvalid):
+            continue
+        np.testing.assert_array_equal(after, before)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        pd.Series,
+        pl.Series,
+        lambda cells: pa.chunked_array([cells]),
+        lambda cells: pd.Series(pd.Categorical(cells)),
+        lambda cells: pl.DataFrame({"a": cells}),
+        lambda cells: _frame_of(pd.Categorical(cells)),
+        lambda cells: pa.table({"a": cells}),
+    ],
+)
+def test_a_report_of_a_column_of_a_frame_is_of_its_own_value(build):
+    response = RandomizedResponse(60.0, (0, *EQUAL_DOUBLES))
+    for first in (0, None) if build is not pd.Series else (0,):
+        released = response.release(build([first, *EQUAL_DOUBLES]), random_state=0)
+        assert released.ravel()[1:].tolist() == EQUAL_DOUBLES
+
+
+def test_large_labels_stay_apart_beside_a_float():
+    classes = [0, *EQUAL_DOUBLES]
+    for odd in (0, np.int64(0), 0.0, np.float64(-0.0), np.uint64(0), np.int8(0)):
+        for kind in (int, np.int64):
+            y = read_target(BaseEstimator(), [odd, *map(kind, EQUAL_DOUBLES)], 3)
+            assert check_classes(classes, y)[1].tolist() == [0, 2, 1]
+
+
+def test_cells_of_arrays_are_of_one_type_beside_a_row_of_dates():
+    rows = [np.array(["a", "b"]), np.array(["c", "d"])]
+    dates = np.array(["2020-01-01", "NaT"], dtype="M8[ns]")
+    for first in (rows[0], dates, pd.Series(dates)):
+        cells = indexable_table([first, rows[1]])
+        assert [type(cell) for cell in cells[1]] == [str, str]
+
+
+def test_dates_of_a_zone_are_numbers_in_utc_and_labels_of_their_own():
+    moments = [datetime.datetime(2020, 1, day, tzinfo=datetime.UTC) for day in (1, 2)]
+    frames = [
+        _frame_of(pd.Series([*moments, None]).dt.tz_convert("Europe/Zurich")),
+        _frame_of(pd.Series([*moments, None]).astype("timestamp[us, tz=UTC][pyarrow]")),
+        pl.DataFrame({"a": pl.Series([*moments, None])}),
+        pa.table({"a": pa.array([*moments, None])}),
+    ]
+    for frame in frames:
+        values = doubles(frame).ravel()
+        unit = 10**9 if "[ns" in str(getattr(frame, "dtypes", "")) else 10**6
+        expected = [moment.timestamp() * unit for moment in moments]
+        np.testing.assert_array_equal(values, [*expected, np.nan])
+        column = read_columns(BaseEstimator(), frame).values(0, slice(0, 3))
+        naive = moments[0].replace(tzinfo=None)
+        labels = np.array([moments[1], naive], dtype=object)
+        assert category_codes(column, labels).tolist() == [-1, 0, -1]
+
+
+def test_containers_of_other_libraries_are_taken():
+    cells = [[1.0], [0.0], [1.0]]
+    masked = np.ma.array(np.array(cells, dtype=object), mask=[[True], [False], [False]])
+    frame = pd.DataFrame({"a": np.ravel(cells)})
+    for X in (
+        pa.record_batch({"a": pa.array([True, False, True])}),
+        dask.dataframe.from_pandas(frame, npartitions=2),
+        dask.dataframe.from_pandas(frame.astype("Int64"), npartitions=2),
+        masked,
+    ):
+        np.testing.assert_array_equal(doubles(X), cells)
+        np.testing.assert_array_equal(codes(X, "numbers").ravel(), [1, 0, 1])
+    column = dask.dataframe.from_pandas(frame, npartitions=2)["a"]
+    np.testing.assert_array_equal(np.asarray(number_array(column)), np.ravel(cells))
+    np.testing.assert_array_equal(read_numeric_target(BaseEstimator(), column, 3), np.ravel(cells))

@@ -7,8 +7,11 @@ from sklearn.base import BaseEstimator, clone
 from skdp import (
     DPPCA,
     DPLinearRegression,
+    DPLinearSVC,
+    DPLogisticRegression,
     DPPoissonRegressor,
     DPRidge,
+    DPSGDClassifier,
     DPSGDRegressor,
     DPTargetEncoder,
     PrivacyAccountant,
@@ -21,6 +24,7 @@ from skdp._data._tables import (
     row_blocks,
 )
 from skdp.utils import ChunkedArray
+from skdp.utils._validation import check_classes
 
 
 def table(n=300, d=4):
@@ -163,3 +167,66 @@ def test_scores_are_products(container, monkeypatch):
 def test_other_sparse_formats_become_csr():
     checked = read_table(BaseEstimator(), coo_array(table()), accept_sparse=True)
     assert checked.format == "csr"
+
+
+class AnyLabel:
+    """A label that says that it is equal to each, and sorts behind all."""
+
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return hash(0)
+
+    def __lt__(self, other):
+        return False
+
+    def __gt__(self, other):
+        return True
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        DPLogisticRegression(classes=[0, 1, 2]),
+        DPLinearSVC(classes=[0, 1, 2]),
+        DPSGDClassifier(classes=[0, 1, 2]),
+        DPTargetEncoder(categories=[0, 1], classes=[0, 1, 2]),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_a_label_that_is_none_of_the_declared_is_refused_before_the_charge(estimator):
+    y = np.array([0, 1, 2] * 20, dtype=object)
+    for odd in (AnyLabel(), object(), [1], 1j, pd.NA, "1", 3):
+        y[0] = odd
+        accountant = PrivacyAccountant(1e6, 0.5)
+        with pytest.raises((TypeError, ValueError)):
+            clone(estimator).set_params(accountant=accountant).fit(table(60), y)
+        assert accountant.spends == []
+
+
+def test_the_label_set_does_not_hold_a_label_of_one_row():
+    class Secret(str):
+        pass
+
+    for odd in (np.str_("a"), Secret("a")):
+        classes, codes = check_classes(None, np.array([odd, "b", "a", odd], dtype=object))
+        assert [type(label) for label in classes] == [str, str] and codes.tolist() == [0, 1, 0, 0]
+
+
+def test_the_label_set_does_not_tell_the_sign_of_one_zero():
+    for odd in range(4):
+        y = np.array([0.0, 1.0, 0.0, 1.0])
+        y[odd] *= -1.0 if y[odd] == 0.0 else 1.0
+        classes, codes = check_classes(None, y)
+        assert not np.signbit(classes).any() and codes.tolist() == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("column", [-1, 4, 100])
+@pytest.mark.parametrize("kind", [csr_array, coo_array])
+def test_an_entry_outside_of_its_row_is_refused(kind, column):
+    X = kind(table())
+    columns = X.indices if kind is csr_array else X.coords[1]
+    columns[7] = column
+    with pytest.raises(ValueError, match="indices must be"):
+        read_table(BaseEstimator(), X, accept_sparse=True)

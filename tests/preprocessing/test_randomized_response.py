@@ -130,3 +130,16 @@ def test_shares_never_exceed_the_whole(epsilon, n_columns):
     transformer.fit_transform(np.zeros((5, n_columns)))
     event = accountant.spends[0].event
     assert sum(Fraction(e.epsilon) for e in event.events) <= Fraction(epsilon)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), np.inf])
+def test_what_is_missing_is_the_null_record_unless_it_is_declared(missing):
+    X = np.array([["a"], [missing]] * 500, dtype=object)
+    null = RandomizedResponseTransformer(epsilon=60.0, categories=["a", "b"], random_state=0)
+    reports = null.fit_transform(X)
+    assert (reports[::2] == "a").all()
+    # A fair coin of 500 throws: all but one in 1e9 are within 6 deviations.
+    assert abs((reports[1::2] == "a").sum() - 250) < 6 * np.sqrt(125)
+    declared = RandomizedResponseTransformer(epsilon=60.0, categories=["a", None], random_state=0)
+    if missing is None:
+        assert (declared.fit_transform(X) == X).all()
