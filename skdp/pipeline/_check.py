@@ -7,8 +7,7 @@ from sklearn.base import is_classifier
 
 from skdp.pipeline._fits import Fits, deep_params, fits_of, tries_other_prices
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp
-from skdp.pipeline._kinds import REASONS, is_private
-from skdp.pipeline._planning import holds_private, unaccepted
+from skdp.pipeline._kinds import REASONS, estimators_in, is_private
 from skdp.pipeline._prices import (
     accountant_of,
     leave_out,
@@ -16,7 +15,7 @@ from skdp.pipeline._prices import (
     priced_steps,
     total_price,
 )
-from skdp.pipeline._steps import find_steps, steps_of_search
+from skdp.pipeline._steps import find_steps, holds_private, steps_of_search, unaccepted
 from skdp.pipeline._twice import paid_twice
 from skdp.pipeline._verified import fails_on, of_sklearn
 from skdp.utils._validation import check_integer
@@ -248,7 +247,7 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     total = total_price(prices)
     known = not any(_may_charge(step) for step in steps)
     return PipelineCheck(
-        findings=tuple(findings),
+        findings=tuple(dict.fromkeys(findings)),
         steps=tuple(_cost(step, prices.get(step.name), fits) for step, fits in found),
         epsilon=total.epsilon,
         delta=total.delta,
@@ -327,7 +326,10 @@ def _remedy(step):
     if step.name.endswith("memory"):
         return "use None, a path or a joblib.Memory without methods of its own"
     if not is_estimator(estimator):
-        return "list the columns, or choose them by make_column_selector"
+        return (
+            "list the columns, or choose them by make_column_selector, behind another step by "
+            "pattern alone: pandas makes types of the values of what a function returns"
+        )
     if is_changed(estimator):
         return "the instance has a method or callbacks of its own, which no class was verified with"
     if infers_types(estimator):
@@ -401,12 +403,13 @@ def _late_failures(steps):
     """Yield what one row's value makes fail when a step before it has been charged."""
     charged = False
     for step in steps:
-        value = fails_on(step.estimator)
-        if charged and value is not None:
-            message = f"what was fitted before it stays charged if its fit raises on {value}"
-            yield Finding(step.title, "may fail after the charge", message)
+        for value in filter(None, map(fails_on, estimators_in(step.estimator, set()))):
+            if charged:
+                message = f"what was fitted before it stays charged if its fit raises on {value}"
+                yield Finding(step.title, "may fail after the charge", message)
         charged = charged or step.kind in ("private", "local")
-        yield from _late_failures(steps_of_search(step))
+        for inside in steps_of_search(step):
+            yield from _late_failures(inside)
 
 
 def _caches(pipe):

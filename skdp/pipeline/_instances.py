@@ -46,6 +46,8 @@ def is_changed(estimator):
     callbacks = own.pop("_skl_callbacks", [])
     if type(callbacks) is not list or not all(map(_only_shows_progress, callbacks)):
         return True
+    if type(own.get("_sklearn_output_config", {})) is not dict:
+        return True
     return any(
         name.startswith("__")
         or hasattr(kind, name)

@@ -8,11 +8,12 @@ from sklearn.utils import get_tags
 
 from skdp.pipeline._functions import is_plain
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp, parts_of
-from skdp.pipeline._verified import ROW_BY_ROW_ONCE_FITTED, of_sklearn, verified
+from skdp.pipeline._verified import LABEL_CODES, ROW_BY_ROW_ONCE_FITTED, of_sklearn, verified
 
 __all__ = [
     "KINDS",
     "REASONS",
+    "estimators_in",
     "is_private",
     "local_part",
     "plans_its_fit",
@@ -136,34 +137,35 @@ def step_kind(estimator):
 
 def _frozen_kind(estimator):
     """Return the kind of a frozen estimator: what its `transform` would do with a table."""
-    parts = list(_estimators_in(estimator, set()))
+    parts = list(estimators_in(estimator, set()))
     if any(_is_local(part) for part in parts):
         return "local"
     return "frozen" if parts and all(map(_is_safe_once_fitted, parts)) else "learns"
 
 
-def _estimators_in(value, seen):
+def estimators_in(value, seen):
     """Yield the estimators that a value holds as parameters, results, or deeper inside."""
     if id(value) in seen:
         return
     seen.add(id(value))
     if is_estimator(value):
         yield value
-        value = vars(value)
+        codes = LABEL_CODES if hasattr(value, "predict") else ()
+        value = [part for part in vars(value).values() if type(part) not in codes]
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, np.ndarray) and value.dtype == object:
         value = value.ravel().tolist()
     if isinstance(value, list | tuple):
         for part in value:
-            yield from _estimators_in(part, seen)
+            yield from estimators_in(part, seen)
 
 
 def local_part(estimator):
     """Return the estimator whose transforms are charged, in a step that is "local"."""
     if type(estimator) is not FrozenEstimator:
         return estimator
-    return next(part for part in _estimators_in(estimator, set()) if _is_local(part))
+    return next(part for part in estimators_in(estimator, set()) if _is_local(part))
 
 
 def _is_local(estimator):
@@ -199,7 +201,7 @@ def _is_inert(value):
         return all(map(_is_inert, value))
     if is_estimator(value) or isinstance(value, type):
         return True
-    return is_plain(value) and not callable(value)
+    return is_plain(value)
 
 
 def _holds_estimator(value):

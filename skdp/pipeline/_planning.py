@@ -21,17 +21,15 @@ from skdp.accounting._events import leaves
 from skdp.accounting._reservation import covering_gaussian
 from skdp.base import TableShape, terms_of
 from skdp.pipeline._instances import is_estimator, of_skdp
-from skdp.pipeline._kinds import ACCEPTED, REASONS, is_private, plans_its_fit
-from skdp.pipeline._steps import find_steps
+from skdp.pipeline._kinds import REASONS, plans_its_fit
+from skdp.pipeline._steps import find_steps, unaccepted
 from skdp.utils._validation import check_integer
 
 __all__ = [
     "PipelinePlan",
-    "holds_private",
     "joint_scale",
     "plan_pipeline",
     "planned_charge",
-    "unaccepted",
 ]
 
 # Each transformer takes this share of what is left for the others.
@@ -367,30 +365,6 @@ def _check_remainders(pipe, steps):
                 f"step {step.title!r} gets no column of a table of n_features columns; use "
                 "remainder='drop'"
             )
-
-
-def unaccepted(steps, public_steps=()):
-    """Return the steps that learn from data in a way that no budget pays for."""
-    names = {step.name for step in steps} | {step.title for step in steps}
-    unknown = [name for name in public_steps if name not in names]
-    if unknown:
-        raise ValueError(f"public_steps names {unknown[0]!r}, which is no step")
-    public = set(public_steps)
-    return [
-        step
-        for step in steps
-        if step.kind not in ACCEPTED
-        and (
-            step.kind == "local"
-            or not {step.name, step.title} & public
-            or holds_private(step.estimator)
-        )
-    ]
-
-
-def holds_private(estimator):
-    """Say whether a private estimator is among the parameters of an estimator, at any depth."""
-    return is_estimator(estimator) and any(map(is_private, estimator.get_params().values()))
 
 
 def _check_shares(steps, shares):

@@ -167,9 +167,9 @@ def total_price(prices):
     fitted = [price for price in prices.values() if price.fits != Fits(0)]
     charged = [price for price in fitted if price.accountant is not None] or fitted
     exact = len(charged) == len(fitted) and all(price.fits.exact for price in charged)
-    times = {price.fits.least for price in charged} - {0}
-    common = times.pop() if len(times) == 1 else 1
     parts = list(_with_rounds(charged))
+    times = {part.fits.least for part in parts} - {0}
+    common = times.pop() if len(times) == 1 else 1
     counts = [part.fits.least // common for part in parts]
     epsilon = math.fsum(p.epsilon * n for p, n in zip(parts, counts, strict=True))
     delta = min(math.fsum(p.delta * n for p, n in zip(parts, counts, strict=True)), 1.0)
@@ -188,8 +188,7 @@ def total_price(prices):
 def _with_rounds(prices):
     """Yield the prices, those of a reservation's steps as one: that of its rounds.
 
-    A step that runs starts a round if it has run in all that were charged, so that there are as
-    many as runs of the step that runs most often.
+    A step that runs starts a round if it has run in all that were charged before.
     """
     runs = {}
     for price in prices:
@@ -201,4 +200,5 @@ def _with_rounds(prices):
             counts[price.accountant.index] += price.fits.least
     for whole, counts in runs.values():
         terms = terms_of(whole.accountant)
-        yield Price(whole.event, whole.epsilon, whole.delta, Fits(max(counts)), whole, terms)
+        rounds = Fits(whole.new_rounds(counts))
+        yield Price(whole.event, whole.epsilon, whole.delta, rounds, whole, terms)

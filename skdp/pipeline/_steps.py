@@ -4,16 +4,17 @@ from dataclasses import dataclass
 
 import joblib
 import numpy as np
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.pipeline._functions import is_plain
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp
-from skdp.pipeline._kinds import ACCEPTED, step_kind
+from skdp.pipeline._kinds import ACCEPTED, is_private, step_kind
 from skdp.pipeline._widths import density_decides, output_width
 from skdp.utils._validation import check_integer
 
-__all__ = ["Step", "find_steps", "steps_of_search"]
+__all__ = ["Step", "find_steps", "holds_private", "steps_of_search", "unaccepted"]
 
 STEPS = ("steps", "transformer_list", "transformers")
 PLAIN = {
@@ -100,8 +101,10 @@ def _find(estimator, name, width, columns, before):
         found, out, before = _side_by_side(named, name, before)
         return _types_of_frames(estimator, name) + found, out, before
     if kind is ColumnTransformer:
+        own = _choices_of_columns(estimator, name, width, before) + _types_of_frames(
+            estimator, name
+        )
         found, out, before = _side_by_side(_of_columns(estimator, width), name, before)
-        own = _choices_of_columns(estimator, name, width) + _types_of_frames(estimator, name)
         return own + found, out, before
     step = Step(name, estimator, step_kind(estimator), width, columns, before)
     found = [step, *_refused_by_search(step)]
@@ -109,36 +112,49 @@ def _find(estimator, name, width, columns, before):
 
 
 def steps_of_search(step):
-    """Return what a private search fits, and tries in the place of a step; of others nothing."""
+    """Return the steps of what a private search fits, one list a candidate; of others nothing."""
     search = step.estimator
     if step.kind != "private" or not (of_skdp(search) and hasattr(search, "public_steps")):
         return []
-    params = search.get_params(deep=False)
-    grids = params.get("param_grid", params.get("param_distributions"))
     tried = [
-        value
-        for grid in (grids if isinstance(grids, list) else [grids])
-        for values in grid.values()
-        if isinstance(values, list | tuple)
-        for value in values
-        if is_estimator(value)
+        clone(search.estimator).set_params(**clone(params, safe=False))
+        for params in search._candidate_params()
     ]
     name = _join(step.name, "estimator")
-    return [part for each in (search.estimator, *tried) for part in find_steps(each, None, name)]
+    return [find_steps(each, None, name) for each in (search.estimator, *tried)]
 
 
 def _refused_by_search(step):
     """Return what a private search would refuse; its own price covers what is private in it."""
-    inside = steps_of_search(step)
-    public = {
-        _join(step.name, "estimator", part)
-        for part in (step.estimator.public_steps if inside else ())
-    }
+    refused = {}
+    for inside in steps_of_search(step):
+        public = [_join(step.name, "estimator", part) for part in step.estimator.public_steps]
+        refused |= {part.name: part for part in unaccepted(inside, public)}
+    return list(refused.values())
+
+
+def unaccepted(steps, public_steps=()):
+    """Return the steps that learn from data in a way that no budget pays for."""
+    names = {step.name for step in steps} | {step.title for step in steps}
+    unknown = [name for name in public_steps if name not in names]
+    if unknown:
+        raise ValueError(f"public_steps names {unknown[0]!r}, which is no step")
+    public = set(public_steps)
     return [
-        part
-        for part in inside
-        if part.kind not in ACCEPTED and (part.kind == "local" or part.name not in public)
+        step
+        for step in steps
+        if step.kind not in ACCEPTED
+        and (
+            step.kind == "local"
+            or not {step.name, step.title} & public
+            or holds_private(step.estimator)
+        )
     ]
+
+
+def holds_private(estimator):
+    """Say whether a private estimator is among the parameters of an estimator, at any depth."""
+    return is_estimator(estimator) and any(map(is_private, estimator.get_params().values()))
 
 
 def _is_as_made(container):
@@ -147,10 +163,11 @@ def _is_as_made(container):
         return False
     params = vars(container)
     lists = [params[name] for name in STEPS if name in params]
-    if not all(type(named) in (list, tuple) for named in lists):
+    parts = [part for named in lists if type(named) in (list, tuple) for part in named]
+    if not all(type(part) in (list, tuple) for part in lists + parts):
         return False
     # Every other one is a name, or chosen columns, between which stands an estimator.
-    words = [word for named in lists for part in named for word in part[::2]]
+    words = [word for part in parts for word in part[::2]]
     words += [value for name, value in params.items() if name in PLAIN]
     return all(is_plain(word) or callable(word) or is_estimator(word) for word in words)
 
@@ -191,12 +208,20 @@ def _of_columns(transformer, width):
         yield "remainder", transformer.remainder, left, "the remaining columns"
 
 
-def _choices_of_columns(transformer, name, width):
+def _is_by_values(columns, before):
+    """Say whether columns are chosen by values, or by types that a step may have made of them."""
+    if type(columns) is not make_column_selector or is_changed(columns):
+        return callable(columns)
+    by_type = columns.dtype_include is not None or columns.dtype_exclude is not None
+    return by_type and bool(before)
+
+
+def _choices_of_columns(transformer, name, width, before):
     """Return a step for each choice that is made by looking at the values of the table."""
     found = [
         Step(_join(name, part, "columns"), columns, "learns", None)
         for part, _, columns in transformer.transformers
-        if callable(columns) and (type(columns) is not make_column_selector or is_changed(columns))
+        if _is_by_values(columns, before)
     ]
     if density_decides(transformer, width):
         threshold = transformer.sparse_threshold

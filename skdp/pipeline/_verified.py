@@ -29,6 +29,7 @@ from skdp.pipeline._functions import (
 
 __all__ = [
     "DENSE_ONCE_FITTED",
+    "LABEL_CODES",
     "ROW_BY_ROW_ONCE_FITTED",
     "Verified",
     "fails_on",
@@ -153,8 +154,12 @@ def _constant_word(params):
 
 
 def _plain_function(params):
-    return treats_rows_alone(params["func"], params["kw_args"]) and treats_rows_alone(
-        params["inverse_func"], params["inv_kw_args"]
+    # A dict of another class may show other arguments to whoever looks first.
+    given = {type(params["kw_args"]), type(params["inv_kw_args"])}
+    return (
+        given <= {dict, type(None)}
+        and treats_rows_alone(params["func"], params["kw_args"])
+        and treats_rows_alone(params["inverse_func"], params["inv_kw_args"])
     )
 
 
@@ -239,8 +244,15 @@ ROW_BY_ROW_ONCE_FITTED = DENSE_ONCE_FITTED | {
     DictVectorizer,
     TfidfVectorizer,
     preprocessing.KBinsDiscretizer,
-    preprocessing.LabelBinarizer,
-    preprocessing.LabelEncoder,
+}
+# What a classifier keeps for its labels; of a table they make as many columns as it has labels.
+LABEL_CODES = (preprocessing.LabelBinarizer, preprocessing.LabelEncoder)
+
+
+# Functions, which their condition judges or which are given names alone.
+JUDGED_APART = {
+    *("func", "inverse_func", "kw_args", "inv_kw_args", "feature_names_out"),
+    "feature_name_combiner",
 }
 
 
@@ -250,8 +262,7 @@ def verified(estimator):
     if found is None:
         return None
     params = estimator.get_params(deep=False)
-    functions = type(estimator) is preprocessing.FunctionTransformer
-    if not functions and not all(map(is_plain, params.values())):
+    if not all(is_plain(value) for name, value in params.items() if name not in JUDGED_APART):
         return None
     try:
         met = bool(found.condition(params))
@@ -264,12 +275,14 @@ def verified(estimator):
 def fails_on(estimator):
     """Return, in words, on which value an accepted step fails, with the remedy; or None."""
     kind = type(estimator)
-    params = estimator.get_params(deep=False) if kind in VERIFIED else {}
+    params = estimator.get_params(deep=False) if kind in ROW_BY_ROW_ONCE_FITTED else {}
     if params.get("handle_unknown") == "error":
         remedy = "'use_encoded_value'" if kind is preprocessing.OrdinalEncoder else "'ignore'"
         return f"an unknown category: use handle_unknown={remedy}"
     if params.get("extrapolation") == "error":
         return "a value beyond the knots: use another extrapolation"
+    if params.get("method") == "box-cox":
+        return "a value of 0 or less: bound the values before"
     if kind is kernel_approximation.SkewedChi2Sampler:
         return "a value of -skewedness or less: bound the values before"
     if kind is preprocessing.FunctionTransformer and has_bounded_domain(params["func"]):
