@@ -533,7 +533,7 @@ ADVERSARIAL = {
         HashingVectorizer(n_features=8, strip_accents=First())
     ),
     "types that a function made of values": lambda: then(
-        FunctionTransformer(partial(np.multiply, 1)),
+        FunctionTransformer(partial(np.logical_and, 1)),
         make_column_transformer(("passthrough", make_column_selector(dtype_include=object))),
     ),
     "a private search that tries a function": lambda: DPGridSearchCV(
@@ -930,11 +930,6 @@ def words(n_unknown):
     return np.array([["no"]] * (100 - n_unknown) + [["?"]] * n_unknown, dtype=object)
 
 
-def mixed(cell):
-    """Return a frame of words, one of which may be none."""
-    return pd.DataFrame({"a": ["a", "b"] * 49 + ["a", cell]}, dtype=object)
-
-
 SHOWN = [
     ("a fit of its own", (ROWS, one_row_less(ROWS)), lambda p: p[0].means.tobytes()),
     ("the parameters alone", (ROWS, one_row_less(ROWS)), lambda p: p[0].mean_.tobytes()),
@@ -962,11 +957,6 @@ SHOWN = [
         lambda p: p[0].strip_accents.first,
     ),
     (
-        "types that a function made of values",
-        (mixed("a"), mixed(1)),
-        lambda p: str(p[1].transformers_),
-    ),
-    (
         "density of a sparse table",
         (sp.csr_array(np.eye(100, 2)), sp.csr_array(np.ones((100, 2)))),
         lambda p: p[0].sparse_output_,
@@ -988,6 +978,15 @@ def test_why_it_leaks(name, tables, seen):
         steps.fit_transform(table, LABELS)
         found.append(seen(steps))
     assert found[0] != found[1]
+
+
+@pytest.mark.skipif(int(pd.__version__.split(".")[0]) < 3, reason="pandas 3 makes strings of words")
+def test_why_types_that_a_function_made_tell_of_another_row():
+    pipe, found = ADVERSARIAL["types that a function made of values"](), []
+    for cell in ("a", 1):
+        table = pd.DataFrame({"a": ["a", "b", cell]}, dtype=object)
+        found.append(pipe[:-1].fit(table)[-1].transformers_[0][2])
+    assert found == [[], ["a"]]
 
 
 def test_why_codes_of_labels_tell_of_another_row():
