@@ -1,21 +1,20 @@
 """What a pipeline learns without privacy, pays for twice, and costs."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
 
 from sklearn.base import is_classifier
 
-from skdp.pipeline._fits import Fits, deep_params, fits_of, tries_other_prices
+from skdp.pipeline._fits import deep_params, fits_of, tries_other_prices
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp
 from skdp.pipeline._kinds import REASONS, estimators_in, is_private
 from skdp.pipeline._prices import (
     accountant_of,
-    leave_out,
     price_steps,
     priced_steps,
     total_price,
 )
-from skdp.pipeline._steps import find_steps, holds_private, steps_of_search, unaccepted
+from skdp.pipeline._steps import Fits, find_steps, holds_private, steps_of_search, unaccepted
 from skdp.pipeline._twice import paid_twice
 from skdp.pipeline._verified import fails_on, of_sklearn
 from skdp.utils._validation import check_integer
@@ -227,10 +226,9 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     """
     if n_samples is not None:
         n_samples = check_integer(n_samples, "n_samples", 1)
-    found, findings = _look_inside(pipe, "", n_features, Fits())
-    found = leave_out(pipe, found)
-    steps = [step for step, _ in found]
+    steps = list(_look_inside(pipe, "", n_features, Fits()))
     left = unaccepted(steps, public_steps)
+    findings = [finding for step in steps for finding in _of_cross_validator(step, steps)]
     findings += [_finding(step) for step in left if step.kind != "cross_validates"]
     findings += [
         Finding(step.title, "declared public", f"{REASONS[step.kind]}, which you allow")
@@ -240,15 +238,14 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     findings += [Finding(s.title, "paid twice", message) for s, message in paid_twice(steps)]
     findings += _late_failures(steps)
     findings += _caches(pipe)
-    priced = list(priced_steps(found))
-    private = [step for step, _ in priced]
-    findings += _accountants(private)
+    priced = list(priced_steps(steps))
+    findings += _accountants(priced)
     prices = price_steps(priced, n_samples)
     total = total_price(prices)
     known = not any(_may_charge(step) for step in steps)
     return PipelineCheck(
         findings=tuple(dict.fromkeys(findings)),
-        steps=tuple(_cost(step, prices.get(step.name), fits) for step, fits in found),
+        steps=tuple(_cost(step, prices.get(step.name)) for step in steps),
         epsilon=total.epsilon,
         delta=total.delta,
         joint_epsilon=total.joint_epsilon,
@@ -271,22 +268,16 @@ def _may_charge(step):
 
 
 def _look_inside(pipe, prefix, n_features, fits):
-    """Return the steps with how often they are fitted, also those in wrappers, and findings."""
-    found, findings = [], []
+    """Yield the steps, also those in wrappers."""
     for step in find_steps(pipe, n_features, prefix):
-        found.append((step, fits))
-        if step.kind == "cross_validates":
-            findings += _of_cross_validator(step)
+        step = replace(step, fits=step.fits * fits)
+        yield step
         if step.kind in ("cross_validates", "wrapper") and not is_changed(step.estimator):
+            width = step.n_features if step.kind == "cross_validates" else None
             for name, inner in _parts(step.estimator):
                 path = "__".join(filter(None, (step.name, name)))
-                times = fits * fits_of(step.estimator, name)
-                width = step.n_features if step.kind == "cross_validates" else None
-                steps, more = _look_inside(inner, path, width, times)
-                found, findings = found + steps, findings + more
-                if step.kind == "cross_validates":
-                    findings += _refitted(step, [inside for inside, _ in steps])
-    return found, findings
+                times = step.fits * fits_of(step.estimator, name)
+                yield from _look_inside(inner, path, width, times)
 
 
 def _parts(estimator):
@@ -370,11 +361,13 @@ def _remedy_of_frames():
     )
 
 
-def _of_cross_validator(step):
+def _of_cross_validator(step, steps):
+    if step.kind != "cross_validates":
+        return
     message = "its scores, and what is chosen by them, are raw; use skdp.model_selection"
     yield Finding(step.title, "raw scores", message)
-    cv = step.estimator.get_params(deep=False)["cv"]
-    inner = step.estimator.get_params(deep=False).get("estimator", step.estimator)
+    params = step.estimator.get_params(deep=False)
+    cv, inner = params["cv"], params.get("estimator", step.estimator)
     by_default = (cv is None or isinstance(cv, int)) and is_classifier(inner)
     if by_default or "Stratified" in type(cv).__name__:
         message = (
@@ -382,21 +375,22 @@ def _of_cross_validator(step):
             "guarantee; use cv=KFold(k, shuffle=True, random_state=0)"
         )
         yield Finding(step.title, "stratified folds", message)
-
-
-def _refitted(search, steps):
-    params = search.estimator.get_params(deep=False)
     grid = params.get("param_grid", params.get("param_distributions"))
     if grid is None:
         return
     tried = " ".join(k for part in (grid if isinstance(grid, list) else [grid]) for k in part)
-    for step in steps:
-        inner = step.name.removeprefix(search.name + "__" if search.name else "")
-        inner = inner.partition("__")[2]
-        if step.kind == "private" and hasattr(step.estimator, "transform") and inner not in tried:
-            message = "the search fits and charges it again for every candidate and fold, but"
-            message += " tries nothing of it: fit it once, before the search"
-            yield Finding(step.title, "paid twice", message)
+    for inside in filter(step.holds, steps):
+        name = inside.name.removeprefix(step.name and f"{step.name}__").partition("__")[2]
+        if (
+            inside.kind == "private"
+            and hasattr(inside.estimator, "transform")
+            and name not in tried
+        ):
+            message = (
+                "the search fits and charges it again for every candidate and fold, but tries "
+                "nothing of it: fit it once, before the search"
+            )
+            yield Finding(inside.title, "paid twice", message)
 
 
 def _late_failures(steps):
@@ -431,12 +425,12 @@ def _accountants(private):
         yield Finding(private[-1].title, "several accountants", message)
 
 
-def _cost(step, price, fits):
+def _cost(step, price):
     estimator = step.estimator
     name = estimator if isinstance(estimator, str) else type(estimator).__name__
     name = "passthrough" if estimator is None else name
     base = (step.title, name, step.kind, REASONS[step.kind])
     if price is None:
-        return StepCost(*base, columns=step.columns, fits=fits.least, exact=fits.exact)
+        return StepCost(*base, columns=step.columns, fits=step.fits.least, exact=step.fits.exact)
     cost = price.epsilon, price.delta, price.event
     return StepCost(*base, *cost, step.columns, price.fits.least, price.fits.exact)

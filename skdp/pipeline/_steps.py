@@ -1,6 +1,6 @@
 """The steps of a pipeline, whatever is nested in what."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import joblib
 import numpy as np
@@ -14,13 +14,43 @@ from skdp.pipeline._kinds import ACCEPTED, is_private, step_kind
 from skdp.pipeline._widths import density_decides, output_width
 from skdp.utils._validation import check_integer
 
-__all__ = ["Step", "find_steps", "holds_private", "steps_of_search", "unaccepted"]
+__all__ = [
+    "UNKNOWN",
+    "Fits",
+    "Step",
+    "find_steps",
+    "holds_private",
+    "steps_of_search",
+    "unaccepted",
+]
 
 STEPS = ("steps", "transformer_list", "transformers")
 PLAIN = {
     *("n_jobs", "verbose", "sparse_threshold", "transformer_weights", "transform_input"),
     *("verbose_feature_names_out", "force_int_remainder_cols", "remainder"),
 }
+
+
+@dataclass(frozen=True)
+class Fits:
+    """A number of fits.
+
+    Parameters
+    ----------
+    least : int, default=1
+        That many, or more.
+    exact : bool, default=True
+        Whether it is never more.
+    """
+
+    least: int = 1
+    exact: bool = True
+
+    def __mul__(self, other):
+        return Fits(self.least * other.least, self.exact and other.exact)
+
+
+UNKNOWN = Fits(0, exact=False)
 
 
 @dataclass(frozen=True)
@@ -41,6 +71,8 @@ class Step:
     before : tuple of str
         The names of what is fitted before it on the way to it, in order; the last one is that
         of the step, or of several side by side, whose output it is fitted to.
+    fits : Fits, default=Fits()
+        How often a fit of the whole fits it.
     """
 
     name: str
@@ -49,11 +81,16 @@ class Step:
     n_features: int | None
     columns: str = ""
     before: tuple = ()
+    fits: Fits = Fits()
 
     @property
     def title(self):
         """The name, or the class of a single estimator."""
         return self.name or type(self.estimator).__name__
+
+    def holds(self, other):
+        """Say whether another step stands in this one."""
+        return other is not self and other.name.startswith(self.name and f"{self.name}__")
 
 
 def find_steps(pipe, n_features=None, prefix=""):
@@ -97,7 +134,7 @@ def _find(estimator, name, width, columns, before):
     if kind is Pipeline:
         return _in_pipeline(estimator, name, width, columns, before)
     if kind is FeatureUnion:
-        named = [(part, inner, width, columns) for part, inner in estimator.transformer_list]
+        named = [(part, each, width, columns, Fits()) for part, each in estimator.transformer_list]
         found, out, before = _side_by_side(named, name, before)
         return _types_of_frames(estimator, name) + found, out, before
     if kind is ColumnTransformer:
@@ -179,33 +216,43 @@ def _in_pipeline(pipe, name, width, columns, before):
         found.append(Step(_join(name, "memory"), memory, "learns", None))
     for part, inner in pipe.steps:
         steps, width, before = _find(inner, _join(name, part), width, columns, before)
+        if pipe.memory is not None and part != pipe.steps[-1][0]:
+            # What it remembers it does not fit again.
+            steps = [replace(step, fits=UNKNOWN) for step in steps]
         found += steps
     return found, width, before
 
 
 def _side_by_side(named, name, before):
     found, widths = [], []
-    for part, inner, width, columns in named:
+    for part, inner, width, columns, fits in named:
         steps, out, _ = _find(inner, _join(name, part), width, columns, before)
-        found += steps
+        found += [replace(step, fits=step.fits * fits) for step in steps]
         widths.append(out)
     after = (*before, *(step.name for step in found), name)
     return found, None if None in widths else sum(widths), after
 
 
 def _of_columns(transformer, width):
-    """Yield each part of a ColumnTransformer with its columns, the remainder last."""
+    """Yield each part of a ColumnTransformer with its columns, the remainder last.
+
+    What gets no column is not fitted; so may be what a selector, or a table of a width that is
+    not known, leaves without.
+    """
     used = set()
     for part, inner, columns in transformer.transformers:
         places = _places(columns, width)
         used = None if used is None or places is None else used | set(places)
-        yield part, inner, None if places is None else len(places), _column_words(columns)
+        n_chosen = None if places is None else len(places)
+        fits = UNKNOWN if callable(columns) else Fits(int(n_chosen != 0))
+        yield part, inner, n_chosen, _column_words(columns), fits
     # A name and a position may mean the same column.
     if used is None or len({isinstance(place, str) for place in used}) > 1:
         width = None
     left = None if width is None else max(width - len(used), 0)
     if left != 0 and transformer.remainder != "drop":
-        yield "remainder", transformer.remainder, left, "the remaining columns"
+        fits = UNKNOWN if left is None else Fits()
+        yield "remainder", transformer.remainder, left, "the remaining columns", fits
 
 
 def _is_by_values(columns, before):
