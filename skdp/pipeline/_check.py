@@ -16,7 +16,7 @@ from skdp.pipeline._prices import (
 )
 from skdp.pipeline._steps import Fits, find_steps, holds_private, steps_of_search, unaccepted
 from skdp.pipeline._twice import paid_twice
-from skdp.pipeline._verified import fails_on, of_sklearn
+from skdp.pipeline._verified import fails_on, sklearn_name
 from skdp.utils._validation import check_integer
 
 __all__ = ["Finding", "PipelineCheck", "StepCost", "check_pipeline"]
@@ -263,7 +263,7 @@ def _may_charge(step):
     estimator = step.estimator
     if step.kind not in ("learns", "wrapper", "cross_validates") or not hasattr(estimator, "fit"):
         return False
-    known = (of_skdp(estimator) or of_sklearn(estimator)) and not is_changed(estimator)
+    known = (of_skdp(estimator) or sklearn_name(estimator)) and not is_changed(estimator)
     return not known or (step.kind == "cross_validates" and tries_other_prices(estimator))
 
 

@@ -10,7 +10,7 @@ from skdp.pipeline._instances import is_changed, is_estimator, of_skdp
 from skdp.pipeline._kinds import is_private, step_kind
 from skdp.pipeline._planning import MAY_RELEASE_NOTHING
 from skdp.pipeline._steps import UNKNOWN, Fits
-from skdp.pipeline._verified import of_sklearn
+from skdp.pipeline._verified import sklearn_name
 
 __all__ = ["deep_params", "fits_of", "tries_other_prices"]
 
@@ -31,10 +31,10 @@ def fits_of(estimator, name):
         each class, each target or each step of an elimination, which only the table tells.
     """
     params = estimator.get_params(deep=False)
-    if not of_sklearn(estimator) or params.get("warm_start") or tries_other_prices(estimator):
+    rule = RULES.get(sklearn_name(estimator))
+    if rule is None or params.get("warm_start") or tries_other_prices(estimator):
         return UNKNOWN
-    rule = RULES.get(type(estimator).__name__)
-    return UNKNOWN if rule is None else rule(params, name)
+    return rule(params, name)
 
 
 def deep_params(estimator):
@@ -71,7 +71,7 @@ def _keeps_its_price(known, name):
     if not is_estimator(owner) or any(map(is_estimator, owner.get_params().values())):
         return False
     if not is_private(owner):
-        return of_sklearn(owner) and not is_changed(owner)
+        return bool(sklearn_name(owner)) and not is_changed(owner)
     # Of several rows' price the mechanism decides too.
     return (
         of_skdp(owner)

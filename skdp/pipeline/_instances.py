@@ -7,12 +7,11 @@ from inspect import signature
 import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skdp.pipeline._functions import is_elementwise
-from skdp.pipeline._verified import ROW_BY_ROW_ONCE_FITTED, of_sklearn
+from skdp.pipeline._verified import ROW_BY_ROW_ONCE_FITTED, sklearn_name
 from skdp.utils._output import asks_for_frame
 
 __all__ = [
@@ -58,8 +57,7 @@ def is_changed(estimator):
 
 def _only_shows_progress(callback):
     # ScoringMonitor keeps raw scores.
-    known = type(callback).__name__ == "ProgressBar" and of_sklearn(callback)
-    return known and not is_changed(callback)
+    return sklearn_name(callback) == "ProgressBar" and not is_changed(callback)
 
 
 def parts_of(union):
@@ -95,7 +93,8 @@ def _gives_numbers(estimator):
     if of_skdp(estimator):
         return kind.__name__ != "DPSimpleImputer" or params["strategy"] in ("mean", "median")
     selects = kind.__module__.startswith("sklearn.feature_selection")
-    if kind not in ROW_BY_ROW_ONCE_FITTED or kind is SimpleImputer or selects:
+    name = sklearn_name(estimator)
+    if name not in ROW_BY_ROW_ONCE_FITTED or name == "SimpleImputer" or selects:
         return "__skdp_kind__" in vars(kind)
     return np.dtype(params.get("dtype")).kind != "O"
 

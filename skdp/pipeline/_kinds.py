@@ -3,12 +3,11 @@
 import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
-from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
 from skdp.pipeline._functions import is_plain
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp, parts_of
-from skdp.pipeline._verified import LABEL_CODES, ROW_BY_ROW_ONCE_FITTED, of_sklearn, verified
+from skdp.pipeline._verified import LABEL_CODES, ROW_BY_ROW_ONCE_FITTED, sklearn_name, verified
 
 __all__ = [
     "KINDS",
@@ -151,7 +150,7 @@ def estimators_in(value, seen):
     if is_estimator(value):
         yield value
         codes = LABEL_CODES if hasattr(value, "predict") else ()
-        value = [part for part in vars(value).values() if type(part) not in codes]
+        value = [part for part in vars(value).values() if sklearn_name(part) not in codes]
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, np.ndarray) and value.dtype == object:
@@ -181,18 +180,15 @@ def _is_safe_once_fitted(estimator):
         return step_kind(estimator) in ACCEPTED
     if of_skdp(estimator):
         return True
-    if not of_sklearn(estimator):
-        return False
-    if kind is FunctionTransformer:
-        return step_kind(estimator) == "stateless"
-    known = not hasattr(kind, "transform") or kind in ROW_BY_ROW_ONCE_FITTED
+    name = sklearn_name(estimator)
+    if name in ("", "FunctionTransformer"):
+        return bool(name) and step_kind(estimator) == "stateless"
+    known = name in ROW_BY_ROW_ONCE_FITTED | COMBINE or not hasattr(kind, "transform")
     params = estimator.get_params(deep=False)
     if kind is ColumnTransformer:
         fitted = [part for _, part, _ in getattr(estimator, "transformers_", [])]
         params["transformers"] = parts_of(estimator) + fitted
-    return (known or kind.__name__ in COMBINE) and all(
-        name in SEES_NO_ROW or _is_inert(value) for name, value in params.items()
-    )
+    return known and all(name in SEES_NO_ROW or _is_inert(value) for name, value in params.items())
 
 
 def _is_inert(value):
