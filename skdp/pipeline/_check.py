@@ -8,12 +8,7 @@ from sklearn.base import is_classifier
 from skdp.pipeline._fits import deep_params, fits_of, tries_other_prices
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp
 from skdp.pipeline._kinds import REASONS, estimators_in, is_private
-from skdp.pipeline._prices import (
-    accountant_of,
-    price_steps,
-    priced_steps,
-    total_price,
-)
+from skdp.pipeline._prices import accountant_of, price_steps, priced_steps, total_price
 from skdp.pipeline._steps import Fits, find_steps, holds_private, steps_of_search, unaccepted
 from skdp.pipeline._twice import paid_twice
 from skdp.pipeline._verified import fails_on, sklearn_name
@@ -246,12 +241,8 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     return PipelineCheck(
         findings=tuple(dict.fromkeys(findings)),
         steps=tuple(_cost(step, prices.get(step.name)) for step in steps),
-        epsilon=total.epsilon,
-        delta=total.delta,
-        joint_epsilon=total.joint_epsilon,
-        fits=total.fits,
         accepted=not left,
-        exact=known and total.exact,
+        **vars(total) | {"exact": known and total.exact},
     )
 
 
@@ -308,57 +299,58 @@ def _finding(step):
     return Finding(step.title, "not private", f"{message}; {_remedy(step)}")
 
 
+FRAMES = (
+    "a data frame of what may be words takes its types from all cells, so that one changes "
+    "the others: use set_output(transform='default')"
+)
+COLUMNS = (
+    "list the columns, or choose them by make_column_selector, behind another step by "
+    "pattern alone: pandas makes types of the values of what a function returns"
+)
+WORDS = (
+    "declare its categories as lists of words, without min_frequency and max_categories; "
+    "for categories that are numbers use DPOneHotEncoder(categories=...), which charges "
+    "nothing for them: scikit-learn's keep them in the column's type, which one missing value "
+    "changes, so that the fitted encoder tells of it"
+)
+# By the names of classes, and of the parameters by which a container looks at values.
+REMEDIES = {
+    "sparse_threshold": (
+        "sparse_output_ tells an exact count: use sparse_threshold=0, or dense steps"
+    ),
+    "set_output": FRAMES,
+    "memory": "use None, a path or a joblib.Memory without methods of its own",
+    "OneHotEncoder": WORDS,
+    "OrdinalEncoder": WORDS,
+    "SplineTransformer": "declare its knots",
+    "SimpleImputer": (
+        "use DPSimpleImputer, which charges nothing with strategy='constant'; SimpleImputer "
+        "keeps a number in the column's type, which one missing value changes, and is accepted "
+        "only for a word: strategy='constant', fill_value='?', keep_empty_features=True"
+    ),
+    "FunctionTransformer": (
+        "use a function of numpy that acts on each element (np.clip and np.nan_to_num only in "
+        "one of yours that makes the table an array of doubles first), or declare that yours "
+        "treats each row by itself by its own attribute __skdp_kind__ = 'stateless'"
+    ),
+}
+
+
 def _remedy(step):
-    estimator, name = step.estimator, type(step.estimator).__name__
-    if step.name.endswith("sparse_threshold"):
-        return "sparse_output_ tells an exact count: use sparse_threshold=0, or dense steps"
-    if step.name.endswith("set_output"):
-        return _remedy_of_frames()
-    if step.name.endswith("memory"):
-        return "use None, a path or a joblib.Memory without methods of its own"
+    estimator = step.estimator
     if not is_estimator(estimator):
-        return (
-            "list the columns, or choose them by make_column_selector, behind another step by "
-            "pattern alone: pandas makes types of the values of what a function returns"
-        )
+        return REMEDIES.get(step.name.rpartition("__")[2], COLUMNS)
     if is_changed(estimator):
         return "the instance has a method or callbacks of its own, which no class was verified with"
     if infers_types(estimator):
-        return _remedy_of_frames()
-    if name in ("OneHotEncoder", "OrdinalEncoder"):
-        return (
-            "declare its categories as lists of words, without min_frequency and max_categories; "
-            "for categories that are numbers use DPOneHotEncoder(categories=...), which charges "
-            f"nothing for them: {name} keeps them in the column's type, which one missing value "
-            "changes, so that the fitted encoder tells of it"
-        )
-    if name == "SplineTransformer":
-        return "declare its knots"
-    if name == "SimpleImputer":
-        return (
-            "use DPSimpleImputer, which charges nothing with strategy='constant'; SimpleImputer "
-            "keeps a number in the column's type, which one missing value changes, and is accepted "
-            "only for a word: strategy='constant', fill_value='?', keep_empty_features=True"
-        )
-    if name == "FunctionTransformer":
-        return (
-            "use a function of numpy that acts on each element (np.clip and np.nan_to_num only in "
-            "one of yours that makes the table an array of doubles first), or declare that yours "
-            "treats each row by itself by its own attribute __skdp_kind__ = 'stateless'"
-        )
+        return FRAMES
+    other = "use a private one, or name it in public_steps if what it learns is public"
     if is_private(estimator):
-        return (
+        other = (
             "it was not verified; if its fit is charged, declare on its own class "
             "__skdp_kind__ = 'private'"
         )
-    return "use a private one, or name it in public_steps if what it learns is public"
-
-
-def _remedy_of_frames():
-    return (
-        "a data frame of what may be words takes its types from all cells, so that one changes "
-        "the others: use set_output(transform='default')"
-    )
+    return REMEDIES.get(type(estimator).__name__, other)
 
 
 def _of_cross_validator(step, steps):

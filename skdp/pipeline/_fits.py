@@ -144,38 +144,27 @@ def _calibrated(params, name):
     return Fits((folds or 1) + (known and not ensemble), known)
 
 
-def _once(params, name):
-    return Fits()
+def _bagging(params, name):
+    return Fits(params["n_estimators"])
 
 
-def _once_or_more(params, name):
-    return Fits(1, exact=False)
-
-
+ONCE = {
+    *("FixedThresholdClassifier", "TransformedTargetRegressor"),
+    *("VotingClassifier", "VotingRegressor"),
+}
+ONCE_OR_MORE = {
+    *("ClassifierChain", "MultiOutputClassifier", "MultiOutputRegressor", "OneVsOneClassifier"),
+    *("RFE", "RFECV", "RegressorChain", "SelfTrainingClassifier", "SequentialFeatureSelector"),
+}
 # By their names, since scikit-learn calls some experimental and imports these on demand alone.
 RULES = {
-    "BaggingClassifier": lambda params, name: Fits(params["n_estimators"]),
-    "BaggingRegressor": lambda params, name: Fits(params["n_estimators"]),
     "CalibratedClassifierCV": _calibrated,
-    "ClassifierChain": _once_or_more,
-    "FixedThresholdClassifier": _once,
-    "GridSearchCV": _search,
-    "HalvingGridSearchCV": _halving,
-    "HalvingRandomSearchCV": _halving,
-    "MultiOutputClassifier": _once_or_more,
-    "MultiOutputRegressor": _once_or_more,
-    "OneVsOneClassifier": _once_or_more,
-    "RFE": _once_or_more,
-    "RFECV": _once_or_more,
-    "RandomizedSearchCV": _search,
-    "RegressorChain": _once_or_more,
     "SelectFromModel": lambda params, name: Fits(0 if params["prefit"] else 1),
-    "SelfTrainingClassifier": _once_or_more,
-    "SequentialFeatureSelector": _once_or_more,
-    "StackingClassifier": _stacking,
-    "StackingRegressor": _stacking,
-    "TransformedTargetRegressor": _once,
     "TunedThresholdClassifierCV": lambda p, name: Fits(not isinstance(p["cv"], str), False),
-    "VotingClassifier": _once,
-    "VotingRegressor": _once,
+    **dict.fromkeys(("BaggingClassifier", "BaggingRegressor"), _bagging),
+    **dict.fromkeys(("GridSearchCV", "RandomizedSearchCV"), _search),
+    **dict.fromkeys(("HalvingGridSearchCV", "HalvingRandomSearchCV"), _halving),
+    **dict.fromkeys(("StackingClassifier", "StackingRegressor"), _stacking),
+    **dict.fromkeys(ONCE, lambda params, name: Fits()),
+    **dict.fromkeys(ONCE_OR_MORE, lambda params, name: Fits(1, exact=False)),
 }

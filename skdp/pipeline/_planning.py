@@ -23,31 +23,20 @@ from skdp.base import TableShape, terms_of
 from skdp.pipeline._instances import is_estimator, of_skdp
 from skdp.pipeline._kinds import REASONS, plans_its_fit
 from skdp.pipeline._steps import find_steps, unaccepted
+from skdp.pipeline._twice import is_auto
 from skdp.utils._validation import check_integer
 
-__all__ = [
-    "PipelinePlan",
-    "joint_scale",
-    "plan_pipeline",
-    "planned_charge",
-]
+__all__ = ["PipelinePlan", "joint_scale", "plan_pipeline", "planned_charge"]
 
 # Each transformer takes this share of what is left for the others.
 TRANSFORMER_SHARE = 0.15
 # Shapes (rows, columns) at which a plan is made where the table's is not known.
 SHAPES = ((2_000, 8), (100_000, 4), (2_000, 1), (60, 100))
 # What these charge depends on no shape, unless a parameter leaves them a choice by "auto".
-SAME_FOR_EVERY_SHAPE = (
-    "DPLinearRegression",
-    "DPLinearSVC",
-    "DPLogisticRegression",
-    "DPPCA",
-    "DPPoissonRegressor",
-    "DPRidge",
-    "DPSimpleImputer",
-    "DPStandardScaler",
-    "DPTargetEncoder",
-)
+SAME_FOR_EVERY_SHAPE = {
+    *("DPLinearRegression", "DPLinearSVC", "DPLogisticRegression", "DPPCA", "DPPoissonRegressor"),
+    *("DPRidge", "DPSimpleImputer", "DPStandardScaler", "DPTargetEncoder"),
+}
 # These release nothing if their parameters declare everything.
 MAY_RELEASE_NOTHING = ("DPOneHotEncoder", "DPSimpleImputer")
 NOTHING = Composed(())
@@ -109,7 +98,7 @@ def planned_charge(
     try:
         plans = [
             estimator.plan_fit(TableShape(n_rows=n, n_columns=d, classes=classes), guarantee)
-            for n, d in _shapes(n_samples, n_features)
+            for n, d in {(n_samples or n, n_features or d) for n, d in SHAPES}
         ]
     except ValueError:
         if not unknown:
@@ -124,22 +113,10 @@ def planned_charge(
     return PlannedCharge(name, event, plans[0].epsilon, plans[0].delta)
 
 
-def _shapes(n_samples, n_features):
-    """Return the one shape if it is known, otherwise several."""
-    tried = [
-        (n if n_samples is None else n_samples, d if n_features is None else n_features)
-        for n, d in SHAPES
-    ]
-    return list(dict.fromkeys(tried))
-
-
 def _same_for_every_shape(estimator, params):
     known = of_skdp(estimator) and type(estimator).__name__ in SAME_FOR_EVERY_SHAPE
-    left_open = [
-        isinstance(params.get(name), str) and params[name] == "auto"
-        for name in ("mechanism", "bounds", "data_norm")
-    ]
-    return known and not any(left_open) and params.get("strategy", "mean") == "mean"
+    left_open = any(is_auto(params, name) for name in ("mechanism", "bounds", "data_norm"))
+    return known and not left_open and params.get("strategy", "mean") == "mean"
 
 
 def _common_event(events):
