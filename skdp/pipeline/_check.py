@@ -6,7 +6,7 @@ from html import escape
 from sklearn.base import is_classifier
 
 from skdp.pipeline._fits import deep_params, fits_of, tries_other_prices
-from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp
+from skdp.pipeline._instances import infers_types, is_changed, is_estimator, named_parts, of_skdp
 from skdp.pipeline._kinds import REASONS, estimators_in, is_private
 from skdp.pipeline._prices import accountant_of, price_steps, priced_steps, total_price
 from skdp.pipeline._steps import Fits, find_steps, holds_private, steps_of_search, unaccepted
@@ -265,21 +265,10 @@ def _look_inside(pipe, prefix, n_features, fits):
         yield step
         if step.kind in ("cross_validates", "wrapper") and not is_changed(step.estimator):
             width = step.n_features if step.kind == "cross_validates" else None
-            for name, inner in _parts(step.estimator):
+            for name, inner in named_parts(step.estimator):
                 path = "__".join(filter(None, (step.name, name)))
                 times = step.fits * fits_of(step.estimator, name)
                 yield from _look_inside(inner, path, width, times)
-
-
-def _parts(estimator):
-    """Yield the names and the estimators that are parameters of an estimator."""
-    for name, value in estimator.get_params(deep=False).items():
-        if is_estimator(value):
-            yield name, value
-        elif isinstance(value, list | tuple):
-            pairs = [pair for pair in value if isinstance(pair, tuple) and len(pair) == 2]
-            # Folds are pairs too, of arrays.
-            yield from (pair for pair in pairs if isinstance(pair[0], str))
 
 
 def _finding(step):

@@ -1,9 +1,10 @@
 """How often scikit-learn's meta-estimators fit what is inside them."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from sklearn.model_selection import ParameterGrid
+from sklearn.model_selection import ParameterGrid, check_cv
 
 from skdp.base import terms_of
 from skdp.pipeline._instances import is_changed, is_estimator, of_skdp
@@ -93,15 +94,11 @@ def _are_plain(values):
 
 def _folds(cv):
     """Return how many folds there are, None if only the table tells; nothing is used up."""
-    if cv is None:
-        return 5
-    if isinstance(cv, int):
-        return cv
-    if isinstance(cv, list | tuple):
-        return len(cv)
+    if isinstance(cv, Iterator):
+        return None
     try:
-        return int(cv.get_n_splits())
-    except (AttributeError, TypeError, ValueError):
+        return int(check_cv(cv).get_n_splits())
+    except (TypeError, ValueError):
         return None
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "infers_types",
     "is_changed",
     "is_estimator",
+    "named_parts",
     "of_skdp",
     "of_sklearn_function",
     "parts_of",
@@ -58,6 +59,18 @@ def is_changed(estimator):
 def _only_shows_progress(callback):
     # ScoringMonitor keeps raw scores.
     return sklearn_name(callback) == "ProgressBar" and not is_changed(callback)
+
+
+def named_parts(estimator):
+    """Yield names and estimators, or words in their place, that are an estimator's parameters."""
+    for name, value in estimator.get_params(deep=False).items():
+        if is_estimator(value):
+            yield name, value
+        elif isinstance(value, list | tuple):
+            # Folds are pairs too, of arrays.
+            named = [part for part in value if isinstance(part, tuple) and len(part) > 1]
+            yield from (part[:2] for part in named if isinstance(part[0], str))
+            yield from ((name, part) for part in value if is_estimator(part))
 
 
 def parts_of(union):

@@ -6,7 +6,14 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
 from skdp.pipeline._functions import is_plain
-from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp, parts_of
+from skdp.pipeline._instances import (
+    infers_types,
+    is_changed,
+    is_estimator,
+    named_parts,
+    of_skdp,
+    parts_of,
+)
 from skdp.pipeline._verified import LABEL_CODES, ROW_BY_ROW_ONCE_FITTED, sklearn_name, verified
 
 __all__ = [
@@ -128,10 +135,11 @@ def step_kind(estimator):
     found = verified(estimator)
     if found is not None:
         return "learns" if infers_types(estimator) else found.kind
-    params = estimator.get_params(deep=False) if is_estimator(estimator) else {}
-    if "cv" in params:
+    if not is_estimator(estimator):
+        return "learns"
+    if "cv" in estimator.get_params(deep=False):
         return "cross_validates"
-    return "wrapper" if any(map(_holds_estimator, params.values())) else "learns"
+    return "wrapper" if any(is_estimator(part) for _, part in named_parts(estimator)) else "learns"
 
 
 def _frozen_kind(estimator):
@@ -198,9 +206,3 @@ def _is_inert(value):
     if is_estimator(value) or isinstance(value, type):
         return True
     return is_plain(value)
-
-
-def _holds_estimator(value):
-    values = value if isinstance(value, list | tuple) else [value]
-    parts = [p for v in values for p in (v if isinstance(v, tuple) else [v])]
-    return any(map(is_estimator, parts))

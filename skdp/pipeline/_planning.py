@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from sklearn.base import clone
@@ -187,15 +188,16 @@ class PipelinePlan:
         -------
         tuple of PlannedCharge
         """
-        charges = []
-        for step, budget in zip(self.steps, self.budgets(epsilon, delta), strict=True):
-            if budget[0] == 0.0:
-                charges.append(_no_charge(step))
-                continue
-            estimator = clone(step.estimator).set_params(**_parameters("", step, budget))
-            known = {"classes": self.classes, "terms": self.terms, "name": step.title}
-            charges.append(planned_charge(estimator, self.n_samples, step.n_features, **known))
-        return tuple(charges)
+        return tuple(map(self._charge, self.steps, self.budgets(epsilon, delta)))
+
+    def _charge(self, step, budget):
+        if budget[0] == 0.0:
+            # It releases nothing, and what is planned for it covers no release.
+            params = step.estimator.get_params(deep=False)
+            return PlannedCharge(step.title, NOTHING, params["epsilon"], params.get("delta") or 0.0)
+        estimator = clone(step.estimator).set_params(**_parameters("", step, budget))
+        known = {"classes": self.classes, "terms": self.terms, "name": step.title}
+        return planned_charge(estimator, self.n_samples, step.n_features, **known)
 
     def event(self, epsilon, delta):
         """Return what all steps together charge if they share (epsilon, delta).
@@ -234,12 +236,6 @@ class PipelinePlan:
             prefix = step.name + "__" if step.name else ""
             params |= _parameters(prefix, step, budget) | {f"{prefix}accountant": handle}
         return clone(self.pipe).set_params(**params)
-
-
-def _no_charge(step):
-    """Return the plan of a step that releases nothing; it covers no release."""
-    params = step.estimator.get_params(deep=False)
-    return PlannedCharge(step.title, NOTHING, params["epsilon"], params.get("delta") or 0.0)
 
 
 def _releases(step):
@@ -396,13 +392,7 @@ def joint_scale(make_event, epsilon, delta, terms=None):
     1.43
     """
     terms = terms_of(None) if terms is None else terms
-    known = {}
-
-    def event(scale):
-        if scale not in known:
-            known[scale] = make_event(scale)
-        return known[scale]
-
+    event = cache(make_event)
     at = {"relation": terms.relation, "group_size": terms.max_rows}
 
     def fits(scale):
