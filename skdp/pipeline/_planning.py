@@ -99,7 +99,7 @@ def planned_charge(
     try:
         plans = [
             estimator.plan_fit(TableShape(n_rows=n, n_columns=d, classes=classes), guarantee)
-            for n, d in {(n_samples or n, n_features or d) for n, d in SHAPES}
+            for n, d in dict.fromkeys((n_samples or n, n_features or d) for n, d in SHAPES)
         ]
     except ValueError:
         if not unknown:
