@@ -277,6 +277,12 @@ class PrivacyAccountant(SharedHandle):
         rounds = self._now().rounds(reservation.key, len(reservation.planned))
         return len(rounds.charged)
 
+    def _new_rounds(self, reservation, runs):
+        """Return how many rounds of a reservation are charged if its steps run so often."""
+        rounds = self._now().rounds(reservation.key, len(reservation.planned))
+        most = max(used + more for used, more in zip(rounds.uses, runs, strict=True))
+        return max(0, most - len(rounds.charged))
+
     def can_afford(
         self, event: Event, *, epsilon: float | None = None, delta: float | None = None
     ) -> bool:

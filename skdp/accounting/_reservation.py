@@ -368,6 +368,20 @@ class Reservation(SharedHandle):
         """How many rounds the ledger has charged."""
         return self.accountant._rounds(self)
 
+    def new_rounds(self, runs):
+        """Return how many rounds will be charged if the steps run so often.
+
+        Parameters
+        ----------
+        runs : sequence of int
+            One number a step.
+
+        Returns
+        -------
+        int
+        """
+        return self.accountant._new_rounds(self, runs)
+
     def __repr__(self):
         return f"Reservation({self.label!r}, {len(self.planned)} steps, {self.name[:8]})"
 

@@ -1,7 +1,7 @@
 """Everything that can be seen in a fitted estimator, as numbers.
 
-A composition of estimators is read like a single one: attributes, parameters, lists, dicts and
-objects that hold estimators are searched, as a pickle would hold them.
+A composition of estimators is read like a single one: attributes, parameters, lists, dicts,
+functions' variables and objects that hold estimators are searched, as a pickle would hold them.
 """
 
 import types
@@ -15,7 +15,7 @@ __all__ = ["Observation", "as_matrix", "observe", "published_floats", "walk"]
 
 LARGEST = 1e140
 ANSWERS = ("decision_function", "predict_proba", "predict", "transform")
-CODE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
+CODE = type | types.ModuleType | types.BuiltinFunctionType
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +178,12 @@ def _array(value):
 
 def _inner(value):
     """Return what is within a value, as pairs of place and part."""
-    if isinstance(value, CODE) or hasattr(type(value), "charge"):
+    if isinstance(value, types.FunctionType) and "<" in value.__qualname__:
+        # Made while something ran, so that it may keep what it saw.
+        kept = (value.__defaults__, value.__kwdefaults__, vars(value))
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        return [(".kept", part) for part in (*kept, *cells)]
+    if isinstance(value, CODE | types.FunctionType) or hasattr(type(value), "charge"):
         return []
     if isinstance(value, dict):
         items = sorted(value.items(), key=lambda item: repr(item[0]))
@@ -193,11 +198,15 @@ def _inner(value):
         value = array.ravel().tolist()
     if isinstance(value, list | tuple):
         return [(f"[{i}]", item) for i, item in enumerate(value)]
+    found = []
     if hasattr(value, "__dict__"):
-        return [(f".{name}", vars(value)[name]) for name in sorted(vars(value))]
+        found = [(f".{name}", vars(value)[name]) for name in sorted(vars(value))]
+    if found and type(value).__reduce__ is object.__reduce__:
+        return found
     try:
-        state = value.__getstate__()
+        # What it is made of again: a function, a range, a generator's position.
+        made = value.__reduce_ex__(4)[1:3]
     except Exception:
         # What has no state to show, a lock say, is no release.
-        return []
-    return [] if state is None else [(".state", state)]
+        return found
+    return [*found, *((".state", part) for part in made if part)]

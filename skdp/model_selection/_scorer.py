@@ -50,21 +50,26 @@ class DPScorer:
         Raises
         ------
         ValueError
-            If the estimator lacks what the score needs, or X and y do not go together.
+            If the estimator lacks what the score needs, X has not the columns that it was fitted
+            to, or X and y do not go together; nothing was charged. What its predictions raise on
+            these rows comes after the charge.
         BudgetExceededError
             If the accountant refuses; nothing was scored.
         """
         check_consistent_length(X, y)
         self.score.check_methods(estimator)
         X, y = indexable_table(X), column_or_1d(target_array(y))
+        width = getattr(estimator, "n_features_in_", None)
+        if width is not None and X.shape[1:] != (width,):
+            name = type(estimator).__name__
+            raise ValueError(f"X has shape {X.shape}, but {name} was fitted to {width} features")
         sensitivity = self.score.sensitivity(len(y), relation_of(self.accountant))
         guarantee = Guarantee(epsilon=self.epsilon, delta=self.delta)
         mechanism = bounded_noise(guarantee, sensitivity, sensitivity)
-        # A model says only when it predicts that it does not take these rows.
-        value = self.score.value(estimator, X, y)
         terms = {"accountant": self.accountant, "random_state": self.random_state}
         with PrivateRelease(label=type(self).__name__, **terms) as release:
             source = release.charge(mechanism)
+            value = self.score.value(estimator, X, y)
             return float(mechanism.release(value, random_state=source))
 
     def __repr__(self):

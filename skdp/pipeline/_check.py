@@ -1,24 +1,17 @@
 """What a pipeline learns without privacy, pays for twice, and costs."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
 
 from sklearn.base import is_classifier
 
-from skdp.pipeline._fits import Fits, deep_params, fits_of, tries_other_prices
-from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp
-from skdp.pipeline._kinds import REASONS, is_private
-from skdp.pipeline._planning import holds_private, unaccepted
-from skdp.pipeline._prices import (
-    accountant_of,
-    leave_out,
-    price_steps,
-    priced_steps,
-    total_price,
-)
-from skdp.pipeline._steps import find_steps, steps_of_search
+from skdp.pipeline._fits import deep_params, fits_of, tries_other_prices
+from skdp.pipeline._instances import infers_types, is_changed, is_estimator, named_parts, of_skdp
+from skdp.pipeline._kinds import REASONS, estimators_in, is_private
+from skdp.pipeline._prices import accountant_of, price_steps, priced_steps, total_price
+from skdp.pipeline._steps import Fits, find_steps, holds_private, steps_of_search, unaccepted
 from skdp.pipeline._twice import paid_twice
-from skdp.pipeline._verified import fails_on, of_sklearn
+from skdp.pipeline._verified import fails_on, sklearn_name
 from skdp.utils._validation import check_integer
 
 __all__ = ["Finding", "PipelineCheck", "StepCost", "check_pipeline"]
@@ -228,10 +221,9 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     """
     if n_samples is not None:
         n_samples = check_integer(n_samples, "n_samples", 1)
-    found, findings = _look_inside(pipe, "", n_features, Fits())
-    found = leave_out(pipe, found)
-    steps = [step for step, _ in found]
+    steps = list(_look_inside(pipe, "", n_features, Fits()))
     left = unaccepted(steps, public_steps)
+    findings = [finding for step in steps for finding in _of_cross_validator(step, steps)]
     findings += [_finding(step) for step in left if step.kind != "cross_validates"]
     findings += [
         Finding(step.title, "declared public", f"{REASONS[step.kind]}, which you allow")
@@ -241,21 +233,16 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     findings += [Finding(s.title, "paid twice", message) for s, message in paid_twice(steps)]
     findings += _late_failures(steps)
     findings += _caches(pipe)
-    priced = list(priced_steps(found))
-    private = [step for step, _ in priced]
-    findings += _accountants(private)
+    priced = list(priced_steps(steps))
+    findings += _accountants(priced)
     prices = price_steps(priced, n_samples)
     total = total_price(prices)
     known = not any(_may_charge(step) for step in steps)
     return PipelineCheck(
-        findings=tuple(findings),
-        steps=tuple(_cost(step, prices.get(step.name), fits) for step, fits in found),
-        epsilon=total.epsilon,
-        delta=total.delta,
-        joint_epsilon=total.joint_epsilon,
-        fits=total.fits,
+        findings=tuple(dict.fromkeys(findings)),
+        steps=tuple(_cost(step, prices.get(step.name)) for step in steps),
         accepted=not left,
-        exact=known and total.exact,
+        **vars(total) | {"exact": known and total.exact},
     )
 
 
@@ -267,38 +254,21 @@ def _may_charge(step):
     estimator = step.estimator
     if step.kind not in ("learns", "wrapper", "cross_validates") or not hasattr(estimator, "fit"):
         return False
-    known = (of_skdp(estimator) or of_sklearn(estimator)) and not is_changed(estimator)
+    known = (of_skdp(estimator) or sklearn_name(estimator)) and not is_changed(estimator)
     return not known or (step.kind == "cross_validates" and tries_other_prices(estimator))
 
 
 def _look_inside(pipe, prefix, n_features, fits):
-    """Return the steps with how often they are fitted, also those in wrappers, and findings."""
-    found, findings = [], []
+    """Yield the steps, also those in wrappers."""
     for step in find_steps(pipe, n_features, prefix):
-        found.append((step, fits))
-        if step.kind == "cross_validates":
-            findings += _of_cross_validator(step)
+        step = replace(step, fits=step.fits * fits)
+        yield step
         if step.kind in ("cross_validates", "wrapper") and not is_changed(step.estimator):
-            for name, inner in _parts(step.estimator):
+            width = step.n_features if step.kind == "cross_validates" else None
+            for name, inner in named_parts(step.estimator):
                 path = "__".join(filter(None, (step.name, name)))
-                times = fits * fits_of(step.estimator, name)
-                width = step.n_features if step.kind == "cross_validates" else None
-                steps, more = _look_inside(inner, path, width, times)
-                found, findings = found + steps, findings + more
-                if step.kind == "cross_validates":
-                    findings += _refitted(step, [inside for inside, _ in steps])
-    return found, findings
-
-
-def _parts(estimator):
-    """Yield the names and the estimators that are parameters of an estimator."""
-    for name, value in estimator.get_params(deep=False).items():
-        if is_estimator(value):
-            yield name, value
-        elif isinstance(value, list | tuple):
-            pairs = [pair for pair in value if isinstance(pair, tuple) and len(pair) == 2]
-            # Folds are pairs too, of arrays.
-            yield from (pair for pair in pairs if isinstance(pair[0], str))
+                times = step.fits * fits_of(step.estimator, name)
+                yield from _look_inside(inner, path, width, times)
 
 
 def _finding(step):
@@ -318,61 +288,67 @@ def _finding(step):
     return Finding(step.title, "not private", f"{message}; {_remedy(step)}")
 
 
+FRAMES = (
+    "a data frame of what may be words takes its types from all cells, so that one changes "
+    "the others: use set_output(transform='default')"
+)
+COLUMNS = (
+    "list the columns, or choose them by make_column_selector, behind another step by "
+    "pattern alone: pandas makes types of the values of what a function returns"
+)
+WORDS = (
+    "declare its categories as lists of words, without min_frequency and max_categories; "
+    "for categories that are numbers use DPOneHotEncoder(categories=...), which charges "
+    "nothing for them: scikit-learn's keep them in the column's type, which one missing value "
+    "changes, so that the fitted encoder tells of it"
+)
+# By the names of classes, and of the parameters by which a container looks at values.
+REMEDIES = {
+    "sparse_threshold": (
+        "sparse_output_ tells an exact count: use sparse_threshold=0, or dense steps"
+    ),
+    "set_output": FRAMES,
+    "memory": "use None, a path or a joblib.Memory without methods of its own",
+    "OneHotEncoder": WORDS,
+    "OrdinalEncoder": WORDS,
+    "SplineTransformer": "declare its knots",
+    "SimpleImputer": (
+        "use DPSimpleImputer, which charges nothing with strategy='constant'; SimpleImputer "
+        "keeps a number in the column's type, which one missing value changes, and is accepted "
+        "only for a word: strategy='constant', fill_value='?', keep_empty_features=True"
+    ),
+    "FunctionTransformer": (
+        "use a function of numpy that acts on each element (np.clip and np.nan_to_num only in "
+        "one of yours that makes the table an array of doubles first), or declare that yours "
+        "treats each row by itself by its own attribute __skdp_kind__ = 'stateless'"
+    ),
+}
+
+
 def _remedy(step):
-    estimator, name = step.estimator, type(step.estimator).__name__
-    if step.name.endswith("sparse_threshold"):
-        return "sparse_output_ tells an exact count: use sparse_threshold=0, or dense steps"
-    if step.name.endswith("set_output"):
-        return _remedy_of_frames()
-    if step.name.endswith("memory"):
-        return "use None, a path or a joblib.Memory without methods of its own"
+    estimator = step.estimator
     if not is_estimator(estimator):
-        return "list the columns, or choose them by make_column_selector"
+        return REMEDIES.get(step.name.rpartition("__")[2], COLUMNS)
     if is_changed(estimator):
         return "the instance has a method or callbacks of its own, which no class was verified with"
     if infers_types(estimator):
-        return _remedy_of_frames()
-    if name in ("OneHotEncoder", "OrdinalEncoder"):
-        return (
-            "declare its categories as lists of words, without min_frequency and max_categories; "
-            "for categories that are numbers use DPOneHotEncoder(categories=...), which charges "
-            f"nothing for them: {name} keeps them in the column's type, which one missing value "
-            "changes, so that the fitted encoder tells of it"
-        )
-    if name == "SplineTransformer":
-        return "declare its knots"
-    if name == "SimpleImputer":
-        return (
-            "use DPSimpleImputer, which charges nothing with strategy='constant'; SimpleImputer "
-            "keeps a number in the column's type, which one missing value changes, and is accepted "
-            "only for a word: strategy='constant', fill_value='?', keep_empty_features=True"
-        )
-    if name == "FunctionTransformer":
-        return (
-            "use a function of numpy that acts on each element (np.clip and np.nan_to_num only in "
-            "one of yours that makes the table an array of doubles first), or declare that yours "
-            "treats each row by itself by its own attribute __skdp_kind__ = 'stateless'"
-        )
+        return FRAMES
+    other = "use a private one, or name it in public_steps if what it learns is public"
     if is_private(estimator):
-        return (
+        other = (
             "it was not verified; if its fit is charged, declare on its own class "
             "__skdp_kind__ = 'private'"
         )
-    return "use a private one, or name it in public_steps if what it learns is public"
+    return REMEDIES.get(type(estimator).__name__, other)
 
 
-def _remedy_of_frames():
-    return (
-        "a data frame of what may be words takes its types from all cells, so that one changes "
-        "the others: use set_output(transform='default')"
-    )
-
-
-def _of_cross_validator(step):
+def _of_cross_validator(step, steps):
+    if step.kind != "cross_validates":
+        return
     message = "its scores, and what is chosen by them, are raw; use skdp.model_selection"
     yield Finding(step.title, "raw scores", message)
-    cv = step.estimator.get_params(deep=False)["cv"]
-    inner = step.estimator.get_params(deep=False).get("estimator", step.estimator)
+    params = step.estimator.get_params(deep=False)
+    cv, inner = params["cv"], params.get("estimator", step.estimator)
     by_default = (cv is None or isinstance(cv, int)) and is_classifier(inner)
     if by_default or "Stratified" in type(cv).__name__:
         message = (
@@ -380,33 +356,35 @@ def _of_cross_validator(step):
             "guarantee; use cv=KFold(k, shuffle=True, random_state=0)"
         )
         yield Finding(step.title, "stratified folds", message)
-
-
-def _refitted(search, steps):
-    params = search.estimator.get_params(deep=False)
     grid = params.get("param_grid", params.get("param_distributions"))
     if grid is None:
         return
     tried = " ".join(k for part in (grid if isinstance(grid, list) else [grid]) for k in part)
-    for step in steps:
-        inner = step.name.removeprefix(search.name + "__" if search.name else "")
-        inner = inner.partition("__")[2]
-        if step.kind == "private" and hasattr(step.estimator, "transform") and inner not in tried:
-            message = "the search fits and charges it again for every candidate and fold, but"
-            message += " tries nothing of it: fit it once, before the search"
-            yield Finding(step.title, "paid twice", message)
+    for inside in filter(step.holds, steps):
+        name = inside.name.removeprefix(step.name and f"{step.name}__").partition("__")[2]
+        if (
+            inside.kind == "private"
+            and hasattr(inside.estimator, "transform")
+            and name not in tried
+        ):
+            message = (
+                "the search fits and charges it again for every candidate and fold, but tries "
+                "nothing of it: fit it once, before the search"
+            )
+            yield Finding(inside.title, "paid twice", message)
 
 
 def _late_failures(steps):
     """Yield what one row's value makes fail when a step before it has been charged."""
     charged = False
     for step in steps:
-        value = fails_on(step.estimator)
-        if charged and value is not None:
-            message = f"what was fitted before it stays charged if its fit raises on {value}"
-            yield Finding(step.title, "may fail after the charge", message)
+        for value in filter(None, map(fails_on, estimators_in(step.estimator, set()))):
+            if charged:
+                message = f"what was fitted before it stays charged if its fit raises on {value}"
+                yield Finding(step.title, "may fail after the charge", message)
         charged = charged or step.kind in ("private", "local")
-        yield from _late_failures(steps_of_search(step))
+        for inside in steps_of_search(step):
+            yield from _late_failures(inside)
 
 
 def _caches(pipe):
@@ -428,12 +406,12 @@ def _accountants(private):
         yield Finding(private[-1].title, "several accountants", message)
 
 
-def _cost(step, price, fits):
+def _cost(step, price):
     estimator = step.estimator
     name = estimator if isinstance(estimator, str) else type(estimator).__name__
     name = "passthrough" if estimator is None else name
     base = (step.title, name, step.kind, REASONS[step.kind])
     if price is None:
-        return StepCost(*base, columns=step.columns, fits=fits.least, exact=fits.exact)
+        return StepCost(*base, columns=step.columns, fits=step.fits.least, exact=step.fits.exact)
     cost = price.epsilon, price.delta, price.event
     return StepCost(*base, *cost, step.columns, price.fits.least, price.fits.exact)

@@ -1,50 +1,19 @@
 """How often scikit-learn's meta-estimators fit what is inside them."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
-from sklearn import calibration, compose, ensemble, feature_selection, model_selection
+from sklearn.model_selection import ParameterGrid, check_cv
 
 from skdp.base import terms_of
 from skdp.pipeline._instances import is_changed, is_estimator, of_skdp
 from skdp.pipeline._kinds import is_private, step_kind
 from skdp.pipeline._planning import MAY_RELEASE_NOTHING
-from skdp.pipeline._verified import of_sklearn
+from skdp.pipeline._steps import UNKNOWN, Fits
+from skdp.pipeline._verified import sklearn_name
 
-__all__ = ["UNKNOWN", "Fits", "deep_params", "fits_of", "tries_other_prices"]
-
-# Not imported: scikit-learn calls them experimental.
-HALVING = ("HalvingGridSearchCV", "HalvingRandomSearchCV")
-AT_LEAST_ONCE = (
-    "ClassifierChain",
-    "MultiOutputClassifier",
-    "MultiOutputRegressor",
-    "OneVsOneClassifier",
-    "RFE",
-    "RFECV",
-    "RegressorChain",
-    "SelfTrainingClassifier",
-    "SequentialFeatureSelector",
-)
-
-
-@dataclass(frozen=True)
-class Fits:
-    """A number of fits.
-
-    Parameters
-    ----------
-    least : int, default=1
-        That many, or more.
-    exact : bool, default=True
-        Whether it is never more.
-    """
-
-    least: int = 1
-    exact: bool = True
-
-    def __mul__(self, other):
-        return Fits(self.least * other.least, self.exact and other.exact)
+__all__ = ["deep_params", "fits_of", "tries_other_prices"]
 
 
 def fits_of(estimator, name):
@@ -63,15 +32,10 @@ def fits_of(estimator, name):
         each class, each target or each step of an elimination, which only the table tells.
     """
     params = estimator.get_params(deep=False)
-    known_class = type(estimator).__name__
-    if not of_sklearn(estimator) or params.get("warm_start") or tries_other_prices(estimator):
+    rule = RULES.get(sklearn_name(estimator))
+    if rule is None or params.get("warm_start") or tries_other_prices(estimator):
         return UNKNOWN
-    if known_class in HALVING:
-        return _halving(params, name)
-    if known_class in AT_LEAST_ONCE:
-        return AT_LEAST_ONE
-    rule = RULES.get(type(estimator))
-    return UNKNOWN if rule is None else rule(params, name)
+    return rule(params, name)
 
 
 def deep_params(estimator):
@@ -108,7 +72,7 @@ def _keeps_its_price(known, name):
     if not is_estimator(owner) or any(map(is_estimator, owner.get_params().values())):
         return False
     if not is_private(owner):
-        return of_sklearn(owner) and not is_changed(owner)
+        return bool(sklearn_name(owner)) and not is_changed(owner)
     # Of several rows' price the mechanism decides too.
     return (
         of_skdp(owner)
@@ -128,49 +92,36 @@ def _are_plain(values):
     return isinstance(values, list | tuple) and all(isinstance(v, plain) for v in values)
 
 
-UNKNOWN = Fits(0, exact=False)
-AT_LEAST_ONE = Fits(1, exact=False)
-
-
 def _folds(cv):
     """Return how many folds there are, None if only the table tells; nothing is used up."""
-    if cv is None:
-        return 5
-    if isinstance(cv, int):
-        return cv
-    if isinstance(cv, list | tuple):
-        return len(cv)
+    if isinstance(cv, Iterator):
+        return None
     try:
-        return int(cv.get_n_splits())
-    except (AttributeError, TypeError, ValueError):
+        return int(check_cv(cv).get_n_splits())
+    except (TypeError, ValueError):
         return None
 
 
 def _candidates(params):
     if "param_grid" in params:
-        return len(model_selection.ParameterGrid(params["param_grid"]))
+        return len(ParameterGrid(params["param_grid"]))
     tried, most = params["param_distributions"], params["n_iter"]
     parts = tried if isinstance(tried, list) else [tried]
     if any(hasattr(values, "rvs") for part in parts for values in part.values()):
         return most
-    return min(most, len(model_selection.ParameterGrid(tried)))
+    return min(most, len(ParameterGrid(tried)))
 
 
 def _search(params, name):
     folds = _folds(params["cv"])
-    refit = bool(params["refit"])
-    if folds is None:
-        return Fits(_candidates(params) + refit, exact=False)
-    return Fits(_candidates(params) * folds + refit)
+    return Fits(_candidates(params) * (folds or 1) + bool(params["refit"]), folds is not None)
 
 
 def _halving(params, name):
     # The first round tries all; how many follow depends on the number of rows.
     if params["resource"] != "n_samples":
         return UNKNOWN
-    folds = _folds(params["cv"]) or 1
-    first = _candidates(params) if "param_grid" in params else 1
-    return Fits(first * folds + bool(params["refit"]), exact=False)
+    return replace(_search({"n_iter": 1} | params, name), exact=False)
 
 
 def _stacking(params, name):
@@ -179,46 +130,38 @@ def _stacking(params, name):
     if isinstance(params["cv"], str):
         return Fits(0)
     folds = _folds(params["cv"])
-    return AT_LEAST_ONE if folds is None else Fits(folds + 1)
+    return Fits((folds or 0) + 1, folds is not None)
 
 
 def _calibrated(params, name):
     if isinstance(params["cv"], str):
         return Fits(0)
-    folds = _folds(params["cv"])
-    if folds is None or params["ensemble"] not in (True, False):
-        return Fits(folds or 1, exact=False)
-    return Fits(folds if params["ensemble"] else folds + 1)
-
-
-def _tuned(params, name):
-    return Fits(0) if isinstance(params["cv"], str) else AT_LEAST_ONE
+    folds, ensemble = _folds(params["cv"]), params["ensemble"]
+    known = folds is not None and ensemble in (True, False)
+    return Fits((folds or 1) + (known and not ensemble), known)
 
 
 def _bagging(params, name):
     return Fits(params["n_estimators"])
 
 
-def _once(params, name):
-    return Fits()
-
-
-def _unless_prefit(params, name):
-    return Fits(0 if params["prefit"] else 1)
-
-
+ONCE = {
+    *("FixedThresholdClassifier", "TransformedTargetRegressor"),
+    *("VotingClassifier", "VotingRegressor"),
+}
+ONCE_OR_MORE = {
+    *("ClassifierChain", "MultiOutputClassifier", "MultiOutputRegressor", "OneVsOneClassifier"),
+    *("RFE", "RFECV", "RegressorChain", "SelfTrainingClassifier", "SequentialFeatureSelector"),
+}
+# By their names, since scikit-learn calls some experimental and imports these on demand alone.
 RULES = {
-    calibration.CalibratedClassifierCV: _calibrated,
-    compose.TransformedTargetRegressor: _once,
-    ensemble.BaggingClassifier: _bagging,
-    ensemble.BaggingRegressor: _bagging,
-    ensemble.StackingClassifier: _stacking,
-    ensemble.StackingRegressor: _stacking,
-    ensemble.VotingClassifier: _once,
-    ensemble.VotingRegressor: _once,
-    feature_selection.SelectFromModel: _unless_prefit,
-    model_selection.FixedThresholdClassifier: _once,
-    model_selection.GridSearchCV: _search,
-    model_selection.RandomizedSearchCV: _search,
-    model_selection.TunedThresholdClassifierCV: _tuned,
+    "CalibratedClassifierCV": _calibrated,
+    "SelectFromModel": lambda params, name: Fits(0 if params["prefit"] else 1),
+    "TunedThresholdClassifierCV": lambda p, name: Fits(not isinstance(p["cv"], str), False),
+    **dict.fromkeys(("BaggingClassifier", "BaggingRegressor"), _bagging),
+    **dict.fromkeys(("GridSearchCV", "RandomizedSearchCV"), _search),
+    **dict.fromkeys(("HalvingGridSearchCV", "HalvingRandomSearchCV"), _halving),
+    **dict.fromkeys(("StackingClassifier", "StackingRegressor"), _stacking),
+    **dict.fromkeys(ONCE, lambda params, name: Fits()),
+    **dict.fromkeys(ONCE_OR_MORE, lambda params, name: Fits(1, exact=False)),
 }

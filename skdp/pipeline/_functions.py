@@ -97,9 +97,9 @@ def _listed(function, arguments, known):
 
 
 def is_plain(value):
-    """Say whether a value's class is Python's, numpy's or pandas' own.
+    """Say whether a value is data, or a type, whose class is Python's, numpy's or pandas' own.
 
-    A subclass of float can take over an operation with the table.
+    A subclass of float can take over an operation with the table; a function keeps what it saw.
     """
     parts = list(value) if type(value) in (list, tuple, set) else [value]
     if type(value) is dict:
@@ -108,7 +108,9 @@ def is_plain(value):
         parts = value.ravel().tolist()
     own = ("builtins", "numpy", "pandas")
     return all(
-        type(part).__module__.partition(".")[0] in own and (part is value or is_plain(part))
+        type(part).__module__.partition(".")[0] in own
+        and (isinstance(part, type) or not callable(part))
+        and (part is value or is_plain(part))
         for part in parts
     )
 

@@ -7,18 +7,18 @@ from inspect import signature
 import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skdp.pipeline._functions import is_elementwise
-from skdp.pipeline._verified import ROW_BY_ROW_ONCE_FITTED, of_sklearn
+from skdp.pipeline._verified import ROW_BY_ROW_ONCE_FITTED, sklearn_name
 from skdp.utils._output import asks_for_frame
 
 __all__ = [
     "infers_types",
     "is_changed",
     "is_estimator",
+    "named_parts",
     "of_skdp",
     "of_sklearn_function",
     "parts_of",
@@ -46,6 +46,8 @@ def is_changed(estimator):
     callbacks = own.pop("_skl_callbacks", [])
     if type(callbacks) is not list or not all(map(_only_shows_progress, callbacks)):
         return True
+    if type(own.get("_sklearn_output_config", {})) is not dict:
+        return True
     return any(
         name.startswith("__")
         or hasattr(kind, name)
@@ -56,8 +58,19 @@ def is_changed(estimator):
 
 def _only_shows_progress(callback):
     # ScoringMonitor keeps raw scores.
-    known = type(callback).__name__ == "ProgressBar" and of_sklearn(callback)
-    return known and not is_changed(callback)
+    return sklearn_name(callback) == "ProgressBar" and not is_changed(callback)
+
+
+def named_parts(estimator):
+    """Yield names and estimators, or words in their place, that are an estimator's parameters."""
+    for name, value in estimator.get_params(deep=False).items():
+        if is_estimator(value):
+            yield name, value
+        elif isinstance(value, list | tuple):
+            # Folds are pairs too, of arrays.
+            named = [part for part in value if isinstance(part, tuple) and len(part) > 1]
+            yield from (part[:2] for part in named if isinstance(part[0], str))
+            yield from ((name, part) for part in value if is_estimator(part))
 
 
 def parts_of(union):
@@ -93,7 +106,8 @@ def _gives_numbers(estimator):
     if of_skdp(estimator):
         return kind.__name__ != "DPSimpleImputer" or params["strategy"] in ("mean", "median")
     selects = kind.__module__.startswith("sklearn.feature_selection")
-    if kind not in ROW_BY_ROW_ONCE_FITTED or kind is SimpleImputer or selects:
+    name = sklearn_name(estimator)
+    if name not in ROW_BY_ROW_ONCE_FITTED or name == "SimpleImputer" or selects:
         return "__skdp_kind__" in vars(kind)
     return np.dtype(params.get("dtype")).kind != "O"
 

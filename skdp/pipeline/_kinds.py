@@ -3,16 +3,23 @@
 import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
-from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
 from skdp.pipeline._functions import is_plain
-from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp, parts_of
-from skdp.pipeline._verified import ROW_BY_ROW_ONCE_FITTED, of_sklearn, verified
+from skdp.pipeline._instances import (
+    infers_types,
+    is_changed,
+    is_estimator,
+    named_parts,
+    of_skdp,
+    parts_of,
+)
+from skdp.pipeline._verified import LABEL_CODES, ROW_BY_ROW_ONCE_FITTED, sklearn_name, verified
 
 __all__ = [
     "KINDS",
     "REASONS",
+    "estimators_in",
     "is_private",
     "local_part",
     "plans_its_fit",
@@ -128,42 +135,44 @@ def step_kind(estimator):
     found = verified(estimator)
     if found is not None:
         return "learns" if infers_types(estimator) else found.kind
-    params = estimator.get_params(deep=False) if is_estimator(estimator) else {}
-    if "cv" in params:
+    if not is_estimator(estimator):
+        return "learns"
+    if "cv" in estimator.get_params(deep=False):
         return "cross_validates"
-    return "wrapper" if any(map(_holds_estimator, params.values())) else "learns"
+    return "wrapper" if any(is_estimator(part) for _, part in named_parts(estimator)) else "learns"
 
 
 def _frozen_kind(estimator):
     """Return the kind of a frozen estimator: what its `transform` would do with a table."""
-    parts = list(_estimators_in(estimator, set()))
+    parts = list(estimators_in(estimator, set()))
     if any(_is_local(part) for part in parts):
         return "local"
     return "frozen" if parts and all(map(_is_safe_once_fitted, parts)) else "learns"
 
 
-def _estimators_in(value, seen):
+def estimators_in(value, seen):
     """Yield the estimators that a value holds as parameters, results, or deeper inside."""
     if id(value) in seen:
         return
     seen.add(id(value))
     if is_estimator(value):
         yield value
-        value = vars(value)
+        codes = LABEL_CODES if hasattr(value, "predict") else ()
+        value = [part for part in vars(value).values() if sklearn_name(part) not in codes]
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, np.ndarray) and value.dtype == object:
         value = value.ravel().tolist()
     if isinstance(value, list | tuple):
         for part in value:
-            yield from _estimators_in(part, seen)
+            yield from estimators_in(part, seen)
 
 
 def local_part(estimator):
     """Return the estimator whose transforms are charged, in a step that is "local"."""
     if type(estimator) is not FrozenEstimator:
         return estimator
-    return next(part for part in _estimators_in(estimator, set()) if _is_local(part))
+    return next(part for part in estimators_in(estimator, set()) if _is_local(part))
 
 
 def _is_local(estimator):
@@ -179,18 +188,15 @@ def _is_safe_once_fitted(estimator):
         return step_kind(estimator) in ACCEPTED
     if of_skdp(estimator):
         return True
-    if not of_sklearn(estimator):
-        return False
-    if kind is FunctionTransformer:
-        return step_kind(estimator) == "stateless"
-    known = not hasattr(kind, "transform") or kind in ROW_BY_ROW_ONCE_FITTED
+    name = sklearn_name(estimator)
+    if name in ("", "FunctionTransformer"):
+        return bool(name) and step_kind(estimator) == "stateless"
+    known = name in ROW_BY_ROW_ONCE_FITTED | COMBINE or not hasattr(kind, "transform")
     params = estimator.get_params(deep=False)
     if kind is ColumnTransformer:
         fitted = [part for _, part, _ in getattr(estimator, "transformers_", [])]
         params["transformers"] = parts_of(estimator) + fitted
-    return (known or kind.__name__ in COMBINE) and all(
-        name in SEES_NO_ROW or _is_inert(value) for name, value in params.items()
-    )
+    return known and all(name in SEES_NO_ROW or _is_inert(value) for name, value in params.items())
 
 
 def _is_inert(value):
@@ -199,10 +205,4 @@ def _is_inert(value):
         return all(map(_is_inert, value))
     if is_estimator(value) or isinstance(value, type):
         return True
-    return is_plain(value) and not callable(value)
-
-
-def _holds_estimator(value):
-    values = value if isinstance(value, list | tuple) else [value]
-    parts = [p for v in values for p in (v if isinstance(v, tuple) else [v])]
-    return any(map(is_estimator, parts))
+    return is_plain(value)

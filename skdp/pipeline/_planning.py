@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from sklearn.base import clone
@@ -21,35 +22,22 @@ from skdp.accounting._events import leaves
 from skdp.accounting._reservation import covering_gaussian
 from skdp.base import TableShape, terms_of
 from skdp.pipeline._instances import is_estimator, of_skdp
-from skdp.pipeline._kinds import ACCEPTED, REASONS, is_private, plans_its_fit
-from skdp.pipeline._steps import find_steps
+from skdp.pipeline._kinds import REASONS, plans_its_fit
+from skdp.pipeline._steps import find_steps, unaccepted
+from skdp.pipeline._twice import is_auto
 from skdp.utils._validation import check_integer
 
-__all__ = [
-    "PipelinePlan",
-    "holds_private",
-    "joint_scale",
-    "plan_pipeline",
-    "planned_charge",
-    "unaccepted",
-]
+__all__ = ["PipelinePlan", "joint_scale", "plan_pipeline", "planned_charge"]
 
 # Each transformer takes this share of what is left for the others.
 TRANSFORMER_SHARE = 0.15
 # Shapes (rows, columns) at which a plan is made where the table's is not known.
 SHAPES = ((2_000, 8), (100_000, 4), (2_000, 1), (60, 100))
 # What these charge depends on no shape, unless a parameter leaves them a choice by "auto".
-SAME_FOR_EVERY_SHAPE = (
-    "DPLinearRegression",
-    "DPLinearSVC",
-    "DPLogisticRegression",
-    "DPPCA",
-    "DPPoissonRegressor",
-    "DPRidge",
-    "DPSimpleImputer",
-    "DPStandardScaler",
-    "DPTargetEncoder",
-)
+SAME_FOR_EVERY_SHAPE = {
+    *("DPLinearRegression", "DPLinearSVC", "DPLogisticRegression", "DPPCA", "DPPoissonRegressor"),
+    *("DPRidge", "DPSimpleImputer", "DPStandardScaler", "DPTargetEncoder"),
+}
 # These release nothing if their parameters declare everything.
 MAY_RELEASE_NOTHING = ("DPOneHotEncoder", "DPSimpleImputer")
 NOTHING = Composed(())
@@ -111,7 +99,7 @@ def planned_charge(
     try:
         plans = [
             estimator.plan_fit(TableShape(n_rows=n, n_columns=d, classes=classes), guarantee)
-            for n, d in _shapes(n_samples, n_features)
+            for n, d in dict.fromkeys((n_samples or n, n_features or d) for n, d in SHAPES)
         ]
     except ValueError:
         if not unknown:
@@ -126,22 +114,10 @@ def planned_charge(
     return PlannedCharge(name, event, plans[0].epsilon, plans[0].delta)
 
 
-def _shapes(n_samples, n_features):
-    """Return the one shape if it is known, otherwise several."""
-    tried = [
-        (n if n_samples is None else n_samples, d if n_features is None else n_features)
-        for n, d in SHAPES
-    ]
-    return list(dict.fromkeys(tried))
-
-
 def _same_for_every_shape(estimator, params):
     known = of_skdp(estimator) and type(estimator).__name__ in SAME_FOR_EVERY_SHAPE
-    left_open = [
-        isinstance(params.get(name), str) and params[name] == "auto"
-        for name in ("mechanism", "bounds", "data_norm")
-    ]
-    return known and not any(left_open) and params.get("strategy", "mean") == "mean"
+    left_open = any(is_auto(params, name) for name in ("mechanism", "bounds", "data_norm"))
+    return known and not left_open and params.get("strategy", "mean") == "mean"
 
 
 def _common_event(events):
@@ -212,15 +188,16 @@ class PipelinePlan:
         -------
         tuple of PlannedCharge
         """
-        charges = []
-        for step, budget in zip(self.steps, self.budgets(epsilon, delta), strict=True):
-            if budget[0] == 0.0:
-                charges.append(_no_charge(step))
-                continue
-            estimator = clone(step.estimator).set_params(**_parameters("", step, budget))
-            known = {"classes": self.classes, "terms": self.terms, "name": step.title}
-            charges.append(planned_charge(estimator, self.n_samples, step.n_features, **known))
-        return tuple(charges)
+        return tuple(map(self._charge, self.steps, self.budgets(epsilon, delta)))
+
+    def _charge(self, step, budget):
+        if budget[0] == 0.0:
+            # It releases nothing, and what is planned for it covers no release.
+            params = step.estimator.get_params(deep=False)
+            return PlannedCharge(step.title, NOTHING, params["epsilon"], params.get("delta") or 0.0)
+        estimator = clone(step.estimator).set_params(**_parameters("", step, budget))
+        known = {"classes": self.classes, "terms": self.terms, "name": step.title}
+        return planned_charge(estimator, self.n_samples, step.n_features, **known)
 
     def event(self, epsilon, delta):
         """Return what all steps together charge if they share (epsilon, delta).
@@ -259,12 +236,6 @@ class PipelinePlan:
             prefix = step.name + "__" if step.name else ""
             params |= _parameters(prefix, step, budget) | {f"{prefix}accountant": handle}
         return clone(self.pipe).set_params(**params)
-
-
-def _no_charge(step):
-    """Return the plan of a step that releases nothing; it covers no release."""
-    params = step.estimator.get_params(deep=False)
-    return PlannedCharge(step.title, NOTHING, params["epsilon"], params.get("delta") or 0.0)
 
 
 def _releases(step):
@@ -369,30 +340,6 @@ def _check_remainders(pipe, steps):
             )
 
 
-def unaccepted(steps, public_steps=()):
-    """Return the steps that learn from data in a way that no budget pays for."""
-    names = {step.name for step in steps} | {step.title for step in steps}
-    unknown = [name for name in public_steps if name not in names]
-    if unknown:
-        raise ValueError(f"public_steps names {unknown[0]!r}, which is no step")
-    public = set(public_steps)
-    return [
-        step
-        for step in steps
-        if step.kind not in ACCEPTED
-        and (
-            step.kind == "local"
-            or not {step.name, step.title} & public
-            or holds_private(step.estimator)
-        )
-    ]
-
-
-def holds_private(estimator):
-    """Say whether a private estimator is among the parameters of an estimator, at any depth."""
-    return is_estimator(estimator) and any(map(is_private, estimator.get_params().values()))
-
-
 def _check_shares(steps, shares):
     names = [step.title for step in steps]
     if shares is None:
@@ -445,13 +392,7 @@ def joint_scale(make_event, epsilon, delta, terms=None):
     1.43
     """
     terms = terms_of(None) if terms is None else terms
-    known = {}
-
-    def event(scale):
-        if scale not in known:
-            known[scale] = make_event(scale)
-        return known[scale]
-
+    event = cache(make_event)
     at = {"relation": terms.relation, "group_size": terms.max_rows}
 
     def fits(scale):

@@ -3,20 +3,16 @@
 import math
 from dataclasses import dataclass, replace
 
-import numpy as np
-from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import Pipeline
-
 from skdp.accounting import Composed, Reservation
 from skdp.accounting import epsilon as event_epsilon
 from skdp.accounting._events import leaves
 from skdp.base import terms_of
-from skdp.pipeline._fits import UNKNOWN, Fits, deep_params
 from skdp.pipeline._instances import of_skdp
 from skdp.pipeline._kinds import local_part
 from skdp.pipeline._planning import planned_charge
+from skdp.pipeline._steps import Fits
 
-__all__ = ["accountant_of", "leave_out", "price_steps", "priced_steps", "total_price"]
+__all__ = ["accountant_of", "price_steps", "priced_steps", "total_price"]
 
 
 def accountant_of(step):
@@ -24,63 +20,20 @@ def accountant_of(step):
     return step.estimator.get_params(deep=False)["accountant"]
 
 
-def leave_out(pipe, found):
-    """Return the steps, those with fewer fits of which a container may leave some out.
-
-    A `ColumnTransformer` does not fit what gets no column, which a selector, or a table of a
-    width that is not known, may leave it; a `Pipeline` with a memory fits what it remembers once.
-    """
-    for name, holder in deep_params(pipe).items():
-        for part, fits in _left_out(holder):
-            path = "__".join(filter(None, (name, part)))
-            under = [s for s, _ in found if (s.name + "__").startswith(path + "__")]
-            if part == "remainder" and any(step.n_features for step in under):
-                continue
-            names = {step.name for step in under}
-            found = [(s, n * fits if s.name in names else n) for s, n in found]
-    return found
-
-
-def _left_out(holder):
-    """Yield the parts that a container may not fit, with how often it does."""
-    if type(holder) is ColumnTransformer:
-        yield "remainder", UNKNOWN
-        for part, _, columns in holder.transformers:
-            if callable(columns):
-                yield part, UNKNOWN
-            elif _are_no_columns(columns):
-                yield part, Fits(0)
-    if type(holder) is Pipeline and holder.memory is not None:
-        yield from ((part, UNKNOWN) for part, _ in holder.steps[:-1])
-
-
-def _are_no_columns(columns):
-    chosen = np.asarray(columns)
-    return chosen.size == 0 or (chosen.dtype == bool and not chosen.any())
-
-
-def priced_steps(found):
-    """Yield the steps whose fits, or transforms, are charged, with how often they are."""
-    for step, fits in found:
+def priced_steps(steps):
+    """Yield the steps whose fits, or transforms, are charged."""
+    for step in steps:
         if step.kind == "private":
-            yield step, fits
+            yield step
         if step.kind == "local":
             inner = local_part(step.estimator)
             # A fit transforms, which is charged, for the steps behind; a wrapper's predicts too.
-            if not any(step.name in later.before for later, _ in found):
-                fits = UNKNOWN
+            behind = any(step.name in later.before for later in steps)
+            least = step.fits.least if behind else 0
             # Of several in one frozen estimator one is priced; that is the least.
-            exact = fits.exact and inner is step.estimator and not _in_wrapper(step, found)
-            yield replace(step, estimator=inner), Fits(fits.least, exact)
-
-
-def _in_wrapper(step, found):
-    return any(
-        wrapper.kind in ("wrapper", "cross_validates")
-        and step.name.startswith(wrapper.name + "__" if wrapper.name else "")
-        for wrapper, _ in found
-        if wrapper.name != step.name
-    )
+            exact = behind and step.fits.exact and inner is step.estimator
+            exact = exact and not any(other.holds(step) for other in steps)
+            yield replace(step, estimator=inner, fits=Fits(least, exact))
 
 
 @dataclass(frozen=True)
@@ -109,21 +62,21 @@ class Price:
 
 def price_steps(priced, n_samples):
     """Return the price of each private step by its name."""
-    first = next((accountant_of(s) for s, _ in priced if accountant_of(s) is not None), None)
+    first = next((accountant_of(s) for s in priced if accountant_of(s) is not None), None)
     prices = {}
-    for step, fits in priced:
+    for step in priced:
         accountant = accountant_of(step)
         terms = terms_of(first if accountant is None else accountant)
         planned = planned_charge(
             step.estimator,
             # The whole table's is that of a step in no wrapper: others fit parts of it.
-            n_samples if fits == Fits() else None,
+            n_samples if step.fits == Fits() else None,
             step.n_features or None,
             terms=terms,
             name=step.title,
         )
         epsilon, delta, exact = _unit_price(planned, step.estimator, terms)
-        fits = Fits(fits.least, fits.exact and exact)
+        fits = Fits(step.fits.least, step.fits.exact and exact)
         prices[step.name] = Price(planned.event, epsilon, delta, fits, accountant, terms)
     return prices
 
@@ -167,9 +120,9 @@ def total_price(prices):
     fitted = [price for price in prices.values() if price.fits != Fits(0)]
     charged = [price for price in fitted if price.accountant is not None] or fitted
     exact = len(charged) == len(fitted) and all(price.fits.exact for price in charged)
-    times = {price.fits.least for price in charged} - {0}
-    common = times.pop() if len(times) == 1 else 1
     parts = list(_with_rounds(charged))
+    times = {part.fits.least for part in parts} - {0}
+    common = times.pop() if len(times) == 1 else 1
     counts = [part.fits.least // common for part in parts]
     epsilon = math.fsum(p.epsilon * n for p, n in zip(parts, counts, strict=True))
     delta = min(math.fsum(p.delta * n for p, n in zip(parts, counts, strict=True)), 1.0)
@@ -188,8 +141,7 @@ def total_price(prices):
 def _with_rounds(prices):
     """Yield the prices, those of a reservation's steps as one: that of its rounds.
 
-    A step that runs starts a round if it has run in all that were charged, so that there are as
-    many as runs of the step that runs most often.
+    A step that runs starts a round if it has run in all that were charged before.
     """
     runs = {}
     for price in prices:
@@ -201,4 +153,5 @@ def _with_rounds(prices):
             counts[price.accountant.index] += price.fits.least
     for whole, counts in runs.values():
         terms = terms_of(whole.accountant)
-        yield Price(whole.event, whole.epsilon, whole.delta, Fits(max(counts)), whole, terms)
+        rounds = Fits(whole.new_rounds(counts))
+        yield Price(whole.event, whole.epsilon, whole.delta, rounds, whole, terms)

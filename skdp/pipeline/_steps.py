@@ -1,25 +1,56 @@
 """The steps of a pipeline, whatever is nested in what."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import joblib
 import numpy as np
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.pipeline._functions import is_plain
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp
-from skdp.pipeline._kinds import ACCEPTED, step_kind
+from skdp.pipeline._kinds import ACCEPTED, is_private, step_kind
 from skdp.pipeline._widths import density_decides, output_width
 from skdp.utils._validation import check_integer
 
-__all__ = ["Step", "find_steps", "steps_of_search"]
+__all__ = [
+    "UNKNOWN",
+    "Fits",
+    "Step",
+    "find_steps",
+    "holds_private",
+    "steps_of_search",
+    "unaccepted",
+]
 
 STEPS = ("steps", "transformer_list", "transformers")
 PLAIN = {
     *("n_jobs", "verbose", "sparse_threshold", "transformer_weights", "transform_input"),
     *("verbose_feature_names_out", "force_int_remainder_cols", "remainder"),
 }
+
+
+@dataclass(frozen=True)
+class Fits:
+    """A number of fits.
+
+    Parameters
+    ----------
+    least : int, default=1
+        That many, or more.
+    exact : bool, default=True
+        Whether it is never more.
+    """
+
+    least: int = 1
+    exact: bool = True
+
+    def __mul__(self, other):
+        return Fits(self.least * other.least, self.exact and other.exact)
+
+
+UNKNOWN = Fits(0, exact=False)
 
 
 @dataclass(frozen=True)
@@ -40,6 +71,8 @@ class Step:
     before : tuple of str
         The names of what is fitted before it on the way to it, in order; the last one is that
         of the step, or of several side by side, whose output it is fitted to.
+    fits : Fits, default=Fits()
+        How often a fit of the whole fits it.
     """
 
     name: str
@@ -48,11 +81,16 @@ class Step:
     n_features: int | None
     columns: str = ""
     before: tuple = ()
+    fits: Fits = Fits()
 
     @property
     def title(self):
         """The name, or the class of a single estimator."""
         return self.name or type(self.estimator).__name__
+
+    def holds(self, other):
+        """Say whether another step stands in this one."""
+        return other is not self and other.name.startswith(self.name and f"{self.name}__")
 
 
 def find_steps(pipe, n_features=None, prefix=""):
@@ -96,12 +134,14 @@ def _find(estimator, name, width, columns, before):
     if kind is Pipeline:
         return _in_pipeline(estimator, name, width, columns, before)
     if kind is FeatureUnion:
-        named = [(part, inner, width, columns) for part, inner in estimator.transformer_list]
+        named = [(part, each, width, columns, Fits()) for part, each in estimator.transformer_list]
         found, out, before = _side_by_side(named, name, before)
         return _types_of_frames(estimator, name) + found, out, before
     if kind is ColumnTransformer:
+        own = _choices_of_columns(estimator, name, width, before) + _types_of_frames(
+            estimator, name
+        )
         found, out, before = _side_by_side(_of_columns(estimator, width), name, before)
-        own = _choices_of_columns(estimator, name, width) + _types_of_frames(estimator, name)
         return own + found, out, before
     step = Step(name, estimator, step_kind(estimator), width, columns, before)
     found = [step, *_refused_by_search(step)]
@@ -109,36 +149,49 @@ def _find(estimator, name, width, columns, before):
 
 
 def steps_of_search(step):
-    """Return what a private search fits, and tries in the place of a step; of others nothing."""
+    """Return the steps of what a private search fits, one list a candidate; of others nothing."""
     search = step.estimator
     if step.kind != "private" or not (of_skdp(search) and hasattr(search, "public_steps")):
         return []
-    params = search.get_params(deep=False)
-    grids = params.get("param_grid", params.get("param_distributions"))
     tried = [
-        value
-        for grid in (grids if isinstance(grids, list) else [grids])
-        for values in grid.values()
-        if isinstance(values, list | tuple)
-        for value in values
-        if is_estimator(value)
+        clone(search.estimator).set_params(**clone(params, safe=False))
+        for params in search._candidate_params()
     ]
     name = _join(step.name, "estimator")
-    return [part for each in (search.estimator, *tried) for part in find_steps(each, None, name)]
+    return [find_steps(each, None, name) for each in (search.estimator, *tried)]
 
 
 def _refused_by_search(step):
     """Return what a private search would refuse; its own price covers what is private in it."""
-    inside = steps_of_search(step)
-    public = {
-        _join(step.name, "estimator", part)
-        for part in (step.estimator.public_steps if inside else ())
-    }
+    refused = {}
+    for inside in steps_of_search(step):
+        public = [_join(step.name, "estimator", part) for part in step.estimator.public_steps]
+        refused |= {part.name: part for part in unaccepted(inside, public)}
+    return list(refused.values())
+
+
+def unaccepted(steps, public_steps=()):
+    """Return the steps that learn from data in a way that no budget pays for."""
+    names = {step.name for step in steps} | {step.title for step in steps}
+    unknown = [name for name in public_steps if name not in names]
+    if unknown:
+        raise ValueError(f"public_steps names {unknown[0]!r}, which is no step")
+    public = set(public_steps)
     return [
-        part
-        for part in inside
-        if part.kind not in ACCEPTED and (part.kind == "local" or part.name not in public)
+        step
+        for step in steps
+        if step.kind not in ACCEPTED
+        and (
+            step.kind == "local"
+            or not {step.name, step.title} & public
+            or holds_private(step.estimator)
+        )
     ]
+
+
+def holds_private(estimator):
+    """Say whether a private estimator is among the parameters of an estimator, at any depth."""
+    return is_estimator(estimator) and any(map(is_private, estimator.get_params().values()))
 
 
 def _is_as_made(container):
@@ -147,10 +200,11 @@ def _is_as_made(container):
         return False
     params = vars(container)
     lists = [params[name] for name in STEPS if name in params]
-    if not all(type(named) in (list, tuple) for named in lists):
+    parts = [part for named in lists if type(named) in (list, tuple) for part in named]
+    if not all(type(part) in (list, tuple) for part in lists + parts):
         return False
     # Every other one is a name, or chosen columns, between which stands an estimator.
-    words = [word for named in lists for part in named for word in part[::2]]
+    words = [word for part in parts for word in part[::2]]
     words += [value for name, value in params.items() if name in PLAIN]
     return all(is_plain(word) or callable(word) or is_estimator(word) for word in words)
 
@@ -162,41 +216,59 @@ def _in_pipeline(pipe, name, width, columns, before):
         found.append(Step(_join(name, "memory"), memory, "learns", None))
     for part, inner in pipe.steps:
         steps, width, before = _find(inner, _join(name, part), width, columns, before)
+        if pipe.memory is not None and part != pipe.steps[-1][0]:
+            # What it remembers it does not fit again.
+            steps = [replace(step, fits=UNKNOWN) for step in steps]
         found += steps
     return found, width, before
 
 
 def _side_by_side(named, name, before):
     found, widths = [], []
-    for part, inner, width, columns in named:
+    for part, inner, width, columns, fits in named:
         steps, out, _ = _find(inner, _join(name, part), width, columns, before)
-        found += steps
+        found += [replace(step, fits=step.fits * fits) for step in steps]
         widths.append(out)
     after = (*before, *(step.name for step in found), name)
     return found, None if None in widths else sum(widths), after
 
 
 def _of_columns(transformer, width):
-    """Yield each part of a ColumnTransformer with its columns, the remainder last."""
+    """Yield each part of a ColumnTransformer with its columns, the remainder last.
+
+    What gets no column is not fitted; so may be what a selector, or a table of a width that is
+    not known, leaves without.
+    """
     used = set()
     for part, inner, columns in transformer.transformers:
         places = _places(columns, width)
         used = None if used is None or places is None else used | set(places)
-        yield part, inner, None if places is None else len(places), _column_words(columns)
+        n_chosen = None if places is None else len(places)
+        fits = UNKNOWN if callable(columns) else Fits(int(n_chosen != 0))
+        yield part, inner, n_chosen, _column_words(columns), fits
     # A name and a position may mean the same column.
     if used is None or len({isinstance(place, str) for place in used}) > 1:
         width = None
     left = None if width is None else max(width - len(used), 0)
     if left != 0 and transformer.remainder != "drop":
-        yield "remainder", transformer.remainder, left, "the remaining columns"
+        fits = UNKNOWN if left is None else Fits()
+        yield "remainder", transformer.remainder, left, "the remaining columns", fits
 
 
-def _choices_of_columns(transformer, name, width):
+def _is_by_values(columns, before):
+    """Say whether columns are chosen by values, or by types that a step may have made of them."""
+    if type(columns) is not make_column_selector or is_changed(columns):
+        return callable(columns)
+    by_type = columns.dtype_include is not None or columns.dtype_exclude is not None
+    return by_type and bool(before)
+
+
+def _choices_of_columns(transformer, name, width, before):
     """Return a step for each choice that is made by looking at the values of the table."""
     found = [
         Step(_join(name, part, "columns"), columns, "learns", None)
         for part, _, columns in transformer.transformers
-        if callable(columns) and (type(columns) is not make_column_selector or is_changed(columns))
+        if _is_by_values(columns, before)
     ]
     if density_decides(transformer, width):
         threshold = transformer.sparse_threshold

@@ -2,7 +2,7 @@
 
 import itertools
 
-__all__ = ["paid_twice"]
+__all__ = ["is_auto", "paid_twice"]
 
 BUDGET = ("epsilon", "delta", "accountant", "random_state")
 
@@ -67,11 +67,12 @@ def _after(earlier, step):
     params = step.estimator.get_params(deep=False)
     if before in SCALERS and earlier.kind == "private" and name in UNDO_SCALING:
         yield True, f"{step.title!r} shifts and scales the same features again"
-    if before in KNOWN_RANGE and _automatic(params, "bounds"):
+    if before in KNOWN_RANGE and is_auto(params, "bounds"):
         yield False, f"bounds='auto' is paid for, but {earlier.title!r} makes the range known"
-    if before == "Normalizer" and _automatic(params, "data_norm"):
+    if before == "Normalizer" and is_auto(params, "data_norm"):
         yield False, f"data_norm='auto' is paid for, but {earlier.title!r} makes every norm 1"
 
 
-def _automatic(params, name):
+def is_auto(params, name):
+    """Say whether a parameter leaves it to the fit what it is."""
     return isinstance(params.get(name), str) and params[name] == "auto"

@@ -7,42 +7,22 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn import (
-    cluster,
-    decomposition,
-    discriminant_analysis,
-    feature_selection,
-    impute,
-    kernel_approximation,
-    preprocessing,
-    random_projection,
-)
-from sklearn.feature_extraction import DictVectorizer, FeatureHasher
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 
-from skdp.pipeline._functions import (
-    has_bounded_domain,
-    is_elementwise,
-    is_plain,
-    treats_rows_alone,
-)
+from skdp.pipeline._functions import has_bounded_domain, is_elementwise, is_plain, treats_rows_alone
 
-__all__ = [
-    "DENSE_ONCE_FITTED",
-    "ROW_BY_ROW_ONCE_FITTED",
-    "Verified",
-    "fails_on",
-    "of_sklearn",
-    "verified",
-]
+__all__ = ["DENSE_ONCE_FITTED", "LABEL_CODES", "ROW_BY_ROW_ONCE_FITTED"]
+__all__ += ["Verified", "fails_on", "sklearn_name", "verified"]
 
 
-def of_sklearn(estimator):
-    """Say whether an estimator's class is scikit-learn's own, and not one that says so."""
+def sklearn_name(estimator):
+    """Return the name of the class of scikit-learn's that an estimator is of, "" for others.
+
+    A class that only says that it is one is another.
+    """
     kind = type(estimator)
     module = sys.modules.get(kind.__module__)
     own = kind.__module__.partition(".")[0] == "sklearn"
-    return own and getattr(module, kind.__qualname__, None) is kind
+    return kind.__name__ if own and getattr(module, kind.__qualname__, None) is kind else ""
 
 
 @dataclass(frozen=True)
@@ -62,13 +42,9 @@ class Verified:
     """
 
     kind: str
-    width: Callable
+    width: Callable = lambda params, d: d
     condition: Callable = lambda params: True
     sparse: str = "refused"
-
-
-def _same(params, d):
-    return d
 
 
 def _hashed(params, d):
@@ -79,8 +55,8 @@ def _components(params, d):
     return int(params["n_components"])
 
 
-def _whole_number(name):
-    return lambda params: isinstance(params[name], Integral)
+def _whole_components(params):
+    return isinstance(params["n_components"], Integral)
 
 
 def _words(params):
@@ -153,12 +129,16 @@ def _constant_word(params):
 
 
 def _plain_function(params):
-    return treats_rows_alone(params["func"], params["kw_args"]) and treats_rows_alone(
-        params["inverse_func"], params["inv_kw_args"]
+    # A dict of another class may show other arguments to whoever looks first.
+    given = {type(params["kw_args"]), type(params["inv_kw_args"])}
+    return (
+        given <= {dict, type(None)}
+        and treats_rows_alone(params["func"], params["kw_args"])
+        and treats_rows_alone(params["inverse_func"], params["inv_kw_args"])
     )
 
 
-def _width_of_function(params, d):
+def _kept_by_function(params, d):
     return d if is_elementwise(params["func"], params["kw_args"]) else None
 
 
@@ -167,91 +147,64 @@ def _plain_words(params):
     return isinstance(params["analyzer"], str) and all(params[name] is None for name in callables)
 
 
+def _all_columns(params):
+    return params["features"] == "all"
+
+
+def _known_gamma(params):
+    return isinstance(params["gamma"], Real)
+
+
+# By the names of classes.
 VERIFIED = {
-    preprocessing.Binarizer: Verified("stateless", _same, sparse="kept"),
-    preprocessing.FunctionTransformer: Verified(
-        "stateless", _width_of_function, _plain_function, sparse="kept"
-    ),
-    preprocessing.Normalizer: Verified("stateless", _same, sparse="kept"),
-    FeatureHasher: Verified("stateless", _hashed, sparse="made"),
-    HashingVectorizer: Verified("stateless", _hashed, _plain_words, sparse="made"),
-    impute.MissingIndicator: Verified(
-        "declared", _same, lambda params: params["features"] == "all", sparse="kept"
-    ),
-    impute.SimpleImputer: Verified("declared", _same, _constant_word),
-    kernel_approximation.PolynomialCountSketch: Verified("declared", _components, sparse="dense"),
-    kernel_approximation.RBFSampler: Verified(
-        "declared", _components, lambda p: isinstance(p["gamma"], Real), sparse="dense"
-    ),
-    kernel_approximation.SkewedChi2Sampler: Verified("declared", _components),
-    preprocessing.OneHotEncoder: Verified("declared", _indicators, _words),
-    preprocessing.OrdinalEncoder: Verified("declared", _same, _words),
-    preprocessing.PolynomialFeatures: Verified("declared", _monomials, sparse="kept"),
-    preprocessing.SplineTransformer: Verified("declared", _splines, _known_knots),
-    random_projection.GaussianRandomProjection: Verified(
-        "declared", _components, _whole_number("n_components"), sparse="dense"
-    ),
-    random_projection.SparseRandomProjection: Verified(
-        "declared", _components, _whole_number("n_components"), sparse="kept"
-    ),
+    "Binarizer": Verified("stateless", sparse="kept"),
+    "FeatureHasher": Verified("stateless", _hashed, sparse="made"),
+    "FunctionTransformer": Verified("stateless", _kept_by_function, _plain_function, "kept"),
+    "GaussianRandomProjection": Verified("declared", _components, _whole_components, "dense"),
+    "HashingVectorizer": Verified("stateless", _hashed, _plain_words, "made"),
+    "MissingIndicator": Verified("declared", condition=_all_columns, sparse="kept"),
+    "Normalizer": Verified("stateless", sparse="kept"),
+    "OneHotEncoder": Verified("declared", _indicators, _words),
+    "OrdinalEncoder": Verified("declared", condition=_words),
+    "PolynomialCountSketch": Verified("declared", _components, sparse="dense"),
+    "PolynomialFeatures": Verified("declared", _monomials, sparse="kept"),
+    "RBFSampler": Verified("declared", _components, _known_gamma, "dense"),
+    "SimpleImputer": Verified("declared", condition=_constant_word),
+    "SkewedChi2Sampler": Verified("declared", _components),
+    "SparseRandomProjection": Verified("declared", _components, _whole_components, "kept"),
+    "SplineTransformer": Verified("declared", _splines, _known_knots),
 }
 
 # What these return for a row depends, once they are fitted, on that row alone.
-DENSE_ONCE_FITTED = frozenset(
-    {
-        cluster.KMeans,
-        cluster.MiniBatchKMeans,
-        decomposition.FactorAnalysis,
-        decomposition.FastICA,
-        decomposition.IncrementalPCA,
-        decomposition.KernelPCA,
-        decomposition.PCA,
-        decomposition.TruncatedSVD,
-        discriminant_analysis.LinearDiscriminantAnalysis,
-        impute.KNNImputer,
-        impute.SimpleImputer,
-        kernel_approximation.Nystroem,
-        preprocessing.KernelCenterer,
-        preprocessing.MaxAbsScaler,
-        preprocessing.MinMaxScaler,
-        preprocessing.OrdinalEncoder,
-        preprocessing.PowerTransformer,
-        preprocessing.QuantileTransformer,
-        preprocessing.RobustScaler,
-        preprocessing.StandardScaler,
-        preprocessing.TargetEncoder,
-        feature_selection.GenericUnivariateSelect,
-        feature_selection.RFE,
-        feature_selection.RFECV,
-        feature_selection.SelectFdr,
-        feature_selection.SelectFpr,
-        feature_selection.SelectFromModel,
-        feature_selection.SelectFwe,
-        feature_selection.SelectKBest,
-        feature_selection.SelectPercentile,
-        feature_selection.SequentialFeatureSelector,
-        feature_selection.VarianceThreshold,
-    }
-)
-ROW_BY_ROW_ONCE_FITTED = DENSE_ONCE_FITTED | {
-    *VERIFIED,
-    CountVectorizer,
-    DictVectorizer,
-    TfidfVectorizer,
-    preprocessing.KBinsDiscretizer,
-    preprocessing.LabelBinarizer,
-    preprocessing.LabelEncoder,
+DENSE_ONCE_FITTED = {
+    *("FactorAnalysis", "FastICA", "IncrementalPCA", "KernelPCA", "PCA", "TruncatedSVD"),
+    *("KMeans", "MiniBatchKMeans", "LinearDiscriminantAnalysis", "KernelCenterer", "Nystroem"),
+    *("KNNImputer", "SimpleImputer", "MaxAbsScaler", "MinMaxScaler", "RobustScaler"),
+    *("StandardScaler", "OrdinalEncoder", "PowerTransformer", "QuantileTransformer"),
+    *("TargetEncoder", "GenericUnivariateSelect", "RFE", "RFECV", "SelectFdr", "SelectFpr"),
+    *("SelectFromModel", "SelectFwe", "SelectKBest", "SelectPercentile"),
+    *("SequentialFeatureSelector", "VarianceThreshold"),
+}
+ROW_BY_ROW_ONCE_FITTED = {
+    *(*DENSE_ONCE_FITTED, *VERIFIED),
+    *("CountVectorizer", "DictVectorizer", "KBinsDiscretizer", "TfidfVectorizer"),
+}
+# What a classifier keeps for its labels; of a table they make as many columns as it has labels.
+LABEL_CODES = ("LabelBinarizer", "LabelEncoder")
+# Functions, which their condition judges or which are given names alone.
+JUDGED_APART = {
+    *("func", "inverse_func", "kw_args", "inv_kw_args", "feature_names_out"),
+    "feature_name_combiner",
 }
 
 
 def verified(estimator):
     """Return what was found of an estimator's class if its parameters meet the condition."""
-    found = VERIFIED.get(type(estimator))
+    found = VERIFIED.get(sklearn_name(estimator))
     if found is None:
         return None
     params = estimator.get_params(deep=False)
-    functions = type(estimator) is preprocessing.FunctionTransformer
-    if not functions and not all(map(is_plain, params.values())):
+    if not all(is_plain(value) for name, value in params.items() if name not in JUDGED_APART):
         return None
     try:
         met = bool(found.condition(params))
@@ -263,15 +216,17 @@ def verified(estimator):
 
 def fails_on(estimator):
     """Return, in words, on which value an accepted step fails, with the remedy; or None."""
-    kind = type(estimator)
-    params = estimator.get_params(deep=False) if kind in VERIFIED else {}
+    name = sklearn_name(estimator)
+    params = estimator.get_params(deep=False) if name in ROW_BY_ROW_ONCE_FITTED else {}
     if params.get("handle_unknown") == "error":
-        remedy = "'use_encoded_value'" if kind is preprocessing.OrdinalEncoder else "'ignore'"
+        remedy = "'use_encoded_value'" if name == "OrdinalEncoder" else "'ignore'"
         return f"an unknown category: use handle_unknown={remedy}"
     if params.get("extrapolation") == "error":
         return "a value beyond the knots: use another extrapolation"
-    if kind is kernel_approximation.SkewedChi2Sampler:
+    if params.get("method") == "box-cox":
+        return "a value of 0 or less: bound the values before"
+    if name == "SkewedChi2Sampler":
         return "a value of -skewedness or less: bound the values before"
-    if kind is preprocessing.FunctionTransformer and has_bounded_domain(params["func"]):
+    if name == "FunctionTransformer" and has_bounded_domain(params["func"]):
         return "a value that its function turns to NaN or infinity: bound the values before"
     return None

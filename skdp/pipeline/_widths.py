@@ -12,7 +12,7 @@ from skdp.accounting import Guarantee
 from skdp.base import TableShape
 from skdp.pipeline._instances import is_estimator, of_skdp, of_sklearn_function, parts_of
 from skdp.pipeline._kinds import plans_its_fit, step_kind
-from skdp.pipeline._verified import DENSE_ONCE_FITTED, of_sklearn, verified
+from skdp.pipeline._verified import DENSE_ONCE_FITTED, sklearn_name, verified
 
 __all__ = ["density_decides", "output_width"]
 
@@ -40,7 +40,9 @@ def output_width(estimator, n_features):
     kind = step_kind(estimator)
     if kind == "frozen":
         inner = estimator.estimator
-        return n_features if isinstance(inner, OneToOneFeatureMixin) and of_sklearn(inner) else None
+        return (
+            n_features if isinstance(inner, OneToOneFeatureMixin) and sklearn_name(inner) else None
+        )
     if kind not in ("private", "stateless", "declared"):
         return None
     found = verified(estimator)
@@ -116,7 +118,7 @@ def may_be_sparse(estimator, table=None, *, frozen=False):
     if found is not None:
         made = asked or found.sparse == "made"
         return "matrix" if made or (table and found.sparse == "kept") else None
-    dense = frozen and kind in DENSE_ONCE_FITTED
+    dense = frozen and sklearn_name(estimator) in DENSE_ONCE_FITTED
     accepted = step_kind(estimator) in ("private", "stateless", "declared")
     return "matrix" if table or (not dense and (frozen or accepted)) else None
 

@@ -1,5 +1,7 @@
 import threading
 import zlib
+from functools import partial
+from itertools import count
 
 import numpy as np
 import pandas as pd
@@ -16,6 +18,9 @@ from skdp.audit._published import as_matrix, observe, published_floats
 class Part:
     def __init__(self, **parts):
         vars(self).update(parts)
+
+    def shown(self):
+        return 1
 
 
 SECRET = 0.12345
@@ -37,6 +42,10 @@ SECRET = 0.12345
         csr_array([[0.0, SECRET]]),
         pd.Series([SECRET]),
         Part(hidden=Part(deeper_=SECRET)),
+        partial(max, SECRET),
+        lambda secret=SECRET: secret,
+        Part(hidden=SECRET).shown,
+        count(SECRET),
     ],
     ids=lambda place: type(place).__name__,
 )

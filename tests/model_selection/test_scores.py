@@ -13,7 +13,7 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from skdp import PrivacyAccountant
+from skdp import BudgetExceededError, PrivacyAccountant
 from skdp.model_selection import bounded_score, make_dp_scorer
 
 COUNTS = {0: 6, 1: 4}
@@ -167,6 +167,25 @@ def test_a_scorer_charges_each_call_and_is_noisy():
     assert all(0 < abs(value - exact) < 0.05 for value in values)
     with pytest.raises(RuntimeError):
         scorer(Oracle(), X, y)
+
+
+def test_nothing_is_predicted_before_the_charge():
+    accountant = PrivacyAccountant(0.5, 0.0)
+    X, y = make_rows(np.random.default_rng(3), 100)
+    spent = []
+
+    def predict(X):
+        spent.append(accountant.epsilon_spent)
+        return X[:, 0]
+
+    model = SimpleNamespace(predict=predict, n_features_in_=3)
+    scorer = make_dp_scorer("accuracy", epsilon=0.5, accountant=accountant)
+    with pytest.raises(ValueError, match="fitted to 3 features"):
+        scorer(model, X[:, :2], y)
+    scorer(model, X, y)
+    with pytest.raises(BudgetExceededError):
+        scorer(model, X, y)
+    assert spent == [0.5]
 
 
 @pytest.mark.parametrize("bad", [{"epsilon": 0}, {"delta": 1}, {"accountant": "budget.db"}])

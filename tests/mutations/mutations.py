@@ -1143,7 +1143,7 @@ MUTATIONS = [
     ),
     Mutation(
         "private-steps-declared-public",
-        "pipeline._planning",
+        "pipeline._steps",
         "unaccepted",
         rules.put_for("holds_private(step.estimator)", "False"),
         ("pipeline/test_split.py::test_public_steps_are_declared_by_name",),

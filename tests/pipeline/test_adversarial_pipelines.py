@@ -51,17 +51,20 @@ from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.neighbors import KNeighborsTransformer, LocalOutlierFactor
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import (
     Binarizer,
     FunctionTransformer,
     KBinsDiscretizer,
+    LabelBinarizer,
     MaxAbsScaler,
     MinMaxScaler,
     Normalizer,
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
+    PowerTransformer,
     QuantileTransformer,
     RobustScaler,
     SplineTransformer,
@@ -248,6 +251,45 @@ class Memory:
         return kept
 
 
+def first_of_all():
+    """Return a function that returns the first row of all for every row."""
+
+    def first(text):
+        first.text = getattr(first, "text", text)
+        return first.text
+
+    return first
+
+
+class Changing(dict):
+    """Arguments that are others for whoever looks later."""
+
+    looks = 0
+
+    def keys(self):
+        self.looks += 1
+        return ["axis"] if self.looks > 1 else []
+
+    def __iter__(self):
+        return iter(self.keys())
+
+
+class Pair(tuple):
+    """A step that is another for whoever takes it out later."""
+
+    looks = 0
+
+    def __iter__(self):
+        self.looks += 1
+        return iter(("s", scaler() if self.looks == 1 else StandardScaler()))
+
+
+def told(estimator, setting):
+    """Return an estimator whose output setting is not what `set_output` leaves there."""
+    vars(estimator)["_sklearn_output_config"] = setting
+    return estimator
+
+
 def forged(name, module, base):
     """Return a class that says that it is another."""
     return type(name, (base,), {"__module__": module, "__qualname__": name})()
@@ -377,6 +419,9 @@ FUNCTIONS = {
     "a remainder of a division": partial(np.remainder, 10),
 }
 FRAME = {"transform": "pandas"}
+ROWS = np.random.default_rng(0).uniform(size=(100, 3))
+LABELS = np.arange(100) % 2
+
 ADVERSARIAL = {
     # Learn without privacy.
     **{
@@ -477,6 +522,32 @@ ADVERSARIAL = {
     },
     "an inverse that is called in fit": lambda: then(
         FunctionTransformer(np.log1p, inverse_func=demean)
+    ),
+    "arguments that change": lambda: then(FunctionTransformer(normalize, kw_args=Changing(axis=0))),
+    "arguments of an inverse that change": lambda: then(
+        FunctionTransformer(normalize, inverse_func=normalize, inv_kw_args=Changing(axis=0))
+    ),
+    "a step that changes": lambda: Pipeline([Pair(("s", scaler())), ("m", model())]),
+    "an output setting that may change": lambda: then(told(Normalizer(), Changing())),
+    "accents taken off by what saw other rows": lambda: then(
+        HashingVectorizer(n_features=8, strip_accents=first_of_all())
+    ),
+    "types that a function made of values": lambda: then(
+        FunctionTransformer(partial(np.logical_and, 1)),
+        make_column_transformer(("passthrough", make_column_selector(dtype_include="str"))),
+    ),
+    "a private search that tries a function": lambda: DPGridSearchCV(
+        then(FunctionTransformer()), {"functiontransformer__func": [None, demean]}
+    ),
+    "a private search that tries arguments": lambda: DPGridSearchCV(
+        then(FunctionTransformer(normalize)), {"functiontransformer__kw_args": [{"axis": 0}]}
+    ),
+    "a private search of a public wrapper around a private step": lambda: DPGridSearchCV(
+        make_pipeline(SelectFromModel(model()), model()), {}, public_steps=("selectfrommodel",)
+    ),
+    "frozen codes of labels": lambda: then(frozen(LabelBinarizer().fit([0, 1]))),
+    "frozen codes of labels deeper": lambda: then(
+        frozen(columns((LabelBinarizer().fit([0, 1]), [0])))
     ),
     "an axis by kw_args": lambda: then(FunctionTransformer(normalize, kw_args={"axis": 0})),
     "rows written by kw_args": lambda: then(
@@ -744,6 +815,18 @@ HONEST = {
         scaler(), frozen(VotingClassifier([("a", LogisticRegression())]).fit(ROWS, LABELS))
     ),
     # Containers.
+    "frozen networks": lambda: make_pipeline(
+        scaler(), frozen(MLPClassifier(max_iter=1).fit(ROWS, LABELS))
+    ),
+    "names of categories": lambda: then(
+        OneHotEncoder(categories=WORDS, feature_name_combiner=lambda name, word: word)
+    ),
+    "columns by name behind a function": lambda: make_pipeline(
+        FunctionTransformer(np.abs), columns((scaler(), make_column_selector(pattern="^a")))
+    ),
+    "a private search of functions": lambda: DPGridSearchCV(
+        then(FunctionTransformer()), {"functiontransformer__func": [None, np.abs, np.log1p]}
+    ),
     "two columns": lambda: columns((scaler(), [0]), (DPMinMaxScaler(), [1])),
     "names": lambda: columns((scaler(), ["a", "b"]), remainder="drop"),
     "a slice": lambda: columns((scaler(), slice(0, 2)), ("passthrough", [2])),
@@ -836,10 +919,6 @@ def test_what_is_honest_stays_accepted(name):
     assert check_pipeline(HONEST[name]()).accepted
 
 
-ROWS = np.random.default_rng(0).uniform(size=(100, 3))
-LABELS = np.arange(100) % 2
-
-
 def one_row_less(X):
     """Return a neighbour: the first row holds nothing."""
     changed = X.copy()
@@ -873,6 +952,11 @@ SHOWN = [
         lambda p: p[0]._fit_dtype,
     ),
     (
+        "accents taken off by what saw other rows",
+        (["a", "b"] * 50, ["c", "b"] * 50),
+        lambda p: p[0].strip_accents.text,
+    ),
+    (
         "density of a sparse table",
         (sp.csr_array(np.eye(100, 2)), sp.csr_array(np.ones((100, 2)))),
         lambda p: p[0].sparse_output_,
@@ -894,6 +978,20 @@ def test_why_it_leaks(name, tables, seen):
         steps.fit_transform(table, LABELS)
         found.append(seen(steps))
     assert found[0] != found[1]
+
+
+@pytest.mark.skipif(int(pd.__version__.split(".")[0]) < 3, reason="pandas 3 makes strings of words")
+def test_why_types_that_a_function_made_tell_of_another_row():
+    pipe, found = ADVERSARIAL["types that a function made of values"](), []
+    for cell in ("a", 1):
+        table = pd.DataFrame({"a": ["a", "b", cell]}, dtype=object)
+        found.append(pipe[:-1].fit(table)[-1].transformers_[0][2])
+    assert found == [["a"], []]
+
+
+def test_why_codes_of_labels_tell_of_another_row():
+    codes = frozen(LabelBinarizer().fit([0, 1]))
+    assert [codes.transform(np.array([[0], [1], [v]])).shape for v in (1, 2)] == [(3, 1), (3, 2)]
 
 
 def test_nothing_is_charged_or_fitted():
@@ -966,6 +1064,9 @@ def encoder(**params):
             {"splinetransformer"},
         ),
         (then(scaler(), SkewedChi2Sampler()), {"skewedchi2sampler"}),
+        (then(scaler(), frozen(OneHotEncoder())), {"frozenestimator"}),
+        (then(scaler(), frozen(make_union(PowerTransformer("box-cox")))), {"frozenestimator"}),
+        (then(scaler(), frozen(PowerTransformer())), set()),
         (
             DPGridSearchCV(then(scaler(), SkewedChi2Sampler()), {}),
             {"estimator__skewedchi2sampler"},

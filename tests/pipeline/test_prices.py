@@ -510,3 +510,17 @@ def test_what_was_changed_may_charge_anything():
     changed = search(model(None), {"C": [1.0]})
     changed.fit = lambda X, y: None
     assert not check_pipeline(changed).exact
+
+
+def test_rounds_that_are_left_over_are_not_priced_again():
+    """A step that has run in fewer rounds than were charged draws on these."""
+    accountant = PrivacyAccountant(9.0, 9e-5)
+    pipe = split_budget(make_pipeline(scaler(None), model(None)), 1.0, 1e-5, accountant)
+    for _ in range(2):
+        clone(pipe[0]).fit(X)
+    search = GridSearchCV(clone(pipe[1]), {"C": [1.0]}, cv=KFold(2))
+    for part, rounds in ((pipe[1], 0), (pipe, 1), (search, 2)):
+        found, before = check_pipeline(part), accountant.epsilon_spent
+        assert found.exact and found.epsilon * found.fits == rounds
+        part.fit(X, TWO)
+        assert accountant.epsilon_spent == before + rounds
