@@ -262,7 +262,7 @@ def test_rounding_of_gradients_is_within_its_bound():
             exact = [e + residual * v for e, v in zip(exact, row, strict=True)]
         computed = objective.at(weights).gradient
         error = max(abs(mpmath.mpf(c) - e) for c, e in zip(computed, exact, strict=True))
-    assert 0 < error < _gradient_rounding(LOSSES[2], 3000, 3, 1.0, 1.0)
+    assert 0 < error < _gradient_rounding(of_rows(LOSSES[2], 3000, 3, 1.0), 1.0)
 
 
 WEIGHTS = {"add_remove": (5.0, 0.2), "replace_one": (5.0, 5.0)}
