@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from skdp import BudgetExceededError, LedgerError, PrivacyAccountant
 from skdp.accounting import PureDP, _records
 from skdp.accounting._postgres_ledger import PostgreSQLLedger
 from skdp.accounting._records import NOTHING
+from tests._processes import Child
 from tests.accounting._postgres_server import Server, find_programs
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
@@ -235,21 +236,15 @@ def test_racing_threads_never_pass_the_cap(address):
 
 def _charge_until_killed(address, write_end):
     accountant = PrivacyAccountant(1e6, 0.0, ledger=address)
-    while True:
-        accountant.charge(PureDP(1.0))
-        os.write(write_end, b"r")
+    with suppress(LedgerError):
+        while True:
+            accountant.charge(PureDP(1.0))
+            os.write(write_end, b"r")
 
 
 def _child(address):
     read_end, write_end = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            _charge_until_killed(address, write_end)
-        except LedgerError:
-            pass
-        finally:
-            os._exit(1)
+    child = Child(_charge_until_killed, address, write_end)
     os.close(write_end)
     os.read(read_end, 1)
     return child, read_end
@@ -269,8 +264,7 @@ def test_killed_clients_lose_no_release(address):
     for _ in range(20):
         child, read_end = _child(address)
         time.sleep(moments.uniform(0.0, 0.05))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        child.kill()
         released += _released(read_end)
         accountant = PrivacyAccountant(1e6, 0.0, ledger=address)
         accountant.verify()
@@ -286,7 +280,7 @@ def test_a_crash_of_the_server_loses_no_release(server, address):
         child, read_end = _child(address)
         time.sleep(moments.uniform(0.05, 0.15))
         server.stop("immediate")
-        os.waitpid(child, 0)
+        child.join()
         released += _released(read_end)
         server.start()
         accountant = PrivacyAccountant(1e6, 0.0, ledger=address)
@@ -315,20 +309,16 @@ def test_children_forked_while_others_charge_can_charge(address):
         while not stop.is_set():
             accountant.charge(PureDP(1.0))
 
+    def charge_once():
+        signal.alarm(60)
+        accountant.charge(PureDP(1.0), label="child")
+
     threads = [threading.Thread(target=keep_charging) for _ in range(2)]
     for thread in threads:
         thread.start()
     try:
         for _ in range(4):
-            child = os.fork()
-            if child == 0:
-                signal.alarm(20)
-                try:
-                    accountant.charge(PureDP(1.0), label="child")
-                    os._exit(0)
-                finally:
-                    os._exit(1)
-            assert os.waitpid(child, 0)[1] == 0
+            Child(charge_once).join()
     finally:
         stop.set()
         for thread in threads:
@@ -355,19 +345,16 @@ def _charge_in_spite_of_crashes(address, notes, name, times):
 
 def _charge_while_the_server_is_killed(server, address, notes, processes, times):
     PrivacyAccountant(1e9, 0.0, ledger=address)
-    context = multiprocessing.get_context("fork")
-    arguments = [(address, notes, name, times) for name in range(processes)]
-    running = [context.Process(target=_charge_in_spite_of_crashes, args=a) for a in arguments]
-    for process in running:
-        process.start()
+    running = [
+        Child(_charge_in_spite_of_crashes, address, notes, name, times) for name in range(processes)
+    ]
     for share in (1, 2):
         while not notes.exists() or notes.read_text().count("\n") < processes * times * share / 3:
             time.sleep(0.01)
         server.stop("immediate")
         server.start()
-    for process in running:
-        process.join()
-    assert [process.exitcode for process in running] == [0] * processes
+    for child in running:
+        child.join()
     accountant = PrivacyAccountant(1e9, 0.0, ledger=address)
     there = [f"{spend.label} {spend.hash}" for spend in accountant.spends]
     told = notes.read_text().splitlines()
@@ -394,8 +381,7 @@ def test_200_killed_clients_lose_no_release(address):
     for _ in range(200):
         child, read_end = _child(address)
         time.sleep(moments.uniform(0.0, 0.05))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        child.kill()
         released += _released(read_end)
     accountant = PrivacyAccountant(1e6, 0.0, ledger=address)
     accountant.verify()
