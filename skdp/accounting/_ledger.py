@@ -8,6 +8,7 @@ import json
 import os
 import re
 import sqlite3
+import stat
 import uuid
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -35,23 +36,25 @@ BUSY_TIMEOUT_SECONDS = 30.0
 
 # An address without its scheme, or the keywords of one.
 _LIKE_A_SERVER = re.compile(
-    r"^\s*postgres(ql)?\s*[:：]|^[^/\\]*[:：][^/\\@]*@"
+    r"^\s*postgres(ql)?\s*[:：]|^[^/\\]*[:：].*@|[:：][^/\\@]*@"
     r"|(^|\s)(\w*pass\s*\w*|\w*secret\w*|host|hostaddr|dbname|user|service|options)\s*=",
     re.IGNORECASE,
 )
 _UUID4 = r"\.[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}"
 
-_SCHEMA = f"""
-PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {SCHEMA_VERSION};
-CREATE TABLE records (
+_TABLE = """CREATE TABLE records (
     sequence INTEGER PRIMARY KEY,
     dataset TEXT NOT NULL,
     kind TEXT NOT NULL,
     body TEXT NOT NULL,
     hash TEXT NOT NULL
-);
-CREATE INDEX records_of_dataset ON records (dataset, sequence);
+)"""
+# Of files that older versions made; nothing reads by it.
+_OLD_INDEX = "CREATE INDEX records_of_dataset ON records (dataset, sequence)"
+_SCHEMA = f"""
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+{_TABLE};
 """
 
 
@@ -92,7 +95,8 @@ class SQLiteLedger:
     when they return, and then stand in this one file (rollback journal, ``synchronous=EXTRA``)
     and have been read back through a second connection. A connection lives for one call. The
     file must be on a disk whose locks all its users share, and have one name: under a second
-    hard link neither the lock nor the journal of a writer that was killed would be found.
+    one (a link, or a mount of this file alone) neither the lock nor the journal of a writer that
+    was killed would be found.
 
     Parameters
     ----------
@@ -220,7 +224,12 @@ class SQLiteLedger:
 
     def _locked(self, reading=False):
         # Beside a file that is not there no lock is left.
-        self._stamp()
+        self._file()
+        if _mount(self.path) != _mount(self.path.parent):
+            raise LedgerError(
+                f"the ledger {self.path} is mounted by itself, so that it has a second name; mount "
+                "its folder"
+            )
         return locked(self.path, BUSY_TIMEOUT_SECONDS, reading=reading)
 
     def _check_lock(self, lock):
@@ -252,11 +261,20 @@ class SQLiteLedger:
                 f"{error}; whoever put an older copy in its place on purpose removes {lock.path}"
             ) from None
 
-    def _stamp(self):
+    def _file(self):
         try:
-            file = os.stat(self.path)
+            file = os.lstat(self.path)
         except OSError as error:
             raise LedgerError(f"there is no ledger at {self.path}") from error
+        if not stat.S_ISREG(file.st_mode):
+            raise LedgerError(
+                f"the ledger {self.path} is no regular file; if it was moved and a link left in "
+                "its place, open it by its new name in a new process"
+            )
+        return file
+
+    def _stamp(self):
+        file = self._file()
         return f"{file.st_ino} {file.st_size} {file.st_ctime_ns}"
 
     def _select(self, connection, dataset, after):
@@ -291,13 +309,10 @@ class SQLiteLedger:
             raise LedgerError(f"the ledger {self.path} holds a record that is no JSON") from error
 
     def _check_file(self):
-        try:
-            file = os.stat(self.path)
-            if file.st_nlink > 1:
-                self._remove_drafts(lambda draft: os.path.samestat(file, os.lstat(draft.path)))
-                file = os.stat(self.path)
-        except OSError as error:
-            raise LedgerError(f"there is no ledger at {self.path}") from error
+        file = self._file()
+        if file.st_nlink > 1:
+            self._remove_drafts(lambda draft: os.path.samestat(file, os.lstat(draft.path)))
+            file = self._file()
         if file.st_nlink > 1:
             raise LedgerError(
                 f"the ledger {self.path} has {file.st_nlink} names (hard links); keep one"
@@ -329,6 +344,26 @@ class SQLiteLedger:
                 f"the ledger {self.path} was written by a newer skdp (schema {version}, "
                 f"this one reads up to {SCHEMA_VERSION})"
             )
+        # A view or a trigger shows or keeps other records than were written.
+        found = connection.execute("SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite%'")
+        if {sql for (sql,) in found} - {_OLD_INDEX} != {_TABLE}:
+            raise LedgerError(
+                f"the ledger {self.path} holds tables, views, triggers or indices that skdp did "
+                "not make"
+            )
+
+
+def _mount(path):
+    """Return the number of the mount that a path leads to, None where the system tells none."""
+    if not (hasattr(os, "O_PATH") and os.path.isdir("/proc/self/fdinfo")):
+        return None
+    # Closing such a descriptor drops no lock.
+    descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        lines = Path(f"/proc/self/fdinfo/{descriptor}").read_text().splitlines()
+    finally:
+        os.close(descriptor)
+    return next((line for line in lines if line.startswith("mnt_id:")), None)
 
 
 def _seal(stamp, end):

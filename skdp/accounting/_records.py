@@ -32,8 +32,8 @@ NOTHING = (0, FIRST_HASH)
 _ROWS = "SELECT sequence, dataset, kind, body, hash FROM records"
 _ALL = f"{_ROWS} ORDER BY sequence"
 _SINCE = f"{_ROWS} WHERE sequence > ? ORDER BY sequence"
-# In the order of the table, which is what the chain is checked in: an index is a second copy,
-# from which records can be missing. (A sum of nothing keeps a planner from it, in any database.)
+# In the order of the table, which is what the chain is checked in: an index that somebody added
+# is a second copy, from which records can be missing. (A sum of nothing keeps planners from it.)
 _OF_DATASET = f"{_ROWS} WHERE dataset || '' = ? AND sequence > ? ORDER BY sequence"
 
 # A fork while a database's library works in another thread would copy its locked mutexes into

@@ -111,6 +111,41 @@ def test_a_charge_notices_an_edit_of_what_it_had_seen(address, statement):
         accountant.charge(PureDP(0.5))
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE skdp.records SET body = replace(body, '0.5', '0.1') WHERE sequence = 2",
+        "DELETE FROM skdp.records WHERE sequence = 2",
+    ],
+)
+def test_a_charge_notices_an_edit_by_an_older_transaction(address, statement):
+    accountant = charged(address)
+    with psycopg.connect(address) as older:
+        older.execute("SELECT txid_current()")
+        accountant.charge(PureDP(0.5))
+        older.execute(statement)
+    with pytest.raises(LedgerError, match="chain breaks"):
+        accountant.charge(PureDP(0.5))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE skdp.records SET UNLOGGED",
+        "ALTER TABLE skdp.records ENABLE ROW LEVEL SECURITY",
+        "ALTER TABLE skdp.records RENAME TO r; CREATE VIEW skdp.records AS SELECT * FROM skdp.r",
+        "CREATE RULE r AS ON INSERT TO skdp.records WHERE NEW.sequence > 9 DO INSTEAD NOTHING",
+        "CREATE TRIGGER t BEFORE INSERT ON skdp.records "
+        "EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+    ],
+)
+def test_a_table_that_skdp_did_not_make_is_refused(address, statement):
+    accountant = charged(address)
+    run(address, statement)
+    with pytest.raises(LedgerError, match="not as skdp made it"):
+        accountant.charge(PureDP(0.5))
+
+
 def test_what_was_checked_is_not_read_again(address, monkeypatch):
     accountant = charged(address)
     chain_end, read = _records.chain_end, []
