@@ -13,9 +13,9 @@ from pathlib import Path
 
 from skdp._version import __version__
 from skdp.accounting._bounds import epsilon as event_epsilon
+from skdp.accounting._chain import next_record
 from skdp.accounting._events import Composed, check_readable
-from skdp.accounting._ledger import SQLiteLedger, kind_of_ledger, open_ledger
-from skdp.accounting._records import next_record
+from skdp.accounting._ledger import one_address, open_ledger
 from skdp.accounting._report import BudgetReport
 from skdp.accounting._state import Part, Spend, State, Terms, read_draw, read_spend
 from skdp.exceptions import BudgetExceededError, LedgerError
@@ -59,7 +59,9 @@ class PrivacyAccountant:
         A file, created unless it exists, on a local disk; beside it are two lock files, which
         stay. For analysts on several hosts, ``postgresql://user@host/database`` without a
         password (it is pickled with every estimator; libpq finds one in its password file); this
-        needs ``skdp[postgres]``. None is a temporary file that this process removes when it ends.
+        needs ``skdp[postgres]``. ``memory://`` is a new ledger in this process alone, for tests,
+        and ``memory://name`` the one of that name. Others by `skdp.accounting.register_ledger`.
+        None is a temporary file that this process removes when it ends.
     dataset : str, default="default"
         The data set within the ledger; each has terms and a cap of its own. Overlapping
         tables must share one.
@@ -531,8 +533,7 @@ def address_of(ledger):
     if not isinstance(address, str) or address in ("", ":memory:"):
         # What was meant as an address may hold a password: it is not repeated.
         raise ValueError(f"ledger must be a path or an address, got a {type(ledger).__name__}")
-    is_file = kind_of_ledger(address) is SQLiteLedger
-    return str(Path(address).resolve()) if is_file else address
+    return one_address(address)
 
 
 @functools.cache

@@ -1,17 +1,15 @@
 """The ledger in a PostgreSQL database, for analysts on several hosts."""
 
-import json
 from contextlib import contextmanager
 
+from skdp.accounting._chain import NOTHING, next_record
 from skdp.accounting._postgres_address import check_address, driver
 from skdp.accounting._records import (
     CONNECTIONS,
-    NOTHING,
     all_records,
     check_chain,
     check_position,
     insert_record,
-    next_record,
     read_back,
     select_records,
 )
@@ -89,7 +87,7 @@ class PostgreSQLLedger:
         self._checked, self._versions = NOTHING, None
 
     def create(self):
-        """Create the tables unless they are there. Two hosts may race here."""
+        """Create the tables unless they are there."""
 
         def work(execute):
             if _exists(execute):
@@ -103,7 +101,7 @@ class PostgreSQLLedger:
         self._call(work, checked=False)
 
     def read(self, dataset, after=NOTHING):
-        """Return the records of a data set that follow a position; see `SQLiteLedger.read`."""
+        """Return the records of a data set that follow a position."""
 
         def work(execute):
             execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -113,7 +111,7 @@ class PostgreSQLLedger:
         return self._call(work)
 
     def append(self, dataset, after, decide):
-        """Append one record, decided under the table's lock; see `SQLiteLedger.append`."""
+        """Append one record, decided under the table's lock."""
 
         def work(execute):
             execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
@@ -135,7 +133,7 @@ class PostgreSQLLedger:
         return self._call(work)
 
     def verify(self):
-        """Check the hash chain and return its last hash; see `SQLiteLedger.verify`."""
+        """Check the whole chain and return the hash of the last record."""
         return self._call(lambda execute: check_chain(execute)[1])
 
     def records(self):
@@ -165,8 +163,6 @@ class PostgreSQLLedger:
                 return work(execute)
         except psycopg.Error as error:
             words = str(error)
-        except json.JSONDecodeError:
-            words = "it holds a record that is no JSON"
         raise LedgerError(f"the ledger {self.address} cannot be used: {words}")
 
     @contextmanager

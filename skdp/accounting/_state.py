@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from skdp.accounting._chain import NOTHING
 from skdp.accounting._composition import claimed_price, composition_rule
 from skdp.accounting._events import event_from_json
 from skdp.accounting._guarantee import Neighbours
-from skdp.accounting._records import NOTHING
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.utils._validation import check_privacy_parameters, check_real
 

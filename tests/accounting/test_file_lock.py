@@ -14,7 +14,7 @@ import pytest
 from skdp import BudgetExceededError, LedgerError, PrivacyAccountant
 from skdp.accounting import PureDP
 from skdp.accounting._file_lock import LOCK_SUFFIX, QUEUE_SUFFIX, locked
-from skdp.accounting._ledger import SQLiteLedger
+from skdp.accounting._sqlite_ledger import SQLiteLedger
 from tests._processes import Child
 
 
@@ -134,7 +134,7 @@ def test_whoever_waits_for_a_removed_lock_takes_the_new_one(path):
 
 def test_a_lock_that_is_held_for_ever_is_an_error(path, monkeypatch):
     accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
-    monkeypatch.setattr("skdp.accounting._ledger.BUSY_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("skdp.accounting._sqlite_ledger.BUSY_TIMEOUT_SECONDS", 0.05)
     with open(lock_of(path)) as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(LedgerError, match="locked"):

@@ -10,8 +10,8 @@ import time
 import pytest
 
 from skdp.accounting import PrivacyAccountant, PureDP
-from skdp.accounting._ledger import SQLiteLedger
-from skdp.accounting._records import NOTHING, chain_hash
+from skdp.accounting._chain import NOTHING, chain_hash
+from skdp.accounting._sqlite_ledger import SQLiteLedger
 from skdp.exceptions import LedgerError
 from tests._processes import Child
 
@@ -146,7 +146,7 @@ def test_a_read_only_ledger_refuses_charges(path, monkeypatch):
 
 
 def test_a_locked_ledger_is_refused(path, monkeypatch):
-    monkeypatch.setattr("skdp.accounting._ledger.BUSY_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("skdp.accounting._sqlite_ledger.BUSY_TIMEOUT_SECONDS", 0.05)
     accountant = charged(path)
     blocker = sqlite3.connect(path, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")

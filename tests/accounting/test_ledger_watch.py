@@ -24,10 +24,10 @@ from skdp.accounting import (
     _accountant,
     _records,
 )
+from skdp.accounting._chain import NOTHING
 from skdp.accounting._events import Event, check_readable
 from skdp.accounting._file_lock import LOCK_SUFFIX
-from skdp.accounting._ledger import _OLD_INDEX, SQLiteLedger
-from skdp.accounting._records import NOTHING
+from skdp.accounting._sqlite_ledger import _OLD_INDEX, SQLiteLedger
 
 
 @pytest.fixture
@@ -235,7 +235,7 @@ def test_a_ledger_that_was_moved_and_left_a_link_is_refused(path, is_under_way, 
         return _records.insert_record(*arguments) if arguments else None
 
     if is_under_way:
-        monkeypatch.setattr("skdp.accounting._ledger.insert_record", move)
+        monkeypatch.setattr("skdp.accounting._sqlite_ledger.insert_record", move)
     else:
         move()
     with pytest.raises(LedgerError, match="no regular file"):

@@ -2,50 +2,33 @@
 
 import multiprocessing
 import os
-import pickle
 import random
-import shutil
 import signal
-import tempfile
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import pytest
 
 from skdp import BudgetExceededError, LedgerError, PrivacyAccountant
 from skdp.accounting import PureDP, _records
+from skdp.accounting._chain import NOTHING
 from skdp.accounting._postgres_ledger import PostgreSQLLedger
-from skdp.accounting._records import NOTHING
 from tests._processes import Child
-from tests.accounting._postgres_server import Server, find_programs, quick_folder
+from tests.accounting._postgres_server import running_server
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 
 
 @pytest.fixture(scope="module")
 def server():
-    programs = find_programs()
-    if programs is None:
-        pytest.skip("PostgreSQL's server programs are not installed")
-    # The path of a socket must be short, and open to another user.
-    folder = Path(tempfile.mkdtemp(prefix="skdp-pg-", dir=quick_folder()))
-    folder.chmod(0o755)
-    server = Server(folder, programs)
-    server.start()
-    yield server
-    server.stop("immediate")
-    shutil.rmtree(folder, ignore_errors=True)
+    with running_server() as server:
+        yield server
 
 
 @pytest.fixture
-def address(server, request):
-    name = f"d{abs(hash(request.node.name)):x}"
-    with psycopg.connect(server.address(), autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')
-    return server.address(name)
+def address(server):
+    return server.new_database()
 
 
 def run(address, statement):
@@ -58,23 +41,6 @@ def charged(address, times=3):
     for _ in range(times):
         accountant.charge(PureDP(0.5))
     return accountant
-
-
-def test_it_is_the_ledger_that_sqlite_keeps(address, tmp_path):
-    accountant = charged(address)
-    assert (accountant.epsilon_spent, accountant.epsilon_remaining) == (1.5, 8.5)
-    assert accountant.verify() == accountant.spends[-1].hash
-    assert pickle.loads(pickle.dumps(accountant)) is accountant
-    local = charged(tmp_path / "budget.db")
-    assert [s.event for s in local.spends] == [s.event for s in accountant.spends]
-    with pytest.raises(LedgerError, match="other terms"):
-        PrivacyAccountant(11.0, 0.0, ledger=address)
-    accountant.change_cap(2.0, 0.0, reason="the board said so")
-    accountant.charge(PureDP(0.5))
-    with pytest.raises(BudgetExceededError):
-        accountant.charge(PureDP(0.5))
-    assert "1.5" not in repr(accountant)
-    assert accountant.report().to_dict()["epsilon"] == {"cap": 2.0, "spent": 2.0}
 
 
 @pytest.mark.parametrize(
@@ -192,20 +158,6 @@ def test_a_locked_ledger_is_refused(address, monkeypatch):
     accountant.charge(PureDP(0.5))
 
 
-def test_a_decision_that_raises_leaves_no_record(address):
-    ledger = PostgreSQLLedger(address)
-    ledger.create()
-
-    def refuse(records):
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        ledger.append("default", NOTHING, refuse)
-    assert ledger.read("default") == []
-    assert ledger.append("default", NOTHING, lambda records: None) == []
-    assert ledger.append("default", NOTHING, lambda records: ("open", {}))[-1].sequence == 1
-
-
 def test_a_role_that_does_not_wait_for_the_disk_waits_here(address):
     ledger = PostgreSQLLedger(address + "&options=-csynchronous_commit%3Doff")
     ledger.create()
@@ -260,13 +212,6 @@ def test_racing_processes_never_pass_the_cap(address, method):
     assert sum(done) == 40 == len(accountant.spends)
     assert accountant.epsilon_spent == 40.0
     accountant.verify()
-
-
-def test_racing_threads_never_pass_the_cap(address):
-    with ThreadPoolExecutor(16) as threads:
-        done = threads.map(lambda _: _charge_many(address, 6, 50.0), range(16))
-    assert sum(done) == 50
-    PrivacyAccountant(50.0, 0.0, ledger=address).verify()
 
 
 def _charge_until_killed(address, write_end):

@@ -23,7 +23,7 @@ from skdp.accounting import (
     Reservation,
     plan_event,
 )
-from skdp.accounting._records import NOTHING
+from skdp.accounting._chain import NOTHING
 from skdp.accounting._reservation import covering_gaussian
 from skdp.accounting._state import Rounds
 from skdp.exceptions import BudgetExceededError, LedgerError
