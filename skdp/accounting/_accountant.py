@@ -17,7 +17,7 @@ from skdp.accounting._chain import next_record
 from skdp.accounting._events import Composed, check_readable
 from skdp.accounting._ledger import one_address, open_ledger
 from skdp.accounting._report import BudgetReport
-from skdp.accounting._state import Part, Spend, State, Terms, read_draw, read_spend
+from skdp.accounting._state import NotCopied, Part, Spend, State, Terms, read_draw, read_spend
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.utils._validation import check_integer, check_privacy_parameters
 
@@ -26,7 +26,7 @@ __all__ = ["PrivacyAccountant", "address_of", "attach"]
 _live = weakref.WeakValueDictionary()
 
 
-class PrivacyAccountant:
+class PrivacyAccountant(NotCopied):
     """A privacy budget that estimators share, kept in a ledger.
 
     The object is a handle: copies, clones and pickles of it stand for the same budget, and
@@ -139,35 +139,19 @@ class PrivacyAccountant:
         """Cap, relation, composition and unit, as one value."""
         return self._now().terms
 
-    @property
-    def epsilon(self):
-        """The cap on epsilon."""
-        return self._now().terms.epsilon
+    epsilon = property(lambda self: self.terms.epsilon, doc="The cap on epsilon.")
 
-    @property
-    def delta(self):
-        """The cap on delta."""
-        return self._now().terms.delta
+    delta = property(lambda self: self.terms.delta, doc="The cap on delta.")
 
-    @property
-    def relation(self):
-        """Which data sets are neighbours."""
-        return self._now().terms.relation
+    relation = property(lambda self: self.terms.relation, doc="Which data sets are neighbours.")
 
-    @property
-    def composition(self):
-        """How charges add up."""
-        return self._now().terms.composition
+    composition = property(lambda self: self.terms.composition, doc="How charges add up.")
 
-    @property
-    def unit(self):
-        """What is protected."""
-        return self._now().terms.unit
+    unit = property(lambda self: self.terms.unit, doc="What is protected.")
 
-    @property
-    def max_rows(self):
-        """How many rows of a unit can be in a table."""
-        return self._now().terms.max_rows
+    max_rows = property(
+        lambda self: self.terms.max_rows, doc="How many rows of a unit can be in a table."
+    )
 
     @property
     def epsilon_spent(self):
@@ -475,15 +459,6 @@ class PrivacyAccountant:
         if state.terms is None:
             raise LedgerError(f"the ledger holds no data set {self._dataset!r}")
         return state
-
-    def __sklearn_clone__(self):
-        return self
-
-    def __copy__(self):
-        return self
-
-    def __deepcopy__(self, memo):
-        return self
 
     def __reduce__(self):
         return _restored, (self._address, self._dataset, self._part)
