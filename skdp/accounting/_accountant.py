@@ -106,8 +106,9 @@ class PrivacyAccountant(NotCopied):
         dataset="default",
     ):
         terms = Terms(epsilon, delta, relation, composition, rdp_order, unit, max_rows)
-        address = _temporary_ledger() if ledger is None else address_of(ledger)
-        handle = attach(address, dataset)
+        if ledger is None:
+            ledger = _temporary_folder(os.getpid()) / f"{uuid.uuid4().hex}.db"
+        handle = attach(address_of(ledger), dataset)
         handle._open(terms)
         return handle
 
@@ -241,7 +242,8 @@ class PrivacyAccountant(NotCopied):
             state = self._opened(state)
             free = state.rounds(reservation.key, len(planned)).free(step)
             if free is not None:
-                return "draw", _draw_body(ran) | {"reservation": body}
+                names = ("label", "event", "seeded", "time", "version")
+                return "draw", {n: _body(ran)[n] for n in names} | {"reservation": body}
             spend = state.priced(asked, reservation.epsilon, reservation.delta)
             return "charge", _body(spend) | {"reservation": body}
 
@@ -497,11 +499,6 @@ def _body(spend):
     }
 
 
-def _draw_body(spend):
-    names = ("label", "event", "seeded", "time", "version")
-    return {name: value for name, value in _body(spend).items() if name in names}
-
-
 def address_of(ledger):
     """Return the one spelling of where a ledger is."""
     address = os.fspath(ledger) if isinstance(ledger, str | os.PathLike) else ""
@@ -521,10 +518,6 @@ def _temporary_folder(process):
 
     atexit.register(remove)
     return folder
-
-
-def _temporary_ledger():
-    return str(_temporary_folder(os.getpid()) / f"{uuid.uuid4().hex}.db")
 
 
 def _time():

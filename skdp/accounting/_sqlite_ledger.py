@@ -102,7 +102,7 @@ class SQLiteLedger:
         """Return the records of a data set that follow a position."""
         with self._locked(reading=True) as lock, self._connection() as connection:
             self._check(connection, lock)
-            return self._select(connection, dataset, after)
+            return select_records(connection.execute, dataset, after)
 
     def append(self, dataset, after, decide):
         """Append one record, decided under the lock."""
@@ -110,7 +110,7 @@ class SQLiteLedger:
             with self._connection() as connection:
                 connection.execute("BEGIN IMMEDIATE")
                 end = self._check(connection, lock)
-                records = self._select(connection, dataset, after)
+                records = select_records(connection.execute, dataset, after)
                 decision = decide(records)
                 if decision is None:
                     return records
@@ -162,18 +162,14 @@ class SQLiteLedger:
         end = check_chain(connection.execute, seen if is_sealed and not whole else NOTHING)
         check_position(connection.execute, seen)
         if not is_sealed:
-            self._check_sealed_end(connection, lock, text)
+            try:
+                check_position(connection.execute, _sealed_end(text))
+            except LedgerError as error:
+                restored = f"whoever put an older copy in its place on purpose removes {lock.path}"
+                raise LedgerError(f"{error}; {restored}") from None
             lock.write(_seal(stamp, end))
         self._checked = end
         return end
-
-    def _check_sealed_end(self, connection, lock, text):
-        try:
-            check_position(connection.execute, _sealed_end(text))
-        except LedgerError as error:
-            raise LedgerError(
-                f"{error}; whoever put an older copy in its place on purpose removes {lock.path}"
-            ) from None
 
     def _file(self):
         try:
@@ -190,9 +186,6 @@ class SQLiteLedger:
     def _stamp(self):
         file = self._file()
         return f"{file.st_ino} {file.st_size} {file.st_ctime_ns}"
-
-    def _select(self, connection, dataset, after):
-        return select_records(connection.execute, dataset, after)
 
     @contextmanager
     def _connection(self):

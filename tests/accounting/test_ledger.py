@@ -223,14 +223,12 @@ def test_a_copy_of_the_file_holds_every_charge(path):
 
 def test_an_interrupted_charge_leaves_the_ledger_free(path, monkeypatch):
     accountant = charged(path)
-    select = SQLiteLedger._select
 
-    def interrupted(self, *args):
-        select(self, *args)
+    def interrupted(*args):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(SQLiteLedger, "_select", interrupted)
+        patch.setattr("skdp.accounting._sqlite_ledger.insert_record", interrupted)
         with pytest.raises(KeyboardInterrupt):
             accountant.charge(PureDP(0.5))
     assert len(accountant.spends) == 3
