@@ -4,6 +4,7 @@ from skdp.accounting._accountant import PrivacyAccountant
 from skdp.accounting._advanced import advanced_epsilon
 from skdp.accounting._bounds import delta, epsilon, trade_off
 from skdp.accounting._calibrate import calibrate
+from skdp.accounting._chain import Record, chain_end, next_record
 from skdp.accounting._conversions import (
     convert_relation,
     rdp_to_delta,
@@ -39,6 +40,7 @@ from skdp.accounting._gaussian import (
 from skdp.accounting._guarantee import Guarantee, Neighbours
 from skdp.accounting._interchange import from_dp_accounting, to_dp_accounting
 from skdp.accounting._leaf import gdp, zcdp
+from skdp.accounting._ledger import Ledger, open_ledger, register_ledger
 from skdp.accounting._rdp import rdp
 from skdp.accounting._report import BudgetReport
 from skdp.accounting._reservation import Allowance, PlannedCharge, Reservation, plan_event
@@ -58,6 +60,7 @@ __all__ = [
     "Gaussian",
     "Guarantee",
     "Laplace",
+    "Ledger",
     "Neighbours",
     "NonPrivate",
     "Part",
@@ -67,12 +70,14 @@ __all__ = [
     "PureDP",
     "RandomStopping",
     "RandomizedResponse",
+    "Record",
     "Repeated",
     "Reservation",
     "SampledWithoutReplacement",
     "Spend",
     "advanced_epsilon",
     "calibrate",
+    "chain_end",
     "convert_relation",
     "delta",
     "epsilon",
@@ -83,10 +88,13 @@ __all__ = [
     "gdp",
     "gdp_to_delta",
     "gdp_to_epsilon",
+    "next_record",
+    "open_ledger",
     "plan_event",
     "rdp",
     "rdp_to_delta",
     "rdp_to_epsilon",
+    "register_ledger",
     "to_dp_accounting",
     "trade_off",
     "zcdp",

@@ -13,12 +13,11 @@ from pathlib import Path
 
 from skdp._version import __version__
 from skdp.accounting._bounds import epsilon as event_epsilon
+from skdp.accounting._chain import next_record
 from skdp.accounting._events import Composed, Event, check_readable
-from skdp.accounting._ledger import SQLiteLedger, kind_of_ledger, open_ledger
-from skdp.accounting._records import next_record
+from skdp.accounting._ledger import one_address, open_ledger
 from skdp.accounting._report import BudgetReport
-from skdp.accounting._reservation import SharedHandle
-from skdp.accounting._state import Draw, Part, Spend, State, Terms, read_draw, read_spend
+from skdp.accounting._state import Draw, NotCopied, Part, Spend, State, Terms, read_draw, read_spend
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.utils._validation import check_integer, check_privacy_parameters
 
@@ -27,7 +26,7 @@ __all__ = ["PrivacyAccountant", "address_of", "attach"]
 _live = weakref.WeakValueDictionary()
 
 
-class PrivacyAccountant(SharedHandle):
+class PrivacyAccountant(NotCopied):
     """A privacy budget that estimators share, kept in a ledger.
 
     The object is a handle: copies, clones and pickles of it stand for the same budget, and
@@ -60,7 +59,9 @@ class PrivacyAccountant(SharedHandle):
         A file, created unless it exists, on a local disk; beside it are two lock files, which
         stay. For analysts on several hosts, ``postgresql://user@host/database`` without a
         password (it is pickled with every estimator; libpq finds one in its password file); this
-        needs ``skdp[postgres]``. None is a temporary file that this process removes when it ends.
+        needs ``skdp[postgres]``. ``memory://`` is a new ledger in this process alone, for tests,
+        and ``memory://name`` the one of that name. Others by `skdp.accounting.register_ledger`.
+        None is a temporary file that this process removes when it ends.
     dataset : str, default="default"
         The data set within the ledger; each has terms and a cap of its own. Overlapping
         tables must share one.
@@ -105,8 +106,9 @@ class PrivacyAccountant(SharedHandle):
         dataset="default",
     ):
         terms = Terms(epsilon, delta, relation, composition, rdp_order, unit, max_rows)
-        address = _temporary_ledger() if ledger is None else address_of(ledger)
-        handle = attach(address, dataset)
+        if ledger is None:
+            ledger = _temporary_folder(os.getpid()) / f"{uuid.uuid4().hex}.db"
+        handle = attach(address_of(ledger), dataset)
         handle._open(terms)
         return handle
 
@@ -264,7 +266,8 @@ class PrivacyAccountant(SharedHandle):
             state = self._opened(state)
             free = state.rounds(reservation.key, len(planned)).free(step)
             if free is not None:
-                return "draw", _draw_body(ran) | {"reservation": body}
+                names = ("label", "event", "seeded", "time", "version")
+                return "draw", {n: _body(ran)[n] for n in names} | {"reservation": body}
             spend = state.priced(asked, reservation.epsilon, reservation.delta)
             return "charge", _body(spend) | {"reservation": body}
 
@@ -530,19 +533,13 @@ def _body(spend):
     }
 
 
-def _draw_body(spend):
-    names = ("label", "event", "seeded", "time", "version")
-    return {name: value for name, value in _body(spend).items() if name in names}
-
-
 def address_of(ledger):
     """Return the one spelling of where a ledger is."""
     address = os.fspath(ledger) if isinstance(ledger, str | os.PathLike) else ""
     if not isinstance(address, str) or address in ("", ":memory:"):
         # What was meant as an address may hold a password: it is not repeated.
         raise ValueError(f"ledger must be a path or an address, got a {type(ledger).__name__}")
-    is_file = kind_of_ledger(address) is SQLiteLedger
-    return str(Path(address).resolve()) if is_file else address
+    return one_address(address)
 
 
 @functools.cache
@@ -555,10 +552,6 @@ def _temporary_folder(process):
 
     atexit.register(remove)
     return folder
-
-
-def _temporary_ledger():
-    return str(_temporary_folder(os.getpid()) / f"{uuid.uuid4().hex}.db")
 
 
 def _time():

@@ -76,7 +76,8 @@ def calibrate(
             value = closed * group_size * gaussian_noise_multiplier(epsilon, delta)
             if low <= value <= high:
                 return _first_safe(cost, value, epsilon)
-    transform = exact and delta > 0.0 and _needs_transform(make_event(start))
+    parts = ev.leaves(make_event(start))
+    transform = exact and delta > 0.0 and (len(parts) > 1 or any(map(is_sampled, parts)))
     return _search(cost, epsilon, start, low, high, rtol, "rdp" if transform else None)
 
 
@@ -107,11 +108,6 @@ def _search(cost, epsilon, start, low, high, rtol, rough_method):
     if unsafe is None:
         return safe
     return _tightened(cost, safe, unsafe, epsilon, rtol)[0]
-
-
-def _needs_transform(event):
-    parts = ev.leaves(event)
-    return any(is_sampled(part) for part in parts) or len(parts) > 1
 
 
 def _gaussian_scale(make_event, start, low, high):

@@ -323,8 +323,18 @@ class FixedSchedule(_PricedAtCap):
 
     def worst(self, totals, affected):
         """Return the schedules that any `affected` of some totals can have together."""
-        groups = itertools.combinations(totals, min(affected, len(totals)))
-        return _distinct(itertools.chain(*(self.add(*group) for group in groups)))
+        # By how many parts were taken: parts that were charged the same are tried once.
+        taken, affected = {0: self.zero}, min(affected, len(totals))
+        for left, total in zip(reversed(range(len(totals))), totals, strict=True):
+            following = {}
+            for size, schedules in taken.items():
+                if size + left >= affected:
+                    following[size] = _distinct((*following.get(size, ()), *schedules))
+                if size < affected:
+                    more = (*following.get(size + 1, ()), *self.add(schedules, total))
+                    following[size + 1] = _distinct(more)
+            taken = following
+        return taken[affected]
 
     def spent(self, total, cap):
         """Return the (epsilon, delta) that a total amounts to; delta is the cap's."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from skdp.accounting._checks import check_delta, check_epsilon, check_order, check_relation
 
@@ -88,24 +89,37 @@ def rdp_to_delta(rdp: float, order: float, epsilon: float) -> float:
     return math.exp(min(0.0, log_delta))
 
 
-def minimise_over_orders(function, low=1.0 + 1e-9, high=1e9, points=24, rounds=4):
-    """(order, value) at the least value of a function of real orders, on nested log-grids.
+def minimum_over_orders(function, low: float = 1e-4, high: float = 1e8) -> tuple[float, float]:
+    """(order, value) at the least value of a function over real orders.
 
-    `function` maps an array of orders to an array of values; any order gives a valid bound,
-    so a local minimum costs tightness only.
+    Every order gives a valid bound, so a local minimum would cost tightness only.
     """
-    log_low, log_high = math.log(low - 1.0), math.log(high - 1.0)
-    best = (2.0, math.inf)
-    for _ in range(rounds):
-        grid = np.linspace(log_low, log_high, points)
-        orders = 1.0 + np.exp(grid)
-        with np.errstate(all="ignore"):
-            values = np.where(np.isnan(v := function(orders)), math.inf, v)
-        index = int(np.argmin(values))
-        if values[index] < best[1]:
-            best = (float(orders[index]), float(values[index]))
-        log_low, log_high = grid[max(index - 1, 0)], grid[min(index + 1, points - 1)]
-    return best
+    grid = np.linspace(math.log(low), math.log(high), 29)
+
+    def at(log_excess):
+        value = function(1.0 + math.exp(log_excess))
+        return value if value == value else math.inf
+
+    values = []
+    for point in grid:
+        values.append(at(point))
+        if _has_turned(values):
+            break
+    best = int(np.argmin(values))
+    if values[best] == math.inf:
+        return 2.0, math.inf
+    bounds = grid[max(0, best - 1)], grid[min(len(grid) - 1, best + 1)]
+    found = minimize_scalar(at, bounds=bounds, method="bounded", options={"xatol": 1e-7})
+    if found.fun < values[best]:
+        return 1.0 + math.exp(float(found.x)), float(found.fun)
+    return 1.0 + math.exp(float(grid[best])), float(values[best])
+
+
+def _has_turned(values, points=5):
+    """Whether the last values are finite and rise for some points on end."""
+    last = values[-points - 1 :]
+    rising = all(low < high for low, high in zip(last, last[1:], strict=False))
+    return len(last) > points and rising and last[-1] < math.inf
 
 
 def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
@@ -144,11 +158,10 @@ def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
         return 0.0
 
     def bound(order):
-        return rho * order + np.log1p(-1.0 / order) - np.log(spare * order) / (order - 1.0)
+        return rho * order + math.log1p(-1.0 / order) - math.log(spare * order) / (order - 1.0)
 
     excess = max(1e-9, math.sqrt(-math.log(spare)) / math.sqrt(rho))
-    span = (1.0 + excess * 1e-3, 1.0 + excess * 1e3)
-    return max(0.0, minimise_over_orders(bound, *span, points=40, rounds=6)[1]) * (1.0 + 1e-15)
+    return max(0.0, minimum_over_orders(bound, excess * 1e-3, excess * 1e3)[1]) * (1.0 + 1e-15)
 
 
 def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
@@ -181,12 +194,12 @@ def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
         return 1.0
 
     def log_delta(order):
-        return (order - 1.0) * (rho * order - epsilon + np.log1p(-1.0 / order)) - np.log(order)
+        gain = rho * order - epsilon + math.log1p(-1.0 / order)
+        return (order - 1.0) * gain - math.log(order)
 
-    centre = min(max(1e-6, 0.5 * (epsilon / rho - 1.0)), 1e300)
-    span = (1.0 + centre * 1e-3, 1.0 + centre * 1e3 + 1.0)
-    value = minimise_over_orders(log_delta, *span, points=40, rounds=6)[1]
-    converted = math.exp(min(0.0, value)) if value == value else 1.0
+    centre = min(max(1e-6, 0.5 * (epsilon / rho - 1.0)), 1e150)
+    value = minimum_over_orders(log_delta, centre * 1e-3, centre * 1e3 + 1.0)[1]
+    converted = math.exp(min(0.0, value))
     return min(1.0, rho_delta + (1.0 - rho_delta) * converted)
 
 

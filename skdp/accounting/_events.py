@@ -6,6 +6,7 @@ import json
 import math
 import operator
 from dataclasses import dataclass, fields
+from functools import partial
 
 from skdp.accounting._checks import as_number
 
@@ -61,6 +62,12 @@ def _integer(name, value, low, high=_MAX_COUNT):
     return number
 
 
+_noise = partial(_number, low=_LEAST_NOISE)
+_cost = partial(_number, low=0.0)
+_probability = partial(_number, low=0.0, high=1.0)
+_lattice_steps = partial(_integer, low=1, high=_MAX_SENSITIVITY)
+
+
 def _set(event, **values):
     for name, value in values.items():
         object.__setattr__(event, name, value)
@@ -91,6 +98,13 @@ class Event:
     """
 
     __slots__ = ()
+
+    # How each field is checked: called with its name and value.
+    _checks = {}
+
+    def __post_init__(self):
+        for name, check in self._checks.items():
+            object.__setattr__(self, name, check(name, getattr(self, name)))
 
     def __add__(self, other):
         if not isinstance(other, Event):
@@ -151,9 +165,7 @@ class Gaussian(Event):
 
     noise_multiplier: float
 
-    def __post_init__(self):
-        value = _number("noise_multiplier", self.noise_multiplier, _LEAST_NOISE)
-        _set(self, noise_multiplier=value)
+    _checks = {"noise_multiplier": _noise}
 
 
 @dataclass(frozen=True)
@@ -176,8 +188,7 @@ class Laplace(Event):
 
     epsilon: float
 
-    def __post_init__(self):
-        _set(self, epsilon=_number("epsilon", self.epsilon, 0.0, open_low=True))
+    _checks = {"epsilon": partial(_number, low=0.0, open_low=True)}
 
 
 @dataclass(frozen=True)
@@ -204,12 +215,7 @@ class DiscreteGaussian(Event):
     sigma: float
     sensitivity: int = 1
 
-    def __post_init__(self):
-        _set(
-            self,
-            sigma=_number("sigma", self.sigma, _LEAST_NOISE),
-            sensitivity=_integer("sensitivity", self.sensitivity, 1, _MAX_SENSITIVITY),
-        )
+    _checks = {"sigma": _noise, "sensitivity": _lattice_steps}
 
 
 @dataclass(frozen=True)
@@ -235,12 +241,7 @@ class DiscreteLaplace(Event):
     scale: float
     sensitivity: int = 1
 
-    def __post_init__(self):
-        _set(
-            self,
-            scale=_number("scale", self.scale, _LEAST_NOISE),
-            sensitivity=_integer("sensitivity", self.sensitivity, 1, _MAX_SENSITIVITY),
-        )
+    _checks = {"scale": _noise, "sensitivity": _lattice_steps}
 
 
 @dataclass(frozen=True)
@@ -270,9 +271,7 @@ class RandomizedResponse(Event):
     epsilon: float
     num_categories: int = 2
 
-    def __post_init__(self):
-        _set(self, epsilon=_number("epsilon", self.epsilon, 0.0))
-        _set(self, num_categories=_integer("num_categories", self.num_categories, 2))
+    _checks = {"epsilon": _cost, "num_categories": partial(_integer, low=2)}
 
 
 @dataclass(frozen=True)
@@ -297,8 +296,7 @@ class ExponentialMechanism(Event):
 
     epsilon: float
 
-    def __post_init__(self):
-        _set(self, epsilon=_number("epsilon", self.epsilon, 0.0))
+    _checks = {"epsilon": _cost}
 
 
 @dataclass(frozen=True)
@@ -319,8 +317,7 @@ class PureDP(Event):
 
     epsilon: float
 
-    def __post_init__(self):
-        _set(self, epsilon=_number("epsilon", self.epsilon, 0.0))
+    _checks = {"epsilon": _cost}
 
 
 @dataclass(frozen=True)
@@ -344,9 +341,7 @@ class ApproximateDP(Event):
     epsilon: float
     delta: float
 
-    def __post_init__(self):
-        _set(self, epsilon=_number("epsilon", self.epsilon, 0.0))
-        _set(self, delta=_number("delta", self.delta, 0.0, 1.0))
+    _checks = {"epsilon": _cost, "delta": _probability}
 
 
 @dataclass(frozen=True)
@@ -370,9 +365,7 @@ class ZCDP(Event):
     rho: float
     delta: float = 0.0
 
-    def __post_init__(self):
-        _set(self, rho=_number("rho", self.rho, 0.0))
-        _set(self, delta=_number("delta", self.delta, 0.0, 1.0))
+    _checks = {"rho": _cost, "delta": _probability}
 
 
 @dataclass(frozen=True)
@@ -414,8 +407,10 @@ class PoissonSampled(Event):
     sampling_rate: float
     event: Event
 
+    _checks = {"sampling_rate": _probability}
+
     def __post_init__(self):
-        _set(self, sampling_rate=_number("sampling_rate", self.sampling_rate, 0.0, 1.0))
+        super().__post_init__()
         _check_sampled(self.event)
         _set_extent(self, (self.event,))
 

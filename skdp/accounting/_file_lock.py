@@ -125,7 +125,9 @@ class LockFile:
 
     def _open(self, reading):
         flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        mode = self._mode_of_guarded()
+        mode = None
+        with suppress(OSError):
+            mode = stat.S_IMODE(os.stat(self.guarded).st_mode)
         try:
             try:
                 descriptor = os.open(self.path, os.O_RDWR | flags)
@@ -150,10 +152,6 @@ class LockFile:
             os.close(descriptor)
             raise LedgerError(f"the lock {self.path} of the ledger is no regular file")
         return descriptor
-
-    def _mode_of_guarded(self):
-        with suppress(OSError):
-            return stat.S_IMODE(os.stat(self.guarded).st_mode)
 
     def wait(self, seconds):
         """Take the lock, behind those who asked before."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from skdp.accounting import _events as ev
+from skdp.accounting._leaf import scaled
 
 __all__ = ["from_dp_accounting", "to_dp_accounting"]
 
@@ -76,28 +77,11 @@ def to_dp_accounting(event: ev.Event) -> object:
         return dp.PoissonSampledDpEvent(event.sampling_rate, to_dp_accounting(event.event))
     if isinstance(event, ev.SampledWithoutReplacement):
         return dp.SampledWithoutReplacementDpEvent(
-            event.population_size, event.sample_size, to_dp_accounting(_scaled(event.event, 2))
+            event.population_size, event.sample_size, to_dp_accounting(scaled(event.event, 2))
         )
     if isinstance(event, ev.RandomStopping):
         return dp.RepeatAndSelectDpEvent(to_dp_accounting(event.event), event.mean, event.shape)
     raise ValueError(f"{type(event).__name__} has no counterpart in dp-accounting")
-
-
-def _scaled(event, factor):
-    if isinstance(event, ev.Gaussian):
-        return ev.Gaussian(event.noise_multiplier / factor)
-    if isinstance(event, ev.Laplace):
-        return ev.Laplace(event.epsilon * factor)
-    if isinstance(event, ev.DiscreteLaplace):
-        sensitivity = event.sensitivity * factor
-        if sensitivity != int(sensitivity):
-            raise ValueError("an odd replacement sensitivity has no counterpart for one record")
-        return ev.DiscreteLaplace(event.scale, int(sensitivity))
-    if isinstance(event, ev.Composed):
-        return ev.Composed(tuple(_scaled(part, factor) for part in event.events))
-    if isinstance(event, ev.Repeated):
-        return ev.Repeated(_scaled(event.event, factor), event.count)
-    return event
 
 
 def from_dp_accounting(event: object) -> ev.Event:
@@ -154,7 +138,7 @@ def from_dp_accounting(event: object) -> ev.Event:
     if isinstance(event, dp.PoissonSampledDpEvent):
         return ev.PoissonSampled(event.sampling_probability, from_dp_accounting(event.event))
     if isinstance(event, dp.SampledWithoutReplacementDpEvent):
-        inner = _scaled(from_dp_accounting(event.event), 0.5)
+        inner = scaled(from_dp_accounting(event.event), 0.5)
         return ev.SampledWithoutReplacement(event.source_dataset_size, event.sample_size, inner)
     if isinstance(event, dp.RepeatAndSelectDpEvent):
         return ev.RandomStopping(from_dp_accounting(event.event), event.mean, event.shape)

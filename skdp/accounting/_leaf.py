@@ -20,7 +20,7 @@ def squared(x: float) -> float:
     return max(x * x, _TINY) if x != 0.0 else 0.0
 
 
-def scaled(event: ev.Event, k: int) -> ev.Event:
+def scaled(event: ev.Event, k: float) -> ev.Event:
     """An additive-noise event whose release moves by k times as much; others unchanged."""
     if isinstance(event, ev.Gaussian):
         return ev.Gaussian(event.noise_multiplier / k)

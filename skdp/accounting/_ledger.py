@@ -1,203 +1,121 @@
-"""The ledger: an append-only, hash-chained table of records, by default in an SQLite file.
+"""What a ledger is, and which kinds there are.
 
-The ledger stores what it is given and knows no theorem. Whoever appends decides inside the
-write transaction, on the records that are there at that moment, whether to append at all.
+A ledger is an append-only, hash-chained list of records. It stores what it is given and knows no
+theorem. Whoever appends decides, on the records that are there at that moment and while nobody
+else can append, whether to append at all.
 """
 
-import json
-import os
 import re
-import sqlite3
-import uuid
-from contextlib import closing, contextmanager, suppress
-from pathlib import Path
+from typing import Protocol
 
-from skdp.accounting._file_lock import locked
+from skdp.accounting._chain import NOTHING
+from skdp.accounting._memory_ledger import MemoryLedger
 from skdp.accounting._postgres_ledger import PostgreSQLLedger
-from skdp.accounting._records import (
-    CONNECTIONS,
-    NOTHING,
-    all_records,
-    check_chain,
-    check_position,
-    insert_record,
-    next_record,
-    read_back,
-    select_records,
-)
+from skdp.accounting._sqlite_ledger import SQLiteLedger
 from skdp.exceptions import LedgerError
 
-__all__ = ["SQLiteLedger", "open_ledger"]
-
-APPLICATION_ID = 0x736B6470  # "skdp"
-SCHEMA_VERSION = 1
-BUSY_TIMEOUT_SECONDS = 30.0
+__all__ = ["Ledger", "one_address", "open_ledger", "register_ledger"]
 
 # An address without its scheme, or the keywords of one.
 _LIKE_A_SERVER = re.compile(
-    r"^\s*postgres(ql)?\s*[:：]|^[^/\\]*[:：][^/\\@]*@"
+    r"^\s*postgres(ql)?\s*[:：]|^[^/\\]*[:：].*@|[:：][^/\\@]*@"
     r"|(^|\s)(\w*pass\s*\w*|\w*secret\w*|host|hostaddr|dbname|user|service|options)\s*=",
     re.IGNORECASE,
 )
-_UUID4 = r"\.[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}"
-
-_SCHEMA = f"""
-PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {SCHEMA_VERSION};
-CREATE TABLE records (
-    sequence INTEGER PRIMARY KEY,
-    dataset TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    body TEXT NOT NULL,
-    hash TEXT NOT NULL
-);
-CREATE INDEX records_of_dataset ON records (dataset, sequence);
-"""
+_BUILT_IN = ("memory", "postgres", "postgresql")
+_kinds = {"memory": MemoryLedger, "postgres": PostgreSQLLedger, "postgresql": PostgreSQLLedger}
 
 
-def open_ledger(address):
-    """Return the ledger at an address, without touching it.
+class Ledger(Protocol):
+    """What an accountant needs of a ledger.
+
+    Making one opens nothing; the first call does. What is not as described raises LedgerError,
+    and then nothing is released: a ledger that is missing, locked, damaged, or newer than the
+    program. A position is the sequence and the hash of a record, ``(0, "0" * 64)`` before the
+    first. Everything may be called by several threads and processes at once.
 
     Parameters
     ----------
     address : str
-        A file's path, or the URI of a PostgreSQL database.
+        Where the records are.
 
-    Returns
-    -------
-    SQLiteLedger or PostgreSQLLedger
-    """
-    return kind_of_ledger(address)(address)
+    Examples
+    --------
+    A ledger that tells of each charge; the records stay where another one keeps them.
 
-
-def kind_of_ledger(address):
-    """Return the class of the ledger at an address."""
-    scheme, separator, _ = address.partition("://")
-    if scheme in ("postgresql", "postgres") and separator:
-        return PostgreSQLLedger
-    # What was meant as an address of a server may hold a password: it is not repeated.
-    if separator or _LIKE_A_SERVER.search(address):
-        raise LedgerError(
-            "this address names no known kind of ledger; give the path of a file or "
-            "postgresql://user@host/database"
-        )
-    return SQLiteLedger
-
-
-class SQLiteLedger:
-    """A ledger in one SQLite file, safe for threads, processes, forks and crashes.
-
-    Every use holds a lock of skdp's own beside the file (`skdp.accounting._file_lock`), so that
-    reading, copying or backing up the file, in whatever thread, loses nothing. Writes are durable
-    when they return, and then stand in this one file (rollback journal, ``synchronous=EXTRA``)
-    and have been read back through a second connection. A connection lives for one call. The
-    file must be on a disk whose locks all its users share, and have one name: under a second
-    hard link neither the lock nor the journal of a writer that was killed would be found.
-
-    Parameters
-    ----------
-    path : str
-        The file. Nothing is opened before the first call.
+    >>> from skdp import PrivacyAccountant
+    >>> from skdp.accounting import PureDP, open_ledger, register_ledger
+    >>> class Telling:
+    ...     def __init__(self, address):
+    ...         self.kept = open_ledger(address.replace("telling", "memory"))
+    ...     def __getattr__(self, name):
+    ...         return getattr(self.kept, name)
+    ...     def append(self, dataset, after, decide):
+    ...         records = self.kept.append(dataset, after, decide)
+    ...         print(records[-1].sequence, records[-1].kind)
+    ...         return records
+    >>> register_ledger("telling", Telling)
+    >>> accountant = PrivacyAccountant(1.0, 0.0, ledger="telling://example")
+    1 open
+    >>> spend = accountant.charge(PureDP(0.5))
+    2 charge
     """
 
-    def __init__(self, path):
-        self.path = Path(path).resolve()
-        # Up to where this object has checked the chain.
-        self._checked = NOTHING
+    def __init__(self, address: str):
+        """Keep the address."""
 
-    def create(self):
-        """Create the file, with its schema, unless there is one. Two processes may race here."""
-        if self.path.exists():
-            return
-        with locked(self.path, BUSY_TIMEOUT_SECONDS) as lock:
-            if self.path.exists():
-                return
-            self._remove_drafts(lambda draft: _is_empty(draft.path))
-            lock.write("")
-            draft = self.path.with_name(f"{self.path.name}.{uuid.uuid4().hex}")
-            try:
-                with self._errors(), CONNECTIONS:
-                    connection = sqlite3.connect(draft)
-                    try:
-                        connection.executescript(_SCHEMA)
-                    finally:
-                        connection.close()
-                # A link, unlike a renaming, never replaces what another program has just made.
-                os.link(draft, self.path)
-            except FileExistsError:
-                pass
-            except OSError as error:
-                raise LedgerError(f"the ledger {self.path} cannot be created: {error}") from error
-            finally:
-                draft.unlink(missing_ok=True)
+    def create(self) -> None:
+        """Create the ledger unless it is there. Several processes may race here."""
 
-    def read(self, dataset, after=NOTHING):
-        """Return the records of a data set that follow a position, in order.
+    def read(self, dataset: str, after: tuple = NOTHING) -> list:
+        """Return the records of a data set that follow a position.
 
         Parameters
         ----------
         dataset : str
-        after : tuple of (int, str), default=NOTHING
-            The sequence and the hash of the last record that the caller has seen.
+            Which data set; one without records has an empty list.
+        after : tuple of (int, str)
+            The position of a record that the caller has seen.
 
         Returns
         -------
         list of Record
+            In order.
 
         Raises
         ------
         LedgerError
-            If the record that was seen is not there any more, or a record of whatever data set
+            If the record at the position is not there any more, or a record of whatever data set
             was changed, removed, inserted or reordered.
         """
-        with self._locked(reading=True) as lock, self._connection() as connection:
-            self._check(connection, lock)
-            return self._select(connection, dataset, after)
 
-    def append(self, dataset, after, decide):
-        """Append one record, decided inside the write transaction.
+    def append(self, dataset: str, after: tuple, decide) -> list:
+        """Append one record, decided while nobody else can append.
 
         Parameters
         ----------
         dataset : str
+            Which data set.
         after : tuple of (int, str)
-            The sequence and the hash of the last record that the caller has seen.
+            The position of a record that the caller has seen.
         decide : callable
-            Called with the list of records of `dataset` since `after`; returns
-            ``(kind, body)``, or None to append nothing. What it raises rolls back.
+            Called once with the records of the data set since `after`; returns ``(kind, body)``
+            of the next record, or None to append nothing. If it raises, nothing is appended.
 
         Returns
         -------
         list of Record
-            The records since `after`, the appended one last.
+            The records since `after`, the appended one last: the `next_record` of the chain's
+            end, durable and seen by all.
 
         Raises
         ------
         LedgerError
             As `read`, or if the record cannot be written or is not there afterwards.
         """
-        with self._locked() as lock:
-            with self._connection() as connection:
-                connection.execute("BEGIN IMMEDIATE")
-                end = self._check(connection, lock)
-                records = self._select(connection, dataset, after)
-                decision = decide(records)
-                if decision is None:
-                    return records
-                record = next_record(end, dataset, *decision)
-                insert_record(connection.execute, record)
-                self._check_lock(lock)
-                connection.execute("COMMIT")
-                stamp = self._stamp()
-            with self._connection() as connection:
-                read_back(connection.execute, record, end)
-            self._check_lock(lock)
-            self._checked = record.sequence, record.hash
-            lock.write(_seal(stamp, self._checked))
-            return [*records, record]
 
-    def verify(self):
-        """Check the hash chain from the first record to the last.
+    def verify(self) -> str:
+        """Check the chain from the first record to the last by `chain_end`.
 
         Returns
         -------
@@ -210,152 +128,93 @@ class SQLiteLedger:
         LedgerError
             If a record was changed, removed, inserted or reordered.
         """
-        with self._locked(reading=True) as lock, self._connection() as connection:
-            return self._check(connection, lock, whole=True)[1]
 
-    def records(self):
-        """Return the records of every data set, in order."""
-        with self._locked(reading=True), self._connection() as connection:
-            return all_records(connection.execute)
+    def records(self) -> list:
+        """Return the records of every data set.
 
-    def _locked(self, reading=False):
-        # A missing file raises here: no lock files are made beside it.
-        self._stamp()
-        return locked(self.path, BUSY_TIMEOUT_SECONDS, reading=reading)
-
-    def _check_lock(self, lock):
-        if not lock.is_at_its_path():
-            raise LedgerError(
-                f"the lock {lock.path} was removed while it was held, so that others may have "
-                "written at the same time; nothing is released"
-            )
-
-    def _check(self, connection, lock, whole=False):
-        """Check the chain, and return its end; see `_seal` for what need not be read again."""
-        stamp, text = self._stamp(), lock.text()
-        newest = "SELECT sequence, hash FROM records ORDER BY sequence DESC LIMIT 1"
-        end = connection.execute(newest).fetchone() or NOTHING
-        seen, is_sealed = self._checked, text == _seal(stamp, end)
-        end = check_chain(connection.execute, seen if is_sealed and not whole else NOTHING)
-        check_position(connection.execute, seen)
-        if not is_sealed:
-            self._check_sealed_end(connection, lock, text)
-            lock.write(_seal(stamp, end))
-        self._checked = end
-        return end
-
-    def _check_sealed_end(self, connection, lock, text):
-        try:
-            check_position(connection.execute, _sealed_end(text))
-        except LedgerError as error:
-            raise LedgerError(
-                f"{error}; if you restored an older copy on purpose, remove {lock.path}"
-            ) from None
-
-    def _stamp(self):
-        try:
-            file = os.stat(self.path)
-        except OSError as error:
-            raise LedgerError(f"there is no ledger at {self.path}") from error
-        return f"{file.st_ino} {file.st_size} {file.st_ctime_ns}"
-
-    def _select(self, connection, dataset, after):
-        return select_records(connection.execute, dataset, after)
-
-    @contextmanager
-    def _connection(self):
-        """Yield a connection; closing it rolls back what was not committed."""
-        with self._errors(), CONNECTIONS:
-            self._check_file()
-            connection = sqlite3.connect(
-                f"{self.path.as_uri()}?mode=rw",
-                uri=True,
-                timeout=BUSY_TIMEOUT_SECONDS,
-                isolation_level=None,
-            )
-            try:
-                self._check_schema(connection)
-                self._check_journal(connection)
-                connection.execute("PRAGMA synchronous = EXTRA")
-                yield connection
-            finally:
-                connection.close()
-
-    @contextmanager
-    def _errors(self):
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise LedgerError(f"the ledger {self.path} cannot be used: {error}") from error
-        except json.JSONDecodeError as error:
-            raise LedgerError(f"the ledger {self.path} holds a record that is no JSON") from error
-
-    def _check_file(self):
-        try:
-            file = os.stat(self.path)
-            if file.st_nlink > 1:
-                self._remove_drafts(lambda draft: os.path.samestat(file, os.lstat(draft.path)))
-                file = os.stat(self.path)
-        except OSError as error:
-            raise LedgerError(f"there is no ledger at {self.path}") from error
-        if file.st_nlink > 1:
-            raise LedgerError(
-                f"the ledger {self.path} has {file.st_nlink} names (hard links); keep one"
-            )
-
-    def _remove_drafts(self, is_left_over):
-        """Take away files that killed creators left, and no others whatever they are called."""
-        name = re.compile(re.escape(self.path.name) + _UUID4)
-        with suppress(OSError), os.scandir(self.path.parent) as entries:
-            for entry in entries:
-                if name.fullmatch(entry.name) and is_left_over(entry):
-                    os.unlink(entry.path)
-
-    def _check_journal(self, connection):
-        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
-        if mode != "delete":
-            raise LedgerError(
-                f"another program set journal_mode={mode} in the ledger {self.path}, so that "
-                "records can be missing from the file; set it back: PRAGMA journal_mode=DELETE"
-            )
-
-    def _check_schema(self, connection):
-        application = connection.execute("PRAGMA application_id").fetchone()[0]
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if application != APPLICATION_ID:
-            raise LedgerError(f"{self.path} is not a ledger of skdp")
-        if version > SCHEMA_VERSION:
-            raise LedgerError(
-                f"the ledger {self.path} was written by a newer skdp (schema {version}, "
-                f"this one reads up to {SCHEMA_VERSION})"
-            )
+        Returns
+        -------
+        list of Record
+            In order.
+        """
 
 
-def _seal(stamp, end):
-    """Return what the lock says as long as nothing but skdp has written into the file.
+def register_ledger(scheme, factory):
+    """Let addresses of a scheme stand for another kind of ledger.
 
-    The system sets a file's change time at each writing. Whoever holds the lock compares it
-    before writing, so that what was checked once need not be read again.
+    Each process must call it that uses such a ledger, workers included: do it where the class is
+    defined, in a module that they import.
+
+    Parameters
+    ----------
+    scheme : str
+        What stands before ``://`` in the addresses: small letters, digits, "+", "-" and ".".
+    factory : callable
+        Called with an address; returns a `Ledger`. Addresses are pickled with every estimator
+        and stand in messages: refuse one that may hold a secret. A class may have a static
+        method `address_of` that returns the one spelling of an address.
+
+    Raises
+    ------
+    ValueError
+        If the scheme is none, or one of skdp's own.
+
+    Examples
+    --------
+    >>> from skdp.accounting import register_ledger
+    >>> register_ledger("postgresql", dict)
+    Traceback (most recent call last):
+    ...
+    ValueError: the scheme 'postgresql' is skdp's own
     """
-    return f"skdp {stamp} {end[0]} {end[1]}"
+    if not re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme):
+        raise ValueError(f"scheme must be a word of small letters, got {scheme!r}")
+    if scheme in _BUILT_IN:
+        raise ValueError(f"the scheme {scheme!r} is skdp's own")
+    _kinds[scheme] = factory
 
 
-def _sealed_end(text):
-    """Return the end of the chain in a seal, `NOTHING` if the text is none."""
-    words = text.split()
-    if len(words) == 6 and words[0] == "skdp" and words[4].isdecimal():
-        return int(words[4]), words[5]
-    return NOTHING
+def open_ledger(address):
+    """Return the ledger at an address, without touching it.
+
+    Parameters
+    ----------
+    address : str
+        A file's path, or ``scheme://...`` of a kind that is known, as `PrivacyAccountant` takes it.
+
+    Returns
+    -------
+    Ledger
+
+    Raises
+    ------
+    LedgerError
+        If no such kind is known in this process.
+
+    Examples
+    --------
+    >>> from skdp.accounting import open_ledger
+    >>> type(open_ledger("budget.db")).__name__
+    'SQLiteLedger'
+    """
+    return kind_of_ledger(address)(one_address(address))
 
 
-def _is_empty(draft):
-    """Say whether a file is a ledger without a record."""
-    try:
-        with closing(
-            sqlite3.connect(f"{Path(draft).as_uri()}?immutable=1", uri=True)
-        ) as connection:
-            application = connection.execute("PRAGMA application_id").fetchone()[0]
-            records = connection.execute("SELECT count(*) FROM records").fetchone()[0]
-    except sqlite3.Error:
-        return os.path.getsize(draft) == 0
-    return application == APPLICATION_ID and records == 0
+def one_address(address):
+    """Return the one spelling of an address."""
+    return getattr(kind_of_ledger(address), "address_of", str)(address)
+
+
+def kind_of_ledger(address):
+    """Return what makes the ledger at an address."""
+    scheme, separator, _ = address.partition("://")
+    if separator and scheme in _kinds:
+        return _kinds[scheme]
+    # What was meant as an address of a server may hold a password: it is not repeated.
+    if separator or _LIKE_A_SERVER.search(address):
+        raise LedgerError(
+            "there is no ledger of kind that this address names; give the path of a file, "
+            "postgresql://user@host/database, or an address of a scheme that was registered in "
+            "this process"
+        )
+    return SQLiteLedger

@@ -69,6 +69,21 @@ def _log_moment(parts, tilts):
         return sum(part.count * part.coarse.log_moment(tilts) for part in parts)
 
 
+def _least_over_tilts(bound):
+    """(tilt, value) at the least value found of a function of tilts, on nested grids.
+
+    A tilt is a Renyi order less 1; any of them gives a bound.
+    """
+    tilts = _TILTS[1:]
+    for _ in range(2):
+        values = bound(tilts)
+        best = int(np.nanargmin(values))
+        low, high = tilts[max(best - 1, 0)], tilts[min(best + 1, len(tilts) - 1)]
+        result = float(tilts[best]), float(values[best])
+        tilts = np.geomspace(low, high, 13)
+    return result
+
+
 def _rdp_tilt(parts, delta):
     """(tilt, epsilon) of the best Renyi order of the coarse distributions."""
 
@@ -77,28 +92,19 @@ def _rdp_tilt(parts, delta):
         slack = np.log1p(-1.0 / orders) - (math.log(delta) + np.log(orders)) / tilts
         return _log_moment(parts, tilts) / tilts + slack
 
-    tilts = _TILTS[1:]
-    for points in (13, 13):
-        values = bound(tilts)
-        best = int(np.nanargmin(values))
-        low, high = tilts[max(best - 1, 0)], tilts[min(best + 1, len(tilts) - 1)]
-        result = float(tilts[best]), float(values[best])
-        tilts = np.geomspace(low, high, points)
-    return result
+    return _least_over_tilts(bound)
 
 
 def _delta_tilt(parts, epsilon):
     """(tilt, delta) of the best Renyi order for a given epsilon."""
-    tilts = _TILTS[1:]
-    for points in (13, 13):
+
+    def log_delta(tilts):
         orders = 1.0 + tilts
         values = _log_moment(parts, tilts) - tilts * epsilon
-        values += tilts * np.log1p(-1.0 / orders) - np.log(orders)
-        best = int(np.nanargmin(values))
-        low, high = tilts[max(best - 1, 0)], tilts[min(best + 1, len(tilts) - 1)]
-        result = float(tilts[best]), math.exp(min(0.0, float(values[best])))
-        tilts = np.geomspace(low, high, points)
-    return result
+        return values + tilts * np.log1p(-1.0 / orders) - np.log(orders)
+
+    tilt, value = _least_over_tilts(log_delta)
+    return tilt, math.exp(min(0.0, value))
 
 
 def _step(parts, tilt, epsilon, tolerance, width, max_cells=_MAX_CELLS):

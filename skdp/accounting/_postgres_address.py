@@ -31,34 +31,14 @@ _HARMLESS = {
     "sslcert": _FILE,
     "sslkey": _FILE,
 } | dict.fromkeys(
-    [
-        "channel_binding",
-        "client_encoding",
-        "connect_timeout",
-        "fallback_application_name",
-        "gssdelegation",
-        "gssencmode",
-        "gsslib",
-        "keepalives",
-        "keepalives_count",
-        "keepalives_idle",
-        "keepalives_interval",
-        "krbsrvname",
-        "load_balance_hosts",
-        "max_protocol_version",
-        "min_protocol_version",
-        "require_auth",
-        "requirepeer",
-        "ssl_max_protocol_version",
-        "ssl_min_protocol_version",
-        "sslcertmode",
-        "sslcompression",
-        "sslmode",
-        "sslnegotiation",
-        "sslsni",
-        "target_session_attrs",
-        "tcp_user_timeout",
-    ],
+    (
+        "channel_binding client_encoding connect_timeout fallback_application_name "
+        "gssdelegation gssencmode gsslib keepalives keepalives_count keepalives_idle "
+        "keepalives_interval krbsrvname load_balance_hosts max_protocol_version "
+        "min_protocol_version require_auth requirepeer ssl_max_protocol_version "
+        "ssl_min_protocol_version sslcertmode sslcompression sslmode sslnegotiation sslsni "
+        "target_session_attrs tcp_user_timeout"
+    ).split(),
     r"!?[\w.,-]*",
 )
 
@@ -68,9 +48,8 @@ def driver():
     try:
         import psycopg
     except ImportError:
-        psycopg = None
-    if psycopg is None:
-        raise LedgerError("a postgresql:// ledger needs psycopg: install skdp[postgres]")
+        needs = "a postgresql:// ledger needs psycopg: install skdp[postgres]"
+        raise LedgerError(needs) from None
     return psycopg
 
 

@@ -1,17 +1,15 @@
 """The ledger in a PostgreSQL database, for analysts on several hosts."""
 
-import json
 from contextlib import contextmanager
 
+from skdp.accounting._chain import NOTHING, next_record
 from skdp.accounting._postgres_address import check_address, driver
 from skdp.accounting._records import (
     CONNECTIONS,
-    NOTHING,
     all_records,
     check_chain,
     check_position,
     insert_record,
-    next_record,
     read_back,
     select_records,
 )
@@ -33,7 +31,6 @@ CREATE TABLE skdp.records (
     body TEXT NOT NULL,
     hash TEXT NOT NULL
 );
-CREATE INDEX records_of_dataset ON skdp.records (dataset, sequence);
 """
 
 # Any number that everyone who creates the tables agrees on: "skdp" in ASCII.
@@ -46,11 +43,17 @@ WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
 """
 
 
-# A row has the number of the transaction that wrote it. If no row was edited, no number is younger
-# than that of the last record, and no row is missing.
-_UNTOUCHED = """
-SELECT count(*) = max(sequence) AND min(age(r.xmin)) = max(age(r.xmin)) FILTER (WHERE sequence = ?)
-FROM records AS r WHERE sequence <= ?
+# What the server notes of a row by itself: which transaction wrote it, and where it stands. Whoever
+# edits a row writes another one.
+_VERSION = "hashtextextended(concat_ws(' ', sequence, xmin, ctid), 0)"
+_VERSIONS = f"SELECT sum({_VERSION}) FILTER (WHERE sequence <= ?), sum({_VERSION}) FROM records"
+
+# Records stand where they were written, survive a crash, and are neither hidden nor changed.
+_PLAIN = """
+SELECT relkind = 'r' AND relpersistence = 'p' AND NOT relrowsecurity
+    AND NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = c.oid AND NOT tgisinternal)
+    AND NOT EXISTS (SELECT FROM pg_rewrite WHERE ev_class = c.oid)
+FROM pg_class AS c WHERE oid = 'skdp.records'::regclass
 """
 
 
@@ -81,10 +84,10 @@ class PostgreSQLLedger:
         check_address(address)
         self.address = address
         # Up to where this object has checked the chain.
-        self._checked = NOTHING
+        self._checked, self._versions = NOTHING, None
 
     def create(self):
-        """Create the tables unless they are there. Two hosts may race here."""
+        """Create the tables unless they are there."""
 
         def work(execute):
             if _exists(execute):
@@ -98,7 +101,7 @@ class PostgreSQLLedger:
         self._call(work, checked=False)
 
     def read(self, dataset, after=NOTHING):
-        """Return the records of a data set that follow a position; see `SQLiteLedger.read`."""
+        """Return the records of a data set that follow a position."""
 
         def work(execute):
             execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -108,7 +111,7 @@ class PostgreSQLLedger:
         return self._call(work)
 
     def append(self, dataset, after, decide):
-        """Append one record, decided under the table's lock; see `SQLiteLedger.append`."""
+        """Append one record, decided under the table's lock."""
 
         def work(execute):
             execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
@@ -122,14 +125,15 @@ class PostgreSQLLedger:
             record = next_record(end, dataset, *decision)
             insert_record(execute, record)
             read_back(execute, record, end)
+            versions = _versions(execute, end)[1]
             execute("COMMIT")
-            self._checked = record.sequence, record.hash
+            self._checked, self._versions = (record.sequence, record.hash), versions
             return [*records, record]
 
         return self._call(work)
 
     def verify(self):
-        """Check the hash chain and return its last hash; see `SQLiteLedger.verify`."""
+        """Check the whole chain and return the hash of the last record."""
         return self._call(lambda execute: check_chain(execute)[1])
 
     def records(self):
@@ -140,8 +144,10 @@ class PostgreSQLLedger:
         """Check what this object has not checked yet, or everything if rows were touched."""
         seen = self._checked
         check_position(execute, seen)
-        is_untouched = seen != NOTHING and execute(_UNTOUCHED, (seen[0],) * 2).fetchone()[0]
+        before, now = _versions(execute, seen)
+        is_untouched = seen != NOTHING and before == self._versions
         self._checked = check_chain(execute, seen if is_untouched else NOTHING)
+        self._versions = now
         return self._checked
 
     def _call(self, work, **options):
@@ -157,8 +163,6 @@ class PostgreSQLLedger:
                 return work(execute)
         except psycopg.Error as error:
             words = str(error)
-        except json.JSONDecodeError:
-            words = "it holds a record that is no JSON"
         raise LedgerError(f"the ledger {self.address} cannot be used: {words}")
 
     @contextmanager
@@ -194,6 +198,11 @@ def _exists(execute):
     return execute(table).fetchone() is not None
 
 
+def _versions(execute, position):
+    """Return a fingerprint of the rows up to a position, and one of all rows."""
+    return execute(_VERSIONS, (position[0],)).fetchone()
+
+
 def _check_server(execute):
     if not _exists(execute):
         raise LedgerError("there is no ledger of skdp in that database")
@@ -202,6 +211,11 @@ def _check_server(execute):
         raise LedgerError(
             f"the ledger was written by a newer skdp (schema {version}, this one reads up to "
             f"{SCHEMA_VERSION})"
+        )
+    if not execute(_PLAIN).fetchone()[0]:
+        raise LedgerError(
+            "the table skdp.records is not as skdp made it: it is a view, is not logged, or has "
+            "triggers, rules or policies"
         )
     if execute("SHOW fsync").fetchone()[0] != "on":
         raise LedgerError("the server runs with fsync=off: a crash would lose charges")

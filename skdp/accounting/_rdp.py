@@ -6,12 +6,12 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from skdp.accounting import _events as ev
 from skdp.accounting._checks import check_group_size, check_order, check_relation
-from skdp.accounting._conversions import rdp_to_delta, rdp_to_epsilon
+from skdp.accounting._conversions import minimum_over_orders, rdp_to_delta, rdp_to_epsilon
 from skdp.accounting._gaussian import gdp_to_delta
 from skdp.accounting._grid import discretise
 from skdp.accounting._leaf import (
@@ -29,7 +29,6 @@ from skdp.accounting._pairs import LossPair, loss_pairs
 __all__ = [
     "composed_rdp",
     "fixed_delta",
-    "minimum_over_orders",
     "rdp",
     "rdp_delta",
     "rdp_epsilon",
@@ -309,39 +308,6 @@ def leaf_curve(event: ev.Event, relation: str):
 def composed_rdp(parts: dict[ev.Event, int], relation: str, order: float) -> float:
     """Sum of the events' Renyi divergences at one order."""
     return math.fsum(n * leaf_curve(part, relation)(order) for part, n in parts.items())
-
-
-def minimum_over_orders(function, low: float = 1e-4, high: float = 1e8) -> tuple[float, float]:
-    """(order, value) at the least value of a function over real orders.
-
-    Every order gives a valid bound, so a local minimum would cost tightness only.
-    """
-    grid = np.linspace(math.log(low), math.log(high), 29)
-
-    def at(log_excess):
-        value = function(1.0 + math.exp(log_excess))
-        return value if value == value else math.inf
-
-    values = []
-    for point in grid:
-        values.append(at(point))
-        if _has_turned(values):
-            break
-    best = int(np.argmin(values))
-    if values[best] == math.inf:
-        return 2.0, math.inf
-    bounds = grid[max(0, best - 1)], grid[min(len(grid) - 1, best + 1)]
-    found = minimize_scalar(at, bounds=bounds, method="bounded", options={"xatol": 1e-7})
-    if found.fun < values[best]:
-        return 1.0 + math.exp(float(found.x)), float(found.fun)
-    return 1.0 + math.exp(float(grid[best])), float(values[best])
-
-
-def _has_turned(values, points=5):
-    """Whether the last values are finite and rise for some points on end."""
-    last = values[-points - 1 :]
-    rising = all(low < high for low, high in zip(last, last[1:], strict=False))
-    return len(last) > points and rising and last[-1] < math.inf
 
 
 def rdp_epsilon(parts, delta, relation):

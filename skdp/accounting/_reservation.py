@@ -19,7 +19,7 @@ from skdp.accounting._bounds import epsilon as event_epsilon
 from skdp.accounting._composition import claimed_price
 from skdp.accounting._events import ApproximateDP, Composed, Event, Gaussian, PureDP, leaves
 from skdp.accounting._leaf import group_event
-from skdp.accounting._state import Spend, Terms
+from skdp.accounting._state import NotCopied, Spend, Terms
 from skdp.exceptions import BudgetExceededError
 from skdp.utils._validation import check_privacy_parameters
 
@@ -210,20 +210,7 @@ def _words(steps, epsilon, delta):
     )
 
 
-class SharedHandle:
-    """A handle that stands for the same thing in every clone and copy."""
-
-    def __sklearn_clone__(self):
-        return self
-
-    def __copy__(self):
-        return self
-
-    def __deepcopy__(self, memo):
-        return self
-
-
-class Allowance(SharedHandle):
+class Allowance(NotCopied):
     """A planned release that is already paid for, and can be made once.
 
     It takes the place of an estimator's accountant where the caller has charged a whole plan.
@@ -306,7 +293,7 @@ class Allowance(SharedHandle):
 
 
 @dataclass(frozen=True)
-class Reservation(SharedHandle):
+class Reservation(NotCopied):
     """A plan whose every round is charged to an accountant when its first step runs.
 
     A round is one run of all steps. A step that runs draws on a round that was charged and in
@@ -387,7 +374,7 @@ class Reservation(SharedHandle):
 
 
 @dataclass(frozen=True)
-class ReservedStep(SharedHandle):
+class ReservedStep(NotCopied):
     """One step of a reservation, in the place of an estimator's accountant.
 
     Parameters

@@ -4,17 +4,40 @@ import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from skdp.accounting._chain import NOTHING
 from skdp.accounting._composition import claimed_price, composition_rule
 from skdp.accounting._events import event_from_json
 from skdp.accounting._guarantee import Neighbours
-from skdp.accounting._records import NOTHING
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.utils._validation import check_privacy_parameters, check_real
 
-__all__ = ["Draw", "Part", "Rounds", "Spend", "State", "Terms", "read_draw", "read_spend"]
+__all__ = [
+    "Draw",
+    "NotCopied",
+    "Part",
+    "Rounds",
+    "Spend",
+    "State",
+    "Terms",
+    "read_draw",
+    "read_spend",
+]
 
 
 _cached_event = lru_cache(maxsize=4096)(event_from_json)
+
+
+class NotCopied:
+    """A handle that stands for the same thing in every clone and copy."""
+
+    def __sklearn_clone__(self):
+        return self
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
+import itertools
 import math
+import random
 
 import numpy as np
 import pytest
@@ -12,12 +14,15 @@ from skdp.accounting import (
     Laplace,
     PoissonSampled,
     PureDP,
+    Spend,
+    _composition,
     advanced_epsilon,
     epsilon,
     gaussian_noise_multiplier,
     gdp_to_epsilon,
     rdp_to_epsilon,
 )
+from skdp.accounting._composition import composition_rule
 
 BUDGET = (3.0, 1e-5)
 COMPOSITIONS = [
@@ -303,3 +308,37 @@ def test_a_price_does_not_let_through_what_the_method_cannot_compose():
     with pytest.raises(ValueError, match="privacy loss distribution"):
         accountant.charge(ZCDP(1e-3), epsilon=price, delta=1e-6)
     assert len(accountant.spends) == 1
+
+
+def test_the_worst_parts_of_a_schedule_are_those_of_all_choices():
+    rule = composition_rule("auto", "add_remove")
+    rng = random.Random(0)
+    for _ in range(40):
+        totals = []
+        for _ in range(rng.randint(1, 7)):
+            total = rule.zero
+            for _ in range(rng.randint(1, 2)):
+                price = rng.choice([0.1, 0.2, 0.3])
+                total = rule.add(
+                    total, rule.cost(Spend("", PureDP(price), price, 0.0, False, "", ""))
+                )
+            totals.append(total)
+        for affected in range(1, 9):
+            groups = itertools.combinations(totals, min(affected, len(totals)))
+            expected = {total.key for group in groups for total in rule.add(*group)}
+            assert {total.key for total in rule.worst(totals, affected)} == expected
+
+
+def test_parts_that_were_charged_the_same_are_tried_once(monkeypatch):
+    joined, calls = _composition._joined, []
+
+    def counted(schedules):
+        calls.append(schedules)
+        # All choices of 20 parts of 40 are 138 billion.
+        assert len(calls) <= 20_000
+        return joined(schedules)
+
+    monkeypatch.setattr(_composition, "_joined", counted)
+    rule = composition_rule("auto", "add_remove")
+    two = [rule.cost(Spend("", PureDP(e), e, 0.0, False, "", "")) for e in (0.1, 0.2)]
+    assert len(rule.worst(two * 20, 20)) == 21

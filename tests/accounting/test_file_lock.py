@@ -2,10 +2,8 @@
 
 import fcntl
 import itertools
-import multiprocessing
 import os
 import random
-import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +14,8 @@ import pytest
 from skdp import BudgetExceededError, LedgerError, PrivacyAccountant
 from skdp.accounting import PureDP
 from skdp.accounting._file_lock import LOCK_SUFFIX, QUEUE_SUFFIX, locked
-from skdp.accounting._ledger import SQLiteLedger
+from skdp.accounting._sqlite_ledger import SQLiteLedger
+from tests._processes import Child
 
 
 @pytest.fixture
@@ -29,12 +28,12 @@ def lock_of(path):
 
 
 def tries_to_charge(path, go, told):
-    go.wait(60)
+    wait_until(go.exists)
     accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
     try:
-        told.put(accountant.charge(PureDP(0.6)).sequence)
+        told.write_text(str(accountant.charge(PureDP(0.6)).sequence))
     except BudgetExceededError:
-        told.put("refused")
+        told.write_text("refused")
 
 
 def interposed(accountant, what):
@@ -60,23 +59,21 @@ def read_in_a_thread(*paths):
 
 def test_a_file_that_is_read_during_a_charge_lets_nobody_in(path):
     accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
-    context = multiprocessing.get_context("fork")
-    go, told = context.Event(), context.Queue()
+    go, told = path.with_name("go"), path.with_name("told")
     # It is forked now, and not inside a charge: a child must not inherit a connection.
-    other = context.Process(target=tries_to_charge, args=(path, go, told))
-    other.start()
+    other = Child(tries_to_charge, path, go, told)
 
     def during():
         read_in_a_thread(path, lock_of(path))
-        go.set()
+        go.touch()
         # The other process waits as long as we hold the lock, and has nothing to tell.
         wait_until(lambda: waits_for_a_lock(other.pid))
-        assert told.empty()
+        assert not told.exists()
 
     interposed(accountant, during)
     assert accountant.charge(PureDP(0.6)).sequence == 2
-    assert told.get(timeout=60) == "refused"
     other.join()
+    assert told.read_text() == "refused"
     assert [spend.epsilon for spend in accountant.spends] == [0.6]
     accountant.verify()
 
@@ -137,7 +134,7 @@ def test_whoever_waits_for_a_removed_lock_takes_the_new_one(path):
 
 def test_a_lock_that_is_held_for_ever_is_an_error(path, monkeypatch):
     accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
-    monkeypatch.setattr("skdp.accounting._ledger.BUSY_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("skdp.accounting._sqlite_ledger.BUSY_TIMEOUT_SECONDS", 0.05)
     with open(lock_of(path)) as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(LedgerError, match="locked"):
@@ -153,18 +150,14 @@ def test_a_lock_that_is_held_for_ever_is_an_error(path, monkeypatch):
 def test_a_child_that_is_forked_while_the_lock_is_held_does_not_keep_it(path):
     path.touch()
     with locked(path, 60.0) as lock:
-        child = os.fork()
-        if child == 0:
-            time.sleep(60.0)
-            os._exit(0)
+        child = Child(time.sleep, 60.0)
         # The lock ends with its last copy: closed without being given back, as at a crash.
         os.close(lock._descriptor)
         with open(lock_of(path)) as other:
             # The child closes its copies as soon as it runs.
             wait_until(lambda: not is_locked(other))
         lock._descriptor = os.open(lock_of(path), os.O_RDWR)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    child.kill()
 
 
 @pytest.mark.parametrize("make", [lambda p, t: p.symlink_to(t), lambda p, t: os.mkfifo(p)])
@@ -272,16 +265,11 @@ def run_together(path, processes, times, pause):
     """Return what was acknowledged, after checking that the ledger holds just that."""
     PrivacyAccountant(1e9, 0.0, ledger=path)
     acknowledged = path.with_name("acknowledged")
-    context = multiprocessing.get_context("fork")
     running = [
-        context.Process(target=charge_under_a_reader, args=(path, acknowledged, i, times, pause))
-        for i in range(processes)
+        Child(charge_under_a_reader, path, acknowledged, i, times, pause) for i in range(processes)
     ]
-    for process in running:
-        process.start()
-    for process in running:
-        process.join()
-    assert [process.exitcode for process in running] == [0] * processes
+    for child in running:
+        child.join()
     accountant = PrivacyAccountant(1e9, 0.0, ledger=path)
     there = {f"{spend.label} {spend.hash}" for spend in accountant.spends}
     told = acknowledged.read_text().splitlines()
@@ -314,21 +302,14 @@ def charge_until_killed(path, name, write_end):
 
 def begin_to_charge(path, name):
     read_end, write_end = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.close(read_end)
-            charge_until_killed(path, name, write_end)
-        finally:
-            os._exit(1)
+    child = Child(charge_until_killed, path, name, write_end)
     os.close(write_end)
     return child, read_end
 
 
 def kill(child, read_end):
     """Return what a child has told before it was killed."""
-    os.kill(child, signal.SIGKILL)
-    status = os.waitpid(child, 0)[1]
+    status = child.kill()
     with open(read_end) as notes:
         told = notes.read().splitlines()
     assert os.WIFSIGNALED(status)

@@ -10,9 +10,10 @@ import time
 import pytest
 
 from skdp.accounting import PrivacyAccountant, PureDP
-from skdp.accounting._ledger import SQLiteLedger
-from skdp.accounting._records import NOTHING, chain_hash
+from skdp.accounting._chain import NOTHING, chain_hash
+from skdp.accounting._sqlite_ledger import SQLiteLedger
 from skdp.exceptions import LedgerError
+from tests._processes import Child
 
 
 @pytest.fixture
@@ -145,7 +146,7 @@ def test_a_read_only_ledger_refuses_charges(path, monkeypatch):
 
 
 def test_a_locked_ledger_is_refused(path, monkeypatch):
-    monkeypatch.setattr("skdp.accounting._ledger.BUSY_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr("skdp.accounting._sqlite_ledger.BUSY_TIMEOUT_SECONDS", 0.05)
     accountant = charged(path)
     blocker = sqlite3.connect(path, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
@@ -222,14 +223,12 @@ def test_a_copy_of_the_file_holds_every_charge(path):
 
 def test_an_interrupted_charge_leaves_the_ledger_free(path, monkeypatch):
     accountant = charged(path)
-    select = SQLiteLedger._select
 
-    def interrupted(self, *args):
-        select(self, *args)
+    def interrupted(*args):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(SQLiteLedger, "_select", interrupted)
+        patch.setattr("skdp.accounting._sqlite_ledger.insert_record", interrupted)
         with pytest.raises(KeyboardInterrupt):
             accountant.charge(PureDP(0.5))
     assert len(accountant.spends) == 3
@@ -265,6 +264,12 @@ def _keep_charging(accountant, stop):
         accountant.charge(PureDP(1.0))
 
 
+def _charge_once(accountant):
+    # A child that hangs is ended by the alarm, with another status than 0.
+    signal.alarm(60)
+    accountant.charge(PureDP(1.0), label="child")
+
+
 def test_children_forked_while_others_charge_can_charge(path):
     accountant = PrivacyAccountant(1e6, 0.0, ledger=path)
     stop = threading.Event()
@@ -273,16 +278,7 @@ def test_children_forked_while_others_charge_can_charge(path):
         thread.start()
     try:
         for _ in range(8):
-            child = os.fork()
-            if child == 0:
-                # A child that hangs is ended by the alarm, with another status than 0.
-                signal.alarm(20)
-                try:
-                    accountant.charge(PureDP(1.0), label="child")
-                    os._exit(0)
-                finally:
-                    os._exit(1)
-            assert os.waitpid(child, 0)[1] == 0
+            Child(_charge_once, accountant).join()
     finally:
         stop.set()
         for thread in threads:
@@ -315,18 +311,12 @@ def test_kill_loses_no_release_and_breaks_no_chain(path):
     released = 0
     for _ in range(20):
         read_end, write_end = os.pipe()
-        child = os.fork()
-        if child == 0:
-            try:
-                _charge_until_killed(path, write_end)
-            finally:
-                os._exit(1)
+        child = Child(_charge_until_killed, path, write_end)
         os.close(write_end)
         os.read(read_end, 1)
         released += 1
         time.sleep(moments.uniform(0.0, 0.03))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        child.kill()
         while data := os.read(read_end, 1 << 16):
             released += len(data)
         os.close(read_end)

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import sqlite3
+import subprocess
 import time
 import uuid
 from contextlib import closing
@@ -23,10 +24,10 @@ from skdp.accounting import (
     _accountant,
     _records,
 )
+from skdp.accounting._chain import NOTHING
 from skdp.accounting._events import Event, check_readable
 from skdp.accounting._file_lock import LOCK_SUFFIX
-from skdp.accounting._ledger import SQLiteLedger
-from skdp.accounting._records import NOTHING
+from skdp.accounting._sqlite_ledger import _OLD_INDEX, SQLiteLedger
 
 
 @pytest.fixture
@@ -223,6 +224,39 @@ def test_a_record_that_would_not_be_read_back_is_refused(path, monkeypatch):
     assert [json.loads(s.event.to_json())["type"] for s in accountant.spends] == ["PureDP"] * 5
 
 
+@pytest.mark.parametrize("is_under_way", [False, True])
+def test_a_ledger_that_was_moved_and_left_a_link_is_refused(path, is_under_way, monkeypatch):
+    accountant = charged(path)
+    moved = path.with_name("moved.db")
+
+    def move(*arguments):
+        os.rename(path, moved)
+        path.symlink_to(moved)
+        return _records.insert_record(*arguments) if arguments else None
+
+    if is_under_way:
+        monkeypatch.setattr("skdp.accounting._sqlite_ledger.insert_record", move)
+    else:
+        move()
+    with pytest.raises(LedgerError, match="no regular file"):
+        accountant.charge(PureDP(0.5))
+    monkeypatch.undo()
+    assert PrivacyAccountant(10.0, 1e-5, ledger=path).epsilon_spent == 2.0 + 0.5 * is_under_way
+
+
+def test_a_file_that_is_mounted_by_itself_is_refused(path):
+    charged(path)
+    mounted = path.with_name("mounted.db")
+    mounted.touch()
+    if os.getuid() or subprocess.run(["mount", "--bind", path, mounted], check=False).returncode:
+        pytest.skip("only root may mount")
+    try:
+        with pytest.raises(LedgerError, match="mounted by itself"):
+            PrivacyAccountant(10.0, 1e-5, ledger=mounted)
+    finally:
+        subprocess.run(["umount", mounted], check=True)
+
+
 def draft_of(path):
     return path.with_name(f"{path.name}.{uuid.uuid4().hex}")
 
@@ -278,6 +312,24 @@ def test_a_file_that_looks_like_a_draft_and_holds_records_stays(path):
     assert sorted(drafts) == sorted([kept, foreign])
 
 
+ADDITIONS = {
+    "a view": ["ALTER TABLE records RENAME TO r", "CREATE VIEW records AS SELECT * FROM r LIMIT 3"],
+    "a trigger": ["CREATE TRIGGER t AFTER INSERT ON records BEGIN SELECT 1; END"],
+    "an index": ["CREATE INDEX records_of_dataset ON records (dataset) WHERE sequence < 3"],
+    "a column": ["ALTER TABLE records ADD COLUMN note TEXT"],
+    "a table": ["CREATE TABLE notes (note TEXT)"],
+}
+
+
+@pytest.mark.parametrize("statements", ADDITIONS.values(), ids=ADDITIONS.keys())
+def test_what_skdp_did_not_make_is_refused(path, statements):
+    accountant = charged(path)
+    edit(path, *statements)
+    path.with_name(path.name + LOCK_SUFFIX).unlink()
+    with pytest.raises(LedgerError, match="did not make"):
+        accountant.charge(PureDP(0.5))
+
+
 def test_records_that_an_index_hides_are_read(path):
     accountant = PrivacyAccountant(3.0, 0.0, ledger=path)
     for _ in range(5):
@@ -285,11 +337,10 @@ def test_records_that_an_index_hides_are_read(path):
     del accountant
     gc.collect()
     with closing(sqlite3.connect(path)) as connection:
-        # An index of the same name that misses rows: what bit rot in its pages does, too.
-        connection.execute("DROP INDEX records_of_dataset")
-        connection.execute(
-            "CREATE INDEX records_of_dataset ON records (dataset, sequence) WHERE sequence < 3"
-        )
+        # The index of older versions, without most of its rows: what bit rot in its pages does.
+        connection.execute(f"{_OLD_INDEX} WHERE sequence < 3")
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_master SET sql = ? WHERE type = 'index'", (_OLD_INDEX,))
         connection.commit()
     assert PrivacyAccountant(3.0, 0.0, ledger=path).epsilon_spent == 2.5
 

@@ -5,7 +5,6 @@ import multiprocessing
 import os
 import pickle
 import random
-import signal
 import threading
 import time
 from copy import deepcopy
@@ -24,10 +23,11 @@ from skdp.accounting import (
     Reservation,
     plan_event,
 )
-from skdp.accounting._records import NOTHING
+from skdp.accounting._chain import NOTHING
 from skdp.accounting._reservation import covering_gaussian
 from skdp.accounting._state import Rounds
 from skdp.exceptions import BudgetExceededError, LedgerError
+from tests._processes import Child
 
 PLAN = (PlannedCharge("a", Laplace(0.25), 0.25), PlannedCharge("b", PureDP(0.75), 0.75))
 
@@ -308,18 +308,20 @@ def _run_rounds(reservation, fits, write_end=None):
                 os.write(write_end, bytes([step.index]))
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_processes_share_rounds(tmp_path, method):
+def _spawned(target, *arguments):
+    process = multiprocessing.get_context("spawn").Process(target=target, args=arguments)
+    process.start()
+    return process
+
+
+@pytest.mark.parametrize("begin", [Child, _spawned])
+def test_processes_share_rounds(tmp_path, begin):
     accountant = PrivacyAccountant(1e6, 0.0, ledger=tmp_path / "budget.db")
     reservation = many(3, accountant)
-    context = multiprocessing.get_context(method)
-    workers = [context.Process(target=_run_rounds, args=(reservation, 4)) for _ in range(2)]
-    for worker in workers:
-        worker.start()
+    workers = [begin(_run_rounds, reservation, 4) for _ in range(2)]
     _run_rounds(reservation, 4)
     for worker in workers:
         worker.join()
-        assert worker.exitcode == 0
     check_rounds(accountant, reservation, [12] * 3)
 
 
@@ -349,17 +351,11 @@ def test_a_killed_fit_loses_no_release(tmp_path):
     released = [0] * 3
     for _ in range(12):
         read_end, write_end = os.pipe()
-        child = os.fork()
-        if child == 0:
-            try:
-                _run_rounds(reservation, 10**6, write_end)
-            finally:
-                os._exit(1)
+        child = Child(_run_rounds, reservation, 10**6, write_end)
         os.close(write_end)
         data = os.read(read_end, 1)
         time.sleep(moments.uniform(0.0, 0.03))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+        child.kill()
         while more := os.read(read_end, 1 << 16):
             data += more
         os.close(read_end)

@@ -134,7 +134,7 @@ MUTATIONS = [
     ),
     Mutation(
         "chain-not-checked",
-        "accounting._records",
+        "accounting._chain",
         "",
         rules.refusals_dropped("chain breaks"),
         ("accounting/test_ledger.py::test_a_ledger_whose_chain_is_broken_pays_for_nothing",),

@@ -1,0 +1,162 @@
+"""The hash chain of a ledger's records: pure functions, whatever keeps the records."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from skdp.exceptions import LedgerError
+
+__all__ = ["NOTHING", "Record", "chain_end", "chain_hash", "next_record"]
+
+FIRST_HASH = "0" * 64
+
+# The position before the first record, as (sequence, hash).
+NOTHING = (0, FIRST_HASH)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of the ledger.
+
+    Parameters
+    ----------
+    sequence : int
+        Position in the ledger, from 1.
+    dataset : str
+        The data set that the record is about.
+    kind : str
+        ``"open"``, ``"charge"``, ``"draw"`` or ``"change_cap"``.
+    body : dict
+        What was recorded, as JSON values.
+    hash : str
+        SHA-256 over this record and the hash of the one before it, in hexadecimal.
+
+    Examples
+    --------
+    >>> from skdp.accounting import Record, chain_end, next_record
+    >>> record = next_record(chain_end([]), "default", "open", {"epsilon": 1.0})
+    >>> Record.from_row(record.row) == record
+    True
+    """
+
+    sequence: int
+    dataset: str
+    kind: str
+    body: dict
+    hash: str
+
+    @property
+    def row(self):
+        """What a database keeps: sequence, data set, kind, body as JSON text, and hash."""
+        return self.sequence, self.dataset, self.kind, canonical_json(self.body), self.hash
+
+    @classmethod
+    def from_row(cls, row):
+        """Return the record that a row holds.
+
+        Parameters
+        ----------
+        row : tuple
+            As `row`.
+
+        Returns
+        -------
+        Record
+        """
+        sequence, dataset, kind, body, digest = row
+        if not all(isinstance(value, str) for value in (dataset, kind, body, digest)):
+            raise LedgerError(f"record {sequence} cannot be read: it is not text")
+        try:
+            return cls(sequence, dataset, kind, json.loads(body), digest)
+        except json.JSONDecodeError as error:
+            raise LedgerError(f"record {sequence} cannot be read: it is no JSON") from error
+
+
+def canonical_json(value):
+    """Return the one JSON text of a value: sorted keys, no spaces."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def chain_hash(previous, sequence, dataset, kind, body):
+    """Return the hash of a record that follows the hash `previous`; `body` is JSON text."""
+    text = canonical_json([previous, sequence, dataset, kind, body])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def chain_end(rows, start=NOTHING):
+    """Return where a chain ends that goes on from a position.
+
+    Parameters
+    ----------
+    rows : iterable of tuple
+        The `row` of each record, in order.
+    start : tuple of (int, str), default=NOTHING
+        The sequence and the hash of the record before the first.
+
+    Returns
+    -------
+    tuple of (int, str)
+        The sequence and the hash of the last record.
+
+    Raises
+    ------
+    LedgerError
+        If a record was changed, removed, inserted or reordered.
+
+    Examples
+    --------
+    >>> from skdp.accounting import chain_end
+    >>> chain_end([])[0]
+    0
+    """
+    expected, previous = start
+    for sequence, dataset, kind, body, digest in rows:
+        expected += 1
+        is_text = all(isinstance(value, str) for value in (dataset, kind, body))
+        follows = is_text and sequence == expected
+        if not follows or digest != chain_hash(previous, sequence, dataset, kind, body):
+            raise LedgerError(f"the ledger's chain breaks at record {expected}")
+        previous = digest
+    return expected, previous
+
+
+def next_record(end, dataset, kind, body):
+    """Return the record that follows the end of a chain, as it will be read.
+
+    Parameters
+    ----------
+    end : tuple of (int, str)
+        The sequence and the hash of the last record.
+    dataset : str
+        The data set that the record is about.
+    kind : str
+        What sort of record it is.
+    body : dict
+        What is recorded, of JSON values.
+
+    Returns
+    -------
+    Record
+
+    Raises
+    ------
+    LedgerError
+        If another body would be read than the one that is written.
+
+    Examples
+    --------
+    >>> from skdp.accounting import chain_end, next_record
+    >>> record = next_record(chain_end([]), "default", "open", {"epsilon": 1.0})
+    >>> record.sequence, chain_end([record.row]) == (1, record.hash)
+    (1, True)
+    """
+    try:
+        text = canonical_json(body)
+        read = json.loads(text)
+    except (TypeError, ValueError) as error:
+        raise LedgerError(f"a record cannot be written: {error}") from error
+    if read != body:
+        raise LedgerError("a record cannot be written: it would be read as another one")
+    previous, sequence = end[1], end[0] + 1
+    digest = chain_hash(previous, sequence, dataset, kind, text)
+    return Record(sequence, dataset, kind, read, digest)

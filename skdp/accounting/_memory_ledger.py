@@ -1,0 +1,100 @@
+"""The ledger in the memory of one process, for tests and for work that ends with the process."""
+
+import functools
+import os
+import re
+import threading
+import uuid
+
+from skdp.accounting._chain import NOTHING, Record, chain_end, next_record
+from skdp.exceptions import LedgerError
+
+__all__ = ["MemoryLedger"]
+
+# The lock and the rows of each ledger.
+_kept: dict = {}
+
+
+@functools.cache
+def _process():
+    """Return a name of this process that no other one has."""
+    return uuid.uuid4().hex
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_process.cache_clear)
+
+
+class MemoryLedger:
+    """A ledger that ends with its process and is in no other one.
+
+    A handle that is pickled into another process, or used in a child that was forked, raises
+    LedgerError there: what it charged would not be found by the others.
+
+    Parameters
+    ----------
+    address : str
+        What `address_of` returns.
+    """
+
+    def __init__(self, address):
+        self._address = address
+
+    @staticmethod
+    def address_of(address):
+        """Return the address of a ledger of this process; without a name, of a new one."""
+        if re.match("memory://[0-9a-f]{32}/", address):
+            return address
+        return f"memory://{_process()}/{address.partition('://')[2] or uuid.uuid4().hex}"
+
+    def create(self):
+        """Begin the ledger unless it is there."""
+        self._check_process()
+        _kept.setdefault(self._address, (threading.RLock(), []))
+
+    def read(self, dataset, after=NOTHING):
+        """Return the records of a data set that follow a position."""
+        lock, rows = self._found()
+        with lock:
+            return _since(rows, dataset, after)
+
+    def append(self, dataset, after, decide):
+        """Append one record, decided under the lock."""
+        lock, rows = self._found()
+        with lock:
+            records = _since(rows, dataset, after)
+            decision = decide(records)
+            if decision is None:
+                return records
+            end = (rows[-1][0], rows[-1][-1]) if rows else NOTHING
+            record = next_record(end, dataset, *decision)
+            rows.append(record.row)
+            return [*records, record]
+
+    def verify(self):
+        """Check the whole chain and return the hash of the last record."""
+        lock, rows = self._found()
+        with lock:
+            return chain_end(rows)[1]
+
+    def records(self):
+        """Return the records of every data set, in order."""
+        lock, rows = self._found()
+        with lock:
+            return list(map(Record.from_row, rows))
+
+    def _found(self):
+        self._check_process()
+        if self._address not in _kept:
+            raise LedgerError(f"there is no ledger at {self._address}")
+        return _kept[self._address]
+
+    def _check_process(self):
+        if not self._address.startswith(f"memory://{_process()}/"):
+            raise LedgerError(f"the ledger {self._address} is in the memory of another process")
+
+
+def _since(rows, dataset, after):
+    if after != NOTHING and after not in {(row[0], row[-1]) for row in rows[after[0] - 1 :][:1]}:
+        raise LedgerError("the ledger was replaced or cut while in use")
+    return [Record.from_row(row) for row in rows[after[0] :] if row[1] == dataset]

@@ -1,0 +1,301 @@
+"""The ledger in an SQLite file, for one host."""
+
+import os
+import re
+import sqlite3
+import stat
+import uuid
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from skdp.accounting._chain import NOTHING, next_record
+from skdp.accounting._file_lock import locked
+from skdp.accounting._records import (
+    CONNECTIONS,
+    all_records,
+    check_chain,
+    check_position,
+    insert_record,
+    read_back,
+    select_records,
+)
+from skdp.exceptions import LedgerError
+
+__all__ = ["SQLiteLedger"]
+
+APPLICATION_ID = 0x736B6470  # "skdp"
+SCHEMA_VERSION = 1
+BUSY_TIMEOUT_SECONDS = 30.0
+
+_UUID4 = r"\.[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}"
+
+_TABLE = """CREATE TABLE records (
+    sequence INTEGER PRIMARY KEY,
+    dataset TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    body TEXT NOT NULL,
+    hash TEXT NOT NULL
+)"""
+# Of files that older versions made; nothing reads by it.
+_OLD_INDEX = "CREATE INDEX records_of_dataset ON records (dataset, sequence)"
+_SCHEMA = f"""
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+{_TABLE};
+"""
+
+
+class SQLiteLedger:
+    """A ledger in one SQLite file, safe for threads, processes, forks and crashes.
+
+    Every use holds a lock of skdp's own beside the file (`skdp.accounting._file_lock`), so that
+    reading, copying or backing up the file, in whatever thread, loses nothing. Writes are durable
+    when they return, and then stand in this one file (rollback journal, ``synchronous=EXTRA``)
+    and have been read back through a second connection. A connection lives for one call. The
+    file must be on a disk whose locks all its users share, and have one name: under a second
+    one (a link, or a mount of this file alone) neither the lock nor the journal of a writer that
+    was killed would be found.
+
+    Parameters
+    ----------
+    path : str
+        The file. Nothing is opened before the first call.
+    """
+
+    def __init__(self, path):
+        self.path = Path(path).resolve()
+        # Up to where this object has checked the chain.
+        self._checked = NOTHING
+
+    @staticmethod
+    def address_of(address):
+        """Return the one spelling of where the file is."""
+        return str(Path(address).resolve())
+
+    def create(self):
+        """Create the file, with its schema, unless there is one."""
+        if self.path.exists():
+            return
+        with locked(self.path, BUSY_TIMEOUT_SECONDS) as lock:
+            if self.path.exists():
+                return
+            self._remove_drafts(lambda draft: _is_empty(draft.path))
+            lock.write("")
+            draft = self.path.with_name(f"{self.path.name}.{uuid.uuid4().hex}")
+            try:
+                with self._errors(), CONNECTIONS:
+                    connection = sqlite3.connect(draft)
+                    try:
+                        connection.executescript(_SCHEMA)
+                    finally:
+                        connection.close()
+                # A link, unlike a renaming, never replaces what another program has just made.
+                os.link(draft, self.path)
+            except FileExistsError:
+                pass
+            except OSError as error:
+                raise LedgerError(f"the ledger {self.path} cannot be created: {error}") from error
+            finally:
+                draft.unlink(missing_ok=True)
+
+    def read(self, dataset, after=NOTHING):
+        """Return the records of a data set that follow a position."""
+        with self._locked(reading=True) as lock, self._connection() as connection:
+            self._check(connection, lock)
+            return select_records(connection.execute, dataset, after)
+
+    def append(self, dataset, after, decide):
+        """Append one record, decided under the lock."""
+        with self._locked() as lock:
+            with self._connection() as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                end = self._check(connection, lock)
+                records = select_records(connection.execute, dataset, after)
+                decision = decide(records)
+                if decision is None:
+                    return records
+                record = next_record(end, dataset, *decision)
+                insert_record(connection.execute, record)
+                self._check_lock(lock)
+                connection.execute("COMMIT")
+                stamp = self._stamp()
+            with self._connection() as connection:
+                read_back(connection.execute, record, end)
+            self._check_lock(lock)
+            self._checked = record.sequence, record.hash
+            lock.write(_seal(stamp, self._checked))
+            return [*records, record]
+
+    def verify(self):
+        """Check the whole chain and return the hash of the last record."""
+        with self._locked(reading=True) as lock, self._connection() as connection:
+            return self._check(connection, lock, whole=True)[1]
+
+    def records(self):
+        """Return the records of every data set, in order."""
+        with self._locked(reading=True), self._connection() as connection:
+            return all_records(connection.execute)
+
+    def _locked(self, reading=False):
+        # A missing file raises here: no lock files are made beside it.
+        self._file()
+        if _mount(self.path) != _mount(self.path.parent):
+            raise LedgerError(
+                f"the ledger {self.path} is mounted by itself, so that it has a second name; mount "
+                "its folder"
+            )
+        return locked(self.path, BUSY_TIMEOUT_SECONDS, reading=reading)
+
+    def _check_lock(self, lock):
+        if not lock.is_at_its_path():
+            raise LedgerError(
+                f"the lock {lock.path} was removed while it was held, so that others may have "
+                "written at the same time; nothing is released"
+            )
+
+    def _check(self, connection, lock, whole=False):
+        """Check the chain, and return its end; see `_seal` for what need not be read again."""
+        stamp, text = self._stamp(), lock.text()
+        newest = "SELECT sequence, hash FROM records ORDER BY sequence DESC LIMIT 1"
+        end = connection.execute(newest).fetchone() or NOTHING
+        seen, is_sealed = self._checked, text == _seal(stamp, end)
+        end = check_chain(connection.execute, seen if is_sealed and not whole else NOTHING)
+        check_position(connection.execute, seen)
+        if not is_sealed:
+            try:
+                check_position(connection.execute, _sealed_end(text))
+            except LedgerError as error:
+                restored = f"if you restored an older copy on purpose, remove {lock.path}"
+                raise LedgerError(f"{error}; {restored}") from None
+            lock.write(_seal(stamp, end))
+        self._checked = end
+        return end
+
+    def _file(self):
+        try:
+            file = os.lstat(self.path)
+        except OSError as error:
+            raise LedgerError(f"there is no ledger at {self.path}") from error
+        if not stat.S_ISREG(file.st_mode):
+            raise LedgerError(
+                f"the ledger {self.path} is no regular file; if it was moved and a link left in "
+                "its place, open it by its new name in a new process"
+            )
+        return file
+
+    def _stamp(self):
+        file = self._file()
+        return f"{file.st_ino} {file.st_size} {file.st_ctime_ns}"
+
+    @contextmanager
+    def _connection(self):
+        """Yield a connection; closing it rolls back what was not committed."""
+        with self._errors(), CONNECTIONS:
+            self._check_file()
+            connection = sqlite3.connect(
+                f"{self.path.as_uri()}?mode=rw",
+                uri=True,
+                timeout=BUSY_TIMEOUT_SECONDS,
+                isolation_level=None,
+            )
+            try:
+                self._check_schema(connection)
+                self._check_journal(connection)
+                connection.execute("PRAGMA synchronous = EXTRA")
+                yield connection
+            finally:
+                connection.close()
+
+    @contextmanager
+    def _errors(self):
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise LedgerError(f"the ledger {self.path} cannot be used: {error}") from error
+
+    def _check_file(self):
+        file = self._file()
+        if file.st_nlink > 1:
+            self._remove_drafts(lambda draft: os.path.samestat(file, os.lstat(draft.path)))
+            file = self._file()
+        if file.st_nlink > 1:
+            raise LedgerError(
+                f"the ledger {self.path} has {file.st_nlink} names (hard links); keep one"
+            )
+
+    def _remove_drafts(self, is_left_over):
+        """Take away files that killed creators left, and no others whatever they are called."""
+        name = re.compile(re.escape(self.path.name) + _UUID4)
+        with suppress(OSError), os.scandir(self.path.parent) as entries:
+            for entry in entries:
+                if name.fullmatch(entry.name) and is_left_over(entry):
+                    os.unlink(entry.path)
+
+    def _check_journal(self, connection):
+        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
+        if mode != "delete":
+            raise LedgerError(
+                f"another program set journal_mode={mode} in the ledger {self.path}, so that "
+                "records can be missing from the file; set it back: PRAGMA journal_mode=DELETE"
+            )
+
+    def _check_schema(self, connection):
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if application != APPLICATION_ID:
+            raise LedgerError(f"{self.path} is not a ledger of skdp")
+        if version > SCHEMA_VERSION:
+            raise LedgerError(
+                f"the ledger {self.path} was written by a newer skdp (schema {version}, "
+                f"this one reads up to {SCHEMA_VERSION})"
+            )
+        # A view or a trigger shows or keeps other records than were written.
+        found = connection.execute("SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite%'")
+        if {sql for (sql,) in found} - {_OLD_INDEX} != {_TABLE}:
+            raise LedgerError(
+                f"the ledger {self.path} holds tables, views, triggers or indices that skdp did "
+                "not make"
+            )
+
+
+def _mount(path):
+    """Return the number of the mount that a path leads to, None where the system tells none."""
+    if not (hasattr(os, "O_PATH") and os.path.isdir("/proc/self/fdinfo")):
+        return None
+    # Closing such a descriptor drops no lock.
+    descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        lines = Path(f"/proc/self/fdinfo/{descriptor}").read_text().splitlines()
+    finally:
+        os.close(descriptor)
+    return next((line for line in lines if line.startswith("mnt_id:")), None)
+
+
+def _seal(stamp, end):
+    """Return what the lock says as long as nothing but skdp has written into the file.
+
+    The system sets a file's change time at each writing. Whoever holds the lock compares it
+    before writing, so that what was checked once need not be read again.
+    """
+    return f"skdp {stamp} {end[0]} {end[1]}"
+
+
+def _sealed_end(text):
+    """Return the end of the chain in a seal, `NOTHING` if the text is none."""
+    words = text.split()
+    if len(words) == 6 and words[0] == "skdp" and words[4].isdecimal():
+        return int(words[4]), words[5]
+    return NOTHING
+
+
+def _is_empty(draft):
+    """Say whether a file is a ledger without a record."""
+    try:
+        with closing(
+            sqlite3.connect(f"{Path(draft).as_uri()}?immutable=1", uri=True)
+        ) as connection:
+            application = connection.execute("PRAGMA application_id").fetchone()[0]
+            records = connection.execute("SELECT count(*) FROM records").fetchone()[0]
+    except sqlite3.Error:
+        return os.path.getsize(draft) == 0
+    return application == APPLICATION_ID and records == 0

@@ -1,0 +1,148 @@
+"""What every ledger must do: checks that are called with an address where there is none yet.
+
+Somebody's own kind, once it is registered, is run through the same checks::
+
+    @pytest.mark.parametrize("check", LEDGER_CHECKS)
+    def test_my_ledger(check):
+        check("mine://a-new-name")
+"""
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from skdp import BudgetExceededError, LedgerError, PrivacyAccountant
+from skdp.accounting import PureDP, chain_end, next_record, open_ledger
+
+START = chain_end([])
+
+
+def created(address):
+    ledger = open_ledger(address)
+    ledger.create()
+    return ledger
+
+
+def position(record):
+    return record.sequence, record.hash
+
+
+def append(ledger, dataset="a", after=START, body=None):
+    return ledger.append(dataset, after, lambda records: ("charge", body or {}))
+
+
+def check_that_making_one_opens_nothing(address):
+    ledger = open_ledger(address)
+    for use in (
+        lambda: ledger.read("a", START),
+        lambda: append(ledger),
+        ledger.verify,
+        ledger.records,
+    ):
+        with pytest.raises(LedgerError):
+            use()
+    ledger.create()
+    ledger.create()
+    assert (ledger.read("a", START), ledger.records()) == ([], [])
+    assert ledger.verify() == START[1]
+
+
+def check_the_chain(address):
+    ledger, expected = created(address), []
+    bodies = [{}, {"label": "\ud800\0 '\u00e4\u3042"}, {"a": [0.1, None, True, {"b": 10**30}]}]
+    for dataset, body in zip("aba", bodies, strict=True):
+        before = position(expected[-1]) if expected else START
+        expected.append(next_record(before, dataset, "charge", body))
+        assert append(ledger, dataset, body=body)[-1] == expected[-1]
+    assert ledger.records() == expected == open_ledger(address).records()
+    assert position(expected[-1]) == chain_end(record.row for record in expected)
+    assert ledger.verify() == expected[-1].hash
+
+
+def check_that_data_sets_are_apart(address):
+    ledger = created(address)
+    for dataset in ("a", "A", "a ", "b' OR 1=1 --"):
+        append(ledger, dataset)
+    assert [len(ledger.read(name, START)) for name in ("a", "A", "a ", "b", "%")] == [1, 1, 1, 0, 0]
+
+
+def check_what_was_seen_is_not_returned_again(address):
+    ledger = created(address)
+    first, second = (append(ledger)[-1] for _ in range(2))
+    assert ledger.read("a", position(first)) == [second]
+    decided = []
+    third = ledger.append("a", position(second), lambda records: decided.extend(records) or None)
+    assert third == decided == []
+    assert append(ledger, after=position(first))[0] == second
+
+
+def check_that_a_position_must_be_there(address):
+    ledger = created(address)
+    append(ledger)
+    for wrong in ((1, "f" * 64), (2, START[1]), (5, "f" * 64)):
+        with pytest.raises(LedgerError, match="replaced or cut"):
+            ledger.read("a", wrong)
+        with pytest.raises(LedgerError, match="replaced or cut"):
+            append(ledger, after=wrong)
+    assert len(ledger.records()) == 1
+
+
+def check_that_what_was_not_decided_is_not_there(address):
+    ledger = created(address)
+
+    def interrupted(records):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ledger.append("a", START, interrupted)
+    assert ledger.append("a", START, lambda records: None) == []
+    for body in ({"a": float("nan")}, {"a": (1, 2)}, {1: "a"}, {"a": object()}):
+        with pytest.raises(LedgerError, match="cannot be written"):
+            append(ledger, body=body)
+    assert ledger.records() == []
+    assert append(ledger)[-1].sequence == 1
+
+
+def check_that_nobody_changes_what_was_read(address):
+    ledger = created(address)
+    append(ledger, body={"epsilon": 1.0})[-1].body["epsilon"] = 0.0
+    ledger.read("a", START)[-1].body["epsilon"] = 0.0
+    assert ledger.read("a", START)[-1].body == {"epsilon": 1.0}
+    ledger.verify()
+
+
+def check_an_accountant(address):
+    accountant = PrivacyAccountant(1.0, 0.0, ledger=address)
+    for _ in range(3):
+        accountant.charge(PureDP(0.25))
+    assert PrivacyAccountant(1.0, 0.0, ledger=address) is accountant
+    assert pickle.loads(pickle.dumps(accountant)) is accountant
+    assert (accountant.epsilon_spent, accountant.epsilon_remaining) == (0.75, 0.25)
+    with pytest.raises(BudgetExceededError):
+        accountant.charge(PureDP(0.5))
+    with pytest.raises(LedgerError, match="other terms"):
+        PrivacyAccountant(2.0, 0.0, ledger=address)
+    accountant.change_cap(2.0, 0.0, reason="the board said so")
+    assert accountant.charge(PureDP(0.5)).hash == accountant.verify()
+    assert accountant.report().to_dict()["epsilon"] == {"cap": 2.0, "spent": 1.25}
+    assert PrivacyAccountant(1.0, 0.0, ledger=address, dataset="b").epsilon_spent == 0.0
+
+
+def check_that_racing_threads_never_pass_the_cap(address):
+    accountant = PrivacyAccountant(20.0, 0.0, ledger=address)
+
+    def charge(_):
+        try:
+            return accountant.charge(PureDP(1.0)).sequence
+        except BudgetExceededError:
+            return None
+
+    with ThreadPoolExecutor(8) as threads:
+        charged = [sequence for sequence in threads.map(charge, range(32)) if sequence]
+    assert sorted(charged) == list(range(2, 22))
+    assert accountant.epsilon_spent == 20.0
+    accountant.verify()
+
+
+LEDGER_CHECKS = [check for name, check in sorted(globals().items()) if name.startswith("check_")]

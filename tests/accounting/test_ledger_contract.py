@@ -1,0 +1,92 @@
+"""Every kind of ledger keeps the same contract; one of somebody's own is run through it too."""
+
+import pickle
+import subprocess
+import sys
+import uuid
+
+import pytest
+
+from skdp import LedgerError, PrivacyAccountant
+from skdp.accounting import PureDP, open_ledger, register_ledger
+from tests._processes import Child
+from tests.accounting._ledger_contract import LEDGER_CHECKS
+from tests.accounting._postgres_server import running_server
+
+BY_NAME = pytest.mark.parametrize("check", LEDGER_CHECKS, ids=lambda check: check.__name__)
+
+
+class Foreign:
+    """A ledger of somebody's own: that in memory, by another name."""
+
+    def __init__(self, address):
+        self._kept = open_ledger(address.replace("foreign", "memory"))
+
+    def __getattr__(self, name):
+        return getattr(self._kept, name)
+
+
+@BY_NAME
+def test_sqlite(check, tmp_path):
+    check(str(tmp_path / "budget.db"))
+
+
+@BY_NAME
+def test_memory(check):
+    check(f"memory://{uuid.uuid4().hex[:8]}")
+
+
+@BY_NAME
+def test_a_kind_that_was_registered(check):
+    register_ledger("foreign", Foreign)
+    check(f"foreign://{uuid.uuid4().hex[:8]}")
+
+
+@pytest.fixture(scope="module")
+def server():
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    with running_server() as server:
+        yield server
+
+
+@BY_NAME
+def test_postgresql(check, server):
+    check(server.new_database())
+
+
+def test_kinds_are_registered_by_a_word_that_is_not_taken():
+    for scheme in ("memory", "postgresql", "postgres", "My", "my:", ""):
+        with pytest.raises(ValueError, match="scheme"):
+            register_ledger(scheme, Foreign)
+    with pytest.raises(LedgerError, match="registered in this process"):
+        open_ledger("nobody://here")
+
+
+def test_memory_without_a_name_is_a_new_ledger_each_time():
+    one, two = (PrivacyAccountant(1.0, 0.0, ledger="memory://") for _ in range(2))
+    one.charge(PureDP(1.0))
+    assert (one.epsilon_spent, two.epsilon_spent) == (1.0, 0.0)
+
+
+def charges_nothing(accountant):
+    with pytest.raises(LedgerError, match="memory of another process"):
+        accountant.charge(PureDP(0.5))
+    PrivacyAccountant(9.0, 0.0, ledger="memory://shared").charge(PureDP(9.0))
+    with pytest.raises(LedgerError, match="memory of another process"):
+        assert accountant.epsilon_spent
+
+
+def test_memory_is_not_charged_from_another_process():
+    accountant = PrivacyAccountant(1.0, 0.0, ledger="memory://shared")
+    accountant.charge(PureDP(0.5))
+    Child(charges_nothing, accountant).join()
+    assert accountant.epsilon_spent == 0.5
+    script = (
+        "import pickle, sys\n"
+        "from skdp import PrivacyAccountant\n"
+        "PrivacyAccountant(1.0, 0.0, ledger='memory://shared')\n"
+        "pickle.loads(bytes.fromhex(sys.argv[1])).epsilon_spent\n"
+    )
+    command = [sys.executable, "-c", script, pickle.dumps(accountant).hex()]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "LedgerError" in told.stderr and "memory of another process" in told.stderr
