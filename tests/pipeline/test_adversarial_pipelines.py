@@ -534,7 +534,9 @@ ADVERSARIAL = {
     ),
     "types that a function made of values": lambda: then(
         FunctionTransformer(partial(np.logical_and, 1)),
-        make_column_transformer(("passthrough", make_column_selector(dtype_include="str"))),
+        make_column_transformer(
+            ("passthrough", make_column_selector(dtype_include="str")), sparse_threshold=0
+        ),
     ),
     "a private search that tries a function": lambda: DPGridSearchCV(
         then(FunctionTransformer()), {"functiontransformer__func": [None, demean]}
