@@ -42,13 +42,10 @@ class Door:
 
     Examples
     --------
-    >>> from skdp.mechanisms import LaplaceMechanism
-    >>> from skdp.noise import Door
-    >>> with Door():
-    ...     LaplaceMechanism(epsilon=1.0, sensitivity=1.0).release(0.0)
-    Traceback (most recent call last):
-        ...
-    RuntimeError: noise was to be drawn before the release was charged: ...
+    >>> from skdp.noise import Door, RandomSource
+    >>> with Door() as door:
+    ...     door.source = RandomSource()
+    ...     words = door.source.stream().words(3)
     """
 
     source = None

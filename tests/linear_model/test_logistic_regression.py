@@ -49,7 +49,9 @@ def test_noise_is_centred_on_the_answer_of_sklearn(C):
     model = DPLogisticRegression(epsilon=1e6, delta=1e-5, mechanism="output", C=C).fit(X, y)
     deviations = (weights(model) - sklearn_weights(X, y, C)) / model.privacy_.noise_scale
     assert np.abs(deviations).max() < 6
-    np.testing.assert_array_equal(model.coef_standard_error_, model.privacy_.noise_scale)
+    # That of the noise that is drawn, which pays for the grid by a factor of 1 + 2**-16 at most.
+    raised = model.coef_standard_error_ / model.privacy_.noise_scale
+    assert np.all((raised >= 1.0) & (raised <= 1.0 + 2.0**-16))
 
 
 @pytest.mark.parametrize(("mechanism", "delta"), WAYS[:5])
