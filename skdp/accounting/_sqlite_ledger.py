@@ -139,7 +139,11 @@ class SQLiteLedger:
     def _locked(self, reading=False):
         # A missing file raises here: no lock files are made beside it.
         self._file()
-        if _mount(self.path) != _mount(self.path.parent):
+        try:
+            is_mounted = _mount(self.path) != _mount(self.path.parent)
+        except OSError as error:
+            raise LedgerError(f"the ledger {self.path} cannot be used: {error}") from error
+        if is_mounted:
             raise LedgerError(
                 f"the ledger {self.path} is mounted by itself, so that it has a second name; mount "
                 "its folder"
@@ -263,7 +267,7 @@ def _mount(path):
     if not (hasattr(os, "O_PATH") and os.path.isdir("/proc/self/fdinfo")):
         return None
     # Closing such a descriptor drops no lock.
-    descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         lines = Path(f"/proc/self/fdinfo/{descriptor}").read_text().splitlines()
     finally:

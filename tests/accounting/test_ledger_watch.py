@@ -3,12 +3,13 @@
 import gc
 import json
 import os
+import resource
 import shutil
 import sqlite3
 import subprocess
 import time
 import uuid
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 import pytest
@@ -28,6 +29,7 @@ from skdp.accounting._chain import NOTHING
 from skdp.accounting._events import Event, check_readable
 from skdp.accounting._file_lock import LOCK_SUFFIX
 from skdp.accounting._sqlite_ledger import _OLD_INDEX, SQLiteLedger
+from tests._processes import Child
 
 
 @pytest.fixture
@@ -255,6 +257,35 @@ def test_a_file_that_is_mounted_by_itself_is_refused(path):
             PrivacyAccountant(10.0, 1e-5, ledger=mounted)
     finally:
         subprocess.run(["umount", mounted], check=True)
+
+
+def test_a_shortage_of_descriptors_is_an_error_of_the_ledger(path):
+    Child(charge_with_few_descriptors, charged(path)).join()
+
+
+def charge_with_few_descriptors(accountant):
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, most))
+    taken, sequences = [], []
+    with suppress(OSError):
+        while True:
+            taken.append(os.open(os.devnull, os.O_RDONLY))
+    while not sequences:
+        try:
+            sequences.append(accountant.charge(PureDP(0.5)).sequence)
+        except LedgerError:
+            os.close(taken.pop())
+    assert sequences == [6]
+
+
+def test_a_folder_that_was_moved_and_left_a_link_is_one_ledger(tmp_path):
+    (tmp_path / "folder").mkdir()
+    path = tmp_path / "folder" / "budget.db"
+    accountant = charged(path)
+    os.rename(tmp_path / "folder", tmp_path / "moved")
+    (tmp_path / "folder").symlink_to(tmp_path / "moved")
+    accountant.charge(PureDP(0.5))
+    assert PrivacyAccountant(10.0, 1e-5, ledger=path).epsilon_spent == 2.5
 
 
 def draft_of(path):
