@@ -172,7 +172,7 @@ def drawn(call):
 
 def released(call, table, y):
     """Return what is released, or None where the call is refused and nothing was spent."""
-    accountant = PrivacyAccountant(epsilon=1e6, delta=0.5)
+    accountant = PrivacyAccountant(epsilon=1e6, delta=0.5, ledger="memory://")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -105,7 +105,7 @@ def call_of(function, names):
 
 
 def affordable():
-    return PrivacyAccountant(1e6, 0.5)
+    return PrivacyAccountant(1e6, 0.5, ledger="memory://")
 
 
 @pytest.fixture

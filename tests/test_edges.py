@@ -90,7 +90,7 @@ def outputs(estimator, X):
 
 def check_estimator(estimator, **params):
     X, y = table()
-    accountant = PrivacyAccountant(1e15, 0.9)
+    accountant = PrivacyAccountant(1e15, 0.9, ledger="memory://")
     estimator = clone(estimator).set_params(accountant=accountant, **params)
     try:
         estimator.fit(X, y)
@@ -103,7 +103,10 @@ def check_estimator(estimator, **params):
 
 def check_statistic(name, **params):
     X, _ = table()
-    function, accountant = getattr(skdp.stats, name), PrivacyAccountant(1e15, 0.9)
+    function, accountant = (
+        getattr(skdp.stats, name),
+        PrivacyAccountant(1e15, 0.9, ledger="memory://"),
+    )
     needed = {"bounds": (0, 1), "q": 0.5, "axis": 0}
     names = inspect.signature(function).parameters
     arguments = {key: value for key, value in needed.items() if key in names} | params
@@ -185,7 +188,7 @@ def test_estimators_with_several_numbers_at_once(estimator):
 )
 def test_numbers_that_were_let_through(estimator, params):
     X, y = table()
-    accountant = PrivacyAccountant(1e15, 0.9)
+    accountant = PrivacyAccountant(1e15, 0.9, ledger="memory://")
     estimator = clone(estimator).set_params(accountant=accountant, **params)
     with pytest.raises(ValueError):
         estimator.fit(X, y)
