@@ -132,7 +132,7 @@ class PrivateRelease:
 
     def __init__(self, *, label, accountant, random_state):
         self._label, self._accountant, self._random_state = label, accountant, random_state
-        self._charged = False
+        self._is_asked = self._is_charged = False
         self.spend = None
 
     def __enter__(self):
@@ -174,7 +174,7 @@ class PrivateRelease:
         BudgetExceededError
             If the accountant refuses.
         """
-        if self._charged:
+        if self._is_asked:
             raise RuntimeError(
                 "a private fit charges once: put all that it releases into one plan "
                 "(skdp.mechanisms.JointMechanism)"
@@ -182,8 +182,9 @@ class PrivateRelease:
         if size is not None:
             plan.check_size(size)
         terms_of(self._accountant)
-        self._charged = True
+        self._is_asked = True
         if plan.event == NOTHING:
+            self._is_charged = True
             return None
         source = RandomSource(self._random_state)
         self._check_output(plan)
@@ -195,7 +196,7 @@ class PrivateRelease:
                 delta=plan.delta,
                 seeded=source.seeded,
             )
-        self._door.source = source
+        self._is_charged, self._door.source = True, source
         return source
 
     def _check_output(self, plan):
@@ -298,9 +299,9 @@ class PrivateFit(PrivateRelease):
         Raises
         ------
         RuntimeError
-            If nothing was charged.
+            If nothing was charged, or the charge was refused.
         """
-        if not self._charged:
+        if not self._is_charged:
             raise RuntimeError("a private fit publishes what it charged: call charge first")
         terms = terms_of(self._accountant)
         spend = self.spend or _unbooked(mechanism, terms)
