@@ -18,7 +18,7 @@ from example_table import load_table
 from sklearn.linear_model import LogisticRegression
 
 from skdp import DPSGDClassifier
-from skdp.accounting import epsilon as price
+from skdp.accounting import get_epsilon
 from skdp.pipeline import planned_charge
 
 plt.style.use("tableau-colorblind10")
@@ -69,7 +69,7 @@ def spent(model, method, n_points=12):
     """Return the epsilon of growing parts of a run at epsilon = 1."""
     event = planned_charge(model.set_params(epsilon=1.0), n_samples, n_features).event
     counts = np.unique(np.linspace(1, event.count, n_points).astype(int))
-    costs = [price(event.event * int(count), model.delta, method=method) for count in counts]
+    costs = [get_epsilon(event.event * int(count), model.delta, method=method) for count in counts]
     return counts / event.count, costs
 
 

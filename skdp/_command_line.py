@@ -6,8 +6,7 @@ import json
 import sys
 
 from skdp._version import __version__
-from skdp.accounting import Gaussian, PoissonSampled
-from skdp.accounting import epsilon as event_epsilon
+from skdp.accounting import Gaussian, PoissonSampled, get_epsilon
 from skdp.accounting._inspection import ledger_records, ledger_reports, verify_ledger
 from skdp.exceptions import LedgerError
 
@@ -127,7 +126,7 @@ def _export(options):
 
 def _price(options):
     step = PoissonSampled(options.sampling_rate, Gaussian(options.noise_multiplier))
-    value = event_epsilon(
+    value = get_epsilon(
         step * options.steps, options.delta, relation=options.relation, method=options.method
     )
     if options.json:

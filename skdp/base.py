@@ -9,8 +9,7 @@ from skdp._data._shape import TableShape
 from skdp._data._tables import read_array, read_target
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
-from skdp.accounting import Composed, Guarantee, Neighbours, Spend
-from skdp.accounting import epsilon as event_epsilon
+from skdp.accounting import Composed, Guarantee, Neighbours, Spend, get_epsilon
 from skdp.accounting._report import describe_composition, describe_unit
 from skdp.accounting._state import Terms
 from skdp.noise import Door, RandomSource
@@ -91,7 +90,7 @@ def _unbooked(mechanism, terms):
     epsilon, delta = mechanism.epsilon, mechanism.delta
     if terms.max_rows > 1:
         terms_of_event = {"relation": terms.relation, "group_size": terms.max_rows}
-        epsilon = event_epsilon(mechanism.event, delta, **terms_of_event)
+        epsilon = get_epsilon(mechanism.event, delta, **terms_of_event)
     return Spend("", mechanism.event, epsilon, delta, False, "", __version__)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from skdp import PrivacyAccountant, __version__
 from skdp._command_line import main
-from skdp.accounting import Gaussian, PoissonSampled, PureDP, epsilon
+from skdp.accounting import Gaussian, PoissonSampled, PureDP, get_epsilon
 
 
 @pytest.fixture
@@ -92,10 +92,10 @@ def test_epsilon(capsys):
     options = "epsilon --sampling-rate .01 --noise-multiplier 1 --steps 1000 --delta 1e-5"
     event = PoissonSampled(0.01, Gaussian(1.0)) * 1000
     assert main(options.split()) == 0
-    assert f"{epsilon(event, 1e-5):.6g}" in capsys.readouterr().out
+    assert f"{get_epsilon(event, 1e-5):.6g}" in capsys.readouterr().out
     assert main([*options.split(), "--json", "--method", "rdp", "--relation", "replace_one"]) == 0
     priced = json.loads(capsys.readouterr().out)
-    assert priced["epsilon"] == epsilon(event, 1e-5, method="rdp", relation="replace_one")
+    assert priced["epsilon"] == get_epsilon(event, 1e-5, method="rdp", relation="replace_one")
     assert priced["steps"] == 1000
 
 

@@ -18,7 +18,7 @@ from skdp.accounting import (
     Laplace,
     PoissonSampled,
     calibrate,
-    epsilon,
+    get_epsilon,
     to_dp_accounting,
 )
 from skdp.accounting._events import leaves
@@ -63,7 +63,7 @@ def their_rdp(event, delta):
 
 def our_rdp(event, delta):
     leaf_curve.cache_clear()
-    return epsilon(event, delta, method="rdp")
+    return get_epsilon(event, delta, method="rdp")
 
 
 def prv_epsilon(event, delta):
@@ -147,7 +147,7 @@ def main(repeats=5):
             repeats,
         )
         show("PLD, equal grid: " + name, ours, timed(lambda: their_pld(event, delta), repeats))  # noqa: B023
-        ours = timed(lambda: epsilon(event, delta, method="pld"), repeats)  # noqa: B023
+        ours = timed(lambda: get_epsilon(event, delta, method="pld"), repeats)  # noqa: B023
         print(f"| PLD, default tolerance: {name} | {ours[1]:.6f} ({ours[0] * 1e3:.1f}) | | |")
         ours = timed(lambda: our_rdp(event, delta), repeats)  # noqa: B023
         show("RDP: " + name, ours, timed(lambda: their_rdp(event, delta), repeats))  # noqa: B023

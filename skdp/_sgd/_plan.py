@@ -20,9 +20,9 @@ from skdp.accounting import (
     SampledWithoutReplacement,
     calibrate,
     gaussian_noise_multiplier,
+    get_delta,
+    get_epsilon,
 )
-from skdp.accounting import delta as event_delta
-from skdp.accounting import epsilon as event_epsilon
 
 __all__ = ["SAMPLINGS", "Linear", "SGDPlan", "clip_norm", "plan_sgd"]
 
@@ -141,7 +141,7 @@ class SGDPlan:
 
     def spent_after(self, n_steps):
         """Return the epsilon of the first steps alone, at the run's delta."""
-        return event_epsilon(self.step * n_steps, self.delta, relation=self.guarantee.relation)
+        return get_epsilon(self.step * n_steps, self.delta, relation=self.guarantee.relation)
 
     def noisy_means(self, X, y, loss, weights_now, source):
         """Yield the noisy mean gradients of the steps.
@@ -275,7 +275,7 @@ def _sufficient(event, guarantee):
     """
     epsilon, delta, relation = guarantee.epsilon, guarantee.delta, guarantee.relation
     multiplier, raised = calibrate(event, epsilon, delta, relation=relation, **COARSE), 1e-5
-    while event_delta(event(multiplier), epsilon, relation=relation) > delta:
+    while get_delta(event(multiplier), epsilon, relation=relation) > delta:
         multiplier *= 1.0 + raised
         raised *= 4.0
     return multiplier

@@ -2,7 +2,7 @@
 
 from skdp.accounting._accountant import PrivacyAccountant
 from skdp.accounting._advanced import advanced_epsilon
-from skdp.accounting._bounds import delta, epsilon, trade_off
+from skdp.accounting._bounds import get_delta, get_epsilon, trade_off
 from skdp.accounting._calibrate import calibrate
 from skdp.accounting._chain import Record, chain_end, next_record
 from skdp.accounting._conversions import (
@@ -79,8 +79,6 @@ __all__ = [
     "calibrate",
     "chain_end",
     "convert_relation",
-    "delta",
-    "epsilon",
     "event_from_json",
     "from_dp_accounting",
     "gaussian_delta",
@@ -88,6 +86,8 @@ __all__ = [
     "gdp",
     "gdp_to_delta",
     "gdp_to_epsilon",
+    "get_delta",
+    "get_epsilon",
     "next_record",
     "open_ledger",
     "plan_event",

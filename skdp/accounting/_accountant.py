@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from skdp._version import __version__
-from skdp.accounting._bounds import epsilon as event_epsilon
+from skdp.accounting._bounds import get_epsilon
 from skdp.accounting._chain import next_record
 from skdp.accounting._events import Composed, Event, check_readable
 from skdp.accounting._ledger import one_address, open_ledger
@@ -394,7 +394,7 @@ class PrivacyAccountant(NotCopied):
         Parameters
         ----------
         method : str, default="auto"
-            A method of `skdp.accounting.epsilon`.
+            A method of `skdp.accounting.get_epsilon`.
         delta : float, default=None
             At which epsilon is stated; None takes the cap's.
 
@@ -403,7 +403,7 @@ class PrivacyAccountant(NotCopied):
         float
         """
         terms = self._now().terms
-        return event_epsilon(
+        return get_epsilon(
             Composed(tuple(spend.event for spend in self.spends)),
             terms.delta if delta is None else delta,
             relation=terms.relation,

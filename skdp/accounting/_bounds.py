@@ -20,7 +20,7 @@ from skdp.accounting._rdp import fixed_delta, simplified, whole_sample
 from skdp.accounting._single import closed_delta, closed_epsilon, has_loss_distribution
 from skdp.utils._validation import check_choice
 
-__all__ = ["METHODS", "delta", "epsilon", "trade_off"]
+__all__ = ["METHODS", "get_delta", "get_epsilon", "trade_off"]
 
 METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
 
@@ -224,7 +224,7 @@ def _check(event, relation, method, tolerance, group_size):
     check_choice(method, "method", METHODS)
 
 
-def epsilon(
+def get_epsilon(
     event: ev.Event,
     delta: float,
     *,
@@ -262,10 +262,10 @@ def epsilon(
 
     Examples
     --------
-    >>> from skdp.accounting import Gaussian, Laplace, epsilon
-    >>> epsilon(Laplace(1.0), 0.0)
+    >>> from skdp.accounting import Gaussian, Laplace, get_epsilon
+    >>> get_epsilon(Laplace(1.0), 0.0)
     1.0
-    >>> round(epsilon(Gaussian(1.0), 1e-5), 6)
+    >>> round(get_epsilon(Gaussian(1.0), 1e-5), 6)
     4.377178
     """
     _check(event, relation, method, tolerance, group_size)
@@ -308,7 +308,7 @@ def _generic_group_epsilon(event, delta_, relation, method, tolerance, k):
     return best
 
 
-def delta(
+def get_delta(
     event: ev.Event,
     epsilon: float,
     *,
@@ -341,8 +341,8 @@ def delta(
 
     Examples
     --------
-    >>> from skdp.accounting import Gaussian, delta
-    >>> round(delta(Gaussian(1.0), 1.0), 6)
+    >>> from skdp.accounting import Gaussian, get_delta
+    >>> round(get_delta(Gaussian(1.0), 1.0), 6)
     0.126937
     """
     _check(event, relation, method, tolerance, group_size)
@@ -462,7 +462,7 @@ def trade_off(
 
     @cache
     def curve(eps):
-        return delta(event, eps, group_size=group_size, **options)
+        return get_delta(event, eps, group_size=group_size, **options)
 
     def first(eps):
         return 1.0 - curve(eps) - math.exp(eps) * alpha
@@ -471,7 +471,7 @@ def trade_off(
         return math.exp(-eps) * (1.0 - curve(eps) - alpha)
 
     _check(event, relation, method, tolerance, group_size)
-    smallest = (epsilon(event, d, group_size=group_size, **options) for d in (0.0, 1e-9))
+    smallest = (get_epsilon(event, d, group_size=group_size, **options) for d in (0.0, 1e-9))
     far = min(700.0, *smallest)
     near = min(far, -math.log(alpha)) if alpha > 0.0 else far
     return max(0.0, _largest(first, near), _largest(second, far))

@@ -38,7 +38,7 @@ def calibrate(
     epsilon, delta : float
         The budget.
     relation, method, tolerance, group_size : options
-        As in `skdp.accounting.epsilon`.
+        As in `skdp.accounting.get_epsilon`.
     bounds : (float, float), default=(1e-12, 1e15)
         The parameters to search.
     rtol : float, default=1e-6
@@ -47,7 +47,7 @@ def calibrate(
     Returns
     -------
     float
-        Always on the safe side: ``epsilon(make_event(result), delta, ...) <= epsilon`` with
+        Always on the safe side: ``get_epsilon(make_event(result), delta, ...) <= epsilon`` with
         the same options. If every parameter within bounds fits, the bound at the costly end.
 
     Raises
@@ -66,7 +66,7 @@ def calibrate(
     options = {"relation": relation, "tolerance": tolerance, "group_size": group_size}
 
     def cost(value, name=method):
-        return _bounds.epsilon(make_event(value), delta, method=name, **options)
+        return _bounds.get_epsilon(make_event(value), delta, method=name, **options)
 
     start = min(max(1.0, low), high)
     exact = method in ("auto", "pld")

@@ -17,8 +17,7 @@ from functools import lru_cache
 import numpy as np
 
 from skdp.accounting._advanced import advanced_epsilon
-from skdp.accounting._bounds import delta as event_delta
-from skdp.accounting._bounds import epsilon as event_epsilon
+from skdp.accounting._bounds import get_delta, get_epsilon
 from skdp.accounting._conversions import rdp_to_epsilon, zcdp_to_epsilon
 from skdp.accounting._events import ApproximateDP, Composed, leaves
 from skdp.accounting._gaussian import gdp_to_epsilon
@@ -65,14 +64,14 @@ def _own_delta(event):
 
 @lru_cache(maxsize=1024)
 def _cached_delta(event, epsilon, relation):
-    return event_delta(event, epsilon, relation=relation)
+    return get_delta(event, epsilon, relation=relation)
 
 
 @lru_cache(maxsize=1024)
 def _composed_epsilon(counts, delta, relation, method, group_size):
     """Return epsilon of a frozenset of (event, count)."""
     event = Composed(tuple(event * count for event, count in counts))
-    return event_epsilon(event, delta, relation=relation, method=method, group_size=group_size)
+    return get_epsilon(event, delta, relation=relation, method=method, group_size=group_size)
 
 
 @lru_cache(maxsize=1024)
@@ -118,7 +117,7 @@ def _is_proved(event, epsilon, delta, relation):
         return True
     found = _single_epsilon(event, delta, relation, 1)
     if epsilon < found <= epsilon * (1.0 + NEARLY):
-        fine = (event_epsilon(event, delta, relation=relation, tolerance=t) for t in FINE)
+        fine = (get_epsilon(event, delta, relation=relation, tolerance=t) for t in FINE)
         return any(bound <= epsilon for bound in fine)
     return found <= epsilon
 

@@ -184,7 +184,7 @@ def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
     -------
     float
         On the safe side: both ``gaussian_delta(z, epsilon) <= delta`` and
-        ``epsilon(Gaussian(z), delta) <= epsilon`` hold in floating point.
+        ``get_epsilon(Gaussian(z), delta) <= epsilon`` hold in floating point.
 
     Raises
     ------

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from skdp._version import __version__
-from skdp.accounting._bounds import delta as event_delta
-from skdp.accounting._bounds import epsilon as event_epsilon
+from skdp.accounting._bounds import get_delta, get_epsilon
 from skdp.accounting._composition import claimed_price
 from skdp.accounting._events import ApproximateDP, Composed, Event, Gaussian, PureDP, leaves
 from skdp.accounting._leaf import group_event
@@ -93,9 +92,9 @@ class PlannedCharge:
         if _are_gaussian(asked) and _are_gaussian(planned):
             return _precision(asked) <= _precision(planned)
         if isinstance(self.event, PureDP):
-            return event_epsilon(event, 0.0, relation=relation) <= self.event.epsilon
+            return get_epsilon(event, 0.0, relation=relation) <= self.event.epsilon
         if isinstance(self.event, ApproximateDP):
-            cost = event_delta(event, self.event.epsilon, relation=relation)
+            cost = get_delta(event, self.event.epsilon, relation=relation)
             return cost <= self.event.delta
         return False
 
@@ -134,7 +133,7 @@ class PlannedCharge:
         delta = delta or 0.0
         if terms.max_rows > 1:
             at = {"relation": terms.relation, "group_size": terms.max_rows}
-            cost = event_epsilon(event, delta, **at)
+            cost = get_epsilon(event, delta, **at)
             if cost < math.inf:
                 return cost, delta
             # Several rows of an (epsilon, delta)-DP release have a larger delta than one.
@@ -194,9 +193,9 @@ def plan_event(plan: Sequence[PlannedCharge]) -> Event:
 
     Examples
     --------
-    >>> from skdp.accounting import Gaussian, PlannedCharge, epsilon, plan_event
+    >>> from skdp.accounting import Gaussian, PlannedCharge, get_epsilon, plan_event
     >>> plan = [PlannedCharge(name, Gaussian(4.0), 2.0, 1e-5) for name in ("scaler", "model")]
-    >>> round(epsilon(plan_event(plan), 1e-5), 2)
+    >>> round(get_epsilon(plan_event(plan), 1e-5), 2)
     1.36
     """
     return Composed(tuple(step.event for step in plan))

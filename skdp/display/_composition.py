@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skdp.accounting import epsilon, rdp, rdp_to_epsilon
+from skdp.accounting import get_epsilon, rdp, rdp_to_epsilon
 
 __all__ = ["CompositionDisplay"]
 
@@ -78,7 +78,7 @@ class CompositionDisplay:
         delta : float
             At which epsilon is stated.
         methods : list of str, default=None
-            Methods of `skdp.accounting.epsilon`, and "rdp_order" for RDP at one order fixed
+            Methods of `skdp.accounting.get_epsilon`, and "rdp_order" for RDP at one order fixed
             beforehand, which is a valid filter. None takes all that apply.
         rdp_order : float, default=16.0
             The order of "rdp_order".
@@ -99,7 +99,8 @@ class CompositionDisplay:
                 values = [rdp_to_epsilon(n * cost, rdp_order, delta) for n in counts]
             else:
                 values = [
-                    epsilon(event * int(n), delta, relation=relation, method=method) for n in counts
+                    get_epsilon(event * int(n), delta, relation=relation, method=method)
+                    for n in counts
                 ]
             epsilons[method] = np.array(values)
         return cls(counts, epsilons, delta=delta, rdp_order=rdp_order)

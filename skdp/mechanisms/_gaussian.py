@@ -9,8 +9,7 @@ from typing import ClassVar, Self
 
 from scipy.special import ndtri
 
-from skdp.accounting import Event, Gaussian, gaussian_delta, gaussian_noise_multiplier
-from skdp.accounting import epsilon as event_epsilon
+from skdp.accounting import Event, Gaussian, gaussian_delta, gaussian_noise_multiplier, get_epsilon
 from skdp.mechanisms._checks import (
     check_number,
     check_scale,
@@ -163,7 +162,7 @@ class GaussianMechanism(GridMechanism):
     @classmethod
     def _with_multiplier(cls, multiplier, sensitivity, delta):
         delta = check_number("delta", delta, high=1.0)
-        epsilon = event_epsilon(Gaussian(multiplier), delta)
+        epsilon = get_epsilon(Gaussian(multiplier), delta)
         return cls(epsilon, delta, sensitivity, noise_multiplier=multiplier)
 
     @property
@@ -229,7 +228,7 @@ def _classical(epsilon, delta):
 
 def _check_sufficient(multiplier, epsilon, delta):
     if gaussian_delta(multiplier, epsilon) > delta and (
-        event_epsilon(Gaussian(multiplier), delta) > epsilon
+        get_epsilon(Gaussian(multiplier), delta) > epsilon
     ):
         raise ValueError(
             f"noise_multiplier={multiplier!r} is too small for (epsilon={epsilon!r}, "

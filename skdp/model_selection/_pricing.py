@@ -10,10 +10,10 @@ from skdp.accounting import (
     PoissonSampled,
     PureDP,
     SampledWithoutReplacement,
+    get_delta,
+    get_epsilon,
     zcdp,
 )
-from skdp.accounting import delta as event_delta
-from skdp.accounting import epsilon as event_epsilon
 from skdp.accounting._events import leaves, merged
 from skdp.accounting._rdp import fixed_delta
 
@@ -38,7 +38,7 @@ def fitting_scale(task, make_branches):
     low, high = 0.0, math.inf
     scale, points = 1.0, []
     for _ in range(MOST_STEPS):
-        cost = max(event_epsilon(e, task.delta, relation=relation) for e in make_branches(scale))
+        cost = max(get_epsilon(e, task.delta, relation=relation) for e in make_branches(scale))
         if cost <= target:
             low = max(low, scale)
             if cost >= target * (1.0 - tolerance):
@@ -55,7 +55,7 @@ def fitting_scale(task, make_branches):
             f"epsilon={task.epsilon!r} and delta={task.delta!r} cannot pay for this search: the "
             "cost of a candidate does not fall with its epsilon"
         )
-    while any(event_delta(e, target, relation=relation) > task.delta for e in make_branches(low)):
+    while any(get_delta(e, target, relation=relation) > task.delta for e in make_branches(low)):
         low *= 1.0 - tolerance
     return low
 
@@ -162,9 +162,9 @@ def _is_sampled(event):
 
 def _pure(event):
     """Return the epsilon of an event at delta = 0."""
-    return event_epsilon(event, 0.0, method="basic")
+    return get_epsilon(event, 0.0, method="basic")
 
 
 def _common_epsilon(fits, delta):
     relation = fits[0].pipeline.terms.relation
-    return max(event_epsilon(fit.event, delta, relation=relation) for fit in fits)
+    return max(get_epsilon(fit.event, delta, relation=relation) for fit in fits)

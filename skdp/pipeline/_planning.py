@@ -14,10 +14,10 @@ from skdp.accounting import (
     PlannedCharge,
     PureDP,
     calibrate,
+    get_delta,
+    get_epsilon,
     plan_event,
 )
-from skdp.accounting import delta as event_delta
-from skdp.accounting import epsilon as event_epsilon
 from skdp.accounting._events import leaves
 from skdp.accounting._reservation import covering_gaussian
 from skdp.base import TableShape, terms_of
@@ -396,11 +396,10 @@ def joint_scale(make_event, epsilon, delta, terms=None):
     at = {"relation": terms.relation, "group_size": terms.max_rows}
 
     def fits(scale):
-        if event_epsilon(event(scale), delta, **at) > epsilon:
+        if get_epsilon(event(scale), delta, **at) > epsilon:
             return False
         return (
-            terms.max_rows > 1
-            or event_delta(event(scale), epsilon, relation=terms.relation) <= delta
+            terms.max_rows > 1 or get_delta(event(scale), epsilon, relation=terms.relation) <= delta
         )
 
     start = 1.0 if fits(1.0) else 1.0 - 1e-12

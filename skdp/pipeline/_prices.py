@@ -3,8 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 
-from skdp.accounting import Composed, Reservation
-from skdp.accounting import epsilon as event_epsilon
+from skdp.accounting import Composed, Reservation, get_epsilon
 from skdp.accounting._events import leaves
 from skdp.base import terms_of
 from skdp.pipeline._instances import of_skdp
@@ -134,7 +133,7 @@ def total_price(prices):
         relation, max_rows = units.pop()
         together = Composed(tuple(p.event * n for p, n in zip(parts, counts, strict=True) if n))
         at = {"relation": relation, "group_size": max_rows}
-        joint = min(joint, event_epsilon(together, delta, **at))
+        joint = min(joint, get_epsilon(together, delta, **at))
     return Total(epsilon, delta, joint, common, exact)
 
 

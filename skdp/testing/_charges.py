@@ -11,8 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state, get_tags
 
 from skdp import mechanisms
-from skdp.accounting import Composed, PrivacyAccountant
-from skdp.accounting import epsilon as event_epsilon
+from skdp.accounting import Composed, PrivacyAccountant, get_epsilon
 from skdp.base import fitted_names
 from skdp.exceptions import BudgetExceededError
 from skdp.testing._tables import (
@@ -154,13 +153,13 @@ def check_cost_of_mechanisms(estimator):
         fitted = fit(estimator, X, y, accountant=accountant)
         published(fitted, X)
     epsilon, delta = price(estimator)
-    booked = event_epsilon(accountant.spends[0].event, delta)
+    booked = get_epsilon(accountant.spends[0].event, delta)
     assert booked <= epsilon * (1.0 + 1e-6), (
         f"the event that was booked costs {booked:g} at delta = {delta:g}; the claim is {epsilon:g}"
     )
     if not used or _sampler(fitted) != ALL_ROWS:
         return
-    ran = event_epsilon(Composed(tuple(mechanism.event for mechanism in used)), delta)
+    ran = get_epsilon(Composed(tuple(mechanism.event for mechanism in used)), delta)
     assert ran <= epsilon * (1.0 + 1e-6), (
         f"the mechanisms that ran cost {ran:g} at delta = {delta:g}; the claim is {epsilon:g}"
     )

@@ -23,9 +23,9 @@ from skdp.accounting import (
     Laplace,
     PoissonSampled,
     SampledWithoutReplacement,
+    get_epsilon,
     zcdp_to_epsilon,
 )
-from skdp.accounting import epsilon as event_epsilon
 from skdp.noise import RandomSource
 from tests._guarantees import meet
 
@@ -63,7 +63,7 @@ def with_noise_of(plan, factor):
 @pytest.mark.parametrize(("delta", "sampling"), REGIMES)
 def test_price_is_what_was_asked(delta, sampling, epsilon, relation):
     plan = make_plan(sampling, delta, epsilon=epsilon, relation=relation)
-    cost = event_epsilon(plan.event, delta, relation=relation)
+    cost = get_epsilon(plan.event, delta, relation=relation)
     assert 0.98 * epsilon < cost <= epsilon * (1 + 1e-12)
     assert plan.spent_after(plan.n_steps) == cost
     assert plan.spent_after(1) < cost

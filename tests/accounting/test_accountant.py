@@ -17,8 +17,8 @@ from skdp.accounting import (
     Gaussian,
     NonPrivate,
     PureDP,
-    epsilon,
     gaussian_noise_multiplier,
+    get_epsilon,
     zcdp_to_epsilon,
 )
 
@@ -85,7 +85,7 @@ def test_basic_composition_prices_a_gaussian_at_half_of_the_delta_left():
     accountant.charge(Gaussian(4.0))
     accountant.charge(Gaussian(4.0))
     assert [spend.delta for spend in accountant.spends] == [5e-6, 2.5e-6]
-    expected = epsilon(Gaussian(4.0), 5e-6) + epsilon(Gaussian(4.0), 2.5e-6)
+    expected = get_epsilon(Gaussian(4.0), 5e-6) + get_epsilon(Gaussian(4.0), 2.5e-6)
     assert accountant.epsilon_spent == pytest.approx(expected, rel=1e-12)
 
 
@@ -292,7 +292,7 @@ def test_threads_never_take_each_other_back(path):
 def test_delta_alone_is_where_an_event_is_priced():
     accountant = PrivacyAccountant(10.0, 1e-3)
     spend = accountant.charge(Gaussian(2.0), delta=1e-5)
-    assert (spend.epsilon, spend.delta) == (epsilon(Gaussian(2.0), 1e-5), 1e-5)
+    assert (spend.epsilon, spend.delta) == (get_epsilon(Gaussian(2.0), 1e-5), 1e-5)
 
 
 def test_a_temporary_ledger_goes_with_the_process_that_made_it():

@@ -18,11 +18,11 @@ from skdp.accounting import (
     SampledWithoutReplacement,
     calibrate,
     convert_relation,
-    delta,
-    epsilon,
     event_from_json,
     gaussian_delta,
     gdp,
+    get_delta,
+    get_epsilon,
     rdp,
     trade_off,
     zcdp,
@@ -32,12 +32,12 @@ from skdp.accounting import (
 def test_delta_zero_is_infinite_without_pure_events():
     for event in (Gaussian(1.0), PoissonSampled(0.1, Gaussian(1.0)), ZCDP(0.1)):
         for method in ("auto", "rdp", "zcdp", "basic"):
-            assert epsilon(event, 0.0, method=method) == math.inf
-    assert epsilon(Gaussian(1.0) * 0, 0.0) == 0.0
+            assert get_epsilon(event, 0.0, method=method) == math.inf
+    assert get_epsilon(Gaussian(1.0) * 0, 0.0) == 0.0
 
 
 def test_delta_one_is_free():
-    assert epsilon(Gaussian(1e-3), 1.0) == 0.0
+    assert get_epsilon(Gaussian(1e-3), 1.0) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -53,33 +53,35 @@ def test_delta_one_is_free():
     ids=lambda event: event.to_json(),
 )
 def test_a_million_million_steps(event):
-    found = epsilon(event * 10**12, 1e-6)
+    found = get_epsilon(event * 10**12, 1e-6)
     assert 0.0 < found < math.inf
-    assert epsilon(Repeated(event, 10**12), 1e-9) >= found
+    assert get_epsilon(Repeated(event, 10**12), 1e-9) >= found
 
 
 def test_methods_without_a_curve_say_so():
     for event in (ZCDP(0.1), RandomStopping(Gaussian(4.0), 3)):
         with pytest.raises(ValueError, match="privacy loss distribution"):
-            epsilon(event + Laplace(1.0), 1e-5, method="pld")
+            get_epsilon(event + Laplace(1.0), 1e-5, method="pld")
         with pytest.raises(ValueError, match="privacy loss distribution"):
-            delta(event, 1.0, method="pld")
-        assert epsilon(event + Laplace(1.0), 1e-5) < math.inf
+            get_delta(event, 1.0, method="pld")
+        assert get_epsilon(event + Laplace(1.0), 1e-5) < math.inf
 
 
 def test_extreme_parameters_stay_finite_or_say_infinity():
-    assert epsilon(Laplace(1e5) * 10, 1e-6) <= 1e6
-    assert epsilon(PoissonSampled(0.5, Gaussian(0.01)) * 10, 1e-6) < 1e5
-    assert epsilon(PoissonSampled(1e-9, Gaussian(0.1)) * 10, 1e-6) == pytest.approx(0.0, abs=0.01)
-    assert epsilon(PoissonSampled(0.0, Gaussian(1.0)) * 10, 0.0) == 0.0
-    assert epsilon(ApproximateDP(0.1, 1e-7) * 11, 1e-6) == math.inf
-    assert delta(Gaussian(1.0), math.inf) == 0.0
+    assert get_epsilon(Laplace(1e5) * 10, 1e-6) <= 1e6
+    assert get_epsilon(PoissonSampled(0.5, Gaussian(0.01)) * 10, 1e-6) < 1e5
+    assert get_epsilon(PoissonSampled(1e-9, Gaussian(0.1)) * 10, 1e-6) == pytest.approx(
+        0.0, abs=0.01
+    )
+    assert get_epsilon(PoissonSampled(0.0, Gaussian(1.0)) * 10, 0.0) == 0.0
+    assert get_epsilon(ApproximateDP(0.1, 1e-7) * 11, 1e-6) == math.inf
+    assert get_delta(Gaussian(1.0), math.inf) == 0.0
 
 
 @pytest.mark.parametrize("value", [math.nan, -1.0, 1.5, True])
 def test_bad_delta_and_alpha(value):
     with pytest.raises(ValueError):
-        epsilon(Gaussian(1.0), value)
+        get_epsilon(Gaussian(1.0), value)
     with pytest.raises(ValueError):
         trade_off(Gaussian(1.0), value)
 
@@ -93,8 +95,8 @@ def test_bad_delta_and_alpha(value):
         lambda: zcdp(Gaussian(1.0), relation="both"),
         lambda: zcdp(Gaussian(1.0), group_size=1.5),
         lambda: convert_relation(1.0, 1e-6, "add_remove", "swap"),
-        lambda: epsilon(Gaussian(1.0), 1e-6, tolerance=0.0),
-        lambda: delta(Gaussian(1.0), math.nan),
+        lambda: get_epsilon(Gaussian(1.0), 1e-6, tolerance=0.0),
+        lambda: get_delta(Gaussian(1.0), math.nan),
     ],
 )
 def test_bad_arguments(call):
@@ -116,15 +118,15 @@ def test_bad_arguments(call):
         lambda: Gaussian(b"1"),
         lambda: Gaussian(None),
         lambda: Gaussian([1.0]),
-        lambda: epsilon(Gaussian(1.0) * 10**100 * 10**100, 1e-5),
-        lambda: epsilon(Gaussian(1.0), 1e-5, group_size=10**400),
-        lambda: epsilon(Gaussian(1.0), 1e-5, group_size=math.inf),
-        lambda: epsilon(PoissonSampled(0.1, Gaussian(1.0)), 1e-5, group_size=1e30),
-        lambda: epsilon(Gaussian(1.0), "1e-5"),
-        lambda: epsilon(Gaussian(1.0), None),
-        lambda: epsilon(Gaussian(1.0), [1e-5]),
-        lambda: epsilon(Gaussian(1.0), 1e-5, tolerance="a"),
-        lambda: delta(Gaussian(1.0), "1"),
+        lambda: get_epsilon(Gaussian(1.0) * 10**100 * 10**100, 1e-5),
+        lambda: get_epsilon(Gaussian(1.0), 1e-5, group_size=10**400),
+        lambda: get_epsilon(Gaussian(1.0), 1e-5, group_size=math.inf),
+        lambda: get_epsilon(PoissonSampled(0.1, Gaussian(1.0)), 1e-5, group_size=1e30),
+        lambda: get_epsilon(Gaussian(1.0), "1e-5"),
+        lambda: get_epsilon(Gaussian(1.0), None),
+        lambda: get_epsilon(Gaussian(1.0), [1e-5]),
+        lambda: get_epsilon(Gaussian(1.0), 1e-5, tolerance="a"),
+        lambda: get_delta(Gaussian(1.0), "1"),
         lambda: trade_off(Gaussian(1.0), ".1"),
         lambda: rdp(Gaussian(1.0), "2"),
         lambda: gaussian_delta("1", 1.0),
@@ -145,16 +147,16 @@ def test_the_limits_of_parameters_still_have_a_price():
     assert zcdp(small)[0] >= 5e99 and rdp(small, 2.0) >= 9e99 and gdp(small) == pytest.approx(1e50)
     for event in (PoissonSampled(0.01, huge), SampledWithoutReplacement(100, 1, huge), huge):
         for relation in ("add_remove", "replace_one"):
-            assert epsilon(event * 10, 1e-5, relation=relation) == 0.0
+            assert get_epsilon(event * 10, 1e-5, relation=relation) == 0.0
     for event in (
         small,
         PoissonSampled(0.01, Gaussian(1e-40)),
         PoissonSampled(0.5, Gaussian(1e-5)),
     ):
         for relation in ("add_remove", "replace_one"):
-            assert epsilon(event, 1e-5, relation=relation) >= 1e9
-    assert epsilon(ApproximateDP(1.0, 1e-9), 1e-5, group_size=10**6) == math.inf
-    assert epsilon(Gaussian(1.0) * 10**100, 1e-5) >= 5e99
+            assert get_epsilon(event, 1e-5, relation=relation) >= 1e9
+    assert get_epsilon(ApproximateDP(1.0, 1e-9), 1e-5, group_size=10**6) == math.inf
+    assert get_epsilon(Gaussian(1.0) * 10**100, 1e-5) >= 5e99
 
 
 def nested(depth):
@@ -181,7 +183,7 @@ def test_a_part_that_occurs_twice_in_every_level_is_priced_once():
     event = Gaussian(1e6)
     for _ in range(40):
         event = Composed((event, event))
-    assert epsilon(event, 1e-5) == epsilon(Gaussian(1e6) * 2**40, 1e-5)
+    assert get_epsilon(event, 1e-5) == get_epsilon(Gaussian(1e6) * 2**40, 1e-5)
     assert hash(event) == hash(Composed(event.events))
     with pytest.raises(ValueError, match="too long"):
         event.to_json()

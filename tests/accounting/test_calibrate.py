@@ -12,8 +12,8 @@ from skdp.accounting import (
     RandomStopping,
     SampledWithoutReplacement,
     calibrate,
-    epsilon,
     gaussian_noise_multiplier,
+    get_epsilon,
 )
 
 FAMILIES = {
@@ -32,7 +32,7 @@ FAMILIES = {
 @pytest.mark.parametrize("target", [0.1, 3.0])
 def test_result_is_safe_and_tight(family, target):
     value = calibrate(family, target, 1e-6)
-    cost = epsilon(family(value), 1e-6)
+    cost = get_epsilon(family(value), 1e-6)
     assert target * (1 - 1e-4) <= cost <= target
 
 
@@ -42,7 +42,7 @@ def test_every_method_and_relation(method, relation):
     family = FAMILIES["without replacement"]
     options = {"method": method, "relation": relation}
     value = calibrate(family, 1.0, 1e-6, **options)
-    assert 1 - 1e-4 <= epsilon(family(value), 1e-6, **options) <= 1.0
+    assert 1 - 1e-4 <= get_epsilon(family(value), 1e-6, **options) <= 1.0
 
 
 def test_golden_calibration_row():
@@ -54,7 +54,7 @@ def test_golden_calibration_row():
 def test_plain_gaussians_by_the_closed_form(eps):
     value = calibrate(lambda s: Gaussian(s) * 4, eps, 1e-5)
     assert value == pytest.approx(2 * gaussian_noise_multiplier(eps, 1e-5), rel=1e-12)
-    assert epsilon(Gaussian(value) * 4, 1e-5) <= eps
+    assert get_epsilon(Gaussian(value) * 4, 1e-5) <= eps
 
 
 def test_pure_budget():
@@ -71,7 +71,9 @@ def test_other_parameters_than_noise():
         lambda t: PoissonSampled(0.01, Gaussian(1.0)) * int(t), 2.0, 1e-6, bounds=(1, 1e9)
     )
     event = PoissonSampled(0.01, Gaussian(1.0))
-    assert epsilon(event * int(steps), 1e-6) <= 2.0 < epsilon(event * (int(steps) + 1), 1e-6)
+    assert (
+        get_epsilon(event * int(steps), 1e-6) <= 2.0 < get_epsilon(event * (int(steps) + 1), 1e-6)
+    )
 
 
 def test_groups_need_more_noise():

@@ -21,7 +21,7 @@ from skdp.accounting import (
     RandomStopping,
     SampledWithoutReplacement,
     calibrate,
-    epsilon,
+    get_epsilon,
 )
 from skdp.accounting._composition import claimed_price
 
@@ -75,10 +75,10 @@ def charge(event, relation, **claim):
 
 def check_claims(seed, count):
     for event, relation, delta in random_events(seed, count):
-        price = epsilon(event, delta, relation=relation)
+        price = get_epsilon(event, delta, relation=relation)
         assert 0.0 <= price < math.inf
         assert claimed_price(event, price, delta, relation) == (price, delta)
-        other = privacy.delta(event, price, relation=relation)
+        other = privacy.get_delta(event, price, relation=relation)
         assert claimed_price(event, price, other, relation) == (price, other)
         if price > 1e-2:
             with pytest.raises(ValueError, match="is not"):
@@ -98,13 +98,13 @@ def test_every_price_of_many_events_can_be_charged_and_no_less():
 def test_the_ledger_takes_a_price_and_states_the_same(relation):
     event = PureDP(0.1580670251594314) * 3
     delta = 1.2841048536992213e-05
-    price = epsilon(event, delta, relation=relation)
+    price = get_epsilon(event, delta, relation=relation)
     assert charge(event, relation, delta=delta).epsilon == price
     assert charge(event, relation, epsilon=price, delta=delta).epsilon == price
 
 
 def test_a_release_that_costs_nothing_can_be_charged():
-    assert epsilon(Laplace(0.01), 0.1) == 0.0
+    assert get_epsilon(Laplace(0.01), 0.1) == 0.0
     assert charge(Laplace(0.01), "add_remove", epsilon=0.0, delta=0.1).epsilon == 0.0
     with pytest.raises(ValueError, match="is not"):
         charge(Laplace(0.5), "add_remove", epsilon=0.0, delta=0.1)
@@ -148,7 +148,7 @@ def test_groups_are_charged_what_they_cost():
     rng = random.Random(2)
     for _ in range(4):
         event, relation, delta = additive(rng) * rng.randint(1, 3), rng.choice(RELATIONS), 1e-7
-        price = epsilon(event, delta, relation=relation, group_size=2)
+        price = get_epsilon(event, delta, relation=relation, group_size=2)
         accountant = PrivacyAccountant(1e6, 0.9, relation=relation, unit="group", max_rows=2)
         assert accountant.charge(event, epsilon=price, delta=delta).epsilon == price
 
@@ -158,7 +158,7 @@ def test_groups_are_charged_what_they_cost():
     [Gaussian(1.0), DiscreteGaussian(1.0), ZCDP(1.0), PoissonSampled(0.1, Gaussian(1.0)) * 3],
 )
 def test_a_delta_that_underflows_proves_no_pure_claim(event):
-    assert epsilon(event, 0.0) == math.inf
+    assert get_epsilon(event, 0.0) == math.inf
     with pytest.raises(ValueError, match="not"):
         claimed_price(event, 700.0, 0.0, "add_remove")
 
@@ -176,4 +176,4 @@ def test_the_least_losses_end_a_search():
         ApproximateDP(1e-320, 1e-9),
         PoissonSampled(0.01, PureDP(1e-320)),
     ):
-        assert epsilon(event, 1e-9) <= 1e-319
+        assert get_epsilon(event, 1e-9) <= 1e-319

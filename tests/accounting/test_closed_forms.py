@@ -14,13 +14,13 @@ from skdp.accounting import (
     PureDP,
     RandomizedResponse,
     RandomStopping,
-    delta,
-    epsilon,
     gaussian_delta,
     gaussian_noise_multiplier,
     gdp,
     gdp_to_delta,
     gdp_to_epsilon,
+    get_delta,
+    get_epsilon,
     zcdp,
 )
 
@@ -60,66 +60,68 @@ def test_gaussian_curve_has_no_cancellation(mu, eps):
 def test_gaussian_noise_is_on_the_safe_side_and_tight(eps, delta_):
     z = gaussian_noise_multiplier(eps, delta_)
     assert gaussian_delta(z, eps) <= delta_
-    assert epsilon(Gaussian(z), delta_) <= eps
+    assert get_epsilon(Gaussian(z), delta_) <= eps
     assert gaussian_delta(z * (1 - 1e-8), eps) > delta_
 
 
 def test_gaussians_compose_to_one():
     event = Gaussian(10) * 100
-    assert epsilon(event, 1e-5) == pytest.approx(epsilon(Gaussian(1.0), 1e-5), rel=1e-13)
+    assert get_epsilon(event, 1e-5) == pytest.approx(get_epsilon(Gaussian(1.0), 1e-5), rel=1e-13)
     assert gdp(event) == pytest.approx(1.0)
-    assert epsilon(Gaussian(1.0), 1e-5, group_size=3) == pytest.approx(
+    assert get_epsilon(Gaussian(1.0), 1e-5, group_size=3) == pytest.approx(
         gdp_to_epsilon(3.0, 1e-5), rel=1e-12
     )
 
 
 def test_pure_events():
-    assert epsilon(Laplace(1.0), 0.0) == 1.0
-    assert epsilon(Laplace(1.0), 1e-5) == pytest.approx(0.99998, abs=1e-9)
-    assert epsilon(PureDP(0.1) * 100, 1e-6) == pytest.approx(4.774567588, abs=2e-9)
-    assert epsilon(PureDP(0.1) * 100, 0.0) == pytest.approx(10.0)
-    assert epsilon(ApproximateDP(0.1, 1e-8) * 50, 1e-5) == pytest.approx(2.856550165, abs=2e-9)
-    assert epsilon(PureDP(0.5), 1e-5, group_size=4) <= 2.0
+    assert get_epsilon(Laplace(1.0), 0.0) == 1.0
+    assert get_epsilon(Laplace(1.0), 1e-5) == pytest.approx(0.99998, abs=1e-9)
+    assert get_epsilon(PureDP(0.1) * 100, 1e-6) == pytest.approx(4.774567588, abs=2e-9)
+    assert get_epsilon(PureDP(0.1) * 100, 0.0) == pytest.approx(10.0)
+    assert get_epsilon(ApproximateDP(0.1, 1e-8) * 50, 1e-5) == pytest.approx(2.856550165, abs=2e-9)
+    assert get_epsilon(PureDP(0.5), 1e-5, group_size=4) <= 2.0
 
 
 @pytest.mark.parametrize("method", ["auto", "basic", "pld"])
 def test_costs_of_different_events_add_up(method):
     event = Composed((Laplace(0.5), PureDP(0.25), RandomizedResponse(0.125)))
-    assert epsilon(event, 0.0, method=method) == pytest.approx(0.875, rel=1e-12)
+    assert get_epsilon(event, 0.0, method=method) == pytest.approx(0.875, rel=1e-12)
 
 
 def test_zcdp():
-    assert epsilon(ZCDP(0.1), 1e-5) == pytest.approx(1.914238832, rel=1e-8)
+    assert get_epsilon(ZCDP(0.1), 1e-5) == pytest.approx(1.914238832, rel=1e-8)
     assert zcdp(Gaussian(2.0) * 8 + ZCDP(0.1, 1e-9)) == pytest.approx((1.1, 1e-9))
-    assert epsilon(ZCDP(0.1, 1e-6), 1e-7) == math.inf
+    assert get_epsilon(ZCDP(0.1, 1e-6), 1e-7) == math.inf
     total = 1 - (1 - 1e-6) * (1 - 1e-5)
-    assert epsilon(ZCDP(0.1, 1e-6), total) == pytest.approx(epsilon(ZCDP(0.1), 1e-5), rel=1e-9)
+    assert get_epsilon(ZCDP(0.1, 1e-6), total) == pytest.approx(
+        get_epsilon(ZCDP(0.1), 1e-5), rel=1e-9
+    )
 
 
 def test_infinite_costs():
-    assert epsilon(Gaussian(1.0), 0.0) == math.inf
-    assert epsilon(Laplace(1.0) + NonPrivate(), 1e-5) == math.inf
-    assert delta(NonPrivate(), 5.0) == 1.0
+    assert get_epsilon(Gaussian(1.0), 0.0) == math.inf
+    assert get_epsilon(Laplace(1.0) + NonPrivate(), 1e-5) == math.inf
+    assert get_delta(NonPrivate(), 5.0) == 1.0
 
 
 @pytest.mark.parametrize("event", [Gaussian(1.0), Laplace(1.0), ZCDP(0.3), PureDP(0.2) * 9])
 @pytest.mark.parametrize("eps", [0.1, 0.5, 2.0])
 def test_delta_inverts_epsilon(event, eps):
-    d = delta(event, eps)
-    assert epsilon(event, d) <= eps * (1 + 1e-9) + 1e-12
+    d = get_delta(event, eps)
+    assert get_epsilon(event, d) <= eps * (1 + 1e-9) + 1e-12
     if d > 0:
-        assert epsilon(event, d * (1 - 1e-6)) >= eps * (1 - 1e-6)
+        assert get_epsilon(event, d * (1 - 1e-6)) >= eps * (1 - 1e-6)
 
 
 def test_bad_arguments():
     for call in (
-        lambda: epsilon(Gaussian(1.0), -0.1),
-        lambda: epsilon(Gaussian(1.0), math.nan),
-        lambda: epsilon(Gaussian(1.0), 1e-5, relation="swap"),
-        lambda: epsilon(Gaussian(1.0), 1e-5, method="clt"),
-        lambda: epsilon(Gaussian(1.0), 1e-5, group_size=0),
-        lambda: epsilon("Gaussian", 1e-5),
-        lambda: delta(Gaussian(1.0), -1.0),
+        lambda: get_epsilon(Gaussian(1.0), -0.1),
+        lambda: get_epsilon(Gaussian(1.0), math.nan),
+        lambda: get_epsilon(Gaussian(1.0), 1e-5, relation="swap"),
+        lambda: get_epsilon(Gaussian(1.0), 1e-5, method="clt"),
+        lambda: get_epsilon(Gaussian(1.0), 1e-5, group_size=0),
+        lambda: get_epsilon("Gaussian", 1e-5),
+        lambda: get_delta(Gaussian(1.0), -1.0),
         lambda: gaussian_noise_multiplier(0.0, 1e-5),
         lambda: gaussian_noise_multiplier(1.0, 0.0),
         lambda: gaussian_delta(0.0, 1.0),
@@ -134,19 +136,21 @@ def test_stated_prices_and_gaussian_releases_add_up():
     for total, at in ((62.7, 0.0139), (1e4, 1e-9), (1e-5, 1e-20), (742.0, 1e-21)):
         z = gaussian_noise_multiplier(0.8 * total, at) * math.sqrt(200) * (1.0 + 1e-12)
         event = Composed((Laplace(0.2 * total), Gaussian(z) * 200))
-        assert delta(event, total) <= at
-        assert epsilon(event, at) <= total * (1.0 + 1e-9)
+        assert get_delta(event, total) <= at
+        assert get_epsilon(event, at) <= total * (1.0 + 1e-9)
         stated = ApproximateDP(0.2 * total, 0.5 * at)
         small = gaussian_noise_multiplier(0.8 * total, 0.5 * at) * (1.0 + 1e-12)
-        assert delta(Composed((stated, Gaussian(small))), total) <= at * (1.0 + 1e-15)
+        assert get_delta(Composed((stated, Gaussian(small))), total) <= at * (1.0 + 1e-15)
         # A part cannot cost more than all.
-        assert delta(event, total) >= delta(Gaussian(z) * 200, total)
+        assert get_delta(event, total) >= get_delta(Gaussian(z) * 200, total)
 
 
 def test_groups_run_random_stopping_at_the_price_of_their_runs():
     one = RandomStopping(PureDP(0.1), 50.0)
-    assert epsilon(one, 0.0, group_size=3) == pytest.approx(0.9)
+    assert get_epsilon(one, 0.0, group_size=3) == pytest.approx(0.9)
     run = RandomStopping(Gaussian(8.0), 10.0)
-    assert epsilon(run, 1e-5, group_size=2) == epsilon(RandomStopping(Gaussian(4.0), 10.0), 1e-5)
+    assert get_epsilon(run, 1e-5, group_size=2) == get_epsilon(
+        RandomStopping(Gaussian(4.0), 10.0), 1e-5
+    )
     sampled = RandomStopping(PoissonSampled(0.1, Gaussian(4.0)) * 3, 10.0)
-    assert epsilon(sampled, 1e-5, group_size=2) > epsilon(sampled, 1e-5)
+    assert get_epsilon(sampled, 1e-5, group_size=2) > get_epsilon(sampled, 1e-5)

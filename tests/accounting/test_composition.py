@@ -17,9 +17,9 @@ from skdp.accounting import (
     Spend,
     _composition,
     advanced_epsilon,
-    epsilon,
     gaussian_noise_multiplier,
     gdp_to_epsilon,
+    get_epsilon,
     rdp_to_epsilon,
 )
 from skdp.accounting._composition import composition_rule
@@ -51,7 +51,7 @@ def test_totals_never_fall_below_the_truth(terms):
     accountant = PrivacyAccountant(50.0, 1e-5, **terms)
     for count in range(1, 6):
         accountant.charge(Gaussian(3.0))
-        assert accountant.epsilon_spent >= epsilon(Gaussian(3.0) * count, 1e-5) * (1 - 1e-12)
+        assert accountant.epsilon_spent >= get_epsilon(Gaussian(3.0) * count, 1e-5) * (1 - 1e-12)
     assert accountant.epsilon_remaining == pytest.approx(50.0 - accountant.epsilon_spent)
 
 
@@ -155,14 +155,14 @@ def test_disjoint_parts_compose_in_parallel(terms, relation, by_index):
             accountant.partition("clinic", 3, by_index=by_index), events_of_parts, strict=True
         ):
             for event in events:
-                part.charge(event, epsilon=epsilon(event, 1e-4), delta=1e-4)
+                part.charge(event, epsilon=get_epsilon(event, 1e-4), delta=1e-4)
         accountant.charge(Laplace(0.2))
         return accountant.epsilon_spent
 
     def together(events):
         accountant = PrivacyAccountant(100.0, 1e-2, relation=relation, **terms)
         for event in events:
-            accountant.charge(event, epsilon=epsilon(event, 1e-4), delta=1e-4)
+            accountant.charge(event, epsilon=get_epsilon(event, 1e-4), delta=1e-4)
         accountant.charge(Laplace(0.2))
         return accountant.epsilon_spent
 
@@ -201,7 +201,7 @@ def test_estimators_take_parts():
 def test_a_group_pays_for_all_its_rows(terms):
     accountant = PrivacyAccountant(100.0, 1e-4, unit="group", max_rows=3, **terms)
     accountant.charge(Gaussian(12.0))
-    group = epsilon(Gaussian(4.0), 1e-4)
+    group = get_epsilon(Gaussian(4.0), 1e-4)
     assert accountant.epsilon_spent >= group * (1 - 1e-9)
     if terms["composition"] in ("gdp", "pld", "auto"):
         assert accountant.epsilon_spent == pytest.approx(group, rel=1e-9)
@@ -229,9 +229,9 @@ def test_a_schedule_says_what_it_assumes():
 def test_old_records_can_be_recomposed():
     accountant = PrivacyAccountant(50.0, 1e-4)
     for _ in range(20):
-        accountant.charge(Gaussian(20.0), epsilon=epsilon(Gaussian(20.0), 1e-6), delta=1e-6)
+        accountant.charge(Gaussian(20.0), epsilon=get_epsilon(Gaussian(20.0), 1e-6), delta=1e-6)
     assert accountant.recompose("auto", 1e-5) < 0.5 * accountant.epsilon_spent
-    assert accountant.recompose("pld") == pytest.approx(epsilon(Gaussian(20.0) * 20, 1e-4))
+    assert accountant.recompose("pld") == pytest.approx(get_epsilon(Gaussian(20.0) * 20, 1e-4))
 
 
 def test_automatic_composition_takes_sampled_releases():
@@ -239,8 +239,8 @@ def test_automatic_composition_takes_sampled_releases():
     accountant = PrivacyAccountant(2.0, 1e-5, composition="auto")
     accountant.charge(event)
     accountant.charge(event)
-    assert accountant.epsilon_spent == pytest.approx(epsilon(event * 2, 1e-5), rel=1e-9)
-    assert accountant.epsilon_spent < 2 * epsilon(event, 1e-5)
+    assert accountant.epsilon_spent == pytest.approx(get_epsilon(event * 2, 1e-5), rel=1e-9)
+    assert accountant.epsilon_spent < 2 * get_epsilon(event, 1e-5)
 
 
 def descent(steps, price):
@@ -290,8 +290,8 @@ def test_advanced_composition_takes_a_charge_as_one_release(steps):
     as_releases = advanced_epsilon([(0.1, 1e-8, 100)], 1e-5)
     assert accountant.epsilon_spent == pytest.approx(as_releases, rel=1e-9)
     one_by_one = Composed(tuple(event for event, _ in events))
-    assert as_releases < epsilon(one_by_one, 1e-5, method="advanced")
-    assert as_releases > epsilon(one_by_one, 1e-5)
+    assert as_releases < get_epsilon(one_by_one, 1e-5, method="advanced")
+    assert as_releases > get_epsilon(one_by_one, 1e-5)
 
 
 def test_prices_of_parts_add_up_where_one_unit_can_be_in_several():
@@ -304,7 +304,7 @@ def test_prices_of_parts_add_up_where_one_unit_can_be_in_several():
 def test_a_price_does_not_let_through_what_the_method_cannot_compose():
     accountant = PrivacyAccountant(1.0, 1e-5, composition="pld")
     accountant.charge(PureDP(0.1), epsilon=0.1, delta=0.0)
-    price = epsilon(ZCDP(1e-3), 1e-6)
+    price = get_epsilon(ZCDP(1e-3), 1e-6)
     with pytest.raises(ValueError, match="privacy loss distribution"):
         accountant.charge(ZCDP(1e-3), epsilon=price, delta=1e-6)
     assert len(accountant.spends) == 1

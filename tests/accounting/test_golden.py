@@ -1,6 +1,6 @@
 import pytest
 
-from skdp.accounting import epsilon, gaussian_noise_multiplier
+from skdp.accounting import gaussian_noise_multiplier, get_epsilon
 from skdp.accounting._bounds import has_loss_distribution
 from skdp.accounting._events import leaves
 
@@ -10,7 +10,7 @@ NO_CURVE = ("g071", "g072")  # the reference is a zCDP bound, not a loss distrib
 @pytest.mark.parametrize("method", ["auto", "basic", "advanced", "zcdp", "rdp"])
 def test_never_below_the_truth(golden_row, method):
     _, event, relation, delta, reference, lower = golden_row
-    found = epsilon(event, delta, relation=relation, method=method)
+    found = get_epsilon(event, delta, relation=relation, method=method)
     assert found >= lower - 1e-6
     if method == "auto":
         assert found <= reference * (1 + 1e-3)
@@ -21,7 +21,7 @@ def test_loss_distributions_are_tight(golden_row, tolerance, slack):
     name, event, relation, delta, reference, lower = golden_row
     if not has_loss_distribution(leaves(event), relation) or name in NO_CURVE:
         pytest.skip("no privacy loss distribution")
-    found = epsilon(event, delta, relation=relation, method="pld", tolerance=tolerance)
+    found = get_epsilon(event, delta, relation=relation, method="pld", tolerance=tolerance)
     assert lower - 1e-6 <= found <= reference * (1 + slack)
 
 

@@ -14,8 +14,8 @@ from skdp.accounting import (
     RandomizedResponse,
     RandomStopping,
     SampledWithoutReplacement,
-    epsilon,
     from_dp_accounting,
+    get_epsilon,
     to_dp_accounting,
 )
 
@@ -51,9 +51,9 @@ def test_their_accountant_agrees():
     )
     theirs = PoissonSampled(0.05, Gaussian(1.5)) * 50 + Laplace(0.3)
     accountant.compose(to_dp_accounting(theirs))
-    assert epsilon(theirs, 1e-5) <= accountant.get_epsilon(1e-5) * (1 + 1e-4)
-    assert epsilon(theirs, 1e-5) >= accountant.get_epsilon(1e-5) * (1 - 1e-3)
-    assert epsilon(event, 1e-5) > epsilon(theirs, 1e-5)
+    assert get_epsilon(theirs, 1e-5) <= accountant.get_epsilon(1e-5) * (1 + 1e-4)
+    assert get_epsilon(theirs, 1e-5) >= accountant.get_epsilon(1e-5) * (1 - 1e-3)
+    assert get_epsilon(event, 1e-5) > get_epsilon(theirs, 1e-5)
 
 
 def test_without_replacement_states_the_replacement_sensitivity():

@@ -17,9 +17,9 @@ from skdp.accounting import (
     SampledWithoutReplacement,
     calibrate,
     convert_relation,
-    delta,
-    epsilon,
     gaussian_noise_multiplier,
+    get_delta,
+    get_epsilon,
     rdp,
     zcdp,
 )
@@ -32,7 +32,7 @@ RELATIONS = ("add_remove", "replace_one")
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_all_hundred_responses_count(method, relation):
     event = RandomizedResponse(0.2) * 100
-    found = epsilon(event, 1e-6, relation=relation, method=method)
+    found = get_epsilon(event, 1e-6, relation=relation, method=method)
     assert found >= 10.6765
     if method in ("advanced", "pld", "auto"):
         assert found == pytest.approx(10.676577201, abs=1e-6)
@@ -43,7 +43,9 @@ def test_integer_noise_multiplier_equals_the_float_one(method):
     def event(z):
         return PoissonSampled(0.1, Gaussian(z) * 4) * 10 + Gaussian(z) * 3
 
-    assert epsilon(event(2), 1e-5, method=method) == epsilon(event(2.0), 1e-5, method=method)
+    assert get_epsilon(event(2), 1e-5, method=method) == get_epsilon(
+        event(2.0), 1e-5, method=method
+    )
     assert event(2).to_json() == event(2.0).to_json()
 
 
@@ -51,13 +53,13 @@ def test_integer_noise_multiplier_equals_the_float_one(method):
 def test_replacing_doubles_a_clipped_sum_and_nothing_else(method):
     options = {"method": method}
     clipped = PoissonSampled(1.0, Gaussian(2.0))
-    doubled = epsilon(clipped, 1e-5, relation="replace_one", **options)
-    assert doubled == pytest.approx(epsilon(Gaussian(1.0), 1e-5, **options), rel=1e-9)
-    assert epsilon(clipped, 1e-5, **options) == pytest.approx(
-        epsilon(Gaussian(2.0), 1e-5, **options), rel=1e-9
+    doubled = get_epsilon(clipped, 1e-5, relation="replace_one", **options)
+    assert doubled == pytest.approx(get_epsilon(Gaussian(1.0), 1e-5, **options), rel=1e-9)
+    assert get_epsilon(clipped, 1e-5, **options) == pytest.approx(
+        get_epsilon(Gaussian(2.0), 1e-5, **options), rel=1e-9
     )
     for plain in (Gaussian(1.0) * 2, Laplace(0.5) * 3, DiscreteLaplace(2.0, 3), PureDP(0.3)):
-        one, two = (epsilon(plain, 1e-5, relation=r, **options) for r in RELATIONS)
+        one, two = (get_epsilon(plain, 1e-5, relation=r, **options) for r in RELATIONS)
         assert one == two
 
 
@@ -65,33 +67,33 @@ def test_replacing_doubles_a_clipped_sum_and_nothing_else(method):
 def test_replacing_costs_more_under_sampling(method):
     for inner in (Gaussian(1.0), Laplace(1.0), DiscreteLaplace(2.0)):
         event = PoissonSampled(0.1, inner) * 10
-        one, two = (epsilon(event, 1e-5, relation=r, method=method) for r in RELATIONS)
+        one, two = (get_epsilon(event, 1e-5, relation=r, method=method) for r in RELATIONS)
         assert two > 1.1 * one
 
 
 def test_replacing_is_not_halved_noise():
     event = PoissonSampled(0.01, Gaussian(1.0)) * 1000
-    found = epsilon(event, 1e-5, relation="replace_one")
+    found = get_epsilon(event, 1e-5, relation="replace_one")
     assert found == pytest.approx(2.84344, abs=3e-4)
     halved = PoissonSampled(0.01, Gaussian(0.5)) * 1000
-    assert epsilon(halved, 1e-5) > 13.0
+    assert get_epsilon(halved, 1e-5) > 13.0
 
 
 def test_replacing_is_within_the_general_conversion():
     event = PoissonSampled(0.1, Gaussian(2.0)) * 20
-    eps = epsilon(event, 1e-6)
+    eps = get_epsilon(event, 1e-6)
     doubled, delta_ = convert_relation(eps, 1e-6, "add_remove", "replace_one")
-    assert epsilon(event, delta_, relation="replace_one") <= doubled
+    assert get_epsilon(event, delta_, relation="replace_one") <= doubled
 
 
 def test_no_central_limit_approximation():
     assert not {"gdp", "clt", "prv"} & set(METHODS)
     with pytest.raises(ValueError):
-        epsilon(Gaussian(1.0), 1e-5, method="gdp")
+        get_epsilon(Gaussian(1.0), 1e-5, method="gdp")
     with pytest.raises(ValueError, match="Gaussian DP"):
         accounting.gdp(PoissonSampled(0.01, Gaussian(1.0)))
     # That approximation says 1.618.
-    assert epsilon(PoissonSampled(0.01, Gaussian(1.0)) * 1000, 1e-5) >= 1.828235
+    assert get_epsilon(PoissonSampled(0.01, Gaussian(1.0)) * 1000, 1e-5) >= 1.828235
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -99,7 +101,8 @@ def test_no_central_limit_approximation():
 def test_small_delta_is_finite(method, relation):
     event = PoissonSampled(0.01, Gaussian(1.0)) * 1000
     found = [
-        epsilon(event, d, relation=relation, method=method) for d in (1e-12, 1e-15, 1e-20, 1e-60)
+        get_epsilon(event, d, relation=relation, method=method)
+        for d in (1e-12, 1e-15, 1e-20, 1e-60)
     ]
     assert found == sorted(found)
     assert all(math.isfinite(value) for value in found)
@@ -111,15 +114,15 @@ def test_noise_search_never_returns_too_little(q, steps, target):
     def event(sigma):
         return PoissonSampled(q, Gaussian(sigma)) * steps
 
-    assert epsilon(event(calibrate(event, target, 1e-6)), 1e-6) <= target
+    assert get_epsilon(event(calibrate(event, target, 1e-6)), 1e-6) <= target
 
 
 @pytest.mark.parametrize("method", ["basic", "advanced", "pld", "auto"])
 def test_one_laplace_costs_exactly_its_parameter(method):
-    assert epsilon(Laplace(1.0), 0.0, method=method) == 1.0
+    assert get_epsilon(Laplace(1.0), 0.0, method=method) == 1.0
     for delta_ in (1e-15, 1e-9, 1e-5, 0.1):
-        assert epsilon(Laplace(1.0), delta_) <= 1.0
-    assert delta(Laplace(1.0), 1.0) == 0.0
+        assert get_epsilon(Laplace(1.0), delta_) <= 1.0
+    assert get_delta(Laplace(1.0), 1.0) == 0.0
 
 
 def test_advanced_composition_pays_for_every_delta():
@@ -132,10 +135,10 @@ def test_advanced_composition_pays_for_every_delta():
 
 def test_loose_and_wrong_textbook_formulas_are_not_ours():
     rho, delta_ = 1e-4, 0.05
-    assert epsilon(ZCDP(rho), delta_) <= rho + 2 * math.sqrt(rho * math.log(1 / delta_))
+    assert get_epsilon(ZCDP(rho), delta_) <= rho + 2 * math.sqrt(rho * math.log(1 / delta_))
     # rho + 4 rho ln(1/delta) is too little here.
     wrong = rho + 4 * rho * math.log(1 / delta_)
-    assert epsilon(Gaussian(math.sqrt(0.5 / rho)), 1e-5) > rho + 4 * rho * math.log(1e5)
+    assert get_epsilon(Gaussian(math.sqrt(0.5 / rho)), 1e-5) > rho + 4 * rho * math.log(1e5)
     assert wrong < 0.01
     # sqrt(2 ln(1.25/delta)) / epsilon is too little noise from epsilon = 8.4 on.
     classical = math.sqrt(2 * math.log(1.25 / 1e-5)) / 9.0
@@ -150,11 +153,11 @@ def test_without_replacement_uses_the_replacement_sensitivity_under_both_relatio
     event = SampledWithoutReplacement(1000, 10, Laplace(0.5))
     amplified = math.log1p(0.01 * math.expm1(1.0))
     for relation in RELATIONS:
-        assert epsilon(event, 0.0, relation=relation) == pytest.approx(amplified, rel=1e-12)
+        assert get_epsilon(event, 0.0, relation=relation) == pytest.approx(amplified, rel=1e-12)
     pure = SampledWithoutReplacement(1000, 10, PureDP(1.0))
-    assert epsilon(pure, 0.0, relation="replace_one") == pytest.approx(amplified, rel=1e-12)
+    assert get_epsilon(pure, 0.0, relation="replace_one") == pytest.approx(amplified, rel=1e-12)
     assert rdp(event, 8.0) > rdp(PoissonSampled(0.01, Laplace(0.5)), 8.0)
 
 
 def test_the_search_for_the_best_run_is_not_free():
-    assert epsilon(RandomStopping(Gaussian(4.0), 10), 1e-5) > epsilon(Gaussian(4.0), 1e-5)
+    assert get_epsilon(RandomStopping(Gaussian(4.0), 10), 1e-5) > get_epsilon(Gaussian(4.0), 1e-5)

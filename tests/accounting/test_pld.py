@@ -15,8 +15,8 @@ from skdp.accounting import (
     PoissonSampled,
     RandomizedResponse,
     SampledWithoutReplacement,
-    delta,
-    epsilon,
+    get_delta,
+    get_epsilon,
 )
 from skdp.accounting._events import leaves
 from skdp.accounting._grid import discretise
@@ -63,7 +63,7 @@ def densities(event, relation):
 def test_one_sampled_release_by_quadrature(event, relation, eps):
     p, q, breaks = densities(event, relation)
     truth = max(hockey_stick(p, q, eps, breaks), hockey_stick(q, p, eps, breaks))
-    found = delta(event, eps, relation=relation, method="pld", tolerance=1e-6)
+    found = get_delta(event, eps, relation=relation, method="pld", tolerance=1e-6)
     assert truth * (1 - 1e-7) - 1e-13 <= found <= truth * (1 + 1e-3)
 
 
@@ -71,7 +71,7 @@ def test_replacing_under_general_noise_covers_the_attained_pair():
     event = PoissonSampled(0.3, Laplace(1.0))
     p, q, breaks = densities(event, "replace_one")
     for eps in (0.05, 0.3):
-        assert delta(event, eps, relation="replace_one") >= hockey_stick(p, q, eps, breaks)
+        assert get_delta(event, eps, relation="replace_one") >= hockey_stick(p, q, eps, breaks)
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.3])
@@ -80,8 +80,8 @@ def test_sampling_without_replacement_is_the_amplified_curve(rate):
     event = SampledWithoutReplacement(1000, int(1000 * rate), Gaussian(2.0))
     for eps in (0.1, 1.0, 2.0):
         amplified = math.log1p(rate * math.expm1(eps))
-        truth = rate * delta(Gaussian(1.0), eps)
-        found = delta(event, amplified, relation="replace_one", method="pld", tolerance=1e-6)
+        truth = rate * get_delta(Gaussian(1.0), eps)
+        found = get_delta(event, amplified, relation="replace_one", method="pld", tolerance=1e-6)
         assert truth * (1 - 1e-7) <= found <= truth * (1 + 1e-3)
 
 
@@ -117,13 +117,13 @@ def certified_lower_delta(event, count, relation, eps, cells=30_000):
 )
 def test_between_a_certified_lower_bound_and_little_more(event, relation):
     lower = certified_lower_delta(event, 10, relation, 0.8)
-    upper = delta(event * 10, 0.8, relation=relation, method="pld")
+    upper = get_delta(event * 10, 0.8, relation=relation, method="pld")
     assert lower - 1e-12 <= upper <= lower * 1.01 + 1e-9
 
 
 @pytest.mark.parametrize("delta_", [1e-60, 1e-20, 1e-15, 1e-11, 1e-5, 0.1])
 def test_gaussian_by_transform(delta_):
-    exact = epsilon(Gaussian(1.0), delta_)
+    exact = get_epsilon(Gaussian(1.0), delta_)
     found = pld_epsilon(leaves(Gaussian(2.0) * 4), delta_, "add_remove", 1e-6)
     assert exact * (1 - 1e-9) <= found <= exact * (1 + 1e-5)
 
@@ -137,7 +137,7 @@ def test_randomised_response_by_enumeration():
         joint_p, joint_q = np.outer(joint_p, p).ravel(), np.outer(joint_q, q).ravel()
     for eps in (0.3, 1.5, 2.5):
         truth = np.maximum(joint_p - math.exp(eps) * joint_q, 0).sum()
-        assert delta(RandomizedResponse(eps0, k) * count, eps) == pytest.approx(truth, rel=1e-9)
+        assert get_delta(RandomizedResponse(eps0, k) * count, eps) == pytest.approx(truth, rel=1e-9)
 
 
 def test_discrete_gaussian_by_enumeration():
@@ -149,7 +149,7 @@ def test_discrete_gaussian_by_enumeration():
     p2, q2 = np.outer(p, p), np.outer(q, q)
     for eps in (0.5, 3.0):
         truth = np.maximum(p2 - math.exp(eps) * q2, 0).sum()
-        found = delta(DiscreteGaussian(sigma, shift) * 2, eps, method="pld")
+        found = get_delta(DiscreteGaussian(sigma, shift) * 2, eps, method="pld")
         assert truth * (1 - 1e-10) <= found <= truth * (1 + 1e-6)
 
 
@@ -159,12 +159,12 @@ def test_exponential_mechanism_curve_is_the_largest_two_point_curve():
     top = (math.exp(eps0) - np.exp(t)) / math.expm1(eps0)
     for eps in (0.1, 0.5, 0.9):
         truth = np.max(top * np.maximum(0.0, -np.expm1(eps - t)))
-        found = delta(ExponentialMechanism(eps0), eps)
+        found = get_delta(ExponentialMechanism(eps0), eps)
         assert truth * (1 - 1e-6) <= found <= truth * (1 + 1e-3)
 
 
 def test_step_shrinks_with_the_tolerance():
     event = PoissonSampled(0.01, Gaussian(1.0)) * 1000
-    values = [epsilon(event, 1e-5, method="pld", tolerance=t) for t in (1e-2, 1e-3, 1e-4, 1e-6)]
+    values = [get_epsilon(event, 1e-5, method="pld", tolerance=t) for t in (1e-2, 1e-3, 1e-4, 1e-6)]
     assert values == sorted(values, reverse=True)
     assert values[0] - values[-1] < 1e-2

@@ -19,9 +19,9 @@ from skdp.accounting import (
     RandomizedResponse,
     RandomStopping,
     SampledWithoutReplacement,
-    delta,
-    epsilon,
     event_from_json,
+    get_delta,
+    get_epsilon,
     rdp,
     trade_off,
 )
@@ -79,30 +79,34 @@ def test_json(event):
 @EXAMPLES
 @given(sigmas, st.floats(1.05, 3.0), rates, st.integers(1, 300), deltas, relations)
 def test_more_noise_never_costs_more(sigma, factor, q, steps, d, relation):
-    less = epsilon(PoissonSampled(q, Gaussian(sigma * factor)) * steps, d, relation=relation)
-    assert no_more(less, epsilon(PoissonSampled(q, Gaussian(sigma)) * steps, d, relation=relation))
+    less = get_epsilon(PoissonSampled(q, Gaussian(sigma * factor)) * steps, d, relation=relation)
+    assert no_more(
+        less, get_epsilon(PoissonSampled(q, Gaussian(sigma)) * steps, d, relation=relation)
+    )
 
 
 @EXAMPLES
 @given(sigmas, rates, st.floats(0.1, 0.95), st.integers(1, 300), deltas, relations)
 def test_monotone_in_the_rate(sigma, q, factor, steps, d, relation):
-    less = epsilon(PoissonSampled(q * factor, Gaussian(sigma)) * steps, d, relation=relation)
-    assert no_more(less, epsilon(PoissonSampled(q, Gaussian(sigma)) * steps, d, relation=relation))
+    less = get_epsilon(PoissonSampled(q * factor, Gaussian(sigma)) * steps, d, relation=relation)
+    assert no_more(
+        less, get_epsilon(PoissonSampled(q, Gaussian(sigma)) * steps, d, relation=relation)
+    )
 
 
 @EXAMPLES
 @given(composed, leaf, deltas, relations)
 def test_one_release_more_never_costs_less(event, more, d, relation):
     assert no_more(
-        epsilon(event, d, relation=relation), epsilon(event + more, d, relation=relation)
+        get_epsilon(event, d, relation=relation), get_epsilon(event + more, d, relation=relation)
     )
 
 
 @EXAMPLES
 @given(composed, deltas, st.floats(1.1, 10.0), relations)
 def test_monotone_in_delta(event, d, factor, relation):
-    larger = epsilon(event, min(1.0, d * factor), relation=relation)
-    assert no_more(larger, epsilon(event, d, relation=relation))
+    larger = get_epsilon(event, min(1.0, d * factor), relation=relation)
+    assert no_more(larger, get_epsilon(event, d, relation=relation))
 
 
 @EXAMPLES
@@ -110,26 +114,26 @@ def test_monotone_in_delta(event, d, factor, relation):
 def test_order_does_not_matter(events, d, relation, random):
     shuffled = list(events)
     random.shuffle(shuffled)
-    first = epsilon(Composed(tuple(events)), d, relation=relation)
-    assert first == epsilon(Composed(tuple(shuffled)), d, relation=relation)
+    first = get_epsilon(Composed(tuple(events)), d, relation=relation)
+    assert first == get_epsilon(Composed(tuple(shuffled)), d, relation=relation)
 
 
 @EXAMPLES
 @given(curves, deltas, relations)
 def test_epsilon_of_delta_is_the_identity(event, d, relation):
-    eps = epsilon(event, d, relation=relation)
+    eps = get_epsilon(event, d, relation=relation)
     assume(1e-3 < eps < 200.0)
-    back = epsilon(event, min(1.0, delta(event, eps, relation=relation)), relation=relation)
+    back = get_epsilon(event, min(1.0, get_delta(event, eps, relation=relation)), relation=relation)
     assert back == pytest.approx(eps, rel=5 * SLACK, abs=SLACK)
 
 
 @EXAMPLES
 @given(composed, deltas, relations)
 def test_auto_is_the_least(event, d, relation):
-    auto = epsilon(event, d, relation=relation)
+    auto = get_epsilon(event, d, relation=relation)
     for method in ("basic", "advanced", "zcdp", "rdp", "pld"):
         try:
-            other = epsilon(event, d, relation=relation, method=method)
+            other = get_epsilon(event, d, relation=relation, method=method)
         except ValueError:
             assert method == "pld"
             continue
@@ -139,9 +143,9 @@ def test_auto_is_the_least(event, d, relation):
 @EXAMPLES
 @given(curves, deltas, relations)
 def test_no_curve_is_above_its_own_renyi_bound(event, d, relation):
-    eps = epsilon(event, d, relation=relation, method="rdp")
+    eps = get_epsilon(event, d, relation=relation, method="rdp")
     assume(eps < 300.0)
-    assert no_more(epsilon(event, d, relation=relation, method="pld"), eps)
+    assert no_more(get_epsilon(event, d, relation=relation, method="pld"), eps)
 
 
 @EXAMPLES
@@ -155,10 +159,10 @@ def test_renyi_divergence_grows_with_the_order(event, order, factor, relation):
 @settings(EXAMPLES, max_examples=8)
 @given(leaf, deltas, relations, st.integers(2, 4))
 def test_groups_cost_more(event, d, relation, k):
-    one = epsilon(event, d, relation=relation)
-    group = epsilon(event, d, relation=relation, group_size=k)
+    one = get_epsilon(event, d, relation=relation)
+    group = get_epsilon(event, d, relation=relation, group_size=k)
     assert no_more(one, group)
-    assert no_more(group, epsilon(event, d, relation=relation, group_size=k + 1))
+    assert no_more(group, get_epsilon(event, d, relation=relation, group_size=k + 1))
 
 
 @EXAMPLES

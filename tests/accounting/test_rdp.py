@@ -19,7 +19,7 @@ from skdp.accounting import (
     RandomizedResponse,
     RandomStopping,
     SampledWithoutReplacement,
-    epsilon,
+    get_epsilon,
     rdp,
     rdp_to_delta,
     rdp_to_epsilon,
@@ -134,8 +134,8 @@ def test_orders_are_real_and_unbounded():
     # The best order of little noise lies near 1, that of much noise far above 64.
     for sigma in (0.01, 1.0, 100.0, 10_000.0):
         event = Gaussian(sigma) * 3
-        assert epsilon(event, 1e-5, method="rdp") == pytest.approx(
-            epsilon(event, 1e-5, method="zcdp"), rel=1e-6
+        assert get_epsilon(event, 1e-5, method="rdp") == pytest.approx(
+            get_epsilon(event, 1e-5, method="zcdp"), rel=1e-6
         )
 
 
@@ -143,8 +143,8 @@ def test_approximate_events_have_no_renyi_divergence_but_a_bound():
     assert rdp(PoissonSampled(0.5, Gaussian(1.0)), 3.0, group_size=2) > 0.0
     assert rdp(ApproximateDP(1.0, 1e-9), 3.0, group_size=2) == math.inf
     event = ApproximateDP(0.1, 1e-9) * 20 + Gaussian(10.0)
-    assert epsilon(event, 1e-6, method="rdp") < math.inf
-    assert epsilon(event, 1e-9, method="rdp") == math.inf
+    assert get_epsilon(event, 1e-6, method="rdp") < math.inf
+    assert get_epsilon(event, 1e-9, method="rdp") == math.inf
 
 
 @pytest.mark.parametrize("shape", [-0.5, 0.0, 0.3, 1.0, 2.0])
@@ -162,8 +162,8 @@ def test_stopping_parameter_has_the_mean(shape, mean):
 def test_random_stopping():
     base = Gaussian(4.0)
     assert rdp(RandomStopping(base, 1.0), 3.0) == pytest.approx(rdp(base, 3.0), rel=1e-3)
-    assert epsilon(RandomStopping(Laplace(0.1), 100), 0.0) == pytest.approx(0.3)
-    costs = [epsilon(RandomStopping(base, mean), 1e-5) for mean in (2, 10, 100)]
+    assert get_epsilon(RandomStopping(Laplace(0.1), 100), 0.0) == pytest.approx(0.3)
+    costs = [get_epsilon(RandomStopping(base, mean), 1e-5) for mean in (2, 10, 100)]
     assert costs == sorted(costs)
     for beta in (1.5, 3.0, 20.0, 300.0):
         extra = 2 * ((1 - 1 / beta) * rdp(base, beta) + math.log(10) / beta)

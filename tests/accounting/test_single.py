@@ -16,8 +16,8 @@ from skdp.accounting import (
     PureDP,
     RandomizedResponse,
     SampledWithoutReplacement,
-    delta,
-    epsilon,
+    get_delta,
+    get_epsilon,
 )
 from skdp.accounting._events import leaves
 from skdp.accounting._pld import pld_epsilon
@@ -69,13 +69,13 @@ def check_sampled_gaussian(count, seed):
     with mpmath.workdps(50):
         for sigma, rate, d, relation, method in settings(count, seed):
             event = PoissonSampled(rate, Gaussian(sigma))
-            found = epsilon(event, d, relation=relation, method=method)
+            found = get_epsilon(event, d, relation=relation, method=method)
             assert mixture_delta(sigma, rate, relation, found) <= d
             if found > 0.0:
                 assert mixture_delta(sigma, rate, relation, found * (1 - mpmath.mpf(1e-9))) > d
             truth = mixture_delta(sigma, rate, relation, 0.7 * found)
             for name in ("pld", "auto"):
-                below = delta(event, 0.7 * found, relation=relation, method=name)
+                below = get_delta(event, 0.7 * found, relation=relation, method=name)
                 assert truth <= below <= truth * (1 + 1e-9)
 
 
@@ -91,7 +91,7 @@ def test_many_sampled_gaussians_to_nine_digits():
 def test_no_noise_to_speak_of_under_replacement():
     # The second term of the curve overflows here; the amplified curve is what is left.
     event = PoissonSampled(0.999, Gaussian(0.01))
-    assert epsilon(event, 1e-9, relation="replace_one") <= epsilon(Gaussian(0.005), 1e-9)
+    assert get_epsilon(event, 1e-9, relation="replace_one") <= get_epsilon(Gaussian(0.005), 1e-9)
 
 
 @pytest.mark.parametrize("d", [1e-3, 1e-8])
@@ -109,7 +109,7 @@ def test_no_noise_to_speak_of_under_replacement():
     ],
 )
 def test_closed_form_and_fine_grid_agree(event, relation, d):
-    closed = epsilon(event, d, relation=relation, method="pld")
+    closed = get_epsilon(event, d, relation=relation, method="pld")
     grid = pld_epsilon(leaves(event), d, relation, 1e-6)
     assert grid * (1 - 1e-5) <= closed <= grid * (1 + 1e-9) < math.inf
 
@@ -119,8 +119,8 @@ def test_huge_losses_have_a_price(size):
     gaussian = Gaussian(1.0 / math.sqrt(2.0 * size))
     for other in (PureDP(0.5 * size), PureDP(1.0), Laplace(size), RandomizedResponse(size, 2)):
         event = accounting.Composed((gaussian, other))
-        separately = epsilon(gaussian, 1e-6) + epsilon(other, 0.0)
-        assert 0.5 * size < epsilon(event, 1e-6) <= separately * (1 + 1e-9)
+        separately = get_epsilon(gaussian, 1e-6) + get_epsilon(other, 0.0)
+        assert 0.5 * size < get_epsilon(event, 1e-6) <= separately * (1 + 1e-9)
 
 
 def test_what_is_given_is_given_back_exactly():
@@ -129,5 +129,5 @@ def test_what_is_given_is_given_back_exactly():
         given, delta_ = rng.uniform(0.01, 5), 10 ** rng.uniform(-12, -3)
         event = accounting.ApproximateDP(given, delta_)
         for same in (event, accounting.Composed((event,))):
-            assert accounting.delta(same, given) == delta_
-            assert accounting.epsilon(same, delta_) == given
+            assert accounting.get_delta(same, given) == delta_
+            assert accounting.get_epsilon(same, delta_) == given

@@ -14,9 +14,9 @@ from skdp.accounting import (
     PureDP,
     RandomizedResponse,
     SampledWithoutReplacement,
-    delta,
-    epsilon,
     gdp_to_delta,
+    get_delta,
+    get_epsilon,
 )
 from skdp.accounting._advanced import optimal_epsilon
 from skdp.accounting._direct import compose_directly
@@ -63,7 +63,7 @@ def delta_of_two(sigma, rate, eps):
     ],
 )
 def test_two_sampled_releases(sigma, rate, d):
-    found = epsilon(PoissonSampled(rate, Gaussian(sigma)) * 2, d, method="pld")
+    found = get_epsilon(PoissonSampled(rate, Gaussian(sigma)) * 2, d, method="pld")
     assert delta_of_two(sigma, rate, found) <= d * (1 + 1e-9)
     assert delta_of_two(sigma, rate, found * (1 - 3e-4)) > d
 
@@ -73,9 +73,11 @@ def test_two_sampled_releases(sigma, rate, d):
 def test_no_method_gives_up_down_to_1e_20(relation, count):
     for rate, sigma, d in ((1e-6, 0.6, 1e-16), (1e-6, 50.0, 1e-20), (1e-3, 1.0, 1e-20)):
         event = PoissonSampled(rate, Gaussian(sigma)) * count
-        found = epsilon(event, d, relation=relation, method="pld")
-        assert found <= epsilon(event, d, relation=relation, method="rdp") < math.inf
-        assert delta(event, found, relation=relation, method="pld") == pytest.approx(d, rel=1e-2)
+        found = get_epsilon(event, d, relation=relation, method="pld")
+        assert found <= get_epsilon(event, d, relation=relation, method="rdp") < math.inf
+        assert get_delta(event, found, relation=relation, method="pld") == pytest.approx(
+            d, rel=1e-2
+        )
 
 
 ONE = [
@@ -92,7 +94,7 @@ ONE = [
 
 def check_monotone(event, d, relation, counts):
     for method in ("auto", "pld"):
-        prices = [epsilon(event * n, d, relation=relation, method=method) for n in counts]
+        prices = [get_epsilon(event * n, d, relation=relation, method=method) for n in counts]
         assert prices == sorted(prices)
         assert prices[-1] < math.inf
 
@@ -124,10 +126,10 @@ def test_tolerance_is_relative_to_a_tiny_epsilon(mu, reach):
 @pytest.mark.parametrize("eps, d", [(1e-3, 1e-7), (1e-5, 1e-9), (3e-6, 1e-6)])
 def test_tolerance_of_a_tiny_epsilon_with_atoms(eps, d):
     exact = optimal_epsilon(eps, 30, d)
-    found = epsilon(RandomizedResponse(eps) * 30, d, method="pld")
+    found = get_epsilon(RandomizedResponse(eps) * 30, d, method="pld")
     assert exact * (1 - 1e-6) <= found <= exact * (1 + 1e-4)
     # Laplace releases cost no more than randomised response.
-    found = epsilon(Laplace(eps) * 30, d, method="pld")
+    found = get_epsilon(Laplace(eps) * 30, d, method="pld")
     finer = pld_epsilon(leaves(Laplace(eps) * 30), d, "add_remove", 1e-6)
     assert found == pytest.approx(finer, rel=1e-4)
     assert finer <= exact * (1 + 1e-5)
@@ -136,8 +138,8 @@ def test_tolerance_of_a_tiny_epsilon_with_atoms(eps, d):
 @pytest.mark.parametrize("rate, sigma, target", [(2e-3, 2.9, 1e-3), (1e-4, 9.0, 1e-4)])
 def test_tiny_epsilon_of_sampled_releases(rate, sigma, target):
     event = PoissonSampled(rate, Gaussian(sigma)) * 20
-    d = delta(event, target, tolerance=1e-6)
-    assert target * (1 - 1e-5) <= epsilon(event, d) <= target * (1 + 2e-4)
+    d = get_delta(event, target, tolerance=1e-6)
+    assert target * (1 - 1e-5) <= get_epsilon(event, d) <= target * (1 + 2e-4)
 
 
 def test_direct_composition_of_gaussians():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from skdp.accounting import Gaussian, epsilon
+from skdp.accounting import Gaussian, get_epsilon
 from skdp.display import CompositionDisplay
 
 
@@ -9,7 +9,7 @@ def test_values_are_those_of_the_methods():
     display = CompositionDisplay.from_event(Gaussian(10.0), [1, 20], delta=1e-5)
     for method, values in display.epsilons.items():
         if method != "rdp_order":
-            assert values[1] == epsilon(Gaussian(10.0) * 20, 1e-5, method=method)
+            assert values[1] == get_epsilon(Gaussian(10.0) * 20, 1e-5, method=method)
     assert (display.epsilons["rdp_order"] >= display.epsilons["rdp"]).all()
     assert (display.epsilons["pld"] <= display.epsilons["zcdp"]).all()
 

@@ -7,8 +7,7 @@ import pytest
 
 from skdp import DPLogisticRegression, PrivacyAccountant
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
-from skdp.accounting import Neighbours
-from skdp.accounting import epsilon as event_epsilon
+from skdp.accounting import Neighbours, get_epsilon
 from skdp.linear_model import _gradient_perturbation
 from skdp.linear_model._gradient_perturbation import (
     NOISE_FACTOR,
@@ -68,7 +67,7 @@ def test_brute_force_sensitivity(relation, loss):
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 100.0])
 def test_all_steps_together_cost_what_is_claimed(epsilon, delta):
     plan = plan_gradient_perturbation(of_rows(BINARY, 10_000, 20, 1.0), 0.1, meet(epsilon, delta))
-    cost = event_epsilon(plan.mechanism.event, delta)
+    cost = get_epsilon(plan.mechanism.event, delta)
     assert (1 - 1e-6) * epsilon <= cost <= epsilon
     assert plan.mechanism.event.count == plan.n_steps > 10
 
@@ -175,7 +174,7 @@ class TestMutations:
             lambda *args: 0.1 * calibrated(*args),
         )
         plan = plan_gradient_perturbation(of_rows(BINARY, 10_000, 2, 1.0), 1.0, meet(1.0, 1e-5))
-        assert event_epsilon(plan.mechanism.event, 1e-5) > 1.0
+        assert get_epsilon(plan.mechanism.event, 1e-5) > 1.0
 
 
 def quadratic_noise(condition, n_steps):

@@ -6,7 +6,7 @@ from sklearn.linear_model import Ridge
 
 from skdp import DPLinearRegression, DPRidge, PrivacyAccountant
 from skdp._losses import ClippedSquaredLoss
-from skdp.accounting import epsilon as event_epsilon
+from skdp.accounting import get_epsilon
 from skdp.base import TableShape
 from skdp.linear_model._least_squares_descent import LOSS
 from skdp.linear_model._objective import loss_gradient
@@ -66,7 +66,7 @@ def test_all_steps_are_one_charge_of_the_budget(relation):
     accountant = PrivacyAccountant(1.0, 1e-6, relation=relation)
     model = DPRidge(mechanism="gradient", target_bounds=(-1, 1), accountant=accountant).fit(X, y)
     (spend,) = accountant.spends
-    assert 0.999 < event_epsilon(spend.event, 1e-6, relation=relation) <= 1.0
+    assert 0.999 < get_epsilon(spend.event, 1e-6, relation=relation) <= 1.0
     assert "steps" in model.privacy_.sampler
 
 

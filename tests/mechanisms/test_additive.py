@@ -201,7 +201,7 @@ def test_gaussian_from_rho():
     mechanism = GaussianMechanism.from_rho(0.125, 3.0, 1e-6)
     assert mechanism.scale == pytest.approx(3.0 / math.sqrt(2 * 0.125))
     assert mechanism.rho == pytest.approx(0.125)
-    assert mechanism.epsilon == pytest.approx(accounting.epsilon(mechanism.event, 1e-6))
+    assert mechanism.epsilon == pytest.approx(accounting.get_epsilon(mechanism.event, 1e-6))
 
 
 def test_classical_calibration():

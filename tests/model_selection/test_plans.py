@@ -18,7 +18,7 @@ from skdp.accounting import (
     PoissonSampled,
     PureDP,
     RandomStopping,
-    epsilon,
+    get_epsilon,
 )
 from skdp.accounting._events import leaves
 from skdp.base import UNACCOUNTED
@@ -87,7 +87,7 @@ def test_the_worst_branch_fills_the_budget_and_no_branch_exceeds_it(strategy, re
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_with_delta_0_the_epsilons_of_a_branch_add_up(strategy):
     made = plan(make_task(delta=0.0), strategy)
-    costs = [epsilon(branch, 0.0) for branch in made.branches]
+    costs = [get_epsilon(branch, 0.0) for branch in made.branches]
     assert max(costs) == pytest.approx(1.0, rel=2e-3) and max(costs) <= 1.0
 
 
@@ -112,7 +112,7 @@ def test_parts_of_the_rows_pay_side_by_side():
 
 def test_random_stopping_costs_what_an_independent_accountant_says():
     event = RandomStopping(Gaussian(4.0), 10, 1.0)
-    assert epsilon(event, DELTA, method="rdp") == pytest.approx(2.1534, abs=5e-5)
+    assert get_epsilon(event, DELTA, method="rdp") == pytest.approx(2.1534, abs=5e-5)
     made = plan(make_task(refit=False), "random_stopping", mean_runs=10)
     (stopped,) = leaves(made.event)
     assert (stopped.mean, stopped.shape) == (10, 1.0)
@@ -162,7 +162,7 @@ def test_runs_with_sampled_batches_have_their_own_renyi_curve():
     assert isinstance(sampled, PoissonSampled)
     assert scored[RandomStopping].event == made.noisy.event
     for branch in made.branches:
-        assert 0.99 < epsilon(branch, DELTA) <= 1.0
+        assert 0.99 < get_epsilon(branch, DELTA) <= 1.0
     # The same by dp-accounting.
     steps = leaves(fitted[RandomStopping].event)[sampled]
     one = dp_event.PoissonSampledDpEvent(
@@ -172,7 +172,7 @@ def test_runs_with_sampled_batches_have_their_own_renyi_curve():
     run = dp_event.SelfComposedDpEvent(one, steps)
     accountant.compose(dp_event.RepeatAndSelectDpEvent(run, 5, 1.0))
     assert accountant.get_epsilon(DELTA) == pytest.approx(
-        epsilon(made.branches[0], DELTA), rel=0.02
+        get_epsilon(made.branches[0], DELTA), rel=0.02
     )
 
 
@@ -188,7 +188,7 @@ def test_random_stopping_of_approximate_runs_adds_the_mean_number_of_deltas():
     assert isinstance(base, PureDP) and base.epsilon >= run.epsilon * (1 - 1e-9)
     assert extra == ApproximateDP(0.0, 7 * run.delta)
     assert made.noisy.epsilon <= base.epsilon
-    assert epsilon(made.branches[0], DELTA) <= 1.0
+    assert get_epsilon(made.branches[0], DELTA) <= 1.0
     # A group's delta grows by the runs' epsilon too, which the branch does not know.
     assert made.event == ApproximateDP(1.0, DELTA)
 

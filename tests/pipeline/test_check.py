@@ -22,8 +22,7 @@ from skdp import (
     PrivacyAccountant,
     RandomizedResponseTransformer,
 )
-from skdp.accounting import Gaussian, Laplace
-from skdp.accounting import epsilon as event_epsilon
+from skdp.accounting import Gaussian, Laplace, get_epsilon
 from skdp.pipeline import check_pipeline, split_budget
 
 ACCOUNTANT = PrivacyAccountant(100.0, 0.1)
@@ -272,4 +271,4 @@ def test_the_joint_cost_is_composed():
     result = check_pipeline(pipe)
     event = result.steps[0].event
     assert isinstance(event, Gaussian)
-    assert result.joint_epsilon == pytest.approx(event_epsilon(event * 2, 2e-6))
+    assert result.joint_epsilon == pytest.approx(get_epsilon(event * 2, 2e-6))

@@ -24,10 +24,10 @@ from skdp.accounting import (
     Gaussian,
     Laplace,
     PureDP,
+    get_epsilon,
     plan_event,
     to_dp_accounting,
 )
-from skdp.accounting import epsilon as event_epsilon
 from skdp.base import PrivateFit, TableShape, terms_of
 from skdp.exceptions import BudgetExceededError
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
@@ -122,7 +122,7 @@ def test_the_joint_cost_is_that_of_an_independent_composition(mechanism, relatio
     )
     theirs.compose(to_dp_accounting(event))
     assert theirs.get_epsilon(1e-5) == pytest.approx(1.0, abs=2e-3)
-    assert event_epsilon(event, 1e-5, relation=relation) <= 1.0
+    assert get_epsilon(event, 1e-5, relation=relation) <= 1.0
 
 
 def test_pure_steps_add_up():
@@ -460,4 +460,4 @@ def test_a_plan_can_be_run_on_allowances():
 def test_joint_scale_of_known_families():
     assert joint_scale(PureDP, 1.0, 0.0) == pytest.approx(1.0, rel=1e-9)
     found = joint_scale(lambda s: Gaussian(1 / s) * 4, 1.0, 1e-5)
-    assert event_epsilon(Gaussian(1 / found) * 4, 1e-5) == pytest.approx(1.0, abs=1e-3)
+    assert get_epsilon(Gaussian(1 / found) * 4, 1e-5) == pytest.approx(1.0, abs=1e-3)

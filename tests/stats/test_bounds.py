@@ -13,7 +13,7 @@ from skdp import (
     DPStandardScaler,
     PrivacyAccountant,
 )
-from skdp.accounting import epsilon as event_epsilon
+from skdp.accounting import get_epsilon
 from skdp.base import TableShape
 from skdp.noise import RandomSource
 from skdp.stats import _bounds as module
@@ -76,7 +76,7 @@ def test_brute_force_sensitivity(relation, moved, d, monkeypatch):
 @pytest.mark.parametrize("d", [1, 200])
 def test_the_cost_is_what_was_asked_for(delta, relation, d):
     plan = BoundsPlan(n_rows=1000, guarantee=meet(0.7, delta, relation), n_columns=d)
-    assert event_epsilon(plan.event, delta, relation=relation) <= 0.7
+    assert get_epsilon(plan.event, delta, relation=relation) <= 0.7
     # Laplace noise is the smaller where a row moves one count.
     assert (plan.mechanism.delta > 0) == (delta > 0 and plan.mechanism.sensitivity > 1)
 

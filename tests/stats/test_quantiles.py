@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from skdp.accounting import Neighbours
-from skdp.accounting import epsilon as event_epsilon
+from skdp.accounting import Neighbours, get_epsilon
 from skdp.noise import RandomSource
 from skdp.stats import _quantiles as module
 from skdp.stats._quantiles import _LAST, CELLS, POSITIONS, QuantilePlan, _levels
@@ -154,7 +153,7 @@ def test_without_noise_the_nearest_rows_are_chosen(n):
 @pytest.mark.parametrize("d", [1, 3, 100])
 def test_the_whole_costs_what_was_asked_for(relation, delta, d):
     plan = make_plan([0.1, 0.25, 0.5, 0.9], d, delta=delta, relation=relation)
-    cost = event_epsilon(plan.event, delta, relation=relation)
+    cost = get_epsilon(plan.event, delta, relation=relation)
     assert 0.99 < cost <= 1.0
 
 
