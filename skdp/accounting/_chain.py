@@ -1,7 +1,10 @@
 """The hash chain of a ledger's records: pure functions, whatever keeps the records."""
 
+from __future__ import annotations
+
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from skdp.exceptions import LedgerError
@@ -46,12 +49,12 @@ class Record:
     hash: str
 
     @property
-    def row(self):
+    def row(self) -> tuple[int, str, str, str, str]:
         """What a database keeps: sequence, data set, kind, body as JSON text, and hash."""
         return self.sequence, self.dataset, self.kind, canonical_json(self.body), self.hash
 
     @classmethod
-    def from_row(cls, row):
+    def from_row(cls, row: tuple) -> Record:
         """Return the record that a row holds.
 
         Parameters
@@ -83,7 +86,7 @@ def chain_hash(previous, sequence, dataset, kind, body):
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def chain_end(rows, start=NOTHING):
+def chain_end(rows: Iterable[tuple], start: tuple[int, str] = NOTHING) -> tuple[int, str]:
     """Return where a chain ends that goes on from a position.
 
     Parameters
@@ -120,7 +123,7 @@ def chain_end(rows, start=NOTHING):
     return expected, previous
 
 
-def next_record(end, dataset, kind, body):
+def next_record(end: tuple[int, str], dataset: str, kind: str, body: dict) -> Record:
     """Return the record that follows the end of a chain, as it will be read.
 
     Parameters

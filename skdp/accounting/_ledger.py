@@ -6,6 +6,7 @@ else can append, whether to append at all.
 """
 
 import re
+from collections.abc import Callable
 from typing import Protocol
 
 from skdp.accounting._chain import NOTHING
@@ -23,7 +24,11 @@ _LIKE_A_SERVER = re.compile(
     re.IGNORECASE,
 )
 _BUILT_IN = ("memory", "postgres", "postgresql")
-_kinds = {"memory": MemoryLedger, "postgres": PostgreSQLLedger, "postgresql": PostgreSQLLedger}
+_kinds: dict[str, Callable] = {
+    "memory": MemoryLedger,
+    "postgres": PostgreSQLLedger,
+    "postgresql": PostgreSQLLedger,
+}
 
 
 class Ledger(Protocol):
@@ -89,7 +94,7 @@ class Ledger(Protocol):
             was changed, removed, inserted or reordered.
         """
 
-    def append(self, dataset: str, after: tuple, decide) -> list:
+    def append(self, dataset: str, after: tuple, decide: Callable) -> list:
         """Append one record, decided while nobody else can append.
 
         Parameters
@@ -139,7 +144,7 @@ class Ledger(Protocol):
         """
 
 
-def register_ledger(scheme, factory):
+def register_ledger(scheme: str, factory: Callable[[str], Ledger]) -> None:
     """Let addresses of a scheme stand for another kind of ledger.
 
     Each process must call it that uses such a ledger, workers included: do it where the class is
@@ -174,7 +179,7 @@ def register_ledger(scheme, factory):
     _kinds[scheme] = factory
 
 
-def open_ledger(address):
+def open_ledger(address: str) -> Ledger:
     """Return the ledger at an address, without touching it.
 
     Parameters

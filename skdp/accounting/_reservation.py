@@ -354,7 +354,7 @@ class Reservation(NotCopied):
         """How many rounds the ledger has charged."""
         return self.accountant._rounds(self)
 
-    def new_rounds(self, runs):
+    def new_rounds(self, runs: Sequence[int]) -> int:
         """Return how many rounds will be charged if the steps run so often.
 
         Parameters

@@ -89,6 +89,6 @@ class NoRelease:
     sensitivity: ClassVar[float] = 0.0
 
     @property
-    def event(self):
+    def event(self) -> Event:
         """What it costs: an empty composition."""
         return Composed(())

@@ -109,8 +109,7 @@ class PrivateUpperQuantile(PrivateMean):
         with PrivateFit(self) as fit:
             X = self._validate(X)
             ends = np.ones(X.shape[1])
-            relation = relation_of(self.accountant)
-            plan = QuantilePlan([0.95], -ends, ends, epsilon=self.epsilon, relation=relation)
+            plan = QuantilePlan(quantiles=[0.95], low=-ends, high=ends, guarantee=fit.guarantee)
             source = fit.charge(plan, size=plan.size)
             fit.publish(plan, public=self._public(), mean_=plan.run(X, source)[0])
         return self
