@@ -205,18 +205,45 @@ def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
         raise ValueError(f"a Gaussian release needs delta inside (0, 1), got {delta!r}")
     epsilon, delta = float(epsilon), float(delta)
 
-    def delta_at(log_z):
-        return gdp_to_delta(math.exp(-log_z), epsilon)
-
-    low = high = -0.5 * math.log(2.0 * max(epsilon, 1e-300))
-    while delta_at(low) <= delta:
-        low -= 1.0
-    while delta_at(high) > delta:
-        high += 1.0
-    z = math.exp(_decreasing_root(delta_at, delta, low, high))
-
     def is_safe(value):
         mu = 1.0 / value
         return gdp_to_delta(mu, epsilon) <= delta and gdp_to_epsilon(mu, delta) <= epsilon
 
-    return _nudge(is_safe, z)
+    return _nudge(is_safe, _multiplier_root(((1.0, 1.0, epsilon),), delta))
+
+
+def summed_noise_multiplier(curves, delta):
+    """The least noise multiplier, rounded up, at which a sum of Gaussian curves is at most delta.
+
+    Parameters
+    ----------
+    curves : sequence of tuple of (float, float, float)
+        (weight, distance, epsilon) adds weight times `gdp_to_delta` at mu = distance over the
+        noise multiplier.
+    delta : float in (0, 1)
+
+    Returns
+    -------
+    float
+        On the safe side: the computed sum is at most `delta` there.
+    """
+    return _nudge(lambda z: _summed_delta(curves, z) <= delta, _multiplier_root(curves, delta))
+
+
+def _summed_delta(curves, multiplier):
+    total = 0.0
+    for weight, distance, epsilon in curves:
+        total += weight * gdp_to_delta(distance / multiplier, epsilon)
+    return total
+
+
+def _multiplier_root(curves, delta):
+    def delta_at(log_z):
+        return _summed_delta(curves, math.exp(log_z))
+
+    low = high = -0.5 * math.log(2.0 * max(max(epsilon for _, _, epsilon in curves), 1e-300))
+    while delta_at(low) <= delta:
+        low -= 1.0
+    while delta_at(high) > delta:
+        high += 1.0
+    return math.exp(_decreasing_root(delta_at, delta, low, high))

@@ -16,7 +16,8 @@ from typing import ClassVar
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from skdp.accounting import ApproximateDP, PureDP, gaussian_noise_multiplier, gdp_to_delta
+from skdp.accounting import ApproximateDP, PureDP
+from skdp.accounting._gaussian import summed_noise_multiplier
 from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._planning import (
@@ -313,28 +314,12 @@ def _multiplier(loss, guarantee, reduced):
         moved = guarantee.neighbours.rows_moved
         return moved / ((1.0 - OUTPUT_SHARE) * epsilon) * (1.0 + SLACK)
     moves = _moves(loss, guarantee.relation)
-    longest = max(move for move, _, _ in moves)
-
-    def delta_at(multiplier):
-        return sum(
-            count
-            * gdp_to_delta(
-                math.hypot(move, OUTPUT_SHARE * longest) / multiplier,
-                reduced if adds else epsilon,
-            )
-            for move, count, adds in moves
-        )
-
-    low = longest * gaussian_noise_multiplier(epsilon, delta)
-    high = 2.0 * low
-    while delta_at(high) > delta:
-        high *= 2.0
-    for _ in range(60):
-        middle = math.sqrt(low * high)
-        if not low < middle < high:
-            break
-        low, high = (low, middle) if delta_at(middle) <= delta else (middle, high)
-    return high * (1.0 + SLACK)
+    output = OUTPUT_SHARE * max(move for move, _, _ in moves)
+    curves = [
+        (count, math.hypot(move, output), reduced if adds else epsilon)
+        for move, count, adds in moves
+    ]
+    return summed_noise_multiplier(curves, delta) * (1.0 + SLACK)
 
 
 def _moves(loss, relation):

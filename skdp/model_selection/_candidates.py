@@ -17,7 +17,6 @@ __all__ = [
     "FitPlan",
     "check_names",
     "make_candidate",
-    "make_fit_plan",
     "take_rows",
     "training_table",
 ]
@@ -176,29 +175,6 @@ def _without_accountants(step, accountant):
             )
         taken[_parameter(step, name)] = None
     return taken
-
-
-def make_fit_plan(candidate, shape, budget, terms, public_steps=()):
-    """Return the plan of a fit on a table of some shape, within a budget.
-
-    Parameters
-    ----------
-    candidate : Candidate
-    shape : tuple of (int, int)
-        Rows and columns.
-    budget : tuple of (float, float)
-        Epsilon and delta.
-    terms : Terms
-    public_steps : tuple of str
-    """
-    pipeline = plan_pipeline(
-        candidate.estimator,
-        *shape,
-        classes=candidate.classes,
-        terms=terms,
-        public_steps=public_steps,
-    )
-    return FitPlan(pipeline, *budget, pipeline.charges(*budget))
 
 
 def take_rows(X, rows):

@@ -6,7 +6,7 @@ one such row goes through; the worst branch is the price of the search.
 
 import math
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 from skdp.accounting import (
     ZCDP,
@@ -24,7 +24,7 @@ from skdp.mechanisms import (
     PermuteAndFlip,
     ReportNoisyMax,
 )
-from skdp.model_selection._candidates import make_fit_plan
+from skdp.model_selection._candidates import FitPlan
 from skdp.model_selection._layout import Layout
 from skdp.model_selection._pricing import (
     dominating,
@@ -33,6 +33,7 @@ from skdp.model_selection._pricing import (
     stand_in,
     worst_branches,
 )
+from skdp.pipeline import plan_pipeline
 
 __all__ = ["SELECTIONS", "SearchPlan", "SearchTask", "plan_random_stopping", "plan_runs"]
 
@@ -81,13 +82,23 @@ class SearchTask:
 
     def fit_plan(self, candidate, n_samples, epsilon, delta):
         """Return the plan of one candidate's fit on so many rows."""
-        return make_fit_plan(
-            self.candidates[candidate],
-            (n_samples, self.shape[1]),
-            (epsilon, delta),
-            self.terms,
-            self.public_steps,
-        )
+        pipeline = self._pipeline(candidate, n_samples)
+        return FitPlan(pipeline, epsilon, delta, pipeline.charges(epsilon, delta))
+
+    @cached_property
+    def _pipeline(self):
+        @cache
+        def planned(candidate, n_samples):
+            return plan_pipeline(
+                self.candidates[candidate].estimator,
+                n_samples,
+                self.shape[1],
+                classes=self.candidates[candidate].classes,
+                terms=self.terms,
+                public_steps=self.public_steps,
+            )
+
+        return planned
 
     def fit_plans(self, n_samples, epsilon, delta):
         """Return the plan of every candidate's fit on so many rows."""

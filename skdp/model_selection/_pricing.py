@@ -38,6 +38,9 @@ def fitting_scale(task, make_branches):
     low, high = 0.0, math.inf
     scale, points = 1.0, []
     for _ in range(MOST_STEPS):
+        # A fit that changes its mechanism at some epsilon has costs that jump over the budget.
+        if high <= low * (1.0 + tolerance):
+            break
         cost = max(get_epsilon(e, task.delta, relation=relation) for e in make_branches(scale))
         if cost <= target:
             low = max(low, scale)

@@ -4,12 +4,14 @@ import numpy as np
 from joblib import parallel_config
 from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import validate_data
 
 from skdp.impute import DPSimpleImputer
 from skdp.model_selection._candidates import training_table
 from skdp.model_selection._progress import quiet
-from skdp.pipeline._kinds import is_estimator
+from skdp.pipeline._instances import of_skdp
+from skdp.pipeline._kinds import is_estimator, plans_its_fit
 from skdp.pipeline._steps import find_steps
 from skdp.pipeline._widths import may_be_sparse, output_width
 
@@ -178,6 +180,9 @@ def _ones_are_read(pipeline, X):
 def rehearse_runs(plan, X, y, terms, params=None):
     """Rehearse each candidate on all rows and on its smallest training set.
 
+    The first one was rehearsed on all rows before the plan was made. Where that says everything,
+    it is not fitted again, and the others are fitted to all rows only.
+
     Parameters
     ----------
     plan : SearchPlan or ScoresPlan
@@ -197,6 +202,24 @@ def rehearse_runs(plan, X, y, terms, params=None):
         smallest = min(splits, key=lambda s: len(train[s]))
         fit = plan.runs[candidate, smallest]
         budget = fit.epsilon, fit.delta
-        rehearse(fit.pipeline, budget, (X, y), terms, params)
-        table, some = training_table(X, y, train[smallest], params)
-        rehearse(fit.pipeline, budget, table, terms, some)
+        planned = _is_planned(fit.pipeline)
+        if candidate or not planned:
+            rehearse(fit.pipeline, budget, (X, y), terms, params)
+        if not planned:
+            table, some = training_table(X, y, train[smallest], params)
+            rehearse(fit.pipeline, budget, table, terms, some)
+
+
+def _is_planned(pipeline):
+    """Say whether a plan and the reading of all rows raise whatever a fit to some of them would.
+
+    So it is if there are only steps of skdp one behind the other, of known widths: these read
+    each row by itself, and the plan has asked each of them what the number of rows and the budget
+    decide.
+    """
+    parts = [pipeline.pipe]
+    if type(pipeline.pipe) is Pipeline:
+        parts = [part for _, part in pipeline.pipe.steps]
+    return all(map(of_skdp, parts)) and all(
+        step.n_features is not None and plans_its_fit(step.estimator) for step in pipeline.steps
+    )

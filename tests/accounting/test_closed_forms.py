@@ -1,3 +1,4 @@
+import itertools
 import math
 
 import mpmath
@@ -23,6 +24,7 @@ from skdp.accounting import (
     get_epsilon,
     zcdp,
 )
+from skdp.accounting._gaussian import summed_noise_multiplier
 
 
 def exact_gaussian_delta(mu, eps):
@@ -62,6 +64,19 @@ def test_gaussian_noise_is_on_the_safe_side_and_tight(eps, delta_):
     assert gaussian_delta(z, eps) <= delta_
     assert get_epsilon(Gaussian(z), delta_) <= eps
     assert gaussian_delta(z * (1 - 1e-8), eps) > delta_
+
+
+@pytest.mark.parametrize("delta_", [1e-100, 1e-15, 1e-5, 0.1, 0.9])
+def test_noise_for_a_sum_of_curves_is_on_the_safe_side_and_tight(delta_):
+    for eps, longest, n in itertools.product([1e-4, 0.1, 1, 8, 1e3], [1.0, 2.0], [1, 3, 50]):
+        curves = [(1, longest / 64, 0.3 * eps), (n, 1.0, eps), (n * n, longest, eps)]
+        z = summed_noise_multiplier(curves, delta_)
+
+        def total(z, curves=curves):
+            return sum(count * gdp_to_delta(move / z, eps) for count, move, eps in curves)
+
+        assert total(z) <= delta_
+        assert total(z * (1 - 1e-8)) > delta_
 
 
 def test_gaussians_compose_to_one():

@@ -27,7 +27,7 @@ from skdp.model_selection import bounded_score
 from skdp.model_selection._candidates import make_candidate
 from skdp.model_selection._layout import Layout
 from skdp.model_selection._plans import SearchTask
-from skdp.model_selection._pricing import dominating
+from skdp.model_selection._pricing import dominating, fitting_scale
 from skdp.model_selection._score_plans import plan_scores
 from skdp.model_selection._splits import make_splits
 from skdp.model_selection._strategies import STRATEGIES, best_strategy, plan_search
@@ -217,6 +217,18 @@ def test_sensitivity_over_folds_by_brute_force(cv):
     claimed = layout.sensitivity(score, "replace_one")
     assert largest <= claimed
     assert largest > 0.99 * claimed
+
+
+def test_the_scale_is_found_in_a_few_steps_where_the_cost_jumps_over_the_budget():
+    task = make_task(m=1)
+    tried = []
+
+    def branches(scale):
+        tried.append(scale)
+        return (PureDP(0.3 * scale if scale < 0.7 else 3.0 * scale),)
+
+    assert 0.7 * (1.0 - 2e-3) < fitting_scale(task, branches) < 0.7
+    assert len(tried) < 20
 
 
 def test_scores_of_curves_fill_the_budget():
