@@ -369,11 +369,13 @@ def linear_scores(X, coef, intercept):
     Returns
     -------
     ndarray of shape (n_rows, n_outputs)
+        What overflows is the largest double; products of opposite signs that both do are 0.
     """
     scores = np.empty((X.shape[0], len(coef)))
-    for rows in row_blocks(X.shape[0], block_size(X.shape[1])):
-        scores[rows] = read_block(X, rows) @ coef.T
-    return scores + intercept
+    with np.errstate(all="ignore"):
+        for rows in row_blocks(X.shape[0], block_size(X.shape[1])):
+            scores[rows] = read_block(X, rows) @ coef.T
+        return np.nan_to_num(scores + intercept, copy=False)
 
 
 def _check_values(chunked):
