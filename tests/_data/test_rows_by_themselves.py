@@ -179,8 +179,9 @@ def test_groups_are_read_one_by_one():
     X = np.arange(7).reshape(7, 1)
     for last in (7, 0.5, "x", np.float32(1), (1, 2)):
         assert limit_rows(X, None, [*ids, last], 1)[0].ravel().tolist() == [0, 1, 6]
-    with pytest.raises(ValueError, match="missing"):
-        limit_rows(X, None, [*ids, None], 1)
+    for container in (list, pa.array, pl.Series):
+        with pytest.raises(ValueError, match="missing"):
+            limit_rows(X, None, container([*ids, None]), 1)
 
 
 def test_a_date_is_a_number_or_is_not_whatever_stands_beside_it():
