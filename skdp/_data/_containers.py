@@ -128,9 +128,10 @@ def as_numbers(values):
         raise ValueError("dtype='numeric' is not compatible with arrays of bytes/strings")
     if set(map(type, values.ravel())) <= {float, bool}:
         # The same, faster.
-        return values.astype(np.float64) + 0.0
+        return values.astype(np.float64)
     flat = [_as_number(value) for value in values.ravel()]
-    return np.array(flat, dtype=np.float64).reshape(values.shape) + 0.0
+    # A zero keeps its sign: what a null makes objects of is otherwise an array, where it does.
+    return np.array(flat, dtype=np.float64).reshape(values.shape)
 
 
 def _as_number(value):

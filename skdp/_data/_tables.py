@@ -228,16 +228,19 @@ def numeric_columns(cells):
     Raises
     ------
     ValueError
-        If a column has numbers beside other things.
+        If a column has numbers beside other things, or missing cells beside a single other one
+        or none: one row would decide of what kind the column is.
     """
-    kinds = [{_is_number(value) for value in column if not is_missing(value)} for column in cells.T]
-    mixed = [j for j, kind in enumerate(kinds) if len(kind) > 1]
-    if mixed:
-        raise ValueError(
-            f"column {mixed[0]} of the list has numbers beside other things; give a DataFrame or "
-            "an array of objects"
-        )
-    return [kind != {False} for kind in kinds]
+    kinds = []
+    for j, column in enumerate(cells.T):
+        present = [_is_number(value) for value in column if not is_missing(value)]
+        if len(set(present)) > 1 or len(present) < 2 <= len(column):
+            what = "numbers beside other things" if present[1:] else "fewer than two known values"
+            raise ValueError(
+                f"column {j} of the list has {what}; give a DataFrame or an array of objects"
+            )
+        kinds.append(all(present))
+    return kinds
 
 
 def read_target(estimator, y, n_rows):
@@ -300,12 +303,9 @@ def target_array(y):
             raise ValueError(f"y mixes labels of several kinds: {', '.join(sorted(kinds))}")
         if kinds - {"number", "truth value", "string"}:
             return cells
-        array = np.asarray(list(cells))
+        array = _unless_rounded(cells)
         if array.dtype.kind != "f" or not np.isfinite(array).all():
             return array
-        if any(isinstance(v, int | np.integer) and float(v) != int(v) for v in cells):
-            # Of targets each becomes a float by itself; as labels they stay apart.
-            return cells
         is_whole = (array == np.rint(array)).all() and np.abs(array).max(initial=0.0) < 2.0**53
         return array.astype(np.int64) if is_whole else array
     if hasattr(y, "dtype") and not isinstance(y, np.ndarray) and np.ndim(y) == 1:
@@ -318,7 +318,19 @@ def target_array(y):
 def _as_declared(cells):
     """Return a target's cells as an array of numbers if all are numbers."""
     is_numeric = cells.dtype.kind == "O" and all(map(_is_number, cells))
-    return np.array(cells.tolist()) if is_numeric else cells
+    return _unless_rounded(cells) if is_numeric else cells
+
+
+def _unless_rounded(cells):
+    """Return labels as an array, or as they are where a float beside them rounds an integer.
+
+    Of targets each becomes a float by itself; as labels they stay apart.
+    """
+    array = np.array(cells.tolist())
+    rounds = array.dtype.kind == "f" and any(
+        isinstance(v, int | np.integer) and float(v) != int(v) for v in cells
+    )
+    return cells if rounds else array
 
 
 def _is_number(value):
@@ -369,11 +381,13 @@ def linear_scores(X, coef, intercept):
     Returns
     -------
     ndarray of shape (n_rows, n_outputs)
+        What overflows is the largest double; products of opposite signs that both do are 0.
     """
     scores = np.empty((X.shape[0], len(coef)))
-    for rows in row_blocks(X.shape[0], block_size(X.shape[1])):
-        scores[rows] = read_block(X, rows) @ coef.T
-    return scores + intercept
+    with np.errstate(all="ignore"):
+        for rows in row_blocks(X.shape[0], block_size(X.shape[1])):
+            scores[rows] = read_block(X, rows) @ coef.T
+        return np.nan_to_num(scores + intercept, copy=False)
 
 
 def _check_values(chunked):

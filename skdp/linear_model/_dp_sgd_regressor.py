@@ -44,8 +44,8 @@ class DPSGDRegressor(PrivateSGDMixin, PrivateLinearRegressorMixin, BaseEstimator
     r"""Linear regression by noisy stochastic gradients (DP-SGD).
 
     Each step takes a batch of rows, clips each row's gradient, adds noise to their sum and moves
-    the weights by the result. Targets are clipped to `target_bounds` in `fit`. Everything that is
-    not given follows from public quantities by a rule that is written down in
+    the weights by the result. Targets and predictions are clipped to `target_bounds`. Everything
+    that is not given follows from public quantities by a rule that is written down in
     ``docs/dp_sgd.md``.
 
     Parameters
@@ -124,6 +124,8 @@ class DPSGDRegressor(PrivateSGDMixin, PrivateLinearRegressorMixin, BaseEstimator
         Noisy coefficients.
     intercept_ : float
         Noisy intercept, 0 without `fit_intercept`.
+    target_bounds_ : tuple of (float, float)
+        The bounds that predictions are clipped to.
     n_iter_ : int
         The epochs that were planned.
     alpha_, max_grad_norm_, eta0_, momentum_ : float
@@ -376,6 +378,7 @@ class _RegressorFit(MechanismPlan):
         return {
             "coef_": weights[: self.sgd.model.n_columns].copy(),
             "intercept_": float(self.units.middle + constant * weights[-1]) if constant else 0.0,
+            "target_bounds_": (self.units.low, self.units.high),
             **self.sgd.public_settings,
         }
 

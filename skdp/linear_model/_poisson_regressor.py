@@ -24,7 +24,7 @@ class DPPoissonRegressor(PrivateLinearRegressorMixin, BaseEstimator):
 
     The regularised Poisson deviance, its slope bounded, is minimised to a certified gradient
     norm and noise is added to the weights. Rows longer than `data_norm` are scaled down to it
-    and targets are clipped to `target_bounds`, in `fit` only.
+    in `fit` only, and targets and predictions are clipped to `target_bounds`.
 
     Parameters
     ----------
@@ -202,23 +202,6 @@ class DPPoissonRegressor(PrivateLinearRegressorMixin, BaseEstimator):
             alpha = 1.0 / (shape.n_rows * output.weights.C)
         return _PoissonFit(output=output, alpha=alpha, low=low, high=high)
 
-    def predict(self, X):
-        """Return the predicted means of samples.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
-            Samples, not scaled to `data_norm`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Means, clipped to `target_bounds`.
-        """
-        scores = super().predict(X)
-        low, high = self.target_bounds_
-        return np.clip(np.exp(np.minimum(scores, np.log(high) + 1.0)), low, high)
-
     def score(self, X, y):
         """Return the fraction of the Poisson deviance that is explained (D²).
 
@@ -236,6 +219,9 @@ class DPPoissonRegressor(PrivateLinearRegressorMixin, BaseEstimator):
         """
         means = np.maximum(self.predict(X), np.finfo(np.float64).tiny)
         return d2_tweedie_score(y, means, power=1)
+
+    def _means(self, scores):
+        return np.exp(np.minimum(scores, np.log(self.target_bounds_[1]) + 1.0))
 
 
 @dataclass(frozen=True, kw_only=True)

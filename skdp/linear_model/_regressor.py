@@ -1,5 +1,6 @@
 """What linear regressors have in common once they are fitted."""
 
+import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -9,7 +10,7 @@ __all__ = ["PrivateLinearRegressorMixin"]
 
 
 class PrivateLinearRegressorMixin(RegressorMixin):
-    """Predictions from `coef_` of shape (n_features,) and a number `intercept_`."""
+    """Predictions from `coef_` of shape (n_features,), `intercept_` and `target_bounds_`."""
 
     def predict(self, X):
         """Return the predicted targets of samples.
@@ -22,10 +23,15 @@ class PrivateLinearRegressorMixin(RegressorMixin):
         Returns
         -------
         ndarray of shape (n_samples,)
+            Clipped to `target_bounds`.
         """
         check_is_fitted(self)
         X = read_table(self, X, reset=False, accept_sparse=True)
-        return linear_scores(X, self.coef_[None, :], self.intercept_)[:, 0]
+        scores = linear_scores(X, self.coef_[None, :], self.intercept_)[:, 0]
+        return np.clip(self._means(scores), *self.target_bounds_)
+
+    def _means(self, scores):
+        return scores
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")

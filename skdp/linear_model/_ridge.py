@@ -126,6 +126,7 @@ class _LeastSquaresFit(MechanismPlan):
         return {
             "coef_": coef / rows.unit,
             "intercept_": intercept + self.middle,
+            "target_bounds_": (self.low, self.high),
             "data_norm_": rows.unit * rows.data_norm,
         }
 
@@ -136,7 +137,8 @@ class DPLinearRegression(LeastSquaresRegressor):
     By default one joint release holds the noisy Gram matrix of X, its least eigenvalue and the
     product of X and y; the model is solved from it with the ridge that their noise needs,
     which vanishes as the noise does. Rows longer than
-    `data_norm` are scaled down to it and targets are clipped to `target_bounds`, in `fit` only.
+    `data_norm` are scaled down to it in `fit` only. Targets and predictions are clipped to
+    `target_bounds`.
 
     Parameters
     ----------
@@ -180,6 +182,8 @@ class DPLinearRegression(LeastSquaresRegressor):
         Coefficients, from what was released alone.
     intercept_ : float
         Intercept, 0 without `fit_intercept`.
+    target_bounds_ : tuple of (float, float)
+        The bounds that predictions are clipped to.
     data_norm_ : float
         The given `data_norm`, or the released one.
     n_features_in_ : int
@@ -253,7 +257,8 @@ class DPRidge(LeastSquaresRegressor):
     By default one joint release holds the noisy Gram matrix of X, its least eigenvalue and the
     product of X and y; the model is solved from it with `alpha`, or with the ridge that
     their noise needs if that is more. Rows longer than
-    `data_norm` are scaled down to it and targets are clipped to `target_bounds`, in `fit` only.
+    `data_norm` are scaled down to it in `fit` only. Targets and predictions are clipped to
+    `target_bounds`.
 
     Parameters
     ----------
@@ -301,6 +306,8 @@ class DPRidge(LeastSquaresRegressor):
         Coefficients, from what was released alone.
     intercept_ : float
         Intercept, 0 without `fit_intercept`.
+    target_bounds_ : tuple of (float, float)
+        The bounds that predictions are clipped to.
     data_norm_ : float
         The given `data_norm`, or the released one.
     n_features_in_ : int

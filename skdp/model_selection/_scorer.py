@@ -1,8 +1,8 @@
 """A scorer for scikit-learn whose value is a release."""
 
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import check_consistent_length
 
-from skdp._data._tables import indexable_table, target_array
+from skdp._data._tables import indexable_table, read_numeric_target, read_target
 from skdp.accounting import Guarantee
 from skdp.base import PrivateRelease, relation_of
 from skdp.mechanisms._plan import bounded_noise
@@ -51,14 +51,15 @@ class DPScorer:
         ------
         ValueError
             If the estimator lacks what the score needs, X has not the columns that it was fitted
-            to, or X and y do not go together; nothing was charged. What its predictions raise on
-            these rows comes after the charge.
+            to, or y holds no labels, or numbers, of these rows; nothing was charged. What its
+            predictions raise on these rows comes after the charge.
         BudgetExceededError
             If the accountant refuses; nothing was scored.
         """
         check_consistent_length(X, y)
         self.score.check_methods(estimator)
-        X, y = indexable_table(X), column_or_1d(target_array(y))
+        X = indexable_table(X)
+        y = (read_target if self.score.of_labels else read_numeric_target)(estimator, y, X.shape[0])
         width = getattr(estimator, "n_features_in_", None)
         if width is not None and X.shape[1:] != (width,):
             name = type(estimator).__name__

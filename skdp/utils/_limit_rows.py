@@ -73,4 +73,8 @@ def _take(table, rows):
 
 def _as_array(table):
     """Return what is no array as one of objects: no value has a say in another's type."""
-    return np.asarray(table) if hasattr(table, "shape") else np.array(list(table), dtype=object)
+    if hasattr(table, "shape"):
+        return np.asarray(table)
+    # A null of Arrow is a value like others.
+    values = table.to_pylist() if hasattr(table, "to_pylist") else list(table)
+    return np.array(values, dtype=object)

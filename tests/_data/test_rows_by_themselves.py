@@ -12,10 +12,11 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
 from skdp._data._columns import read_columns
-from skdp._data._containers import as_numbers, is_sequence
+from skdp._data._containers import as_cells, as_numbers, is_sequence
 from skdp._data._tables import (
     indexable_table,
     number_array,
+    numeric_columns,
     read_block,
     read_numeric_target,
     read_table,
@@ -178,8 +179,9 @@ def test_groups_are_read_one_by_one():
     X = np.arange(7).reshape(7, 1)
     for last in (7, 0.5, "x", np.float32(1), (1, 2)):
         assert limit_rows(X, None, [*ids, last], 1)[0].ravel().tolist() == [0, 1, 6]
-    with pytest.raises(ValueError, match="missing"):
-        limit_rows(X, None, [*ids, None], 1)
+    for container in (list, pa.array, pl.Series):
+        with pytest.raises(ValueError, match="missing"):
+            limit_rows(X, None, container([*ids, None]), 1)
 
 
 def test_a_date_is_a_number_or_is_not_whatever_stands_beside_it():
@@ -255,11 +257,47 @@ def test_large_labels_stay_apart_beside_a_float():
             assert check_classes(classes, y)[1].tolist() == [0, 2, 1]
 
 
+@pytest.mark.parametrize("odd", [0, 0.0, np.float32(0), False])
+@pytest.mark.parametrize(
+    "build",
+    [lambda cells: pl.Series(cells, dtype=pl.Object), lambda cells: _objects_by_code(cells)],
+)
+def test_large_labels_of_a_series_stay_apart_beside_a_float(odd, build):
+    y = read_target(BaseEstimator(), build([odd, *EQUAL_DOUBLES]), 3)
+    assert check_classes([0, *EQUAL_DOUBLES], y)[1].tolist() == [0, 2, 1]
+
+
+def _objects_by_code(cells):
+    categories = pd.Index(cells, dtype=object)
+    return pd.Series(pd.Categorical.from_codes(range(len(cells)), categories))
+
+
+@pytest.mark.parametrize("build", [pl.DataFrame, pa.table])
+@pytest.mark.parametrize("kind", ["f4", "f8"])
+def test_a_null_has_no_say_in_the_sign_of_a_zero(build, kind):
+    """Of a column without nulls an array is made, of one with a null objects."""
+    zeros = pa.array([-0.0, 0.0], pa.float32() if kind == "f4" else pa.float64())
+    for first in (1.0, None):
+        column = pa.concat_arrays([pa.array([first], zeros.type), zeros])
+        X = build({"a": pl.Series(column) if build is pl.DataFrame else column})
+        assert np.signbit(doubles(X)[1:, 0]).tolist() == [True, False]
+
+
+def test_a_column_of_a_list_whose_kind_one_row_decides_is_refused():
+    rest = [[None, 7, None], [None, None, 7.5], [None, 8, 9]]
+    for odd in ("x", 1.0, None, np.nan):
+        with pytest.raises(ValueError, match="column 0 .* fewer than two known values"):
+            indexable_table([[odd, 1, 2], *rest])
+    # Of one row there are no others.
+    assert np.isnan(indexable_table([[None]])).all()
+    assert numeric_columns(as_cells([["a", 1], [None, 2], ["b", None]])) == [False, True]
+
+
 def test_cells_of_arrays_are_of_one_type_beside_a_row_of_dates():
     rows = [np.array(["a", "b"]), np.array(["c", "d"])]
     dates = np.array(["2020-01-01", "NaT"], dtype="M8[ns]")
     for first in (rows[0], dates, pd.Series(dates)):
-        cells = indexable_table([first, rows[1]])
+        cells = indexable_table([first, *rows])
         assert [type(cell) for cell in cells[1]] == [str, str]
 
 

@@ -2,8 +2,16 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
-from skdp import DPLinearRegression, DPPoissonRegressor, DPRidge, PrivacyAccountant
+from skdp import (
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    DPRidge,
+    DPSGDRegressor,
+    PrivacyAccountant,
+)
 from skdp.utils import ChunkedArray
 
 REGRESSORS = [DPLinearRegression, DPRidge, DPPoissonRegressor]
@@ -39,3 +47,25 @@ def test_a_strength_that_overflows_is_refused(alpha):
             X, X[:, 0]
         )
     assert accountant.spends == []
+
+
+HUGE = 1.7e308 * np.array([[1, 1], [1, -1], [-1, 1], [-1, -1], [1, 0], [0, 0]])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("regressor", [*REGRESSORS, DPSGDRegressor])
+@pytest.mark.parametrize("table", [HUGE, csr_array(HUGE)], ids=["array", "CSR"])
+def test_predictions_stay_within_the_bounds(regressor, table):
+    model = regressor(target_bounds=(2, 3)).fit(X, X[:, 0] + 2.5)
+    # Both products overflow, with one sign or with two.
+    model.coef_ = np.array([3.0, 3.0])
+    predicted = model.predict(table)
+    assert (predicted >= 2).all() and (predicted <= 3).all()
+    assert predicted[0] == 3 and predicted[3] == 2
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_probabilities_of_huge_rows_are_numbers():
+    model = DPLogisticRegression().fit(X, np.arange(40) % 3)
+    model.coef_ = np.array([[3.0, 3.0], [3.0, -3.0], [-6.0, 0.0]])
+    np.testing.assert_allclose(model.predict_proba(HUGE).sum(axis=1), 1.0)

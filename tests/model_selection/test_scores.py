@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import (
     accuracy_score,
@@ -15,6 +16,7 @@ from sklearn.metrics import (
 
 from skdp import BudgetExceededError, PrivacyAccountant
 from skdp.model_selection import bounded_score, make_dp_scorer
+from tests._containers import Raises
 
 COUNTS = {0: 6, 1: 4}
 SCORES = [
@@ -186,6 +188,21 @@ def test_nothing_is_predicted_before_the_charge():
     with pytest.raises(BudgetExceededError):
         scorer(model, X, y)
     assert spent == [0.5]
+
+
+@pytest.mark.parametrize("name", ["accuracy", "roc_auc", "r2"])
+@pytest.mark.parametrize("odd", [pd.NA, np.array([1, 2]), Raises(), 10**400])
+def test_a_target_that_cannot_be_scored_is_refused_before_the_charge(name, odd):
+    X, y = make_rows(np.random.default_rng(3), 10)
+    labels = np.empty(10, dtype=object)
+    labels[:] = [odd, *y[1:]]
+    accountant = PrivacyAccountant(1.0, 0.0, ledger="memory://")
+    params = {"roc_auc": {"class_counts": {0: 1, 1: 1}}, "r2": {"target_bounds": (0, 1)}}
+    scorer = make_dp_scorer(name, accountant=accountant, **params.get(name, {}))
+    try:
+        scorer(Oracle(), X, labels)
+    except Exception:
+        assert accountant.spends == []
 
 
 @pytest.mark.parametrize("bad", [{"epsilon": 0}, {"delta": 1}, {"accountant": "budget.db"}])
