@@ -131,7 +131,7 @@ class PrivateRelease:
 
     def __init__(self, *, label, accountant, random_state):
         self._label, self._accountant, self._random_state = label, accountant, random_state
-        self._is_asked = self._is_charged = False
+        self._tried = self._charged = False
         self.spend = None
 
     def __enter__(self):
@@ -166,14 +166,14 @@ class PrivateRelease:
         Raises
         ------
         RuntimeError
-            If something was charged before.
+            If something was charged before, or refused.
         ValueError
             If epsilon is too small for that many values, or a transformer's output cannot be put
             in the container that is set.
         BudgetExceededError
             If the accountant refuses.
         """
-        if self._is_asked:
+        if self._tried:
             raise RuntimeError(
                 "a private fit charges once: put all that it releases into one plan "
                 "(skdp.mechanisms.JointMechanism)"
@@ -181,9 +181,9 @@ class PrivateRelease:
         if size is not None:
             plan.check_size(size)
         terms_of(self._accountant)
-        self._is_asked = True
+        self._tried = True
         if plan.event == NOTHING:
-            self._is_charged = True
+            self._charged = True
             return None
         source = RandomSource(self._random_state)
         self._check_output(plan)
@@ -195,7 +195,8 @@ class PrivateRelease:
                 delta=plan.delta,
                 seeded=source.seeded,
             )
-        self._is_charged, self._door.source = True, source
+        self._charged = True
+        self._door.source = source
         return source
 
     def _check_output(self, plan):
@@ -300,7 +301,7 @@ class PrivateFit(PrivateRelease):
         RuntimeError
             If nothing was charged, or the charge was refused.
         """
-        if not self._is_charged:
+        if not self._charged:
             raise RuntimeError("a private fit publishes what it charged: call charge first")
         terms = terms_of(self._accountant)
         spend = self.spend or _unbooked(mechanism, terms)

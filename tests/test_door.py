@@ -183,12 +183,14 @@ def test_nothing_is_published_without_a_charge(estimator, monkeypatch):
 MECHANISM = LaplaceMechanism(epsilon=1.0, sensitivity=1.0)
 
 
-def test_what_was_refused_is_not_published():
+def test_a_refused_charge_pays_for_nothing():
     scaler = DPStandardScaler(bounds=(0, 1), accountant=PrivacyAccountant(0.5, 0.0))
     with pytest.raises(RuntimeError, match="call charge first"), PrivateFit(scaler) as fit:
         with pytest.raises(BudgetExceededError):
             fit.charge(MECHANISM)
-        fit.publish(MECHANISM, public=(), mean_=0.5)
+        with pytest.raises(RuntimeError, match="charges once"):
+            fit.charge(MECHANISM)
+        fit.publish(MECHANISM, public=(), mean_=0.0)
     assert not fitted_names(scaler)
 
 

@@ -309,6 +309,10 @@ REMEDIES = {
     ),
     "set_output": FRAMES,
     "memory": "use None, a path or a joblib.Memory without methods of its own",
+    "FeatureHasher": (
+        "it adds colliding numbers in an order that other rows decide, so that their sum may round "
+        "differently: use input_type='string', or an integer dtype"
+    ),
     "OneHotEncoder": WORDS,
     "OrdinalEncoder": WORDS,
     "SplineTransformer": "declare its knots",

@@ -12,14 +12,15 @@ __all__ = ["has_bounded_domain", "is_elementwise", "is_plain", "treats_rows_alon
 ELEMENTWISE = {
     np.round: {"decimals"},
     np.around: {"decimals"},
-    np.digitize: {"bins", "right"},
     binarize: {"threshold"},
     normalize: {"norm"},
 }
 ROW_BY_ROW = {add_dummy_feature: {"value"}}
 # np.clip and np.nan_to_num are not known: of a frame's column, or of a category column, whose type
-# one cell decides, they return other values for other rows. So do these, for 0.
-TYPE_DECIDES = (np.floor_divide, np.remainder, np.fmod)
+# one cell decides, they return other values for other rows. So do three of these, for 0. Nor is
+# np.digitize: among objects it starts where it was with the row before, which may be NaN.
+# np.square of a sparse matrix (no array) is a product of matrices.
+TYPE_DECIDES = (np.floor_divide, np.remainder, np.fmod, np.square)
 
 
 def is_elementwise(function, arguments=None):

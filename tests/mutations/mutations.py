@@ -1150,12 +1150,12 @@ MUTATIONS = [
         "a private step inside a public one is not planned",
     ),
     Mutation(
-        "one-shape-for-all",
-        "pipeline._planning",
-        "_common_event",
-        rules.decided("len(set(events))", True),
-        ("pipeline/test_split.py::test_a_table_of_another_shape_is_refused_where_it_matters",),
-        "a plan of one shape pays for a costlier one",
+        "values-that-other-rows-decide",
+        "pipeline._functions",
+        "_listed",
+        rules.put_for("function not in TYPE_DECIDES", "True"),
+        ("pipeline/test_adversarial_pipelines.py::test_why_other_rows_change",),
+        "a step in which one row changes what others become is accepted",
     ),
     Mutation(
         "unsafe-steps-accepted",

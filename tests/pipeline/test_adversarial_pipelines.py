@@ -417,6 +417,9 @@ FUNCTIONS = {
     "numbers of a category column": np.nan_to_num,
     "a quotient": partial(np.floor_divide, 10),
     "a remainder of a division": partial(np.remainder, 10),
+    "bins of objects": partial(np.digitize, bins=[0.0, 1.0, 2.0, 3.0]),
+    "bins of objects, closed to the right": partial(np.digitize, bins=[0.0, 1.0], right=True),
+    "squares of a sparse matrix": np.square,
 }
 FRAME = {"transform": "pandas"}
 ROWS = np.random.default_rng(0).uniform(size=(100, 3))
@@ -459,6 +462,7 @@ ADVERSARIAL = {
         ]
     },
     # Make several rows of one, or of several.
+    "numbers that collide": lambda: then(FeatureHasher(2), Binarizer()),
     "patches of all images, some at random": lambda: then(PatchExtractor(max_patches=3)),
     "neighbours": lambda: make_pipeline(LocalOutlierFactor(novelty=True)),
     # Have the words of what is private, not the deed.
@@ -785,7 +789,8 @@ HONEST = {
                 PolynomialCountSketch(),
                 GaussianRandomProjection(2),
                 SparseRandomProjection(2),
-                FeatureHasher(8),
+                FeatureHasher(8, input_type="string"),
+                FeatureHasher(8, dtype=np.int64),
                 HashingVectorizer(n_features=16),
                 "passthrough",
                 None,
@@ -980,6 +985,40 @@ def test_why_it_leaks(name, tables, seen):
         steps.fit_transform(table, LABELS)
         found.append(seen(steps))
     assert found[0] != found[1]
+
+
+def colliding(first):
+    """Return rows whose many features all fall into bin 0, below one of two that is given."""
+    hasher, bins = FeatureHasher(2), ([], [])
+    for name in map(str, range(120)):
+        code = hasher.transform([{name: 1.0}])
+        bins[code.indices[0]].append((name, code.data[0]))
+    tenths = [-4, 5, 3, 5, -4, 2, -2, 0, 5, -2, 2, -4, -2, 5, -1, 0, -2, -4, -1, 1, 0, 3, -2, -3]
+    row = {name: sign * t / 10 for (name, sign), t in zip(bins[0], tenths, strict=False)}
+    return [{bins[first][0][0]: 1.0, bins[1 - first][0][0]: 1.0}] + [row] * 3
+
+
+OTHER_ROWS = [
+    (
+        FunctionTransformer(FUNCTIONS["bins of objects"]),
+        *(np.array([[v], [-1.0]], dtype=object) for v in (-1.0, np.nan)),
+    ),
+    (
+        FunctionTransformer(FUNCTIONS["bins of objects, closed to the right"]),
+        *(np.array([[v], [2.5], [2.7]], dtype=object) for v in (1.5, np.nan)),
+    ),
+    (FunctionTransformer(np.square), *(sp.csr_matrix([[v, 2.0], [3.0, 4.0]]) for v in (1.0, 9.0))),
+    (make_pipeline(FeatureHasher(2), Binarizer()), colliding(0), colliding(1)),
+]
+
+
+@pytest.mark.parametrize(("step", "table", "neighbour"), OTHER_ROWS)
+def test_why_other_rows_change(step, table, neighbour):
+    """Tables that differ in the first row alone; without the pipeline's check all would do."""
+    outputs = [step.fit_transform(rows)[1:] for rows in (table, neighbour)]
+    first, second = (rows.toarray() if sp.issparse(rows) else rows for rows in outputs)
+    assert (first != second).any()
+    assert not check_pipeline(then(step)).accepted
 
 
 @pytest.mark.skipif(int(pd.__version__.split(".")[0]) < 3, reason="pandas 3 makes strings of words")
