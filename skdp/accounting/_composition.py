@@ -51,9 +51,9 @@ def _floor(fraction):
     return math.nextafter(value, 0.0) if exact(value) > fraction else value
 
 
-def _ceil(fraction):
+def _ceil(fraction, read=Fraction):
     value = float(fraction)
-    return math.nextafter(value, math.inf) if Fraction(value) < fraction else value
+    return math.nextafter(value, math.inf) if read(value) < fraction else value
 
 
 def _own_delta(event):
@@ -171,11 +171,13 @@ class BasicComposition:
 
     def spent(self, total, cap):
         """Return the (epsilon, delta) that a total amounts to."""
-        return float(total[0]), float(total[1])
+        return tuple(_ceil(t, exact) for t in total)
 
     def left(self, total, cap):
         """Return what the cap has left."""
-        return tuple(float(max(exact(c) - t, 0)) for c, t in zip(cap, total, strict=True))
+        return tuple(
+            _floor(max(exact(c) - t, Fraction(0))) for c, t in zip(cap, total, strict=True)
+        )
 
     def within(self, total, cap):
         """Say whether a total is within the cap."""

@@ -7,9 +7,11 @@ when somebody else reads, copies or closes that file.
 """
 
 import errno
+import io
 import os
 import stat
 import threading
+import weakref
 from contextlib import contextmanager, suppress
 
 from skdp.exceptions import LedgerError
@@ -25,22 +27,22 @@ LOCK_SUFFIX, QUEUE_SUFFIX = ".skdp-lock", ".skdp-queue"
 
 _ABSENT = object()
 
-# A child that is forked holds copies of these, and with them the locks, until it closes them.
-_descriptors = set()
-_descriptors_lock = threading.RLock()
+# A child that is forked holds copies of these, and with them the locks, until it closes them. An
+# opening that nobody refers to any more closes itself: an interrupt can come while it is closed.
+_openings = weakref.WeakSet()
+_openings_lock = threading.RLock()
 
 
 def _close_in_child():
-    for descriptor in _descriptors:
-        os.close(descriptor)
-    _descriptors.clear()
-    _descriptors_lock.release()
+    for opening in _openings:
+        opening.close()
+    _openings_lock.release()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_descriptors_lock.acquire,
-        after_in_parent=_descriptors_lock.release,
+        before=_openings_lock.acquire,
+        after_in_parent=_openings_lock.release,
         after_in_child=_close_in_child,
     )
 
@@ -115,13 +117,12 @@ class LockFile:
             )
         self.guarded = guarded
         self.path = guarded.with_name(guarded.name + suffix)
-        self._process, self._guard = os.getpid(), threading.Lock()
+        self._guard = threading.Lock()
         self._waits = self._is_abandoned = False
-        self._descriptor = None
-        with _descriptors_lock:
-            self._descriptor = self._open(reading)
-            if self._descriptor is not None:
-                _descriptors.add(self._descriptor)
+        with _openings_lock:
+            self._file = self._open(reading)
+            if self._file is not None:
+                _openings.add(self._file)
 
     def _open(self, reading):
         flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -151,14 +152,14 @@ class LockFile:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise LedgerError(f"the lock {self.path} of the ledger is no regular file")
-        return descriptor
+        return io.FileIO(descriptor)
 
     def wait(self, seconds):
         """Take the lock, behind those who asked before."""
-        if self._descriptor is None:
+        if self._file is None:
             return
         with suppress(BlockingIOError):
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         # Only a call that blocks has a place in the system's queue, and no time limit.
         done, problems = threading.Event(), []
@@ -181,7 +182,7 @@ class LockFile:
 
     def _block(self, done, problems):
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+            fcntl.flock(self._file, fcntl.LOCK_EX)
         except OSError as error:
             problems.append(error)
         with self._guard:
@@ -198,25 +199,25 @@ class LockFile:
 
     def is_at_its_path(self):
         """Return whether the file at the lock's path is still this lock."""
-        if self._descriptor is None:
+        if self._file is None:
             return True
         try:
             there = os.stat(self.path, follow_symlinks=False)
         except OSError:
             return False
-        return os.path.samestat(there, os.fstat(self._descriptor))
+        return os.path.samestat(there, os.fstat(self._file.fileno()))
 
     def text(self):
         """Return the line that the last holder wrote."""
-        if self._descriptor is None:
+        if self._file is None:
             return ""
-        return os.pread(self._descriptor, 4096, 0).decode(errors="replace").partition("\n")[0]
+        return os.pread(self._file.fileno(), 4096, 0).decode(errors="replace").partition("\n")[0]
 
     def write(self, text):
         """Leave a line for the next holder; without the right to write, the old line stays."""
-        if self._descriptor is not None:
+        if self._file is not None:
             with suppress(OSError):
-                os.pwrite(self._descriptor, f"{text}\n".encode(), 0)
+                os.pwrite(self._file.fileno(), f"{text}\n".encode(), 0)
 
     def close(self):
         """Give back the lock. A thread that still waits for it gives it back as soon as it can."""
@@ -227,14 +228,8 @@ class LockFile:
                 self._release()
 
     def _release(self):
-        # In a child that was forked meanwhile the descriptor is closed, or another file's.
-        if self._descriptor is None or self._process != os.getpid():
+        if self._file is None or self._file.closed:
             return
-        with _descriptors_lock:
-            # First: an interrupt in between must not make us close another file of this number.
-            descriptor, self._descriptor = self._descriptor, None
-            _descriptors.discard(descriptor)
-            with suppress(OSError):
-                # Copies of the descriptor, in a child that did not close them, hold nothing then.
-                fcntl.flock(descriptor, fcntl.LOCK_UN)
-            os.close(descriptor)
+        with _openings_lock, self._file, suppress(OSError):
+            # Copies of the descriptor, in a child that did not close them, hold nothing then.
+            fcntl.flock(self._file, fcntl.LOCK_UN)

@@ -20,7 +20,8 @@ __all__ = ["Ledger", "one_address", "open_ledger", "register_ledger"]
 # An address without its scheme, or the keywords of one.
 _LIKE_A_SERVER = re.compile(
     r"^\s*postgres(ql)?\s*[:：]|^[^/\\]*[:：].*@|[:：][^/\\@]*@"
-    r"|(^|\s)(\w*pass\s*\w*|\w*secret\w*|host|hostaddr|dbname|user|service|options)\s*=",
+    r"|(^|[\s;?&])(\w*pass\s*\w*|\w*(secret|token|pwd)\w*|host|hostaddr|dbname|user|service|options)"
+    r"\s*=",
     re.IGNORECASE,
 )
 _BUILT_IN = ("memory", "postgres", "postgresql")

@@ -1,6 +1,5 @@
 """The ledger in the memory of one process, for tests and for work that ends with the process."""
 
-import functools
 import os
 import re
 import threading
@@ -15,14 +14,16 @@ __all__ = ["MemoryLedger"]
 _kept: dict = {}
 
 
-@functools.cache
-def _process():
-    """Return a name of this process that no other one has."""
-    return uuid.uuid4().hex
+# A name of this process that no other one has; all threads find the same.
+_process = [uuid.uuid4().hex]
+
+
+def _rename_child():
+    _process[0] = uuid.uuid4().hex
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_process.cache_clear)
+    os.register_at_fork(after_in_child=_rename_child)
 
 
 class MemoryLedger:
@@ -45,7 +46,7 @@ class MemoryLedger:
         """Return the address of a ledger of this process; without a name, of a new one."""
         if re.match("memory://[0-9a-f]{32}/", address):
             return address
-        return f"memory://{_process()}/{address.partition('://')[2] or uuid.uuid4().hex}"
+        return f"memory://{_process[0]}/{address.partition('://')[2] or uuid.uuid4().hex}"
 
     def create(self):
         """Begin the ledger unless it is there."""
@@ -90,7 +91,7 @@ class MemoryLedger:
         return _kept[self._address]
 
     def _check_process(self):
-        if not self._address.startswith(f"memory://{_process()}/"):
+        if not self._address.startswith(f"memory://{_process[0]}/"):
             raise LedgerError(f"the ledger {self._address} is in the memory of another process")
 
 

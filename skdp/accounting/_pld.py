@@ -59,7 +59,8 @@ def _coarse_parts(direction, delta):
     for pair, count in direction:
         mass = max(delta, 1e-290) * 1e-9 / total
         low, high = loss_range(pair, mass)
-        step = max(high - low, 1e-300) / _COARSE_CELLS
+        # Losses that are all beyond the ladder of `loss_range` leave no width.
+        step = max(high - low, 1e-12 * abs(high), 1e-300) / _COARSE_CELLS
         result.append(_Part(pair, count, low, high, discretise(pair, step, low, high)))
     return result
 

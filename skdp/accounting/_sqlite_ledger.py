@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from skdp.accounting._chain import NOTHING, next_record
-from skdp.accounting._file_lock import locked
+from skdp.accounting._file_lock import LOCK_SUFFIX, QUEUE_SUFFIX, locked
 from skdp.accounting._records import (
     CONNECTIONS,
     all_records,
@@ -27,6 +27,8 @@ APPLICATION_ID = 0x736B6470  # "skdp"
 SCHEMA_VERSION = 1
 BUSY_TIMEOUT_SECONDS = 30.0
 
+# Files of these names belong to another ledger: SQLite removes its journal, we write its locks.
+_BESIDE = ("-journal", "-wal", "-shm", LOCK_SUFFIX, QUEUE_SUFFIX)
 _UUID4 = r"\.[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}"
 
 _TABLE = """CREATE TABLE records (
@@ -64,6 +66,11 @@ class SQLiteLedger:
 
     def __init__(self, path):
         self.path = Path(path).resolve()
+        if self.path.name.lower().endswith(_BESIDE):
+            raise LedgerError(
+                f"the name of a ledger cannot end in {', '.join(_BESIDE)}: files of such names "
+                "belong to other ledgers"
+            )
         # Up to where this object has checked the chain.
         self._checked = NOTHING
 
@@ -80,7 +87,11 @@ class SQLiteLedger:
             if self.path.exists():
                 return
             self._remove_drafts(lambda draft: _is_empty(draft.path))
-            lock.write("")
+            if _sealed_end(lock.text()) != NOTHING:
+                raise LedgerError(
+                    f"the ledger {self.path}, which held charges, was removed; if on purpose, "
+                    f"remove {lock.path}"
+                )
             draft = self.path.with_name(f"{self.path.name}.{uuid.uuid4().hex}")
             try:
                 with self._errors(), CONNECTIONS:

@@ -7,13 +7,14 @@ import random
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from skdp import BudgetExceededError, LedgerError, PrivacyAccountant
 from skdp.accounting import PureDP
-from skdp.accounting._file_lock import LOCK_SUFFIX, QUEUE_SUFFIX, locked
+from skdp.accounting._file_lock import LOCK_SUFFIX, QUEUE_SUFFIX, LockFile, locked
 from skdp.accounting._sqlite_ledger import SQLiteLedger
 from tests._processes import Child
 
@@ -152,12 +153,28 @@ def test_a_child_that_is_forked_while_the_lock_is_held_does_not_keep_it(path):
     with locked(path, 60.0) as lock:
         child = Child(time.sleep, 60.0)
         # The lock ends with its last copy: closed without being given back, as at a crash.
-        os.close(lock._descriptor)
+        lock._file.close()
         with open(lock_of(path)) as other:
             # The child closes its copies as soon as it runs.
             wait_until(lambda: not is_locked(other))
-        lock._descriptor = os.open(lock_of(path), os.O_RDWR)
     child.kill()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("method", ["close", "_release"])
+def test_an_interrupt_while_the_lock_is_given_back_leaves_none(path, monkeypatch, method):
+    accountant = PrivacyAccountant(9.0, 0.0, ledger=path)
+
+    def interrupted(lock):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LockFile, method, interrupted)
+        with suppress(KeyboardInterrupt):
+            accountant.charge(PureDP(0.5))
+    monkeypatch.setattr("skdp.accounting._sqlite_ledger.BUSY_TIMEOUT_SECONDS", 0.2)
+    accountant.charge(PureDP(0.5))
 
 
 @pytest.mark.parametrize("make", [lambda p, t: p.symlink_to(t), lambda p, t: os.mkfifo(p)])

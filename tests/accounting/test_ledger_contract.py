@@ -3,6 +3,8 @@
 import pickle
 import subprocess
 import sys
+import threading
+import time
 import uuid
 
 import pytest
@@ -90,3 +92,28 @@ def test_memory_is_not_charged_from_another_process():
     command = [sys.executable, "-c", script, pickle.dumps(accountant).hex()]
     told = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "LedgerError" in told.stderr and "memory of another process" in told.stderr
+
+
+def charges_from_threads(uuid4):
+    def slow():
+        time.sleep(0.05)
+        return uuid4()
+
+    uuid.uuid4 = slow
+    spent = []
+
+    def charge():
+        PrivacyAccountant(9.0, 0.0, ledger="memory://threads").charge(PureDP(1.0))
+        spent.append(1)
+
+    threads = [threading.Thread(target=charge) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(spent) == 3
+    assert PrivacyAccountant(9.0, 0.0, ledger="memory://threads").epsilon_spent == 3.0
+
+
+def test_threads_of_a_new_process_find_the_same_memory():
+    Child(charges_from_threads, uuid.uuid4).join()

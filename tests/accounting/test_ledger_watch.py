@@ -28,7 +28,7 @@ from skdp.accounting import (
 from skdp.accounting._chain import NOTHING
 from skdp.accounting._events import Event, check_readable
 from skdp.accounting._file_lock import LOCK_SUFFIX
-from skdp.accounting._sqlite_ledger import _OLD_INDEX, SQLiteLedger
+from skdp.accounting._sqlite_ledger import _BESIDE, _OLD_INDEX, SQLiteLedger
 from tests._processes import Child
 
 
@@ -122,10 +122,22 @@ def test_an_older_copy_in_the_place_of_a_ledger_is_refused(path):
         accountant.charge(PureDP(0.5))
 
 
-def test_a_ledger_that_was_deleted_can_be_begun_again(path):
+def test_a_ledger_that_was_deleted_is_begun_again_only_on_purpose(path):
     charged(path)
     path.unlink()
+    gc.collect()
+    with pytest.raises(LedgerError, match="was removed; if on purpose, remove"):
+        PrivacyAccountant(1.0, 0.0, ledger=path)
+    assert not path.exists()
+    path.with_name(path.name + LOCK_SUFFIX).unlink()
     assert PrivacyAccountant(1.0, 0.0, ledger=path).epsilon_spent == 0.0
+
+
+@pytest.mark.parametrize("suffix", [*_BESIDE, "-JOURNAL"])
+def test_a_ledger_is_no_file_that_another_one_removes_or_writes(path, suffix):
+    charged(path)
+    with pytest.raises(LedgerError, match="cannot end in"):
+        PrivacyAccountant(1.0, 0.0, ledger=f"{path}{suffix}")
 
 
 def test_a_ledger_of_an_older_version_goes_on(path):

@@ -48,6 +48,10 @@ SECRETS = [
     "mysql://u:s3cret@h/db",
     "host=h user=u password=s3cret",
     "host=h user=u PASSWORD = s3cret",
+    "Server=h;Uid=u;Pwd=s3cret",
+    "Server=h;User Id=u;Password=s3cret",
+    "dsn=h;token=s3cret",
+    "file:budget.db?secret=s3cret",
 ]
 
 HARMLESS = [

@@ -1,6 +1,7 @@
 """Bounds that must not round to the wrong side: tiny costs, many releases, low orders."""
 
 import math
+from fractions import Fraction
 
 import mpmath
 import numpy as np
@@ -193,3 +194,24 @@ def test_hardly_any_noise_costs_what_it_must():
     assert get_epsilon(DiscreteLaplace(1e-49), 1e-5) >= 1e49
     for event in (PureDP(1e100) * 10, Laplace(1e100) * 10, Gaussian(1e-50) * 10**6):
         assert get_epsilon(event, 1e-5) > 1e99
+
+
+@pytest.mark.parametrize("noise", [1e-40, 1e-49])
+def test_losses_beyond_every_grid_have_a_price(noise):
+    event = Gaussian(noise) + PureDP(0.1)
+    for relation in ("add_remove", "replace_one"):
+        assert get_epsilon(event, 1e-5, method="pld", relation=relation) == math.inf
+    assert 0.49 / noise**2 < get_epsilon(event, 1e-5) < math.inf
+    accountant = PrivacyAccountant(1.0, 1e-5, composition="pld", ledger="memory://")
+    assert not accountant.can_afford(event)
+
+
+def test_what_is_told_to_be_spent_and_left_is_on_the_safe_side():
+    rng = np.random.default_rng(0)
+    for charges in (*rng.uniform(0.0, 0.4, size=(40, 2)), (0.1, 1e-18)):
+        accountant = PrivacyAccountant(1.0, 0.0, ledger="memory://")
+        for cost in charges:
+            accountant.charge(PureDP(cost))
+        total = sum(Fraction(repr(float(cost))) for cost in charges)
+        assert Fraction(repr(accountant.epsilon_spent)) >= total
+        accountant.charge(PureDP(accountant.epsilon_remaining))
