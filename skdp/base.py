@@ -17,6 +17,7 @@ from skdp.utils._output import check_output_setting
 
 __all__ = [
     "PrivateFit",
+    "PrivateMixin",
     "PrivateRelease",
     "TableShape",
     "guarantee_of",
@@ -101,6 +102,13 @@ def _composition(accountant, terms):
     plan = getattr(accountant, "plan", None)
     words = describe_composition(terms.composition)
     return words if plan is None else f"{plan}; {words}"
+
+
+class PrivateMixin:
+    """An estimator that is fitted once it has a statement of what was guaranteed."""
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "privacy_")
 
 
 class PrivateRelease:

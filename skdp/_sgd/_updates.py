@@ -1,14 +1,16 @@
-"""What is done with a noisy gradient: steps, learning rates, averages, projections.
+"""The loop of noisy gradient steps: learning rates, averages, projections.
 
-All of it is post-processing of noisy sums: none of it enters the guarantee.
+What is done with a noisy gradient is post-processing of noisy sums: none of it enters the
+guarantee.
 """
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-__all__ = ["LEARNING_RATES", "OPTIMIZERS", "Update"]
+__all__ = ["LEARNING_RATES", "OPTIMIZERS", "Update", "run_sgd"]
 
 LEARNING_RATES = ("constant", "invscaling", "linear")
 OPTIMIZERS = ("sgd", "nesterov", "adam")
@@ -19,6 +21,51 @@ LARGEST = 1e100
 
 ADAM_SECOND_MOMENT = 0.999
 ADAM_LEAST_ROOT = 1e-8
+
+
+def run_sgd(plan, table, update, start, alpha, source, after_step=None):
+    r"""Return the weights after all steps of a plan.
+
+    The objective is the mean loss of a row plus :math:`\tfrac\alpha2 \|w\|^2` over the
+    weights of features; that of the constant feature is not penalised. BLAS runs on one thread
+    meanwhile: products are too small for more, and are to be rounded the same way in every step.
+
+    Parameters
+    ----------
+    plan : SGDPlan
+        Charged.
+    table : (X, y, loss)
+    update : Update
+        Of as many steps.
+    start : ndarray of shape (..., n_features)
+        Weights that do not depend on the rows, or were released.
+    alpha : float
+    source : RandomSource
+        Of the charge.
+    after_step : callable, default=None
+        Called with the number of steps taken; it sees no iterate.
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    ValueError
+        If the update is for another number of steps.
+    """
+    if update.n_steps != plan.n_steps:
+        raise ValueError(f"an update of {update.n_steps} steps for a plan of {plan.n_steps}")
+    features = plan.model.n_columns
+    walk = update.begin(np.array(start, dtype=np.float64))
+    means = plan.noisy_means(*table, lambda: walk.point, source)
+    with threadpool_limits(1, "blas"):
+        for taken, gradient in enumerate(means, start=1):
+            gradient[..., :features] += alpha * walk.point[..., :features]
+            walk.step(gradient)
+            if after_step is not None:
+                after_step(taken)
+    return walk.result()
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import linear_scores, read_table
-from skdp.base import PrivateFit, TableShape
+from skdp.base import PrivateFit, PrivateMixin, TableShape
 from skdp.decomposition._second_moment import SecondMoment, centred_norms, plan_second_moment
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.stats._bounds import AUTO_SHARE, NormPlan
-from skdp.utils._shares import split_epsilon
+from skdp.utils._sums import split_epsilon
 from skdp.utils._validation import check_integer, check_magnitude, is_auto, public_inputs
 
 __all__ = ["DPPCA"]
@@ -57,7 +57,7 @@ class PCAPlan(MechanismPlan):
         }
 
 
-class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateMixin, BaseEstimator):
     r"""Principal components of a noisy covariance matrix.
 
     Rows are clipped to an L2 norm of `data_norm`, in `fit` only. One joint release holds the
@@ -264,9 +264,6 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     @property
     def _n_features_out(self):
         return self.n_components_
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "privacy_")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from skdp.stats._bounds import spaced_bins, spaced_edges
-from skdp.utils._range_shares import range_shares
+from skdp.utils._sums import range_shares
 
 __all__ = ["bounds_of_present", "means_of_present", "present_columns"]
 

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import read_columns, read_numeric_columns
 from skdp._data._containers import as_numbers, is_sequence
 from skdp._data._tables import indexable_table
-from skdp.base import PrivateFit, TableShape
+from skdp.base import PrivateFit, PrivateMixin, TableShape
 from skdp.impute._present import bounds_of_present, means_of_present, present_columns
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan
@@ -27,7 +27,7 @@ __all__ = ["DPSimpleImputer"]
 STRATEGIES = ("mean", "median", "most_frequent", "constant")
 
 
-class DPSimpleImputer(TransformerMixin, BaseEstimator):
+class DPSimpleImputer(TransformerMixin, PrivateMixin, BaseEstimator):
     r"""Fill in missing values with a private statistic of each column.
 
     Missing values are NaN and, in columns of objects, None and pandas' NA. Which values are
@@ -262,9 +262,6 @@ class DPSimpleImputer(TransformerMixin, BaseEstimator):
                 if values.dtype.kind == "f":
                     assert_all_finite(values, allow_nan=True, input_name="X")
         return table
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "privacy_")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -1,17 +1,57 @@
-"""What linear classifiers have in common: labels and class weights, scores and predictions."""
+"""What linear classifiers have in common: the fit by a plan, labels, class weights, predictions."""
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._tables import linear_scores, read_table
+from skdp._data._tables import linear_scores, read_rows_and_target, read_table
+from skdp.base import PrivateFit, PrivateMixin, TableShape
+from skdp.linear_model._rows import RowsAndTarget
 from skdp.utils._validation import check_classes, check_magnitude, public_inputs
 
 __all__ = ["PrivateLinearClassifierMixin", "check_class_weight"]
 
 
-class PrivateLinearClassifierMixin(ClassifierMixin):
+class PrivateLinearClassifierMixin(PrivateMixin, ClassifierMixin):
     """Scores and predictions from `coef_`, `intercept_` and `classes_`."""
+
+    def fit(self, X, y):
+        """Fit the model and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
+            Rows; longer ones are scaled down to `data_norm`. Data larger than memory are read
+            block by block.
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses; the estimator is left unfitted.
+        """
+        with PrivateFit(self) as fit:
+            X, y = read_rows_and_target(self, X, y)
+            classes, codes = check_classes(self.classes, y)
+            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1], classes=classes)
+            plan = self.plan_fit(shape, fit.guarantee)
+            source = fit.charge(plan)
+            fit.publish(
+                plan,
+                public=self._assumptions(),
+                sampler=plan.sampler,
+                classes_=classes,
+                **plan.run(RowsAndTarget(X, codes), source),
+            )
+        return self
 
     def decision_function(self, X):
         """Return the scores of samples.
@@ -60,13 +100,11 @@ class PrivateLinearClassifierMixin(ClassifierMixin):
             raise ValueError(f"a fit takes at least two classes, got {classes!r}")
         return classes
 
-    def _assumptions(self, *declared):
+    def _assumptions(self):
         """Say in words what a fit takes to be public."""
         labels = "the labels of y" if self.classes is None else "the declared classes"
+        declared = [name for name in ("data_norm", "class_weight") if hasattr(self, name)]
         return (*public_inputs(self, *declared), labels)
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "privacy_")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -12,7 +12,7 @@ from skdp.linear_model._planning import Problem
 from skdp.linear_model._rows import BoundedRows
 from skdp.mechanisms._plan import one_charge
 from skdp.stats._bounds import AUTO_SHARE, NormPlan
-from skdp.utils._shares import split_epsilon
+from skdp.utils._sums import split_epsilon
 from skdp.utils._validation import check_boolean, check_magnitude, is_auto
 
 __all__ = ["RowPlan", "plan_rows"]

@@ -8,9 +8,8 @@ from numbers import Integral
 import numpy as np
 
 from skdp._sgd._defaults import Problem, Settings, automatic_settings
-from skdp._sgd._loop import run_sgd
 from skdp._sgd._plan import SAMPLINGS, Linear, SGDPlan, clip_norm, plan_sgd
-from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS, Update
+from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS, Update, run_sgd
 from skdp.base import PrivateFit, fitted_names
 from skdp.utils._callbacks import CallbackSupportMixin
 from skdp.utils._validation import (

@@ -280,7 +280,7 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
             source = fit.charge(plan)
             fit.publish(
                 plan,
-                public=self._assumptions("data_norm", "class_weight"),
+                public=self._assumptions(),
                 sampler=plan.sampler,
                 classes_=classes,
                 **plan.run(RowsAndTarget(X, codes), source, progress=progress),
@@ -328,7 +328,7 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
             call = getattr(self, "n_partial_fits_", 0) + 1
             fit.publish(
                 plan,
-                public=self._assumptions("data_norm", "class_weight"),
+                public=self._assumptions(),
                 sampler=self._partial_sampler(plan, call),
                 classes_=classes,
                 n_partial_fits_=call,

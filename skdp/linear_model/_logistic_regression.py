@@ -6,9 +6,8 @@ import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator
 
-from skdp._data._tables import read_rows_and_target
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
-from skdp.base import PrivateFit, TableShape, guarantee_of
+from skdp.base import TableShape, guarantee_of
 from skdp.linear_model._classifier import PrivateLinearClassifierMixin, check_class_weight
 from skdp.linear_model._data_norm import RowPlan, plan_rows
 from skdp.linear_model._gradient_perturbation import GradientPerturbation
@@ -16,14 +15,14 @@ from skdp.linear_model._mechanism_choice import MECHANISMS, choose_mechanism, pl
 from skdp.linear_model._objective_perturbation import ObjectivePerturbation
 from skdp.linear_model._output_fit import check_strength
 from skdp.linear_model._output_perturbation import OutputPerturbation
-from skdp.linear_model._rows import RowsAndTarget, released_model
+from skdp.linear_model._rows import released_model
 from skdp.linear_model._standard_errors import (
     HessianRelease,
     plan_hessian,
     total_price,
 )
 from skdp.mechanisms._plan import MechanismPlan
-from skdp.utils._validation import check_classes, check_integer, is_auto
+from skdp.utils._validation import check_integer, is_auto
 
 __all__ = ["DPLogisticRegression"]
 
@@ -189,44 +188,6 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
         self.standard_errors = standard_errors
         self.accountant = accountant
         self.random_state = random_state
-
-    def fit(self, X, y):
-        """Fit the model and charge the accountant.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
-            Rows; longer ones are scaled down to `data_norm`. Data larger than memory are read
-            block by block.
-        y : array-like of shape (n_samples,)
-            Labels.
-
-        Returns
-        -------
-        self : DPLogisticRegression
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as described; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses; the estimator is left unfitted.
-        """
-        with PrivateFit(self) as fit:
-            X, y = read_rows_and_target(self, X, y)
-            classes, codes = check_classes(self.classes, y)
-            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1], classes=classes)
-            plan = self.plan_fit(shape, fit.guarantee)
-            source = fit.charge(plan)
-            fit.publish(
-                plan,
-                public=self._assumptions("data_norm", "class_weight"),
-                sampler=plan.sampler,
-                classes_=classes,
-                **plan.run(RowsAndTarget(X, codes), source),
-            )
-        return self
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.

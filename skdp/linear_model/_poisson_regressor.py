@@ -7,14 +7,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.metrics import d2_tweedie_score
 
-from skdp._data._tables import read_rows_and_target
 from skdp._losses import ClippedPoissonLoss
-from skdp.base import PrivateFit, TableShape
 from skdp.linear_model._output_fit import OutputFit, check_strength, plan_output_fit
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
 from skdp.linear_model._rows import RowsAndTarget
 from skdp.mechanisms._plan import MechanismPlan
-from skdp.utils._validation import check_target_bounds, public_inputs
+from skdp.utils._validation import check_target_bounds
 
 __all__ = ["DPPoissonRegressor"]
 
@@ -135,42 +133,6 @@ class DPPoissonRegressor(PrivateLinearRegressorMixin, BaseEstimator):
         self.intercept_scaling = intercept_scaling
         self.accountant = accountant
         self.random_state = random_state
-
-    def fit(self, X, y):
-        """Fit the model and charge the accountant.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
-            Rows; longer ones are scaled down to `data_norm`. Data larger than memory are read
-            block by block.
-        y : array-like of shape (n_samples,)
-            Targets, clipped to `target_bounds`.
-
-        Returns
-        -------
-        self : DPPoissonRegressor
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as described; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses; the estimator is left unfitted.
-        """
-        with PrivateFit(self) as fit:
-            X, y = read_rows_and_target(self, X, y, numeric=True)
-            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
-            plan = self.plan_fit(shape, fit.guarantee)
-            source = fit.charge(plan)
-            fit.publish(
-                plan,
-                public=public_inputs(self, "data_norm", "target_bounds"),
-                sampler=plan.sampler,
-                **plan.run(RowsAndTarget(X, y), source),
-            )
-        return self
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.

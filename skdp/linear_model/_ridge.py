@@ -5,15 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp._data._tables import read_rows_and_target
-from skdp.base import PrivateFit, TableShape
 from skdp.linear_model._adassp import AdaSSP, plan_adassp
 from skdp.linear_model._data_norm import RowPlan, plan_rows
 from skdp.linear_model._least_squares_descent import LeastSquaresDescent, plan_descent
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
-from skdp.linear_model._rows import RowsAndTarget
 from skdp.mechanisms._plan import MechanismPlan
-from skdp.utils._validation import check_choice, check_real, check_target_bounds, public_inputs
+from skdp.utils._validation import check_choice, check_real, check_target_bounds
 
 __all__ = ["DPLinearRegression", "DPRidge"]
 
@@ -21,43 +18,7 @@ MECHANISMS = ("sufficient_statistics", "gradient")
 
 
 class LeastSquaresRegressor(PrivateLinearRegressorMixin, BaseEstimator):
-    """The fit that `DPLinearRegression` and `DPRidge` share; they differ in the ridge."""
-
-    def fit(self, X, y):
-        """Fit the model and charge the accountant.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
-            Rows; longer ones are scaled down to `data_norm`. Data larger than memory are read
-            block by block.
-        y : array-like of shape (n_samples,)
-            Targets, clipped to `target_bounds`.
-
-        Returns
-        -------
-        self : estimator
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as described; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses; the estimator is left unfitted.
-        """
-        with PrivateFit(self) as fit:
-            X, y = read_rows_and_target(self, X, y, numeric=True)
-            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
-            plan = self.plan_fit(shape, fit.guarantee)
-            source = fit.charge(plan)
-            fit.publish(
-                plan,
-                public=public_inputs(self, "data_norm", "target_bounds"),
-                sampler=plan.sampler,
-                **plan.run(RowsAndTarget(X, y), source),
-            )
-        return self
+    """The plan that `DPLinearRegression` and `DPRidge` share; they differ in the ridge."""
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.

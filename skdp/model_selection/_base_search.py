@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import indexable_table, target_array
 from skdp.accounting import Guarantee
-from skdp.base import UNACCOUNTED, PrivateFit, terms_of
+from skdp.base import UNACCOUNTED, PrivateFit, PrivateMixin, terms_of
 from skdp.mechanisms._plan import Price
 from skdp.model_selection._candidates import check_names, make_candidate
 from skdp.model_selection._plans import SELECTIONS, SearchTask
@@ -49,7 +49,7 @@ def _of_best_estimator(name):
     return has
 
 
-class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator, ABC):
+class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, PrivateMixin, BaseEstimator, ABC):
     """What searches share: a candidate list that is public, and one charge."""
 
     @abstractmethod
@@ -214,9 +214,6 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator,
             mapping = MethodMapping().add(caller="fit", callee="split")
             router.add(splitter=self.cv, method_mapping=mapping)
         return router
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "privacy_")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -4,15 +4,61 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
+from skdp._data._tables import read_array
+from skdp.base import PrivateFit, PrivateMixin, TableShape
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._within_bounds import WithinBounds, plan_within_bounds
+from skdp.utils._validation import public_inputs
 
-__all__ = ["ScaledByQuantiles", "flat_ranges", "plan_column_quantiles"]
+__all__ = [
+    "ColumnQuantilesTransformer",
+    "ScaledByQuantiles",
+    "flat_ranges",
+    "plan_column_quantiles",
+]
 
 # Between the bounds quantiles lie on a grid of 2**24 steps. A range of a few steps is no range.
 LEAST_RANGE = 2.0**-21
+
+
+class ColumnQuantilesTransformer(
+    OneToOneFeatureMixin, TransformerMixin, PrivateMixin, BaseEstimator
+):
+    """The fit of transformers that learn quantiles of each column, by their plans."""
+
+    def fit(self, X, y=None):
+        """Release quantiles of each feature and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : None
+            Ignored, present for pipelines.
+
+        Returns
+        -------
+        self : estimator
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses; the estimator is left unfitted.
+        """
+        with PrivateFit(self) as fit:
+            X = read_array(self, X)
+            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
+            plan = self.plan_fit(shape, fit.guarantee)
+            source = fit.charge(plan)
+            public = public_inputs(self, "bounds")
+            fit.publish(plan, public=public, **plan.run(X, source))
+        return self
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns, read_numeric_columns
-from skdp.base import PrivateFit, TableShape, guarantee_of
+from skdp.base import PrivateFit, PrivateMixin, TableShape, guarantee_of
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.preprocessing._additive import additive_mechanism
 from skdp.preprocessing._binning import (
@@ -91,7 +91,7 @@ class HistogramPlan(MechanismPlan):
         return np.split(np.asarray(released, dtype=np.float64), ends)
 
 
-class DPHistogramTransformer(TransformerMixin, BaseEstimator):
+class DPHistogramTransformer(TransformerMixin, PrivateMixin, BaseEstimator):
     r"""Encode features by the bins of noisy histograms.
 
     Each numeric column is cut into bins, whose edges are declared or found privately; each
@@ -449,9 +449,6 @@ class DPHistogramTransformer(TransformerMixin, BaseEstimator):
 
     def _divides(self):
         return self.encode == "onehot" if is_auto(self.unit_norm) else bool(self.unit_norm)
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "privacy_")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

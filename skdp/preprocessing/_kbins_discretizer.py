@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_numeric_columns
-from skdp.base import PrivateFit, TableShape
+from skdp.base import PrivateFit, PrivateMixin, TableShape
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.preprocessing._binning import (
     EdgesPlan,
@@ -43,7 +43,7 @@ class BinningPlan(MechanismPlan):
         return {"bin_edges_": ragged(edges), "n_bins_": n_bins}
 
 
-class DPKBinsDiscretizer(TransformerMixin, BaseEstimator):
+class DPKBinsDiscretizer(TransformerMixin, PrivateMixin, BaseEstimator):
     r"""Bin continuous features into intervals whose edges are private.
 
     Parameters
@@ -281,9 +281,6 @@ class DPKBinsDiscretizer(TransformerMixin, BaseEstimator):
             return names
         pairs = zip(names, self.n_bins_, strict=True)
         return np.array([f"{n}_{float(i)}" for n, size in pairs for i in range(size)], dtype=object)
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "privacy_")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import read_array, read_table
-from skdp.base import PrivateFit, TableShape, guarantee_of
+from skdp.base import PrivateFit, PrivateMixin, TableShape, guarantee_of
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.preprocessing._additive import additive_mechanism
 from skdp.preprocessing._binning import binning_shares, declared_bounds
@@ -97,7 +97,7 @@ class MeanPlan(MechanismPlan):
         return released[:-1] / max(released[-1], 1.0)
 
 
-class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateMixin, BaseEstimator):
     r"""Centre features by noisy means.
 
     Values are clipped to `bounds`, in `fit` only. One joint release holds the sums of all
@@ -336,9 +336,6 @@ class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         return read_array(self, X, dtype=np.float64, reset=False) + self.mean_
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "privacy_")
 
 
 def rounded_sums(X, low, high):

@@ -4,18 +4,17 @@ from functools import partial
 from numbers import Real
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import read_array
-from skdp.base import PrivateFit, TableShape
 from skdp.preprocessing._column_quantiles import (
+    ColumnQuantilesTransformer,
     ScaledByQuantiles,
     flat_ranges,
     plan_column_quantiles,
 )
 from skdp.utils._clipping import finite_doubles
-from skdp.utils._validation import check_boolean, public_inputs
+from skdp.utils._validation import check_boolean
 
 __all__ = ["DPMinMaxScaler", "check_quantile_range"]
 
@@ -25,7 +24,7 @@ RANKS_PER_SCALE = 12.0
 LARGEST_TAIL = 0.05
 
 
-class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class DPMinMaxScaler(ColumnQuantilesTransformer):
     r"""Scale features to a range, by two private extreme quantiles.
 
     The smallest and the largest value are those of single rows, so that no private release can
@@ -127,37 +126,6 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X, y=None):
-        """Release two quantiles of each feature and charge the accountant.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : None
-            Ignored, present for pipelines.
-
-        Returns
-        -------
-        self : DPMinMaxScaler
-            The fitted transformer.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as described; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses; the estimator is left unfitted.
-        """
-        with PrivateFit(self) as fit:
-            X = read_array(self, X)
-            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
-            plan = self.plan_fit(shape, fit.guarantee)
-            source = fit.charge(plan)
-            public = public_inputs(self, "bounds")
-            fit.publish(plan, public=public, **plan.run(X, source))
-        return self
-
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.
 
@@ -234,9 +202,6 @@ class DPMinMaxScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         plan = plan_column_quantiles(widest, self.bounds, shape, guarantee)
         tail = min(LARGEST_TAIL, RANKS_PER_SCALE * plan.main.scale / shape.n_rows)
         return tail, 1.0 - tail
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "privacy_")
 
 
 def check_quantile_range(quantile_range):

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
-from skdp.base import PrivateFit, TableShape
+from skdp.base import PrivateFit, PrivateMixin, TableShape
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.mechanisms._randomized_response import categories_array
@@ -54,7 +54,7 @@ class EncoderPlan(MechanismPlan):
         }
 
 
-class DPOneHotEncoder(TransformerMixin, BaseEstimator):
+class DPOneHotEncoder(TransformerMixin, PrivateMixin, BaseEstimator):
     r"""Encode categories as indicator columns, one for each category.
 
     Categories are declared, or discovered by a stability threshold: those whose noisy count is
@@ -321,9 +321,6 @@ class DPOneHotEncoder(TransformerMixin, BaseEstimator):
                 place_of[place_of < 0] = place_of[position_of(self.other, labels)]
             places.append(place_of)
         return places
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "privacy_")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

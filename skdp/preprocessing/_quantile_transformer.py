@@ -2,13 +2,15 @@
 
 import numpy as np
 from scipy.special import ndtr, ndtri
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import read_array
-from skdp.base import PrivateFit, TableShape
-from skdp.preprocessing._column_quantiles import ScaledByQuantiles, plan_column_quantiles
-from skdp.utils._validation import check_choice, check_integer, public_inputs
+from skdp.preprocessing._column_quantiles import (
+    ColumnQuantilesTransformer,
+    ScaledByQuantiles,
+    plan_column_quantiles,
+)
+from skdp.utils._validation import check_choice, check_integer
 
 __all__ = ["DPQuantileTransformer"]
 
@@ -23,7 +25,7 @@ MOST_LEVELS = 10
 LEAST_SHARE = 1e-7
 
 
-class DPQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class DPQuantileTransformer(ColumnQuantilesTransformer):
     r"""Map features to a uniform or normal distribution, by many private quantiles.
 
     A value is mapped to the share of the rows below it, interpolated between noisy quantiles that
@@ -118,37 +120,6 @@ class DPQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X, y=None):
-        """Release quantiles of each feature and charge the accountant.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : None
-            Ignored, present for pipelines.
-
-        Returns
-        -------
-        self : DPQuantileTransformer
-            The fitted transformer.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as described; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses; the estimator is left unfitted.
-        """
-        with PrivateFit(self) as fit:
-            X = read_array(self, X)
-            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
-            plan = self.plan_fit(shape, fit.guarantee)
-            source = fit.charge(plan)
-            public = public_inputs(self, "bounds")
-            fit.publish(plan, public=public, **plan.run(X, source))
-        return self
-
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.
 
@@ -216,9 +187,6 @@ class DPQuantileTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimato
         shares = X if self.output_distribution == "uniform" else ndtr(X)
         columns = zip(shares.T, self.quantiles_.T, strict=True)
         return np.column_stack([np.interp(s, self.references_, q) for s, q in columns])
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "privacy_")
 
 
 def _plan_quantiles(n_quantiles, bounds, shape, guarantee):

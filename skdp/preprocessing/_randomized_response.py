@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import read_columns
 from skdp._privacy_statement import LOCAL
 from skdp.accounting import Composed
-from skdp.base import PrivateFit, PrivateRelease, TableShape
+from skdp.base import PrivateFit, PrivateMixin, PrivateRelease, TableShape
 from skdp.mechanisms import NoRelease, RandomizedResponse
 from skdp.preprocessing._categories import check_categories
 from skdp.utils._output import check_output_setting
@@ -65,7 +65,9 @@ class ColumnwiseResponse:
         return reports
 
 
-class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class RandomizedResponseTransformer(
+    OneToOneFeatureMixin, TransformerMixin, PrivateMixin, BaseEstimator
+):
     r"""Report each row's categories by k-ary randomised response.
 
     The release is `transform`: each call charges once, before its noise, and its output is a
@@ -287,9 +289,6 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Base
 
     def _statement_depends_on(self):
         return self.epsilon, self.accountant, self.random_state
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "privacy_")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -3,24 +3,23 @@
 from functools import partial
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import read_array
-from skdp.base import PrivateFit, TableShape
 from skdp.preprocessing._column_quantiles import (
+    ColumnQuantilesTransformer,
     ScaledByQuantiles,
     flat_ranges,
     plan_column_quantiles,
 )
 from skdp.preprocessing._min_max_scaler import check_quantile_range
 from skdp.utils._clipping import finite_doubles
-from skdp.utils._validation import check_boolean, public_inputs
+from skdp.utils._validation import check_boolean
 
 __all__ = ["DPRobustScaler"]
 
 
-class DPRobustScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class DPRobustScaler(ColumnQuantilesTransformer):
     r"""Scale features by private medians and interquantile ranges.
 
     Parameters
@@ -113,37 +112,6 @@ class DPRobustScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X, y=None):
-        """Release quantiles of each feature and charge the accountant.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : None
-            Ignored, present for pipelines.
-
-        Returns
-        -------
-        self : DPRobustScaler
-            The fitted transformer.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as described; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses; the estimator is left unfitted.
-        """
-        with PrivateFit(self) as fit:
-            X = read_array(self, X)
-            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
-            plan = self.plan_fit(shape, fit.guarantee)
-            source = fit.charge(plan)
-            public = public_inputs(self, "bounds")
-            fit.publish(plan, public=public, **plan.run(X, source))
-        return self
-
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.
 
@@ -213,9 +181,6 @@ class DPRobustScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self.with_scaling:
             X = X * self.scale_
         return X + self.center_ if self.with_centering else X
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "privacy_")
 
 
 def _attributes(quantiles, low, high, *, centred, scaled):

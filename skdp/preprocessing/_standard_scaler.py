@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import read_array
-from skdp.base import PrivateFit, TableShape
+from skdp.base import PrivateFit, PrivateMixin, TableShape
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.stats._moments import MomentsPlan
 from skdp.stats._within_bounds import WithinBounds, plan_within_bounds
@@ -37,7 +37,7 @@ class ScalerPlan(MechanismPlan):
         }
 
 
-class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateMixin, BaseEstimator):
     r"""Standardise features by noisy means and variances.
 
     Values are clipped to `bounds`, in `fit` only. One joint release holds the sums and the
@@ -228,6 +228,3 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self.with_std:
             X = X * self.scale_
         return X + self.mean_ if self.with_mean else X
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "privacy_")

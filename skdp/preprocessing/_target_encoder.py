@@ -8,13 +8,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import ColumnTable, read_columns
 from skdp._data._tables import read_numeric_target, read_target
-from skdp.base import PrivateFit, TableShape
+from skdp.base import PrivateFit, PrivateMixin, TableShape
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.preprocessing._additive import plan_cell_weights
 from skdp.preprocessing._categories import StabilityThreshold, check_categories
 from skdp.utils._labels import category_codes
-from skdp.utils._range_shares import range_shares
-from skdp.utils._shares import split_epsilon
+from skdp.utils._sums import range_shares, split_epsilon
 from skdp.utils._validation import (
     check_classes,
     check_real,
@@ -28,7 +27,7 @@ __all__ = ["DPTargetEncoder"]
 DISCOVERY_SHARE = 0.5
 
 
-class DPTargetEncoder(TransformerMixin, BaseEstimator):
+class DPTargetEncoder(TransformerMixin, PrivateMixin, BaseEstimator):
     r"""Encode each category by a private mean of the target, shrunk towards the overall mean.
 
     One joint release holds, for each category of each column, noisy sums from which the number of
@@ -260,9 +259,6 @@ class DPTargetEncoder(TransformerMixin, BaseEstimator):
         if self.target_type_ != "multiclass":
             return names
         return np.array([f"{name}_{c}" for name in names for c in self.classes_], dtype=object)
-
-    def __sklearn_is_fitted__(self):
-        return hasattr(self, "privacy_")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -10,7 +10,7 @@ from skdp.accounting import Guarantee
 from skdp.mechanisms import GeometricMechanism
 from skdp.mechanisms._plan import bounded_noise
 from skdp.stats._moments import StatisticPlan
-from skdp.utils._shares import split_epsilon
+from skdp.utils._sums import split_epsilon
 from skdp.utils._validation import check_integer
 
 __all__ = [

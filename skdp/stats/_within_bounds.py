@@ -6,7 +6,7 @@ import numpy as np
 
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.stats._bounds import AUTO_SHARE, BoundsPlan, plan_search
-from skdp.utils._shares import split_epsilon
+from skdp.utils._sums import split_epsilon
 from skdp.utils._validation import check_bounds, is_auto
 
 __all__ = ["WithinBounds", "plan_within_bounds"]

@@ -165,7 +165,7 @@ class DPLinearSVC(PrivateLinearClassifierMixin, BaseEstimator):
             source = fit.charge(plan)
             fit.publish(
                 plan,
-                public=self._assumptions("data_norm"),
+                public=self._assumptions(),
                 sampler=plan.sampler,
                 classes_=classes,
                 **plan.run(RowsAndTarget(X, codes), source),

@@ -1,4 +1,7 @@
-"""Sums and counts that are exact and do not depend on the order of the rows."""
+"""Sums and counts that are exact and do not depend on the order of the rows; parts of a whole."""
+
+from fractions import Fraction
+from math import nextafter
 
 import numpy as np
 
@@ -126,3 +129,51 @@ def exact_counts(codes, n_categories):
     n_categories = check_integer(n_categories, "n_categories", 1)
     inside = codes[(codes >= 0) & (codes < n_categories)].astype(np.int64)
     return np.bincount(inside, minlength=n_categories).astype(np.int64)
+
+
+def range_shares(values, low, high, n_rows):
+    """Return the two weights with which each value is a mean of the ends of its range.
+
+    A clipped value v is ``(1 - a) low + a high`` with a in [0, 1]. Sums of the pair (1 - a, a)
+    hold the sum of the values and their count, and a row moves them by 1 in L1 norm, where it
+    would move the scaled sum and the count themselves by 2.
+
+    Parameters
+    ----------
+    values : ndarray of shape (..., n_columns)
+        Finite or infinite; what is NaN is clipped to `low`.
+    low, high : float or ndarray of shape (n_columns,)
+        Finite, with low < high, within 1e150.
+    n_rows : int
+        The public number of rows whose shares may be summed: sums are then exact.
+
+    Returns
+    -------
+    below, above : ndarray of the shape of `values`
+        1 - a and a, both multiples of ``sum_grid(1.0, n_rows)``.
+    """
+    grid = sum_grid(1.0, n_rows)
+    with np.errstate(all="ignore"):
+        above = (np.clip(values, low, high) - low) / (high - low)
+        above = np.trunc(np.clip(np.nan_to_num(above), 0.0, 1.0) / grid) * grid
+    return 1.0 - above, above
+
+
+def split_epsilon(epsilon, share):
+    """Return two parts of epsilon that add up to no more than it, exactly.
+
+    Parameters
+    ----------
+    epsilon : float
+    share : float in (0, 1)
+        Of the first part.
+
+    Returns
+    -------
+    tuple of (float, float)
+    """
+    first = share * epsilon
+    rest = epsilon - first
+    while Fraction(first) + Fraction(rest) > Fraction(epsilon):
+        rest = nextafter(rest, 0.0)
+    return first, rest

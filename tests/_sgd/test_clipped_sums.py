@@ -19,7 +19,7 @@ from skdp._losses import (
     SquaredHingeLoss,
     SquaredLoss,
 )
-from skdp._sgd import ClippedSums, _clipped_sums, _scores, sum_rounding
+from skdp._sgd import ClippedSums, _clipped_sums, sum_rounding
 from skdp.utils import ChunkedArray
 from skdp.utils._chunked import as_chunked
 from tests.utils.test_chunked import DaskLike
@@ -381,10 +381,10 @@ def test_a_library_that_looks_at_places_is_not_asked(shape, monkeypatch):
 
     rng = np.random.default_rng(0)
     X, weights = rng.normal(size=(50, 12)), rng.normal(size=(*shape, 12))
-    monkeypatch.setattr(_scores, "_by_the_library", unequal)
-    found = _scores.row_scores_function(12, shape)(X, weights)
+    monkeypatch.setattr(_clipped_sums, "_by_the_library", unequal)
+    found = _clipped_sums.row_scores_function(12, shape)(X, weights)
     np.testing.assert_allclose(found, X @ weights.T, atol=1e-12)
-    one_by_one = [_scores._by_sums(X[i : i + 1], weights)[0] for i in range(50)]
+    one_by_one = [_clipped_sums._by_sums(X[i : i + 1], weights)[0] for i in range(50)]
     np.testing.assert_array_equal(found, one_by_one)
 
 

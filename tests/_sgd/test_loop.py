@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from skdp._losses import BinaryLogisticLoss
-from skdp._sgd._loop import run_sgd
 from skdp._sgd._plan import Linear, clip_norm, plan_sgd
-from skdp._sgd._updates import Update
+from skdp._sgd._updates import Update, run_sgd
 from skdp.noise import RandomSource
 from tests._guarantees import meet
 

@@ -1306,7 +1306,7 @@ MUTATIONS = [
     ),
     Mutation(
         "shares-beyond-the-whole",
-        "utils._shares",
+        "utils._sums",
         "split_epsilon",
         rules.decided("Fraction(first) + Fraction(rest)", False),
         ("utils/test_shares.py::test_two_shares_never_exceed_the_whole",),
@@ -1322,7 +1322,7 @@ MUTATIONS = [
     ),
     Mutation(
         "shares-of-the-range-not-clipped",
-        "utils._range_shares",
+        "utils._sums",
         "range_shares",
         rules.call_dropped("clip"),
         ("impute/test_simple_imputer.py::test_brute_force_sensitivity_of_the_mean",),

@@ -2,7 +2,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from skdp.utils._shares import split_epsilon
+from skdp.utils._sums import split_epsilon
 
 
 def test_two_shares_never_exceed_the_whole():
