@@ -43,6 +43,7 @@ def test_the_readme_runs_in_a_fresh_interpreter(tmp_path):
     subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
 
 
+@pytest.mark.filterwarnings("ignore:Skipping check")
 @pytest.mark.parametrize("page", [p for p in DOCS if code_blocks(p)], ids=lambda p: p.name)
 def test_python_blocks_run(page, tmp_path, monkeypatch):
     """In this interpreter: another one for each page would spend its time importing."""
@@ -70,6 +71,7 @@ def test_pages_that_the_code_names_are_there():
     assert not [name for name in named if not (ROOT / name).exists()]
 
 
+@pytest.mark.filterwarnings("ignore:Skipping check")
 @pytest.mark.parametrize(
     "name", [m.name for m in pkgutil.walk_packages(skdp.__path__, "skdp.") if "." in m.name]
 )

@@ -921,6 +921,7 @@ def test_there_are_enough():
     assert len(ADVERSARIAL) >= 80 and len(HONEST) >= 60
 
 
+@pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
 @pytest.mark.parametrize("name", HONEST)
 def test_what_is_honest_stays_accepted(name):
     assert check_pipeline(HONEST[name]()).accepted
