@@ -87,11 +87,7 @@ class SQLiteLedger:
             if self.path.exists():
                 return
             self._remove_drafts(lambda draft: _is_empty(draft.path))
-            if _sealed_end(lock.text()) != NOTHING:
-                raise LedgerError(
-                    f"the ledger {self.path}, which held charges, was removed; if on purpose, "
-                    f"remove {lock.path}"
-                )
+            lock.write("")
             draft = self.path.with_name(f"{self.path.name}.{uuid.uuid4().hex}")
             try:
                 with self._errors(), CONNECTIONS:
