@@ -4,6 +4,7 @@ from contextlib import ExitStack
 
 import numpy as np
 from sklearn import config_context
+from sklearn.utils import get_tags
 
 from skdp._data._shape import TableShape
 from skdp._data._tables import read_array, read_target
@@ -268,7 +269,7 @@ class PrivateFit(PrivateRelease):
         X : ndarray of shape (n_samples, n_features), float64
             Not copied where no conversion is needed.
         y : ndarray of shape (n_samples,)
-            Only if it was given.
+            Only if it was given, or is required by the estimator's tags.
 
         Raises
         ------
@@ -276,7 +277,9 @@ class PrivateFit(PrivateRelease):
             If scikit-learn would raise it.
         """
         X = read_array(self._estimator, X, dtype=np.float64)
-        return X if y is None else (X, read_target(self._estimator, y, len(X)))
+        if y is None and not get_tags(self._estimator).target_tags.required:
+            return X
+        return X, read_target(self._estimator, y, len(X))
 
     @property
     def guarantee(self):
