@@ -198,6 +198,8 @@ def rehearse_runs(plan, X, y, terms, params=None):
     """
     plan.noisy.check_size(plan.released_together)
     train, params = plan.layout.splits.train, params or {}
+    # A table whose rows cannot be taken by number is refused here, before the charge.
+    training_table(X, y, train[0], params)
     for candidate, splits in enumerate(plan.layout.of_candidate):
         smallest = min(splits, key=lambda s: len(train[s]))
         fit = plan.runs[candidate, smallest]

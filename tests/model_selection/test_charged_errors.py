@@ -25,6 +25,7 @@ from skdp.accounting._state import Terms
 from skdp.model_selection import dp_cross_val_score, dp_learning_curve, dp_validation_curve
 from skdp.model_selection._rehearsal import rehearse
 from skdp.pipeline import plan_pipeline
+from skdp.utils import ChunkedArray
 
 N = 40
 BUDGET = {"epsilon": 1.0, "delta": 1e-5}
@@ -297,3 +298,17 @@ def test_a_huge_value_does_not_end_a_search_after_its_charge():
     pipe = make_pipeline(DPStandardScaler(bounds=(0, 1e-3)), classifier())
     by_folds(pipe, X, y, accountant)
     assert accountant.epsilon_spent == 1.0
+
+
+@pytest.mark.parametrize("search", SEARCHES, ids=lambda search: search.__name__)
+@pytest.mark.parametrize("container", ["parts", "Arrow"])
+def test_tables_whose_rows_cannot_be_taken_cost_nothing(search, container):
+    X, y = np.tile([[0.0, 1.0], [1.0, 0.0]], (N // 2, 1)), np.tile([0, 1], N // 2)
+    if container == "parts":
+        X = ChunkedArray([X[:7], X[7:]])
+    else:
+        X = pytest.importorskip("pyarrow").table({"a": X[:, 0], "b": X[:, 1]})
+    accountant = PrivacyAccountant(9.0, 0.5, ledger="memory://")
+    with pytest.raises((TypeError, ValueError)):
+        search(DPLogisticRegression(classes=[0, 1], data_norm=2.0), X, y, accountant)
+    assert accountant.spends == []
