@@ -78,11 +78,10 @@ def _frame(rows, dtype=None):
 def _categories(rows):
     frame = _frame(rows, "category")
     # By the process's seed of hashes pandas may take what is equal to all for one of the others.
-    if any(
-        frame.iloc[1:, j].tolist() != list(cells[1:])
-        for j, cells in enumerate(zip(*rows, strict=True))
-    ):
-        raise ValueError("pandas holds other rows than it was given")
+    for j, cells in enumerate(zip(*rows, strict=True)):
+        held = frame.iloc[1:, j].tolist()
+        if any(isinstance(value, Equal) for value in held) or held != list(cells[1:]):
+            raise ValueError("pandas holds other rows than it was given")
     return frame
 
 
