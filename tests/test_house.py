@@ -23,6 +23,7 @@ ORDER = [
     "audit",
     "decomposition",
     "impute",
+    "gam",
     "preprocessing",
     "svm",
     "linear_model",

@@ -1,0 +1,206 @@
+"""What additive models share: the fit by a plan, scores, and the reasons for them."""
+
+import copy
+from dataclasses import dataclass, replace
+from numbers import Integral
+from types import SimpleNamespace
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._data._tables import row_blocks
+from skdp.base import PrivateFit, PrivateMixin, TableShape
+from skdp.gam._columns import Column, declared_columns, read_kinds
+from skdp.gam._descent import BLOCK_ROWS
+from skdp.gam._plan import AdditivePlan, Term
+from skdp.gam._shapes import centred, directions, importance, monotone, shape_functions
+from skdp.linear_model._dp_sgd_progress import Progress
+from skdp.preprocessing._binning import input_names
+from skdp.utils._callbacks import CallbackSupportMixin
+from skdp.utils._validation import check_integer, is_auto, public_inputs
+
+__all__ = ["ColumnShape", "PrivateAdditiveMixin"]
+
+N_BINS = 32
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ColumnShape(TableShape):
+    """A `TableShape` with what the container says of the columns' kinds.
+
+    Parameters
+    ----------
+    kinds : list of str, default=None
+        Of `container_kinds`; None takes every column for one of numbers.
+    """
+
+    kinds: list = None
+
+
+class PrivateAdditiveMixin(CallbackSupportMixin, PrivateMixin):
+    """Scores and reasons from `shape_functions_` and `intercept_`."""
+
+    def _fit(self, X, y):
+        """Read, plan, charge, run and publish; a subclass reads the target and makes the task."""
+        with PrivateFit(self) as fit:
+            table, kinds = read_kinds(self, X)
+            classes, targets = self._read_target(y, table.shape[0])
+            shape = ColumnShape(
+                n_rows=table.shape[0],
+                n_columns=table.shape[1],
+                classes=classes,
+                names=getattr(self, "feature_names_in_", None),
+                kinds=kinds,
+            )
+            plan = self.plan_fit(shape, fit.guarantee)
+            plan.check(table)
+            source = fit.charge(plan)
+            run = plan.run(table, targets, source, self._progress(plan))
+            released = self._released(run, shape)
+            classes = {} if classes is None else {"classes_": classes}
+            fit.publish(
+                plan, public=self._assumptions(), sampler=plan.sampler, **classes, **released
+            )
+        return self
+
+    def _progress(self, plan):
+        def begin(n_steps):
+            progress = Progress(self, _Steps(plan, n_steps))
+            progress.begin()
+            return progress.after_step
+
+        return begin
+
+    def _plan(self, task, shape, guarantee):
+        """Return the plan of a task on a table of that shape."""
+        if not (isinstance(self.verbose, Integral) and self.verbose >= 0):
+            raise ValueError(f"verbose must be an integer of at least 0, got {self.verbose!r}")
+        kinds = getattr(shape, "kinds", None) or ["object"] * shape.n_columns
+        columns = declared_columns(kinds, self.bounds, self.categories, shape.names)
+        directions(self.monotonic_cst, shape.names, columns)
+        n_bins = N_BINS if is_auto(self.n_bins) else check_integer(self.n_bins, "n_bins", 2, 1024)
+        return AdditivePlan(
+            columns=columns, n_rows=shape.n_rows, n_bins=n_bins, task=task, guarantee=guarantee
+        )
+
+    def _released(self, run, shape):
+        """Return the released attributes: everything here is computed from what was released."""
+        terms, values, constant = run
+        names = input_names(self, None)
+        signs = directions(self.monotonic_cst, shape.names, [term.columns[0] for term in terms])
+        outputs = [own[..., 0] if len(constant) == 1 else own for own in values]
+        shapes = shape_functions(terms, outputs, names)
+        shapes = [monotone(each, sign) for each, sign in zip(shapes, signs, strict=True)]
+        return self._rescaled(*centred(shapes, constant if len(constant) > 1 else constant[0]))
+
+    def _rescaled(self, shapes, constant):
+        return {
+            "shape_functions_": shapes,
+            "intercept_": constant,
+            "feature_importances_": self._importances(shapes),
+        }
+
+    def _importances(self, shapes):
+        total = np.zeros(self.n_features_in_)
+        for shape in shapes:
+            for j in shape.features:
+                total[j] += importance(shape) / len(shape.features)
+        return total / total.sum() if total.any() else total
+
+    def explain(self, X):
+        """Return what each term adds to the score of each sample.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_terms) or (n_samples, n_terms, n_classes)
+            In the order of `shape_functions_`. With `intercept_` a row adds up to the sample's
+            score: the result of ``decision_function``, or the prediction of a regressor before it
+            is clipped to `target_bounds`.
+        """
+        check_is_fitted(self)
+        table, _ = read_kinds(self, X, reset=False)
+        terms = [_as_term(shape) for shape in self.shape_functions_]
+        outputs = np.shape(self.intercept_)
+        parts = np.empty((table.shape[0], len(terms), *outputs))
+        for rows in row_blocks(table.shape[0], BLOCK_ROWS):
+            for t, (term, shape) in enumerate(zip(terms, self.shape_functions_, strict=True)):
+                for column, j in zip(term.columns, term.positions, strict=True):
+                    column.check(table.values(j, rows), j)
+                values = shape.values.reshape(-1, *outputs)
+                parts[rows, t] = values[term.cells(table, rows)]
+        return parts
+
+    def _scores(self, X):
+        check_is_fitted(self)
+        return self.intercept_ + self.explain(X).sum(axis=1)
+
+    def edit(self, term, values):
+        """Return a copy of the fitted model in which one term has other values.
+
+        Parameters
+        ----------
+        term : str or int
+            The name of a shape function, or its place in `shape_functions_`.
+        values : array-like
+            Of the shape of its values; 0 takes the term out.
+
+        Returns
+        -------
+        estimator
+            Its `privacy_` is that of the fit, if the values do not depend on the data otherwise.
+
+        Raises
+        ------
+        ValueError
+            If there is no such term, or the values are of another shape.
+        """
+        check_is_fitted(self)
+        names = [shape.name for shape in self.shape_functions_]
+        place = names.index(term) if term in names else term
+        if not isinstance(place, int | np.integer) or not -len(names) <= place < len(names):
+            raise ValueError(f"there is no term {term!r}, only {names}")
+        shapes = list(self.shape_functions_)
+        try:
+            new = np.broadcast_to(np.asarray(values, dtype=float), shapes[place].values.shape)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"values must be of shape {shapes[place].values.shape}, got {values!r}"
+            ) from None
+        shapes[place] = replace(shapes[place], values=new.copy())
+        edited = copy.copy(self)
+        edited.shape_functions_ = shapes
+        edited.feature_importances_ = self._importances(shapes)
+        return edited
+
+    def _assumptions(self):
+        """Say in words what a fit takes to be public."""
+        names = ("bounds", "categories", "monotonic_cst")
+        return (*public_inputs(self, *names), "the columns' types and names")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
+        return tags
+
+
+def _as_term(shape):
+    parts = zip(shape.kinds, shape.edges, strict=True)
+    columns = tuple(Column(kind=k, categories=e if k == "label" else None) for k, e in parts)
+    return Term(columns=columns, positions=shape.features, edges=shape.edges, counts=shape.counts)
+
+
+class _Steps:
+    """The steps of a plan as `Progress` asks of them: each passes over all rows."""
+
+    def __init__(self, plan, n_steps):
+        self.settings, self.mechanism, self.n_steps = SimpleNamespace(max_iter=n_steps), self, n_steps
+        self.epsilon, self.delta = plan.epsilon, plan.delta
+        self._plan = plan
+
+    def spent_after(self, taken):
+        return self._plan.spent_after(taken, self.n_steps)

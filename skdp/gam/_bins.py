@@ -1,0 +1,105 @@
+"""Bins of a column from noisy counts of its dyadic cells: everything here is post-processing."""
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+__all__ = ["CELLS", "LEVELS", "consistent_counts", "level_counts", "merged_cells", "nearest_masses"]
+
+LEVELS = 10
+CELLS = 1 << LEVELS
+
+
+def level_counts(counts):
+    """Return the counts of all dyadic levels, finest first, in one array.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (CELLS,)
+
+    Returns
+    -------
+    ndarray of shape (2 * CELLS - 2,)
+        A row that is counted adds 1 to `LEVELS` of them.
+    """
+    levels = [counts]
+    while len(levels[-1]) > 2:
+        levels.append(levels[-1].reshape(-1, 2).sum(axis=1))
+    return np.concatenate(levels)
+
+
+def consistent_counts(noisy, total):
+    """Return the least squares estimate of the finest counts from those of all levels.
+
+    Parameters
+    ----------
+    noisy : ndarray of shape (2 * CELLS - 2,)
+        As `level_counts`, with independent noise of one variance.
+    total : float
+        Of each level.
+
+    Returns
+    -------
+    ndarray of shape (CELLS,)
+        Of sum `total`; some may be negative.
+
+    References
+    ----------
+    M. Hay, V. Rastogi, G. Miklau and D. Suciu. Boosting the accuracy of differentially private
+    histograms through consistency. VLDB 2010, theorem 3.
+    """
+    levels = np.split(noisy, np.cumsum([CELLS >> height for height in range(LEVELS - 1)]))
+    # Upwards: the best estimate of each count from what is below it.
+    best = [levels[0]]
+    for height, level in enumerate(levels[1:], start=2):
+        own = 2.0 ** (height - 1) / (2.0**height - 1.0)
+        best.append(own * level + (1.0 - own) * best[-1].reshape(-1, 2).sum(axis=1))
+    # Downwards: what a pair lacks of its parent is shared evenly.
+    parent = np.array([total])
+    for level in reversed(best):
+        pairs = level.reshape(-1, 2)
+        lacking = parent - pairs.sum(axis=1)
+        parent = (pairs + 0.5 * lacking[:, None]).ravel()
+    return parent
+
+
+def nearest_masses(counts, total):
+    """Return counts that are not negative, whose sums from the left are nearest to those given.
+
+    Cutting negative counts off would raise the sum of many small ones; sums from the left that
+    are made to increase (isotonic regression) keep it.
+    """
+    sums = isotonic_regression(np.cumsum(counts)).x
+    return np.diff(np.clip(sums, 0.0, total), prepend=0.0)
+
+
+def merged_cells(masses, n_bins, least):
+    """Return where the bins that cells are merged to begin.
+
+    A cell that holds as much as a bin does stands alone; between such cells, neighbours are
+    merged until they hold their share of the rest.
+
+    Parameters
+    ----------
+    masses : ndarray of shape (n_cells,)
+    n_bins : int
+        About as many bins are made, or fewer.
+    least : float
+        A bin's least mass.
+
+    Returns
+    -------
+    ndarray of int
+        Increasing, from 0 on.
+    """
+    alone = masses >= max(masses.sum() / n_bins, least)
+    share = max(masses[~alone].sum() / max(n_bins - alone.sum(), 1), least)
+    starts = []
+    for run in np.split(np.arange(len(masses)), np.flatnonzero(np.diff(alone)) + 1):
+        if alone[run[0]]:
+            starts.extend(run)
+            continue
+        below = np.cumsum(masses[run]) - masses[run]
+        each = masses[run].sum() / max(int(masses[run].sum() / share), 1)
+        number = (below / each if each > 0.0 else below).astype(np.int64)
+        starts.extend(run[np.diff(number, prepend=-1) > 0])
+    return np.array(starts)

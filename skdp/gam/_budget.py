@@ -1,0 +1,157 @@
+"""One budget: what shares of it buy, and the searches for what is not declared."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from skdp._sgd._noise import SLACK, GaussianNoise, LaplaceNoise
+from skdp.accounting import ApproximateDP, Gaussian, Guarantee, PureDP, gaussian_noise_multiplier
+from skdp.mechanisms import GaussianMechanism
+from skdp.mechanisms._grid import to_steps
+from skdp.noise import discrete_gaussian
+from skdp.preprocessing._categories import StabilityThreshold
+from skdp.stats._bounds import BoundsPlan
+
+__all__ = ["LARGEST_LIST", "Budget", "GaussianSearch", "GaussianThreshold"]
+
+# What part of delta a search for categories may fail with.
+DELTA_SHARE = 0.1
+# No column gets more categories than this: the most frequent ones.
+LARGEST_LIST = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """How much noise a share of a guarantee asks for.
+
+    Releases whose shares add up to 1 are one Gaussian release of the multiplier `multiplier`
+    together, whatever was seen before each of them was made (Dong, Roth and Su 2022).
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+    discovers : bool
+        Whether categories are sought: that may fail with a part of delta.
+    """
+
+    guarantee: Guarantee
+    discovers: bool = False
+
+    def __post_init__(self):
+        if self.discovers and self.pure:
+            raise ValueError("categories are found with delta > 0 only; declare them")
+
+    @property
+    def pure(self):
+        return self.guarantee.delta == 0.0
+
+    @property
+    def threshold_delta(self):
+        return DELTA_SHARE * self.guarantee.delta if self.discovers else 0.0
+
+    @cached_property
+    def multiplier(self):
+        """The noise multiplier 1 / mu of one Gaussian release; rounded up."""
+        delta = math.nextafter(self.guarantee.delta - self.threshold_delta, 0.0)
+        return gaussian_noise_multiplier(self.guarantee.epsilon, delta) * SLACK
+
+    @cached_property
+    def event(self):
+        if self.pure:
+            return PureDP(self.guarantee.epsilon)
+        event = Gaussian(self.multiplier)
+        return event + ApproximateDP(0.0, self.threshold_delta) if self.discovers else event
+
+    def noise(self, share, size, *, l1, l2, n_steps=1):
+        """Return the noise of each of some releases that cost a share of the whole together.
+
+        Parameters
+        ----------
+        share : float in (0, 1]
+            Of mu squared, or of epsilon with delta = 0.
+        size : int
+            Of how many values each.
+        l1, l2 : float
+            What a release moves by between neighbours.
+        n_steps : int, default=1
+            How many releases.
+
+        Returns
+        -------
+        GaussianNoise or LaplaceNoise
+        """
+        if self.pure:
+            scale = l1 * n_steps / (share * self.guarantee.epsilon)
+            return LaplaceNoise(scale * SLACK**2, size, l1)
+        scale = l2 * self.multiplier * math.sqrt(n_steps / share)
+        return GaussianNoise(scale * SLACK**2, size, l2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianSearch(BoundsPlan):
+    """The search for bounds with Gaussian noise of a given multiplier.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+    """
+
+    noise_multiplier: float
+
+    @cached_property
+    def mechanism(self):
+        moved = math.sqrt(self.n_columns * self.guarantee.neighbours.rows_moved) * SLACK
+        scale = self.noise_multiplier * moved * SLACK
+        return GaussianMechanism.from_scale(scale, moved, self.guarantee.delta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianThreshold(StabilityThreshold):
+    r"""The values of columns whose count with Gaussian noise reaches a threshold.
+
+    A value that occurs in one row is released with probability :math:`\delta_t / d` at most. The
+    noise of counts is that of a vector as long as could be, so that its law does not depend on how
+    many values occur. The proof is in ``docs/additive_models.md``.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+    n_rows : int
+    threshold_delta : float
+    """
+
+    noise_multiplier: float
+    n_rows: int
+    threshold_delta: float
+
+    name = "Gaussian mechanism with a stability threshold"
+
+    def __post_init__(self):
+        object.__setattr__(self, "mechanism", self)
+
+    @cached_property
+    def _noise(self):
+        moved = math.sqrt(self.n_columns * self.guarantee.neighbours.rows_moved) * SLACK
+        size = self.n_rows * self.n_columns
+        return GaussianNoise(self.noise_multiplier * moved * SLACK, size, moved)
+
+    @property
+    def threshold(self):
+        deviation = GaussianMechanism.from_scale(1.0, 1.0, 0.5).tail(
+            self.threshold_delta / self.n_columns
+        )
+        return 1.0 + self._noise.drawn_scale * deviation * (1.0 + 2.0**-20)
+
+    def release(self, counts, *, random_state):
+        noise = self._noise
+        if not len(counts):
+            return np.zeros(0)
+        drawn = discrete_gaussian(noise.scale_in_steps, len(counts), random_state.stream())
+        return (to_steps(np.asarray(counts, float), noise.step) + drawn) * noise.step
+
+    def _discover(self, values, source):
+        labels, counts = super()._discover(values, source)
+        kept = np.sort(np.argsort(-counts, kind="stable")[:LARGEST_LIST])
+        return labels[kept], counts[kept]

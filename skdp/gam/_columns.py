@@ -1,0 +1,240 @@
+"""A table's columns as an additive model sees them: numbers in a range, or labels; cells."""
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sklearn.utils import assert_all_finite
+
+from skdp._data._columns import column_entries, read_columns
+from skdp._data._containers import as_numbers, is_frame
+from skdp.mechanisms._randomized_response import categories_array
+from skdp.utils._histogram import bin_numbers, check_edges
+from skdp.utils._labels import category_codes, is_missing
+from skdp.utils._validation import check_bounds, is_auto
+
+__all__ = ["BOOLEAN", "Column", "container_kinds", "declared_columns", "read_kinds"]
+
+BOOLEAN = np.array([False, True])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Column:
+    """What is known of one column before its cells are counted.
+
+    Parameters
+    ----------
+    kind : {"number", "date", "label"}
+        Dates count days from 1970 on.
+    bounds : tuple of (float, float) or None
+        Of numbers and dates; None where they have to be found.
+    categories : ndarray or None
+        Of labels; None where they have to be found.
+    """
+
+    kind: str
+    bounds: tuple = None
+    categories: np.ndarray = None
+
+    @property
+    def is_label(self):
+        return self.kind == "label"
+
+    @property
+    def is_declared(self):
+        return (self.categories if self.is_label else self.bounds) is not None
+
+    def numbers(self, values):
+        """Return values as doubles, NaN where one is missing."""
+        return _days(values) if self.kind == "date" else as_numbers(values)
+
+    def check(self, values, position):
+        """Raise `ValueError` unless values are those of a column of this kind."""
+        if self.is_label:
+            return
+        try:
+            numbers = self.numbers(values)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(
+                f"column {position} holds values that are no {self.kind}s: declare its "
+                "categories, or give categories={column: 'auto'} to find them"
+            ) from None
+        assert_all_finite(numbers, allow_nan=True, input_name=f"column {position}")
+
+    def cells(self, values, edges):
+        """Return the cell of each value; the last one is of what is missing.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_rows,)
+        edges : ndarray
+            Of numbers, values outside are in the outermost cells. Of labels the categories; the
+            cell after theirs is of what is not among them.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), dtype int64
+        """
+        if not self.is_label:
+            numbers, n_bins = self.numbers(values), len(edges) - 1
+            cells = np.clip(bin_numbers(numbers[:, None], [edges])[:, 0], 0, n_bins - 1)
+            return np.where(np.isnan(numbers), n_bins, cells)
+        other = len(edges)
+        cells = category_codes(values, edges, other)
+        for i in np.flatnonzero(cells == other) if values.dtype.kind in "OfmM" else ():
+            cells[i] += is_missing(values[i])
+        return cells
+
+
+def n_cells(column, edges):
+    """Return how many cells a column has, that of missing values included."""
+    return len(edges) + 2 if column.is_label else len(edges)
+
+
+def read_kinds(estimator, X, *, reset=True):
+    """Return a table as a `ColumnTable` and the kind that its container gives each column."""
+    table = read_columns(estimator, X, reset=reset)
+    return table, container_kinds(X, table)
+
+
+def container_kinds(X, table):
+    """Return "number", "date", "boolean", "label" or "object" for each column, by its type alone.
+
+    Parameters
+    ----------
+    X : array-like or DataFrame
+    table : ColumnTable
+        The same.
+    """
+    if not is_frame(X):
+        return [_kind_of_type(table.matrix.dtype)] * table.shape[1]
+    if hasattr(X, "schema") and hasattr(X, "column_names"):
+        return [_kind_of_words(str(each)) for each in X.schema.types]
+    return [_kind_of_type(dtype) for dtype in X.dtypes]
+
+
+def _kind_of_type(dtype):
+    dtype = getattr(dtype, "subtype", dtype)
+    if hasattr(dtype, "categories"):
+        return "label"
+    kind = getattr(dtype, "kind", None)
+    if kind is None or (kind == "O" and not isinstance(dtype, np.dtype)):
+        return _kind_of_words(str(dtype))
+    if kind in "iuf":
+        return "number"
+    return {"b": "boolean", "M": "date", "m": "date", "U": "label", "T": "label"}.get(kind, "object")
+
+
+def _kind_of_words(words):
+    """The kind of a type of Arrow, polars or an extension, by its name."""
+    words = words.lower()
+    if words.startswith(("bool",)):
+        return "boolean"
+    if words.startswith(("str", "large_str", "cat", "enum", "dictionary", "utf8")):
+        return "label"
+    if words.startswith(("date", "timestamp", "duration")):
+        return "date"
+    numbers = ("int", "uint", "float", "double", "halffloat", "decimal")
+    return "number" if words.startswith(numbers) else "object"
+
+
+def declared_columns(kinds, bounds, categories, names):
+    """Return a `Column` for each column, from its container's kind and from what is declared.
+
+    Parameters
+    ----------
+    kinds : list of str
+        Of `container_kinds`.
+    bounds, categories
+        As the estimators take them.
+    names : ndarray of str or None
+
+    Raises
+    ------
+    ValueError
+        If they contradict one another or the table's shape.
+    """
+    labels = _category_entries(categories, names, len(kinds))
+    limits = _bound_entries(bounds, names, len(kinds))
+    columns = []
+    for j, (kind, own, limit) in enumerate(zip(kinds, labels, limits, strict=True)):
+        if own is None and kind == "boolean":
+            column = Column(kind="label", categories=BOOLEAN)
+        elif own is not None or kind == "label":
+            found = own is None or is_auto(own)
+            column = Column(kind="label", categories=None if found else categories_array(own))
+        else:
+            column = Column(kind="date" if kind == "date" else "number")
+        if limit is not None and isinstance(bounds, Mapping) and column.is_label:
+            raise ValueError(f"bounds: column {j} is categorical")
+        if limit is not None and not column.is_label:
+            column = replace(column, bounds=_checked_bounds(column, limit))
+        columns.append(column)
+    return columns
+
+
+def _category_entries(categories, names, n_features):
+    if categories is None or isinstance(categories, Mapping):
+        return column_entries(categories, names, n_features, "categories")
+    single = isinstance(categories, np.ndarray) and categories.ndim == 0
+    if single or isinstance(categories, str | bytes) or not hasattr(categories, "__len__"):
+        raise ValueError(
+            "categories must be a dict of columns, one list a column (None for a numeric one) or "
+            f"one flat list for every column, got {categories!r}"
+        )
+    flat = len(categories) > 0 and all(
+        np.ndim(each) == 0 and each is not None and not is_auto(each) for each in categories
+    )
+    return (
+        [categories] * n_features
+        if flat
+        else column_entries(categories, names, n_features, "categories")
+    )
+
+
+def _bound_entries(bounds, names, n_features):
+    if is_auto(bounds):
+        return [None] * n_features
+    if isinstance(bounds, Mapping):
+        entries = column_entries(bounds, names, n_features, "bounds")
+        return [None if each is None or is_auto(each) else each for each in entries]
+    try:
+        low, high = bounds
+        low, high = (np.broadcast_to(np.asarray(end), (n_features,)) for end in (low, high))
+    except (TypeError, ValueError):
+        raise ValueError(
+            "bounds must be 'auto', (low, high), numbers or arrays of length n_features, or a "
+            f"dict of columns, got {bounds!r}"
+        ) from None
+    return list(zip(low, high, strict=True))
+
+
+def _checked_bounds(column, limit):
+    if column.kind == "date":
+        try:
+            limit = _days(np.array([*limit], dtype=object))
+        except (TypeError, ValueError):
+            raise ValueError(f"bounds of dates must be dates, got {limit!r}") from None
+    low, high = check_bounds(limit, 1)
+    return float(low[0]), float(high[0])
+
+
+def _days(values):
+    """Return dates, or durations, in days."""
+    if values.dtype.kind not in "mM":
+        values = np.array([_as_date(value) for value in values], dtype="M8[us]")
+    short = values.astype(f"{values.dtype.kind}8[us]")
+    days = short.astype(np.int64) / 86_400e6
+    days[np.isnat(short)] = np.nan
+    return days
+
+
+def _as_date(value):
+    if is_missing(value):
+        return np.datetime64("NaT")
+    if isinstance(value, np.timedelta64 | datetime.timedelta):
+        return np.datetime64(0, "us") + np.timedelta64(value)
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+    return np.datetime64(value, "us")

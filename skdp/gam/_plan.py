@@ -1,0 +1,365 @@
+"""What a fit of an additive model releases, stage by stage, in one budget."""
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from skdp._data._tables import row_blocks
+from skdp.accounting import Gaussian, get_epsilon
+from skdp.gam._bins import (
+    CELLS,
+    LEVELS,
+    consistent_counts,
+    level_counts,
+    merged_cells,
+    nearest_masses,
+)
+from skdp.gam._budget import LARGEST_LIST, Budget, GaussianSearch, GaussianThreshold
+from skdp.gam._columns import n_cells
+from skdp.gam._descent import (
+    BLOCK_ROWS,
+    MOST_STEPS,
+    Block,
+    Layout,
+    PackedCells,
+    Schedule,
+    descend,
+    dyadic_weight,
+    residual_grid,
+    residual_sums,
+)
+from skdp.stats._bounds import BoundsPlan
+from skdp.utils._histogram import uniform_edges
+
+__all__ = ["AdditivePlan", "Term"]
+
+# Shares of mu squared, or of epsilon with delta = 0.
+SEARCH_SHARE = 0.05
+DISCOVERY_SHARE = 0.1
+CELLS_SHARE = 0.05
+PURE_CELLS_SHARE = 0.15
+COARSER = 4
+FEWEST_CELLS = 3
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Term:
+    """The released cells of one column, or of two.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+    positions : tuple of int
+        Of the columns in the table.
+    edges : tuple of ndarray
+        One a column: the edges of its bins, or its categories.
+    counts : ndarray
+        Noisy, of all cells.
+    """
+
+    columns: tuple
+    positions: tuple
+    edges: tuple
+    counts: np.ndarray
+
+    def cells(self, table, rows):
+        """Return the cell of each of a slice of rows."""
+        parts = zip(self.columns, self.positions, self.edges, strict=True)
+        found = [column.cells(table.values(j, rows), edges) for column, j, edges in parts]
+        return np.ravel_multi_index(found, self.counts.shape)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AdditivePlan:
+    """A fit's plan; see `skdp.mechanisms._plan.Plan`.
+
+    Parameters
+    ----------
+    columns : list of Column
+    n_rows : int
+    n_bins : int
+    task : task
+        Of `skdp.gam._tasks`.
+    guarantee : Guarantee
+    """
+
+    columns: list
+    n_rows: int
+    n_bins: int
+    task: object
+    guarantee: object
+
+    name = "noisy gradients on private bins"
+    sampler = "all rows, once for the bins and in every step"
+
+    def __post_init__(self):
+        # What could not be drawn is refused before the charge.
+        self._cells_noise(2 * CELLS * len(self.columns))
+        largest = sum(2 * max(4 * self.n_bins, _most_labels(each)) for each in self.columns)
+        for n_steps in (1, MOST_STEPS):
+            self._steps_noise(largest * self.task.n_outputs, n_steps, 1.0)
+        if self.discovery is not None:
+            self.discovery.release(np.zeros(0), random_state=None)
+
+    @cached_property
+    def budget(self):
+        return Budget(guarantee=self.guarantee, discovers=bool(self._undeclared(True)))
+
+    @property
+    def event(self):
+        return self.budget.event
+
+    @property
+    def epsilon(self):
+        return self.guarantee.epsilon
+
+    @property
+    def delta(self):
+        return self.guarantee.delta
+
+    @property
+    def scale(self):
+        """Of the noise of all steps, were they one."""
+        return self._steps_noise(1, 1, 1.0).scale
+
+    @property
+    def sensitivity(self):
+        return self.task.clip * self._moved
+
+    @property
+    def _moved(self):
+        return self.guarantee.neighbours.rows_moved
+
+    def _undeclared(self, label):
+        return [j for j, c in enumerate(self.columns) if c.is_label == label and not c.is_declared]
+
+    @cached_property
+    def shares(self):
+        """What each stage gets of the whole."""
+        shares = {
+            "search": SEARCH_SHARE * bool(self._undeclared(False)),
+            "discovery": DISCOVERY_SHARE * bool(self._undeclared(True)),
+            "cells": PURE_CELLS_SHARE if self.budget.pure else CELLS_SHARE,
+        }
+        return shares | {"steps": 1.0 - math.fsum(shares.values()) - 2.0**-50}
+
+    @cached_property
+    def search(self):
+        """Finds the bounds that are not declared, None where all are."""
+        n_columns, share = len(self._undeclared(False)), self.shares["search"]
+        if not n_columns:
+            return None
+        sizes = {"n_rows": self.n_rows, "n_columns": n_columns}
+        if self.budget.pure:
+            own = replace(self.guarantee, epsilon=share * self.guarantee.epsilon)
+            return BoundsPlan(guarantee=own, **sizes)
+        multiplier = self.budget.multiplier / math.sqrt(share)
+        return GaussianSearch(guarantee=self.guarantee, noise_multiplier=multiplier, **sizes)
+
+    @cached_property
+    def discovery(self):
+        """Finds the categories that are not declared, None where all are."""
+        n_columns, share = len(self._undeclared(True)), self.shares["discovery"]
+        if not n_columns:
+            return None
+        return GaussianThreshold(
+            n_columns=n_columns,
+            n_rows=self.n_rows,
+            guarantee=self.guarantee,
+            noise_multiplier=self.budget.multiplier / math.sqrt(share),
+            threshold_delta=self.budget.threshold_delta,
+        )
+
+    def _cells_noise(self, size):
+        squares = sum(1 if column.is_label else LEVELS for column in self.columns) * self._moved
+        l2 = math.nextafter(math.sqrt(squares), math.inf)
+        return self.budget.noise(self.shares["cells"], size, l1=float(squares), l2=l2)
+
+    def _steps_noise(self, size, n_steps, weights_sum):
+        l1, l2 = self.task.clip_l1 * weights_sum * self._moved, self.sensitivity
+        return self.budget.noise(self.shares["steps"], size, l1=l1, l2=l2, n_steps=n_steps)
+
+    def check(self, table):
+        """Raise `ValueError` where a column holds what its kind does not."""
+        for rows in table.blocks():
+            for j, column in enumerate(self.columns):
+                column.check(table.values(j, rows), j)
+
+    def run(self, table, targets, source, progress=None):
+        """Return the terms, their values and the constant: all that is released.
+
+        Parameters
+        ----------
+        table : ColumnTable
+        targets : ndarray of shape (n_rows,)
+            As the task takes them.
+        source : RandomSource
+        progress : callable, default=None
+            Given the number of steps, returns a function to be called after each.
+
+        Returns
+        -------
+        terms : list of Term
+        values : list of ndarray of shape (\*counts.shape, n_outputs)
+        constant : ndarray of shape (n_outputs,)
+        """
+        columns = self._found(table, source)
+        terms = self._counted(columns, table, source)
+        cells = PackedCells([term.counts.size for term in terms], self.n_rows)
+        for rows in row_blocks(self.n_rows, BLOCK_ROWS):
+            cells.set(rows, np.array([term.cells(table, rows) for term in terms]))
+        layout = main_layout(terms, self.n_rows)
+        weights = self._descent(cells, layout, targets, source, progress)
+        tables = layout.tables(weights)
+        return terms, [tables[j] for j in range(len(terms))], tables[-1][0]
+
+    def _found(self, table, source):
+        """Return the columns with the bounds and categories that they lacked."""
+        columns = list(self.columns)
+        if self.discovery is not None:
+            chosen = self._undeclared(True)
+            labels, _ = self.discovery.run(_Labels(table, chosen), source)
+            for j, own in zip(chosen, labels, strict=True):
+                columns[j] = replace(columns[j], categories=own)
+        if self.search is not None:
+            chosen = self._undeclared(False)
+            ends = self.search.run(_Numbers(table, [(columns[j], j) for j in chosen]), source)
+            for j, low, high in zip(chosen, *ends, strict=True):
+                columns[j] = replace(columns[j], bounds=(low, high))
+        return columns
+
+    def _counted(self, columns, table, source):
+        """Return a term for each column, its bins made from noisy counts of cells."""
+        edges = [_finest_edges(column) for column in columns]
+        exact = [np.zeros(n_cells(*pair), np.int64) for pair in zip(columns, edges, strict=True)]
+        for rows in table.blocks():
+            for j, (column, total) in enumerate(zip(columns, exact, strict=True)):
+                cells = column.cells(table.values(j, rows), edges[j])
+                total += np.bincount(cells, minlength=len(total))
+        for j, column in enumerate(columns):
+            if not column.is_label:
+                exact[j] = np.append(level_counts(exact[j][:-1]), exact[j][-1])
+        noise = self._cells_noise(sum(map(len, exact)))
+        noisy = noise.add(
+            np.concatenate(exact).astype(np.float64), next(noise.draw(1, source.stream()))
+        )
+        noisy = np.split(noisy, np.cumsum([len(each) for each in exact])[:-1])
+        return [
+            self._term(j, columns[j], edges[j], noisy[j], noise.scale) for j in range(len(columns))
+        ]
+
+    def _term(self, j, column, edges, noisy, scale):
+        counts = np.clip(noisy, 0.0, self.n_rows)
+        if not column.is_label:
+            missing = counts[-1]
+            total = self.n_rows - missing
+            masses = nearest_masses(consistent_counts(noisy[:-1], total), total)
+            starts = merged_cells(masses, self.n_bins, scale)
+            counts = np.append(np.add.reduceat(masses, starts), missing)
+            edges = np.append(edges[starts], edges[-1])
+        return Term(columns=(column,), positions=(j,), edges=(edges,), counts=counts)
+
+    def _schedule(self, layout):
+        """Return the steps, with a penalty by which noise moves no score by much."""
+        weights_sum = sum(block.weight for block in layout.blocks)
+        one = self._steps_noise(1, 1, weights_sum).scale / self.task.spread
+        make = {"layout": layout, "n_rows": self.n_rows, "curvature": self.task.curvature}
+        if not self.budget.pure:
+            return Schedule.make(strength=one, **make)
+        # Laplace noise of T steps adds up to sqrt(T) times that of one.
+        schedule = Schedule.make(strength=one, **make)
+        for _ in range(30):
+            strength = math.sqrt(2.0 * schedule.n_steps) * one
+            schedule = Schedule.make(strength=strength, **make)
+        return schedule
+
+    def spent_after(self, taken, n_steps):
+        """Return the epsilon of a fit that has taken some of its steps."""
+        share = 1.0 - self.shares["steps"] * (1.0 - taken / n_steps)
+        if self.budget.pure:
+            return self.epsilon * share
+        event = Gaussian(self.budget.multiplier / math.sqrt(share))
+        return get_epsilon(event, self.delta)
+
+    def _descent(self, cells, layout, targets, source, progress):
+        task, schedule = self.task, self._schedule(layout)
+        after_step = progress(schedule.n_steps) if progress else None
+        weights_sum = sum(block.weight for block in layout.blocks)
+        noise = self._steps_noise(layout.size * task.n_outputs, schedule.n_steps, weights_sum)
+        draws = noise.draw(schedule.n_steps, source.stream())
+        step = residual_grid(task.clip, self.n_rows)
+
+        def residuals(scores, rows):
+            return task.residuals(scores, targets[rows])
+
+        def gradient(weights):
+            exact = residual_sums(cells, layout, residuals, weights, step)
+            return noise.add(exact, next(draws))
+
+        start = np.zeros((layout.size, task.n_outputs))
+        # No optimum is farther: its loss would exceed that of zero weights.
+        radius = math.sqrt(2.0 * self.n_rows * task.largest_loss / schedule.strength)
+        return descend(gradient, schedule, start, radius, after_step)
+
+
+def main_layout(terms, n_rows):
+    """Return the blocks of the constant and of each column at several resolutions."""
+    share = 1.0 / (len(terms) + 1)
+    constant = {"groups": np.zeros(1, dtype=np.intp), "counts": np.array([float(n_rows)])}
+    blocks = [Block(term=-1, weight=dyadic_weight(share), **constant)]
+    for j, term in enumerate(terms):
+        groups = [np.arange(len(term.counts))]
+        numeric = not term.columns[0].is_label
+        while numeric and math.ceil(groups[-1][-1] / COARSER) >= FEWEST_CELLS:
+            coarse = groups[-1] // COARSER
+            # What is missing stays apart.
+            coarse[-1] = coarse[-2] + 1
+            groups.append(coarse)
+        weight = dyadic_weight(share / len(groups))
+        for group in groups:
+            counts = np.bincount(group, weights=term.counts)
+            blocks.append(Block(term=j, weight=weight, groups=group, counts=counts))
+    return Layout(blocks)
+
+
+def _finest_edges(column):
+    if column.is_label:
+        return column.categories
+    low, high = column.bounds
+    return uniform_edges([low], [high], CELLS)[0]
+
+
+def _most_labels(column):
+    if not column.is_label:
+        return 0
+    return 2 + (len(column.categories) if column.is_declared else LARGEST_LIST)
+
+
+class _Labels:
+    """Some columns of a table, for the search of categories."""
+
+    def __init__(self, table, columns):
+        self._table, self._columns = table, columns
+
+    def blocks(self):
+        return self._table.blocks(1)
+
+    def values(self, j, rows):
+        return self._table.values(self._columns[j], rows)
+
+
+class _Numbers:
+    """Some columns of a table as an array that is read in slices; missing values are 0.
+
+    Zeros say nothing in the search for bounds.
+    """
+
+    def __init__(self, table, columns):
+        self._table, self._columns = table, columns
+        self.shape = (table.shape[0], len(columns))
+
+    def __getitem__(self, rows):
+        found = [column.numbers(self._table.values(j, rows)) for column, j in self._columns]
+        return np.nan_to_num(np.column_stack(found), nan=0.0, copy=False)

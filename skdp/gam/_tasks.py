@@ -1,0 +1,139 @@
+"""What is predicted: clipped residuals of two classes, of several, or of numbers; and back."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, softmax
+
+__all__ = ["BinaryTask", "MultinomialTask", "NumberTask"]
+
+# A clipped vector's norm may exceed the clip by the rounding of its computation.
+SHRINK = 1.0 - 2.0**-40
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinaryTask:
+    """The logistic loss, with residuals clipped to 1/2.
+
+    Parameters
+    ----------
+    weights : tuple of float
+        Of the two classes, the largest 1.
+
+    Attributes
+    ----------
+    clip : float
+        The largest norm of a row's residuals.
+    curvature : float
+        A bound on the loss's.
+    spread : float
+        The standard deviation that noise may give a score where data say nothing.
+    """
+
+    weights: tuple = (1.0, 1.0)
+
+    n_outputs = 1
+    clip = 0.5
+    clip_l1 = 0.5
+    curvature = 0.25
+    spread = 2.0
+    largest_loss = math.log(2.0)
+
+    def residuals(self, scores, targets):
+        """Return clipped residuals.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_rows, n_outputs)
+        targets : ndarray of shape (n_rows,)
+            Codes of classes.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_outputs)
+        """
+        clipped = np.clip(expit(scores[:, 0]) - targets, -self.clip, self.clip)
+        return (clipped * np.asarray(self.weights)[targets])[:, None]
+
+    def probabilities(self, scores):
+        """Return the classes' probabilities, of shape (n_rows, 2).
+
+        The scores solve ``E[clip(q - y)] = 0`` with q their logistic function, that is
+        ``(1 - p) min(q, c) = p min(1 - q, c)``.
+        """
+        q = expit(scores[:, 0])
+        one, other = np.minimum(q, self.clip), np.minimum(expit(-scores[:, 0]), self.clip)
+        p = one / (one + other)
+        return np.column_stack([1.0 - p, p])
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultinomialTask:
+    """The softmax loss, with residual vectors clipped to an L2 norm of sqrt(1/2).
+
+    Parameters
+    ----------
+    weights : tuple of float
+        Of the classes, the largest 1.
+    order : {1, 2}, default=2
+        Of the norm that is clipped.
+    """
+
+    weights: tuple
+    order: int = 2
+
+    clip_l1 = 1.0
+    curvature = 0.5
+    spread = 2.0
+
+    @property
+    def clip(self):
+        return self.clip_l1 if self.order == 1 else math.sqrt(0.5)
+
+    @property
+    def n_outputs(self):
+        return len(self.weights)
+
+    @property
+    def largest_loss(self):
+        return math.log(self.n_outputs)
+
+    def residuals(self, scores, targets):
+        """Return clipped residuals; as `BinaryTask.residuals`."""
+        residuals = softmax(scores, axis=1)
+        residuals[np.arange(len(targets)), targets] -= 1.0
+        norms = np.linalg.norm(residuals, ord=self.order, axis=1)
+        factor = np.minimum(1.0, self.clip / np.maximum(norms, 1e-300)) * SHRINK
+        return residuals * (factor * np.asarray(self.weights)[targets])[:, None]
+
+    def probabilities(self, scores):
+        """Return the classes' probabilities, of shape (n_rows, n_classes).
+
+        With q the softmax of the scores and s_k the factor that clips a row of class k, the scores
+        solve ``sum_k p_k s_k (q - e_k) = 0``: p_k is in proportion to q_k / s_k.
+        """
+        q = softmax(scores, axis=1)
+        p = np.empty_like(q)
+        for k in range(q.shape[1]):
+            residual = q.copy()
+            residual[:, k] -= 1.0
+            norms = np.linalg.norm(residual, ord=self.order, axis=1)
+            p[:, k] = q[:, k] * np.maximum(1.0, norms / self.clip)
+        return p / p.sum(axis=1, keepdims=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberTask:
+    """The squared loss on targets in [-1, 1], with residuals clipped to 1/4."""
+
+    n_outputs = 1
+    clip = 0.25
+    clip_l1 = 0.25
+    curvature = 1.0
+    spread = 1.0
+    largest_loss = 0.5
+
+    def residuals(self, scores, targets):
+        """Return clipped residuals; as `BinaryTask.residuals`."""
+        return np.clip(scores[:, 0] - targets, -self.clip, self.clip)[:, None]
