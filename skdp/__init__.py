@@ -6,6 +6,7 @@ from skdp._version import __version__
 from skdp.accounting import PrivacyAccountant
 from skdp.decomposition import DPPCA
 from skdp.exceptions import BudgetExceededError, LedgerError, SeededNoiseWarning
+from skdp.gam import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.impute import DPSimpleImputer
 from skdp.linear_model import (
     DPLinearRegression,
@@ -33,6 +34,8 @@ from skdp.svm import DPLinearSVC
 __all__ = [
     "DPPCA",
     "BudgetExceededError",
+    "DPAdditiveClassifier",
+    "DPAdditiveRegressor",
     "DPGridSearchCV",
     "DPHistogramTransformer",
     "DPKBinsDiscretizer",

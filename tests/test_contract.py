@@ -14,6 +14,8 @@ from sklearn.utils.estimator_checks import (
 
 from skdp import (
     DPPCA,
+    DPAdditiveClassifier,
+    DPAdditiveRegressor,
     DPGridSearchCV,
     DPHistogramTransformer,
     DPKBinsDiscretizer,
@@ -110,6 +112,11 @@ ESTIMATORS = [
     DPOneHotEncoder(delta=1e-6, categories=[0, 1, 2], min_frequency=5, other=7),
     DPPCA(data_norm="auto", center=None),
     DPPCA(delta=0.0, n_components=2, data_norm=3.0, center=0.1),
+    DPAdditiveClassifier(),
+    DPAdditiveClassifier(delta=0.0, bounds=(-10, 10)),
+    DPAdditiveClassifier(categories=[0, 1, 2]),
+    DPAdditiveRegressor(target_bounds=(-10, 10)),
+    DPAdditiveRegressor(target_bounds=(-10, 10), bounds=(-10, 10), n_bins=8),
 ]
 
 OLD_SKLEARN = sklearn.__version__.startswith("1.7")

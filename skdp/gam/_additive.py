@@ -198,7 +198,11 @@ class _Steps:
     """The steps of a plan as `Progress` asks of them: each passes over all rows."""
 
     def __init__(self, plan, n_steps):
-        self.settings, self.mechanism, self.n_steps = SimpleNamespace(max_iter=n_steps), self, n_steps
+        self.settings, self.mechanism, self.n_steps = (
+            SimpleNamespace(max_iter=n_steps),
+            self,
+            n_steps,
+        )
         self.epsilon, self.delta = plan.epsilon, plan.delta
         self._plan = plan
 

@@ -7,6 +7,8 @@ __all__ = ["CELLS", "LEVELS", "consistent_counts", "level_counts", "merged_cells
 
 LEVELS = 10
 CELLS = 1 << LEVELS
+# Of a bin: as much as that is not told from nothing, so that bins do not hang on vanishing noise.
+ROUNDING = 0.01
 
 
 def level_counts(counts):
@@ -91,7 +93,7 @@ def merged_cells(masses, n_bins, least):
     ndarray of int
         Increasing, from 0 on.
     """
-    alone = masses >= max(masses.sum() / n_bins, least)
+    alone = masses >= (1.0 - ROUNDING) * max(masses.sum() / n_bins, least)
     share = max(masses[~alone].sum() / max(n_bins - alone.sum(), 1), least)
     starts = []
     for run in np.split(np.arange(len(masses)), np.flatnonzero(np.diff(alone)) + 1):
@@ -99,7 +101,9 @@ def merged_cells(masses, n_bins, least):
             starts.extend(run)
             continue
         below = np.cumsum(masses[run]) - masses[run]
-        each = masses[run].sum() / max(int(masses[run].sum() / share), 1)
-        number = (below / each if each > 0.0 else below).astype(np.int64)
+        n_own = max(int(masses[run].sum() / share + ROUNDING), 1)
+        each = masses[run].sum() / n_own
+        number = (below / each + ROUNDING if each > 0.0 else below).astype(np.int64)
+        number = np.minimum(number, n_own - 1)
         starts.extend(run[np.diff(number, prepend=-1) > 0])
     return np.array(starts)

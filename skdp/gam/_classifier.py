@@ -14,6 +14,111 @@ __all__ = ["DPAdditiveClassifier"]
 
 
 class DPAdditiveClassifier(PrivateAdditiveMixin, ClassifierMixin, BaseEstimator):
+    r"""Classifier that adds up one private curve a column.
+
+    Each column is cut into bins by private counts, or has categories; each bin and category has a
+    value, and a row's score is the sum of the values of its cells. Noisy gradients find the values.
+    Bins and gradients are one Gaussian release together. Tables are taken as they are: numbers,
+    strings, dates and gaps.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive: all that is learnt of the data, together.
+    delta : float, default=1e-6
+        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
+        categories must be declared.
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+        The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
+        (n_features,), or a pair for some columns. It must not be computed from the data. What is
+        not declared is found within the same budget. Values outside are clipped.
+    categories : dict of column to list, list, default=None
+        The categories of columns of labels, declared, never read off the data: a dict, a list of
+        one entry a column (None for a column of numbers), or one flat list for every column. In a
+        dict, columns are named by their position or name. What is not declared, or is "auto", is
+        found within the same budget, which needs a positive delta. Other labels are a category
+        of their own.
+    n_bins : int or "auto", default="auto"
+        About how many bins a column of numbers gets at most, from 2 to 1024. "auto" is 32: fewer
+        where noise would drown smaller ones.
+    interactions : int, list of pairs of columns or "auto", default=0
+        Pairs of columns that get a table of their own: declared by position or name, or so many
+        at most, chosen within the same budget. "auto" follows a public rule.
+    monotonic_cst : dict of column to int, list of int, default=None
+        1 for columns of numbers whose values must not fall, -1 for those that must not rise.
+    classes : array-like of shape (n_classes,), default=None
+        The labels that can occur. None takes the labels of y and thereby declares them public;
+        the privacy statement says so. A declared class without rows is fitted like any other.
+    class_weight : dict, default=None
+        Public weights of classes, positive: a row's loss counts by that of its class. A class
+        that is not named has weight 1. "balanced" would be computed from the data and is refused.
+    accountant : PrivacyAccountant, default=None
+        Where fits are charged. None charges nothing and protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes
+        the noise reproducible and thereby removable by whoever knows it.
+    verbose : int, default=0
+        Whether to print the steps: 1 about ten lines, more a line each step.
+
+    Attributes
+    ----------
+    shape_functions_ : list of ShapeFunction
+        A table for each column, then for each pair. A shape's mean over the noisy counts is 0.
+    intercept_ : float or ndarray of shape (n_classes,)
+        What is added to the sum of the shapes.
+    feature_importances_ : ndarray of shape (n_features,)
+        The mean magnitude of each column's values over the noisy counts, of sum 1.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where X has string names.
+    privacy_ : PrivacyStatement
+        What was guaranteed, and under which assumptions.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses; the estimator is left unfitted.
+
+    See Also
+    --------
+    DPLogisticRegression : For rows of bounded norm, where no column needs a curve.
+
+    Notes
+    -----
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
+    the row as the unit. The numbers of rows and columns, the columns' names and types are public.
+    A column's kind is that of its type, never of its values: a column of Python objects is one of
+    numbers, unless its categories are declared. The proof is in ``docs/additive_models.md``.
+
+    References
+    ----------
+    M. Hay, V. Rastogi, G. Miklau and D. Suciu. Boosting the accuracy of differentially private
+    histograms through consistency. VLDB 2010.
+
+    J. Dong, A. Roth and W. Su. Gaussian differential privacy. JRSS B 2022.
+
+    H. Nori, R. Caruana, Z. Bu, J. H. Shen and J. Kulkarni. Accuracy, interpretability, and
+    differential privacy via explainable boosting. ICML 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPAdditiveClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.column_stack([rng.integers(17, 90, size=5000), rng.integers(0, 3, size=5000)])
+    >>> y = (X[:, 0] > 40) & (X[:, 1] != 2)
+    >>> model = DPAdditiveClassifier(epsilon=1.0, bounds={0: (17, 90)}, categories={1: [0, 1, 2]})
+    >>> model.fit(X, y).score(X, y) > 0.9
+    True
+    >>> model.shape_functions_[1].values.shape  # three categories, others, missing values
+    (5,)
+    """
+
     def __init__(
         self,
         epsilon=1.0,
@@ -45,9 +150,49 @@ class DPAdditiveClassifier(PrivateAdditiveMixin, ClassifierMixin, BaseEstimator)
 
     @with_callbacks
     def fit(self, X, y):
+        """Fit the model and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
+            Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed.
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        self : DPAdditiveClassifier
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses; the estimator is left unfitted.
+        """
         return self._fit(X, y)
 
     def plan_fit(self, shape, guarantee):
+        """Return what a fit to a table of that shape will release.
+
+        Parameters
+        ----------
+        shape : TableShape
+            What of the table is public, with its labels unless `classes` declares them.
+        guarantee : Guarantee
+            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            It is frozen and holds nothing of a table. Nothing was charged or drawn.
+
+        Raises
+        ------
+        ValueError
+            If a fit would refuse a parameter.
+        """
         classes = self._planned_classes(shape)
         weights = np.array(check_class_weight(self.class_weight, classes))
         weights = tuple((weights / weights.max()).tolist())
@@ -56,7 +201,7 @@ class DPAdditiveClassifier(PrivateAdditiveMixin, ClassifierMixin, BaseEstimator)
         elif self.monotonic_cst is not None:
             raise ValueError("monotonic_cst is for two classes only")
         else:
-            task = MultinomialTask(weights=weights, order=1 if guarantee.delta == 0.0 else 2)
+            task = MultinomialTask(weights=weights, clipped=guarantee.delta > 0.0)
         return self._plan(task, shape, guarantee)
 
     def _planned_classes(self, shape):
@@ -69,19 +214,69 @@ class DPAdditiveClassifier(PrivateAdditiveMixin, ClassifierMixin, BaseEstimator)
         return check_classes(self.classes, read_target(self, y, n_rows))
 
     def decision_function(self, X):
+        """Return the scores of samples: the sums of their cells' values.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Samples. After a fit to a DataFrame, an array has the same columns in the same order.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            For two classes the score of the second.
+        """
         return self._scores(X)
 
     def predict_proba(self, X):
+        """Return the probabilities of the classes, corrected for the clipping of residuals.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Samples. After a fit to a DataFrame, an array has the same columns in the same order.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
         scores = self._scores(X)
         if scores.ndim == 1:
             return BinaryTask().probabilities(scores[:, None])
-        return MultinomialTask(weights=(1.0,) * len(self.classes_)).probabilities(scores)
+        clipped = self.privacy_.delta > 0.0
+        weights = (1.0,) * len(self.classes_)
+        return MultinomialTask(weights=weights, clipped=clipped).probabilities(scores)
 
     def predict_log_proba(self, X):
+        """Return the logarithms of the classes' probabilities.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Samples. After a fit to a DataFrame, an array has the same columns in the same order.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
     def predict(self, X):
+        """Return the class with the highest score of each sample.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Samples. After a fit to a DataFrame, an array has the same columns in the same order.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Class labels.
+        """
         scores = self._scores(X)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]

@@ -10,7 +10,7 @@ from sklearn.utils import assert_all_finite
 from skdp._data._columns import column_entries, read_columns
 from skdp._data._containers import as_numbers, is_frame
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.utils._histogram import bin_numbers, check_edges
+from skdp.utils._histogram import bin_numbers
 from skdp.utils._labels import category_codes, is_missing
 from skdp.utils._validation import check_bounds, is_auto
 
@@ -123,7 +123,9 @@ def _kind_of_type(dtype):
         return _kind_of_words(str(dtype))
     if kind in "iuf":
         return "number"
-    return {"b": "boolean", "M": "date", "m": "date", "U": "label", "T": "label"}.get(kind, "object")
+    return {"b": "boolean", "M": "date", "m": "date", "U": "label", "T": "label"}.get(
+        kind, "object"
+    )
 
 
 def _kind_of_words(words):

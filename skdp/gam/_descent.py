@@ -24,7 +24,10 @@ __all__ = [
 WEIGHT_STEP = 2.0**-12
 BLOCK_ROWS = 1 << 15
 LARGEST_PACK = 1 << 12
-FEWEST_STEPS, MOST_STEPS = 10, 300
+FEWEST_STEPS, MOST_TIMES = 10, 7.0
+# The condition number is kept at most this by the penalty.
+CONDITION = 22_500.0
+MOST_STEPS = 2_200
 # The step size allows for counts that are larger than their noisy ones.
 MARGIN = 1.1
 
@@ -113,9 +116,14 @@ class Layout:
         return np.concatenate(parts)
 
     @property
-    def largest_count(self):
-        """What bounds the largest eigenvalue of the features' second moment, up to noise."""
-        return sum(block.weight**2 * block.counts.max() for block in self.blocks)
+    def weights_sum(self):
+        """The L1 norm of a row's features."""
+        return math.fsum(block.weight for block in self.blocks)
+
+    def bend(self, n_rows):
+        """Return what bounds the largest eigenvalue of the features' second moment, up to noise."""
+        largest = sum(block.weight**2 * block.counts.max() for block in self.blocks)
+        return min(float(n_rows), MARGIN * largest)
 
 
 class PackedCells:
@@ -234,25 +242,27 @@ class Schedule:
 
     Parameters
     ----------
-    smoothness : float
-        Of the loss and the penalty.
+    bend : float
+        What bounds the loss's curvature.
     strength : float
         Of the penalty, lambda / 2 times the squared norm.
+    quiet : float
+        What it is, over what the noise asks for.
     """
 
-    smoothness: float
+    bend: float
     strength: float
+    quiet: float
 
-    @classmethod
-    def make(cls, layout, n_rows, curvature, strength):
-        """Return the schedule that public and released quantities set."""
-        largest = min(float(n_rows), MARGIN * layout.largest_count)
-        return cls(smoothness=curvature * largest + strength, strength=strength)
+    @property
+    def smoothness(self):
+        return self.bend + self.strength
 
     @property
     def n_steps(self):
-        n_steps = int(2.0 * math.sqrt(self.smoothness / self.strength))
-        return min(max(n_steps, FEWEST_STEPS), MOST_STEPS)
+        """Twice the root of the condition number, or more where noise is small beside steps."""
+        times = min(max(math.log(self.quiet), 1.0), MOST_TIMES)
+        return max(int(2.0 * times * math.sqrt(self.smoothness / self.strength)), FEWEST_STEPS)
 
     @property
     def momentum(self):
@@ -260,8 +270,8 @@ class Schedule:
         return (root - 1.0) / (root + 1.0)
 
 
-def descend(gradient, schedule, start, radius, after_step=None):
-    """Return the mean of the last half of the iterates.
+def descend(gradient, schedule, start, radius, *, averaged=None, after_step=None):
+    """Return the mean of the last iterates.
 
     Parameters
     ----------
@@ -271,11 +281,14 @@ def descend(gradient, schedule, start, radius, after_step=None):
     start : ndarray
     radius : float
         Iterates are kept within this norm.
+    averaged : int, default=None
+        Of how many of the last iterates the mean is returned; None takes half of them.
     after_step : callable, default=None
         Told how many steps were taken.
     """
     weights = ahead = start
-    mean, first = np.zeros_like(start), schedule.n_steps // 2
+    averaged = averaged or (schedule.n_steps + 1) // 2
+    mean, first = np.zeros_like(start), schedule.n_steps - averaged
     for number in range(schedule.n_steps):
         slope = gradient(ahead) + schedule.strength * ahead
         moved = ahead - slope / schedule.smoothness
@@ -288,4 +301,4 @@ def descend(gradient, schedule, start, radius, after_step=None):
             mean += weights
         if after_step is not None:
             after_step(number + 1)
-    return mean / (schedule.n_steps - first)
+    return mean / averaged

@@ -20,6 +20,7 @@ from skdp.gam._budget import LARGEST_LIST, Budget, GaussianSearch, GaussianThres
 from skdp.gam._columns import n_cells
 from skdp.gam._descent import (
     BLOCK_ROWS,
+    CONDITION,
     MOST_STEPS,
     Block,
     Layout,
@@ -30,6 +31,7 @@ from skdp.gam._descent import (
     residual_grid,
     residual_sums,
 )
+from skdp.gam._objective import PerturbedObjective
 from skdp.stats._bounds import BoundsPlan
 from skdp.utils._histogram import uniform_edges
 
@@ -42,6 +44,8 @@ CELLS_SHARE = 0.05
 PURE_CELLS_SHARE = 0.15
 COARSER = 4
 FEWEST_CELLS = 3
+# The grid of residuals where their sums need not be exact.
+EXACT_ENOUGH = 2.0**-60
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -91,15 +95,19 @@ class AdditivePlan:
     task: object
     guarantee: object
 
-    name = "noisy gradients on private bins"
     sampler = "all rows, once for the bins and in every step"
+
+    @property
+    def name(self):
+        kind = "objective perturbation" if self.budget.pure else "noisy gradients"
+        return f"{kind} on private bins"
 
     def __post_init__(self):
         # What could not be drawn is refused before the charge.
         self._cells_noise(2 * CELLS * len(self.columns))
         largest = sum(2 * max(4 * self.n_bins, _most_labels(each)) for each in self.columns)
         for n_steps in (1, MOST_STEPS):
-            self._steps_noise(largest * self.task.n_outputs, n_steps, 1.0)
+            self._steps_noise(largest * self.task.n_outputs, n_steps)
         if self.discovery is not None:
             self.discovery.release(np.zeros(0), random_state=None)
 
@@ -122,11 +130,12 @@ class AdditivePlan:
     @property
     def scale(self):
         """Of the noise of all steps, were they one."""
-        return self._steps_noise(1, 1, 1.0).scale
+        return self._steps_noise(1, 1).scale
 
     @property
     def sensitivity(self):
-        return self.task.clip * self._moved
+        """By how much a gradient moves; with delta = 0 where a row's features have L1 norm 1."""
+        return (self.task.clip_l1 if self.budget.pure else self.task.clip) * self._moved
 
     @property
     def _moved(self):
@@ -177,9 +186,9 @@ class AdditivePlan:
         l2 = math.nextafter(math.sqrt(squares), math.inf)
         return self.budget.noise(self.shares["cells"], size, l1=float(squares), l2=l2)
 
-    def _steps_noise(self, size, n_steps, weights_sum):
-        l1, l2 = self.task.clip_l1 * weights_sum * self._moved, self.sensitivity
-        return self.budget.noise(self.shares["steps"], size, l1=l1, l2=l2, n_steps=n_steps)
+    def _steps_noise(self, size, n_steps):
+        moved = self.sensitivity
+        return self.budget.noise(self.shares["steps"], size, l1=moved, l2=moved, n_steps=n_steps)
 
     def check(self, table):
         """Raise `ValueError` where a column holds what its kind does not."""
@@ -202,7 +211,7 @@ class AdditivePlan:
         Returns
         -------
         terms : list of Term
-        values : list of ndarray of shape (\*counts.shape, n_outputs)
+        values : list of ndarray of shape (*counts.shape, n_outputs)
         constant : ndarray of shape (n_outputs,)
         """
         columns = self._found(table, source)
@@ -263,17 +272,21 @@ class AdditivePlan:
 
     def _schedule(self, layout):
         """Return the steps, with a penalty by which noise moves no score by much."""
-        weights_sum = sum(block.weight for block in layout.blocks)
-        one = self._steps_noise(1, 1, weights_sum).scale / self.task.spread
-        make = {"layout": layout, "n_rows": self.n_rows, "curvature": self.task.curvature}
-        if not self.budget.pure:
-            return Schedule.make(strength=one, **make)
-        # Laplace noise of T steps adds up to sqrt(T) times that of one.
-        schedule = Schedule.make(strength=one, **make)
-        for _ in range(30):
-            strength = math.sqrt(2.0 * schedule.n_steps) * one
-            schedule = Schedule.make(strength=strength, **make)
-        return schedule
+        bend = self.task.curvature * layout.bend(self.n_rows)
+        asked = self.scale / self.task.spread
+        strength = max(asked, bend / CONDITION)
+        return Schedule(bend=bend, strength=strength, quiet=strength / asked)
+
+    def _objective(self, layout):
+        """Return what takes the place of steps with delta = 0."""
+        return PerturbedObjective(
+            epsilon=self.shares["steps"] * self.epsilon,
+            task=self.task,
+            moved=self.sensitivity * layout.weights_sum,
+            size=layout.size * self.task.n_outputs,
+            n_rows=self.n_rows,
+            bend=self.task.curvature * layout.bend(self.n_rows),
+        )
 
     def spent_after(self, taken, n_steps):
         """Return the epsilon of a fit that has taken some of its steps."""
@@ -284,24 +297,26 @@ class AdditivePlan:
         return get_epsilon(event, self.delta)
 
     def _descent(self, cells, layout, targets, source, progress):
-        task, schedule = self.task, self._schedule(layout)
-        after_step = progress(schedule.n_steps) if progress else None
-        weights_sum = sum(block.weight for block in layout.blocks)
-        noise = self._steps_noise(layout.size * task.n_outputs, schedule.n_steps, weights_sum)
-        draws = noise.draw(schedule.n_steps, source.stream())
-        step = residual_grid(task.clip, self.n_rows)
+        def gradient(weights, step=EXACT_ENOUGH):
+            return residual_sums(cells, layout, residuals, weights, step)
 
         def residuals(scores, rows):
-            return task.residuals(scores, targets[rows])
+            return self.task.residuals(scores, targets[rows])
 
-        def gradient(weights):
-            exact = residual_sums(cells, layout, residuals, weights, step)
-            return noise.add(exact, next(draws))
+        def noisy_gradient(weights):
+            return noise.add(gradient(weights, step), next(draws))
 
-        start = np.zeros((layout.size, task.n_outputs))
+        if self.budget.pure:
+            return self._objective(layout).run(gradient, source)
+        schedule = self._schedule(layout)
+        noise = self._steps_noise(layout.size * self.task.n_outputs, schedule.n_steps)
+        draws = noise.draw(schedule.n_steps, source.stream())
+        step = residual_grid(self.task.clip, self.n_rows)
+        start = np.zeros((layout.size, self.task.n_outputs))
         # No optimum is farther: its loss would exceed that of zero weights.
-        radius = math.sqrt(2.0 * self.n_rows * task.largest_loss / schedule.strength)
-        return descend(gradient, schedule, start, radius, after_step)
+        radius = math.sqrt(2.0 * self.n_rows * self.task.largest_loss / schedule.strength)
+        after_step = progress(schedule.n_steps) if progress else None
+        return descend(noisy_gradient, schedule, start, radius, after_step=after_step)
 
 
 def main_layout(terms, n_rows):

@@ -15,6 +15,108 @@ __all__ = ["DPAdditiveRegressor"]
 
 
 class DPAdditiveRegressor(PrivateAdditiveMixin, RegressorMixin, BaseEstimator):
+    r"""Regressor that adds up one private curve a column.
+
+    Each column is cut into bins by private counts, or has categories; each bin and category has a
+    value, and a row's prediction is the sum of the values of its cells. Noisy gradients find the
+    values. Bins and gradients are one Gaussian release together. Tables are taken as they are:
+    numbers, strings, dates and gaps.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive: all that is learnt of the data, together.
+    delta : float, default=1e-6
+        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
+        categories must be declared.
+    target_bounds : tuple of (float, float)
+        The range of targets, required; it must not be computed from the data. Targets are clipped
+        to it, and predictions lie within it.
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+        The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
+        (n_features,), or a pair for some columns. It must not be computed from the data. What is
+        not declared is found within the same budget. Values outside are clipped.
+    categories : dict of column to list, list, default=None
+        The categories of columns of labels, declared, never read off the data: a dict, a list of
+        one entry a column (None for a column of numbers), or one flat list for every column. In a
+        dict, columns are named by their position or name. What is not declared, or is "auto", is
+        found within the same budget, which needs a positive delta. Other labels are a category
+        of their own.
+    n_bins : int or "auto", default="auto"
+        About how many bins a column of numbers gets at most, from 2 to 1024. "auto" is 32: fewer
+        where noise would drown smaller ones.
+    interactions : int, list of pairs of columns or "auto", default=0
+        Pairs of columns that get a table of their own: declared by position or name, or so many
+        at most, chosen within the same budget. "auto" follows a public rule.
+    monotonic_cst : dict of column to int, list of int, default=None
+        1 for columns of numbers whose values must not fall, -1 for those that must not rise.
+    accountant : PrivacyAccountant, default=None
+        Where fits are charged. None charges nothing and protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes
+        the noise reproducible and thereby removable by whoever knows it.
+    verbose : int, default=0
+        Whether to print the steps: 1 about ten lines, more a line each step.
+
+    Attributes
+    ----------
+    shape_functions_ : list of ShapeFunction
+        A table for each column, then for each pair. A shape's mean over the noisy counts is 0.
+    intercept_ : float
+        What is added to the sum of the shapes.
+    feature_importances_ : ndarray of shape (n_features,)
+        The mean magnitude of each column's values over the noisy counts, of sum 1.
+    target_bounds_ : tuple of (float, float)
+        As declared.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where X has string names.
+    privacy_ : PrivacyStatement
+        What was guaranteed, and under which assumptions.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses; the estimator is left unfitted.
+
+    See Also
+    --------
+    DPRidge : For rows of bounded norm, where no column needs a curve.
+
+    Notes
+    -----
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
+    the row as the unit. The numbers of rows and columns, the columns' names and types are public.
+    A column's kind is that of its type, never of its values: a column of Python objects is one of
+    numbers, unless its categories are declared. Residuals are clipped to an eighth of the span of
+    `target_bounds`: where errors are larger, predictions are between the mean and the median.
+    The proof is in ``docs/additive_models.md``.
+
+    References
+    ----------
+    M. Hay, V. Rastogi, G. Miklau and D. Suciu. Boosting the accuracy of differentially private
+    histograms through consistency. VLDB 2010.
+
+    J. Dong, A. Roth and W. Su. Gaussian differential privacy. JRSS B 2022.
+
+    H. Nori, R. Caruana, Z. Bu, J. H. Shen and J. Kulkarni. Accuracy, interpretability, and
+    differential privacy via explainable boosting. ICML 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPAdditiveRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(5000, 2))
+    >>> y = np.abs(X[:, 0]) + X[:, 1] ** 3
+    >>> model = DPAdditiveRegressor(epsilon=1.0, bounds=(-1, 1), target_bounds=(-1, 2))
+    >>> model.fit(X, y).score(X, y) > 0.9
+    True
+    """
+
     def __init__(
         self,
         epsilon=1.0,
@@ -44,9 +146,49 @@ class DPAdditiveRegressor(PrivateAdditiveMixin, RegressorMixin, BaseEstimator):
 
     @with_callbacks
     def fit(self, X, y):
+        """Fit the model and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
+            Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed.
+        y : array-like of shape (n_samples,)
+            Targets, clipped to `target_bounds`.
+
+        Returns
+        -------
+        self : DPAdditiveRegressor
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses; the estimator is left unfitted.
+        """
         return self._fit(X, y)
 
     def plan_fit(self, shape, guarantee):
+        """Return what a fit to a table of that shape will release.
+
+        Parameters
+        ----------
+        shape : TableShape
+            What of the table is public.
+        guarantee : Guarantee
+            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            It is frozen and holds nothing of a table. Nothing was charged or drawn.
+
+        Raises
+        ------
+        ValueError
+            If a fit would refuse a parameter.
+        """
         check_target_bounds(self.target_bounds)
         return self._plan(NumberTask(), shape, guarantee)
 
@@ -64,6 +206,18 @@ class DPAdditiveRegressor(PrivateAdditiveMixin, RegressorMixin, BaseEstimator):
         return released | {"target_bounds_": (low, high)}
 
     def predict(self, X):
+        """Return the predicted targets of samples.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Samples. After a fit to a DataFrame, an array has the same columns in the same order.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Clipped to `target_bounds`.
+        """
         return np.clip(self._scores(X), *self.target_bounds_)
 
     def _assumptions(self):

@@ -1,6 +1,5 @@
 """What a fitted additive model is made of: one table a term, and what can be done with it."""
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,6 +31,16 @@ class ShapeFunction:
     counts : ndarray
         Noisy numbers of rows in the cells, not negative. Of two columns they are what the columns'
         own counts say if the columns are independent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPAdditiveClassifier
+    >>> X = np.arange(1000)[:, None]
+    >>> model = DPAdditiveClassifier(bounds=(0, 1000)).fit(X, X[:, 0] > 500)
+    >>> shape = model.shape_functions_[0]
+    >>> shape.name, shape.kinds, len(shape.values) == len(shape.edges[0])
+    ('x0', ('number',), True)
     """
 
     name: str
@@ -48,7 +57,7 @@ def shape_functions(terms, values, names):
     Parameters
     ----------
     terms : list of Term
-    values : list of ndarray of shape (\\*counts.shape, n_outputs)
+    values : list of ndarray of shape (*counts.shape, n_outputs)
         Without the last axis if there is one output only.
     names : sequence of str
     """

@@ -23,10 +23,10 @@ class BinaryTask:
 
     Attributes
     ----------
-    clip : float
-        The largest norm of a row's residuals.
-    curvature : float
-        A bound on the loss's.
+    clip, clip_l1 : float
+        The largest L2 and L1 norm of a row's residuals.
+    curvature, curvature_trace, curvature_rank : float
+        Bounds on those of the loss: its largest eigenvalue, their sum, and how many there are.
     spread : float
         The standard deviation that noise may give a score where data say nothing.
     """
@@ -36,7 +36,8 @@ class BinaryTask:
     n_outputs = 1
     clip = 0.5
     clip_l1 = 0.5
-    curvature = 0.25
+    curvature = curvature_trace = 0.25
+    curvature_rank = 1
     spread = 2.0
     largest_loss = math.log(2.0)
 
@@ -70,26 +71,34 @@ class BinaryTask:
 
 @dataclass(frozen=True, kw_only=True)
 class MultinomialTask:
-    """The softmax loss, with residual vectors clipped to an L2 norm of sqrt(1/2).
+    """The softmax loss, with residual vectors clipped to an L2 norm of sqrt(1/2), or not.
 
     Parameters
     ----------
     weights : tuple of float
         Of the classes, the largest 1.
-    order : {1, 2}, default=2
-        Of the norm that is clipped.
+    clipped : bool, default=True
+        A vector that is clipped is no gradient, as objective perturbation needs it.
     """
 
     weights: tuple
-    order: int = 2
+    clipped: bool = True
 
-    clip_l1 = 1.0
+    clip_l1 = 2.0
     curvature = 0.5
     spread = 2.0
 
     @property
     def clip(self):
-        return self.clip_l1 if self.order == 1 else math.sqrt(0.5)
+        return math.sqrt(0.5 if self.clipped else 2.0)
+
+    @property
+    def curvature_rank(self):
+        return self.n_outputs - 1
+
+    @property
+    def curvature_trace(self):
+        return 1.0 - 1.0 / self.n_outputs
 
     @property
     def n_outputs(self):
@@ -103,7 +112,7 @@ class MultinomialTask:
         """Return clipped residuals; as `BinaryTask.residuals`."""
         residuals = softmax(scores, axis=1)
         residuals[np.arange(len(targets)), targets] -= 1.0
-        norms = np.linalg.norm(residuals, ord=self.order, axis=1)
+        norms = np.linalg.norm(residuals, axis=1)
         factor = np.minimum(1.0, self.clip / np.maximum(norms, 1e-300)) * SHRINK
         return residuals * (factor * np.asarray(self.weights)[targets])[:, None]
 
@@ -118,7 +127,7 @@ class MultinomialTask:
         for k in range(q.shape[1]):
             residual = q.copy()
             residual[:, k] -= 1.0
-            norms = np.linalg.norm(residual, ord=self.order, axis=1)
+            norms = np.linalg.norm(residual, axis=1)
             p[:, k] = q[:, k] * np.maximum(1.0, norms / self.clip)
         return p / p.sum(axis=1, keepdims=True)
 
@@ -130,7 +139,8 @@ class NumberTask:
     n_outputs = 1
     clip = 0.25
     clip_l1 = 0.25
-    curvature = 1.0
+    curvature = curvature_trace = 1.0
+    curvature_rank = 1
     spread = 1.0
     largest_loss = 0.5
 
