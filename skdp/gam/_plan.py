@@ -44,6 +44,8 @@ CELLS_SHARE = 0.05
 PURE_CELLS_SHARE = 0.15
 COARSER = 4
 FEWEST_CELLS = 3
+# Of the penalty: a cell of no row keeps some even where noise is next to none.
+LEAST_STRENGTH = 0.01
 # The grid of residuals where their sums need not be exact.
 EXACT_ENOUGH = 2.0**-60
 
@@ -242,14 +244,7 @@ class AdditivePlan:
     def _counted(self, columns, table, source):
         """Return a term for each column, its bins made from noisy counts of cells."""
         edges = [_finest_edges(column) for column in columns]
-        exact = [np.zeros(n_cells(*pair), np.int64) for pair in zip(columns, edges, strict=True)]
-        for rows in table.blocks():
-            for j, (column, total) in enumerate(zip(columns, exact, strict=True)):
-                cells = column.cells(table.values(j, rows), edges[j])
-                total += np.bincount(cells, minlength=len(total))
-        for j, column in enumerate(columns):
-            if not column.is_label:
-                exact[j] = np.append(level_counts(exact[j][:-1]), exact[j][-1])
+        exact = exact_counts(columns, edges, table)
         noise = self._cells_noise(sum(map(len, exact)))
         noisy = noise.add(
             np.concatenate(exact).astype(np.float64), next(noise.draw(1, source.stream()))
@@ -274,7 +269,7 @@ class AdditivePlan:
         """Return the steps, with a penalty by which noise moves no score by much."""
         bend = self.task.curvature * layout.bend(self.n_rows)
         asked = self.scale / self.task.spread
-        strength = max(asked, bend / CONDITION)
+        strength = max(asked, bend / CONDITION, LEAST_STRENGTH)
         return Schedule(bend=bend, strength=strength, quiet=strength / asked)
 
     def _objective(self, layout):
@@ -317,6 +312,20 @@ class AdditivePlan:
         radius = math.sqrt(2.0 * self.n_rows * self.task.largest_loss / schedule.strength)
         after_step = progress(schedule.n_steps) if progress else None
         return descend(noisy_gradient, schedule, start, radius, after_step=after_step)
+
+
+def exact_counts(columns, edges, table):
+    """Return the counts of each column's cells, of numbers at all levels; missing values last."""
+    counts = [np.zeros(n_cells(*pair), np.int64) for pair in zip(columns, edges, strict=True)]
+    for rows in table.blocks():
+        for j, (column, total) in enumerate(zip(columns, counts, strict=True)):
+            total += np.bincount(
+                column.cells(table.values(j, rows), edges[j]), minlength=len(total)
+            )
+    return [
+        own if column.is_label else np.append(level_counts(own[:-1]), own[-1])
+        for column, own in zip(columns, counts, strict=True)
+    ]
 
 
 def main_layout(terms, n_rows):

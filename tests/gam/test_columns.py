@@ -1,0 +1,169 @@
+"""What a column is by its container and by what is declared; missing and other values."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from skdp import DPAdditiveClassifier, DPAdditiveRegressor
+from skdp.utils import ChunkedArray
+
+N = 3000
+START = datetime.datetime(2020, 1, 1)
+
+
+def make_frame(seed=0):
+    rng = np.random.default_rng(seed)
+    days = rng.integers(0, 1000, size=N)
+    frame = pd.DataFrame(
+        {
+            "size": rng.uniform(0, 10, size=N),
+            "colour": rng.choice(["red", "green", "blue"], size=N),
+            "day": pd.Series([START + datetime.timedelta(int(day)) for day in days]),
+            "new": rng.choice([True, False], size=N),
+        }
+    )
+    y = frame["size"] + 3 * (frame["colour"] == "red") + days / 300 > 8
+    frame.loc[rng.choice(N, 300, replace=False), "size"] = np.nan
+    return frame, y.to_numpy().astype(int)
+
+
+def exact(**params):
+    return DPAdditiveClassifier(epsilon=1e4, **params)
+
+
+def kinds(model):
+    return [shape.kinds[0] for shape in model.shape_functions_]
+
+
+CONTAINERS = {
+    "pandas": lambda frame: frame,
+    "pandas category": lambda frame: frame.astype({"colour": "category"}),
+    "pandas nullable": lambda frame: frame.convert_dtypes(),
+    "pandas zoned": lambda frame: frame.assign(day=frame["day"].dt.tz_localize("UTC")),
+    "polars": pl.from_pandas,
+    "polars categorical": lambda f: pl.from_pandas(f).with_columns(
+        pl.col("colour").cast(pl.Categorical)
+    ),
+    "pyarrow": lambda frame: pa.Table.from_pandas(frame),
+}
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_a_raw_frame_is_fitted_without_a_word(container):
+    frame, y = make_frame()
+    X = CONTAINERS[container](frame)
+    model = exact().fit(X, y)
+    assert kinds(model) == ["number", "label", "date", "label"]
+    assert model.score(X, y) > 0.85
+    colours, news = model.shape_functions_[1].edges[0], model.shape_functions_[3].edges[0]
+    assert sorted(colours) == ["blue", "green", "red"] and list(news) == [False, True]
+    assert "bounds" not in model.privacy_.public
+
+
+def test_declared_values_are_not_searched_for():
+    frame, y = make_frame()
+    bounds = {"size": (0, 10), "day": (START, START + datetime.timedelta(1000))}
+    model = exact(bounds=bounds, categories={"colour": ["red", "blue"]}).fit(frame, y)
+    assert list(model.shape_functions_[1].edges[0]) == ["red", "blue"]
+    edges = model.shape_functions_[2].edges[0]
+    days = (START - datetime.datetime(1970, 1, 1)).days
+    assert (edges[0], edges[-1]) == (days, days + 1000)
+    # Two categories, the others, and what is missing.
+    counts = model.shape_functions_[1].counts
+    truth = [sum(frame["colour"] == c) for c in ("red", "blue", "green")]
+    np.testing.assert_allclose(counts, [*truth, 0], atol=1.0)
+
+
+def test_missing_values_have_a_cell():
+    frame, y = make_frame()
+    shape = exact(bounds={"size": (0, 10)}).fit(frame, y).shape_functions_[0]
+    assert len(shape.values) == len(shape.edges[0])
+    assert shape.counts[-1] == pytest.approx(300, abs=1.0)
+    numbers = frame["size"].to_numpy()
+    found = np.histogram(numbers[~np.isnan(numbers)], bins=shape.edges[0])[0]
+    np.testing.assert_allclose(shape.counts[:-1], found, atol=1.0)
+
+
+def test_a_label_that_is_missing_is_not_another():
+    X = np.array([["a"], ["b"], [None], [np.nan], ["c"]] * 200, dtype=object)
+    model = exact(categories={0: ["a", "b"]}).fit(X, np.arange(1000) % 2)
+    np.testing.assert_allclose(model.shape_functions_[0].counts, [200, 200, 200, 400], atol=1.0)
+    declared = exact(categories={0: ["a", None]}).fit(X, np.arange(1000) % 2)
+    np.testing.assert_allclose(declared.shape_functions_[0].counts, [200, 200, 400, 200], atol=1)
+
+
+def test_after_a_frame_rows_of_any_kind_are_read_by_position():
+    frame, y = make_frame()
+    model = exact().fit(frame, y)
+    expected = model.decision_function(frame)
+    cells = frame.astype(object).to_numpy()
+    with pytest.warns(UserWarning, match="valid feature names"):
+        np.testing.assert_array_equal(model.decision_function(cells), expected)
+    with pytest.warns(UserWarning, match="valid feature names"):
+        np.testing.assert_array_equal(model.decision_function(cells[:20].tolist()), expected[:20])
+    np.testing.assert_array_equal(model.decision_function(frame.astype({"day": "M8[s]"})), expected)
+
+
+def test_values_never_seen_are_others_and_values_outside_are_clipped():
+    frame, y = make_frame()
+    model = exact(bounds={"size": (0, 10)}).fit(frame, y)
+    odd = frame.iloc[:4].copy()
+    odd["colour"], odd["size"] = "mauve", [1e9, 10.0, -1e9, 0.0]
+    parts = model.explain(odd)
+    np.testing.assert_array_equal(parts[:, 1], model.shape_functions_[1].values[-2])
+    assert parts[0, 0] == parts[1, 0] and parts[2, 0] == parts[3, 0]
+
+
+def test_objects_are_numbers_unless_declared():
+    X = np.array([[0.5], [1], [True], [None]] * 50, dtype=object)
+    assert kinds(exact(bounds=(0, 1)).fit(X, np.arange(200) % 2)) == ["number"]
+    X[7, 0] = "red"
+    for model in (exact(), DPAdditiveRegressor(target_bounds=(0, 1))):
+        with pytest.raises(ValueError, match="categories"):
+            model.fit(X, np.arange(200) % 2)
+        assert not hasattr(model, "privacy_")
+    assert kinds(exact(categories={0: "auto"}).fit(X, np.arange(200) % 2)) == ["label"]
+
+
+def test_a_pandas_category_declares_no_list():
+    # Nobody has the last one, and a single row has the first.
+    colours = pd.Categorical(["rare"] + ["red"] * 499, categories=["rare", "red", "unused"])
+    X = pd.DataFrame({"colour": colours})
+    model = DPAdditiveClassifier(epsilon=1.0, delta=1e-9).fit(X, np.arange(500) % 2)
+    assert list(model.shape_functions_[0].edges[0]) in (["red"], [])
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"bounds": {"colour": (0, 1)}}, "categorical"),
+        ({"bounds": {"size": (1, 0)}}, "low"),
+        ({"bounds": {"day": ("x", "y")}}, "dates"),
+        ({"bounds": {"nothing": (0, 1)}}, "no column"),
+        ({"categories": {"colour": []}}, "empty"),
+        ({"categories": "red"}, "categories"),
+        ({"n_bins": 1}, "n_bins"),
+        ({"monotonic_cst": {"colour": 1}}, "categorical"),
+        ({"monotonic_cst": {"size": 2}}, "monotonic_cst"),
+        ({"verbose": -1}, "verbose"),
+        ({"class_weight": "balanced"}, "public"),
+    ],
+)
+def test_bad_parameters_are_refused(params, words):
+    frame, y = make_frame()
+    with pytest.raises(ValueError, match=words):
+        DPAdditiveClassifier(**params).fit(frame, y)
+
+
+def test_chunks_give_what_one_array_gives():
+    X = np.random.default_rng(5).uniform(-1, 1, size=(5000, 3))
+    X[::7, 1] = np.nan
+    y = (X[:, 0] > 0).astype(int)
+    model = DPAdditiveClassifier(bounds=(-1, 1), random_state=0)
+    whole = model.fit(X[:, ::2], y).decision_function(X[:, ::2])
+    chunks = ChunkedArray([X[:1000, ::2], X[1000:, ::2]])
+    np.testing.assert_array_equal(model.fit(chunks, y).decision_function(X[:, ::2]), whole)

@@ -1,0 +1,254 @@
+"""What additive models learn, what they say about it, and what changes it afterwards."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit, softmax
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+
+from skdp import DPAdditiveClassifier, DPAdditiveRegressor, PrivacyAccountant
+from skdp.gam._plan import AdditivePlan
+from skdp.gam._tasks import BinaryTask, MultinomialTask
+
+BOUNDS, CATEGORIES = {0: (-1, 1), 1: (-1, 1)}, {2: [0, 1, 2]}
+
+
+def make_table(n=4000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.uniform(-1, 1, size=(n, 2)), rng.integers(0, 3, size=n)])
+    score = 4 * np.abs(X[:, 0]) - 2 + 2 * X[:, 1] + np.array([0.0, 1.0, -1.0])[X[:, 2].astype(int)]
+    return X, score, rng
+
+
+def classifier(epsilon=1.0, **params):
+    terms = {"bounds": BOUNDS, "categories": CATEGORIES} | params
+    return DPAdditiveClassifier(epsilon, **terms)
+
+
+def two_classes(n=4000, seed=0):
+    X, score, rng = make_table(n, seed)
+    return X, (rng.uniform(size=n) < expit(score)).astype(int)
+
+
+@pytest.mark.parametrize(("delta", "least"), [(1e-6, 0.83), (0.0, 0.78)])
+def test_curves_are_learnt(delta, least):
+    # Averages over fits: the spread of one is below 0.01.
+    X, y = two_classes()
+    other, labels = two_classes(seed=1)
+    scores = [classifier(delta=delta).fit(X, y).decision_function(other) for _ in range(3)]
+    assert np.mean([roc_auc_score(labels, score) for score in scores]) > least
+
+
+def huberised(task, f, y):
+    """The loss whose slope is the clipped residual: of a margin m = (2 y - 1) f."""
+    margin = (2 * y - 1) * f
+    # Linear where the logistic loss would be steeper than the clip, from margin 0 downwards.
+    return np.where(margin > 0, np.logaddexp(0, -margin), np.log(2) - 0.5 * margin)
+
+
+def optimum(plan, layout, cells_of, y):
+    """The penalised optimum on the released blocks, by another solver."""
+    design = np.zeros((len(y), layout.size))
+    for block, start in zip(layout.blocks, layout.starts, strict=False):
+        place = block.groups[cells_of[block.term]] if block.term >= 0 else 0
+        design[np.arange(len(y)), start + place] = block.weight
+    strength = plan._schedule(layout).strength
+
+    def loss(w):
+        f = design @ w
+        residual = np.clip(expit(f) - y, -0.5, 0.5)
+        value = huberised(plan.task, f, y).sum() + 0.5 * strength * w @ w
+        return value, design.T @ residual + strength * w
+
+    found = minimize(
+        loss,
+        np.zeros(layout.size),
+        jac=True,
+        method="L-BFGS-B",
+        tol=1e-15,
+        options={"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-16, "gtol": 1e-9},
+    )
+    return design @ found.x
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+def test_without_noise_it_is_the_penalised_optimum(monkeypatch, delta):
+    X, y = two_classes(1500)
+    seen, make = {}, AdditivePlan._descent
+
+    def kept(self, cells, layout, *rest):
+        seen.update(plan=self, layout=layout)
+        return make(self, cells, layout, *rest)
+
+    monkeypatch.setattr(AdditivePlan, "_descent", kept)
+    model = classifier(1e10, delta=delta).fit(X, y)
+    plan, layout = seen["plan"], seen["layout"]
+    if delta == 0.0:
+        monkeypatch.setattr(AdditivePlan, "_schedule", lambda self, own: self._objective(own))
+    from skdp.gam._additive import _as_term, read_kinds
+
+    table, _ = read_kinds(model, X, reset=False)
+    cells = [_as_term(shape).cells(table, slice(0, 1500)) for shape in model.shape_functions_]
+    best = optimum(plan, layout, cells, y)
+    gap = np.abs(model.decision_function(X) - best)
+    assert gap.max() < 1e-3 * max(1.0, np.abs(best).max())
+
+
+def test_several_classes():
+    X, score, rng = make_table(6000)
+    y = np.digitize(score + rng.normal(size=6000), [-1.5, 1.5])
+    for delta, least in ((1e-6, 0.6), (0.0, 0.5)):
+        model = classifier(2.0, delta=delta).fit(X, y)
+        assert model.score(X, y) > least
+        probabilities = model.predict_proba(X)
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+        np.testing.assert_array_equal(
+            model.classes_[probabilities.argmax(axis=1)], model.predict(X)
+        )
+        assert model.intercept_.shape == (3,) and model.explain(X).shape == (6000, 3, 3)
+
+
+def test_probabilities_undo_the_clip_of_two_classes():
+    p = np.linspace(0.02, 0.98, 25)
+    task = BinaryTask()
+    for each in p:
+        f = np.linspace(-20, 20, 400_001)
+        q = expit(f)
+        mean = (1 - each) * np.minimum(q, 0.5) - each * np.minimum(1 - q, 0.5)
+        root = f[np.abs(mean).argmin()]
+        assert task.probabilities(np.array([[root]]))[0, 1] == pytest.approx(each, abs=1e-4)
+
+
+def test_probabilities_undo_the_clip_of_several_classes():
+    task = MultinomialTask(weights=(1.0, 1.0, 1.0))
+    scores = np.random.default_rng(0).normal(0, 2, size=(50, 3))
+    p = task.probabilities(scores)
+    # At these probabilities the clipped residuals have the mean 0.
+    residuals = [task.residuals(scores, np.full(50, k)) for k in range(3)]
+    mean = sum(p[:, k : k + 1] * residuals[k] for k in range(3))
+    np.testing.assert_allclose(mean, 0.0, atol=1e-12)
+    order = softmax(scores, axis=1).argsort(axis=1)
+    np.testing.assert_array_equal(p.argsort(axis=1), order)
+
+
+def test_probabilities_are_calibrated():
+    X, y = two_classes(20_000)
+    model = classifier(4.0).fit(X, y)
+    other, score, _ = make_table(20_000, seed=1)
+    p, truth = model.predict_proba(other)[:, 1], expit(score)
+    # Sums of curves are not the truth's in the clipped loss's units: it is 0.025 off at most.
+    for low in np.arange(0.0, 1.0, 0.1):
+        inside = (p >= low) & (p < low + 0.1)
+        assert truth[inside].mean() == pytest.approx(p[inside].mean(), abs=0.04)
+
+
+def test_regression_and_its_bounds():
+    X, score, rng = make_table(8000)
+    y = score + 0.3 * rng.normal(size=8000)
+    terms = {"bounds": BOUNDS, "categories": CATEGORIES, "target_bounds": (-5.0, 5.0)}
+    model = DPAdditiveRegressor(2.0, **terms).fit(X, y)
+    assert model.score(X, y) > 0.9
+    narrow = DPAdditiveRegressor(2.0, **terms | {"target_bounds": (0.0, 1.0)}).fit(X, y)
+    assert narrow.predict(X).min() >= 0.0 and narrow.predict(X).max() <= 1.0
+    # Targets are clipped, so that a single one has no more say than another.
+    far = np.where(np.arange(8000) == 0, 1e300, y)
+    seeded = DPAdditiveRegressor(2.0, random_state=0, **terms)
+    one, two = (clone(seeded).fit(X, t).predict(X) for t in (np.clip(far, -5, 5), far))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_terms_add_up_to_the_score():
+    X, y = two_classes()
+    model = classifier().fit(X, y)
+    parts = model.explain(X)
+    np.testing.assert_allclose(parts.sum(axis=1) + model.intercept_, model.decision_function(X))
+    for shape in model.shape_functions_:
+        assert abs(np.average(shape.values, weights=shape.counts)) < 1e-9
+        assert shape.counts.min() >= 0.0
+    assert model.feature_importances_.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_monotone_curves(sign):
+    X, y = two_classes()
+    model = classifier(monotonic_cst={0: sign}).fit(X, y)
+    steps = np.diff(model.shape_functions_[0].values[:-1])
+    assert (sign * steps >= 0).all()
+    # The other columns' curves are those of the same release.
+    one, two = (
+        classifier(monotonic_cst=cst, random_state=0).fit(X, y) for cst in (None, [1, 0, None])
+    )
+    np.testing.assert_array_equal(one.shape_functions_[1].values, two.shape_functions_[1].values)
+    with pytest.raises(ValueError, match="two classes"):
+        classifier(monotonic_cst={0: 1}).fit(X, np.arange(len(y)) % 3)
+
+
+def test_an_edit_is_a_copy():
+    X, y = two_classes()
+    model = classifier().fit(X, y)
+    before = model.decision_function(X)
+    without = model.edit("x0", 0.0)
+    np.testing.assert_array_equal(model.decision_function(X), before)
+    np.testing.assert_allclose(
+        without.decision_function(X), before - model.explain(X)[:, 0], atol=1e-9
+    )
+    assert without.feature_importances_[0] == 0.0 and without.privacy_ is model.privacy_
+    assert model.edit(1, model.shape_functions_[1].values).predict(X).shape == y.shape
+    for term, values in (("nothing", 0.0), (7, 0.0), (0, [1.0, 2.0]), (0, "a")):
+        with pytest.raises(ValueError):
+            model.edit(term, values)
+
+
+def test_class_weights_shift_the_answer():
+    X, y = two_classes()
+    share = [
+        classifier(4.0, class_weight={1: weight}).fit(X, y).predict(X).mean()
+        for weight in (0.2, 1.0, 5.0)
+    ]
+    assert share[0] < share[1] < share[2]
+
+
+def test_a_pickle_predicts_the_same():
+    X, y = two_classes()
+    model = classifier(accountant=PrivacyAccountant(10.0, 1e-3)).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_steps_are_shown(capsys):
+    X, y = two_classes(500)
+    classifier(verbose=1).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert 5 <= len(lines) <= 12 and lines[-1].endswith("epsilon 1 of 1 at delta 1e-06")
+    classifier().fit(X, y)
+    assert capsys.readouterr().out == ""
+
+
+def test_nothing_warns_of_the_data():
+    X, y = two_classes(300)
+    X[0] = 1e308
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        classifier().fit(X, y).predict_proba(X)
+
+
+def test_what_is_published_follows_from_what_was_released(monkeypatch):
+    """With the same noisy values, other rows give the same model to the last bit."""
+    from skdp._sgd._noise import GaussianNoise
+
+    def constant(self, values, noise):
+        return np.cos(np.arange(float(values.size))).reshape(values.shape) * 50.0
+
+    monkeypatch.setattr(GaussianNoise, "add", constant)
+    X, y = two_classes(200)
+    one, two = classifier().fit(X, y), classifier().fit(-X, 1 - y)
+    for a, b in zip(one.shape_functions_, two.shape_functions_, strict=True):
+        np.testing.assert_array_equal(a.values, b.values)
+        np.testing.assert_array_equal(a.counts, b.counts)
+        np.testing.assert_array_equal(a.edges[0], b.edges[0])
+    assert one.intercept_ == two.intercept_
+    assert one.privacy_.to_dict() == two.privacy_.to_dict()

@@ -1,0 +1,309 @@
+"""What a fit releases: sensitivities, the price of all stages together, and the searches."""
+
+import math
+from dataclasses import replace
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from skdp import DPAdditiveClassifier, DPAdditiveRegressor, PrivacyAccountant
+from skdp._sgd._noise import GaussianNoise
+from skdp.accounting import ApproximateDP, Gaussian, gaussian_delta, get_delta, get_epsilon
+from skdp.base import TableShape
+from skdp.gam import _plan as module
+from skdp.gam._additive import ColumnShape
+from skdp.gam._budget import Budget, GaussianThreshold
+from skdp.gam._columns import declared_columns, read_kinds
+from skdp.gam._descent import WEIGHT_STEP, residual_grid, residual_sums
+from skdp.gam._plan import AdditivePlan, PackedCells, exact_counts, main_layout
+from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
+from skdp.mechanisms import GaussianMechanism
+from skdp.noise import RandomSource
+from tests._guarantees import meet
+
+COLOURS = ["red", "green", "blue"]
+CATEGORIES = {2: COLOURS}
+BOUNDS = {0: (-1.0, 1.0), 1: (0.0, 10.0)}
+TASKS = [
+    BinaryTask(),
+    BinaryTask(weights=(0.25, 1.0)),
+    MultinomialTask(weights=(1.0, 0.5, 1.0)),
+    NumberTask(),
+]
+
+
+def make_rows(n=40, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.empty((n, 3), dtype=object)
+    X[:, 0] = rng.uniform(-1, 1, n)
+    X[:, 1] = rng.normal(5, 2, n)
+    X[:, 2] = rng.choice(COLOURS, n)
+    return X
+
+
+def plan_of(task, guarantee, n=40, **changes):
+    columns = declared_columns(["object"] * 3, BOUNDS, CATEGORIES, None)
+    terms = {"columns": columns, "n_rows": n, "n_bins": 8, "task": task, "guarantee": guarantee}
+    return AdditivePlan(**terms | changes)
+
+
+def table_of(rows):
+    return read_kinds(DPAdditiveClassifier(), rows)[0]
+
+
+def odd_rows():
+    """Rows that are as different as they can be: at the ends, outside, missing, undeclared."""
+    numbers = (-1.0, 0.3, 1.0, 1e300, None)
+    return [[a, b, c] for a in numbers for b in (0.0, 10.0, None) for c in ("red", "other", None)]
+
+
+def counts_of(plan, rows):
+    edges = [module._finest_edges(column) for column in plan.columns]
+    return np.concatenate(exact_counts(plan.columns, edges, table_of(rows))).astype(float)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_brute_force_sensitivity_of_the_cells(relation, delta):
+    plan = plan_of(BinaryTask(), meet(1.0, delta, relation))
+    order, claimed = (1 if delta == 0.0 else 2), plan._cells_noise(5000).sensitivity
+    base, counts = make_rows(), {}
+    for k, row in enumerate(odd_rows()):
+        counts[k] = counts_of(plan, np.vstack([base, np.array([row], dtype=object)]))
+    others = counts.values() if relation == "replace_one" else [counts_of(plan, base)]
+    moves = [np.linalg.norm(a - b, ord=order) for a in counts.values() for b in others]
+    assert max(moves) <= claimed
+    # The largest: no cell in common at any level.
+    assert max(moves) > 0.999 * claimed
+
+
+def setup_of(plan, rows, source=None):
+    """The layout of some bins, and the packed cells of rows in them."""
+    terms = plan._counted(plan.columns, table_of(make_rows()), source or RandomSource(0))
+    table = table_of(rows)
+    cells = PackedCells([term.counts.size for term in terms], len(rows))
+    everything = slice(0, len(rows))
+    cells.set(everything, np.array([term.cells(table, everything) for term in terms]))
+    return main_layout(terms, plan.n_rows), cells
+
+
+def gradient_of(plan, rows, targets, weights):
+    layout, cells = setup_of(plan, rows)
+    step = residual_grid(plan.task.clip, plan.n_rows)
+    own = lambda scores, block: plan.task.residuals(scores, targets[block])  # noqa: E731
+    return residual_sums(cells, layout, own, weights, step)
+
+
+def targets_of(task, n):
+    if isinstance(task, NumberTask):
+        return np.random.default_rng(1).uniform(-1, 1, n)
+    return np.arange(n) % task.n_outputs if task.n_outputs > 1 else np.arange(n) % 2
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("task", TASKS, ids=repr)
+def test_brute_force_sensitivity_of_a_gradient(task, relation):
+    n = 41
+    plan = plan_of(task, meet(1.0, 1e-6, relation), n=n)
+    claimed = plan._steps_noise(100, 1).sensitivity
+    base, targets = make_rows(), targets_of(task, n - 1)
+    layout, _ = setup_of(plan, base)
+    extremes = (-1.0, 1.0) if isinstance(task, NumberTask) else range(max(task.n_outputs, 2))
+    largest = 0.0
+    for scale in (0.0, 1.0, 1e3):
+        shape = (layout.size, task.n_outputs)
+        weights = scale * np.random.default_rng(2).normal(size=shape)
+        without = gradient_of(plan, base, targets, weights)
+        found = []
+        for row in odd_rows()[::5]:
+            rows = np.vstack([base, np.array([row], dtype=object)])
+            for last in extremes:
+                found.append(gradient_of(plan, rows, np.append(targets, last), weights))
+        others = found if relation == "replace_one" else [without]
+        # Sums are exact, so that not even the last bit is beyond the claim.
+        moves = [np.linalg.norm(a - b) for a in found for b in others]
+        assert max(moves) <= claimed * (1 + 2.0**-50)
+        largest = max(largest, max(moves))
+    # Two rows that are clipped need not point in opposite directions, nor weigh the same.
+    assert largest > (0.97 if relation == "add_remove" else 0.6) * claimed
+
+
+def test_sums_are_exact_and_know_no_order():
+    plan = plan_of(BinaryTask(), meet(1.0, 1e-6), n=3000)
+    rows, targets = make_rows(3000), targets_of(BinaryTask(), 3000)
+    layout, _ = setup_of(plan, rows[:10])
+    weights = np.random.default_rng(3).normal(size=(layout.size, 1))
+    one = gradient_of(plan, rows, targets, weights)
+    order = np.random.default_rng(4).permutation(3000)
+    np.testing.assert_array_equal(one, gradient_of(plan, rows[order], targets[order], weights))
+    step = residual_grid(0.5, 3000) * WEIGHT_STEP
+    assert np.all(one / step == np.rint(one / step)) and np.abs(one / step).max() < 2.0**53
+
+
+def test_a_row_has_at_most_norm_1():
+    layout, _ = setup_of(plan_of(BinaryTask(), meet(1.0, 1e-6)), make_rows())
+    squares = math.fsum(block.weight**2 for block in layout.blocks)
+    assert 0.99 < squares <= 1.0
+    heavy = [replace(block, weight=2 * block.weight) for block in layout.blocks]
+    with pytest.raises(ValueError, match="more than 1"):
+        type(layout)(heavy)
+
+
+# One budget
+
+
+def drawn_noises(monkeypatch, fit):
+    """Return (multiplier, number of draws) of all Gaussian noise that a fit draws."""
+    found = []
+    draw, release = GaussianNoise.draw, GaussianMechanism.release
+
+    def counted(self, n_steps, stream):
+        found.append((self.scale / self.sensitivity, n_steps))
+        return draw(self, n_steps, stream)
+
+    def released(self, values, **source):
+        found.append((self.noise_multiplier, 1))
+        return release(self, values, **source)
+
+    discover = GaussianThreshold.run
+
+    def discovered(self, table, source):
+        found.append((self._noise.scale / self._noise.sensitivity, 1))
+        return discover(self, table, source)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GaussianNoise, "draw", counted)
+        patch.setattr(GaussianMechanism, "release", released)
+        patch.setattr(GaussianThreshold, "run", discovered)
+        fit()
+    return found
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_all_noise_together_is_the_event(monkeypatch, epsilon, declared, relation):
+    bounds, categories = (BOUNDS, CATEGORIES) if declared else ("auto", {2: "auto"})
+    accountant = PrivacyAccountant(100.0, 0.1, relation=relation)
+    model = DPAdditiveClassifier(
+        epsilon, delta=1e-6, bounds=bounds, categories=categories, accountant=accountant
+    )
+    X = make_rows(400)
+    noises = drawn_noises(monkeypatch, lambda: model.fit(X, X[:, 0] > 0))
+    assert len(noises) == (2 if declared else 4)
+    event = accountant.spends[0].event
+    parts = event.events if hasattr(event, "events") else (event,)
+    (gaussian,) = [part for part in parts if isinstance(part, Gaussian)]
+    total = math.fsum(steps / multiplier**2 for multiplier, steps in noises)
+    # Nothing is drawn that was not charged, and next to nothing charged in vain.
+    assert 0.999999 < total * gaussian.noise_multiplier**2 <= 1.0
+    other = [part for part in parts if part is not gaussian]
+    assert other == ([] if declared else [ApproximateDP(0.0, 1e-7)])
+    assert get_delta(event, epsilon, relation=relation) <= 1e-6
+    assert get_epsilon(event, 1e-6, relation=relation) > 0.999 * epsilon
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 4.0, 30.0])
+@pytest.mark.parametrize("delta", [1e-5, 1e-10])
+def test_the_multiplier_by_another_formula(epsilon, delta):
+    multiplier = Budget(guarantee=meet(epsilon, delta)).multiplier
+    mpmath.mp.dps = 50
+    mu = 1 / mpmath.mpf(multiplier)
+    exact = mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(
+        -mu / 2 - epsilon / mu
+    )
+    assert exact <= delta
+    assert gaussian_delta(multiplier * (1 - 1e-9), epsilon) > delta
+
+
+def test_a_plan_knows_its_price_before_it_sees_a_table():
+    model = DPAdditiveClassifier(0.5, bounds=(-1, 1), classes=[0, 1])
+    plan = model.plan_fit(TableShape(n_rows=100, n_columns=3), meet(0.5, 1e-6))
+    accountant = PrivacyAccountant(1.0, 1e-5)
+    X = np.random.default_rng(0).uniform(-1, 1, size=(100, 3))
+    model.set_params(accountant=accountant).fit(X, X[:, 0] > 0)
+    assert accountant.spends[0].event == plan.event
+    assert (plan.epsilon, plan.delta) == (0.5, 1e-6)
+
+
+def test_categories_are_not_found_without_delta_nor_charged_where_they_cannot_be():
+    X, y = make_rows(100), np.arange(100) % 2
+    with pytest.raises(ValueError, match="delta > 0"):
+        DPAdditiveClassifier(delta=0.0, bounds=BOUNDS, categories={2: "auto"}).fit(X, y)
+    accountant = PrivacyAccountant(10.0, 1e-3, composition="gdp")
+    model = DPAdditiveClassifier(bounds=BOUNDS, categories={2: "auto"}, accountant=accountant)
+    with pytest.raises(ValueError):
+        model.fit(X, y)
+    assert accountant.spends == [] and not hasattr(model, "privacy_")
+    model.set_params(categories=CATEGORIES).fit(X, y)
+    assert len(accountant.spends) == 1
+
+
+@pytest.mark.parametrize("epsilon", [1e-100, 1e-20])
+def test_what_cannot_be_drawn_is_refused_before_the_charge(epsilon):
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    model = DPAdditiveClassifier(epsilon, delta=1e-100, bounds=(-1, 1), accountant=accountant)
+    X = np.random.default_rng(0).uniform(-1, 1, size=(50, 2))
+    try:
+        model.fit(X, X[:, 0] > 0)
+    except ValueError:
+        assert accountant.spends == []
+
+
+# The search for categories
+
+
+def threshold_plan(relation="add_remove", n_columns=2):
+    return GaussianThreshold(
+        n_columns=n_columns,
+        n_rows=100,
+        guarantee=meet(1.0, 1e-6, relation),
+        noise_multiplier=3.0,
+        threshold_delta=0.02,
+    )
+
+
+def test_a_label_of_one_row_is_seldom_released():
+    # Of a label that one row has, per column delta_t / d = 0.01: of 40,000 such labels 400 are
+    # expected; more than 500 have a probability below 1e-6.
+    plan = threshold_plan()
+    noisy = plan.release(np.ones(40_000), random_state=RandomSource(1))
+    released = np.sum(noisy >= plan.threshold)
+    assert 300 < released < 500
+    expected = 1.0 + 3.0 * math.sqrt(2.0) * norm.isf(0.01)
+    assert plan.threshold == pytest.approx(expected, rel=1e-3)
+    assert plan.threshold >= expected
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_counts_of_labels_have_the_noise_that_is_charged(relation):
+    plan = threshold_plan(relation)
+    noisy = plan.release(np.full(40_000, 50.0), random_state=RandomSource(2))
+    moved = math.sqrt(2.0 * (1 if relation == "add_remove" else 2))
+    # The standard error of the deviation is 0.0035 of it; 5 of them.
+    assert np.std(noisy) / (3.0 * moved) == pytest.approx(1.0, abs=0.018)
+
+
+def test_the_noise_of_a_label_does_not_depend_on_how_many_there_are(monkeypatch):
+    plan, scales = threshold_plan(), []
+
+    def drawn(scale, size, stream):
+        scales.append(scale)
+        return np.zeros(size, dtype=np.int64)
+
+    monkeypatch.setattr("skdp.gam._budget.discrete_gaussian", drawn)
+    for size in (3, 50):
+        counts = np.arange(float(size))
+        # Whole numbers are on the grid: nothing is rounded.
+        np.testing.assert_array_equal(plan.release(counts, random_state=RandomSource(3)), counts)
+    assert scales[0] == scales[1]
+
+
+def test_plans_of_kinds_that_containers_give():
+    shape = ColumnShape(n_rows=100, n_columns=2, classes=[0, 1], kinds=["number", "label"])
+    plan = DPAdditiveClassifier(bounds=(0, 1)).plan_fit(shape, meet(1.0, 1e-6))
+    assert plan.discovery is not None and plan.search is None
+    plan = DPAdditiveRegressor(target_bounds=(0, 1)).plan_fit(shape, meet(1.0, 1e-6))
+    assert plan.discovery is not None and plan.search is not None
