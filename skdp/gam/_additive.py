@@ -12,6 +12,7 @@ from skdp._data._tables import row_blocks
 from skdp.base import PrivateFit, PrivateMixin, TableShape
 from skdp.gam._columns import Column, declared_columns, read_kinds
 from skdp.gam._descent import BLOCK_ROWS
+from skdp.gam._pairs import check_interactions
 from skdp.gam._plan import AdditivePlan, Term
 from skdp.gam._shapes import centred, directions, importance, monotone, shape_functions
 from skdp.linear_model._dp_sgd_progress import Progress
@@ -22,6 +23,8 @@ from skdp.utils._validation import check_integer, is_auto, public_inputs
 __all__ = ["ColumnShape", "PrivateAdditiveMixin"]
 
 N_BINS = 32
+# Of interactions="auto", where there are any.
+AUTO_PAIRS = 5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,17 +80,32 @@ class PrivateAdditiveMixin(CallbackSupportMixin, PrivateMixin):
             raise ValueError(f"verbose must be an integer of at least 0, got {self.verbose!r}")
         kinds = getattr(shape, "kinds", None) or ["object"] * shape.n_columns
         columns = declared_columns(kinds, self.bounds, self.categories, shape.names)
-        directions(self.monotonic_cst, shape.names, columns)
+        signs = directions(self.monotonic_cst, shape.names, columns)
+        unpaired = tuple(j for j, sign in enumerate(signs) if sign)
+        declared, n_chosen = check_interactions(self.interactions, shape.names, shape.n_columns)
+        if set(unpaired) & set(sum(declared, ())):
+            raise ValueError("interactions: a column of monotonic_cst is in no pair")
         n_bins = N_BINS if is_auto(self.n_bins) else check_integer(self.n_bins, "n_bins", 2, 1024)
-        return AdditivePlan(
-            columns=columns, n_rows=shape.n_rows, n_bins=n_bins, task=task, guarantee=guarantee
+        plan = AdditivePlan(
+            columns=columns,
+            n_rows=shape.n_rows,
+            n_bins=n_bins,
+            task=task,
+            guarantee=guarantee,
+            declared_pairs=declared,
+            unpaired=unpaired,
         )
+        if n_chosen is None:
+            n_chosen = AUTO_PAIRS * plan.pays_for_pairs
+        return replace(plan, n_chosen=n_chosen) if n_chosen else plan
 
     def _released(self, run, shape):
         """Return the released attributes: everything here is computed from what was released."""
         terms, values, constant = run
         names = input_names(self, None)
-        signs = directions(self.monotonic_cst, shape.names, [term.columns[0] for term in terms])
+        columns = [term.columns[0] for term in terms if len(term.columns) == 1]
+        signs = directions(self.monotonic_cst, shape.names, columns)
+        signs += [0] * (len(terms) - len(signs))
         outputs = [own[..., 0] if len(constant) == 1 else own for own in values]
         shapes = shape_functions(terms, outputs, names)
         shapes = [monotone(each, sign) for each, sign in zip(shapes, signs, strict=True)]

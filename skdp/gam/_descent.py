@@ -18,6 +18,7 @@ __all__ = [
     "dyadic_weight",
     "residual_grid",
     "residual_sums",
+    "residuals_at",
 ]
 
 # Weights of blocks are multiples of this, so that a weight times a sum is exact.
@@ -58,9 +59,9 @@ class Block:
         return len(self.counts)
 
 
-def dyadic_weight(square):
-    """Return the largest weight that is a multiple of `WEIGHT_STEP` with at most that square."""
-    return math.floor(math.sqrt(square) / WEIGHT_STEP) * WEIGHT_STEP
+def dyadic_weight(value):
+    """Return the largest weight that is a multiple of `WEIGHT_STEP` and at most a value."""
+    return math.floor(value / WEIGHT_STEP) * WEIGHT_STEP
 
 
 class Layout:
@@ -115,6 +116,14 @@ class Layout:
             parts.append(block.weight * total)
         return np.concatenate(parts)
 
+    def moved_from(self, other, weights):
+        """Return the weights by which the blocks of a shorter layout have the values they had."""
+        pairs = zip(self.blocks, other.blocks, strict=False)
+        factors = [np.full(block.size, old.weight / block.weight) for block, old in pairs]
+        result = np.zeros((self.size, weights.shape[1]))
+        result[: other.size] = np.concatenate(factors)[:, None] * weights
+        return result
+
     @property
     def weights_sum(self):
         """The L1 norm of a row's features."""
@@ -155,6 +164,12 @@ class PackedCells:
         """Set the cells of a slice of rows, of shape (n_columns, rows in the slice)."""
         for codes, pack, shape in zip(self._codes, self._packs, self._shapes, strict=True):
             codes[rows] = np.ravel_multi_index(tuple(cells[pack]), shape)
+
+    def column(self, j, rows):
+        """Return the cells of one column for a slice of rows."""
+        for codes, pack, shape in zip(self._codes, self._packs, self._shapes, strict=True):
+            if j in pack:
+                return np.unravel_index(codes[rows], shape)[int(j - pack[0])]
 
     def scores(self, rows, tables):
         """Return the sum of the columns' values for a slice of rows.
@@ -202,6 +217,17 @@ class PackedCells:
         return sums
 
 
+def residuals_at(weights, cells, layout, residuals):
+    """Return a function of a slice of rows: their residuals at some weights."""
+    tables = layout.tables(weights)
+    packed = cells.packed([tables[j] for j in range(len(cells.sizes))])
+
+    def clipped(rows):
+        return residuals(cells.scores(rows, packed) + tables[-1], rows)
+
+    return clipped
+
+
 def residual_sums(cells, layout, residuals, weights, step):
     """Return the exact gradient: sums of residuals in the cells of all blocks, times weights.
 
@@ -219,13 +245,11 @@ def residual_sums(cells, layout, residuals, weights, step):
     -------
     ndarray of shape (layout.size, n_outputs)
     """
-    tables = layout.tables(weights)
-    packed = cells.packed([tables[j] for j in range(len(cells.sizes))])
-    totals, constant = cells.zeros(weights.shape[1]), tables[-1]
+    clipped = residuals_at(weights, cells, layout, residuals)
+    totals = cells.zeros(weights.shape[1])
     for rows in row_blocks(cells.n_rows, BLOCK_ROWS):
-        clipped = residuals(cells.scores(rows, packed) + constant, rows)
         # Towards zero: no row's norm grows.
-        cells.add_sums(rows, np.trunc(clipped.T / step), totals)
+        cells.add_sums(rows, np.trunc(clipped(rows).T / step), totals)
     sums = cells.unpacked(totals)
     sums[-1] = sums[0].sum(axis=0, keepdims=True)
     return step * layout.gather(sums)

@@ -30,8 +30,17 @@ from skdp.gam._descent import (
     dyadic_weight,
     residual_grid,
     residual_sums,
+    residuals_at,
 )
 from skdp.gam._objective import PerturbedObjective
+from skdp.gam._pairs import (
+    TABLE_CELLS,
+    all_pairs,
+    chosen_pairs,
+    extended,
+    pair_of,
+    pair_sums,
+)
 from skdp.stats._bounds import BoundsPlan
 from skdp.utils._histogram import uniform_edges
 
@@ -42,6 +51,12 @@ SEARCH_SHARE = 0.05
 DISCOVERY_SHARE = 0.1
 CELLS_SHARE = 0.05
 PURE_CELLS_SHARE = 0.15
+# Where pairs are chosen: of the steps before, and of the choice.
+FIRST_SHARE, CHOICE_SHARE = 0.2, 0.1
+# What of the first steps' result the joint ones start from.
+KEPT = 0.8
+# From so many times 1 / mu rows on a choice of pairs is worth it, in regression.
+LEAST_ROWS_MU = 8000.0
 COARSER = 4
 FEWEST_CELLS = 3
 # Of the penalty: a cell of no row keeps some even where noise is next to none.
@@ -89,6 +104,11 @@ class AdditivePlan:
     task : task
         Of `skdp.gam._tasks`.
     guarantee : Guarantee
+    declared_pairs : list of (int, int), default=()
+    n_chosen : int, default=0
+        How many pairs are chosen at most.
+    unpaired : tuple of int, default=()
+        Columns that are in no chosen pair.
     """
 
     columns: list
@@ -96,6 +116,9 @@ class AdditivePlan:
     n_bins: int
     task: object
     guarantee: object
+    declared_pairs: list = ()
+    n_chosen: int = 0
+    unpaired: tuple = ()
 
     sampler = "all rows, once for the bins and in every step"
 
@@ -110,6 +133,10 @@ class AdditivePlan:
         largest = sum(2 * max(4 * self.n_bins, _most_labels(each)) for each in self.columns)
         for n_steps in (1, MOST_STEPS):
             self._steps_noise(largest * self.task.n_outputs, n_steps)
+        if self.n_chosen:
+            if self.budget.pure:
+                raise ValueError("pairs are chosen with delta > 0 only; declare interactions")
+            self._choice_noise(100 * len(self.columns) ** 2 * self.task.n_outputs, 1)
         if self.discovery is not None:
             self.discovery.release(np.zeros(0), random_state=None)
 
@@ -146,6 +173,11 @@ class AdditivePlan:
     def _undeclared(self, label):
         return [j for j, c in enumerate(self.columns) if c.is_label == label and not c.is_declared]
 
+    @property
+    def pays_for_pairs(self):
+        """Whether a choice of pairs is worth its price, as far as public numbers tell."""
+        return self.task.has_pairs and self.n_rows >= LEAST_ROWS_MU * self.budget.multiplier
+
     @cached_property
     def shares(self):
         """What each stage gets of the whole."""
@@ -153,6 +185,8 @@ class AdditivePlan:
             "search": SEARCH_SHARE * bool(self._undeclared(False)),
             "discovery": DISCOVERY_SHARE * bool(self._undeclared(True)),
             "cells": PURE_CELLS_SHARE if self.budget.pure else CELLS_SHARE,
+            "first": FIRST_SHARE * bool(self.n_chosen),
+            "choice": CHOICE_SHARE * bool(self.n_chosen),
         }
         return shares | {"steps": 1.0 - math.fsum(shares.values()) - 2.0**-50}
 
@@ -188,9 +222,13 @@ class AdditivePlan:
         l2 = math.nextafter(math.sqrt(squares), math.inf)
         return self.budget.noise(self.shares["cells"], size, l1=float(squares), l2=l2)
 
-    def _steps_noise(self, size, n_steps):
-        moved = self.sensitivity
-        return self.budget.noise(self.shares["steps"], size, l1=moved, l2=moved, n_steps=n_steps)
+    def _steps_noise(self, size, n_steps, share=None):
+        moved, share = self.sensitivity, share or self.shares["steps"]
+        return self.budget.noise(share, size, l1=moved, l2=moved, n_steps=n_steps)
+
+    def _choice_noise(self, size, n_pairs):
+        moved = self.sensitivity * math.nextafter(math.sqrt(n_pairs), math.inf)
+        return self.budget.noise(self.shares["choice"], size, l1=moved, l2=moved)
 
     def check(self, table):
         """Raise `ValueError` where a column holds what its kind does not."""
@@ -221,10 +259,22 @@ class AdditivePlan:
         cells = PackedCells([term.counts.size for term in terms], self.n_rows)
         for rows in row_blocks(self.n_rows, BLOCK_ROWS):
             cells.set(rows, np.array([term.cells(table, rows) for term in terms]))
-        layout = main_layout(terms, self.n_rows)
-        weights = self._descent(cells, layout, targets, source, progress)
+        layout, start = main_layout(terms, self.n_rows), None
+        pairs = [pair_of(terms, *places, TABLE_CELLS) for places in self.declared_pairs]
+        if self.n_chosen:
+            start = self._descent(cells, layout, targets, source, share=self.shares["first"])
+            pairs = self._chosen(terms, cells, layout, targets, start, source)
+        if pairs:
+            joint = joint_layout(layout, pairs, self.task.main_share)
+            start = None if start is None else KEPT * joint.moved_from(layout, start)
+            layout, cells = joint, extended(cells, pairs)
+            terms = [*terms, *(_pair_term(terms, pair, self.n_rows) for pair in pairs)]
+        weights = self._descent(
+            cells, layout, targets, source, progress, share=self.shares["steps"], start=start
+        )
         tables = layout.tables(weights)
-        return terms, [tables[j] for j in range(len(terms))], tables[-1][0]
+        values = [tables[t].reshape(*term.counts.shape, -1) for t, term in enumerate(terms)]
+        return terms, values, tables[-1][0]
 
     def _found(self, table, source):
         """Return the columns with the bounds and categories that they lacked."""
@@ -265,10 +315,23 @@ class AdditivePlan:
             edges = np.append(edges[starts], edges[-1])
         return Term(columns=(column,), positions=(j,), edges=(edges,), counts=counts)
 
-    def _schedule(self, layout):
+    def _chosen(self, terms, cells, layout, targets, weights, source):
+        """Return the pairs that the residuals of some weights ask for."""
+        candidates = all_pairs(terms, self.unpaired)
+        if not candidates:
+            return []
+        clipped = residuals_at(weights, cells, layout, self._residuals(targets))
+        step = residual_grid(self.task.clip, self.n_rows)
+        sums = pair_sums(cells, candidates, clipped, step)
+        noise = self._choice_noise(sums.size, len(candidates))
+        noisy = noise.add(sums, next(noise.draw(1, source.stream())))
+        chosen = chosen_pairs(candidates, noisy, noise.scale, self.n_chosen)
+        return [pair_of(terms, *pair.places, TABLE_CELLS) for pair in chosen]
+
+    def _schedule(self, layout, share=None):
         """Return the steps, with a penalty by which noise moves no score by much."""
         bend = self.task.curvature * layout.bend(self.n_rows)
-        asked = self.scale / self.task.spread
+        asked = self._steps_noise(1, 1, share).scale / self.task.spread
         strength = max(asked, bend / CONDITION, LEAST_STRENGTH)
         return Schedule(bend=bend, strength=strength, quiet=strength / asked)
 
@@ -291,23 +354,23 @@ class AdditivePlan:
         event = Gaussian(self.budget.multiplier / math.sqrt(share))
         return get_epsilon(event, self.delta)
 
-    def _descent(self, cells, layout, targets, source, progress):
-        def gradient(weights, step=EXACT_ENOUGH):
-            return residual_sums(cells, layout, residuals, weights, step)
+    def _residuals(self, targets):
+        return lambda scores, rows: self.task.residuals(scores, targets[rows])
 
-        def residuals(scores, rows):
-            return self.task.residuals(scores, targets[rows])
+    def _descent(self, cells, layout, targets, source, progress=None, *, share, start=None):
+        def gradient(weights, step=EXACT_ENOUGH):
+            return residual_sums(cells, layout, self._residuals(targets), weights, step)
 
         def noisy_gradient(weights):
             return noise.add(gradient(weights, step), next(draws))
 
         if self.budget.pure:
             return self._objective(layout).run(gradient, source)
-        schedule = self._schedule(layout)
-        noise = self._steps_noise(layout.size * self.task.n_outputs, schedule.n_steps)
+        schedule = self._schedule(layout, share)
+        noise = self._steps_noise(layout.size * self.task.n_outputs, schedule.n_steps, share)
         draws = noise.draw(schedule.n_steps, source.stream())
         step = residual_grid(self.task.clip, self.n_rows)
-        start = np.zeros((layout.size, self.task.n_outputs))
+        start = np.zeros((layout.size, self.task.n_outputs)) if start is None else start
         # No optimum is farther: its loss would exceed that of zero weights.
         radius = math.sqrt(2.0 * self.n_rows * self.task.largest_loss / schedule.strength)
         after_step = progress(schedule.n_steps) if progress else None
@@ -332,7 +395,7 @@ def main_layout(terms, n_rows):
     """Return the blocks of the constant and of each column at several resolutions."""
     share = 1.0 / (len(terms) + 1)
     constant = {"groups": np.zeros(1, dtype=np.intp), "counts": np.array([float(n_rows)])}
-    blocks = [Block(term=-1, weight=dyadic_weight(share), **constant)]
+    blocks = [Block(term=-1, weight=dyadic_weight(math.sqrt(share)), **constant)]
     for j, term in enumerate(terms):
         groups = [np.arange(len(term.counts))]
         numeric = not term.columns[0].is_label
@@ -341,11 +404,36 @@ def main_layout(terms, n_rows):
             # What is missing stays apart.
             coarse[-1] = coarse[-2] + 1
             groups.append(coarse)
-        weight = dyadic_weight(share / len(groups))
+        weight = dyadic_weight(math.sqrt(share / len(groups)))
         for group in groups:
             counts = np.bincount(group, weights=term.counts)
             blocks.append(Block(term=j, weight=weight, groups=group, counts=counts))
     return Layout(blocks)
+
+
+def joint_layout(layout, pairs, main_share):
+    """Return the blocks of a layout with those of pairs, which share the rest evenly."""
+    factor = math.sqrt(main_share)
+    blocks = [
+        replace(block, weight=dyadic_weight(factor * block.weight)) for block in layout.blocks
+    ]
+    first, weight = blocks[-1].term + 1, dyadic_weight(math.sqrt((1.0 - main_share) / len(pairs)))
+    for k, pair in enumerate(pairs):
+        # A cell has no more rows than its row or column of the table.
+        counts = np.minimum.outer(*pair.margins).ravel()
+        groups = np.arange(len(counts))
+        blocks.append(Block(term=first + k, weight=weight, groups=groups, counts=counts))
+    return Layout(blocks)
+
+
+def _pair_term(terms, pair, n_rows):
+    one, two = (terms[j] for j in pair.places)
+    return Term(
+        columns=one.columns + two.columns,
+        positions=one.positions + two.positions,
+        edges=pair.edges,
+        counts=np.multiply.outer(*pair.margins) / n_rows,
+    )
 
 
 def _finest_edges(column):

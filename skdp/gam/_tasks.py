@@ -27,6 +27,10 @@ class BinaryTask:
         The largest L2 and L1 norm of a row's residuals.
     curvature, curvature_trace, curvature_rank : float
         Bounds on those of the loss: its largest eigenvalue, their sum, and how many there are.
+    main_share : float
+        What single columns have of the squares of the blocks' weights, beside pairs.
+    has_pairs : bool
+        Whether choosing pairs has been found to be worth its price.
     spread : float
         The standard deviation that noise may give a score where data say nothing.
     """
@@ -40,6 +44,7 @@ class BinaryTask:
     curvature_rank = 1
     spread = 2.0
     largest_loss = math.log(2.0)
+    main_share, has_pairs = 0.7, False
 
     def residuals(self, scores, targets):
         """Return clipped residuals.
@@ -85,6 +90,7 @@ class MultinomialTask:
     clipped: bool = True
 
     clip_l1 = 2.0
+    main_share, has_pairs = 0.7, False
     curvature = 0.5
     spread = 2.0
 
@@ -143,6 +149,7 @@ class NumberTask:
     curvature_rank = 1
     spread = 1.0
     largest_loss = 0.5
+    main_share, has_pairs = 0.5, True
 
     def residuals(self, scores, targets):
         """Return clipped residuals; as `BinaryTask.residuals`."""
