@@ -80,9 +80,9 @@ def test_without_noise_it_is_the_penalised_optimum(monkeypatch, delta):
     X, y = two_classes(1500)
     seen, make = {}, AdditivePlan._descent
 
-    def kept(self, cells, layout, *rest):
+    def kept(self, cells, layout, *rest, **shares):
         seen.update(plan=self, layout=layout)
-        return make(self, cells, layout, *rest)
+        return make(self, cells, layout, *rest, **shares)
 
     monkeypatch.setattr(AdditivePlan, "_descent", kept)
     model = classifier(1e10, delta=delta).fit(X, y)
@@ -159,6 +159,46 @@ def test_regression_and_its_bounds():
     seeded = DPAdditiveRegressor(2.0, random_state=0, **terms)
     one, two = (clone(seeded).fit(X, t).predict(X) for t in (np.clip(far, -5, 5), far))
     np.testing.assert_array_equal(one, two)
+
+
+def two_columns_together(n=6000):
+    rng = np.random.default_rng(4)
+    X = np.column_stack([rng.uniform(-1, 1, size=(n, 2)), rng.integers(0, 3, size=n)])
+    return X, X[:, 0] * X[:, 1] + 0.3 * (X[:, 2] == 1) + 0.1 * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("interactions", [1, [(1, 0)]])
+def test_a_pair_is_found_and_learnt(interactions):
+    X, y = two_columns_together()
+    terms = {"bounds": BOUNDS, "categories": CATEGORIES, "target_bounds": (-1.5, 1.5)}
+    alone = DPAdditiveRegressor(4.0, **terms).fit(X, y)
+    model = DPAdditiveRegressor(4.0, interactions=interactions, **terms).fit(X, y)
+    assert model.score(X, y) > alone.score(X, y) + 0.4
+    pair = model.shape_functions_[-1]
+    assert pair.name == "x0 x x1" and pair.features == (0, 1)
+    assert pair.values.shape == tuple(map(len, pair.edges)) == pair.counts.shape
+    parts = model.explain(X)
+    assert parts.shape == (len(y), 4)
+    np.testing.assert_allclose(
+        np.clip(parts.sum(axis=1) + model.intercept_, -1.5, 1.5), model.predict(X)
+    )
+
+
+def test_pairs_of_labels_and_with_delta_0():
+    X, y = two_classes(3000)
+    model = classifier(4.0, delta=0.0, interactions=[("a", "c")])
+    with pytest.raises(ValueError, match="no column"):
+        model.fit(X, y)
+    model.set_params(interactions=[(0, 2), (2, 1)]).fit(X, y)
+    assert [shape.features for shape in model.shape_functions_[3:]] == [(0, 2), (1, 2)]
+    for interactions in (3, "x", [(0, 0)], [(0, 1, 2)], [(0, 2), (2, 0)], -1, 2.5):
+        accountant = PrivacyAccountant(10.0, 1e-3)
+        with pytest.raises(ValueError):
+            model.set_params(interactions=interactions, accountant=accountant).fit(X, y)
+        assert accountant.spends == []
+    with pytest.raises(ValueError, match="monotonic_cst"):
+        classifier(interactions=[(0, 1)], monotonic_cst={0: 1}).fit(X, y)
+    assert len(classifier(interactions="auto").fit(X, y).shape_functions_) == 3
 
 
 def test_terms_add_up_to_the_score():

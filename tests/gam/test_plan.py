@@ -16,11 +16,13 @@ from skdp.gam import _plan as module
 from skdp.gam._additive import ColumnShape
 from skdp.gam._budget import Budget, GaussianThreshold
 from skdp.gam._columns import declared_columns, read_kinds
-from skdp.gam._descent import WEIGHT_STEP, residual_grid, residual_sums
+from skdp.gam._descent import WEIGHT_STEP, residual_grid, residual_sums, residuals_at
+from skdp.gam._pairs import all_pairs, pair_of, pair_sums
 from skdp.gam._plan import AdditivePlan, PackedCells, exact_counts, main_layout
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.mechanisms import GaussianMechanism
 from skdp.noise import RandomSource
+from tests._attacks import epsilon_lower_bound
 from tests._guarantees import meet
 
 COLOURS = ["red", "green", "blue"]
@@ -218,6 +220,55 @@ def test_the_multiplier_by_another_formula(epsilon, delta):
     assert gaussian_delta(multiplier * (1 - 1e-9), epsilon) > delta
 
 
+@pytest.mark.parametrize("interactions", [3, [(0, 2)]])
+def test_pairs_are_within_the_same_budget(monkeypatch, interactions):
+    accountant = PrivacyAccountant(10.0, 0.1)
+    terms = {"bounds": BOUNDS, "categories": CATEGORIES, "interactions": interactions}
+    model = DPAdditiveRegressor(2.0, target_bounds=(0, 1), accountant=accountant, **terms)
+    X = make_rows(400)
+    noises = drawn_noises(monkeypatch, lambda: model.fit(X, X[:, 0] > 0))
+    assert len(noises) == (4 if interactions == 3 else 2)
+    (spend,) = accountant.spends
+    total = math.fsum(steps / multiplier**2 for multiplier, steps in noises)
+    assert 0.999999 < total * spend.event.noise_multiplier**2 <= 1.0
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_brute_force_sensitivity_of_the_choice_of_pairs(relation):
+    plan = plan_of(BinaryTask(), meet(1.0, 1e-6, relation), n=41, n_chosen=2)
+    claimed = plan._choice_noise(500, 3).sensitivity
+    base, targets = make_rows(), np.arange(40) % 2
+    terms = plan._counted(plan.columns, table_of(base), RandomSource(0))
+    pairs = all_pairs(terms, ())
+    assert len(pairs) == 3
+
+    def sums_of(rows, targets):
+        layout, cells = setup_of(plan, rows)
+        weights = 5.0 * np.random.default_rng(2).normal(size=(layout.size, 1))
+        clipped = residuals_at(weights, cells, layout, plan._residuals(targets))
+        return pair_sums(cells, pairs, clipped, residual_grid(0.5, 41))
+
+    without, found = sums_of(base, targets), []
+    for row in odd_rows()[::5]:
+        rows = np.vstack([base, np.array([row], dtype=object)])
+        found += [sums_of(rows, np.append(targets, last)) for last in (0, 1)]
+    others = found if relation == "replace_one" else [without]
+    moves = [np.linalg.norm(a - b) for a in found for b in others]
+    assert 0.6 * claimed < max(moves) <= claimed
+
+
+def test_a_joint_layout_has_norm_1_too():
+    plan = plan_of(NumberTask(), meet(1.0, 1e-6))
+    terms = plan._counted(plan.columns, table_of(make_rows()), RandomSource(0))
+    layout = main_layout(terms, 40)
+    joint = module.joint_layout(layout, [pair_of(terms, 0, 2, 12), pair_of(terms, 0, 1, 12)], 0.5)
+    assert 0.99 < math.fsum(block.weight**2 for block in joint.blocks) <= 1.0
+    weights = np.random.default_rng(0).normal(size=(layout.size, 1))
+    moved = joint.moved_from(layout, weights)
+    for j, table in layout.tables(weights).items():
+        np.testing.assert_allclose(joint.tables(moved)[j], table)
+
+
 def test_a_plan_knows_its_price_before_it_sees_a_table():
     model = DPAdditiveClassifier(0.5, bounds=(-1, 1), classes=[0, 1])
     plan = model.plan_fit(TableShape(n_rows=100, n_columns=3), meet(0.5, 1e-6))
@@ -307,3 +358,89 @@ def test_plans_of_kinds_that_containers_give():
     assert plan.discovery is not None and plan.search is None
     plan = DPAdditiveRegressor(target_bounds=(0, 1)).plan_fit(shape, meet(1.0, 1e-6))
     assert plan.discovery is not None and plan.search is not None
+
+
+# delta = 0
+
+
+def objective_of(epsilon=1.0, relation="add_remove", task=None):
+    plan = plan_of(task or BinaryTask(), meet(epsilon, 0.0, relation))
+    layout, _ = setup_of(plan, make_rows())
+    return plan, layout, plan._objective(layout)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 10.0])
+@pytest.mark.parametrize("task", TASKS[:2] + TASKS[3:], ids=repr)
+def test_objective_perturbation_costs_its_share(task, epsilon, relation):
+    plan, layout, objective = objective_of(epsilon, relation, task)
+    rows = 1 if relation == "add_remove" else 2
+    # By hand: noise, one row's curvature of rank 1 beside the penalty, and the output.
+    noise = rows * task.clip * sum(block.weight for block in layout.blocks) / objective.scale
+    jacobian = math.log1p(task.curvature / objective.strength)
+    output = epsilon * plan.shares["steps"] / 64
+    bins = epsilon * plan.shares["cells"]
+    assert noise + jacobian + output + bins <= epsilon
+    # The penalty may be larger than the Jacobian asks for.
+    assert noise + output + bins > 0.82 * epsilon
+
+
+@pytest.mark.parametrize("task", [BinaryTask(), MultinomialTask(weights=(1.0,) * 3, clipped=False)])
+def test_brute_force_l1_sensitivity_and_a_certified_minimum(task):
+    n, rows = 40, make_rows()
+    plan = plan_of(task, meet(1.0), n=n)
+    layout, cells = setup_of(plan, rows)
+    targets = targets_of(task, n)
+
+    def gradient(weights, targets=targets):
+        own = plan._residuals(targets)
+        return residual_sums(cells, layout, own, weights, module.EXACT_ENOUGH)
+
+    objective = plan._objective(layout)
+    moves = []
+    for scale in (0.0, 1.0, 100.0):
+        shape = (layout.size, task.n_outputs)
+        weights = scale * np.random.default_rng(2).normal(size=shape)
+        for k in range(max(2, task.n_outputs)):
+            other = np.append(targets[:-1], k)
+            # Two labels of one row: as if it were replaced.
+            moves.append(np.abs(gradient(weights) - gradient(weights, other)).sum())
+    assert max(moves) <= 2 * objective.moved
+    radius = objective._radius
+    tolerance = 1e-9
+    found = objective._minimum(gradient, weights.shape, tolerance, radius)
+    assert np.linalg.norm(gradient(found) + objective.strength * found) <= tolerance
+    # A bound on the curvature that is too small by far is raised until steps converge.
+    worse = replace(objective, bend=1e-3 * objective.bend)
+    again = worse._minimum(gradient, weights.shape, tolerance, radius)
+    strengths = worse.strength / objective.strength
+    assert strengths == 1.0 and np.abs(again - found).max() < 1e-6
+
+
+@pytest.mark.slow
+def test_a_distinguisher_gets_no_more_than_epsilon():
+    """A row against another, by the value of its cell; the fast one is that of the contract."""
+    n, fits = 30, 600
+    rows = np.zeros((n, 1))
+    rows[-1] = 1.0
+    y = np.append(np.tile([0, 1], n // 2)[:-1], 1)
+    other, labels = rows.copy(), y.copy()
+    other[-1], labels[-1] = 0.0, 0
+    for delta in (0.0, 1e-5):
+        model = DPAdditiveClassifier(
+            1.0,
+            delta=delta,
+            bounds=(0, 1),
+            n_bins=2,
+            classes=[0, 1],
+            accountant=PrivacyAccountant(1e9, 0.5, relation="replace_one"),
+        )
+        seen = [
+            np.array([model.fit(*table).explain([[1.0]])[0, 0] for _ in range(fits)])
+            for table in ((rows, y), (other, labels))
+        ]
+        # Wrong with a probability of 1e-4 each even if the claim were attained.
+        threshold = np.median(np.concatenate(seen))
+        hits, false = (int(np.sum(values > threshold)) for values in seen)
+        certified = epsilon_lower_bound(hits, fits, false, fits, delta=delta, confidence=0.9999)
+        assert certified <= 1.0
