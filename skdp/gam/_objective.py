@@ -50,10 +50,15 @@ class PerturbedObjective:
     n_rows: int
     bend: float
 
+    def __post_init__(self):
+        if self.size * GRID > 0.5 * NOISE_SHARE * self.epsilon:
+            raise ValueError(f"epsilon={self.epsilon:g} is too small for {self.size} weights")
+
     @property
     def scale(self):
-        """Of b; its grid's steps are charged for."""
-        return self.moved / (NOISE_SHARE * self.epsilon) * (1.0 + self.size * GRID) * SLACK**2
+        """Of b; what a step of its grid for each weight costs is paid for."""
+        left = NOISE_SHARE * self.epsilon - self.size * GRID
+        return self.moved / left * SLACK**2
 
     @property
     def strength(self):

@@ -131,12 +131,16 @@ class AdditivePlan:
         # What could not be drawn is refused before the charge.
         self._cells_noise(2 * CELLS * len(self.columns))
         largest = sum(2 * max(4 * self.n_bins, _most_labels(each)) for each in self.columns)
+        largest += (len(self.declared_pairs) + self.n_chosen) * 4 * TABLE_CELLS**2
+        largest *= self.task.n_outputs
         for n_steps in (1, MOST_STEPS):
-            self._steps_noise(largest * self.task.n_outputs, n_steps)
+            self._steps_noise(largest, n_steps)
+        if self.budget.pure:
+            self._objective(1.0, largest, 0.0)
         if self.n_chosen:
             if self.budget.pure:
                 raise ValueError("pairs are chosen with delta > 0 only; declare interactions")
-            self._choice_noise(100 * len(self.columns) ** 2 * self.task.n_outputs, 1)
+            self._choice_noise(largest * len(self.columns), len(self.columns))
         if self.discovery is not None:
             self.discovery.release(np.zeros(0), random_state=None)
 
@@ -328,22 +332,21 @@ class AdditivePlan:
         chosen = chosen_pairs(candidates, noisy, noise.scale, self.n_chosen)
         return [pair_of(terms, *pair.places, TABLE_CELLS) for pair in chosen]
 
-    def _schedule(self, layout, share=None):
+    def _schedule(self, bend, share=None):
         """Return the steps, with a penalty by which noise moves no score by much."""
-        bend = self.task.curvature * layout.bend(self.n_rows)
         asked = self._steps_noise(1, 1, share).scale / self.task.spread
         strength = max(asked, bend / CONDITION, LEAST_STRENGTH)
         return Schedule(bend=bend, strength=strength, quiet=strength / asked)
 
-    def _objective(self, layout):
+    def _objective(self, weights_sum, size, bend):
         """Return what takes the place of steps with delta = 0."""
         return PerturbedObjective(
             epsilon=self.shares["steps"] * self.epsilon,
             task=self.task,
-            moved=self.sensitivity * layout.weights_sum,
-            size=layout.size * self.task.n_outputs,
+            moved=self.sensitivity * weights_sum,
+            size=size,
             n_rows=self.n_rows,
-            bend=self.task.curvature * layout.bend(self.n_rows),
+            bend=bend,
         )
 
     def spent_after(self, taken, n_steps):
@@ -364,10 +367,14 @@ class AdditivePlan:
         def noisy_gradient(weights):
             return noise.add(gradient(weights, step), next(draws))
 
+        size, bend = (
+            layout.size * self.task.n_outputs,
+            self.task.curvature * layout.bend(self.n_rows),
+        )
         if self.budget.pure:
-            return self._objective(layout).run(gradient, source)
-        schedule = self._schedule(layout, share)
-        noise = self._steps_noise(layout.size * self.task.n_outputs, schedule.n_steps, share)
+            return self._objective(layout.weights_sum, size, bend).run(gradient, source)
+        schedule = self._schedule(bend, share)
+        noise = self._steps_noise(size, schedule.n_steps, share)
         draws = noise.draw(schedule.n_steps, source.stream())
         step = residual_grid(self.task.clip, self.n_rows)
         start = np.zeros((layout.size, self.task.n_outputs)) if start is None else start

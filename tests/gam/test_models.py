@@ -56,7 +56,8 @@ def optimum(plan, layout, cells_of, y):
     for block, start in zip(layout.blocks, layout.starts, strict=False):
         place = block.groups[cells_of[block.term]] if block.term >= 0 else 0
         design[np.arange(len(y)), start + place] = block.weight
-    strength = plan._schedule(layout).strength
+    bend = plan.task.curvature * layout.bend(len(y))
+    strength = plan._schedule(bend).strength
 
     def loss(w):
         f = design @ w
@@ -88,7 +89,8 @@ def test_without_noise_it_is_the_penalised_optimum(monkeypatch, delta):
     model = classifier(1e10, delta=delta).fit(X, y)
     plan, layout = seen["plan"], seen["layout"]
     if delta == 0.0:
-        monkeypatch.setattr(AdditivePlan, "_schedule", lambda self, own: self._objective(own))
+        terms = layout.weights_sum, layout.size
+        monkeypatch.setattr(AdditivePlan, "_schedule", lambda self, b: self._objective(*terms, b))
     from skdp.gam._additive import _as_term, read_kinds
 
     table, _ = read_kinds(model, X, reset=False)

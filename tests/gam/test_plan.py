@@ -366,7 +366,8 @@ def test_plans_of_kinds_that_containers_give():
 def objective_of(epsilon=1.0, relation="add_remove", task=None):
     plan = plan_of(task or BinaryTask(), meet(epsilon, 0.0, relation))
     layout, _ = setup_of(plan, make_rows())
-    return plan, layout, plan._objective(layout)
+    size, bend = layout.size * plan.task.n_outputs, plan.task.curvature * layout.bend(40)
+    return plan, layout, plan._objective(layout.weights_sum, size, bend)
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
@@ -376,7 +377,9 @@ def test_objective_perturbation_costs_its_share(task, epsilon, relation):
     plan, layout, objective = objective_of(epsilon, relation, task)
     rows = 1 if relation == "add_remove" else 2
     # By hand: noise, one row's curvature of rank 1 beside the penalty, and the output.
-    noise = rows * task.clip * sum(block.weight for block in layout.blocks) / objective.scale
+    moved = rows * task.clip * sum(block.weight for block in layout.blocks)
+    # Each weight's rounding to a grid of at most 2**-40 of the scale counts as a step.
+    noise = moved / objective.scale + objective.size * 2.0**-40
     jacobian = math.log1p(task.curvature / objective.strength)
     output = epsilon * plan.shares["steps"] / 64
     bins = epsilon * plan.shares["cells"]
@@ -396,7 +399,7 @@ def test_brute_force_l1_sensitivity_and_a_certified_minimum(task):
         own = plan._residuals(targets)
         return residual_sums(cells, layout, own, weights, module.EXACT_ENOUGH)
 
-    objective = plan._objective(layout)
+    _, _, objective = objective_of(task=task)
     moves = []
     for scale in (0.0, 1.0, 100.0):
         shape = (layout.size, task.n_outputs)
