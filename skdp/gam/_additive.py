@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import row_blocks
 from skdp.base import PrivateFit, PrivateMixin, TableShape
+from skdp.gam._cells import BLOCK_ROWS, Term
 from skdp.gam._columns import Column, declared_columns, read_kinds
-from skdp.gam._descent import BLOCK_ROWS
 from skdp.gam._pairs import check_interactions
-from skdp.gam._plan import AdditivePlan, Term
+from skdp.gam._plan import AdditivePlan
 from skdp.gam._shapes import centred, directions, importance, monotone, shape_functions
 from skdp.linear_model._dp_sgd_progress import Progress
 from skdp.preprocessing._binning import input_names

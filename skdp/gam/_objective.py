@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp._sgd._noise import SLACK
-from skdp.gam._descent import BLOCK_ROWS, CONDITION, Schedule, descend
+from skdp.gam._cells import BLOCK_ROWS
+from skdp.gam._descent import CONDITION, Schedule, descend
 from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import discrete_laplace
 

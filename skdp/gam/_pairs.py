@@ -11,10 +11,18 @@ import numpy as np
 from skdp._data._columns import column_entries
 from skdp._data._tables import row_blocks
 from skdp.gam._bins import merged_cells
-from skdp.gam._descent import BLOCK_ROWS, PackedCells
+from skdp.gam._cells import BLOCK_ROWS, PackedCells, Term
 from skdp.utils._validation import check_integer, is_auto
 
-__all__ = ["Pair", "check_interactions", "chosen_pairs", "extended", "pair_of", "pair_sums"]
+__all__ = [
+    "Pair",
+    "check_interactions",
+    "chosen_pairs",
+    "extended",
+    "pair_of",
+    "pair_sums",
+    "pair_term",
+]
 
 TABLE_CELLS, CHOICE_CELLS = 12, 8
 # A pair is chosen if its statistic, about standard normal without interaction, exceeds this.
@@ -162,3 +170,14 @@ def all_pairs(terms, left_out):
     """Return every pair of terms but those with a column that is left out, of few cells."""
     places = [j for j in range(len(terms)) if j not in left_out]
     return [pair_of(terms, i, j, CHOICE_CELLS) for i, j in itertools.combinations(places, 2)]
+
+
+def pair_term(terms, pair, n_rows):
+    """Return the term of a pair; its counts are those of independent columns."""
+    one, two = (terms[j] for j in pair.places)
+    return Term(
+        columns=one.columns + two.columns,
+        positions=one.positions + two.positions,
+        edges=pair.edges,
+        counts=np.multiply.outer(*pair.margins) / n_rows,
+    )

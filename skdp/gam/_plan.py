@@ -8,26 +8,15 @@ import numpy as np
 
 from skdp._data._tables import row_blocks
 from skdp.accounting import Gaussian, get_epsilon
-from skdp.gam._bins import (
-    CELLS,
-    LEVELS,
-    consistent_counts,
-    level_counts,
-    merged_cells,
-    nearest_masses,
-)
-from skdp.gam._budget import LARGEST_LIST, Budget, GaussianSearch, GaussianThreshold
-from skdp.gam._columns import n_cells
+from skdp.gam._bins import CELLS, LEVELS, consistent_counts, merged_cells, nearest_masses
+from skdp.gam._blocks import joint_layout, main_layout
+from skdp.gam._budget import Budget
+from skdp.gam._cells import BLOCK_ROWS, PackedCells, Term, exact_counts, finest_edges
 from skdp.gam._descent import (
-    BLOCK_ROWS,
     CONDITION,
     MOST_STEPS,
-    Block,
-    Layout,
-    PackedCells,
     Schedule,
     descend,
-    dyadic_weight,
     residual_grid,
     residual_sums,
     residuals_at,
@@ -40,11 +29,18 @@ from skdp.gam._pairs import (
     extended,
     pair_of,
     pair_sums,
+    pair_term,
+)
+from skdp.gam._searches import (
+    LARGEST_LIST,
+    GaussianSearch,
+    GaussianThreshold,
+    LabelColumns,
+    NumberColumns,
 )
 from skdp.stats._bounds import BoundsPlan
-from skdp.utils._histogram import uniform_edges
 
-__all__ = ["AdditivePlan", "Term"]
+__all__ = ["AdditivePlan"]
 
 # Shares of mu squared, or of epsilon with delta = 0.
 SEARCH_SHARE = 0.05
@@ -55,41 +51,14 @@ PURE_CELLS_SHARE = 0.15
 FIRST_SHARE, CHOICE_SHARE = 0.2, 0.1
 # What of the first steps' result the joint ones start from.
 KEPT = 0.8
+# Below so many times 1 / mu rows a model falls back towards a constant.
+FEW_ROWS_MU = 60.0
 # From so many times 1 / mu rows on a choice of pairs is worth it, in regression.
 LEAST_ROWS_MU = 8000.0
-COARSER = 4
-FEWEST_CELLS = 3
 # Of the penalty: a cell of no row keeps some even where noise is next to none.
 LEAST_STRENGTH = 0.01
 # The grid of residuals where their sums need not be exact.
 EXACT_ENOUGH = 2.0**-60
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Term:
-    """The released cells of one column, or of two.
-
-    Parameters
-    ----------
-    columns : tuple of Column
-    positions : tuple of int
-        Of the columns in the table.
-    edges : tuple of ndarray
-        One a column: the edges of its bins, or its categories.
-    counts : ndarray
-        Noisy, of all cells.
-    """
-
-    columns: tuple
-    positions: tuple
-    edges: tuple
-    counts: np.ndarray
-
-    def cells(self, table, rows):
-        """Return the cell of each of a slice of rows."""
-        parts = zip(self.columns, self.positions, self.edges, strict=True)
-        found = [column.cells(table.values(j, rows), edges) for column, j, edges in parts]
-        return np.ravel_multi_index(found, self.counts.shape)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -163,6 +132,8 @@ class AdditivePlan:
     @property
     def scale(self):
         """Of the noise of all steps, were they one."""
+        if self.budget.pure:
+            return self._objective(1.0, 1, 0.0).scale
         return self._steps_noise(1, 1).scale
 
     @property
@@ -176,6 +147,12 @@ class AdditivePlan:
 
     def _undeclared(self, label):
         return [j for j, c in enumerate(self.columns) if c.is_label == label and not c.is_declared]
+
+    @property
+    def constant_share(self):
+        """What the constant gets at least: the less noise leaves to learn, the more."""
+        strength = self.epsilon if self.budget.pure else 1.0 / self.budget.multiplier
+        return 1.0 - self.n_rows * strength / FEW_ROWS_MU
 
     @property
     def pays_for_pairs(self):
@@ -263,7 +240,7 @@ class AdditivePlan:
         cells = PackedCells([term.counts.size for term in terms], self.n_rows)
         for rows in row_blocks(self.n_rows, BLOCK_ROWS):
             cells.set(rows, np.array([term.cells(table, rows) for term in terms]))
-        layout, start = main_layout(terms, self.n_rows), None
+        layout, start = main_layout(terms, self.n_rows, self.constant_share), None
         pairs = [pair_of(terms, *places, TABLE_CELLS) for places in self.declared_pairs]
         if self.n_chosen:
             start = self._descent(cells, layout, targets, source, share=self.shares["first"])
@@ -272,7 +249,7 @@ class AdditivePlan:
             joint = joint_layout(layout, pairs, self.task.main_share)
             start = None if start is None else KEPT * joint.moved_from(layout, start)
             layout, cells = joint, extended(cells, pairs)
-            terms = [*terms, *(_pair_term(terms, pair, self.n_rows) for pair in pairs)]
+            terms = [*terms, *(pair_term(terms, pair, self.n_rows) for pair in pairs)]
         weights = self._descent(
             cells, layout, targets, source, progress, share=self.shares["steps"], start=start
         )
@@ -285,19 +262,19 @@ class AdditivePlan:
         columns = list(self.columns)
         if self.discovery is not None:
             chosen = self._undeclared(True)
-            labels, _ = self.discovery.run(_Labels(table, chosen), source)
+            labels, _ = self.discovery.run(LabelColumns(table, chosen), source)
             for j, own in zip(chosen, labels, strict=True):
                 columns[j] = replace(columns[j], categories=own)
         if self.search is not None:
             chosen = self._undeclared(False)
-            ends = self.search.run(_Numbers(table, [(columns[j], j) for j in chosen]), source)
+            ends = self.search.run(NumberColumns(table, [(columns[j], j) for j in chosen]), source)
             for j, low, high in zip(chosen, *ends, strict=True):
                 columns[j] = replace(columns[j], bounds=(low, high))
         return columns
 
     def _counted(self, columns, table, source):
         """Return a term for each column, its bins made from noisy counts of cells."""
-        edges = [_finest_edges(column) for column in columns]
+        edges = [finest_edges(column) for column in columns]
         exact = exact_counts(columns, edges, table)
         noise = self._cells_noise(sum(map(len, exact)))
         noisy = noise.add(
@@ -367,10 +344,8 @@ class AdditivePlan:
         def noisy_gradient(weights):
             return noise.add(gradient(weights, step), next(draws))
 
-        size, bend = (
-            layout.size * self.task.n_outputs,
-            self.task.curvature * layout.bend(self.n_rows),
-        )
+        size = layout.size * self.task.n_outputs
+        bend = self.task.curvature * layout.bend(self.n_rows)
         if self.budget.pure:
             return self._objective(layout.weights_sum, size, bend).run(gradient, source)
         schedule = self._schedule(bend, share)
@@ -384,101 +359,7 @@ class AdditivePlan:
         return descend(noisy_gradient, schedule, start, radius, after_step=after_step)
 
 
-def exact_counts(columns, edges, table):
-    """Return the counts of each column's cells, of numbers at all levels; missing values last."""
-    counts = [np.zeros(n_cells(*pair), np.int64) for pair in zip(columns, edges, strict=True)]
-    for rows in table.blocks():
-        for j, (column, total) in enumerate(zip(columns, counts, strict=True)):
-            total += np.bincount(
-                column.cells(table.values(j, rows), edges[j]), minlength=len(total)
-            )
-    return [
-        own if column.is_label else np.append(level_counts(own[:-1]), own[-1])
-        for column, own in zip(columns, counts, strict=True)
-    ]
-
-
-def main_layout(terms, n_rows):
-    """Return the blocks of the constant and of each column at several resolutions."""
-    share = 1.0 / (len(terms) + 1)
-    constant = {"groups": np.zeros(1, dtype=np.intp), "counts": np.array([float(n_rows)])}
-    blocks = [Block(term=-1, weight=dyadic_weight(math.sqrt(share)), **constant)]
-    for j, term in enumerate(terms):
-        groups = [np.arange(len(term.counts))]
-        numeric = not term.columns[0].is_label
-        while numeric and math.ceil(groups[-1][-1] / COARSER) >= FEWEST_CELLS:
-            coarse = groups[-1] // COARSER
-            # What is missing stays apart.
-            coarse[-1] = coarse[-2] + 1
-            groups.append(coarse)
-        weight = dyadic_weight(math.sqrt(share / len(groups)))
-        for group in groups:
-            counts = np.bincount(group, weights=term.counts)
-            blocks.append(Block(term=j, weight=weight, groups=group, counts=counts))
-    return Layout(blocks)
-
-
-def joint_layout(layout, pairs, main_share):
-    """Return the blocks of a layout with those of pairs, which share the rest evenly."""
-    factor = math.sqrt(main_share)
-    blocks = [
-        replace(block, weight=dyadic_weight(factor * block.weight)) for block in layout.blocks
-    ]
-    first, weight = blocks[-1].term + 1, dyadic_weight(math.sqrt((1.0 - main_share) / len(pairs)))
-    for k, pair in enumerate(pairs):
-        # A cell has no more rows than its row or column of the table.
-        counts = np.minimum.outer(*pair.margins).ravel()
-        groups = np.arange(len(counts))
-        blocks.append(Block(term=first + k, weight=weight, groups=groups, counts=counts))
-    return Layout(blocks)
-
-
-def _pair_term(terms, pair, n_rows):
-    one, two = (terms[j] for j in pair.places)
-    return Term(
-        columns=one.columns + two.columns,
-        positions=one.positions + two.positions,
-        edges=pair.edges,
-        counts=np.multiply.outer(*pair.margins) / n_rows,
-    )
-
-
-def _finest_edges(column):
-    if column.is_label:
-        return column.categories
-    low, high = column.bounds
-    return uniform_edges([low], [high], CELLS)[0]
-
-
 def _most_labels(column):
     if not column.is_label:
         return 0
     return 2 + (len(column.categories) if column.is_declared else LARGEST_LIST)
-
-
-class _Labels:
-    """Some columns of a table, for the search of categories."""
-
-    def __init__(self, table, columns):
-        self._table, self._columns = table, columns
-
-    def blocks(self):
-        return self._table.blocks(1)
-
-    def values(self, j, rows):
-        return self._table.values(self._columns[j], rows)
-
-
-class _Numbers:
-    """Some columns of a table as an array that is read in slices; missing values are 0.
-
-    Zeros say nothing in the search for bounds.
-    """
-
-    def __init__(self, table, columns):
-        self._table, self._columns = table, columns
-        self.shape = (table.shape[0], len(columns))
-
-    def __getitem__(self, rows):
-        found = [column.numbers(self._table.values(j, rows)) for column, j in self._columns]
-        return np.nan_to_num(np.column_stack(found), nan=0.0, copy=False)

@@ -14,11 +14,14 @@ from skdp.accounting import ApproximateDP, Gaussian, gaussian_delta, get_delta, 
 from skdp.base import TableShape
 from skdp.gam import _plan as module
 from skdp.gam._additive import ColumnShape
-from skdp.gam._budget import Budget, GaussianThreshold
+from skdp.gam._blocks import WEIGHT_STEP, joint_layout, main_layout
+from skdp.gam._budget import Budget
+from skdp.gam._cells import PackedCells, exact_counts, finest_edges
 from skdp.gam._columns import declared_columns, read_kinds
-from skdp.gam._descent import WEIGHT_STEP, residual_grid, residual_sums, residuals_at
+from skdp.gam._descent import residual_grid, residual_sums, residuals_at
 from skdp.gam._pairs import all_pairs, pair_of, pair_sums
-from skdp.gam._plan import AdditivePlan, PackedCells, exact_counts, main_layout
+from skdp.gam._plan import AdditivePlan
+from skdp.gam._searches import GaussianThreshold
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.mechanisms import GaussianMechanism
 from skdp.noise import RandomSource
@@ -62,7 +65,7 @@ def odd_rows():
 
 
 def counts_of(plan, rows):
-    edges = [module._finest_edges(column) for column in plan.columns]
+    edges = [finest_edges(column) for column in plan.columns]
     return np.concatenate(exact_counts(plan.columns, edges, table_of(rows))).astype(float)
 
 
@@ -261,7 +264,7 @@ def test_a_joint_layout_has_norm_1_too():
     plan = plan_of(NumberTask(), meet(1.0, 1e-6))
     terms = plan._counted(plan.columns, table_of(make_rows()), RandomSource(0))
     layout = main_layout(terms, 40)
-    joint = module.joint_layout(layout, [pair_of(terms, 0, 2, 12), pair_of(terms, 0, 1, 12)], 0.5)
+    joint = joint_layout(layout, [pair_of(terms, 0, 2, 12), pair_of(terms, 0, 1, 12)], 0.5)
     assert 0.99 < math.fsum(block.weight**2 for block in joint.blocks) <= 1.0
     weights = np.random.default_rng(0).normal(size=(layout.size, 1))
     moved = joint.moved_from(layout, weights)
@@ -344,7 +347,7 @@ def test_the_noise_of_a_label_does_not_depend_on_how_many_there_are(monkeypatch)
         scales.append(scale)
         return np.zeros(size, dtype=np.int64)
 
-    monkeypatch.setattr("skdp.gam._budget.discrete_gaussian", drawn)
+    monkeypatch.setattr("skdp.gam._searches.discrete_gaussian", drawn)
     for size in (3, 50):
         counts = np.arange(float(size))
         # Whole numbers are on the grid: nothing is rounded.

@@ -766,7 +766,7 @@ MUTATIONS = [
     ),
     Mutation(
         "threshold-without-the-one-row",
-        "gam._budget",
+        "gam._searches",
         "GaussianThreshold.threshold",
         rules.put_for("1.0 + _", "0.0"),
         ("gam/test_plan.py::test_a_label_of_one_row_is_seldom_released",),

@@ -1,0 +1,146 @@
+"""Cells of a table: the terms that have them, exact counts, and the cells of all rows, packed."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp.gam._bins import CELLS, level_counts
+from skdp.gam._columns import n_cells
+from skdp.utils._histogram import uniform_edges
+
+__all__ = ["BLOCK_ROWS", "PackedCells", "Term", "exact_counts", "finest_edges"]
+
+BLOCK_ROWS = 1 << 15
+LARGEST_PACK = 1 << 12
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Term:
+    """The released cells of one column, or of two.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+    positions : tuple of int
+        Of the columns in the table.
+    edges : tuple of ndarray
+        One a column: the edges of its bins, or its categories.
+    counts : ndarray
+        Noisy, of all cells.
+    """
+
+    columns: tuple
+    positions: tuple
+    edges: tuple
+    counts: np.ndarray
+
+    def cells(self, table, rows):
+        """Return the cell of each of a slice of rows."""
+        parts = zip(self.columns, self.positions, self.edges, strict=True)
+        found = [column.cells(table.values(j, rows), edges) for column, j, edges in parts]
+        return np.ravel_multi_index(found, self.counts.shape)
+
+
+def finest_edges(column):
+    """Return the edges of a number's finest cells, or a label's categories."""
+    if column.is_label:
+        return column.categories
+    low, high = column.bounds
+    return uniform_edges([low], [high], CELLS)[0]
+
+
+def exact_counts(columns, edges, table):
+    """Return the counts of each column's cells, of numbers at all levels; missing values last."""
+    counts = [np.zeros(n_cells(*pair), np.int64) for pair in zip(columns, edges, strict=True)]
+    for rows in table.blocks():
+        for j, (column, total) in enumerate(zip(columns, counts, strict=True)):
+            total += np.bincount(
+                column.cells(table.values(j, rows), edges[j]), minlength=len(total)
+            )
+    return [
+        own if column.is_label else np.append(level_counts(own[:-1]), own[-1])
+        for column, own in zip(columns, counts, strict=True)
+    ]
+
+
+class PackedCells:
+    """The cells of rows, several columns in one number.
+
+    Parameters
+    ----------
+    sizes : list of int
+        How many cells each column has.
+    n_rows : int
+    """
+
+    def __init__(self, sizes, n_rows):
+        largest = min(LARGEST_PACK, max(n_rows // 4, 64))
+        packs, product = [[]], 1
+        for j, size in enumerate(sizes):
+            if product * size > largest and packs[-1]:
+                packs.append([])
+                product = 1
+            packs[-1].append(j)
+            product *= size
+        self.sizes, self.n_rows = sizes, n_rows
+        self._packs = [np.array(pack, dtype=np.intp) for pack in packs]
+        self._shapes = [tuple(sizes[j] for j in pack) for pack in packs]
+        types = [np.min_scalar_type(math.prod(shape) - 1) for shape in self._shapes]
+        self._codes = [np.empty(n_rows, dtype=each) for each in types]
+
+    def set(self, rows, cells):
+        """Set the cells of a slice of rows, of shape (n_columns, rows in the slice)."""
+        for codes, pack, shape in zip(self._codes, self._packs, self._shapes, strict=True):
+            codes[rows] = np.ravel_multi_index(tuple(cells[pack]), shape)
+
+    def column(self, j, rows):
+        """Return the cells of one column for a slice of rows."""
+        for codes, pack, shape in zip(self._codes, self._packs, self._shapes, strict=True):
+            if j in pack:
+                return np.unravel_index(codes[rows], shape)[int(j - pack[0])]
+
+    def scores(self, rows, tables):
+        """Return the sum of the columns' values for a slice of rows.
+
+        Parameters
+        ----------
+        rows : slice
+        tables : list of ndarray of shape (n_packed_cells, n_outputs)
+            From `packed`.
+        """
+        total = 0.0
+        for codes, table in zip(self._codes, tables, strict=True):
+            total = total + np.take(table, codes[rows], axis=0)
+        return total
+
+    def packed(self, tables):
+        """Return the values of packed cells from those of each column's cells."""
+        result = []
+        for pack, shape in zip(self._packs, self._shapes, strict=True):
+            total = np.zeros((*shape, tables[pack[0]].shape[1]))
+            for axis, j in enumerate(pack):
+                total += np.expand_dims(tables[j], [k for k in range(len(shape)) if k != axis])
+            result.append(total.reshape(math.prod(shape), -1))
+        return result
+
+    def add_sums(self, rows, residuals, totals):
+        """Add a slice's residuals, whole numbers of shape (n_outputs, rows), to packed cells."""
+        for codes, total in zip(self._codes, totals, strict=True):
+            places = codes[rows].astype(np.intp)
+            for k, each in enumerate(residuals):
+                total[:, k] += np.bincount(places, weights=each, minlength=len(total))
+
+    def zeros(self, n_outputs):
+        """Return the packed cells' totals before anything is added."""
+        return [np.zeros((math.prod(shape), n_outputs)) for shape in self._shapes]
+
+    def unpacked(self, totals):
+        """Return the sums of each column's cells from those of packed cells."""
+        sums = {}
+        for total, pack, shape in zip(totals, self._packs, self._shapes, strict=True):
+            cube = total.reshape(*shape, -1)
+            for axis, j in enumerate(pack):
+                others = tuple(k for k in range(len(shape)) if k != axis)
+                sums[int(j)] = cube.sum(axis=others)
+        return sums

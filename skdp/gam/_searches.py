@@ -1,0 +1,115 @@
+"""The searches for what is not declared: bounds of numbers, categories of labels."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from skdp._sgd._noise import SLACK, GaussianNoise
+from skdp.mechanisms import GaussianMechanism
+from skdp.mechanisms._grid import to_steps
+from skdp.noise import discrete_gaussian
+from skdp.preprocessing._categories import StabilityThreshold
+from skdp.stats._bounds import BoundsPlan
+
+__all__ = ["LARGEST_LIST", "GaussianSearch", "GaussianThreshold", "LabelColumns", "NumberColumns"]
+
+# No column gets more categories than this: the most frequent ones.
+LARGEST_LIST = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianSearch(BoundsPlan):
+    """The search for bounds with Gaussian noise of a given multiplier.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+    """
+
+    noise_multiplier: float
+
+    @cached_property
+    def mechanism(self):
+        moved = math.sqrt(self.n_columns * self.guarantee.neighbours.rows_moved) * SLACK
+        scale = self.noise_multiplier * moved * SLACK
+        return GaussianMechanism.from_scale(scale, moved, self.guarantee.delta)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianThreshold(StabilityThreshold):
+    r"""The values of columns whose count with Gaussian noise reaches a threshold.
+
+    A value that occurs in one row is released with probability :math:`\delta_t / d` at most. The
+    noise of counts is that of a vector as long as could be, so that its law does not depend on how
+    many values occur. The proof is in ``docs/additive_models.md``.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+    n_rows : int
+    threshold_delta : float
+    """
+
+    noise_multiplier: float
+    n_rows: int
+    threshold_delta: float
+
+    name = "Gaussian mechanism with a stability threshold"
+
+    def __post_init__(self):
+        object.__setattr__(self, "mechanism", self)
+
+    @cached_property
+    def _noise(self):
+        moved = math.sqrt(self.n_columns * self.guarantee.neighbours.rows_moved) * SLACK
+        size = self.n_rows * self.n_columns
+        return GaussianNoise(self.noise_multiplier * moved * SLACK, size, moved)
+
+    @property
+    def threshold(self):
+        deviation = GaussianMechanism.from_scale(1.0, 1.0, 0.5).tail(
+            self.threshold_delta / self.n_columns
+        )
+        return 1.0 + self._noise.drawn_scale * deviation * (1.0 + 2.0**-20)
+
+    def release(self, counts, *, random_state):
+        noise = self._noise
+        if not len(counts):
+            return np.zeros(0)
+        drawn = discrete_gaussian(noise.scale_in_steps, len(counts), random_state.stream())
+        return (to_steps(np.asarray(counts, float), noise.step) + drawn) * noise.step
+
+    def _discover(self, values, source):
+        labels, counts = super()._discover(values, source)
+        kept = np.sort(np.argsort(-counts, kind="stable")[:LARGEST_LIST])
+        return labels[kept], counts[kept]
+
+
+class LabelColumns:
+    """Some columns of a table, for the search of categories."""
+
+    def __init__(self, table, columns):
+        self._table, self._columns = table, columns
+
+    def blocks(self):
+        return self._table.blocks(1)
+
+    def values(self, j, rows):
+        return self._table.values(self._columns[j], rows)
+
+
+class NumberColumns:
+    """Some columns of a table as an array that is read in slices; missing values are 0.
+
+    Zeros say nothing in the search for bounds.
+    """
+
+    def __init__(self, table, columns):
+        self._table, self._columns = table, columns
+        self.shape = (table.shape[0], len(columns))
+
+    def __getitem__(self, rows):
+        found = [column.numbers(self._table.values(j, rows)) for column, j in self._columns]
+        return np.nan_to_num(np.column_stack(found), nan=0.0, copy=False)
