@@ -1,6 +1,7 @@
 """What additive models share: the fit by a plan, scores, and the reasons for them."""
 
 import copy
+import math
 from dataclasses import dataclass, replace
 from numbers import Integral
 from types import SimpleNamespace
@@ -97,6 +98,7 @@ class PrivateAdditiveMixin(CallbackSupportMixin, PrivateMixin):
         )
         if n_chosen is None:
             n_chosen = AUTO_PAIRS * plan.pays_for_pairs
+        n_chosen = min(n_chosen, math.comb(shape.n_columns - len(unpaired), 2))
         return replace(plan, n_chosen=n_chosen) if n_chosen else plan
 
     def _released(self, run, shape):

@@ -14,7 +14,7 @@ from skdp.utils._histogram import bin_numbers
 from skdp.utils._labels import category_codes, is_missing
 from skdp.utils._validation import check_bounds, is_auto
 
-__all__ = ["BOOLEAN", "Column", "container_kinds", "declared_columns", "read_kinds"]
+__all__ = ["Column", "declared_columns", "entries_of", "n_cells", "read_kinds"]
 
 BOOLEAN = np.array([False, True])
 
@@ -174,6 +174,15 @@ def declared_columns(kinds, bounds, categories, names):
             column = replace(column, bounds=_checked_bounds(column, limit))
         columns.append(column)
     return columns
+
+
+def entries_of(value, names, n_features, what):
+    """Return `column_entries`, or raise `ValueError` for what is neither a list nor a dict."""
+    if value is not None and not isinstance(value, Mapping | list | tuple | np.ndarray):
+        raise ValueError(f"{what} must be a dict of columns or a list, got {value!r}")
+    if isinstance(value, np.ndarray) and value.ndim != 1:
+        raise ValueError(f"{what} must be a flat list, got {value!r}")
+    return column_entries(value, names, n_features, what)
 
 
 def _category_entries(categories, names, n_features):

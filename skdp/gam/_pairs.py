@@ -156,7 +156,7 @@ def check_interactions(interactions, names, n_features):
         return [], check_integer(interactions, "interactions", 0)
     declared = []
     for pair in interactions if isinstance(interactions, Iterable) else [interactions]:
-        if isinstance(pair, str) or not isinstance(pair, Iterable) or len(pair := tuple(pair)) != 2:
+        if isinstance(pair, str) or np.ndim(pair) != 1 or len(pair := tuple(pair)) != 2:
             raise ValueError(f"interactions must hold pairs of columns, got {pair!r}")
         found = column_entries(dict.fromkeys(pair, True), names, n_features, "interactions")
         places = tuple(j for j, named in enumerate(found) if named)

@@ -90,6 +90,7 @@ class AdditivePlan:
     unpaired: tuple = ()
 
     sampler = "all rows, once for the bins and in every step"
+    n_features_out, sparse_output = None, False
 
     @property
     def name(self):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from skdp._data._columns import column_entries
+from skdp.gam._columns import entries_of
 
 __all__ = ["ShapeFunction", "centred", "directions", "importance", "monotone", "shape_functions"]
 
@@ -94,7 +94,7 @@ def importance(shape):
 
 def directions(monotonic_cst, names, columns):
     """Return -1, 0 or 1 for each column, or raise `ValueError`; as scikit-learn's parameter."""
-    found = column_entries(monotonic_cst, names, len(columns), "monotonic_cst")
+    found = entries_of(monotonic_cst, names, len(columns), "monotonic_cst")
     for j, (sign, column) in enumerate(zip(found, columns, strict=True)):
         if sign not in (None, -1, 0, 1):
             raise ValueError(f"monotonic_cst must be -1, 0 or 1, got {sign!r} for column {j}")
