@@ -109,6 +109,11 @@ class Layout:
         return result
 
     @property
+    def diagonal(self):
+        """The second moment of each feature, from noisy counts."""
+        return np.concatenate([block.weight**2 * block.counts for block in self.blocks])
+
+    @property
     def weights_sum(self):
         """The L1 norm of a row's features."""
         return math.fsum(block.weight for block in self.blocks)

@@ -9,8 +9,9 @@ from sklearn.utils import assert_all_finite
 
 from skdp._data._columns import column_entries, read_columns
 from skdp._data._containers import as_numbers, is_frame
+from skdp.gam._bins import CELLS
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.utils._histogram import bin_numbers
+from skdp.utils._histogram import bin_numbers, check_edges, uniform_edges
 from skdp.utils._labels import category_codes, is_missing
 from skdp.utils._validation import check_bounds, is_auto
 
@@ -228,6 +229,7 @@ def _checked_bounds(column, limit):
         except (TypeError, ValueError):
             raise ValueError(f"bounds of dates must be dates, got {limit!r}") from None
     low, high = check_bounds(limit, 1)
+    check_edges(uniform_edges(low, high, CELLS)[0], "bounds are too close to one another")
     return float(low[0]), float(high[0])
 
 

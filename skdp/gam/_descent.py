@@ -1,7 +1,7 @@
 """Noisy gradient descent on the cells of a table: exact sums, steps."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -92,10 +92,19 @@ class Schedule:
         return self.bend + self.strength
 
     @property
+    def _times(self):
+        return min(max(math.log(self.quiet), 1.0), MOST_TIMES)
+
+    @property
     def n_steps(self):
         """Twice the root of the condition number, or more where noise is small beside steps."""
-        times = min(max(math.log(self.quiet), 1.0), MOST_TIMES)
-        return max(int(2.0 * times * math.sqrt(self.smoothness / self.strength)), FEWEST_STEPS)
+        root = math.sqrt(self.smoothness / self.strength)
+        return max(int(2.0 * self._times * root), FEWEST_STEPS)
+
+    @property
+    def averaged(self):
+        """Of how many of the last iterates the mean is taken: half of them, or fewer likewise."""
+        return math.ceil(self.n_steps / (2.0 * self._times))
 
     @property
     def momentum(self):
@@ -103,7 +112,7 @@ class Schedule:
         return (root - 1.0) / (root + 1.0)
 
 
-def descend(gradient, schedule, start, radius, *, averaged=None, after_step=None):
+def descend(gradient, schedule, start, radius, *, averaged=None, penalty=None, after_step=None):
     """Return the mean of the last iterates.
 
     Parameters
@@ -115,14 +124,20 @@ def descend(gradient, schedule, start, radius, *, averaged=None, after_step=None
     radius : float
         Iterates are kept within this norm.
     averaged : int, default=None
-        Of how many of the last iterates the mean is returned; None takes half of them.
+        Of how many of the last iterates the mean is returned; None takes the schedule's.
+    penalty : callable, default=None
+        Asked after half of the steps, with the mean of their second half, for a stronger penalty.
     after_step : callable, default=None
         Told how many steps were taken.
     """
     weights = ahead = start
-    averaged = averaged or (schedule.n_steps + 1) // 2
-    mean, first = np.zeros_like(start), schedule.n_steps - averaged
-    for number in range(schedule.n_steps):
+    n_steps, half = schedule.n_steps, schedule.n_steps // 2
+    averaged = averaged or schedule.averaged
+    mean, first, early = np.zeros_like(start), n_steps - averaged, 0.0
+    for number in range(n_steps):
+        if number == half and penalty is not None:
+            asked = penalty(early / (half - half // 2))
+            schedule = replace(schedule, strength=max(schedule.strength, asked))
         slope = gradient(ahead) + schedule.strength * ahead
         moved = ahead - slope / schedule.smoothness
         norm = np.linalg.norm(moved)
@@ -132,6 +147,8 @@ def descend(gradient, schedule, start, radius, *, averaged=None, after_step=None
         weights = moved
         if number >= first:
             mean += weights
+        elif penalty is not None and number >= half // 2:
+            early = early + weights
         if after_step is not None:
             after_step(number + 1)
     return mean / averaged

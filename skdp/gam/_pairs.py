@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral
 
@@ -155,7 +154,7 @@ def check_interactions(interactions, names, n_features):
     if isinstance(interactions, Integral):
         return [], check_integer(interactions, "interactions", 0)
     declared = []
-    for pair in interactions if isinstance(interactions, Iterable) else [interactions]:
+    for pair in interactions if isinstance(interactions, list | tuple) else [interactions]:
         if isinstance(pair, str) or np.ndim(pair) != 1 or len(pair := tuple(pair)) != 2:
             raise ValueError(f"interactions must hold pairs of columns, got {pair!r}")
         found = column_entries(dict.fromkeys(pair, True), names, n_features, "interactions")

@@ -57,6 +57,7 @@ FEW_ROWS_MU = 60.0
 LEAST_ROWS_MU = 8000.0
 # Of the penalty: a cell of no row keeps some even where noise is next to none.
 LEAST_STRENGTH = 0.01
+LARGEST_STRENGTH = 2.0
 # The grid of residuals where their sums need not be exact.
 EXACT_ENOUGH = 2.0**-60
 
@@ -354,10 +355,31 @@ class AdditivePlan:
         draws = noise.draw(schedule.n_steps, source.stream())
         step = residual_grid(self.task.clip, self.n_rows)
         start = np.zeros((layout.size, self.task.n_outputs)) if start is None else start
-        # No optimum is farther: its loss would exceed that of zero weights.
-        radius = math.sqrt(2.0 * self.n_rows * self.task.largest_loss / schedule.strength)
         after_step = progress(schedule.n_steps) if progress else None
-        return descend(noisy_gradient, schedule, start, radius, after_step=after_step)
+        return descend(
+            noisy_gradient,
+            schedule,
+            start,
+            # No optimum is farther: its loss would exceed that of zero weights.
+            math.sqrt(2.0 * self.n_rows * self.task.largest_loss / schedule.strength),
+            penalty=lambda weights: self._evident_strength(layout, weights, schedule, noise.scale),
+            after_step=after_step,
+        )
+
+    def _evident_strength(self, layout, weights, schedule, deviation):
+        """Return the penalty that weights ask for: 1 over their variance without the noise.
+
+        MacKay's rule for the prior's precision: the number of weights that the data determine,
+        over the squared norm of these. It is computed from released numbers alone.
+        """
+        if not self.task.typical_curvature:
+            return 0.0
+        bends = self.task.typical_curvature * layout.diagonal[:, None]
+        reach = bends + schedule.strength
+        noise = 2.0 / schedule.n_steps * np.sum((deviation / reach) ** 2) * weights.shape[1]
+        determined = np.sum(bends / reach) * weights.shape[1]
+        norm = np.sum(weights[1:] ** 2) - noise
+        return determined / max(norm, determined / LARGEST_STRENGTH)
 
 
 def _most_labels(column):

@@ -31,6 +31,8 @@ class BinaryTask:
         What single columns have of the squares of the blocks' weights, beside pairs.
     has_pairs : bool
         Whether choosing pairs has been found to be worth its price.
+    typical_curvature : float or None
+        A usual one of a row, where the loss is that of a likelihood.
     spread : float
         The standard deviation that noise may give a score where data say nothing.
     """
@@ -42,6 +44,7 @@ class BinaryTask:
     clip_l1 = 0.5
     curvature = curvature_trace = 0.25
     curvature_rank = 1
+    typical_curvature = 0.15
     spread = 2.0
     largest_loss = math.log(2.0)
     main_share, has_pairs = 0.7, False
@@ -92,6 +95,7 @@ class MultinomialTask:
     clip_l1 = 2.0
     main_share, has_pairs = 0.7, False
     curvature = 0.5
+    typical_curvature = 0.1
     spread = 2.0
 
     @property
@@ -147,6 +151,7 @@ class NumberTask:
     clip_l1 = 0.25
     curvature = curvature_trace = 1.0
     curvature_rank = 1
+    typical_curvature = None
     spread = 1.0
     largest_loss = 0.5
     main_share, has_pairs = 0.5, True
