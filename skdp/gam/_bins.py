@@ -93,6 +93,8 @@ def merged_cells(masses, n_bins, least):
     ndarray of int
         Increasing, from 0 on.
     """
+    # Nothing at all makes one bin.
+    least = max(least, 1e-6)
     alone = masses >= (1.0 - ROUNDING) * max(masses.sum() / n_bins, least)
     share = max(masses[~alone].sum() / max(n_bins - alone.sum(), 1), least)
     starts = []

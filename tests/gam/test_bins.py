@@ -52,4 +52,8 @@ def test_a_spike_stands_alone_and_small_bins_are_merged():
     assert 500 in starts and 501 in starts
     held = np.add.reduceat(masses, starts)
     assert held.min() > 20.0
-    assert merged_cells(np.zeros(CELLS), 32, 1.0).tolist() == [0]
+    for least in (0.0, 1.0):
+        assert merged_cells(np.zeros(CELLS), 32, least).tolist() == [0]
+    one = np.zeros(CELLS)
+    one[7] = 3.0
+    assert merged_cells(one, 32, 0.0).tolist() == [0, 7, 8]

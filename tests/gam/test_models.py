@@ -285,6 +285,29 @@ def test_nothing_warns_of_the_data():
         classifier().fit(X, y).predict_proba(X)
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [
+        *((1e-3, 1e-6), (1.0, 1e-6), (1e10, 1e-6), (1e-3, 0.0), (1.0, 0.0)),
+        pytest.param(1e10, 0.0, marks=pytest.mark.slow),
+    ],
+)
+def test_odd_tables_never_fail_after_the_charge(epsilon, delta):
+    rng = np.random.default_rng(6)
+    wide = rng.normal(size=(2, 30)) * 10.0 ** rng.integers(-300, 300, size=(2, 30))
+    tables = [wide, np.full((3, 2), np.nan), np.full((1, 1), 7.0), np.zeros((40, 3))]
+    for X in tables:
+        y = np.arange(len(X)) % 2
+        for model in (
+            DPAdditiveClassifier(epsilon, delta=delta, classes=[0, 1]),
+            DPAdditiveClassifier(epsilon, delta=delta, classes=[0, 1, 2]),
+            DPAdditiveRegressor(epsilon, delta=delta, target_bounds=(0, 1e6)),
+        ):
+            model.set_params(interactions=2 if delta and X.shape[1] > 1 else 0)
+            answers = model.fit(X, y).explain(X)
+            assert np.isfinite(answers).all() and np.isfinite(model.feature_importances_).all()
+
+
 def test_what_is_published_follows_from_what_was_released(monkeypatch):
     """With the same noisy values, other rows give the same model to the last bit."""
     from skdp._sgd._noise import GaussianNoise
