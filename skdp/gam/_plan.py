@@ -52,7 +52,7 @@ FIRST_SHARE, CHOICE_SHARE = 0.2, 0.1
 # What of the first steps' result the joint ones start from.
 KEPT = 0.8
 # Below so many times 1 / mu rows a model falls back towards a constant.
-FEW_ROWS_MU = 60.0
+FEW_ROWS_MU = 45.0
 # From so many times 1 / mu rows on a choice of pairs is worth it, in regression.
 LEAST_ROWS_MU = 8000.0
 # Of the penalty: a cell of no row keeps some even where noise is next to none.
