@@ -11,7 +11,7 @@ import numpy as np
 from skdp.pipeline._functions import has_bounded_domain, is_elementwise, is_plain, treats_rows_alone
 
 __all__ = ["DENSE_ONCE_FITTED", "LABEL_CODES", "ROW_BY_ROW_ONCE_FITTED"]
-__all__ += ["Verified", "fails_on", "sklearn_name", "verified"]
+__all__ += ["Verified", "fails_on", "sklearn_name", "turned_by_nulls", "verified"]
 
 
 def sklearn_name(estimator):
@@ -235,3 +235,13 @@ def fails_on(estimator):
     if name == "FunctionTransformer" and has_bounded_domain(params["func"]):
         return "a value that its function turns to NaN or infinity: bound the values before"
     return None
+
+
+def turned_by_nulls(estimator):
+    """Say whether a function is given a table's cells in a type that one null may decide.
+
+    Functions that are declared to treat rows alone do what their owner says.
+    """
+    if sklearn_name(estimator) != "FunctionTransformer" or estimator.validate:
+        return False
+    return estimator.func is not None and is_elementwise(estimator.func, estimator.kw_args)
