@@ -19,6 +19,7 @@ from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV
 from skdp.preprocessing import (
     DPHistogramTransformer,
     DPKBinsDiscretizer,
+    DPMaxAbsScaler,
     DPMeanTransformer,
     DPMinMaxScaler,
     DPOneHotEncoder,
@@ -39,6 +40,7 @@ __all__ = [
     "DPLinearRegression",
     "DPLinearSVC",
     "DPLogisticRegression",
+    "DPMaxAbsScaler",
     "DPMeanTransformer",
     "DPMinMaxScaler",
     "DPOneHotEncoder",

@@ -15,8 +15,21 @@ UNDO_SCALING = (
     "DPRobustScaler",
     "DPStandardScaler",
 )
-SCALERS = ("DPMeanTransformer", "DPMinMaxScaler", "DPRobustScaler", "DPStandardScaler")
-KNOWN_RANGE = ("DPMinMaxScaler", "DPQuantileTransformer", "MinMaxScaler", "QuantileTransformer")
+SCALERS = (
+    "DPMaxAbsScaler",
+    "DPMeanTransformer",
+    "DPMinMaxScaler",
+    "DPRobustScaler",
+    "DPStandardScaler",
+)
+KNOWN_RANGE = (
+    "DPMaxAbsScaler",
+    "DPMinMaxScaler",
+    "DPQuantileTransformer",
+    "MaxAbsScaler",
+    "MinMaxScaler",
+    "QuantileTransformer",
+)
 
 
 def paid_twice(steps):

@@ -8,20 +8,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import read_array
 from skdp.preprocessing._column_quantiles import (
+    LARGEST_TAIL,
     ColumnQuantilesTransformer,
     ScaledByQuantiles,
     flat_ranges,
     plan_column_quantiles,
+    tail_of_noise,
 )
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean
 
 __all__ = ["DPMinMaxScaler", "check_quantile_range"]
-
-# The ranks at which "auto" looks, over the scale of the ranks' errors: far enough for the empty
-# ranges between the extremes and the bounds to be improbable. And the most that it cuts off.
-RANKS_PER_SCALE = 12.0
-LARGEST_TAIL = 0.05
 
 
 class DPMinMaxScaler(ColumnQuantilesTransformer):
@@ -199,8 +196,7 @@ class DPMinMaxScaler(ColumnQuantilesTransformer):
                 f"quantile_range must be 'auto' or two numbers, got {self.quantile_range!r}"
             )
         widest = (LARGEST_TAIL, 0.5, 1.0 - LARGEST_TAIL)
-        plan = plan_column_quantiles(widest, self.bounds, shape, guarantee)
-        tail = min(LARGEST_TAIL, RANKS_PER_SCALE * plan.main.scale / shape.n_rows)
+        tail = tail_of_noise(plan_column_quantiles(widest, self.bounds, shape, guarantee))
         return tail, 1.0 - tail
 
 

@@ -12,6 +12,7 @@ from skdp import (
     DPGridSearchCV,
     DPLinearRegression,
     DPLogisticRegression,
+    DPMaxAbsScaler,
     DPMeanTransformer,
     DPMinMaxScaler,
     DPOneHotEncoder,
@@ -277,6 +278,7 @@ def test_names_reach_the_steps_behind():
     [
         scaler,
         DPMinMaxScaler,
+        DPMaxAbsScaler,
         DPRobustScaler,
         lambda: DPPCA(epsilon=1e6, n_components=3, delta=1e-6, data_norm=2.0),
     ],

@@ -811,6 +811,14 @@ MUTATIONS = [
         "a value outside the bounds moves a sum without limit",
     ),
     Mutation(
+        "magnitudes-up-to-the-largest",
+        "preprocessing._max_abs_scaler",
+        "ScaledByMagnitude.run",
+        rules.put_for("np.maximum(-low, high)", "np.abs(X).max(axis=0)"),
+        ("preprocessing/test_max_abs_scaler.py::test_brute_force_range_of_the_loss",),
+        "an end of the grid taken from the data: one row moves the choice for all others",
+    ),
+    Mutation(
         "threshold-of-one-column",
         "preprocessing._categories",
         "StabilityThreshold.threshold",

@@ -23,6 +23,7 @@ from sklearn.preprocessing import (
 from skdp import (
     DPLinearSVC,
     DPLogisticRegression,
+    DPMaxAbsScaler,
     DPStandardScaler,
     PrivacyAccountant,
     RandomizedResponseTransformer,
@@ -35,6 +36,10 @@ ACCOUNTANT = PrivacyAccountant(100.0, 0.1)
 
 def scaler(**params):
     return DPStandardScaler(**({"bounds": (0, 1), "accountant": ACCOUNTANT} | params))
+
+
+def magnitudes():
+    return DPMaxAbsScaler(bounds=(0, 1), accountant=ACCOUNTANT)
 
 
 def model(**params):
@@ -191,6 +196,7 @@ def test_other_wrappers_and_local_privacy():
     ("pipe", "step"),
     [
         (make_pipeline(scaler(), scaler(epsilon=0.1), model()), "dpstandardscaler-1"),
+        (make_pipeline(magnitudes(), scaler()), "dpmaxabsscaler"),
         (make_union(scaler(), scaler()), "dpstandardscaler-2"),
         (Pipeline([("a", Pipeline([("s", scaler())])), ("b", scaler())]), "a__s"),
         (ColumnTransformer([("a", scaler(), [0]), ("b", scaler(), [0])]), "b"),
@@ -234,8 +240,9 @@ def test_what_is_known_need_not_be_found():
     automatic = Automatic(accountant=ACCOUNTANT)
     result = check_pipeline(make_pipeline(Normalizer(), automatic))
     assert found(result) == {("automatic", "paid twice")}
-    ranged = DPMinMaxScaler(bounds=(0, 1), accountant=ACCOUNTANT)
-    assert found(check_pipeline(make_pipeline(ranged, automatic))) == {("automatic", "paid twice")}
+    for ranged in (DPMinMaxScaler(bounds=(0, 1), accountant=ACCOUNTANT), magnitudes()):
+        result = check_pipeline(make_pipeline(ranged, automatic))
+        assert found(result) == {("automatic", "paid twice")}
 
 
 def test_accountants():
