@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn import clone, config_context
+from sklearn.base import TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 
@@ -11,12 +12,8 @@ from skdp import (
     DPPCA,
     DPHistogramTransformer,
     DPKBinsDiscretizer,
-    DPMaxAbsScaler,
     DPMeanTransformer,
-    DPMinMaxScaler,
     DPOneHotEncoder,
-    DPQuantileTransformer,
-    DPRobustScaler,
     DPSimpleImputer,
     DPStandardScaler,
     DPTargetEncoder,
@@ -28,19 +25,14 @@ from skdp.noise import RandomSource
 from skdp.preprocessing._column_quantiles import plan_column_quantiles
 from skdp.stats._bounds import BoundsPlan
 from tests._attacks import attack_choices
+from tests.test_contract import ESTIMATORS
 
 # It reads no names of columns from polars 2.
 OLD_SKLEARN = sklearn.__version__.startswith("1.7")
 WITHIN_BOUNDS = [
-    DPMeanTransformer,
-    DPStandardScaler,
-    DPMinMaxScaler,
-    DPMaxAbsScaler,
-    DPRobustScaler,
-    DPQuantileTransformer,
-    DPHistogramTransformer,
-    DPKBinsDiscretizer,
-    DPSimpleImputer,
+    kind
+    for kind in dict.fromkeys(map(type, ESTIMATORS))
+    if issubclass(kind, TransformerMixin) and hasattr(kind(), "bounds")
 ]
 NUMERIC = [*(kind(bounds=(-1, 1)) for kind in WITHIN_BOUNDS), DPPCA()]
 CATEGORICAL = [
