@@ -2,11 +2,8 @@
 
 import math
 
-from skdp.model_selection._layout import Layout
 from skdp.model_selection._plans import plan_random_stopping, plan_runs
-from skdp.model_selection._splits import Splits, hold_out, make_parts, make_splits
-
-__all__ = ["STRATEGIES", "best_strategy", "expected_shortfall", "plan_search"]
+from skdp.model_selection._splits import Layout, Splits, hold_out, make_parts, make_splits
 
 STRATEGIES = ("disjoint", "holdout", "cv", "random_stopping")
 # An (epsilon, delta) statement has no Renyi divergence and no Gaussian parameter, random stopping
@@ -54,7 +51,7 @@ def plan_search(task, strategy, cv, groups, mean_runs):
     n_samples, m = task.shape[0], len(task.candidates)
     if strategy == "cv":
         splits = make_splits(cv, n_samples, groups)
-        return plan_runs(task, strategy, Layout(splits, (tuple(range(len(splits.train))),) * m))
+        return plan_runs(task, strategy, Layout.all_on_all(splits, m))
     splits = hold_out(n_samples) if cv is None else make_splits(cv, n_samples, groups)
     if len(splits.train) != 1:
         raise ValueError(
@@ -68,7 +65,7 @@ def plan_search(task, strategy, cv, groups, mean_runs):
         parts = make_parts(splits.train[0], m)
         apart = Splits(tuple(parts), splits.test * m, n_samples)
         return plan_runs(task, strategy, Layout(apart, tuple((i,) for i in range(m))))
-    return plan_runs(task, strategy, Layout(splits, ((0,),) * m))
+    return plan_runs(task, strategy, Layout.all_on_all(splits, m))
 
 
 def default_mean_runs(m):

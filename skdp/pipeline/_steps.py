@@ -88,6 +88,10 @@ class Step:
         """The name, or the class of a single estimator."""
         return self.name or type(self.estimator).__name__
 
+    def parameter(self, name):
+        """Return the name by which `set_params` of the whole knows a parameter of the step."""
+        return _join(self.name, name)
+
     def holds(self, other):
         """Say whether another step stands in this one."""
         return other is not self and other.name.startswith(self.name and f"{self.name}__")

@@ -1075,7 +1075,7 @@ MUTATIONS = [
     ),
     Mutation(
         "largest-fold-for-their-sum",
-        "model_selection._layout",
+        "model_selection._splits",
         "Layout.sensitivity",
         rules.call_renamed("fsum", "max"),
         ("model_selection/test_plans.py::test_sensitivity_over_folds_by_brute_force",),
