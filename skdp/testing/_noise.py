@@ -2,13 +2,12 @@
 
 import pickle
 import warnings
-from collections.abc import Iterator
-from types import BuiltinFunctionType, CellType, FunctionType, ModuleType
 
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state, get_tags
 
+from skdp.audit._published import walk
 from skdp.exceptions import SeededNoiseWarning
 from skdp.testing._tables import (
     N_FEATURES,
@@ -72,62 +71,21 @@ def check_no_raw_statistic(estimator):
 def _kept_numbers(estimator):
     """Return every number and text within an estimator that is no parameter, by where it is."""
     numbers = {}
-    parameters = set(estimator.get_params(deep=False))
-    for name, value in vars(estimator).items():
-        if name not in parameters:
-            _collect(value, (name,), numbers, set())
+    for name in set(vars(estimator)) - set(estimator.get_params(deep=False)):
+        for place, values in walk(vars(estimator)[name]):
+            numbers |= {(name, place, i): repr(value) for i, value in enumerate(values)}
     return numbers
-
-
-def _collect(value, place, numbers, seen):
-    if isinstance(value, bool | int | float | complex | str | bytes | bytearray | np.generic):
-        numbers[place] = repr(value)
-    elif isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
-        numbers[*place, "shape"] = value.shape
-        numbers.update({(*place, i): repr(v) for i, v in enumerate(value.ravel().tolist())})
-    elif not isinstance(value, type) and id(value) not in seen:
-        seen = seen | {id(value)}
-        for key, item in _parts(value):
-            _collect(item, (*place, key), numbers, seen)
-
-
-def _parts(value):
-    if isinstance(value, dict):
-        return [("length", len(value)), *((repr(k), v) for k, v in value.items())]
-    if isinstance(value, set | frozenset):
-        value = sorted(value, key=repr)
-    if isinstance(value, list | tuple | np.ndarray):
-        return [("length", len(value)), *enumerate(value)]
-    if isinstance(value, FunctionType):
-        cells = [cell.cell_contents for cell in value.__closure__ or () if cell != CellType()]
-        return list(enumerate([value.__defaults__, value.__kwdefaults__, cells]))
-    if isinstance(value, ModuleType | BuiltinFunctionType):
-        return []
-    return [*getattr(value, "__dict__", {}).items(), *_reduced(value)]
-
-
-def _reduced(value):
-    """Return what a pickle would keep of an object: slots, arguments, what extensions hold."""
-    try:
-        parts = value.__reduce_ex__(4)
-    except Exception:
-        return []
-    if isinstance(parts, str):
-        return []
-    items = [list(part) if isinstance(part, Iterator) else part for part in parts[1:5]]
-    return [(f"reduced {i}", item) for i, item in enumerate(items)]
 
 
 def check_fresh_noise(estimator):
     """Two releases of one estimator differ, and so do releases of two clones."""
-    same = repeats_noise(estimator, _refits)
-    assert not same, "two releases published the same numbers"
 
+    def releases(estimator):
+        X, y = make_table(estimator)
+        first = fit(estimator, X, y)
+        return [published(first, X), published(first.fit(X, y), X), release(estimator, X, y)]
 
-def _refits(estimator):
-    X, y = make_table(estimator)
-    first = fit(estimator, X, y)
-    return [published(first, X), published(first.fit(X, y), X), release(estimator, X, y)]
+    assert not repeats_noise(estimator, releases), "two releases published the same numbers"
 
 
 def check_noise_of_classes(estimator):

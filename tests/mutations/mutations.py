@@ -1354,9 +1354,9 @@ MUTATIONS = [
     ),
     Mutation(
         "slots-not-looked-into",
-        "testing._noise",
-        "_parts",
-        rules.put_for("_reduced(value)", "[]"),
+        "audit._published",
+        "_inner",
+        rules.put_for("value.__reduce_ex__(4)[1:5]", "()"),
         ("testing/test_checks.py::test_checks_find_mistakes_that_are_not_theirs_alone",),
         "statistics that are kept in odd places pass",
     ),
