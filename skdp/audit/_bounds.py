@@ -21,13 +21,6 @@ from scipy.stats import binom
 from skdp.accounting import convert_relation, gdp_to_epsilon
 from skdp.utils._validation import check_delta, check_integer, check_real
 
-__all__ = [
-    "epsilon_from_rates",
-    "gaussian_epsilon_from_rates",
-    "one_run_epsilon",
-    "one_run_gaussian_epsilon",
-]
-
 LARGEST_EPSILON = 100.0
 LARGEST_MU = 30.0
 

@@ -15,8 +15,6 @@ from skdp.audit._bounds import (
     mus_of_tests,
 )
 
-__all__ = ["Verdict", "distinguish"]
-
 MOST_FEATURES = 500
 N_THRESHOLDS = 200
 # A discriminant of more numbers, the clearest first, would learn the noise of the runs.

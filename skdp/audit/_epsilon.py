@@ -26,8 +26,6 @@ from skdp.base import relation_of
 from skdp.exceptions import PrivacyViolationWarning
 from skdp.utils._validation import RELATIONS, check_choice, check_integer, check_privacy_parameters
 
-__all__ = ["METHODS", "EpsilonAudit", "audit_epsilon"]
-
 METHODS = ("worst_case", "two_worlds", "one_run")
 PAIRS_A_JOB = 50
 

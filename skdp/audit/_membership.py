@@ -20,8 +20,6 @@ from skdp.audit._roc import Interval, area_under_curve, attack_accuracy, rate_at
 from skdp.audit._tables import take_rows
 from skdp.utils._validation import check_choice, check_integer
 
-__all__ = ["ATTACKS", "MembershipInference", "membership_inference"]
-
 ATTACKS = ("loss", "shadow", "lira", "rmia")
 
 # Below this many shadows each row's own variance is too rough (Carlini et al. 2022, section VI).

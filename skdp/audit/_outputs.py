@@ -14,16 +14,6 @@ from skdp.audit._tables import take_rows
 from skdp.base import UNACCOUNTED, relation_of
 from skdp.utils._validation import check_choice
 
-__all__ = [
-    "ACCESS",
-    "accountants",
-    "parameter",
-    "per_row_statistic",
-    "seeds",
-    "train_and_test_score",
-    "without_accountant",
-]
-
 ACCESS = ("probabilities", "labels", "parameters")
 
 # Models that answer 0 or 1 are as sure as this.

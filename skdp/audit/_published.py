@@ -12,8 +12,6 @@ from itertools import chain
 
 import numpy as np
 
-__all__ = ["Observation", "as_matrix", "observe", "published_floats", "walk"]
-
 LARGEST = 1e140
 ANSWERS = ("decision_function", "predict_proba", "predict", "transform")
 CODE = type | types.ModuleType | types.BuiltinFunctionType

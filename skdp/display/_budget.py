@@ -2,8 +2,6 @@
 
 from textwrap import fill
 
-__all__ = ["BudgetDisplay"]
-
 TOGETHER, LINE = "all together", 30
 
 

@@ -4,8 +4,6 @@ import numpy as np
 
 from skdp.accounting import get_epsilon, rdp, rdp_to_epsilon
 
-__all__ = ["CompositionDisplay"]
-
 NAMES = {
     "basic": "basic",
     "advanced": "advanced",

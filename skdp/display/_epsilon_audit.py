@@ -4,8 +4,6 @@ import numpy as np
 
 from skdp.audit import audit_epsilon
 
-__all__ = ["EpsilonAuditDisplay"]
-
 
 class EpsilonAuditDisplay:
     """Certified lower bounds on epsilon against the claims.

@@ -6,8 +6,6 @@ from skdp.accounting import convert_relation
 from skdp.audit import membership_inference
 from skdp.base import relation_of
 
-__all__ = ["MembershipInferenceDisplay"]
-
 
 class MembershipInferenceDisplay:
     """ROC curves of membership attacks on logarithmic axes, over the region that a claim allows.

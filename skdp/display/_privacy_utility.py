@@ -4,8 +4,6 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
-__all__ = ["PrivacyUtilityDisplay"]
-
 
 class PrivacyUtilityDisplay:
     """An estimator's score against epsilon.

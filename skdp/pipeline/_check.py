@@ -14,8 +14,6 @@ from skdp.pipeline._twice import paid_twice
 from skdp.pipeline._verified import fails_on, sklearn_name
 from skdp.utils._validation import check_integer
 
-__all__ = ["Finding", "PipelineCheck", "StepCost", "check_pipeline"]
-
 
 @dataclass(frozen=True)
 class Finding:

@@ -11,8 +11,6 @@ from skdp.pipeline._kinds import local_part
 from skdp.pipeline._planning import planned_charge
 from skdp.pipeline._steps import Fits
 
-__all__ = ["accountant_of", "price_steps", "priced_steps", "total_price"]
-
 
 def accountant_of(step):
     """Return the accountant that a private step is charged to."""

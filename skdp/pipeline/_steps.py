@@ -14,16 +14,6 @@ from skdp.pipeline._kinds import ACCEPTED, is_private, step_kind
 from skdp.pipeline._widths import density_decides, output_width
 from skdp.utils._validation import check_integer
 
-__all__ = [
-    "UNKNOWN",
-    "Fits",
-    "Step",
-    "find_steps",
-    "holds_private",
-    "steps_of_search",
-    "unaccepted",
-]
-
 STEPS = ("steps", "transformer_list", "transformers")
 PLAIN = {
     *("n_jobs", "verbose", "sparse_threshold", "transformer_weights", "transform_input"),

@@ -2,8 +2,6 @@
 
 import itertools
 
-__all__ = ["is_auto", "paid_twice"]
-
 BUDGET = ("epsilon", "delta", "accountant", "random_state")
 
 # Their result does not change if each feature was shifted and scaled before.

@@ -14,8 +14,6 @@ from skdp.pipeline._instances import is_estimator, of_skdp, of_sklearn_function,
 from skdp.pipeline._kinds import plans_its_fit, step_kind
 from skdp.pipeline._verified import DENSE_ONCE_FITTED, sklearn_name, verified
 
-__all__ = ["density_decides", "output_width"]
-
 
 def output_width(estimator, n_features):
     """Return how many columns a transformer makes, None where that is learnt or not known.
