@@ -1,6 +1,6 @@
 """What a pipeline learns without privacy, pays for twice, and costs."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from html import escape
 
 from sklearn.base import is_classifier
@@ -258,8 +258,7 @@ def _may_charge(step):
 
 def _look_inside(pipe, prefix, n_features, fits):
     """Yield the steps, also those in wrappers."""
-    for step in find_steps(pipe, n_features, prefix):
-        step = replace(step, fits=step.fits * fits)
+    for step in find_steps(pipe, n_features, prefix, fits):
         yield step
         if step.kind in ("cross_validates", "wrapper") and not is_changed(step.estimator):
             width = step.n_features if step.kind == "cross_validates" else None
