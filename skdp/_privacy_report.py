@@ -113,7 +113,8 @@ class PrivacyReport:
         for section in self._sections():
             lines += ["", section.heading, "-" * len(section.heading)]
             lines += [_wrapped(f"{printable(n) + ':':<22} {v}", 25) for n, v in section.rows]
-            lines += _aligned((section.columns, *section.table)) if section.table else []
+            if section.table:
+                lines += ["", *aligned((section.columns, *section.table)), ""]
             lines += [_wrapped(note, 4) for note in section.notes]
         return "\n".join(lines)
 
@@ -331,11 +332,11 @@ def _finite(value):
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _aligned(rows):
+def aligned(rows):
+    """Return lines of text in which the cells of a column stand below each other."""
     rows = [list(map(printable, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    return ["", *(f"  {line}" for line in lines), ""]
+    return ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def _wrapped(text, indent):
