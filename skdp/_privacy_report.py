@@ -244,7 +244,7 @@ def privacy_report(*sources, audits=(), title="Privacy"):
     """
     if not sources:
         raise ValueError("name at least one fitted estimator, accountant, statement or report")
-    found = _Found([], [], [])
+    found = _Found([], {}, [])
     for source in sources:
         _gather(source, type(source).__name__, found)
     audits = tuple(audits) if isinstance(audits, list | tuple) else (audits,)
@@ -254,7 +254,7 @@ def privacy_report(*sources, audits=(), title="Privacy"):
     return PrivacyReport(
         title=str(title),
         statements=tuple(found.statements),
-        budgets=tuple(found.budgets),
+        budgets=tuple(found.budgets.values()),
         audits=audits,
         without_statement=tuple(found.silent),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -274,17 +274,20 @@ class _Section:
 @dataclass(frozen=True)
 class _Found:
     statements: list
-    budgets: list
+    budgets: dict
     silent: list
+
+    def add_budget(self, report):
+        self.budgets.setdefault((report.dataset, report.head_hash), report)
 
 
 def _gather(source, name, found):
     if isinstance(source, PrivacyStatement):
         found.statements.append(source)
     elif isinstance(source, BudgetReport):
-        _add_budget(source, found)
+        found.add_budget(source)
     elif hasattr(source, "report") and hasattr(source, "charge"):
-        _add_budget(source.report(), found)
+        found.add_budget(source.report())
     elif hasattr(source, "get_params"):
         _gather_estimator(source, name, found)
     else:
@@ -302,7 +305,7 @@ def _gather_estimator(estimator, name, found):
         found.silent.append(name)
     accountant = estimator.get_params(deep=False).get("accountant")
     if hasattr(accountant, "report"):
-        _add_budget(accountant.report(), found)
+        found.add_budget(accountant.report())
     for part, inner in parts:
         _gather_estimator(inner, f"{name}: {part} ({type(inner).__name__})", found)
 
@@ -315,12 +318,6 @@ def _parts(estimator):
             return [(name, part) for name, part in parts if hasattr(part, "get_params")]
     best = getattr(estimator, "best_estimator_", None)
     return [] if best is None else [("best_estimator_", best)]
-
-
-def _add_budget(report, found):
-    key = report.dataset, report.head_hash
-    if all((known.dataset, known.head_hash) != key for known in found.budgets):
-        found.budgets.append(report)
 
 
 def _finite(value):

@@ -284,18 +284,9 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, PrivateMixin, 
     def _strategy(self, task, cv, groups):
         if self.strategy != "auto":
             return self.strategy
-        n_splits = None
-        if cv is not None:
-            n_splits = len(make_splits(cv, task.shape[0], groups).train)
-        return best_strategy(
-            task.shape,
-            len(task.candidates),
-            self.epsilon,
-            self.delta,
-            refit=self.refit,
-            n_splits=n_splits,
-            composition=terms_of(self.accountant).composition,
-        )
+        n_splits = None if cv is None else len(make_splits(cv, task.shape[0], groups).train)
+        composition = terms_of(self.accountant).composition
+        return best_strategy(task, n_splits=n_splits, composition=composition)
 
     def _publish(self, fit, plan, outcome, candidates):
         best, deviation = outcome.best, plan.noisy.deviation(plan.released_together)

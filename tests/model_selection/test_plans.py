@@ -281,17 +281,20 @@ def test_the_choice_falls_short_by_its_bound_at_most():
 
 
 def test_auto_is_a_function_of_public_numbers():
-    shape = (30_000, 100)
-    assert best_strategy(shape, 1000, 1.0, DELTA, refit=True) == "random_stopping"
-    assert best_strategy(shape, 20, 1.0, DELTA, refit=True) == "disjoint"
-    assert best_strategy(shape, 3, 1.0, DELTA, refit=True, n_splits=5) == "cv"
-    assert best_strategy(shape, 3, 1.0, DELTA, refit=False) != "cv"
+    def task(m, refit=True):
+        return task_of((None,) * m, (30_000, 100), refit=refit)
+
+    assert best_strategy(task(1000)) == "random_stopping"
+    assert best_strategy(task(20)) == "disjoint"
+    assert best_strategy(task(3), n_splits=5) == "cv"
+    assert best_strategy(task(3, refit=False)) != "cv"
 
 
 @pytest.mark.parametrize("m", [3, 20, 1000])
 def test_auto_takes_what_the_accountant_can_price(m):
     def best(composition, delta=DELTA):
-        return best_strategy((500, 5), m, 1.0, delta, refit=True, composition=composition)
+        task = task_of((None,) * m, (500, 5), delta=delta, refit=True)
+        return best_strategy(task, composition=composition)
 
     assert best("gdp") == "cv"
     assert best("rdp") in ("cv", "random_stopping")
