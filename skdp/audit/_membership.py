@@ -100,19 +100,13 @@ class MembershipInference:
         -------
         dict
         """
-        return {
-            "attack": self.attack,
-            "access": self.access,
+        plain = ("attack", "access", "advantage", "train_score", "test_score", "confidence", "note")
+        return {name: getattr(self, name) for name in plain} | {
             "n_members": int(self.members.sum()),
             "n_others": int((~self.members).sum()),
             "auc": vars(self.auc),
             "tpr_at_fpr": {f"{rate:g}": vars(value) for rate, value in self.tpr_at.items()},
-            "advantage": self.advantage,
             "accuracy": vars(self.accuracy),
-            "train_score": self.train_score,
-            "test_score": self.test_score,
-            "confidence": self.confidence,
-            "note": self.note,
         }
 
     def __str__(self):

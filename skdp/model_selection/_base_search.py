@@ -83,15 +83,20 @@ def charge_runs(fit, plan, task, rows, *, accountant, n_jobs):
     return SearchRun(rows, task.score, Paid(terms, fit.spend, plan.releases), source, n_jobs)
 
 
-def _of_best_estimator(name):
-    """Make a check that the published, or else the given, estimator has a method."""
+def _of_published(name):
+    """Make a method that calls the published model's, and is there if that model has it."""
 
-    def has(search):
+    def is_there(search):
         estimator = getattr(search, "best_estimator_", None)
         getattr(search.estimator if estimator is None else estimator, name)
         return True
 
-    return has
+    def call(self, X):
+        return getattr(self._check_published(name), name)(X)
+
+    call.__name__, call.__qualname__ = name, f"BasePrivateSearch.{name}"
+    call.__doc__ = f"Call `{name}` of the published model."
+    return available_if(is_there)(call)
 
 
 class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, PrivateMixin, BaseEstimator, ABC):
@@ -188,35 +193,12 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, PrivateMixin, 
         self._check_published("score")
         return default_score(self.scoring, self.best_estimator_).value(self.best_estimator_, X, y)
 
-    @available_if(_of_best_estimator("predict"))
-    def predict(self, X):
-        """Call `predict` of the published model."""
-        return self._check_published("predict").predict(X)
-
-    @available_if(_of_best_estimator("predict_proba"))
-    def predict_proba(self, X):
-        """Call `predict_proba` of the published model."""
-        return self._check_published("predict_proba").predict_proba(X)
-
-    @available_if(_of_best_estimator("predict_log_proba"))
-    def predict_log_proba(self, X):
-        """Call `predict_log_proba` of the published model."""
-        return self._check_published("predict_log_proba").predict_log_proba(X)
-
-    @available_if(_of_best_estimator("decision_function"))
-    def decision_function(self, X):
-        """Call `decision_function` of the published model."""
-        return self._check_published("decision_function").decision_function(X)
-
-    @available_if(_of_best_estimator("transform"))
-    def transform(self, X):
-        """Call `transform` of the published model."""
-        return self._check_published("transform").transform(X)
-
-    @available_if(_of_best_estimator("inverse_transform"))
-    def inverse_transform(self, X):
-        """Call `inverse_transform` of the published model."""
-        return self._check_published("inverse_transform").inverse_transform(X)
+    predict = _of_published("predict")
+    predict_proba = _of_published("predict_proba")
+    predict_log_proba = _of_published("predict_log_proba")
+    decision_function = _of_published("decision_function")
+    transform = _of_published("transform")
+    inverse_transform = _of_published("inverse_transform")
 
     @property
     def classes_(self):

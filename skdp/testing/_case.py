@@ -136,6 +136,16 @@ def need_statement(fitted):
 
 
 @contextmanager
+def must_raise(error, otherwise):
+    """Break a check's rule if a block does not raise."""
+    try:
+        yield
+    except error:
+        return
+    raise AssertionError(otherwise)
+
+
+@contextmanager
 def quiet_seeds():
     """Say nothing of seeds, which the checks use on tables of no one."""
     with warnings.catch_warnings():

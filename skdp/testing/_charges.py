@@ -14,7 +14,7 @@ from skdp import mechanisms
 from skdp.accounting import Composed, PrivacyAccountant, get_epsilon
 from skdp.base import fitted_names
 from skdp.exceptions import BudgetExceededError
-from skdp.testing._case import CHARGED, Case, TableChanger, make_table, quiet_seeds
+from skdp.testing._case import CHARGED, Case, TableChanger, make_table, must_raise, quiet_seeds
 
 # What `PrivateFit.publish` says of releases in which every row takes part.
 ALL_ROWS = "all rows, once"
@@ -29,12 +29,8 @@ def check_refused_charge(estimator):
     accountant = PrivacyAccountant(1e-6, 0.0)
     before = accountant.verify()
     fitted = case.fit(accountant=None).set_params(accountant=accountant)
-    try:
+    with must_raise(BudgetExceededError, "a release that the budget cannot pay for was made"):
         case.refit(fitted)
-    except BudgetExceededError:
-        pass
-    else:
-        raise AssertionError("a release that the budget cannot pay for was made")
     if not case.releases_in_transform:
         assert not fitted_names(fitted), f"a refused fit left {fitted_names(fitted)}"
     assert accountant.verify() == before, "a refused charge changed the ledger"
@@ -182,12 +178,8 @@ def check_failed_fit(estimator):
         tables.append(case.X.copy())
         tables[-1][3, 1] = np.nan
     for table in tables:
-        try:
+        with must_raise(ValueError, "bad input was fitted"):
             fitted.fit(table, case.y[: len(table)])
-        except ValueError:
-            pass
-        else:
-            raise AssertionError("bad input was fitted")
         assert not fitted_names(fitted), f"a failed fit left {fitted_names(fitted)}"
     assert len(accountant.spends) == spends, "bad input was charged"
 
@@ -202,12 +194,8 @@ def check_privacy_parameters(estimator):
     if "delta" in case.params:
         bad += [("delta", v) for v in (-1e-9, 1.0, "small", None, float("nan"))]
     for name, value in bad:
-        try:
+        with must_raise(ValueError, f"{name}={value!r} was accepted"):
             case.release(**({"accountant": accountant} | {name: value}))
-        except ValueError:
-            pass
-        else:
-            raise AssertionError(f"{name}={value!r} was accepted")
     assert not accountant.spends, "a release with impossible parameters was charged"
 
 
