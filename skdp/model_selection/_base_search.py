@@ -25,7 +25,7 @@ from skdp.model_selection._splits import check_cv, make_splits
 from skdp.model_selection._strategies import STRATEGIES, best_strategy, plan_search
 from skdp.pipeline import plan_pipeline
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
-from skdp.utils._validation import check_integer, check_privacy_parameters
+from skdp.utils._validation import check_choice, check_integer, check_privacy_parameters
 
 WORDS = {
     "disjoint": "each candidate on a part of its own, compared on held-out rows",
@@ -241,15 +241,10 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, PrivateMixin, 
         return tags
 
     def _check_choices(self):
-        choices = {
-            "strategy": ("auto", *STRATEGIES),
-            "selection": tuple(SELECTIONS),
-            "refit": (True, False),
-        }
-        for name, allowed in choices.items():
-            value = getattr(self, name)
-            if not isinstance(value, str | bool) or value not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
+        check_choice(self.strategy, "strategy", ("auto", *STRATEGIES))
+        check_choice(self.selection, "selection", SELECTIONS)
+        if not isinstance(self.refit, bool):
+            raise ValueError(f"refit must be True or False, got {self.refit!r}")
         if self.mean_runs is not None:
             check_integer(self.mean_runs, "mean_runs", 1)
         check_integer(self.verbose, "verbose", 0)

@@ -11,7 +11,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from skdp.pipeline._functions import is_plain
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp
 from skdp.pipeline._kinds import ACCEPTED, is_private, step_kind
-from skdp.pipeline._widths import density_decides, output_width
+from skdp.pipeline._widths import chosen_places, density_decides, output_width
 from skdp.utils._validation import check_integer
 
 STEPS = ("steps", "transformer_list", "transformers")
@@ -254,7 +254,7 @@ def _of_columns(transformer, place):
     """
     used, width = set(), place.n_features
     for part, inner, columns in transformer.transformers:
-        places = _places(columns, width)
+        places = chosen_places(columns, width)
         used = None if used is None or places is None else used | set(places)
         n_chosen = None if places is None else len(places)
         fits = place.fits * (UNKNOWN if callable(columns) else Fits(int(n_chosen != 0)))
@@ -288,29 +288,6 @@ def _choices_of_columns(transformer, place):
     if density_decides(transformer, place.n_features):
         found.append(place.choice("sparse_threshold", by=transformer.sparse_threshold))
     return found
-
-
-def _places(columns, width):
-    """Return the columns that are meant, each a name or a position, None if that is not known.
-
-    A column that is chosen twice is there twice.
-    """
-    if callable(columns):
-        return None
-    if isinstance(columns, slice):
-        named = any(isinstance(end, str) for end in (columns.start, columns.stop))
-        return None if named or width is None else list(range(*columns.indices(width)))
-    values = [columns] if np.ndim(columns) == 0 else list(columns)
-    if values and all(isinstance(value, bool | np.bool_) for value in values):
-        if width is not None and len(values) != width:
-            raise ValueError(f"{len(values)} columns are chosen from, but there are {width}")
-        return [place for place, chosen in enumerate(values) if chosen]
-    if width is None:
-        return values
-    beyond = [v for v in values if not isinstance(v, str) and not -width <= v < width]
-    if beyond:
-        raise ValueError(f"column {beyond[0]} is chosen, but there are {width} columns")
-    return [value if isinstance(value, str) else value % width for value in values]
 
 
 def _column_words(columns):
