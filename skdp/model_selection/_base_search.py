@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import Guarantee, Neighbours
 from skdp.base import PrivateFit, PrivateMixin, terms_of
-from skdp.mechanisms._plan import Price
 from skdp.model_selection._candidates import Paid, Rows, check_names, make_candidate
 from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._progress import Stages
@@ -274,20 +273,14 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, PrivateMixin, 
             "cv_results_": _results(candidates, outcome.scores, deviation),
             "strategy_": plan.strategy,
         }
-        charged = plan
+        charged = plan.mechanism
         if outcome.model is not None:
             run = next(number for number in plan.runs if number[0] == best)
             final = plan.refits[best] if plan.refits else plan.runs[run]
             names = [step.name for step in final.pipeline.steps]
             parts = {"": outcome.model} | outcome.model.get_params()
             last = parts[names[-1]].privacy_
-            charged = Price(
-                name=plan.name,
-                event=plan.event,
-                guarantee=plan.guarantee,
-                scale=last.noise_scale,
-                sensitivity=last.sensitivity,
-            )
+            charged = replace(charged, scale=last.noise_scale, sensitivity=last.sensitivity)
             released["best_estimator_"] = final.with_accountant(outcome.model, self.accountant)
             if not plan.refits:
                 # A model that was chosen among others costs what the choice costs.

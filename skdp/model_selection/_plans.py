@@ -25,6 +25,7 @@ from skdp.mechanisms import (
     PermuteAndFlip,
     ReportNoisyMax,
 )
+from skdp.mechanisms._plan import MechanismPlan, Price
 from skdp.model_selection._candidates import FitPlan
 from skdp.model_selection._pricing import dominating, fitting_scale, run_cost, worst_branches
 from skdp.model_selection._splits import Layout
@@ -145,7 +146,7 @@ def scaled(guarantee, scale):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchPlan:
+class SearchPlan(MechanismPlan):
     """Everything that a search, or a cross-validation without one, will release.
 
     Parameters
@@ -168,7 +169,7 @@ class SearchPlan:
         What one row can go through.
     guarantee : Guarantee
         The total.
-    sensitivity : float
+    score_sensitivity : float
         Of one candidate's score, or of all scores where there is no choice.
     mean_runs : int or None
         The mean number of runs of random stopping.
@@ -183,22 +184,34 @@ class SearchPlan:
     released_together: int
     branches: tuple
     guarantee: object
-    sensitivity: float
+    score_sensitivity: float
     refits: tuple = ()
     choice: object = None
     mean_runs: int | None = None
     set_aside: float = 0.0
 
-    @property
-    def event(self):
-        """The one branch, or what stands for the worst of several.
+    @cached_property
+    def mechanism(self):
+        """What is charged: the one branch, or what stands for the worst of several.
 
         A branch that sets a delta aside is the price of one row: for a group that delta grows by
         the runs' epsilon too, which a delta by itself does not know.
         """
-        if len(self.branches) == 1 and not self.set_aside:
-            return self.branches[0]
-        return stand_in(self.guarantee)
+        is_one = len(self.branches) == 1 and not self.set_aside
+        name = f"{len(self.runs)} fits, then {self.noisy.name} on their scores"
+        if self.strategy != "scores":
+            choice = "the best noisy score of a secret number of runs"
+            if self.choice is not None:
+                choice = f"{self.choice.name} and noisy scores"
+            name = f"search over {len(self.layout.of_candidate)} candidates: "
+            name += f"{self.strategy}, {choice}" + (", then a refit" if self.refits else "")
+        return Price(
+            name=name,
+            event=self.branches[0] if is_one else stand_in(self.guarantee),
+            guarantee=self.guarantee,
+            scale=self.noisy.scale,
+            sensitivity=self.score_sensitivity,
+        )
 
     @property
     def releases(self):
@@ -206,28 +219,6 @@ class SearchPlan:
         steps = [len(run.charges) for run in self.runs.values()]
         runs = sum(steps) if self.mean_runs is None else self.mean_runs * max(steps)
         return runs + (len(self.refits[0].charges) if self.refits else 0) + 1
-
-    @property
-    def epsilon(self):
-        return self.guarantee.epsilon
-
-    @property
-    def delta(self):
-        return self.guarantee.delta
-
-    @property
-    def scale(self):
-        return self.noisy.scale
-
-    @property
-    def name(self):
-        if self.strategy == "scores":
-            return f"{len(self.runs)} fits, then {self.noisy.name} on their scores"
-        choice = "the best noisy score of a secret number of runs"
-        if self.choice is not None:
-            choice = f"{self.choice.name} and noisy scores"
-        words = f"search over {len(self.layout.of_candidate)} candidates: {self.strategy}, {choice}"
-        return words + (", then a refit" if self.refits else "")
 
 
 def plan_runs(task, strategy, layout):
@@ -282,7 +273,7 @@ def plan_runs(task, strategy, layout):
         released_together=len(task.candidates),
         branches=branches(scale, stage_scale, patterns),
         guarantee=task.guarantee,
-        sensitivity=sensitivity,
+        score_sensitivity=sensitivity,
     )
 
 
@@ -350,7 +341,7 @@ def plan_scores(task, layout):
         released_together=len(layout.runs),
         branches=branches(scale),
         guarantee=whole,
-        sensitivity=noisy.sensitivity,
+        score_sensitivity=noisy.sensitivity,
     )
 
 
@@ -418,7 +409,7 @@ def plan_random_stopping(task, splits, mean_runs):
         released_together=1,
         branches=branches,
         guarantee=whole,
-        sensitivity=sensitivity,
+        score_sensitivity=sensitivity,
         mean_runs=mean_runs,
         set_aside=run.set_aside,
     )

@@ -160,7 +160,7 @@ def _check_agreement(released, answer):
 
 def _parts(case, epsilon, seed=None, table=()):
     options = {"random_state": seed} if "random_state" in case.params else {}
-    return case.published_parts(case.fit(*table, epsilon=epsilon, **options))
+    return case.published_parts(case.fit(*table, epsilon=epsilon, **options), *table[:1])
 
 
 def _gap(one, other):
