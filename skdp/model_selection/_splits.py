@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.model_selection import (
@@ -32,6 +33,20 @@ ALLOWED = (
 DEFAULT_FOLDS = 5
 PUBLIC_SEED = 0
 HELD_OUT = 0.25
+
+
+class Membership(NamedTuple):
+    """The numbers of the splits in which a row is trained on, and tested on."""
+
+    train: tuple
+    test: tuple
+
+
+class Pattern(NamedTuple):
+    """The runs, each (candidate, split), that are trained on a row, and whether it is scored."""
+
+    runs: tuple
+    scored: bool
 
 
 @dataclass(frozen=True)
@@ -65,21 +80,17 @@ class Splits:
 
         Returns
         -------
-        list of (tuple of int, tuple of int)
-            The numbers of the splits in which the row is trained on, and tested on.
+        list of Membership
         """
-        seen = {}
-        for role, rows in (("train", self.train), ("test", self.test)):
-            table = np.zeros((self.n_samples, len(rows)), dtype=bool)
-            for column, index in enumerate(rows):
-                table[index, column] = True
-            seen[role] = table
-        both, half = np.hstack([seen["train"], seen["test"]]), len(self.train)
+        half, both = len(self.train), np.zeros((self.n_samples, 2 * len(self.train)), dtype=bool)
+        for column, rows in enumerate((*self.train, *self.test)):
+            both[rows, column] = True
         packed = np.packbits(both, axis=1)
         whole = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
         both = both[np.unique(whole, return_index=True)[1]]
         return [
-            (tuple(np.flatnonzero(row[:half])), tuple(np.flatnonzero(row[half:]))) for row in both
+            Membership(tuple(np.flatnonzero(row[:half])), tuple(np.flatnonzero(row[half:])))
+            for row in both
         ]
 
 
@@ -115,8 +126,7 @@ class Layout:
 
         Returns
         -------
-        list of (tuple of runs, bool)
-            Which runs are trained on the row, and whether it is scored.
+        list of Pattern
         """
         sizes, found = self.splits.train_sizes, {}
         for train, test in self.splits.memberships:
@@ -126,7 +136,7 @@ class Layout:
             found[frozenset(kinds.items()), bool(test)] = kinds, runs
         patterns = [(kinds, runs, scored) for (_, scored), (kinds, runs) in found.items()]
         most = [p for p in patterns if not any(_is_less(p, q) for q in patterns)]
-        return sorted((runs, scored) for _, runs, scored in most)
+        return sorted(Pattern(runs, scored) for _, runs, scored in most)
 
     def sensitivity(self, score, relation):
         """Return by how much one row moves the score of any candidate."""
