@@ -17,7 +17,7 @@ from skdp.base import PrivateFit, PrivateRelease, TableShape, fitted_names
 from skdp.mechanisms import LaplaceMechanism, NoRelease
 from skdp.noise import Door, RandomSource
 from skdp.noise._source import Stream
-from skdp.testing._tables import make_table
+from skdp.testing._case import make_table
 from tests.test_contract import ESTIMATORS
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -17,8 +17,6 @@ from skdp._data._tables import target_array
 from skdp.accounting._checks import check_relation
 from skdp.utils._validation import check_integer, check_positive, check_real, check_target_bounds
 
-__all__ = ["SCORES", "BoundedScore", "bounded_score", "default_score"]
-
 # Two correctly rounded sums of n terms of at most 1, each divided by n: see the derivation.
 ROUNDING = 2.0**-50
 

@@ -1,10 +1,10 @@
 """What a pipeline learns without privacy, pays for twice, and costs."""
 
-from dataclasses import asdict, dataclass, replace
-from html import escape
+from dataclasses import asdict, dataclass
 
 from sklearn.base import is_classifier
 
+from skdp._privacy_report import aligned
 from skdp.pipeline._fits import deep_params, fits_of, tries_other_prices
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, named_parts, of_skdp
 from skdp.pipeline._kinds import REASONS, estimators_in, is_private
@@ -12,9 +12,8 @@ from skdp.pipeline._prices import accountant_of, price_steps, priced_steps, tota
 from skdp.pipeline._steps import Fits, find_steps, holds_private, steps_of_search, unaccepted
 from skdp.pipeline._twice import paid_twice
 from skdp.pipeline._verified import fails_on, sklearn_name, turned_by_nulls
+from skdp.utils._documents import html_fragment, html_table, html_text
 from skdp.utils._validation import check_integer
-
-__all__ = ["Finding", "PipelineCheck", "StepCost", "check_pipeline"]
 
 
 @dataclass(frozen=True)
@@ -126,12 +125,8 @@ class PipelineCheck:
             {**vars(step), "event": None if step.event is None else step.event.to_json()}
             for step in self.steps
         ]
-        totals = ("epsilon", "delta", "joint_epsilon", "fits", "accepted", "exact")
-        return {
-            "findings": [asdict(finding) for finding in self.findings],
-            "steps": steps,
-            **{name: getattr(self, name) for name in totals},
-        }
+        found = [asdict(finding) for finding in self.findings]
+        return vars(self) | {"findings": found, "steps": steps}
 
     def _rows(self):
         for step in self.steps:
@@ -151,26 +146,14 @@ class PipelineCheck:
         return f"one fit costs {least}{price}{times}"
 
     def __str__(self):
-        rows = list(self._rows())
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            for row in rows
-        ]
-        lines = ["Steps", *(line.rstrip() for line in lines), "", f"Cost: {self._totals()}"]
-        found = [f"  {finding}" for finding in self.findings]
-        return "\n".join([*lines, "", "Findings", *(found or ["  none"])])
+        found = [f"  {finding}" for finding in self.findings] or ["  none"]
+        lines = ["Steps", *aligned(self._rows()), "", f"Cost: {self._totals()}"]
+        return "\n".join([*lines, "", "Findings", *found])
 
     def _repr_html_(self):
-        def row(cells):
-            return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
-
-        steps = "".join(map(row, self._rows()))
-        found = "".join(f"<li>{escape(str(finding))}</li>" for finding in self.findings)
-        return (
-            f"<table><caption>Steps</caption>{steps}</table>"
-            f"<p>{escape(self._totals())}</p><ul>{found or '<li>no findings</li>'}</ul>"
-        )
+        words = [self._totals(), *(self.findings or ["no findings"])]
+        paragraphs = [f"<p>{html_text(text)}</p>" for text in words]
+        return html_fragment(html_table(self._rows(), caption="Steps"), *paragraphs)
 
 
 def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
@@ -266,8 +249,7 @@ def _may_charge(step):
 
 def _look_inside(pipe, prefix, n_features, fits):
     """Yield the steps, also those in wrappers."""
-    for step in find_steps(pipe, n_features, prefix):
-        step = replace(step, fits=step.fits * fits)
+    for step in find_steps(pipe, n_features, prefix, fits):
         yield step
         if step.kind in ("cross_validates", "wrapper") and not is_changed(step.estimator):
             width = step.n_features if step.kind == "cross_validates" else None

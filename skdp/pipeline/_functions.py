@@ -6,8 +6,6 @@ import numpy as np
 import scipy.special
 from sklearn.preprocessing import add_dummy_feature, binarize, normalize
 
-__all__ = ["has_bounded_domain", "is_elementwise", "is_plain", "treats_rows_alone"]
-
 # Each with the arguments that leave it so; an axis, an output array or a condition does not.
 ELEMENTWISE = {
     np.round: {"decimals"},

@@ -16,16 +16,6 @@ from skdp.pipeline._instances import (
 )
 from skdp.pipeline._verified import LABEL_CODES, ROW_BY_ROW_ONCE_FITTED, sklearn_name, verified
 
-__all__ = [
-    "KINDS",
-    "REASONS",
-    "estimators_in",
-    "is_private",
-    "local_part",
-    "plans_its_fit",
-    "step_kind",
-]
-
 REASONS = {
     "private": "its fit is charged",
     "local": "each row's transform is charged, in predictions too",

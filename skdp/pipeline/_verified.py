@@ -10,9 +10,6 @@ import numpy as np
 
 from skdp.pipeline._functions import has_bounded_domain, is_elementwise, is_plain, treats_rows_alone
 
-__all__ = ["DENSE_ONCE_FITTED", "LABEL_CODES", "ROW_BY_ROW_ONCE_FITTED"]
-__all__ += ["Verified", "fails_on", "sklearn_name", "turned_by_nulls", "verified"]
-
 
 def sklearn_name(estimator):
     """Return the name of the class of scikit-learn's that an estimator is of, "" for others.

@@ -22,8 +22,10 @@ from skdp import (
     DPStandardScaler,
     PrivacyAccountant,
 )
+from skdp.accounting import Guarantee
 from skdp.accounting._state import Terms
 from skdp.model_selection import dp_cross_val_score, dp_learning_curve, dp_validation_curve
+from skdp.model_selection._candidates import Rows
 from skdp.model_selection._rehearsal import rehearse
 from skdp.pipeline import plan_pipeline
 from skdp.utils import ChunkedArray
@@ -167,7 +169,7 @@ def test_a_column_of_words_costs_nothing(make):
 
 
 def rehearsed(pipe, X, y):
-    rehearse(plan_pipeline(pipe), (1.0, 1e-5), (X, y), Terms(1.0, 0.0))
+    rehearse(plan_pipeline(pipe), Guarantee(**BUDGET), Rows(X, y), Terms(1.0, 0.0))
 
 
 WORDS = [["a", "b"]] * 3
