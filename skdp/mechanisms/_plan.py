@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Protocol
 
 from skdp.accounting import Event, Guarantee
@@ -97,29 +98,12 @@ class MechanismPlan:
     n_features_out = None
     sparse_output = False
 
-    @property
-    def event(self):
-        return self.mechanism.event
-
-    @property
-    def epsilon(self):
-        return self.mechanism.epsilon
-
-    @property
-    def delta(self):
-        return self.mechanism.delta
-
-    @property
-    def name(self):
-        return self.mechanism.name
-
-    @property
-    def scale(self):
-        return self.mechanism.scale
-
-    @property
-    def sensitivity(self):
-        return self.mechanism.sensitivity
+    event = property(attrgetter("mechanism.event"))
+    epsilon = property(attrgetter("mechanism.epsilon"))
+    delta = property(attrgetter("mechanism.delta"))
+    name = property(attrgetter("mechanism.name"))
+    scale = property(attrgetter("mechanism.scale"))
+    sensitivity = property(attrgetter("mechanism.sensitivity"))
 
     def check_size(self, size):
         self.mechanism.check_size(size)
@@ -144,13 +128,8 @@ class Price:
     scale: float
     sensitivity: float
 
-    @property
-    def epsilon(self):
-        return self.guarantee.epsilon
-
-    @property
-    def delta(self):
-        return self.guarantee.delta
+    epsilon = property(attrgetter("guarantee.epsilon"))
+    delta = property(attrgetter("guarantee.delta"))
 
 
 def one_charge(parts, guarantee):
