@@ -14,29 +14,32 @@ from skdp.noise import SourceLike, as_source
 from skdp.utils._validation import check_integer, check_positive, check_within
 
 _LARGEST_STEP = 2.0**61
-_LARGEST_INTEGER = 2**53
 _LARGEST_VALUE = 2.0**1000
 
 
-def check_values(values):
-    """Return `values` as a float64 vector and their shape, or raise `ValueError`.
+def as_floats(values, name):
+    """Return real numbers as a float64 array, or raise `ValueError`.
 
     Integers beyond 2**53 are refused: their conversion would change by how much they differ.
     """
     array = np.asarray(values)
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
         raise ValueError(
-            f"values must be real numbers of at most 64 bits, got an array of {array.dtype}"
+            f"{name} must be real numbers of at most 64 bits, got an array of {array.dtype}"
         )
     if array.size == 0:
-        raise ValueError("values must not be empty")
-    if array.dtype.kind in "iu":
-        if int(array.max()) > _LARGEST_INTEGER or int(array.min()) < -_LARGEST_INTEGER:
-            raise ValueError("integer values must not exceed 2**53 in magnitude")
-    vector = array.astype(np.float64).ravel()
-    if not np.all(np.abs(vector) < _LARGEST_VALUE):
+        raise ValueError(f"{name} must not be empty")
+    if array.dtype.kind in "iu" and max(int(array.max()), -int(array.min())) > 2**53:
+        raise ValueError(f"integer {name} must not exceed 2**53 in magnitude")
+    return array.astype(np.float64)
+
+
+def check_values(values):
+    """Return `values` as a float64 vector and their shape, or raise `ValueError`."""
+    array = as_floats(values, "values")
+    if not np.all(np.abs(array) < _LARGEST_VALUE):
         raise ValueError("values must be finite and below 2**1000 in magnitude")
-    return vector, array.shape
+    return array.ravel(), array.shape
 
 
 def check_tail(confidence: float, size: int) -> float:

@@ -292,7 +292,7 @@ MUTATIONS = [
     Mutation(
         "floats-decide-close-calls",
         "noise._exact",
-        "bernoulli_exp",
+        "is_below",
         rules.put_for("2.0 ** -40", "0.0"),
         ("noise/test_exact.py::test_the_guard_band_covers_the_error_of_an_exponent",),
         "rounding changes the probabilities of rare draws",
@@ -323,7 +323,7 @@ MUTATIONS = [
     ),
     Mutation(
         "waiting-times-reuse-bits",
-        "noise._geometric",
+        "noise._discrete",
         "_geometric_block",
         rules.put_for(
             "stream.words(open_.size)", "leading[open_].astype(np.uint64) << np.uint64(32)"
