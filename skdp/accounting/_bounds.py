@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 from functools import cache
 
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize_scalar
 
 from skdp.accounting import _advanced, _conversions, _gaussian, _leaf, _pld, _rdp
 from skdp.accounting import _events as ev
-from skdp.accounting._checks import (
-    check_delta,
-    check_epsilon,
-    check_group_size,
-    check_relation,
-    check_tolerance,
-)
+from skdp.accounting._gaussian import nudge
 from skdp.accounting._rdp import fixed_delta, simplified, whole_sample
 from skdp.accounting._single import closed_delta, closed_epsilon, has_loss_distribution
-from skdp.utils._validation import check_choice
+from skdp.utils._validation import (
+    check_choice,
+    check_integer,
+    check_positive,
+    check_relation,
+    check_within,
+)
 
 __all__ = ["METHODS", "get_delta", "get_epsilon", "trade_off"]
 
@@ -75,16 +75,8 @@ def _advanced_at(parts, shares, delta_, relation):
 
 
 def _zcdp_bound(parts, delta_, relation):
-    rho, rho_delta = _total_zcdp(parts, relation)
+    rho, rho_delta = _leaf.composed_zcdp(parts, relation)
     return _conversions.zcdp_to_epsilon(rho, delta_, rho_delta)
-
-
-def _total_zcdp(parts, relation):
-    return _leaf.zcdp(_joined(parts), relation=relation)
-
-
-def _joined(parts):
-    return ev.Composed(tuple(part * count for part, count in parts.items()))
 
 
 def _total_fixed(parts):
@@ -216,11 +208,10 @@ def _is_non_private(part):
 
 
 def _check(event, relation, method, tolerance, group_size):
-    if not isinstance(event, ev.Event):
-        raise ValueError(f"event must be a privacy event, got {type(event).__name__}")
+    ev.check_event("event", event)
     check_relation(relation)
-    check_tolerance(tolerance)
-    check_group_size(group_size)
+    check_positive(tolerance, "tolerance")
+    check_integer(group_size, "group_size", 1, _leaf.MAX_GROUP_SIZE)
     check_choice(method, "method", METHODS)
 
 
@@ -269,7 +260,7 @@ def get_epsilon(
     4.377178
     """
     _check(event, relation, method, tolerance, group_size)
-    check_delta(delta)
+    check_within(delta, "delta", 0.0, 1.0)
     delta = float(delta)
     if group_size == 1:
         return _epsilon(ev.leaves(event), delta, relation, method, tolerance)
@@ -346,7 +337,7 @@ def get_delta(
     0.126937
     """
     _check(event, relation, method, tolerance, group_size)
-    check_epsilon(epsilon)
+    check_within(epsilon, "epsilon", 0.0)
     target = float(epsilon)
     if group_size == 1:
         return _delta(ev.leaves(event), target, relation, method, tolerance)
@@ -364,7 +355,7 @@ def _delta(parts, target, relation, method, tolerance):
     simple = _merge(parts, relation, simplified)
     best = 1.0
     if method in ("auto", "zcdp"):
-        rho, rho_delta = _total_zcdp(simple, relation)
+        rho, rho_delta = _leaf.composed_zcdp(simple, relation)
         best = min(best, _conversions.zcdp_to_delta(rho, target, rho_delta))
     if method in ("auto", "rdp"):
         fixed = _total_fixed(simple)
@@ -410,9 +401,7 @@ def _inverted_delta(epsilon_at, target, known=1.0):
     if gap(low) <= 0.0:
         return 1e-300
     root = brentq(gap, low, high, xtol=1e-11, disp=False) if gap(high) < 0.0 else high
-    step = 1e-12
-    while root < high and gap(root) > 0.0:
-        root, step = min(root + step, high), 2.0 * step
+    root = nudge(lambda log_delta: gap(log_delta) <= 0.0, root, 1e-13)
     return min(known, math.exp(root))
 
 
@@ -457,7 +446,7 @@ def trade_off(
     >>> round(trade_off(Gaussian(1.0), 0.05), 4)
     0.7405
     """
-    check_delta(alpha, "alpha")
+    check_within(alpha, "alpha", 0.0, 1.0)
     options = {"relation": relation, "method": method, "tolerance": tolerance}
 
     @cache
@@ -477,13 +466,7 @@ def trade_off(
     return max(0.0, _largest(first, near), _largest(second, far))
 
 
-def _largest(function, high, points=17, rounds=3):
-    """The largest value found of a function on [0, high], on nested grids."""
-    low, best = 0.0, -math.inf
-    for _ in range(rounds):
-        grid = [low + (high - low) * i / (points - 1) for i in range(points)]
-        values = [function(point) for point in grid]
-        index = max(range(points), key=values.__getitem__)
-        best = max(best, values[index])
-        low, high = grid[max(0, index - 1)], grid[min(points - 1, index + 1)]
-    return best
+def _largest(function, high):
+    """The largest value found of a function on [0, high]; any of them is a bound."""
+    found = minimize_scalar(lambda e: -function(e), bounds=(0.0, high), method="bounded")
+    return max(-float(found.fun), function(0.0), function(high))

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from skdp.accounting._checks import check_delta, check_epsilon, check_order, check_relation
+from skdp.utils._validation import check_relation, check_within
 
 __all__ = [
     "convert_relation",
@@ -44,8 +44,8 @@ def rdp_to_epsilon(rdp: float, order: float, delta: float) -> float:
     >>> round(rdp_to_epsilon(0.5, 8.0, 1e-5), 6)
     1.714109
     """
-    check_order(order)
-    check_delta(delta)
+    check_within(order, "order", 1.0, ends="()")
+    check_within(delta, "delta", 0.0, 1.0)
     if delta >= 1.0:
         return 0.0
     if delta == 0.0 or math.isnan(rdp):
@@ -79,8 +79,8 @@ def rdp_to_delta(rdp: float, order: float, epsilon: float) -> float:
     >>> round(rdp_to_delta(0.5, 8.0, 1.714109), 8)
     1e-05
     """
-    check_order(order)
-    check_epsilon(epsilon)
+    check_within(order, "order", 1.0, ends="()")
+    check_within(epsilon, "epsilon", 0.0)
     if epsilon == math.inf:
         return 0.0 if rdp < math.inf else 1.0
     if not rdp < math.inf:
@@ -148,7 +148,7 @@ def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
     >>> round(zcdp_to_epsilon(0.1, 1e-5), 6)
     1.914239
     """
-    check_delta(delta)
+    check_within(delta, "delta", 0.0, 1.0)
     if rho == 0.0 and delta >= rho_delta:
         return 0.0
     spare = (delta - rho_delta) / (1.0 - rho_delta) if rho_delta < 1.0 else -1.0
@@ -187,7 +187,7 @@ def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
     >>> round(zcdp_to_delta(0.1, 1.914239), 8)
     1e-05
     """
-    check_epsilon(epsilon)
+    check_within(epsilon, "epsilon", 0.0)
     if rho == 0.0 or rho_delta >= 1.0:
         return rho_delta
     if not rho < math.inf:
@@ -234,8 +234,8 @@ def convert_relation(epsilon: float, delta: float, source: str, target: str) -> 
     """
     check_relation(source)
     check_relation(target)
-    check_epsilon(epsilon)
-    check_delta(delta)
+    check_within(epsilon, "epsilon", 0.0)
+    check_within(delta, "delta", 0.0, 1.0)
     if source == target or source == "replace_one":
         return float(epsilon), float(delta)
     factor = 1.0 + math.exp(min(epsilon, 700.0))

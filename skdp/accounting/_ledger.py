@@ -24,12 +24,12 @@ _LIKE_A_SERVER = re.compile(
     r"\s*=",
     re.IGNORECASE,
 )
-_BUILT_IN = ("memory", "postgres", "postgresql")
 _kinds: dict[str, Callable] = {
     "memory": MemoryLedger,
     "postgres": PostgreSQLLedger,
     "postgresql": PostgreSQLLedger,
 }
+_BUILT_IN = frozenset(_kinds)
 
 
 class Ledger(Protocol):

@@ -78,22 +78,18 @@ def _gaussian(mu):
 
 
 def _laplace(epsilon):
+    small = 0.5 * math.exp(-epsilon)
+
+    def far(width):
+        if epsilon > 600.0:
+            return 0.5 * (np.exp(width - epsilon) - math.exp(-epsilon))
+        return small * np.expm1(width)
+
     def tails(loss):
         above = np.clip(0.5 * (epsilon - loss), 0.0, epsilon)
         below = np.clip(0.5 * (epsilon + loss), 0.0, epsilon)
-        scale = 0.5 * math.exp(-epsilon)
-        return (
-            0.5 * (np.exp(below - epsilon) - math.exp(-epsilon))
-            if epsilon > 600.0
-            else scale * np.expm1(below),
-            -0.5 * np.expm1(-above),
-            -0.5 * np.expm1(-below),
-            0.5 * (np.exp(above - epsilon) - math.exp(-epsilon))
-            if epsilon > 600.0
-            else scale * np.expm1(above),
-        )
+        return far(below), -0.5 * np.expm1(-above), -0.5 * np.expm1(-below), far(above)
 
-    small = 0.5 * math.exp(-epsilon)
     return LossPair(
         tails,
         -epsilon,

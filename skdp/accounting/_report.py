@@ -125,7 +125,10 @@ class BudgetReport:
             if number is None:
                 rows.append(("", entry.time, f"{entry.label} [already charged]{seeded}", "-", "-"))
                 continue
-            label = entry.label + _where(entry.part) + seeded
+            part, where = entry.part, ""
+            if part is not None:
+                where = f" (part {part.index + 1} of {part.parts} of {part.partition!r})"
+            label = entry.label + where + seeded
             rows.append((number, entry.time, label, f"{entry.epsilon:.6g}", f"{entry.delta:.6g}"))
         return rows
 
@@ -145,9 +148,3 @@ class BudgetReport:
             html_table(self.charges(), caption="Charges", head=self.columns),
             *notes,
         )
-
-
-def _where(part):
-    if part is None:
-        return ""
-    return f" (part {part.index + 1} of {part.parts} of {part.partition!r})"

@@ -352,7 +352,7 @@ class Reservation(NotCopied):
     @property
     def rounds(self) -> int:
         """How many rounds the ledger has charged."""
-        return self.accountant._rounds(self)
+        return len(self.accountant._rounds(self).charged)
 
     def new_rounds(self, runs: Sequence[int]) -> int:
         """Return how many rounds will be charged if the steps run so often.
@@ -366,7 +366,9 @@ class Reservation(NotCopied):
         -------
         int
         """
-        return self.accountant._new_rounds(self, runs)
+        rounds = self.accountant._rounds(self)
+        most = max(used + more for used, more in zip(rounds.uses, runs, strict=True))
+        return max(0, most - len(rounds.charged))
 
     def __repr__(self):
         return f"Reservation({self.label!r}, {len(self.planned)} steps, {self.name[:8]})"

@@ -9,7 +9,6 @@ from sklearn.base import clone, is_regressor
 from sklearn.utils import check_random_state
 
 from skdp.accounting import convert_relation
-from skdp.accounting._checks import check_relation
 from skdp.audit._bounds import halved_epsilon, one_run_epsilon, one_run_gaussian_epsilon
 from skdp.audit._canaries import (
     canary_worlds,
@@ -24,7 +23,13 @@ from skdp.audit._published import as_matrix, observe
 from skdp.audit._tables import as_table, coordinates, take_rows
 from skdp.base import relation_of
 from skdp.exceptions import PrivacyViolationWarning
-from skdp.utils._validation import RELATIONS, check_choice, check_integer, check_privacy_parameters
+from skdp.utils._validation import (
+    RELATIONS,
+    check_choice,
+    check_integer,
+    check_privacy_parameters,
+    check_relation,
+)
 
 __all__ = ["METHODS", "EpsilonAudit", "audit_epsilon"]
 

@@ -72,7 +72,7 @@ class GeometricMechanism(PureMechanism):
             raise ValueError("the noise scale sensitivity / epsilon must be at most 2**48")
 
     @classmethod
-    def from_scale(cls, scale: float, sensitivity: int = 1) -> Self:
+    def from_scale(cls, scale: float, sensitivity: float = 1) -> Self:
         """Return the mechanism whose noise has a given scale.
 
         Parameters

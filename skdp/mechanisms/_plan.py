@@ -101,9 +101,12 @@ class MechanismPlan:
     event = property(attrgetter("mechanism.event"))
     epsilon = property(attrgetter("mechanism.epsilon"))
     delta = property(attrgetter("mechanism.delta"))
-    name = property(attrgetter("mechanism.name"))
     scale = property(attrgetter("mechanism.scale"))
     sensitivity = property(attrgetter("mechanism.sensitivity"))
+
+    @property
+    def name(self):
+        return self.mechanism.name
 
     def check_size(self, size):
         self.mechanism.check_size(size)

@@ -308,7 +308,7 @@ def categories_array(categories):
         label is missing (NaN), repeated, not hashable, or ends in a NUL, which numpy drops.
     """
     labels = _distinct_labels(categories)
-    if _all_are(labels, str) or _all_are(labels, numbers.Real):
+    if any(all(isinstance(label, kind) for label in labels) for kind in (str, numbers.Real)):
         array = np.asarray(labels)
         if array.dtype.kind in "biufU" and array.tolist() == labels:
             return array
@@ -334,10 +334,6 @@ def _distinct_labels(categories):
     if any(isinstance(c, str | bytes) and c[-1:] in ("\0", b"\0") for c in labels):
         raise ValueError(f"categories must not end in a NUL, which numpy drops: got {labels!r}")
     return labels
-
-
-def _all_are(labels, kind):
-    return all(isinstance(label, kind) for label in labels)
 
 
 def _check_categories(categories):

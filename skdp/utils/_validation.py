@@ -41,7 +41,7 @@ def check_real(value: object, name: str) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise ValueError(f"{name} is too large: {value!r}") from None
+        raise ValueError(f"{name} must be a number that a float holds, got {value!r}") from None
 
 
 def check_integer(value: object, name: str, low: int, high: float = LARGEST_INTEGER) -> int:
