@@ -103,7 +103,9 @@ def minimum_over_orders(function, low: float = 1e-4, high: float = 1e8) -> tuple
     values = []
     for point in grid:
         values.append(at(point))
-        if _has_turned(values):
+        last = values[-6:]
+        if len(last) == 6 and last[-1] < math.inf and last == sorted(set(last)):
+            # It has risen for five points on end.
             break
     best = int(np.argmin(values))
     if values[best] == math.inf:
@@ -113,13 +115,6 @@ def minimum_over_orders(function, low: float = 1e-4, high: float = 1e8) -> tuple
     if found.fun < values[best]:
         return 1.0 + math.exp(float(found.x)), float(found.fun)
     return 1.0 + math.exp(float(grid[best])), float(values[best])
-
-
-def _has_turned(values, points=5):
-    """Whether the last values are finite and rise for some points on end."""
-    last = values[-points - 1 :]
-    rising = all(low < high for low, high in zip(last, last[1:], strict=False))
-    return len(last) > points and rising and last[-1] < math.inf
 
 
 def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:

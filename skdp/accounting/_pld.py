@@ -234,7 +234,8 @@ def _compose(parts, plan):
     log_total, offset, log_kept, product = 0.0, 0, 0.0, None
     for part, grid in zip(parts, grids, strict=True):
         tilted, log_moment = _tilted(grid, plan.tilt)
-        spectrum = _power(rfft(_folded(tilted, length), length), part.count)
+        folded = np.pad(tilted, (0, -len(tilted) % length)).reshape(-1, length).sum(axis=0)
+        spectrum = _power(rfft(folded, length), part.count)
         product = spectrum if product is None else product * spectrum
         log_total += part.count * log_moment
         offset += part.count * grid.first
@@ -274,14 +275,6 @@ def _tilted(grid, tilt):
     tilted = np.exp(exponent - top)
     total = float(tilted.sum())
     return tilted / total, top + math.log(total)
-
-
-def _folded(values, length):
-    if len(values) <= length:
-        return values
-    padded = np.zeros(-(-len(values) // length) * length)
-    padded[: len(values)] = values
-    return padded.reshape(-1, length).sum(axis=0)
 
 
 def pld_epsilon(

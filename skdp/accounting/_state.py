@@ -300,17 +300,13 @@ class State:
     @property
     def total(self):
         """The worst that the records amount to for any one unit."""
-        rule = self.terms.rule
-        worst = [
-            rule.worst([total for _, total in totals], self._affected(totals[0][0]))
-            for _, totals in self.partitions
-        ]
+        rule, worst = self.terms.rule, []
+        for _, totals in self.partitions:
+            # One unit can be in so many parts of a partition, or move between them.
+            moves = self.terms.relation == "replace_one" and not totals[0][0].by_index
+            affected = self.terms.max_rows * (2 if moves else 1)
+            worst.append(rule.worst([total for _, total in totals], affected))
         return rule.add(self.whole, *worst) if worst else self.whole
-
-    def _affected(self, part):
-        """How many parts of a partition one unit can be in, or move between."""
-        moves = self.terms.relation == "replace_one" and not part.by_index
-        return self.terms.max_rows * (2 if moves else 1)
 
     @property
     def spent(self):

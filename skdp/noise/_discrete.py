@@ -5,7 +5,7 @@ import numbers
 
 import numpy as np
 
-from skdp.noise._exact import LazyUniform, bernoulli_exp
+from skdp.noise._exact import LazyUniform, bernoulli_exp, floors
 from skdp.utils._validation import check_within
 
 _BLOCK = 1 << 15
@@ -176,15 +176,9 @@ def _geometric(scale, leading, stream, exact):
         log = -np.log(u)
         z = scale * log
         error = scale * (2.0**-52 + 2.0**-49 * log + 2.0**-63 / u)
-        floor = np.floor(z)
-        rest = z - floor
-        decided = (rest > error) | (floor == 0) if scale < 1 else rest > error
-        decided &= 1.0 - rest > error
-    open_ = np.arange(u.size) if exact else np.flatnonzero(~decided)
+    magnitude, open_ = floors(z, error, exact=exact, least=0.0 if scale < 1 else None)
     if not open_.size:
-        return floor.astype(np.int64)
-    floor[open_] = 0
-    magnitude = floor.astype(np.int64)
+        return magnitude
     low, high = np.zeros(open_.size, dtype=object), np.ones(open_.size, dtype=object)
     if not exact:
         low, high = _bracket(z[open_], error[open_])
@@ -244,14 +238,9 @@ def _geometric_block(scale, n, stream):
         z = scale * log
         # The logarithm is taken to be within 4 units in the last place; U is known to 2**-32.
         error = scale * (2.0**-49 * log + (2.0**-32 + 2.0**-50) / u)
-        floor = np.floor(z)
-        rest = z - floor
-        decided = (rest > error) & (1.0 - rest > error)
-    open_ = np.flatnonzero(~decided)
+    result, open_ = floors(z, error)
     if not open_.size:
-        return floor.astype(np.int64)
-    floor[open_] = 0
-    result = floor.astype(np.int64)
+        return result
     further = stream.words(open_.size) >> np.uint64(33)
     longer = (leading[open_].astype(np.uint64) << np.uint64(31)) | further
     result[open_] = _geometric(scale, longer, stream, False)

@@ -121,6 +121,34 @@ class LazyUniform:
         self._precision += 64
 
 
+def floors(values, errors, *, exact=False, least=None):
+    """Return floors of values that are known up to errors, and which of them are in doubt.
+
+    Parameters
+    ----------
+    values, errors : ndarray of shape (n,), dtype float64
+        Where a value is not a number, its floor is in doubt.
+    exact : bool, default=False
+        Doubt all of them.
+    least : float, default=None
+        A floor below which no value lies.
+
+    Returns
+    -------
+    floors : ndarray of shape (n,), dtype int64
+        0 where in doubt.
+    open_ : ndarray of int
+        The positions in doubt.
+    """
+    with np.errstate(invalid="ignore"):
+        floor = np.floor(values)
+        rest = values - floor
+        decided = ((rest > errors) | (floor == least)) & (1.0 - rest > errors)
+    open_ = np.arange(values.size) if exact else np.flatnonzero(~decided)
+    floor[open_] = 0
+    return floor.astype(np.int64), open_
+
+
 def is_below(approximate, bounds, stream, *, exact=False):
     """Draw uniform numbers and decide exactly which of them lie below their thresholds.
 

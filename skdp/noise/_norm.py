@@ -6,6 +6,7 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal, getco
 import numpy as np
 
 from skdp.noise._discrete import LARGEST_SCALE
+from skdp.noise._exact import floors
 from skdp.utils._validation import check_within
 
 _MAGNITUDE_BITS = np.uint64(2**63 - 1)
@@ -73,12 +74,7 @@ def _round_one_draw(draw, offset, scale, exact):
     value, error = draw.approximate(scale)
     value = value + offset + 0.5
     error = error + 2.0**-51 * (np.abs(value) + 1.0)
-    floor = np.floor(value)
-    rest = value - floor
-    decided = (rest > error) & (1.0 - rest > error)
-    open_ = np.arange(offset.size) if exact else np.flatnonzero(~decided)
-    floor[open_] = 0
-    result = floor.astype(np.int64)
+    result, open_ = floors(value, error, exact=exact)
     if open_.size:
         result[open_] = draw.round_exactly(open_, offset, scale)
     return result
