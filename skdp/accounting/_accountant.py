@@ -21,8 +21,6 @@ from skdp.accounting._state import Draw, NotCopied, Part, Spend, State, Terms, r
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.utils._validation import check_integer, check_privacy_parameters
 
-__all__ = ["PrivacyAccountant", "address_of", "attach"]
-
 _live = weakref.WeakValueDictionary()
 
 

@@ -12,8 +12,6 @@ from scipy.special import betaln
 from skdp.accounting._gaussian import least_epsilon
 from skdp.utils._validation import check_within
 
-__all__ = ["advanced_epsilon", "optimal_delta", "optimal_epsilon"]
-
 _MAX_TERMS = 40_000
 
 

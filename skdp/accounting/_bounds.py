@@ -20,8 +20,6 @@ from skdp.utils._validation import (
     check_within,
 )
 
-__all__ = ["METHODS", "get_delta", "get_epsilon", "trade_off"]
-
 METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
 
 

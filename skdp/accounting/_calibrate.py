@@ -14,8 +14,6 @@ from skdp.accounting._gaussian import gaussian_noise_multiplier, nudge
 from skdp.accounting._leaf import is_sampled
 from skdp.utils._validation import check_positive, check_within
 
-__all__ = ["calibrate"]
-
 
 def calibrate(
     make_event: Callable[[float], ev.Event],

@@ -25,8 +25,6 @@ from skdp.accounting._leaf import gdp, group_event, zcdp
 from skdp.accounting._rdp import rdp
 from skdp.utils._validation import check_choice, check_delta, check_privacy_parameters
 
-__all__ = ["FILTERS", "SCHEDULES", "claimed_price", "composition_rule", "exact"]
-
 FILTERS = ("basic", "zcdp", "rdp", "gdp")
 SCHEDULES = ("advanced", "pld", "auto")
 

@@ -9,14 +9,6 @@ from scipy.optimize import minimize_scalar
 
 from skdp.utils._validation import check_relation, check_within
 
-__all__ = [
-    "convert_relation",
-    "rdp_to_delta",
-    "rdp_to_epsilon",
-    "zcdp_to_delta",
-    "zcdp_to_epsilon",
-]
-
 
 def rdp_to_epsilon(rdp: float, order: float, delta: float) -> float:
     """Return epsilon at delta of a release with Renyi divergence `rdp` at one `order`.

@@ -9,26 +9,6 @@ from functools import partial
 
 from skdp.utils._validation import check_integer, check_within
 
-__all__ = [
-    "ZCDP",
-    "ApproximateDP",
-    "Composed",
-    "DiscreteGaussian",
-    "DiscreteLaplace",
-    "Event",
-    "ExponentialMechanism",
-    "Gaussian",
-    "Laplace",
-    "NonPrivate",
-    "PoissonSampled",
-    "PureDP",
-    "RandomStopping",
-    "RandomizedResponse",
-    "Repeated",
-    "SampledWithoutReplacement",
-    "event_from_json",
-]
-
 # Within these limits neither the square of a cost nor its multiples leave the range of floats.
 _LARGEST, _LEAST_NOISE = 1e100, 1e-50
 _MAX_COUNT = 10**100

@@ -21,8 +21,6 @@ try:
 except ImportError:
     fcntl = None
 
-__all__ = ["LOCK_SUFFIX", "QUEUE_SUFFIX", "locked"]
-
 LOCK_SUFFIX, QUEUE_SUFFIX = ".skdp-lock", ".skdp-queue"
 
 _ABSENT = object()

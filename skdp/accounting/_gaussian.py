@@ -10,13 +10,6 @@ from scipy.special import erfcx, log_ndtr, ndtr
 
 from skdp.utils._validation import check_positive, check_within
 
-__all__ = [
-    "gaussian_delta",
-    "gaussian_noise_multiplier",
-    "gdp_to_delta",
-    "gdp_to_epsilon",
-]
-
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 _MAX_EXPONENT = 700.0
 

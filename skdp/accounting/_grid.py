@@ -9,8 +9,6 @@ import numpy as np
 
 from skdp.accounting._pairs import LossPair
 
-__all__ = ["MAX_CELLS", "GridLoss", "compose_directly", "discretise", "loss_range"]
-
 # Of a composition by sums of terms, which takes the square of their number.
 MAX_CELLS = 1 << 13
 # The share of delta that one release, or one convolution, may move to infinity.

@@ -7,8 +7,6 @@ import math
 from skdp.accounting import _events as ev
 from skdp.accounting._leaf import scaled
 
-__all__ = ["from_dp_accounting", "to_dp_accounting"]
-
 
 def _dp_event():
     try:
@@ -131,7 +129,5 @@ def from_dp_accounting(event: object) -> ev.Event:
     }
     if type(event) not in kinds or (isinstance(event, dp.ZCDpEvent) and event.xi != 0.0):
         raise ValueError(f"{type(event).__name__} has no counterpart here")
-    noise = (
-        "noise_parameter" if isinstance(event, dp.RandomizedResponseDpEvent) else "noise_multiplier"
-    )
-    return ev.NonPrivate() if getattr(event, noise, None) == 0.0 else kinds[type(event)](event)
+    name = "noise_parameter" if type(event) is dp.RandomizedResponseDpEvent else "noise_multiplier"
+    return ev.NonPrivate() if getattr(event, name, None) == 0.0 else kinds[type(event)](event)

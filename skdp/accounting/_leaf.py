@@ -10,8 +10,6 @@ from scipy.special import ndtri_exp
 from skdp.accounting import _events as ev
 from skdp.utils._validation import check_integer, check_relation
 
-__all__ = ["gdp", "group_event", "inner_event", "pure_epsilon", "sampling_rate", "zcdp"]
-
 _UP = 1.0 + 2.0**-50
 _TINY = 1e-300
 MAX_GROUP_SIZE = 10**9

@@ -15,8 +15,6 @@ from skdp.accounting._postgres_ledger import PostgreSQLLedger
 from skdp.accounting._sqlite_ledger import SQLiteLedger
 from skdp.exceptions import LedgerError
 
-__all__ = ["Ledger", "one_address", "open_ledger", "register_ledger"]
-
 # An address without its scheme, or the keywords of one.
 _LIKE_A_SERVER = re.compile(
     r"^\s*postgres(ql)?\s*[:：]|^[^/\\]*[:：].*@|[:：][^/\\@]*@"

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from skdp.accounting._chain import NOTHING, Record, chain_end, next_record
 from skdp.exceptions import LedgerError
 
-__all__ = ["MemoryLedger"]
-
 # The lock and the rows of each ledger.
 _kept: dict = {}
 

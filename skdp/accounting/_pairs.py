@@ -16,8 +16,6 @@ from scipy.special import ndtr
 from skdp.accounting import _events as ev
 from skdp.accounting._leaf import inner_event, is_sampled, pure_epsilon, sampling_rate
 
-__all__ = ["LossPair", "loss_pairs"]
-
 _MAX_ATOMS = 4_000_000
 _EMPTY = np.zeros(0)
 

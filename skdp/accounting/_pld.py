@@ -13,8 +13,6 @@ from skdp.accounting import _leaf
 from skdp.accounting._grid import MAX_CELLS, GridLoss, compose_directly, discretise, loss_range
 from skdp.accounting._pairs import LossPair, loss_pairs
 
-__all__ = ["pld_delta", "pld_epsilon"]
-
 _MAX_CELLS = 1 << 21
 _COARSE_CELLS = 3000
 _TILTS = np.concatenate(([0.0], np.geomspace(1e-3, 1e5, 49)))

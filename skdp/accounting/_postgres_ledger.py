@@ -15,8 +15,6 @@ from skdp.accounting._records import (
 )
 from skdp.exceptions import LedgerError
 
-__all__ = ["PostgreSQLLedger"]
-
 SCHEMA_VERSION = 1
 CONNECT_TIMEOUT_SECONDS = 10
 LOCK_TIMEOUT_SECONDS = 30.0

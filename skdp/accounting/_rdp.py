@@ -28,16 +28,6 @@ from skdp.accounting._leaf import (
 from skdp.accounting._pairs import LossPair, loss_pairs
 from skdp.utils._validation import check_integer, check_relation, check_within
 
-__all__ = [
-    "composed_rdp",
-    "fixed_delta",
-    "rdp",
-    "rdp_delta",
-    "rdp_epsilon",
-    "simplified",
-    "whole_sample",
-]
-
 _UP = 1.0 + 1e-13
 # Round-off of a logarithm of a moment near 1, which a low order would divide by order - 1.
 _ROUND_OFF = 1e-14

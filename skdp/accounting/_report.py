@@ -5,8 +5,6 @@ from dataclasses import asdict, dataclass, replace
 from skdp.accounting._composition import SCHEDULES
 from skdp.utils._documents import html_fragment, html_table, html_text, printable
 
-__all__ = ["BudgetReport", "describe_composition", "describe_unit"]
-
 ROWS_BY_INDEX = (
     "The total holds if the rows of each release were chosen by their index and a public seed. "
     "Stratified folds depend on labels: under them the sum is no guarantee; "

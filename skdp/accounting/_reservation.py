@@ -22,15 +22,6 @@ from skdp.accounting._state import NotCopied, Spend, Terms
 from skdp.exceptions import BudgetExceededError
 from skdp.utils._validation import check_privacy_parameters
 
-__all__ = [
-    "Allowance",
-    "PlannedCharge",
-    "Reservation",
-    "ReservedStep",
-    "covering_gaussian",
-    "plan_event",
-]
-
 
 @dataclass(frozen=True)
 class PlannedCharge:

@@ -16,8 +16,6 @@ from skdp.accounting import _advanced, _conversions, _gaussian, _leaf
 from skdp.accounting import _events as ev
 from skdp.accounting._pairs import base_pair, replaced_gaussian_position
 
-__all__ = ["closed_delta", "closed_epsilon", "has_loss_distribution"]
-
 _UP = 1.0 + 2.0**-50
 _DOWN = 1.0 - 2.0**-50
 # More than the curves below are off by, relatively.

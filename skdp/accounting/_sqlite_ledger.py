@@ -21,8 +21,6 @@ from skdp.accounting._records import (
 )
 from skdp.exceptions import LedgerError
 
-__all__ = ["SQLiteLedger"]
-
 APPLICATION_ID = 0x736B6470  # "skdp"
 SCHEMA_VERSION = 1
 BUSY_TIMEOUT_SECONDS = 30.0

@@ -11,18 +11,6 @@ from skdp.accounting._guarantee import Neighbours
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.utils._validation import check_privacy_parameters, check_within
 
-__all__ = [
-    "Draw",
-    "NotCopied",
-    "Part",
-    "Rounds",
-    "Spend",
-    "State",
-    "Terms",
-    "read_entries",
-]
-
-
 _cached_event = lru_cache(maxsize=4096)(event_from_json)
 
 
