@@ -12,13 +12,7 @@ from skdp.accounting import _events as ev
 from skdp.accounting._gaussian import nudge
 from skdp.accounting._rdp import fixed_delta, simplified, whole_sample
 from skdp.accounting._single import closed_delta, closed_epsilon, has_loss_distribution
-from skdp.utils._validation import (
-    check_choice,
-    check_integer,
-    check_positive,
-    check_relation,
-    check_within,
-)
+from skdp.utils._validation import check_choice, check_positive, check_within
 
 METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
 
@@ -92,14 +86,6 @@ def _rdp_bound(parts, delta_, relation):
     return _rdp.rdp_epsilon(parts, delta_, relation)
 
 
-def _gaussian_mu(parts):
-    if not all(isinstance(part, ev.Gaussian) for part in parts):
-        return None
-    if sum(parts.values()) == 1:
-        return 1.0 / next(iter(parts)).noise_multiplier
-    return math.sqrt(math.fsum(n / part.noise_multiplier**2 for part, n in parts.items()))
-
-
 def _stated_and_gaussian(parts, relation):
     """Return the epsilon and delta that releases state, summed, and mu of the Gaussian ones."""
     gaussians = {part: n for part, n in parts.items() if isinstance(part, ev.Gaussian)}
@@ -111,7 +97,7 @@ def _stated_and_gaussian(parts, relation):
         for p, n in others.items()
     )
     fixed = math.fsum(n * fixed_delta(part) for part, n in others.items())
-    return stated * (1.0 + 1e-15), fixed * (1.0 + 1e-15), _gaussian_mu(gaussians) * (1.0 + 1e-15)
+    return stated * (1.0 + 1e-15), fixed * (1.0 + 1e-15), ev.gaussian_mu(gaussians) * (1.0 + 1e-15)
 
 
 def _stated_and_gaussian_epsilon(parts, delta_, relation):
@@ -142,7 +128,7 @@ def _require_loss_distribution(parts, relation):
 
 
 def _pld_bound(parts, delta_, relation, tolerance):
-    mu = _gaussian_mu(parts)
+    mu = ev.gaussian_mu(parts)
     if mu is not None:
         return _gaussian.gdp_to_epsilon(mu, delta_)
     if sum(parts.values()) == 1 and delta_ > 0.0:
@@ -187,7 +173,7 @@ def _epsilon(parts, delta_, relation, method, tolerance):
         return _pld_bound(parts, delta_, relation, tolerance)
     if method != "auto":
         return _BOUNDS[method](simple, delta_, relation)
-    mu = _gaussian_mu(parts)
+    mu = ev.gaussian_mu(parts)
     if mu is not None:
         return _gaussian.gdp_to_epsilon(mu, delta_)
     bounds = [bound(simple, delta_, relation) for bound in _BOUNDS.values()]
@@ -207,9 +193,8 @@ def _is_non_private(part):
 
 def _check(event, relation, method, tolerance, group_size):
     ev.check_event("event", event)
-    check_relation(relation)
+    _leaf.check_neighbours(relation, group_size)
     check_positive(tolerance, "tolerance")
-    check_integer(group_size, "group_size", 1, _leaf.MAX_GROUP_SIZE)
     check_choice(method, "method", METHODS)
 
 
@@ -372,7 +357,7 @@ def _delta(parts, target, relation, method, tolerance):
 
 
 def _pld_delta(parts, simple, target, relation, tolerance):
-    mu = _gaussian_mu(parts)
+    mu = ev.gaussian_mu(parts)
     if mu is not None:
         return _gaussian.gdp_to_delta(mu, target)
     if sum(parts.values()) == 1:

@@ -108,11 +108,10 @@ def _gaussian_scale(make_event, start, low, high):
     """c if the family is Gaussian releases worth one of multiplier s / c; else None."""
     scales = []
     for value in (start, min(2.0 * start, high) if start < high else max(low, 0.5 * start)):
-        parts = ev.leaves(make_event(value))
-        if not parts or not all(isinstance(part, ev.Gaussian) for part in parts):
+        mu = ev.gaussian_mu(ev.leaves(make_event(value)))
+        if mu is None:
             return None
-        total = math.fsum(n / part.noise_multiplier**2 for part, n in parts.items())
-        scales.append(value * math.sqrt(total))
+        scales.append(value * mu)
     return scales[0] if math.isclose(*scales, rel_tol=1e-12) else None
 
 

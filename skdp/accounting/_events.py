@@ -592,14 +592,23 @@ def _sort_key(event):
     return (type(event).__name__, plain, tuple(values) if plain else event.to_json())
 
 
+def gaussian_mu(parts: dict[Event, int]) -> float | None:
+    """mu of Gaussians that are composed (Dong, Roth and Su 2022, corollary 3.3), None of others."""
+    if not parts or not all(isinstance(part, Gaussian) for part in parts):
+        return None
+    if sum(parts.values()) == 1:
+        return 1.0 / next(iter(parts)).noise_multiplier
+    return math.sqrt(math.fsum(n / part.noise_multiplier**2 for part, n in parts.items()))
+
+
 def merged(event: Event) -> Event:
     """A composition of Gaussians alone, or of pure events alone, as one event."""
     parts = leaves(event)
     if len(parts) == 1 and next(iter(parts.values())) == 1:
         return next(iter(parts))
-    if parts and all(isinstance(part, Gaussian) for part in parts):
-        total = math.fsum(count / part.noise_multiplier**2 for part, count in parts.items())
-        return Gaussian(1.0 / math.sqrt(total))
+    mu = gaussian_mu(parts)
+    if mu is not None:
+        return Gaussian(1.0 / mu)
     if all(isinstance(part, PURE) for part in parts):
         return Composed(tuple(part * count for part, count in parts.items()))
     raise ValueError(

@@ -12,7 +12,13 @@ from skdp.utils._validation import check_integer, check_relation
 
 _UP = 1.0 + 2.0**-50
 _TINY = 1e-300
-MAX_GROUP_SIZE = 10**9
+_MAX_GROUP_SIZE = 10**9
+
+
+def check_neighbours(relation: str, group_size: int) -> None:
+    """Refuse what is no relation and no number of records that are protected together."""
+    check_relation(relation)
+    check_integer(group_size, "group_size", 1, _MAX_GROUP_SIZE)
 
 
 def squared(x: float) -> float:
@@ -174,8 +180,7 @@ def zcdp(
     >>> round(rho, 12), delta
     (2.0, 0.0)
     """
-    check_relation(relation)
-    check_integer(group_size, "group_size", 1, MAX_GROUP_SIZE)
+    check_neighbours(relation, group_size)
     if group_size > 1:
         return _group_zcdp(event, relation, group_size)
     return composed_zcdp(ev.leaves(event), relation)
@@ -271,8 +276,7 @@ def gdp(event: ev.Event, *, relation: str = "add_remove", group_size: int = 1) -
     >>> gdp(Gaussian(2.0) * 4)
     1.0
     """
-    check_relation(relation)
-    check_integer(group_size, "group_size", 1, MAX_GROUP_SIZE)
+    check_neighbours(relation, group_size)
     squares = []
     for part, count in ev.leaves(event).items():
         if isinstance(part, ev.Gaussian):

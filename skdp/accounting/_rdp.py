@@ -15,7 +15,7 @@ from skdp.accounting._conversions import minimum_over_orders, rdp_to_delta, rdp_
 from skdp.accounting._gaussian import gdp_to_delta
 from skdp.accounting._grid import discretise
 from skdp.accounting._leaf import (
-    MAX_GROUP_SIZE,
+    check_neighbours,
     group_event,
     inner_event,
     is_sampled,
@@ -26,7 +26,7 @@ from skdp.accounting._leaf import (
     squared,
 )
 from skdp.accounting._pairs import LossPair, loss_pairs
-from skdp.utils._validation import check_integer, check_relation, check_within
+from skdp.utils._validation import check_within
 
 _UP = 1.0 + 1e-13
 # Round-off of a logarithm of a moment near 1, which a low order would divide by order - 1.
@@ -248,8 +248,8 @@ def _stopping_curve(event, relation):
 
 
 def _base_delta(parts, relation):
-    if all(isinstance(part, ev.Gaussian) for part in parts):
-        mu = math.sqrt(math.fsum(n / part.noise_multiplier**2 for part, n in parts.items()))
+    mu = ev.gaussian_mu(parts)
+    if mu is not None:
         return lambda epsilon: gdp_to_delta(mu, epsilon)
     pure = math.fsum(n * pure_epsilon(part, relation) for part, n in parts.items())
 
@@ -343,8 +343,7 @@ def rdp(
     4.0
     """
     check_within(order, "order", 1.0, ends="()")
-    check_relation(relation)
-    check_integer(group_size, "group_size", 1, MAX_GROUP_SIZE)
+    check_neighbours(relation, group_size)
     parts = ev.leaves(event).items()
     costs = (n * _group_rdp(part, float(order), relation, group_size) for part, n in parts)
     return sum(costs, 0.0)

@@ -242,8 +242,8 @@ MUTATIONS = [
     ),
     Mutation(
         "geometric-noise-for-one",
-        "mechanisms._geometric",
-        "GeometricMechanism.scale",
+        "mechanisms._grid",
+        "PureMechanism.scale",
         rules.put_for("self.sensitivity", "1"),
         ("mechanisms/test_geometric.py::test_law",),
         "counts of many columns get the noise of one",
