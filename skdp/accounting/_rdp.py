@@ -146,14 +146,12 @@ def _pair_curve(pairs: tuple[LossPair, ...], cap):
     """
     tables = []
     for pair in pairs:
-        if pair.tails is None:
-            keep = pair.p > 0.0
-            tables.append((np.log(pair.p[keep]), pair.losses[keep]))
-            continue
-        low, high = min(pair.low, *pair.losses, pair.high), max(pair.high, *pair.losses, pair.low)
-        grid = discretise(pair, (high - low) / _CELLS, low, high)
-        keep = grid.mass > 0.0
-        tables.append((np.log(grid.mass[keep]), grid.losses[keep]))
+        mass, losses = pair.p, pair.losses
+        if pair.tails is not None:
+            low, high = min(pair.low, *losses, pair.high), max(pair.high, *losses, pair.low)
+            grid = discretise(pair, (high - low) / _CELLS, low, high)
+            mass, losses = grid.mass, grid.losses
+        tables.append((np.log(mass[mass > 0.0]), losses[mass > 0.0]))
 
     def curve(order):
         moments = []
@@ -255,11 +253,7 @@ def _base_delta(parts, relation):
 
     @lru_cache(maxsize=512)
     def hat(epsilon):
-        if pure <= epsilon:
-            return 0.0
-        return minimum_over_orders(
-            lambda order: rdp_to_delta(composed_rdp(parts, relation, order), order, epsilon)
-        )[1]
+        return 0.0 if pure <= epsilon else rdp_delta(parts, epsilon, relation)
 
     return hat
 

@@ -80,8 +80,9 @@ class PlannedCharge:
         asked, planned = leaves(event), leaves(self.event)
         if all(count <= planned.get(part, 0) for part, count in asked.items()):
             return True
-        if _are_gaussian(asked) and _are_gaussian(planned):
-            return _precision(asked) <= _precision(planned)
+        precisions = _precision(asked), _precision(planned)
+        if None not in precisions:
+            return precisions[0] <= precisions[1]
         if isinstance(self.event, PureDP):
             return get_epsilon(event, 0.0, relation=relation) <= self.event.epsilon
         if isinstance(self.event, ApproximateDP):
@@ -134,15 +135,13 @@ class PlannedCharge:
         return claimed_price(event, epsilon, delta, terms.relation)
 
 
-def _are_gaussian(parts):
-    return bool(parts) and all(isinstance(part, Gaussian) for part in parts)
-
-
 def _precision(parts):
     """Return the sum of 1 / noise_multiplier**2, on which the cost of Gaussians depends alone.
 
-    Dong, Roth and Su 2022, Corollary 3.3. It is exact.
+    Dong, Roth and Su 2022, Corollary 3.3. It is exact; None where not all are Gaussians.
     """
+    if not parts or not all(isinstance(part, Gaussian) for part in parts):
+        return None
     return sum(count / Fraction(part.noise_multiplier) ** 2 for part, count in parts.items())
 
 
@@ -160,10 +159,9 @@ def covering_gaussian(events):
         Of a noise multiplier smaller by a relative 1e-9, None if an event is not of Gaussians
         alone, or if the events differ by more.
     """
-    parts = [leaves(event) for event in events]
-    if not all(map(_are_gaussian, parts)):
+    precisions = [_precision(leaves(event)) for event in events]
+    if None in precisions:
         return None
-    precisions = [_precision(part) for part in parts]
     if max(precisions) > min(precisions) * (1 + Fraction(1, 10**9)):
         return None
     return Gaussian((1 - 1e-9) / math.sqrt(max(precisions)))
