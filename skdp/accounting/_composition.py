@@ -60,9 +60,7 @@ def _own_delta(event):
     return min(1.0, math.fsum(n * p.delta for p, n in parts if isinstance(p, ApproximateDP)))
 
 
-@lru_cache(maxsize=1024)
-def _cached_delta(event, epsilon, relation):
-    return get_delta(event, epsilon, relation=relation)
+_cached_delta = lru_cache(maxsize=1024)(get_delta)
 
 
 @lru_cache(maxsize=1024)
@@ -98,7 +96,7 @@ def claimed_price(event, epsilon, delta, relation):
         epsilon, delta = check_privacy_parameters(epsilon, delta)
     # A bound on delta and one on epsilon are each a proof by itself: they are rounded up apart
     # from each other. At delta = 0 a bound on delta that has underflowed proves nothing.
-    if delta > 0.0 and _cached_delta(event, epsilon, relation) <= delta:
+    if delta > 0.0 and _cached_delta(event, epsilon, relation=relation) <= delta:
         return epsilon, delta
     found = _single_epsilon(event, delta, relation, 1)
     if epsilon < found <= epsilon * (1.0 + NEARLY):
