@@ -173,8 +173,6 @@ def _discrete_gaussian(sigma, sensitivity):
 
 def _mixed(pair: LossPair, rate: float) -> LossPair:
     """((1 - rate) Q + rate P, Q): a record in the Poisson sample against none."""
-    if rate == 1.0:
-        return pair
     log_keep = math.log1p(-rate)
 
     def forward(loss):
@@ -218,8 +216,6 @@ def _replace_curve(pair: LossPair, rate: float) -> LossPair:
     left has loss 0. `pair` dominates every two of: one record's value in the sample, another
     value, none.
     """
-    if rate == 1.0:
-        return pair
     mix = _mixed(pair, rate)
     tails, left_p, left_q = None, mix.p_inf, 0.0
     if mix.tails is not None:
@@ -317,10 +313,12 @@ def loss_pairs(event: ev.Event, relation: str) -> tuple[LossPair, ...]:
         return (_response(0.0),)
     inner = inner_event(event, relation)
     pair = base_pair(inner, relation)
+    if rate == 1.0:
+        return (pair,)
     if isinstance(event, ev.PoissonSampled):
         if relation == "add_remove":
             mix = _mixed(pair, rate)
-            return (pair,) if rate == 1.0 else (mix, mix.reversed())
-        if isinstance(inner, ev.Gaussian) and rate < 1.0:
+            return mix, mix.reversed()
+        if isinstance(inner, ev.Gaussian):
             return (_poisson_gaussian_replaced(2.0 * inner.noise_multiplier, rate),)
     return (_replace_curve(pair, rate),)
