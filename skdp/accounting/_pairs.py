@@ -150,7 +150,7 @@ def _discrete_laplace(scale, sensitivity):
     far = edge * math.exp(-a * sensitivity)
     losses = np.concatenate(([a * sensitivity], a * (sensitivity - 2.0 * x), [-a * sensitivity]))
     p = np.concatenate(([edge], inside * np.exp(-a * x), [far]))
-    return _atoms(losses, p, p[::-1], spacing=a * (sensitivity if sensitivity == 1 else 1.0))
+    return _atoms(losses, p, p[::-1], spacing=a)
 
 
 def _discrete_gaussian(sigma, sensitivity):
