@@ -9,9 +9,8 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import betaln
 
-from skdp.accounting._checks import check_delta
-
-__all__ = ["advanced_epsilon", "optimal_delta", "optimal_epsilon"]
+from skdp.accounting._gaussian import least_epsilon
+from skdp.utils._validation import check_within
 
 _MAX_TERMS = 40_000
 
@@ -63,20 +62,10 @@ def optimal_epsilon(epsilon0: float, count: int, delta: float, delta0: float = 0
     spare = spare_delta([delta0], [count], delta)
     if spare < 0.0 or epsilon0 == math.inf:
         return math.inf
-    low, high = 0.0, count * epsilon0
-    if spare >= 1.0 or optimal_delta(epsilon0, count, 0.0) <= spare:
-        return 0.0
-    if _binomial_losses(epsilon0, count) is None:
-        return high
-    while high - low > 1e-13 * high:
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            return high
-        if optimal_delta(epsilon0, count, middle) <= spare:
-            high = middle
-        else:
-            low = middle
-    return high
+    most = count * epsilon0
+    found = least_epsilon(lambda e: optimal_delta(epsilon0, count, e), min(spare, 1.0), most)
+    # Losses are rounded by a share of the largest one, and an epsilon near a loss as much.
+    return min(most, found + 2.0**-50 * most) if found > 0.0 else 0.0
 
 
 def spare_delta(deltas, counts, delta):
@@ -114,7 +103,7 @@ def advanced_epsilon(pairs: Iterable[tuple[float, ...]], delta: float) -> float:
     >>> round(advanced_epsilon([(0.1, 0.0)] * 100, 1e-6), 4)
     5.7561
     """
-    check_delta(delta)
+    check_within(delta, "delta", 0.0, 1.0)
     pairs = [(*pair, 1)[:3] for pair in pairs]
     if not pairs:
         return 0.0

@@ -5,22 +5,14 @@ from __future__ import annotations
 import math
 from functools import cache
 
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize_scalar
 
 from skdp.accounting import _advanced, _conversions, _gaussian, _leaf, _pld, _rdp
 from skdp.accounting import _events as ev
-from skdp.accounting._checks import (
-    check_delta,
-    check_epsilon,
-    check_group_size,
-    check_relation,
-    check_tolerance,
-)
+from skdp.accounting._gaussian import nudge
 from skdp.accounting._rdp import fixed_delta, simplified, whole_sample
 from skdp.accounting._single import closed_delta, closed_epsilon, has_loss_distribution
-from skdp.utils._validation import check_choice
-
-__all__ = ["METHODS", "get_delta", "get_epsilon", "trade_off"]
+from skdp.utils._validation import check_choice, check_positive, check_within
 
 METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
 
@@ -75,16 +67,8 @@ def _advanced_at(parts, shares, delta_, relation):
 
 
 def _zcdp_bound(parts, delta_, relation):
-    rho, rho_delta = _total_zcdp(parts, relation)
+    rho, rho_delta = _leaf.composed_zcdp(parts, relation)
     return _conversions.zcdp_to_epsilon(rho, delta_, rho_delta)
-
-
-def _total_zcdp(parts, relation):
-    return _leaf.zcdp(_joined(parts), relation=relation)
-
-
-def _joined(parts):
-    return ev.Composed(tuple(part * count for part, count in parts.items()))
 
 
 def _total_fixed(parts):
@@ -102,14 +86,6 @@ def _rdp_bound(parts, delta_, relation):
     return _rdp.rdp_epsilon(parts, delta_, relation)
 
 
-def _gaussian_mu(parts):
-    if not all(isinstance(part, ev.Gaussian) for part in parts):
-        return None
-    if sum(parts.values()) == 1:
-        return 1.0 / next(iter(parts)).noise_multiplier
-    return math.sqrt(math.fsum(n / part.noise_multiplier**2 for part, n in parts.items()))
-
-
 def _stated_and_gaussian(parts, relation):
     """Return the epsilon and delta that releases state, summed, and mu of the Gaussian ones."""
     gaussians = {part: n for part, n in parts.items() if isinstance(part, ev.Gaussian)}
@@ -121,7 +97,7 @@ def _stated_and_gaussian(parts, relation):
         for p, n in others.items()
     )
     fixed = math.fsum(n * fixed_delta(part) for part, n in others.items())
-    return stated * (1.0 + 1e-15), fixed * (1.0 + 1e-15), _gaussian_mu(gaussians) * (1.0 + 1e-15)
+    return stated * (1.0 + 1e-15), fixed * (1.0 + 1e-15), ev.gaussian_mu(gaussians) * (1.0 + 1e-15)
 
 
 def _stated_and_gaussian_epsilon(parts, delta_, relation):
@@ -152,7 +128,7 @@ def _require_loss_distribution(parts, relation):
 
 
 def _pld_bound(parts, delta_, relation, tolerance):
-    mu = _gaussian_mu(parts)
+    mu = ev.gaussian_mu(parts)
     if mu is not None:
         return _gaussian.gdp_to_epsilon(mu, delta_)
     if sum(parts.values()) == 1 and delta_ > 0.0:
@@ -197,7 +173,7 @@ def _epsilon(parts, delta_, relation, method, tolerance):
         return _pld_bound(parts, delta_, relation, tolerance)
     if method != "auto":
         return _BOUNDS[method](simple, delta_, relation)
-    mu = _gaussian_mu(parts)
+    mu = ev.gaussian_mu(parts)
     if mu is not None:
         return _gaussian.gdp_to_epsilon(mu, delta_)
     bounds = [bound(simple, delta_, relation) for bound in _BOUNDS.values()]
@@ -216,11 +192,9 @@ def _is_non_private(part):
 
 
 def _check(event, relation, method, tolerance, group_size):
-    if not isinstance(event, ev.Event):
-        raise ValueError(f"event must be a privacy event, got {type(event).__name__}")
-    check_relation(relation)
-    check_tolerance(tolerance)
-    check_group_size(group_size)
+    ev.check_event("event", event)
+    _leaf.check_neighbours(relation, group_size)
+    check_positive(tolerance, "tolerance")
     check_choice(method, "method", METHODS)
 
 
@@ -269,7 +243,7 @@ def get_epsilon(
     4.377178
     """
     _check(event, relation, method, tolerance, group_size)
-    check_delta(delta)
+    check_within(delta, "delta", 0.0, 1.0)
     delta = float(delta)
     if group_size == 1:
         return _epsilon(ev.leaves(event), delta, relation, method, tolerance)
@@ -346,7 +320,7 @@ def get_delta(
     0.126937
     """
     _check(event, relation, method, tolerance, group_size)
-    check_epsilon(epsilon)
+    check_within(epsilon, "epsilon", 0.0)
     target = float(epsilon)
     if group_size == 1:
         return _delta(ev.leaves(event), target, relation, method, tolerance)
@@ -364,7 +338,7 @@ def _delta(parts, target, relation, method, tolerance):
     simple = _merge(parts, relation, simplified)
     best = 1.0
     if method in ("auto", "zcdp"):
-        rho, rho_delta = _total_zcdp(simple, relation)
+        rho, rho_delta = _leaf.composed_zcdp(simple, relation)
         best = min(best, _conversions.zcdp_to_delta(rho, target, rho_delta))
     if method in ("auto", "rdp"):
         fixed = _total_fixed(simple)
@@ -383,7 +357,7 @@ def _delta(parts, target, relation, method, tolerance):
 
 
 def _pld_delta(parts, simple, target, relation, tolerance):
-    mu = _gaussian_mu(parts)
+    mu = ev.gaussian_mu(parts)
     if mu is not None:
         return _gaussian.gdp_to_delta(mu, target)
     if sum(parts.values()) == 1:
@@ -410,9 +384,7 @@ def _inverted_delta(epsilon_at, target, known=1.0):
     if gap(low) <= 0.0:
         return 1e-300
     root = brentq(gap, low, high, xtol=1e-11, disp=False) if gap(high) < 0.0 else high
-    step = 1e-12
-    while root < high and gap(root) > 0.0:
-        root, step = min(root + step, high), 2.0 * step
+    root = nudge(lambda log_delta: gap(log_delta) <= 0.0, root, 1e-13)
     return min(known, math.exp(root))
 
 
@@ -457,7 +429,7 @@ def trade_off(
     >>> round(trade_off(Gaussian(1.0), 0.05), 4)
     0.7405
     """
-    check_delta(alpha, "alpha")
+    check_within(alpha, "alpha", 0.0, 1.0)
     options = {"relation": relation, "method": method, "tolerance": tolerance}
 
     @cache
@@ -477,13 +449,7 @@ def trade_off(
     return max(0.0, _largest(first, near), _largest(second, far))
 
 
-def _largest(function, high, points=17, rounds=3):
-    """The largest value found of a function on [0, high], on nested grids."""
-    low, best = 0.0, -math.inf
-    for _ in range(rounds):
-        grid = [low + (high - low) * i / (points - 1) for i in range(points)]
-        values = [function(point) for point in grid]
-        index = max(range(points), key=values.__getitem__)
-        best = max(best, values[index])
-        low, high = grid[max(0, index - 1)], grid[min(points - 1, index + 1)]
-    return best
+def _largest(function, high):
+    """The largest value found of a function on [0, high]; any of them is a bound."""
+    found = minimize_scalar(lambda e: -function(e), bounds=(0.0, high), method="bounded")
+    return max(-float(found.fun), function(0.0), function(high))

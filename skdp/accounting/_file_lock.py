@@ -12,7 +12,7 @@ import os
 import stat
 import threading
 import weakref
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 
 from skdp.exceptions import LedgerError
 
@@ -20,8 +20,6 @@ try:
     import fcntl
 except ImportError:
     fcntl = None
-
-__all__ = ["LOCK_SUFFIX", "QUEUE_SUFFIX", "locked"]
 
 LOCK_SUFFIX, QUEUE_SUFFIX = ".skdp-lock", ".skdp-queue"
 
@@ -73,25 +71,16 @@ def locked(path, seconds, *, reading=False):
     LedgerError
         If the lock cannot be taken.
     """
-    with _opened(path, QUEUE_SUFFIX, reading) as queue:
+    with closing(LockFile(path, QUEUE_SUFFIX, reading)) as queue:
         queue.wait(seconds)
         while True:
-            with _opened(path, LOCK_SUFFIX, reading) as lock:
+            with closing(LockFile(path, LOCK_SUFFIX, reading)) as lock:
                 lock.wait(seconds)
                 # Whoever removed or replaced the file while we waited made another lock of it.
                 if lock.is_at_its_path():
                     queue.close()
                     yield lock
                     return
-
-
-@contextmanager
-def _opened(path, suffix, reading):
-    lock = LockFile(path, suffix, reading)
-    try:
-        yield lock
-    finally:
-        lock.close()
 
 
 class LockFile:

@@ -4,11 +4,10 @@ import os
 import re
 import threading
 import uuid
+from contextlib import contextmanager
 
 from skdp.accounting._chain import NOTHING, Record, chain_end, next_record
 from skdp.exceptions import LedgerError
-
-__all__ = ["MemoryLedger"]
 
 # The lock and the rows of each ledger.
 _kept: dict = {}
@@ -55,14 +54,12 @@ class MemoryLedger:
 
     def read(self, dataset, after=NOTHING):
         """Return the records of a data set that follow a position."""
-        lock, rows = self._found()
-        with lock:
+        with self._rows() as rows:
             return _since(rows, dataset, after)
 
     def append(self, dataset, after, decide):
         """Append one record, decided under the lock."""
-        lock, rows = self._found()
-        with lock:
+        with self._rows() as rows:
             records = _since(rows, dataset, after)
             decision = decide(records)
             if decision is None:
@@ -74,21 +71,23 @@ class MemoryLedger:
 
     def verify(self):
         """Check the whole chain and return the hash of the last record."""
-        lock, rows = self._found()
-        with lock:
+        with self._rows() as rows:
             return chain_end(rows)[1]
 
     def records(self):
         """Return the records of every data set, in order."""
-        lock, rows = self._found()
-        with lock:
+        with self._rows() as rows:
             return list(map(Record.from_row, rows))
 
-    def _found(self):
+    @contextmanager
+    def _rows(self):
+        """Yield the rows, under the ledger's lock."""
         self._check_process()
         if self._address not in _kept:
             raise LedgerError(f"there is no ledger at {self._address}")
-        return _kept[self._address]
+        lock, rows = _kept[self._address]
+        with lock:
+            yield rows
 
     def _check_process(self):
         if not self._address.startswith(f"memory://{_process[0]}/"):

@@ -1,6 +1,6 @@
 """The ledger in a PostgreSQL database, for analysts on several hosts."""
 
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from skdp.accounting._chain import NOTHING, next_record
 from skdp.accounting._postgres_address import check_address, driver
@@ -14,8 +14,6 @@ from skdp.accounting._records import (
     select_records,
 )
 from skdp.exceptions import LedgerError
-
-__all__ = ["PostgreSQLLedger"]
 
 SCHEMA_VERSION = 1
 CONNECT_TIMEOUT_SECONDS = 10
@@ -169,27 +167,23 @@ class PostgreSQLLedger:
     def _connection(self, checked=True):
         """Yield `execute` of a new connection; closing it rolls back what was not committed."""
         timeout = f"{LOCK_TIMEOUT_SECONDS:g}s"
-        with CONNECTIONS:
-            connection = driver().connect(
-                self.address,
-                autocommit=True,
-                connect_timeout=CONNECT_TIMEOUT_SECONDS,
-                application_name="skdp",
-                target_session_attrs="read-write",
-            )
-            try:
+        settings = {
+            "autocommit": True,
+            "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+            "application_name": "skdp",
+            "target_session_attrs": "read-write",
+        }
+        with CONNECTIONS, closing(driver().connect(self.address, **settings)) as connection:
 
-                def execute(statement, parameters=()):
-                    # Without parameters the driver sends several statements at once.
-                    return connection.execute(statement.replace("?", "%s"), parameters or None)
+            def execute(statement, parameters=()):
+                # Without parameters the driver sends several statements at once.
+                return connection.execute(statement.replace("?", "%s"), parameters or None)
 
-                execute("SELECT set_config('lock_timeout', ?, false)", (timeout,))
-                execute("SET search_path TO skdp")
-                if checked:
-                    _check_server(execute)
-                yield execute
-            finally:
-                connection.close()
+            execute("SELECT set_config('lock_timeout', ?, false)", (timeout,))
+            execute("SET search_path TO skdp")
+            if checked:
+                _check_server(execute)
+            yield execute
 
 
 def _exists(execute):

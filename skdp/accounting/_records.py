@@ -10,15 +10,6 @@ import threading
 from skdp.accounting._chain import FIRST_HASH, NOTHING, Record, chain_end
 from skdp.exceptions import LedgerError
 
-__all__ = [
-    "CONNECTIONS",
-    "all_records",
-    "check_chain",
-    "insert_record",
-    "read_back",
-    "select_records",
-]
-
 _ROWS = "SELECT sequence, dataset, kind, body, hash FROM records"
 _ALL = f"{_ROWS} ORDER BY sequence"
 _SINCE = f"{_ROWS} WHERE sequence > ? ORDER BY sequence"

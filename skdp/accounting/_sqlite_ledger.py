@@ -21,8 +21,6 @@ from skdp.accounting._records import (
 )
 from skdp.exceptions import LedgerError
 
-__all__ = ["SQLiteLedger"]
-
 APPLICATION_ID = 0x736B6470  # "skdp"
 SCHEMA_VERSION = 1
 BUSY_TIMEOUT_SECONDS = 30.0
@@ -90,12 +88,8 @@ class SQLiteLedger:
             lock.write("")
             draft = self.path.with_name(f"{self.path.name}.{uuid.uuid4().hex}")
             try:
-                with self._errors(), CONNECTIONS:
-                    connection = sqlite3.connect(draft)
-                    try:
-                        connection.executescript(_SCHEMA)
-                    finally:
-                        connection.close()
+                with self._errors(), CONNECTIONS, closing(sqlite3.connect(draft)) as connection:
+                    connection.executescript(_SCHEMA)
                 # A link, unlike a renaming, never replaces what another program has just made.
                 os.link(draft, self.path)
             except FileExistsError:
@@ -203,19 +197,13 @@ class SQLiteLedger:
         """Yield a connection; closing it rolls back what was not committed."""
         with self._errors(), CONNECTIONS:
             self._check_file()
-            connection = sqlite3.connect(
-                f"{self.path.as_uri()}?mode=rw",
-                uri=True,
-                timeout=BUSY_TIMEOUT_SECONDS,
-                isolation_level=None,
-            )
-            try:
+            address, waits = f"{self.path.as_uri()}?mode=rw", BUSY_TIMEOUT_SECONDS
+            opened = sqlite3.connect(address, uri=True, timeout=waits, isolation_level=None)
+            with closing(opened) as connection:
                 self._check_schema(connection)
                 self._check_journal(connection)
                 connection.execute("PRAGMA synchronous = EXTRA")
                 yield connection
-            finally:
-                connection.close()
 
     @contextmanager
     def _errors(self):
@@ -305,9 +293,8 @@ def _sealed_end(text):
 def _is_empty(draft):
     """Say whether a file is a ledger without a record."""
     try:
-        with closing(
-            sqlite3.connect(f"{Path(draft).as_uri()}?immutable=1", uri=True)
-        ) as connection:
+        address = f"{Path(draft).as_uri()}?immutable=1"
+        with closing(sqlite3.connect(address, uri=True)) as connection:
             application = connection.execute("PRAGMA application_id").fetchone()[0]
             records = connection.execute("SELECT count(*) FROM records").fetchone()[0]
     except sqlite3.Error:

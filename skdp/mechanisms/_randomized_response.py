@@ -14,10 +14,9 @@ from scipy.special import ndtri
 
 from skdp import accounting
 from skdp.accounting import Event
-from skdp.mechanisms._checks import check_number
 from skdp.noise import SourceLike, as_source, truthful, uniform_integers
 from skdp.utils._labels import category_codes
-from skdp.utils._validation import check_integer
+from skdp.utils._validation import check_integer, check_positive, check_within
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class RandomizedResponse:
     sensitivity: ClassVar[float] = 1.0
 
     def __post_init__(self):
-        object.__setattr__(self, "epsilon", check_number("epsilon", self.epsilon))
+        object.__setattr__(self, "epsilon", check_positive(self.epsilon, "epsilon"))
         object.__setattr__(self, "categories", _check_categories(self.categories))
 
     @classmethod
@@ -96,7 +95,7 @@ class RandomizedResponse:
         -------
         RandomizedResponse
         """
-        scale = check_number("scale", scale)
+        scale = check_positive(scale, "scale")
         k = len(_check_categories(categories))
         # scale**2 = (k - 2 + x) / (x - 1)**2 for x = e^epsilon, a quadratic in y = x - 1 with
         # the root y = (1 + sqrt(1 + 4 scale**2 (k - 1))) / (2 scale**2).
@@ -232,7 +231,7 @@ class RandomizedResponse:
         ndarray of shape (k, 2)
             Lower and upper ends, within [0, 1].
         """
-        confidence = check_number("confidence", confidence, high=1.0)
+        confidence = check_within(confidence, "confidence", 0.0, 1.0, "()")
         counts, n = self._counts(released)
         estimate = (counts / n - self.other_probability) / self._gap
         constant, slope = self._variance_line(n)
@@ -257,7 +256,7 @@ class RandomizedResponse:
         float
             For the least favourable share, in the normal approximation.
         """
-        confidence = check_number("confidence", confidence, high=1.0)
+        confidence = check_within(confidence, "confidence", 0.0, 1.0, "()")
         worst = self.variance([0.0, 1.0], check_integer(size, "size", 1, math.inf)).max()
         return float(ndtri(0.5 + 0.5 * confidence) * np.sqrt(worst))
 
@@ -309,7 +308,7 @@ def categories_array(categories):
         label is missing (NaN), repeated, not hashable, or ends in a NUL, which numpy drops.
     """
     labels = _distinct_labels(categories)
-    if _all_are(labels, str) or _all_are(labels, numbers.Real):
+    if any(all(isinstance(label, kind) for label in labels) for kind in (str, numbers.Real)):
         array = np.asarray(labels)
         if array.dtype.kind in "biufU" and array.tolist() == labels:
             return array
@@ -335,10 +334,6 @@ def _distinct_labels(categories):
     if any(isinstance(c, str | bytes) and c[-1:] in ("\0", b"\0") for c in labels):
         raise ValueError(f"categories must not end in a NUL, which numpy drops: got {labels!r}")
     return labels
-
-
-def _all_are(labels, kind):
-    return all(isinstance(label, kind) for label in labels)
 
 
 def _check_categories(categories):

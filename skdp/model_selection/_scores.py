@@ -14,8 +14,13 @@ from sklearn.base import is_classifier
 from sklearn.utils import column_or_1d
 
 from skdp._data._tables import target_array
-from skdp.accounting._checks import check_relation
-from skdp.utils._validation import check_integer, check_positive, check_real, check_target_bounds
+from skdp.utils._validation import (
+    check_integer,
+    check_positive,
+    check_real,
+    check_relation,
+    check_target_bounds,
+)
 
 # Two correctly rounded sums of n terms of at most 1, each divided by n: see the derivation.
 ROUNDING = 2.0**-50

@@ -128,7 +128,7 @@ MUTATIONS = [
         "noise-before-it-is-safe",
         "accounting._gaussian",
         "gaussian_noise_multiplier",
-        rules.call_dropped("_nudge", keep=1),
+        rules.call_dropped("nudge", keep=1),
         ("accounting/test_closed_forms.py::test_gaussian_noise_is_on_the_safe_side_and_tight",),
         "noise can be too small by a rounding error",
     ),
@@ -242,8 +242,8 @@ MUTATIONS = [
     ),
     Mutation(
         "geometric-noise-for-one",
-        "mechanisms._geometric",
-        "GeometricMechanism.scale",
+        "mechanisms._grid",
+        "PureMechanism.scale",
         rules.put_for("self.sensitivity", "1"),
         ("mechanisms/test_geometric.py::test_law",),
         "counts of many columns get the noise of one",
@@ -292,7 +292,7 @@ MUTATIONS = [
     Mutation(
         "floats-decide-close-calls",
         "noise._exact",
-        "bernoulli_exp",
+        "is_below",
         rules.put_for("2.0 ** -40", "0.0"),
         ("noise/test_exact.py::test_the_guard_band_covers_the_error_of_an_exponent",),
         "rounding changes the probabilities of rare draws",
@@ -323,7 +323,7 @@ MUTATIONS = [
     ),
     Mutation(
         "waiting-times-reuse-bits",
-        "noise._geometric",
+        "noise._discrete",
         "_geometric_block",
         rules.put_for(
             "stream.words(open_.size)", "leading[open_].astype(np.uint64) << np.uint64(32)"
