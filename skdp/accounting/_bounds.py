@@ -73,9 +73,8 @@ def _zcdp_bound(parts, delta_, relation):
 
 
 def _total_fixed(parts):
-    return -math.expm1(
-        math.fsum(n * math.log1p(-min(fixed_delta(part), 1.0 - 1e-16)) for part, n in parts.items())
-    )
+    kept = math.fsum(n * math.log1p(-min(fixed_delta(p), 1.0 - 1e-16)) for p, n in parts.items())
+    return min(1.0, -math.expm1(kept) * (1.0 + 2.0**-50))
 
 
 def _rdp_bound(parts, delta_, relation):
