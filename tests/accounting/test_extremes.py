@@ -102,14 +102,16 @@ def test_epsilon_where_deltas_nearly_fill_the_total(delta0, count, delta, truth,
 
 @pytest.mark.parametrize("method", ["advanced", "rdp", "zcdp", "pld", "basic", "auto"])
 def test_no_epsilon_below_the_deltas_of_the_releases(method):
-    for i in range(60):
+    for i in range(100):
         delta0, count = 10.0 ** (-3 - 0.25 * i), (2, 3, 7, 10, 33, 1000)[i % 6]
         with localcontext(Context(prec=80)):
             least = Fraction(1 - (1 - Decimal(delta0)) ** count)
         delta = float(least)
         if delta >= least:
             delta = math.nextafter(delta, 0.0)
-        assert get_epsilon(ApproximateDP(0.1, delta0) * count, delta, method=method) == math.inf
+        for epsilon0 in (0.0, 0.1):
+            event = ApproximateDP(epsilon0, delta0) * count
+            assert get_epsilon(event, delta, method=method) == math.inf
 
 
 @pytest.mark.parametrize("method", ["basic", "advanced", "pld", "auto"])
