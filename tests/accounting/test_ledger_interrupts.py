@@ -69,7 +69,7 @@ def check_every_place(work, names=None):
         if kept[-1] is None:
             break
         assert in_another_thread(work), traceback.format_exception(kept[-1])
-    assert place > (3 if names else 100)
+    assert place > (3 if names else 50)
 
 
 pytestmark = pytest.mark.filterwarnings(
