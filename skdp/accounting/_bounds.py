@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import cache
 
 from scipy.optimize import brentq, minimize_scalar
@@ -27,11 +28,11 @@ def _single_epsilon(part, delta_, relation):
 
 def _shares(parts, delta_, relation):
     """Each event's part of delta: what it needs, and an equal share if it is not pure."""
-    fixed = math.fsum(n * fixed_delta(part) for part, n in parts.items())
+    fixed = sum(n * Fraction(fixed_delta(part)) for part, n in parts.items())
     pure = {part: _leaf.pure_epsilon(part, relation) < math.inf for part in parts}
     needy = {p: not pure[p] and not isinstance(p, ev.ApproximateDP) for p in parts}
     total = sum(n for part, n in parts.items() if needy[part])
-    share = max(0.0, delta_ - fixed) * (1.0 - 1e-15) / total if total else 0.0
+    share = float(max(0, Fraction(delta_) - fixed)) * (1.0 - 1e-15) / total if total else 0.0
     shares = {p: fixed_delta(p) + (share if needy[p] else 0.0) for p in parts}
     return shares, fixed <= delta_
 
@@ -72,15 +73,12 @@ def _zcdp_bound(parts, delta_, relation):
 
 
 def _total_fixed(parts):
-    return -math.expm1(
-        math.fsum(n * math.log1p(-min(fixed_delta(part), 1.0 - 1e-16)) for part, n in parts.items())
-    )
+    kept = math.fsum(n * math.log1p(-min(fixed_delta(p), 1.0 - 1e-16)) for p, n in parts.items())
+    return min(1.0, -math.expm1(kept) * (1.0 + 2.0**-50))
 
 
 def _rdp_bound(parts, delta_, relation):
-    fixed = _total_fixed(parts)
-    if fixed > 0.0:
-        delta_ = (delta_ - fixed) / (1.0 - fixed) * (1.0 - 1e-15)
+    delta_ = _advanced.spare_delta(map(fixed_delta, parts), parts.values(), delta_)
     if delta_ <= 0.0:
         return math.inf
     return _rdp.rdp_epsilon(parts, delta_, relation)
@@ -376,13 +374,13 @@ def _inverted_delta(epsilon_at, target, known=1.0):
         return known
 
     def gap(log_delta):
-        found = min(epsilon_at(math.exp(log_delta)), 1e9)
+        above = epsilon_at(math.exp(log_delta)) - target
         # At the target itself delta may still be larger than it need be.
-        return found - target if found > target else min(found - target, -1e-300)
+        return min(above, 1e9) if above > 0.0 else min(above, -1e-300)
 
     low, high = math.log(1e-300), math.log(known)
     if gap(low) <= 0.0:
-        return 1e-300
+        return math.exp(low)
     root = brentq(gap, low, high, xtol=1e-11, disp=False) if gap(high) < 0.0 else high
     root = nudge(lambda log_delta: gap(log_delta) <= 0.0, root, 1e-13)
     return min(known, math.exp(root))

@@ -225,5 +225,5 @@ def convert_relation(epsilon: float, delta: float, source: str, target: str) -> 
     check_within(delta, "delta", 0.0, 1.0)
     if source == target or source == "replace_one":
         return float(epsilon), float(delta)
-    factor = 1.0 + math.exp(min(epsilon, 700.0))
-    return 2.0 * epsilon, min(1.0, factor * delta) if delta > 0.0 else 0.0
+    more = math.exp(min(0.0, epsilon + math.log(delta))) if delta > 0.0 else 0.0
+    return 2.0 * epsilon, min(1.0, delta + more)

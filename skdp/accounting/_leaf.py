@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 from scipy.special import ndtri_exp
 
@@ -147,7 +148,8 @@ def composed_zcdp(parts: dict[ev.Event, int], relation: str) -> tuple[float, flo
     """Sums of the events' (rho, delta)."""
     costs = [(count, leaf_zcdp(part, relation)) for part, count in parts.items()]
     rho = math.fsum(count * cost[0] for count, cost in costs)
-    return rho, min(1.0, math.fsum(count * cost[1] for count, cost in costs))
+    delta = sum(count * Fraction(cost[1]) for count, cost in costs)
+    return rho, min(1.0, float(delta) if float(delta) >= delta else math.nextafter(delta, 1.0))
 
 
 def zcdp(
@@ -237,14 +239,16 @@ def group_delta(epsilon: float, delta: float, k: int) -> float:
     if epsilon == math.inf:
         return 1.0
     if epsilon < 1e-12 and k * epsilon < 1.0:
-        return min(1.0, k * delta * math.exp(k * epsilon))
-    log_sum = (
+        return min(1.0, k * delta * math.exp(k * epsilon) * _UP)
+    log_delta = (
         k * epsilon
         + math.log(-math.expm1(-k * epsilon))
         - epsilon
         - math.log(-math.expm1(-epsilon))
+        + math.log(delta)
     )
-    return min(1.0, delta * math.exp(min(log_sum, 800.0 - 100.0)) * _UP)
+    rounding = 2.0**-50 * (k * epsilon - math.log(delta) + 30.0)
+    return math.nextafter(math.exp(min(0.0, log_delta + rounding)), 1.0)
 
 
 def gdp(event: ev.Event, *, relation: str = "add_remove", group_size: int = 1) -> float:

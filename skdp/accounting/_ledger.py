@@ -36,7 +36,8 @@ class Ledger(Protocol):
     Making one opens nothing; the first call does. What is not as described raises LedgerError,
     and then nothing is released: a ledger that is missing, locked, damaged, or newer than the
     program. A position is the sequence and the hash of a record, ``(0, "0" * 64)`` before the
-    first. Everything may be called by several threads and processes at once.
+    first. Everything may be called by several threads and processes at once; an `append` inside the
+    `decide` of another one, as a signal handler can make it, raises LedgerError.
 
     Parameters
     ----------

@@ -166,7 +166,8 @@ def _discrete_gaussian(sigma, sensitivity):
     losses = (0.5 * sensitivity - x) * (sensitivity / sigma**2)
     p = weights / total
     q = np.exp(-0.5 * ((x - sensitivity) / sigma) ** 2) / total
-    tail = 0.0 if sigma < 1e4 else 1e-40
+    # Beyond 38 sigma there is less than e^-722, and what has underflowed is off by less than this.
+    tail = 1e-314 if sigma < 1e4 else 1e-40
     keep = (p > 0.0) | (q > 0.0)
     return _atoms(losses[keep], p[keep], q[keep], tail, tail, sensitivity / sigma**2)
 

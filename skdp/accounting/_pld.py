@@ -402,7 +402,7 @@ def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: str, toleran
             rough = max(delta, 1e-290)
         if epsilon >= math.fsum(part.count * part.high for part in coarse):
             logs = (part.count * math.log1p(-part.coarse.infinite) for part in coarse)
-            result = max(result, -math.expm1(math.fsum(logs)))
+            result = max(result, min(1.0, -math.expm1(math.fsum(logs)) * (1.0 + 2.0**-50)))
             continue
         result = max(result, _composed_delta(coarse, tilt, epsilon, delta, tolerance))
     return result

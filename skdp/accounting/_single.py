@@ -172,6 +172,8 @@ def _tail_sum(pair, index, epsilon):
 
 
 def _atoms_delta(pair, epsilon):
+    # A computed loss can be below the one it stands for, and epsilon between them.
+    epsilon *= _DOWN
     index = int(np.searchsorted(pair.losses, epsilon, side="right"))
     return (pair.p_inf + _tail_sum(pair, index, epsilon)) * _ROUND_OFF
 
