@@ -5,14 +5,13 @@ from numbers import Real
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns, read_numeric_columns
 from skdp._data._containers import as_numbers, is_sequence
 from skdp._data._tables import indexable_table
 from skdp.base import PrivateFit, PrivateMixin, TableShape
-from skdp.impute._present import bounds_of_present, means_of_present, present_columns
+from skdp.impute._present import means_of_present, present_columns
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.preprocessing._additive import plan_cell_weights
@@ -221,7 +220,7 @@ class DPSimpleImputer(TransformerMixin, PrivateMixin, BaseEstimator):
         """
         check_is_fitted(self)
         table = self._validate(X, reset=False)
-        columns = [_raw_column(table, j) for j in range(table.shape[1])]
+        columns = [table.column(j).whole() for j in range(table.shape[1])]
         missing = np.column_stack([_is_missing(column) for column in columns])
         numeric = self.statistics_.dtype.kind == "f" and all(table.numeric_types)
         filled = np.empty(table.shape, dtype=np.float64 if numeric else object)
@@ -256,11 +255,7 @@ class DPSimpleImputer(TransformerMixin, PrivateMixin, BaseEstimator):
         # What comes out is numbers or objects: one row of a list has no say in which.
         X = indexable_table(X) if is_sequence(X) else X
         table = read_columns(self, X, reset=reset)
-        for j in range(table.shape[1]):
-            for rows in table.blocks(1):
-                values = table.values(j, rows)
-                if values.dtype.kind == "f":
-                    assert_all_finite(values, allow_nan=True, input_name="X")
+        table.check_not_infinite(range(table.shape[1]), allow_nan=True)
         return table
 
     def __sklearn_tags__(self):
@@ -308,7 +303,7 @@ class _Location(_ImputerPlan):
     def run(self, table, source):
         search, plan = self.mechanism.search, self.mechanism.main
         if search is not None:
-            plan = self.mechanism.within(bounds_of_present(search, table, source))
+            plan = self.mechanism.within(search.run(table.numbers(), source))
         if isinstance(plan, QuantilePlan):
             statistics = plan.run(present_columns(table), source)[0]
         else:
@@ -346,10 +341,6 @@ def _statistics(values):
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
-
-
-def _raw_column(table, j):
-    return np.concatenate([table.values(j, rows) for rows in table.blocks(1)])
 
 
 def _is_missing(column):

@@ -4,9 +4,8 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._tables import linear_scores, read_rows_and_target, read_table
+from skdp._data._tables import RowsAndTarget, linear_scores, read_rows_and_target, read_table
 from skdp.base import PrivateFit, PrivateMixin, TableShape
-from skdp.linear_model._rows import RowsAndTarget
 from skdp.utils._validation import check_classes, check_magnitude, public_inputs
 
 __all__ = ["PrivateLinearClassifierMixin", "check_class_weight"]

@@ -8,7 +8,7 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
-from skdp._data._tables import read_rows_and_target
+from skdp._data._tables import RowsAndTarget, read_rows_and_target
 from skdp._losses import (
     BinaryHuberisedHingeLoss,
     BinaryLogisticLoss,
@@ -22,7 +22,6 @@ from skdp.base import PrivateFit, TableShape
 from skdp.linear_model._classifier import PrivateLinearClassifierMixin, check_class_weight
 from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, SGDFit, Task
 from skdp.linear_model._dp_sgd_progress import Progress
-from skdp.linear_model._rows import RowsAndTarget
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._callbacks import with_callbacks
 from skdp.utils._validation import check_choice, check_classes

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp._data._tables import read_rows_and_target
+from skdp._data._tables import RowsAndTarget, read_rows_and_target
 from skdp._losses import HuberLoss, SquaredLoss
 from skdp.base import PrivateFit, TableShape
 from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, SGDFit, Task
 from skdp.linear_model._dp_sgd_progress import Progress
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
-from skdp.linear_model._rows import RowsAndTarget
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._callbacks import with_callbacks
 from skdp.utils._validation import check_choice, check_positive, check_target_bounds, public_inputs

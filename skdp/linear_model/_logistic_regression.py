@@ -9,13 +9,12 @@ from sklearn.base import BaseEstimator
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.base import TableShape, guarantee_of
 from skdp.linear_model._classifier import PrivateLinearClassifierMixin, check_class_weight
-from skdp.linear_model._data_norm import RowPlan, plan_rows
+from skdp.linear_model._data_norm import RowPlan, plan_rows, released_model
 from skdp.linear_model._gradient_perturbation import GradientPerturbation
 from skdp.linear_model._mechanism_choice import MECHANISMS, choose_mechanism, plan_weights
 from skdp.linear_model._objective_perturbation import ObjectivePerturbation
 from skdp.linear_model._output_fit import check_strength
 from skdp.linear_model._output_perturbation import OutputPerturbation
-from skdp.linear_model._rows import released_model
 from skdp.linear_model._standard_errors import (
     HessianRelease,
     plan_hessian,

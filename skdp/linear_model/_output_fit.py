@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import ClassVar
 
-from skdp.linear_model._data_norm import RowPlan, plan_rows
+from skdp.linear_model._data_norm import RowPlan, plan_rows, released_model
 from skdp.linear_model._output_perturbation import (
     OutputPerturbation,
     balanced_C,
     plan_output_perturbation,
 )
-from skdp.linear_model._rows import released_model
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._validation import check_positive, is_auto
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skdp.linear_model._rows import most_additions
+from skdp._data._bounded import bounded_additions
 
 __all__ = ["gradient_rounding", "rounding_per_weight"]
 
@@ -36,7 +36,7 @@ def gradient_rounding(problem, C, weights_norm, *, penalised=True):
         Affine in `weights_norm`.
     """
     n_rows, n_features = problem.n_rows, problem.n_features
-    additions = most_additions(n_rows, n_features) + 16
+    additions = bounded_additions(n_rows, n_features) + 16
     sums = n_rows * problem.lipschitz * additions
     scores = n_rows * problem.smoothness * (n_features + 4) * weights_norm
     summed = 1.1 * UNIT_ROUNDOFF * (C * (sums + scores) + 4.0 * penalised * weights_norm)

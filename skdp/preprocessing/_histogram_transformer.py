@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns, read_numeric_columns
+from skdp._data._containers import as_numbers
 from skdp.base import PrivateFit, PrivateMixin, TableShape, guarantee_of
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.preprocessing._additive import additive_mechanism
@@ -402,7 +403,7 @@ class DPHistogramTransformer(TransformerMixin, PrivateMixin, BaseEstimator):
                 values = np.append(_category_ranks(counts), UNDECLARED_CUMULATIVE)
                 encoded[:, j] = values[codes[:, j]]
             else:
-                column = table.numeric(np.array([j]), slice(0, table.shape[0]))[:, 0]
+                column = as_numbers(table.column(j).whole())
                 encoded[:, j] = np.interp(column, edges, _cumulative(counts))
         return encoded * factor
 

@@ -13,7 +13,6 @@ from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._categories import check_categories, plan_counts, position_of
-from skdp.utils._labels import category_codes
 from skdp.utils._validation import check_boolean, check_real, public_inputs
 
 __all__ = ["DPOneHotEncoder"]
@@ -248,10 +247,8 @@ class DPOneHotEncoder(TransformerMixin, PrivateMixin, BaseEstimator):
         places = np.empty((n_rows, n_columns), dtype=np.int64)
         first = 0
         for j, place_of in enumerate(self._places()):
-            for rows in table.blocks(1):
-                codes = category_codes(table.values(j, rows), self.categories_[j])
-                place = place_of[codes]
-                places[rows, j] = np.where(place < 0, -1, place + first)
+            place = place_of[table.codes(j, self.categories_[j])]
+            places[:, j] = np.where(place < 0, -1, place + first)
             first += max(place_of) + 1
         encoded = _indicators(places, first)
         return encoded if self.sparse_output else encoded.toarray()

@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import ColumnTable, read_columns
+from skdp._data._parts import sum_over
 from skdp._data._tables import read_numeric_target, read_target
 from skdp.base import PrivateFit, PrivateMixin, TableShape
 from skdp.mechanisms._plan import MechanismPlan, one_charge
@@ -234,12 +235,11 @@ class DPTargetEncoder(TransformerMixin, PrivateMixin, BaseEstimator):
         means = np.atleast_1d(self.target_mean_)
         encoded = np.empty((table.shape[0], len(self.encodings_)))
         for j, labels in enumerate(self.categories_):
-            for rows in table.blocks(1):
-                # What is no category has the code -1, which finds the end.
-                codes = category_codes(table.values(j, rows), labels)
-                for k, mean in enumerate(means):
-                    place = j * len(means) + k
-                    encoded[rows, place] = np.append(self.encodings_[place], mean)[codes]
+            # What is no category has the code -1, which finds the end.
+            codes = table.codes(j, labels)
+            for k, mean in enumerate(means):
+                place = j * len(means) + k
+                encoded[:, place] = np.append(self.encodings_[place], mean)[codes]
         return encoded
 
     def get_feature_names_out(self, input_features=None):
@@ -345,18 +345,21 @@ class TargetPlan(MechanismPlan):
         """Return the noisy sums of each column, one row for each category."""
         columns = table.columns
         shapes = [(len(labels), self.outcomes.number) for labels in categories]
-        exact = [np.zeros(shape) for shape in shapes]
+        exact, small = [np.zeros(shape) for shape in shapes], (self.outcomes, columns.shape[0])
         for j, labels in enumerate(categories):
-            for rows in columns.blocks(1):
-                codes = category_codes(columns.values(j, rows), labels)
-                known = codes >= 0
-                weights = self.outcomes.weights(table.target[rows], columns.shape[0])
-                for k, weight in enumerate(weights):
-                    exact[j][:, k] += np.bincount(codes[known], weight[known], len(labels))
+            rows = columns.column(j)
+            sum_over(rows, _add_weights, exact[j], labels, *small, along=(table.target,))
         flat = np.concatenate([sums.ravel() for sums in exact])
         noisy = self.noise.release(flat, random_state=source) if flat.size else flat
         parts = np.split(noisy, np.cumsum([sums.size for sums in exact])[:-1])
         return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def _add_weights(sums, values, target, labels, outcomes, n_rows):
+    codes = category_codes(values, labels)
+    known = codes >= 0
+    for k, weight in enumerate(outcomes.weights(target, n_rows)):
+        sums[:, k] += np.bincount(codes[known], weight[known], len(labels))
 
 
 def _check_outcomes(target_bounds, classes, labels):

@@ -2,12 +2,11 @@
 
 from sklearn.base import BaseEstimator
 
-from skdp._data._tables import read_rows_and_target
+from skdp._data._tables import RowsAndTarget, read_rows_and_target
 from skdp._losses import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
 from skdp.base import PrivateFit, TableShape
 from skdp.linear_model._classifier import PrivateLinearClassifierMixin
 from skdp.linear_model._output_fit import check_strength, plan_output_fit
-from skdp.linear_model._rows import RowsAndTarget
 from skdp.utils._validation import check_classes, check_positive
 
 __all__ = ["DPLinearSVC"]

@@ -576,7 +576,7 @@ MUTATIONS = [
     ),
     Mutation(
         "rows-not-clipped",
-        "linear_model._rows",
+        "_data._bounded",
         "BoundedRows.__init__",
         rules.call_dropped("minimum"),
         ("linear_model/test_rows.py::test_exact_norms_never_exceed_the_bound",),
@@ -584,7 +584,7 @@ MUTATIONS = [
     ),
     Mutation(
         "rows-clipped-without-margin",
-        "linear_model._rows",
+        "_data._bounded",
         "BoundedRows.__init__",
         rules.put_for("margin", "1.0"),
         ("linear_model/test_rows.py::test_exact_norms_never_exceed_the_bound",),
@@ -754,7 +754,7 @@ MUTATIONS = [
     Mutation(
         "values-not-clipped",
         "stats._moments",
-        "unit_blocks",
+        "_add_unit_rows",
         rules.statement_dropped("np.clip(u, -1.0, 1.0, out=u)"),
         ("preprocessing/test_mean_transformer.py::test_brute_force_sensitivity",),
         "a value outside the bounds moves a sum without limit",
@@ -889,7 +889,7 @@ MUTATIONS = [
     Mutation(
         "pca-rows-not-clipped",
         "decomposition._second_moment",
-        "SecondMoment.statistics",
+        "_add_second_moment",
         rules.call_dropped("clip_rows"),
         ("decomposition/test_pca.py::test_rows_are_clipped",),
         "a long row moves the second moment by its square",
@@ -954,7 +954,7 @@ MUTATIONS = [
     Mutation(
         "moments-not-clipped",
         "stats._moments",
-        "unit_blocks",
+        "_add_unit_rows",
         rules.statement_dropped("np.clip(u, -1.0, 1.0, out=u)"),
         ("preprocessing/test_standard_scaler.py::test_values_are_clipped_to_the_bounds",),
         "a value outside the bounds moves a sum without limit",
