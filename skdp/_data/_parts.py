@@ -171,7 +171,7 @@ def most_additions(n_rows, size, largest=None):
 
 def _borders(table):
     """Return where parts begin, and the end of the last."""
-    return getattr(table, "borders", (0, table.shape[0]))
+    return table.borders if hasattr(table, "borders") else (0, table.shape[0])
 
 
 def _cut(values, rows):

@@ -9,10 +9,10 @@ from scipy.sparse import csr_array
 
 from skdp._data._columns import column_entries
 from skdp._data._containers import as_numbers
+from skdp._data._histogram import bin_numbers, check_edges, count_bins, uniform_edges
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.stats._bounds import AUTO_SHARE, BoundsPlan, plan_search
 from skdp.stats._quantiles import CELLS, QuantilePlan
-from skdp.utils._histogram import bin_numbers, check_edges, count_bins, uniform_edges
 from skdp.utils._labels import UNDECLARED, category_codes
 from skdp.utils._validation import check_bounds, check_integer, check_real, is_auto
 

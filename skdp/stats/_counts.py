@@ -6,11 +6,11 @@ from functools import cached_property
 
 import numpy as np
 
+from skdp._data._histogram import check_edges, count_bins, count_bins_2d, uniform_edges
 from skdp.accounting import Guarantee
 from skdp.mechanisms import GeometricMechanism
 from skdp.mechanisms._plan import bounded_noise
 from skdp.stats._moments import StatisticPlan
-from skdp.utils._histogram import check_edges, count_bins, count_bins_2d, uniform_edges
 from skdp.utils._validation import check_integer
 
 __all__ = ["CountPlan", "HistogramPlan", "counting_mechanism"]
