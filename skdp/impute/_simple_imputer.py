@@ -1,5 +1,6 @@
 """Filling in missing values with private statistics."""
 
+import math
 from dataclasses import dataclass
 from numbers import Real
 
@@ -8,17 +9,18 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns, read_numeric_columns
-from skdp._data._containers import as_numbers, is_sequence
+from skdp._data._containers import as_numbers, is_sequence, objects
+from skdp._data._parts import sum_over
 from skdp._data._tables import indexable_table
 from skdp.base import PrivateFit, PrivateMixin, TableShape
-from skdp.impute._present import means_of_present, present_columns
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.preprocessing._additive import plan_cell_weights
 from skdp.preprocessing._categories import plan_counts
 from skdp.stats._quantiles import QuantilePlan
-from skdp.stats._within_bounds import plan_within_bounds
+from skdp.stats._release import plan_within_bounds
 from skdp.utils._labels import is_missing
+from skdp.utils._sums import range_shares
 from skdp.utils._validation import check_boolean, check_choice, public_inputs
 
 __all__ = ["DPSimpleImputer"]
@@ -261,8 +263,8 @@ class DPSimpleImputer(TransformerMixin, PrivateMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.input_tags.string = self.strategy in ("most_frequent", "constant")
-        tags.input_tags.categorical = self.strategy in ("most_frequent", "constant")
+        takes_any = self.strategy in ("most_frequent", "constant")
+        tags.input_tags.string = tags.input_tags.categorical = takes_any
         tags.transformer_tags.preserves_dtype = []
         return tags
 
@@ -338,12 +340,51 @@ def _statistics(values):
     """Return values as floats if all are numbers, else as objects."""
     if all(isinstance(value, Real) for value in values):
         return np.array(values, dtype=np.float64)
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
+    return objects(values)
 
 
 def _is_missing(column):
     if column.dtype.kind == "O":
         return np.array([is_missing(value) for value in column], dtype=bool)
     return column != column
+
+
+def means_of_present(mechanism, deviation, table, low, high, source):
+    """Release the mean of each column's values, clipped to bounds.
+
+    Each value adds 1 in all to two sums, the weights of the ends of its range; a missing one adds
+    nothing. So one release holds the sum of the values and their number.
+
+    Parameters
+    ----------
+    mechanism : LaplaceMechanism or GaussianMechanism
+    deviation : float
+        The standard deviation of the noise in each sum.
+    table : ColumnTable
+    low, high : ndarray of shape (n_columns,)
+    source : RandomSource
+
+    Returns
+    -------
+    ndarray of shape (n_columns,)
+        The middle of the bounds where the noisy number of values is below its own noise.
+    """
+    sums = np.zeros((2, table.shape[1]))
+    sum_over(table.numbers(), _add_shares, sums, low, high, table.shape[0])
+    below, above = mechanism.release(sums, random_state=source)
+    count = below + above
+    enough = count > math.sqrt(2.0) * deviation
+    share = np.where(enough, above / np.where(enough, count, 1.0), 0.5)
+    return low + np.clip(share, 0.0, 1.0) * (high - low)
+
+
+def _add_shares(sums, block, low, high, n_rows):
+    present = ~np.isnan(block)
+    sums += [(part * present).sum(axis=0) for part in range_shares(block, low, high, n_rows)]
+
+
+def present_columns(table):
+    """Yield the values of each column that are not missing."""
+    for j in range(table.shape[1]):
+        column = as_numbers(table.column(j).whole())
+        yield column[~np.isnan(column)]

@@ -28,6 +28,10 @@ __all__ = ["EstimatorFit", "PartialFit", "PrivateSGDMixin", "SGDFit", "Task"]
 # How many calls of partial_fit share one partition of the ledger.
 CALLS_OF_A_PARTITION = 256
 LARGEST = 1e50
+ROWS_OF_A_CALL = {
+    "any": "a charge of its own, which adds to those of other calls",
+    "disjoint": "rows declared disjoint from those of other calls",
+}
 
 
 @dataclass(frozen=True)
@@ -202,7 +206,8 @@ class PrivateSGDMixin(CallbackSupportMixin):
         source = fit.charge(plan)
         public = {"public": self._assumptions(), "sampler": plan.sampler, **labels_of(shape)}
         if call:
-            sampler = self._partial_sampler(plan, call)
+            rows = ROWS_OF_A_CALL[self.partial_fit_rows]
+            sampler = f"{plan.sampler}; call {call} of partial_fit: {rows}"
             public |= {"sampler": sampler, "n_partial_fits_": call}
         fit.publish(plan, **public, **plan.run(table, source, start=start, progress=progress))
 
@@ -234,11 +239,10 @@ class PrivateSGDMixin(CallbackSupportMixin):
         scaling = check_magnitude(self.intercept_scaling, "intercept_scaling")
         fit_intercept = check_boolean(self.fit_intercept, "fit_intercept")
         constant = scaling * data_norm if fit_intercept else 0.0
-        check_choice(self.partial_fit_rows, "partial_fit_rows", ("any", "disjoint"))
+        check_choice(self.partial_fit_rows, "partial_fit_rows", ROWS_OF_A_CALL)
         radius = self.projection_radius
         radius = math.inf if radius is None else check_magnitude(radius, "projection_radius")
-        if self.penalty not in ("l2", None):
-            raise ValueError(f"penalty must be 'l2' or None, got {self.penalty!r}")
+        check_choice(self.penalty, "penalty", ("l2", None))
         if not (isinstance(self.verbose, Integral | bool) and self.verbose >= 0):
             raise ValueError(f"verbose must be an integer of at least 0, got {self.verbose!r}")
         given = self._given_settings(guarantee.delta)
@@ -290,15 +294,6 @@ class PrivateSGDMixin(CallbackSupportMixin):
             self._partition = f"partial_fit {uuid.uuid4().hex}"
         name = f"{self._partition} {number}"
         return self.accountant.partition(name, CALLS_OF_A_PARTITION)[part]
-
-    def _partial_sampler(self, plan, call):
-        """Say in words which rows a call of partial_fit used, and what calls cost together."""
-        rows = (
-            "rows declared disjoint from those of other calls"
-            if self.partial_fit_rows == "disjoint"
-            else "a charge of its own, which adds to those of other calls"
-        )
-        return f"{plan.sampler}; call {call} of partial_fit: {rows}"
 
     def __getstate__(self):
         # Two copies that went on in one partition could put different rows into one part.

@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_numeric_columns
+from skdp._data._containers import objects
 from skdp.base import PrivateFit, PrivateMixin, TableShape
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.preprocessing._binning import (
@@ -17,7 +18,6 @@ from skdp.preprocessing._binning import (
     declared_bounds,
     input_names,
     one_hot,
-    ragged,
 )
 from skdp.utils._validation import check_choice, is_auto, public_inputs
 
@@ -40,7 +40,7 @@ class BinningPlan(MechanismPlan):
         """Return the released attributes."""
         edges = self.edges.run(table, source)
         n_bins = np.array([len(each) - 1 for each in edges])
-        return {"bin_edges_": ragged(edges), "n_bins_": n_bins}
+        return {"bin_edges_": objects(edges), "n_bins_": n_bins}
 
 
 class DPKBinsDiscretizer(TransformerMixin, PrivateMixin, BaseEstimator):

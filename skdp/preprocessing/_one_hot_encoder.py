@@ -12,6 +12,7 @@ from skdp.base import PrivateFit, PrivateMixin, TableShape
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.mechanisms._randomized_response import categories_array
+from skdp.preprocessing._binning import one_hot
 from skdp.preprocessing._categories import check_categories, plan_counts, position_of
 from skdp.utils._validation import check_boolean, check_real, public_inputs
 
@@ -243,15 +244,12 @@ class DPOneHotEncoder(TransformerMixin, PrivateMixin, BaseEstimator):
         """
         check_is_fitted(self)
         table = read_columns(self, X, reset=False)
-        n_rows, n_columns = table.shape
-        places = np.empty((n_rows, n_columns), dtype=np.int64)
-        first = 0
-        for j, place_of in enumerate(self._places()):
-            place = place_of[table.codes(j, self.categories_[j])]
-            places[:, j] = np.where(place < 0, -1, place + first)
-            first += max(place_of) + 1
-        encoded = _indicators(places, first)
-        return encoded if self.sparse_output else encoded.toarray()
+        places, codes = self._places(), np.empty(table.shape, dtype=np.int64)
+        for j, place_of in enumerate(places):
+            codes[:, j] = place_of[table.codes(j, self.categories_[j])]
+        widths = np.array([max(place_of) + 1 for place_of in places])
+        encoded = one_hot(codes, widths, 1.0, self.sparse_output)
+        return csr_matrix(encoded) if self.sparse_output else encoded
 
     def inverse_transform(self, X):
         """Return the category of each indicator.
@@ -321,9 +319,8 @@ class DPOneHotEncoder(TransformerMixin, PrivateMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.allow_nan = True
+        kinds = tags.input_tags
+        kinds.categorical = kinds.string = kinds.allow_nan = True
         tags.transformer_tags.preserves_dtype = []
         return tags
 
@@ -370,10 +367,3 @@ def _with_other(labels, other):
 def _is_among(labels, some):
     some = set(np.asarray(some, dtype=object).tolist())
     return np.array([label in some for label in labels.tolist()], dtype=bool)
-
-
-def _indicators(places, n_encoded):
-    """Return a CSR matrix with a one at each place of a row that is not -1."""
-    known = places >= 0
-    indptr = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
-    return csr_matrix((np.ones(indptr[-1]), places[known], indptr), shape=(len(places), n_encoded))

@@ -9,7 +9,7 @@ from sklearn.impute import SimpleImputer
 from skdp import DPSimpleImputer, PrivacyAccountant
 from skdp._data._columns import ColumnTable
 from skdp.impute import _simple_imputer
-from skdp.impute._present import means_of_present, present_columns
+from skdp.impute._simple_imputer import means_of_present, present_columns
 from skdp.noise import RandomSource
 from skdp.stats._bounds import BoundsPlan
 from tests._attacks import attack_choices

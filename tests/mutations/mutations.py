@@ -853,7 +853,7 @@ MUTATIONS = [
     # impute
     Mutation(
         "enough-by-the-exact-count",
-        "impute._present",
+        "impute._simple_imputer",
         "means_of_present",
         rules.put_for(
             "count > math.sqrt(2.0) * deviation", "sums.sum(axis=0) > math.sqrt(2.0) * deviation"
@@ -863,7 +863,7 @@ MUTATIONS = [
     ),
     Mutation(
         "mean-without-noise",
-        "impute._present",
+        "impute._simple_imputer",
         "means_of_present",
         rules.put_for("mechanism.release(sums, random_state=source)", "sums"),
         ("impute/test_simple_imputer.py::test_the_noise_of_the_mean_has_the_expected_size",),
@@ -871,7 +871,7 @@ MUTATIONS = [
     ),
     Mutation(
         "missing-values-by-the-exact-count",
-        "impute._present",
+        "impute._simple_imputer",
         "means_of_present",
         rules.put_for("below + above", "sums.sum(axis=0)"),
         ("impute/test_simple_imputer.py::test_what_a_mean_is_follows_from_the_release_alone",),

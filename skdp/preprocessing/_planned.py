@@ -1,4 +1,4 @@
-"""Private quantiles of every column within bounds that are declared, or found in the same fit."""
+"""Private statistics of columns within bounds that are declared, or found in the same fit."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -10,27 +10,22 @@ from skdp._data._tables import read_array
 from skdp.base import PrivateFit, PrivateMixin, TableShape
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.stats._quantiles import QuantilePlan
-from skdp.stats._within_bounds import WithinBounds, plan_within_bounds
+from skdp.stats._release import WithinBounds, plan_within_bounds
 from skdp.utils._validation import public_inputs
 
-__all__ = [
-    "ColumnQuantilesTransformer",
-    "ScaledByQuantiles",
-    "flat_ranges",
-    "plan_column_quantiles",
-]
+__all__ = ["BoundedColumnsTransformer", "ColumnsFit", "flat_ranges", "plan_column_quantiles"]
 
 # Between the bounds quantiles lie on a grid of 2**24 steps. A range of a few steps is no range.
 LEAST_RANGE = 2.0**-21
 
 
-class ColumnQuantilesTransformer(
+class BoundedColumnsTransformer(
     OneToOneFeatureMixin, TransformerMixin, PrivateMixin, BaseEstimator
 ):
-    """The fit of transformers that learn quantiles of each column, by their plans."""
+    """The fit of transformers that learn statistics of columns within bounds, by their plans."""
 
     def fit(self, X, y=None):
-        """Release quantiles of each feature and charge the accountant.
+        """Release statistics of each feature and charge the accountant.
 
         Parameters
         ----------
@@ -62,17 +57,17 @@ class ColumnQuantilesTransformer(
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ScaledByQuantiles(MechanismPlan):
-    """Quantiles of the columns, and what a scaler makes of them.
+class ColumnsFit(MechanismPlan):
+    """Statistics of the columns, and what a scaler makes of them.
 
     Parameters
     ----------
     mechanism : WithinBounds
-        Of the quantiles.
+        Of the quantiles, or the moments.
     n_features_out : int
     attributes : callable
-        Of the quantiles, an array of shape (n_quantiles, n_columns), and of the bounds `low` and
-        `high`. It returns the scaler's attributes.
+        Of what that releases, and of the bounds `low` and `high`. It returns the scaler's
+        attributes.
     """
 
     mechanism: WithinBounds
@@ -83,7 +78,7 @@ class ScaledByQuantiles(MechanismPlan):
         """Return the released attributes."""
         plan = self.mechanism.find(X, source)
         released = plan.run(X, source)
-        bounds = {"bounds_": (plan.low, plan.high)}
+        bounds = {"bounds_": (plan.low.copy(), plan.high.copy())}
         return bounds | self.attributes(released, plan.low, plan.high)
 
 
