@@ -5,30 +5,30 @@ from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns, read_numeric_columns
 from skdp._data._containers import as_numbers, is_sequence, objects
 from skdp._data._parts import sum_over
 from skdp._data._tables import indexable_table
-from skdp.base import PrivateFit, PrivateMixin, TableShape
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.preprocessing._additive import plan_cell_weights
 from skdp.preprocessing._categories import plan_counts
+from skdp.preprocessing._planned import PlannedTransformerMixin
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._labels import is_missing
 from skdp.utils._sums import range_shares
-from skdp.utils._validation import check_boolean, check_choice, public_inputs
+from skdp.utils._validation import check_boolean, check_choice
 
 __all__ = ["DPSimpleImputer"]
 
 STRATEGIES = ("mean", "median", "most_frequent", "constant")
 
 
-class DPSimpleImputer(TransformerMixin, PrivateMixin, BaseEstimator):
+class DPSimpleImputer(PlannedTransformerMixin, BaseEstimator):
     r"""Fill in missing values with a private statistic of each column.
 
     Missing values are NaN and, in columns of objects, None and pandas' NA. Which values are
@@ -111,6 +111,8 @@ class DPSimpleImputer(TransformerMixin, PrivateMixin, BaseEstimator):
     True
     """
 
+    _public = ("bounds", "categories")
+
     def __init__(
         self,
         epsilon=1.0,
@@ -133,37 +135,6 @@ class DPSimpleImputer(TransformerMixin, PrivateMixin, BaseEstimator):
         self.add_indicator = add_indicator
         self.accountant = accountant
         self.random_state = random_state
-
-    def fit(self, X, y=None):
-        """Release a statistic of each column and charge the accountant.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, with missing values.
-        y : None
-            Ignored, present for pipelines.
-
-        Returns
-        -------
-        self : DPSimpleImputer
-            The fitted transformer.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as described; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses; the estimator is left unfitted.
-        """
-        with PrivateFit(self) as fit:
-            table = self._validate(X)
-            shape = TableShape(n_rows=table.shape[0], n_columns=table.shape[1])
-            plan = self.plan_fit(shape, fit.guarantee)
-            source = fit.charge(plan)
-            public = public_inputs(self, "bounds", "categories")
-            fit.publish(plan, public=public, **plan.run(table, source))
-        return self
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.
@@ -221,7 +192,7 @@ class DPSimpleImputer(TransformerMixin, PrivateMixin, BaseEstimator):
             Of float64 where X and what is filled in are numbers, else of objects.
         """
         check_is_fitted(self)
-        table = self._validate(X, reset=False)
+        table = self._read(X, reset=False)
         columns = [table.column(j).whole() for j in range(table.shape[1])]
         missing = np.column_stack([_is_missing(column) for column in columns])
         numeric = self.statistics_.dtype.kind == "f" and all(table.numeric_types)
@@ -251,7 +222,7 @@ class DPSimpleImputer(TransformerMixin, PrivateMixin, BaseEstimator):
             return names
         return np.array([*names, *(f"missingindicator_{name}" for name in names)], dtype=object)
 
-    def _validate(self, X, reset=True):
+    def _read(self, X, reset=True):
         if self.strategy in ("mean", "median"):
             return read_numeric_columns(self, X, reset=reset, allow_nan=True)
         # What comes out is numbers or objects: one row of a list has no say in which.

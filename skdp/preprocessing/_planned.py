@@ -13,16 +13,26 @@ from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import WithinBounds, plan_within_bounds
 from skdp.utils._validation import public_inputs
 
-__all__ = ["BoundedColumnsTransformer", "ColumnsFit", "flat_ranges", "plan_column_quantiles"]
+__all__ = [
+    "BoundedColumnsTransformer",
+    "ColumnsFit",
+    "PlannedTransformerMixin",
+    "flat_ranges",
+    "plan_column_quantiles",
+]
 
 # Between the bounds quantiles lie on a grid of 2**24 steps. A range of a few steps is no range.
 LEAST_RANGE = 2.0**-21
 
 
-class BoundedColumnsTransformer(
-    OneToOneFeatureMixin, TransformerMixin, PrivateMixin, BaseEstimator
-):
-    """The fit of transformers that learn statistics of columns within bounds, by their plans."""
+class PlannedTransformerMixin(TransformerMixin, PrivateMixin):
+    """The fit of transformers by their plans.
+
+    They read a table by ``_read(X, reset)`` and name in `_public` the parameters that declare
+    something of it.
+    """
+
+    _public = ("bounds",)
 
     def fit(self, X, y=None):
         """Release statistics of each feature and charge the accountant.
@@ -47,13 +57,21 @@ class BoundedColumnsTransformer(
             If the accountant refuses; the estimator is left unfitted.
         """
         with PrivateFit(self) as fit:
-            X = read_array(self, X)
-            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
+            table = self._read(X)
+            names = getattr(self, "feature_names_in_", None)
+            shape = TableShape(n_rows=table.shape[0], n_columns=table.shape[1], names=names)
             plan = self.plan_fit(shape, fit.guarantee)
             source = fit.charge(plan)
-            public = public_inputs(self, "bounds")
-            fit.publish(plan, public=public, **plan.run(X, source))
+            public = public_inputs(self, *self._public)
+            fit.publish(plan, public=public, **plan.run(table, source))
         return self
+
+
+class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformerMixin, BaseEstimator):
+    """A transformer that learns statistics of columns of numbers within bounds."""
+
+    def _read(self, X, reset=True):
+        return read_array(self, X, reset=reset)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -4,11 +4,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from skdp._data._tables import read_samples
-from skdp.preprocessing._planned import (
-    BoundedColumnsTransformer,
-    ColumnsFit,
-    plan_column_quantiles,
-)
+from skdp.preprocessing._planned import BoundedColumnsTransformer, ColumnsFit, plan_column_quantiles
 from skdp.utils._validation import check_choice, check_integer
 
 __all__ = ["DPQuantileTransformer"]

@@ -264,7 +264,7 @@ def test_what_a_mean_is_follows_from_the_release_alone(present):
     """Whether there are enough values is decided by their noisy number, not by the true one."""
     X = np.full((1000, 3), np.nan)
     X[:present] = 5.0
-    table = DPSimpleImputer(bounds=(0, 10))._validate(X)
+    table = DPSimpleImputer(bounds=(0, 10))._read(X)
     low, high = np.zeros(3), np.full(3, 10.0)
     # The noisy numbers of values are 1, 8 and 500; the noise of one of them is root two times 4.
     mechanism = _Scripted([[0.25, 2.0, 100.0], [0.75, 6.0, 400.0]])

@@ -879,8 +879,8 @@ MUTATIONS = [
     ),
     Mutation(
         "imputer-not-charged",
-        "impute._simple_imputer",
-        "DPSimpleImputer.fit",
+        "preprocessing._planned",
+        "PlannedTransformerMixin.fit",
         rules.put_for("fit.charge(_)", "None"),
         (checked("DPSimpleImputer()", "check_exact_spend"),),
         "the release is not booked",
