@@ -86,20 +86,13 @@ class AdaSSP:
         unit_A, unit_b, unit_eigenvalue = self._units
         # LAPACK finds it to a few units of rounding of ||A||, which the sensitivity allows for.
         least = eigvalsh(A, lower=False, subset_by_index=[0, 0], check_finite=False)
-        # Without the public entry.
-        vector = pack_symmetric(A)[: -1 if self.constant else None]
+        vector = _as_vector(A, self.constant)
         return np.concatenate([vector / unit_A, b / unit_b, least / unit_eigenvalue])
 
     def _unweighted(self, released, p):
         unit_A, unit_b, unit_eigenvalue = self._units
-        vector = released[: -p - 1] * unit_A
-        if self.constant:
-            vector = np.append(vector, self.n_rows * self.constant**2)
-        return (
-            unpack_symmetric(vector, p),
-            released[-p - 1 : -1] * unit_b,
-            released[-1] * unit_eigenvalue,
-        )
+        A = _as_matrix(released[: -p - 1] * unit_A, p, self.constant, self.n_rows)
+        return A, released[-p - 1 : -1] * unit_b, released[-1] * unit_eigenvalue
 
     def _solve(self, A, b, least, alpha):
         p = len(b)
@@ -175,6 +168,18 @@ def _add_statistics(total, block, targets):
 
 def _n_values(p, constant):
     return p * (p + 1) // 2 - (constant != 0) + p + 1
+
+
+def _as_vector(A, constant):
+    """Return the upper triangle so that its norm is the Frobenius norm, the public entry off."""
+    vector = pack_symmetric(A)
+    return vector[:-1] if constant else vector
+
+
+def _as_matrix(vector, p, constant, n_rows):
+    if constant:
+        vector = np.append(vector, n_rows * constant**2)
+    return unpack_symmetric(vector, p)
 
 
 def _ridge_solution(A, b, ridge, floor):
