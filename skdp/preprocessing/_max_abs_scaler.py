@@ -3,18 +3,17 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._tables import read_array
+from skdp._data._tables import read_samples
 from skdp.mechanisms._plan import MechanismPlan
-from skdp.preprocessing._column_quantiles import (
+from skdp.preprocessing._planned import (
     LARGEST_TAIL,
-    ColumnQuantilesTransformer,
+    BoundedColumnsTransformer,
     flat_ranges,
     plan_column_quantiles,
     tail_of_noise,
 )
-from skdp.stats._within_bounds import WithinBounds
+from skdp.stats._release import WithinBounds
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean, check_real, is_auto
 
@@ -48,7 +47,7 @@ class ScaledByMagnitude(MechanismPlan):
         }
 
 
-class DPMaxAbsScaler(ColumnQuantilesTransformer):
+class DPMaxAbsScaler(BoundedColumnsTransformer):
     r"""Divide features by private upper quantiles of their magnitudes.
 
     The largest magnitude is that of a single row, so that no private release can be near it. A
@@ -188,8 +187,7 @@ class DPMaxAbsScaler(ColumnQuantilesTransformer):
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        check_is_fitted(self)
-        X = read_array(self, X, dtype=np.float64, reset=False)
+        X = read_samples(self, X)
         X = finite_doubles(X / self.scale_)
         return np.clip(X, -1.0, 1.0) if self.clip else X
 
@@ -205,6 +203,5 @@ class DPMaxAbsScaler(ColumnQuantilesTransformer):
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        check_is_fitted(self)
-        X = read_array(self, X, dtype=np.float64, reset=False)
+        X = read_samples(self, X)
         return X * self.scale_

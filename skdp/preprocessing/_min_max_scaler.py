@@ -4,13 +4,12 @@ from functools import partial
 from numbers import Real
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._tables import read_array
-from skdp.preprocessing._column_quantiles import (
+from skdp._data._tables import read_samples
+from skdp.preprocessing._planned import (
     LARGEST_TAIL,
-    ColumnQuantilesTransformer,
-    ScaledByQuantiles,
+    BoundedColumnsTransformer,
+    ColumnsFit,
     flat_ranges,
     plan_column_quantiles,
     tail_of_noise,
@@ -21,7 +20,7 @@ from skdp.utils._validation import check_boolean
 __all__ = ["DPMinMaxScaler", "check_quantile_range"]
 
 
-class DPMinMaxScaler(ColumnQuantilesTransformer):
+class DPMinMaxScaler(BoundedColumnsTransformer):
     r"""Scale features to a range, by two private extreme quantiles.
 
     The smallest and the largest value are those of single rows, so that no private release can
@@ -150,9 +149,7 @@ class DPMinMaxScaler(ColumnQuantilesTransformer):
         plan = plan_column_quantiles((below, 0.5, above), self.bounds, shape, guarantee)
         percentages = (100.0 * below, 100.0 * above)
         attributes = partial(_attributes, first=first, last=last, quantile_range=percentages)
-        return ScaledByQuantiles(
-            mechanism=plan, n_features_out=shape.n_columns, attributes=attributes
-        )
+        return ColumnsFit(mechanism=plan, n_features_out=shape.n_columns, attributes=attributes)
 
     @np.errstate(over="ignore")
     def transform(self, X):
@@ -167,8 +164,7 @@ class DPMinMaxScaler(ColumnQuantilesTransformer):
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        check_is_fitted(self)
-        X = read_array(self, X, dtype=np.float64, reset=False)
+        X = read_samples(self, X)
         X = finite_doubles(X * self.scale_ + self.min_)
         return np.clip(X, *self.feature_range) if self.clip else X
 
@@ -184,8 +180,7 @@ class DPMinMaxScaler(ColumnQuantilesTransformer):
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        check_is_fitted(self)
-        X = read_array(self, X, dtype=np.float64, reset=False)
+        X = read_samples(self, X)
         return (X - self.min_) / self.scale_
 
     def _tails(self, shape, guarantee):

@@ -4,7 +4,7 @@ from sklearn.base import BaseEstimator
 
 from skdp._losses import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
 from skdp.linear_model._classifier import PrivateLinearClassifierMixin
-from skdp.linear_model._output_fit import check_strength, plan_output_fit
+from skdp.linear_model._output_perturbation import check_strength, plan_output_fit
 from skdp.utils._validation import check_positive
 
 __all__ = ["DPLinearSVC"]

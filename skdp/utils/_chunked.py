@@ -1,6 +1,8 @@
 """A table in parts that need not be in memory together."""
 
 import os
+from bisect import bisect_left, bisect_right
+from itertools import accumulate
 
 import numpy as np
 from scipy.sparse import issparse
@@ -27,6 +29,8 @@ class ChunkedArray:
         The common type of the chunks' values.
     ndim : int
         2.
+    borders : tuple of int
+        Where chunks begin, and the number of rows. No block that an estimator reads lies across.
 
     Raises
     ------
@@ -68,8 +72,8 @@ class ChunkedArray:
 
     def _set(self, sources, shapes):
         self._sources, self._shapes, self._opened = sources, shapes, None
-        self._starts = np.cumsum([0, *(shape[0] for shape in shapes)])
-        self.shape = (int(self._starts[-1]), shapes[0][1])
+        self.borders = tuple(accumulate((shape[0] for shape in shapes), initial=0))
+        self.shape = (self.borders[-1], shapes[0][1])
         self.dtype = np.result_type(*(source.dtype for source in sources))
         return self
 
@@ -88,12 +92,9 @@ class ChunkedArray:
         start, stop, step = rows.indices(len(self))
         if step != 1:
             raise TypeError(f"rows are read by slices with step 1, got step {step}")
-        parts, first = [], int(np.searchsorted(self._starts, start, side="right")) - 1
-        for number in range(first, len(self._sources)):
-            offset = self._starts[number]
-            if offset >= stop:
-                break
-            parts.append(self._open(number)[max(start - offset, 0) : stop - offset])
+        numbers = range(bisect_right(self.borders, start) - 1, bisect_left(self.borders, stop))
+        offsets = ((number, self.borders[number]) for number in numbers)
+        parts = [self._open(i)[max(start - first, 0) : stop - first] for i, first in offsets]
         if len(parts) == 1:
             return parts[0]
         return np.concatenate(parts) if parts else np.empty((0, self.shape[1]), self.dtype)

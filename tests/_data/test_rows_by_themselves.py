@@ -13,11 +13,11 @@ from sklearn.base import BaseEstimator
 
 from skdp._data._columns import read_columns
 from skdp._data._containers import as_cells, as_numbers, is_sequence
+from skdp._data._parts import read_block
 from skdp._data._tables import (
     indexable_table,
     number_array,
     numeric_columns,
-    read_block,
     read_numeric_target,
     read_table,
     read_target,

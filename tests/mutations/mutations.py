@@ -576,7 +576,7 @@ MUTATIONS = [
     ),
     Mutation(
         "rows-not-clipped",
-        "linear_model._rows",
+        "_data._bounded",
         "BoundedRows.__init__",
         rules.call_dropped("minimum"),
         ("linear_model/test_rows.py::test_exact_norms_never_exceed_the_bound",),
@@ -584,7 +584,7 @@ MUTATIONS = [
     ),
     Mutation(
         "rows-clipped-without-margin",
-        "linear_model._rows",
+        "_data._bounded",
         "BoundedRows.__init__",
         rules.put_for("margin", "1.0"),
         ("linear_model/test_rows.py::test_exact_norms_never_exceed_the_bound",),
@@ -609,7 +609,7 @@ MUTATIONS = [
     Mutation(
         "counts-not-clipped",
         "linear_model._poisson_regressor",
-        "_Clipped.__getitem__",
+        "_PoissonFit.run",
         rules.call_dropped("clip"),
         ("linear_model/test_poisson_regressor.py::test_far_targets_are_clipped",),
         "a target outside the bounds moves the weights without limit",
@@ -687,7 +687,6 @@ MUTATIONS = [
         ),
         "relation ignored",
     ),
-    # svm
     Mutation(
         "hinge-of-a-replaced-row",
         "svm._linear_svc",
@@ -742,7 +741,7 @@ MUTATIONS = [
     Mutation(
         "classes-from-the-labels",
         "linear_model._classifier",
-        "PrivateLinearClassifierMixin.fit",
+        "PrivateLinearClassifierMixin._read_rows",
         rules.argument_put("check_classes", 0, "None"),
         ("svm/test_linear_svc.py::test_declared_classes_need_no_rows",),
         "a label that one row has is published though others were declared",
@@ -750,29 +749,54 @@ MUTATIONS = [
     Mutation(
         "scaled-before-the-charge",
         "linear_model._classifier",
-        "PrivateLinearClassifierMixin.fit",
-        rules.inserted("X = X / abs(X).max()", "check_classes(self.classes, y)"),
+        "PrivateLinearClassifierMixin._read_rows",
+        rules.inserted("X = X / abs(X).max()", "check_classes(_, y)"),
         (checked("DPLinearSVC()", "check_charge_before_touch"),),
         "values are used before the charge: one row scales all others",
     ),
     Mutation(
         "every-row-twice",
         "linear_model._classifier",
-        "PrivateLinearClassifierMixin.fit",
+        "PrivateLinearClassifierMixin._read_rows",
         rules.inserted(
             "X, y = X[[*range(len(y))] * 2], y[[*range(len(y))] * 2]",
-            "check_classes(self.classes, y)",
+            "check_classes(_, y)",
         ),
         ("linear_model/test_linear_sensitivity.py::test_brute_force_sensitivity",),
         "a row moves the weights by twice what is priced",
     ),
     Mutation(
         "share-of-labels-kept",
-        "linear_model._classifier",
-        "PrivateLinearClassifierMixin.fit",
-        rules.inserted("self._share = codes.mean()", "fit.publish"),
+        "linear_model._regressor",
+        "PrivateLinearMixin.fit",
+        rules.inserted("self._share = table.y.mean()", "fit.publish"),
         (checked("DPLinearSVC()", "check_no_raw_statistic"),),
         "an exact mean is in every pickle",
+    ),
+    # _data
+    Mutation(
+        "rows-of-parts-twice",
+        "_data._parts",
+        "sum_over",
+        rules.put_for("np.zeros_like(total)", "total"),
+        ("_data/test_parts.py::test_what_goes_with_the_rows_is_cut_with_them",),
+        "a row of a table in parts moves a sum by more than is priced",
+    ),
+    Mutation(
+        "labels-counted-twice",
+        "_data._columns",
+        "_add_labels",
+        rules.put_for("times[codes >= 0]", "2 * times[codes >= 0]"),
+        ("preprocessing/test_one_hot_encoder.py::test_counts_have_the_stated_noise",),
+        "a row moves the counts of its labels by two",
+    ),
+    Mutation(
+        "bins-counted-twice",
+        "_data._histogram",
+        "count_bins",
+        rules.put_for("slots.ravel()", "np.tile(slots.ravel(), 2)"),
+        ("preprocessing/test_histogram_transformer.py::test_brute_force_sensitivity",),
+        "a row moves the counts of its bins by two",
     ),
     # preprocessing
     Mutation(
@@ -805,7 +829,7 @@ MUTATIONS = [
     Mutation(
         "values-not-clipped",
         "stats._moments",
-        "unit_blocks",
+        "_add_unit_rows",
         rules.statement_dropped("np.clip(u, -1.0, 1.0, out=u)"),
         ("preprocessing/test_mean_transformer.py::test_brute_force_sensitivity",),
         "a value outside the bounds moves a sum without limit",
@@ -912,7 +936,7 @@ MUTATIONS = [
     # impute
     Mutation(
         "enough-by-the-exact-count",
-        "impute._present",
+        "impute._simple_imputer",
         "means_of_present",
         rules.put_for(
             "count > math.sqrt(2.0) * deviation", "sums.sum(axis=0) > math.sqrt(2.0) * deviation"
@@ -922,7 +946,7 @@ MUTATIONS = [
     ),
     Mutation(
         "mean-without-noise",
-        "impute._present",
+        "impute._simple_imputer",
         "means_of_present",
         rules.put_for("mechanism.release(sums, random_state=source)", "sums"),
         ("impute/test_simple_imputer.py::test_the_noise_of_the_mean_has_the_expected_size",),
@@ -930,7 +954,7 @@ MUTATIONS = [
     ),
     Mutation(
         "missing-values-by-the-exact-count",
-        "impute._present",
+        "impute._simple_imputer",
         "means_of_present",
         rules.put_for("below + above", "sums.sum(axis=0)"),
         ("impute/test_simple_imputer.py::test_what_a_mean_is_follows_from_the_release_alone",),
@@ -938,17 +962,25 @@ MUTATIONS = [
     ),
     Mutation(
         "imputer-not-charged",
-        "impute._simple_imputer",
-        "DPSimpleImputer.fit",
+        "preprocessing._planned",
+        "PlannedTransformerMixin.fit",
         rules.put_for("fit.charge(_)", "None"),
         (checked("DPSimpleImputer()", "check_exact_spend"),),
         "the release is not booked",
+    ),
+    Mutation(
+        "means-not-clipped",
+        "impute._simple_imputer",
+        "_add_shares",
+        rules.put_for("range_shares(_, _, _, _)", "(1.0 - block, block)"),
+        ("impute/test_simple_imputer.py::test_brute_force_sensitivity_of_the_mean",),
+        "a value outside the bounds moves the sums without limit",
     ),
     # decomposition
     Mutation(
         "pca-rows-not-clipped",
         "decomposition._second_moment",
-        "SecondMoment.statistics",
+        "_add_second_moment",
         rules.call_dropped("clip_rows"),
         ("decomposition/test_pca.py::test_rows_are_clipped",),
         "a long row moves the second moment by its square",
@@ -1013,7 +1045,7 @@ MUTATIONS = [
     Mutation(
         "moments-not-clipped",
         "stats._moments",
-        "unit_blocks",
+        "_add_unit_rows",
         rules.statement_dropped("np.clip(u, -1.0, 1.0, out=u)"),
         ("preprocessing/test_standard_scaler.py::test_values_are_clipped_to_the_bounds",),
         "a value outside the bounds moves a sum without limit",
