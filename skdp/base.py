@@ -6,8 +6,7 @@ import numpy as np
 from sklearn import config_context
 from sklearn.utils import get_tags
 
-from skdp._data._shape import TableShape
-from skdp._data._tables import read_array, read_target
+from skdp._data._tables import TableShape, read_array, read_target
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
 from skdp.accounting import Composed, Guarantee, Neighbours, Spend, get_epsilon

@@ -24,7 +24,7 @@ from skdp import (
 from skdp.accounting import Guarantee
 from skdp.base import TableShape
 from skdp.noise import RandomSource
-from skdp.preprocessing._column_quantiles import plan_column_quantiles
+from skdp.preprocessing._planned import plan_column_quantiles
 from skdp.stats._bounds import BoundsPlan
 from tests._attacks import attack_choices
 

@@ -53,6 +53,9 @@ class _DenseRows:
                 return part
             return _convert(part, self._block[: len(part)])
         block, first = self._block[: len(rows)], 0
+        if len(self._gather) == 1 and self._gather[0]:
+            self._gather[0](rows, block)
+            return block
         ends = np.searchsorted(rows, self.borders[1:-1]).tolist()
         for number, end in enumerate([*ends, len(rows)]):
             if end > first:

@@ -63,7 +63,10 @@ class BoundedRows(Rows):
                 norms = row_norms(block)
                 self._factor[rows] = np.minimum(1.0 / unit, data_norm / norms * margin)
             if issparse(X):
-                block = _without(block, self._factor[rows] == 0.0)
+                zeroed = self._factor[rows] == 0.0
+                if zeroed.any():
+                    data = np.where(np.repeat(zeroed, np.diff(block.indptr)), 0.0, block.data)
+                    block = csr_array((data, block.indices, block.indptr), shape=block.shape)
                 self._kept[rows.start] = block, block.T
 
     def __getitem__(self, rows):
@@ -131,11 +134,3 @@ class _Block:
         if self._constant:
             gram[:d, d] += self._constant * (block.T @ root)
             gram[d, d] += self._constant**2 * (root @ root)
-
-
-def _without(block, zeroed):
-    """Return a sparse block with some rows set to zero, which may share its entries."""
-    if not zeroed.any():
-        return block
-    data = np.where(np.repeat(zeroed, np.diff(block.indptr)), 0.0, block.data)
-    return csr_array((data, block.indices, block.indptr), shape=block.shape)

@@ -6,7 +6,7 @@ from operator import matmul
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._data._containers import (
     as_cells,
@@ -29,6 +29,7 @@ from skdp.utils._labels import is_missing
 
 __all__ = [
     "RowsAndTarget",
+    "TableShape",
     "indexable_table",
     "linear_scores",
     "number_array",
@@ -37,6 +38,7 @@ __all__ = [
     "read_array",
     "read_numeric_target",
     "read_rows_and_target",
+    "read_samples",
     "read_table",
     "read_target",
     "target_array",
@@ -126,19 +128,53 @@ def read_array(estimator, X, *, reset=True, dtype=None):
     return np.asarray(read_table(estimator, X, reset=reset), dtype=dtype)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableShape:
+    """What a plan may know of a table: what is public, and nothing else.
+
+    Parameters
+    ----------
+    n_rows : int
+        The number of rows.
+    n_columns : int
+        The number of columns.
+    classes : ndarray of shape (n_classes,), default=None
+        The label set of y, sorted; None without labels.
+    names : ndarray of str of shape (n_columns,), default=None
+        The columns' names, where the container has them.
+
+    Examples
+    --------
+    >>> from skdp.base import TableShape
+    >>> TableShape(n_rows=1000, n_columns=3).n_columns
+    3
+    """
+
+    n_rows: int
+    n_columns: int
+    classes: object = None
+    names: object = None
+
+
 @dataclass(frozen=True, eq=False)
 class RowsAndTarget:
     """What the plan of a supervised fit runs on: a table as it was read, and a number a row.
 
     Parameters
     ----------
-    X : array, CSR matrix or ChunkedArray of shape (n_rows, n_columns)
+    X : array, CSR matrix, ChunkedArray or ColumnTable of shape (n_rows, n_columns)
     y : array of shape (n_rows,)
         Class codes or targets.
     """
 
     X: object
     y: object
+
+
+def read_samples(estimator, X):
+    """Return samples for a fitted transformer of numbers, in double precision."""
+    check_is_fitted(estimator)
+    return read_array(estimator, X, dtype=np.float64, reset=False)
 
 
 def read_rows_and_target(estimator, X, y, *, reset=True, numeric=False):

@@ -5,7 +5,6 @@ feature. Its norm is the product of the two norms, so clipping the residual clip
 """
 
 import math
-from functools import partial
 
 import numpy as np
 from scipy.sparse import issparse
@@ -239,11 +238,7 @@ def row_scores_function(n_columns, weights_shape):
     weights = np.resize(np.cos(row), (*weights_shape, n_columns))
     scores = _by_the_library(np.tile(row, (COMPARED_ROWS, 1)), weights)
     dense = _by_the_library if (scores == scores[0]).all() else _by_sums
-    return partial(_scores, dense)
-
-
-def _scores(dense, block, weights):
-    return block @ weights.T if issparse(block) else dense(block, weights)
+    return lambda block, weights: block @ weights.T if issparse(block) else dense(block, weights)
 
 
 def _by_the_library(block, weights):

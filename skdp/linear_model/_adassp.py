@@ -21,12 +21,7 @@ from scipy.special import ndtri
 from skdp._data._bounded import bounded_additions
 from skdp._data._parts import sum_over
 from skdp.mechanisms._plan import vector_noise
-from skdp.utils._symmetric import (
-    FAILURE,
-    pack_symmetric,
-    spectral_margin,
-    unpack_symmetric,
-)
+from skdp.utils._symmetric import FAILURE, pack_symmetric, spectral_margin, unpack_symmetric
 
 __all__ = ["AdaSSP", "plan_adassp"]
 
@@ -91,9 +86,8 @@ class AdaSSP:
         unit_A, unit_b, unit_eigenvalue = self._units
         # LAPACK finds it to a few units of rounding of ||A||, which the sensitivity allows for.
         least = eigvalsh(A, lower=False, subset_by_index=[0, 0], check_finite=False)
-        return np.concatenate(
-            [_as_vector(A, self.constant) / unit_A, b / unit_b, least / unit_eigenvalue]
-        )
+        vector = _as_vector(A, self.constant)
+        return np.concatenate([vector / unit_A, b / unit_b, least / unit_eigenvalue])
 
     def _unweighted(self, released, p):
         unit_A, unit_b, unit_eigenvalue = self._units

@@ -18,8 +18,9 @@ from skdp.linear_model._objective import loss_gradient
 from skdp.linear_model._planning import (
     EXPECTED_WEIGHTS_NORM,
     gradient_noise_cost,
+    gradient_rounding,
+    rounding_per_weight,
 )
-from skdp.linear_model._rounding import gradient_rounding, rounding_per_weight
 from skdp.mechanisms import GaussianMechanism
 from skdp.mechanisms._plan import Price
 

@@ -45,7 +45,9 @@ def minimise(objective, tolerance, radius=math.inf):
         return tolerance * max(1.0, np.linalg.norm(point.weights) / radius)
 
     point = objective.at(np.zeros(objective.shape))
-    most_steps = _lbfgs_steps(objective)
+    most_steps = LBFGS_STEPS
+    if _factorises(objective):
+        most_steps = min(most_steps, 20 + objective.shape[0] // 4)
     start = np.linalg.norm(point.gradient)
 
     def is_done(point, step):
@@ -77,12 +79,6 @@ def minimise(objective, tolerance, radius=math.inf):
 
 def _factorises(objective):
     return len(objective.shape) == 1 and objective.shape[0] <= CHOLESKY_LIMIT
-
-
-def _lbfgs_steps(objective):
-    if not _factorises(objective):
-        return LBFGS_STEPS
-    return min(LBFGS_STEPS, 20 + objective.shape[0] // 4)
 
 
 def _is_slow(start, reached, goal, step, most_steps):

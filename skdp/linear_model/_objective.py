@@ -2,6 +2,7 @@ r"""The objective :math:`C \sum_i \ell(\langle w, x_i \rangle, y_i) + \tfrac q2 
 
 import math
 from dataclasses import dataclass
+from operator import methodcaller
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -35,10 +36,6 @@ def _add_gradient(total, block, y, scores, loss, weights):
     if scores is not None:
         scores[:] = of_block
     total += block.weighted_sum(loss.residual(of_block, y))
-
-
-def _scores(block, weights):
-    return block.scores(weights)
 
 
 def _add_value(total, block, y, scores, loss, weights):
@@ -126,7 +123,7 @@ class LinearObjective:
         scores = point.scores
         if scores is None:
             scores = np.empty((self.rows.n_rows, *self.loss.weights_shape))
-            map_over(self.rows, _scores, scores, point.weights)
+            map_over(self.rows, methodcaller("scores", point.weights), scores)
         curvature = self.loss.curvature(scores, self.y)
 
         def product(direction):

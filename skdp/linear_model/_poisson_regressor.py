@@ -9,7 +9,7 @@ from sklearn.metrics import d2_tweedie_score
 
 from skdp._data._tables import RowsAndTarget
 from skdp._losses import ClippedPoissonLoss
-from skdp.linear_model._output_fit import OutputFit, check_strength, plan_output_fit
+from skdp.linear_model._output_perturbation import OutputFit, check_strength, plan_output_fit
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._validation import check_target_bounds

@@ -82,7 +82,7 @@ class _LeastSquaresFit(MechanismPlan):
 
     def run(self, table, source):
         rows = self.rows.run(table.X, source)
-        targets = np.clip(table.y, self.low, self.high, dtype=np.float64) - self.middle
+        targets = _centred(table.y, self.low, self.high, self.middle)
         coef, intercept = self.model.run(rows, targets, self.alpha, source)
         return {
             "coef_": coef / rows.unit,
@@ -342,3 +342,7 @@ class DPRidge(LeastSquaresRegressor):
         if not 0.0 <= alpha < np.inf:
             raise ValueError(f"alpha must be finite and at least 0, got {self.alpha!r}")
         return alpha
+
+
+def _centred(y, low, high, middle):
+    return np.clip(y, low, high, dtype=np.float64) - middle

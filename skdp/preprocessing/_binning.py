@@ -29,7 +29,6 @@ __all__ = [
     "numeric_columns",
     "one_hot",
     "quantile_edges",
-    "ragged",
 ]
 
 AUTOMATIC = ("uniform", "quantile")
@@ -70,7 +69,10 @@ def column_bins(categories, other, edges, names, n_features):
     for j, (labels, declared) in enumerate(zip(categories, edges, strict=True)):
         if labels is not None:
             labels = categories_array(labels)
-            bins.append(ColumnBins("categories", None, labels, _position(other, labels)))
+            position = UNDECLARED
+            if other is not None:
+                position = int(category_codes(np.array([other], dtype=object), labels)[0])
+            bins.append(ColumnBins("categories", None, labels, position))
         elif isinstance(declared, str) and declared in AUTOMATIC:
             bins.append(ColumnBins(declared))
         elif declared is None or isinstance(declared, str):
@@ -324,12 +326,6 @@ def _edge_entries(edges, names, n_features):
     return [edges] * n_features if flat else column_entries(edges, names, n_features, "edges")
 
 
-def _position(other, labels):
-    if other is None:
-        return UNDECLARED
-    return int(category_codes(np.array([other], dtype=object), labels)[0])
-
-
 def one_hot(codes, n_bins, value, sparse):
     """Return a column for each bin of each feature, `value` where a row is in the bin."""
     places = codes + (np.cumsum(n_bins) - n_bins)
@@ -343,13 +339,6 @@ def one_hot(codes, n_bins, value, sparse):
     rows = np.broadcast_to(np.arange(len(codes))[:, None], codes.shape)
     encoded[rows[inside], places[inside]] = value
     return encoded
-
-
-def ragged(arrays):
-    """Return arrays of different lengths as one array of dtype object."""
-    ragged = np.empty(len(arrays), dtype=object)
-    ragged[:] = arrays
-    return ragged
 
 
 def input_names(estimator, input_features):

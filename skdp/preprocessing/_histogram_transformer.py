@@ -24,8 +24,8 @@ from skdp.preprocessing._binning import (
     input_names,
     numeric_columns,
     one_hot,
-    ragged,
 )
+from skdp.utils._frames import objects
 from skdp.utils._validation import check_boolean, check_choice, check_integer, is_auto
 
 __all__ = ["DPHistogramTransformer"]
@@ -78,8 +78,8 @@ class HistogramPlan(MechanismPlan):
         if not self.unit_norm:
             norm = _norm_bound(self.encode, self.bins, edges, counts)
         return {
-            "bin_edges_": ragged(edges),
-            "counts_": None if counts is None else ragged(counts),
+            "bin_edges_": objects(edges),
+            "counts_": None if counts is None else objects(counts),
             "n_bins_": np.array([_n_bins(*pair) for pair in zip(self.bins, edges, strict=True)]),
             "output_norm_": norm,
         }

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._tables import read_array, read_table
+from skdp._data._tables import read_samples, read_table
 from skdp.base import PrivateFit, PrivateMixin, TableShape, guarantee_of
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.preprocessing._additive import additive_mechanism
@@ -319,8 +318,7 @@ class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateMixin, Ba
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        check_is_fitted(self)
-        return read_array(self, X, dtype=np.float64, reset=False) - self.mean_
+        return read_samples(self, X) - self.mean_
 
     def inverse_transform(self, X):
         """Add the noisy means.
@@ -334,8 +332,7 @@ class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateMixin, Ba
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        check_is_fitted(self)
-        return read_array(self, X, dtype=np.float64, reset=False) + self.mean_
+        return read_samples(self, X) + self.mean_
 
 
 def rounded_sums(X, low, high):

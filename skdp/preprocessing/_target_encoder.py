@@ -6,21 +6,16 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._columns import ColumnTable, read_columns
+from skdp._data._columns import read_columns
 from skdp._data._parts import sum_over
-from skdp._data._tables import read_numeric_target, read_target
+from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
 from skdp.base import PrivateFit, PrivateMixin, TableShape
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.preprocessing._additive import plan_cell_weights
 from skdp.preprocessing._categories import StabilityThreshold, check_categories
 from skdp.utils._labels import category_codes
 from skdp.utils._sums import range_shares, split_epsilon
-from skdp.utils._validation import (
-    check_classes,
-    check_real,
-    check_target_bounds,
-    public_inputs,
-)
+from skdp.utils._validation import check_classes, check_real, check_target_bounds, public_inputs
 
 __all__ = ["DPTargetEncoder"]
 
@@ -167,7 +162,7 @@ class DPTargetEncoder(TransformerMixin, PrivateMixin, BaseEstimator):
             plan = self.plan_fit(shape, fit.guarantee)
             source = fit.charge(plan)
             public = (*public_inputs(self, "categories", "target_bounds"), "the label set")
-            fit.publish(plan, public=public, **plan.run(TargetTable(table, target), source))
+            fit.publish(plan, public=public, **plan.run(RowsAndTarget(table, target), source))
         return self
 
     def plan_fit(self, shape, guarantee):
@@ -263,19 +258,10 @@ class DPTargetEncoder(TransformerMixin, PrivateMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.allow_nan = True
+        kinds = tags.input_tags
+        kinds.categorical = kinds.string = kinds.allow_nan = True
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-@dataclass(frozen=True, eq=False)
-class TargetTable:
-    """A table's columns, and each row's target: a number, or its class's position."""
-
-    columns: ColumnTable
-    target: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,7 +314,7 @@ class TargetPlan(MechanismPlan):
         """Return the released attributes."""
         outcomes, categories = self.outcomes, self.categories
         if self.discovery is not None:
-            categories, _ = self.discovery.run(table.columns, source)
+            categories, _ = self.discovery.run(table.X, source)
         sums = self.noisy_sums(table, categories, source)
         variance = self.noise.deviation(max(1, sum(part.size for part in sums))) ** 2
         encodings, prior = _shrunk_means(sums, variance, self.smooth)
@@ -343,12 +329,12 @@ class TargetPlan(MechanismPlan):
 
     def noisy_sums(self, table, categories, source):
         """Return the noisy sums of each column, one row for each category."""
-        columns = table.columns
+        columns = table.X
         shapes = [(len(labels), self.outcomes.number) for labels in categories]
         exact, small = [np.zeros(shape) for shape in shapes], (self.outcomes, columns.shape[0])
         for j, labels in enumerate(categories):
             rows = columns.column(j)
-            sum_over(rows, _add_weights, exact[j], labels, *small, along=(table.target,))
+            sum_over(rows, _add_weights, exact[j], labels, *small, along=(table.y,))
         flat = np.concatenate([sums.ravel() for sums in exact])
         noisy = self.noise.release(flat, random_state=source) if flat.size else flat
         parts = np.split(noisy, np.cumsum([sums.size for sums in exact])[:-1])

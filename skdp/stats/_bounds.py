@@ -9,8 +9,7 @@ from sklearn.utils.extmath import row_norms
 
 from skdp._data._parts import Rows, as_dense, sum_over
 from skdp.accounting import Guarantee
-from skdp.mechanisms import GeometricMechanism
-from skdp.mechanisms._plan import bounded_noise
+from skdp.stats._counts import counting_mechanism
 from skdp.stats._moments import StatisticPlan
 from skdp.utils._sums import split_epsilon
 from skdp.utils._validation import check_integer
@@ -92,10 +91,7 @@ class _SpacedHistogram(StatisticPlan):
     def mechanism(self):
         # A row is in one bin of each column; replace-one moves it from one to another.
         moved = self.n_columns * self.guarantee.neighbours.rows_moved
-        choices = [GeometricMechanism(self.guarantee.epsilon, moved)]
-        if self.guarantee.delta > 0.0:
-            choices.append(bounded_noise(self.guarantee, moved))
-        return min(choices, key=self._threshold)
+        return counting_mechanism(moved, self.guarantee, self._threshold)
 
     @property
     def threshold(self):

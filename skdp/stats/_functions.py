@@ -551,8 +551,7 @@ def estimate_bounds(
     X, flat = check_rows(a, axis)
 
     def plan(shape, guarantee):
-        sizes = {"n_rows": shape.n_rows, "n_columns": shape.n_columns}
-        return BoundsPlan(guarantee=guarantee, **sizes)
+        return BoundsPlan(n_rows=len(X), n_columns=shape.n_columns, guarantee=guarantee)
 
     terms = {"epsilon": epsilon, "delta": delta, "accountant": accountant}
     low, high = release("estimate_bounds", X, plan, **terms, random_state=random_state)

@@ -16,6 +16,7 @@ __all__ = [
     "frame_columns",
     "in_memory",
     "is_frame",
+    "objects",
 ]
 
 NUMBERS, TIMES = "biuf", "mM"
@@ -114,7 +115,8 @@ def column_values(column, without_zones=False):
     return values, values.dtype.kind in NUMBERS
 
 
-def _objects(values):
+def objects(values):
+    """Return values, which may be arrays, as an array of objects."""
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
@@ -130,7 +132,7 @@ def _pandas_values(column, without_zones=False):
         # which finds the end.
         labels = labels + 0.0 if labels.dtype.kind == "f" else labels
         # Which labels its list holds depends on rows, also those that no row has any more.
-        return _objects([*labels, None])[np.asarray(column.cat.codes)], False
+        return objects([*labels, None])[np.asarray(column.cat.codes)], False
     if hasattr(dtype, "fill_value") and hasattr(dtype, "subtype"):
         # Left to itself its type depends on whether every value is stored.
         return np.asarray(column, dtype=dtype.subtype), dtype.subtype.kind in NUMBERS
@@ -147,11 +149,7 @@ def _polars_values(column, without_zones=False):
     numeric = dtype.is_numeric() or str(dtype) == "Boolean"
     is_plain = numeric and not column.null_count() and not dtype.is_decimal()
     is_time = dtype.is_temporal() and (without_zones or getattr(dtype, "time_zone", None) is None)
-    if is_plain or is_time:
-        values = np.asarray(column.to_numpy())
-        if values.dtype.kind in NUMBERS + TIMES:
-            return values, numeric
-    return _objects(column.to_list()), numeric
+    return _plain_or_objects(column, is_plain or is_time, column.to_list), numeric
 
 
 def _arrow_values(column, without_zones=False):
@@ -159,8 +157,13 @@ def _arrow_values(column, without_zones=False):
     numeric = kind.startswith(("int", "uint", "float", "double", "halffloat", "bool"))
     is_time = kind.startswith(("timestamp", "duration", "date"))
     is_time &= without_zones or "tz=" not in kind
-    if is_time or (numeric and not column.null_count):
+    is_plain = numeric and not column.null_count
+    return _plain_or_objects(column, is_plain or is_time, column.to_pylist), numeric
+
+
+def _plain_or_objects(column, is_plain, to_list):
+    if is_plain:
         values = np.asarray(column)
         if values.dtype.kind in NUMBERS + TIMES:
-            return values, numeric
-    return _objects(column.to_pylist()), numeric
+            return values
+    return objects(to_list())

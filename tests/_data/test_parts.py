@@ -28,8 +28,7 @@ from skdp._data._parts import Rows, most_additions, row_blocks, sum_over
 from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp._sgd import ClippedSums
 from skdp.linear_model._objective import loss_gradient
-from skdp.linear_model._planning import Problem
-from skdp.linear_model._rounding import gradient_rounding
+from skdp.linear_model._planning import Problem, gradient_rounding
 from skdp.stats._moments import _centred_sums
 from skdp.utils import ChunkedArray
 from tests.utils.test_chunked import DaskLike

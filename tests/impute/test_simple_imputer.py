@@ -9,7 +9,7 @@ from sklearn.impute import SimpleImputer
 from skdp import DPSimpleImputer, PrivacyAccountant
 from skdp._data._columns import ColumnTable
 from skdp.impute import _simple_imputer
-from skdp.impute._present import means_of_present, present_columns
+from skdp.impute._simple_imputer import means_of_present, present_columns
 from skdp.noise import RandomSource
 from skdp.stats._bounds import BoundsPlan
 from tests._attacks import attack_choices
@@ -264,7 +264,7 @@ def test_what_a_mean_is_follows_from_the_release_alone(present):
     """Whether there are enough values is decided by their noisy number, not by the true one."""
     X = np.full((1000, 3), np.nan)
     X[:present] = 5.0
-    table = DPSimpleImputer(bounds=(0, 10))._validate(X)
+    table = DPSimpleImputer(bounds=(0, 10))._read(X)
     low, high = np.zeros(3), np.full(3, 10.0)
     # The noisy numbers of values are 1, 8 and 500; the noise of one of them is root two times 4.
     mechanism = _Scripted([[0.25, 2.0, 100.0], [0.75, 6.0, 400.0]])

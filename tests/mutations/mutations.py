@@ -609,7 +609,7 @@ MUTATIONS = [
     Mutation(
         "counts-not-clipped",
         "linear_model._poisson_regressor",
-        "_Clipped.__getitem__",
+        "_PoissonFit.run",
         rules.call_dropped("clip"),
         ("linear_model/test_poisson_regressor.py::test_far_targets_are_clipped",),
         "a target outside the bounds moves the weights without limit",
@@ -690,36 +690,36 @@ MUTATIONS = [
     # svm
     Mutation(
         "classes-from-the-labels",
-        "svm._linear_svc",
-        "DPLinearSVC.fit",
+        "linear_model._classifier",
+        "PrivateLinearClassifierMixin._read_rows",
         rules.argument_put("check_classes", 0, "None"),
         ("svm/test_linear_svc.py::test_declared_classes_need_no_rows",),
         "a label that one row has is published though others were declared",
     ),
     Mutation(
         "scaled-before-the-charge",
-        "svm._linear_svc",
-        "DPLinearSVC.fit",
-        rules.inserted("X = X / abs(X).max()", "check_classes(self.classes, y)"),
+        "linear_model._classifier",
+        "PrivateLinearClassifierMixin._read_rows",
+        rules.inserted("X = X / abs(X).max()", "check_classes(_, y)"),
         (checked("DPLinearSVC()", "check_charge_before_touch"),),
         "values are used before the charge: one row scales all others",
     ),
     Mutation(
         "every-row-twice",
-        "svm._linear_svc",
-        "DPLinearSVC.fit",
+        "linear_model._classifier",
+        "PrivateLinearClassifierMixin._read_rows",
         rules.inserted(
             "X, y = X[[*range(len(y))] * 2], y[[*range(len(y))] * 2]",
-            "check_classes(self.classes, y)",
+            "check_classes(_, y)",
         ),
         ("linear_model/test_linear_sensitivity.py::test_brute_force_sensitivity",),
         "a row moves the weights by twice what is priced",
     ),
     Mutation(
         "share-of-labels-kept",
-        "svm._linear_svc",
-        "DPLinearSVC.fit",
-        rules.inserted("self._share = codes.mean()", "fit.publish"),
+        "linear_model._regressor",
+        "PrivateLinearMixin.fit",
+        rules.inserted("self._share = table.y.mean()", "fit.publish"),
         (checked("DPLinearSVC()", "check_no_raw_statistic"),),
         "an exact mean is in every pickle",
     ),
@@ -853,7 +853,7 @@ MUTATIONS = [
     # impute
     Mutation(
         "enough-by-the-exact-count",
-        "impute._present",
+        "impute._simple_imputer",
         "means_of_present",
         rules.put_for(
             "count > math.sqrt(2.0) * deviation", "sums.sum(axis=0) > math.sqrt(2.0) * deviation"
@@ -863,7 +863,7 @@ MUTATIONS = [
     ),
     Mutation(
         "mean-without-noise",
-        "impute._present",
+        "impute._simple_imputer",
         "means_of_present",
         rules.put_for("mechanism.release(sums, random_state=source)", "sums"),
         ("impute/test_simple_imputer.py::test_the_noise_of_the_mean_has_the_expected_size",),
@@ -871,7 +871,7 @@ MUTATIONS = [
     ),
     Mutation(
         "missing-values-by-the-exact-count",
-        "impute._present",
+        "impute._simple_imputer",
         "means_of_present",
         rules.put_for("below + above", "sums.sum(axis=0)"),
         ("impute/test_simple_imputer.py::test_what_a_mean_is_follows_from_the_release_alone",),
@@ -879,8 +879,8 @@ MUTATIONS = [
     ),
     Mutation(
         "imputer-not-charged",
-        "impute._simple_imputer",
-        "DPSimpleImputer.fit",
+        "preprocessing._planned",
+        "PlannedTransformerMixin.fit",
         rules.put_for("fit.charge(_)", "None"),
         (checked("DPSimpleImputer()", "check_exact_spend"),),
         "the release is not booked",

@@ -13,7 +13,7 @@ from skdp import (
 )
 from skdp.accounting import Guarantee, Neighbours
 from skdp.base import TableShape
-from skdp.preprocessing._column_quantiles import plan_column_quantiles
+from skdp.preprocessing._planned import plan_column_quantiles
 from skdp.stats._quantiles import QuantilePlan
 from tests._attacks import attack_choices
 

@@ -1,4 +1,4 @@
-"""Private quantiles of every column within bounds that are declared, or found in the same fit."""
+"""Private statistics of columns within bounds that are declared, or found in the same fit."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -10,12 +10,13 @@ from skdp._data._tables import read_array
 from skdp.base import PrivateFit, PrivateMixin, TableShape
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.stats._quantiles import QuantilePlan
-from skdp.stats._within_bounds import WithinBounds, plan_within_bounds
+from skdp.stats._release import WithinBounds, plan_within_bounds
 from skdp.utils._validation import public_inputs
 
 __all__ = [
-    "ColumnQuantilesTransformer",
-    "ScaledByQuantiles",
+    "BoundedColumnsTransformer",
+    "ColumnsFit",
+    "PlannedTransformerMixin",
     "flat_ranges",
     "plan_column_quantiles",
 ]
@@ -24,13 +25,17 @@ __all__ = [
 LEAST_RANGE = 2.0**-21
 
 
-class ColumnQuantilesTransformer(
-    OneToOneFeatureMixin, TransformerMixin, PrivateMixin, BaseEstimator
-):
-    """The fit of transformers that learn quantiles of each column, by their plans."""
+class PlannedTransformerMixin(TransformerMixin, PrivateMixin):
+    """The fit of transformers by their plans.
+
+    They read a table by ``_read(X, reset)`` and name in `_public` the parameters that declare
+    something of it.
+    """
+
+    _public = ("bounds",)
 
     def fit(self, X, y=None):
-        """Release quantiles of each feature and charge the accountant.
+        """Release statistics of each feature and charge the accountant.
 
         Parameters
         ----------
@@ -52,27 +57,35 @@ class ColumnQuantilesTransformer(
             If the accountant refuses; the estimator is left unfitted.
         """
         with PrivateFit(self) as fit:
-            X = read_array(self, X)
-            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
+            table = self._read(X)
+            names = getattr(self, "feature_names_in_", None)
+            shape = TableShape(n_rows=table.shape[0], n_columns=table.shape[1], names=names)
             plan = self.plan_fit(shape, fit.guarantee)
             source = fit.charge(plan)
-            public = public_inputs(self, "bounds")
-            fit.publish(plan, public=public, **plan.run(X, source))
+            public = public_inputs(self, *self._public)
+            fit.publish(plan, public=public, **plan.run(table, source))
         return self
 
 
+class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformerMixin, BaseEstimator):
+    """A transformer that learns statistics of columns of numbers within bounds."""
+
+    def _read(self, X, reset=True):
+        return read_array(self, X, reset=reset)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ScaledByQuantiles(MechanismPlan):
-    """Quantiles of the columns, and what a scaler makes of them.
+class ColumnsFit(MechanismPlan):
+    """Statistics of the columns, and what a scaler makes of them.
 
     Parameters
     ----------
     mechanism : WithinBounds
-        Of the quantiles.
+        Of the quantiles, or the moments.
     n_features_out : int
     attributes : callable
-        Of the quantiles, an array of shape (n_quantiles, n_columns), and of the bounds `low` and
-        `high`. It returns the scaler's attributes.
+        Of what that releases, and of the bounds `low` and `high`. It returns the scaler's
+        attributes.
     """
 
     mechanism: WithinBounds
@@ -83,7 +96,7 @@ class ScaledByQuantiles(MechanismPlan):
         """Return the released attributes."""
         plan = self.mechanism.find(X, source)
         released = plan.run(X, source)
-        bounds = {"bounds_": (plan.low, plan.high)}
+        bounds = {"bounds_": (plan.low.copy(), plan.high.copy())}
         return bounds | self.attributes(released, plan.low, plan.high)
 
 
