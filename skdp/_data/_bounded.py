@@ -79,11 +79,11 @@ class _Block:
     def __init__(self, table, rows):
         self._table, self._rows, self._factor = table, rows, table._factor[rows]
         self._n_columns, self._constant = table.n_columns, table.constant
+        if table._kept:
+            self._values, self._transposed = table._kept[rows.start]
 
     @cached_property
     def _values(self):
-        if self._table._kept:
-            return self._table._kept[self._rows.start][0]
         block, zeroed = self._table._read(self._rows), self._factor == 0.0
         return np.where(zeroed[:, None], 0.0, block) if zeroed.any() else block
 
@@ -101,7 +101,7 @@ class _Block:
         scaled = coefficients * (self._factor if one else self._factor[:, None])
         total = np.empty((*coefficients.shape[1:], self._table.n_features))
         if self._table._kept:
-            sums = (self._table._kept[self._rows.start][1] @ scaled).T
+            sums = (self._transposed @ scaled).T
         else:
             sums = scaled.T @ self._values
         total[..., : self._n_columns] = sums

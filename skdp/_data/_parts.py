@@ -140,7 +140,7 @@ def sum_over(table, add, total, *small, along=()):
             total += add_parts(ends[half:], np.zeros_like(total))
             return total
         for rows in blocks:
-            add(total, table[rows], *_cut(along, rows), *small)
+            add(total, table[rows], *[_cut(values, rows) for values in along], *small)
             if rows.stop == ends[0]:
                 break
         return total

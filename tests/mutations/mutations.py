@@ -687,7 +687,6 @@ MUTATIONS = [
         ),
         "relation ignored",
     ),
-    # svm
     Mutation(
         "classes-from-the-labels",
         "linear_model._classifier",
