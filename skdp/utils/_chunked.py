@@ -7,7 +7,7 @@ from itertools import accumulate
 import numpy as np
 from scipy.sparse import issparse
 
-from skdp.utils._frames import NUMBERS, frame_columns, is_frame
+from skdp.utils._frames import NUMBERS, frame_columns, is_frame, objects
 
 __all__ = ["ChunkedArray", "as_chunked"]
 
@@ -128,10 +128,9 @@ class _Held:
 
     def __init__(self, array):
         if is_frame(array):
+            # Dates have no common type with numbers: as objects they are refused.
             columns, _ = frame_columns(array)
-            # Beside numbers dates cannot stay what they are: as objects they are refused.
-            are_numbers = all(column.dtype.kind in NUMBERS for column in columns)
-            array = np.column_stack(columns if are_numbers else [c.astype(object) for c in columns])
+            array = np.column_stack([c if c.dtype.kind in NUMBERS else objects(c) for c in columns])
         elif not hasattr(array, "dtype") or not hasattr(array, "shape"):
             array = np.asarray(array)
             # One fraction, or one null, would make all integers doubles.

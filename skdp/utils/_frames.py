@@ -4,20 +4,7 @@
 one value then decides how the others are converted.
 """
 
-from functools import partial
-
 import numpy as np
-
-__all__ = [
-    "NUMBERS",
-    "TIMES",
-    "column_values",
-    "columns_of",
-    "frame_columns",
-    "in_memory",
-    "is_frame",
-    "objects",
-]
 
 NUMBERS, TIMES = "biuf", "mM"
 
@@ -42,14 +29,15 @@ def in_memory(table):
     kind = type(table)
     if not hasattr(kind, "compute"):
         return table
+    declared = _types(table)
+
+    def checked(part):
+        if _types(part) != declared:
+            raise ValueError(f"a part has the types {_types(part)}, declared are {declared}")
+        return part
+
     over = kind.map_blocks if hasattr(kind, "map_blocks") else kind.map_partitions
-    return over(table, partial(_of_types, _types(table)), meta=table._meta).compute()
-
-
-def _of_types(declared, part):
-    if _types(part) != declared:
-        raise ValueError(f"a part has the types {_types(part)}, the declared ones are {declared}")
-    return part
+    return over(table, checked, meta=table._meta).compute()
 
 
 def _types(table):
