@@ -25,7 +25,7 @@ from skdp.accounting import Guarantee
 from skdp.base import TableShape
 from skdp.noise import RandomSource
 from skdp.preprocessing._planned import plan_column_quantiles
-from skdp.stats._bounds import BoundsPlan
+from skdp.stats._bounds import BoundsPlan, _add_bins
 from tests._attacks import attack_choices
 
 # It reads no names of columns from polars 2.
@@ -240,7 +240,7 @@ def bounds(epsilon, X):
     claimed, made = (
         BoundsPlan(n_rows=15, guarantee=Guarantee(epsilon=each)) for each in (1.0, epsilon)
     )
-    return claimed.read(made._release([np.array(X)], RandomSource()))[1][0] > 1.0
+    return claimed.read(made._release(np.array(X), RandomSource(), _add_bins))[1][0] > 1.0
 
 
 # What an attacker sees of a release, and two neighbours. A value in the middle of the bounds, one

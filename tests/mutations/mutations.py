@@ -722,6 +722,31 @@ MUTATIONS = [
         (checked("DPLinearSVC()", "check_no_raw_statistic"),),
         "an exact mean is in every pickle",
     ),
+    # _data
+    Mutation(
+        "rows-of-parts-twice",
+        "_data._parts",
+        "sum_over",
+        rules.put_for("np.zeros_like(total)", "total"),
+        ("_data/test_parts.py::test_what_goes_with_the_rows_is_cut_with_them",),
+        "a row of a table in parts moves a sum by more than is priced",
+    ),
+    Mutation(
+        "labels-counted-twice",
+        "_data._columns",
+        "_add_labels",
+        rules.put_for("times[codes >= 0]", "2 * times[codes >= 0]"),
+        ("preprocessing/test_one_hot_encoder.py::test_counts_have_the_stated_noise",),
+        "a row moves the counts of its labels by two",
+    ),
+    Mutation(
+        "bins-counted-twice",
+        "_data._histogram",
+        "count_bins",
+        rules.put_for("slots.ravel()", "np.tile(slots.ravel(), 2)"),
+        ("preprocessing/test_histogram_transformer.py::test_brute_force_sensitivity",),
+        "a row moves the counts of its bins by two",
+    ),
     # preprocessing
     Mutation(
         "mean-of-a-replaced-row",
@@ -883,6 +908,14 @@ MUTATIONS = [
         rules.put_for("fit.charge(_)", "None"),
         (checked("DPSimpleImputer()", "check_exact_spend"),),
         "the release is not booked",
+    ),
+    Mutation(
+        "means-not-clipped",
+        "impute._simple_imputer",
+        "_add_shares",
+        rules.put_for("range_shares(_, _, _, _)", "(1.0 - block, block)"),
+        ("impute/test_simple_imputer.py::test_brute_force_sensitivity_of_the_mean",),
+        "a value outside the bounds moves the sums without limit",
     ),
     # decomposition
     Mutation(
