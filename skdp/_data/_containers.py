@@ -47,13 +47,13 @@ def as_cells(rows):
 
 def is_sequence(values):
     """Return whether something has cells of its own, and is no array of any kind."""
-    if isinstance(values, list | tuple):
-        return True
     # A cell may raise whatever it is asked for; its type does not.
     kind = type(values)
+    if issubclass(kind, list | tuple):
+        return True
     is_array = any(hasattr(kind, name) for name in ARRAY_NAMES)
     has_cells = hasattr(kind, "__len__") and hasattr(kind, "__getitem__")
-    return has_cells and not is_array and not isinstance(values, str | bytes | bytearray | Mapping)
+    return has_cells and not is_array and not issubclass(kind, str | bytes | bytearray | Mapping)
 
 
 def as_numbers(values):

@@ -281,7 +281,7 @@ class RandomizedResponse:
             array, _ = column_values(values)
         else:
             array = np.array(values, dtype=object)
-            if any(isinstance(cell, list | tuple | np.ndarray) for cell in array.flat):
+            if any(issubclass(type(cell), list | tuple | np.ndarray) for cell in array.flat):
                 raise ValueError("values must be rows of one length, got a ragged list")
         codes = category_codes(array.ravel(), categories_array(self.categories))
         return codes.reshape(array.shape)

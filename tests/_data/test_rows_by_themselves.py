@@ -377,7 +377,7 @@ class Incomparable(Fraction):
 
 def test_labels_that_raise_are_no_labels():
     labels = np.array([Money(0, "USD"), Money(1, "USD")])
-    assert not is_sequence(GONE)
+    assert not is_sequence(Unknown())
     odd = [Money(1, "EUR"), Unknown(), GONE, np.ma.masked, Incomparable(1, 3)]
     values = np.empty(len(odd) + 1, dtype=object)
     for i, value in enumerate([Money(1, "USD"), *odd]):
