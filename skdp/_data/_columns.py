@@ -7,10 +7,11 @@ import numpy as np
 from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import validate_data
 
-from skdp._data._containers import as_cells, as_numbers, frame_columns, is_frame, is_sequence
+from skdp._data._containers import as_cells, as_numbers, is_sequence
 from skdp._data._parts import Rows, block_size, map_over, row_blocks, sum_over
 from skdp._data._tables import read_table
 from skdp.utils._chunked import as_chunked
+from skdp.utils._frames import frame_columns, in_memory, is_frame
 from skdp.utils._labels import UNDECLARED, category_codes, is_missing
 
 __all__ = ["ColumnTable", "column_entries", "read_columns", "read_numeric_columns"]
@@ -148,6 +149,7 @@ def read_columns(estimator, X, *, reset=True):
     if as_chunked(X) is not None:
         return read_numeric_columns(estimator, X, reset=reset)
     if is_frame(X):
+        X = in_memory(X)
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         columns, numeric = frame_columns(X)
         shape = (len(X), len(columns))

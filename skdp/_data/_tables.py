@@ -14,12 +14,17 @@ from skdp._data._containers import (
     as_numbers,
     canonical_rows,
     doubles_at_most,
-    frame_columns,
-    is_frame,
     is_sequence,
 )
 from skdp._data._parts import Rows, map_over
 from skdp.utils._chunked import as_chunked
+from skdp.utils._frames import (
+    column_values,
+    columns_of,
+    frame_columns,
+    in_memory,
+    is_frame,
+)
 from skdp.utils._labels import is_missing
 
 __all__ = [
@@ -205,6 +210,7 @@ def number_matrix(X):
     array-like
         X itself where it is an array of numbers, or no table.
     """
+    X = in_memory(X)
     if is_frame(X):
         dtypes = {str(dtype) for dtype in X.dtypes} if hasattr(X, "iloc") else ()
         one_type = len(dtypes) == 1 and isinstance(X.dtypes.iloc[0], np.dtype)
@@ -233,9 +239,7 @@ def number_array(a):
     array-like
         `a` itself where it is an array of numbers, or nothing that can be one.
     """
-    if hasattr(a, "to_frame") and not is_frame(a) and np.ndim(a) == 1:
-        return number_matrix(a.to_frame())[:, 0]
-    return number_matrix(a)
+    return number_matrix(column_values(a, without_zones=True)[0] if _is_column(a) else a)
 
 
 def indexable_table(X):
@@ -332,6 +336,7 @@ def target_array(y):
     ValueError
         If a list has labels of several kinds.
     """
+    y = in_memory(y)
     if is_sequence(y):
         cells = as_cells(y)
         if cells.ndim == 2 and cells.shape[1] == 1:
@@ -343,18 +348,26 @@ def target_array(y):
             raise ValueError(f"y mixes labels of several kinds: {', '.join(sorted(kinds))}")
         if kinds - {"number", "truth value", "string"}:
             return cells
-        array = _unless_rounded(cells)
-        if array.dtype.kind != "f" or not np.isfinite(array).all():
-            return array
-        is_whole = (array == np.rint(array)).all() and np.abs(array).max(initial=0.0) < 2.0**53
-        return array.astype(np.int64) if is_whole else array
-    if hasattr(y, "dtype") and not isinstance(y, np.ndarray) and np.ndim(y) == 1:
-        columns = frame_columns(y.to_frame())[0] if hasattr(y, "to_frame") else []
-        if columns and not isinstance(y.dtype, np.dtype):
-            cells = columns[0]
-            is_numeric = cells.dtype.kind == "O" and all(map(_is_number, cells))
-            return _unless_rounded(cells) if is_numeric else cells
-    return y
+        plain = [v.item() if isinstance(v, np.generic) else v for v in cells]
+        if kinds == {"number"} and all(-(2**63) <= v < 2**63 and v == int(v) for v in plain):
+            return np.array([int(v) for v in plain])
+        return _unless_rounded(cells)
+    if is_frame(y):
+        columns = columns_of(y)
+        return target_array(columns[0])[:, np.newaxis] if len(columns) == 1 else y
+    if not _is_column(y):
+        return y
+    values, numeric = column_values(y)
+    is_array = values.dtype.kind != "O" or isinstance(getattr(y, "dtype", None), np.dtype)
+    if is_array or not all(map(_is_number, values)):
+        return values
+    return _unless_rounded(values) if numeric else target_array(values.tolist())
+
+
+def _is_column(a):
+    """Return whether something is one column that has a type."""
+    has_type = not is_frame(a) and (hasattr(a, "dtype") or hasattr(type(a), "to_pylist"))
+    return has_type and np.ndim(a) == 1
 
 
 def _unless_rounded(cells):

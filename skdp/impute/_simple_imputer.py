@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns, read_numeric_columns
-from skdp._data._containers import as_numbers, is_sequence, objects
+from skdp._data._containers import as_numbers, is_sequence
 from skdp._data._parts import sum_over
 from skdp._data._tables import indexable_table
 from skdp.mechanisms import NoRelease
@@ -19,6 +19,7 @@ from skdp.preprocessing._categories import plan_counts
 from skdp.preprocessing._planned import PlannedTransformerMixin
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
+from skdp.utils._frames import objects
 from skdp.utils._labels import is_missing
 from skdp.utils._sums import range_shares
 from skdp.utils._validation import check_boolean, check_choice

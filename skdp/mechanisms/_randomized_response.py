@@ -15,6 +15,7 @@ from scipy.special import ndtri
 from skdp import accounting
 from skdp.accounting import Event
 from skdp.noise import SourceLike, as_source, truthful, uniform_integers
+from skdp.utils._frames import column_values, columns_of, is_frame
 from skdp.utils._labels import category_codes
 from skdp.utils._validation import check_integer, check_positive, check_within
 
@@ -273,16 +274,14 @@ class RandomizedResponse:
         return np.bincount(codes, minlength=len(self.categories)), codes.size
 
     def _encode(self, values):
-        # numpy makes floats of a column of integers where one is missing.
-        if hasattr(values, "columns"):
-            take = getattr(values, "iloc", values)
-            is_arrow = hasattr(values, "column_names")
-            n_columns = values.shape[1]
-            columns = values.columns if is_arrow else [take[:, j] for j in range(n_columns)]
-            return np.column_stack([self._encode(column) for column in columns])
-        for name in ("to_list", "to_pylist"):
-            values = getattr(values, name)() if hasattr(values, name) else values
-        array = np.asarray(values) if hasattr(values, "dtype") else np.array(values, dtype=object)
+        if is_frame(values):
+            return np.column_stack([self._encode(column) for column in columns_of(values)])
+        if hasattr(values, "dtype") or hasattr(type(values), "to_pylist"):
+            array, _ = column_values(values)
+        else:
+            array = np.array(values, dtype=object)
+            if any(issubclass(type(cell), list | tuple | np.ndarray) for cell in array.flat):
+                raise ValueError("values must be rows of one length, got a ragged list")
         codes = category_codes(array.ravel(), categories_array(self.categories))
         return codes.reshape(array.shape)
 

@@ -83,13 +83,15 @@ class _Rehearsed(TransformerMixin, BaseEstimator):
 
 
 def _filling_at_random(estimator, X):
-    """Return an imputer that fills in any of its categories, None in the place of other steps.
+    """Return an imputer that fills in some category, None in the place of other steps.
 
     What is present comes out of it as it is, and the next step may refuse that.
     """
-    if not isinstance(estimator, DPSimpleImputer) or estimator.categories is None:
+    if not isinstance(estimator, DPSimpleImputer) or estimator.strategy != "most_frequent":
         return None
     imputer = clone(estimator).set_params(accountant=None)
+    if estimator.categories is None:
+        return imputer.set_params(epsilon=1e6, delta=0.5).fit(X)
     imputer.fit(np.full((1, X.shape[1]), None, dtype=object))
     validate_data(imputer, X, reset=True, skip_check_array=True)
     return imputer

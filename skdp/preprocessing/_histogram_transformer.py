@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns, read_numeric_columns
-from skdp._data._containers import as_numbers, objects
+from skdp._data._containers import as_numbers
 from skdp.base import PrivateFit, PrivateMixin, TableShape, guarantee_of
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.preprocessing._additive import additive_mechanism
@@ -25,6 +25,7 @@ from skdp.preprocessing._binning import (
     numeric_columns,
     one_hot,
 )
+from skdp.utils._frames import objects
 from skdp.utils._validation import check_boolean, check_choice, check_integer, is_auto
 
 __all__ = ["DPHistogramTransformer"]

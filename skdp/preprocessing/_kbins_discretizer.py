@@ -7,7 +7,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_numeric_columns
-from skdp._data._containers import objects
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.preprocessing._binning import (
     ColumnBins,
@@ -20,6 +19,7 @@ from skdp.preprocessing._binning import (
     one_hot,
 )
 from skdp.preprocessing._planned import PlannedTransformerMixin
+from skdp.utils._frames import objects
 from skdp.utils._validation import check_choice, is_auto
 
 __all__ = ["DPKBinsDiscretizer"]

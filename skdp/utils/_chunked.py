@@ -7,6 +7,8 @@ from itertools import accumulate
 import numpy as np
 from scipy.sparse import issparse
 
+from skdp.utils._frames import NUMBERS, frame_columns, is_frame, objects
+
 __all__ = ["ChunkedArray", "as_chunked"]
 
 
@@ -125,11 +127,14 @@ class _Held:
     """A chunk in memory, or an array that reads itself."""
 
     def __init__(self, array):
-        if not hasattr(array, "dtype") or not hasattr(array, "shape") or hasattr(array, "iloc"):
-            declared, array = hasattr(array, "iloc"), np.asarray(array)
+        if is_frame(array):
+            # Dates have no common type with numbers: as objects they are refused.
+            columns, _ = frame_columns(array)
+            array = np.column_stack([c if c.dtype.kind in NUMBERS else objects(c) for c in columns])
+        elif not hasattr(array, "dtype") or not hasattr(array, "shape"):
+            array = np.asarray(array)
             # One fraction, or one null, would make all integers doubles.
-            if array.dtype.kind in "iu" and not declared:
-                array = array.astype(np.float64)
+            array = array.astype(np.float64) if array.dtype.kind in "iu" else array
         if issparse(array):
             raise ValueError("chunks must be dense")
         self._array, self.dtype = array, array.dtype
@@ -163,7 +168,10 @@ class _DaskRows:
         self.dtype = array.dtype
 
     def open(self):
-        return np.asarray(self._array.blocks[self._number].compute(), dtype=self.dtype)
+        block = np.asarray(self._array.blocks[self._number].compute())
+        if block.dtype != self.dtype:
+            raise ValueError(f"a block holds {block.dtype}, the dask array is one of {self.dtype}")
+        return block
 
 
 def _source(chunk):
@@ -196,7 +204,7 @@ def as_chunked(X):
     """
     if isinstance(X, ChunkedArray):
         return X
-    if type(X).__module__.partition(".")[0] != "dask" or not hasattr(X, "blocks"):
+    if type(X).__module__.partition(".")[0] != "dask" or not hasattr(type(X), "blocks"):
         return None
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise ValueError(f"X must be a 2-D array of real numbers, got {X.dtype} of {X.ndim}-D")

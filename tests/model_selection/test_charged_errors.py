@@ -96,6 +96,10 @@ def imputed_words():
     return make_pipeline(DPSimpleImputer(strategy="most_frequent", categories=[0, 1]), classifier())
 
 
+def discovered_words():
+    return make_pipeline(DPSimpleImputer(strategy="most_frequent", delta=1e-6), classifier())
+
+
 def behind_a_function():
     parts = [("a", scaler(), [0])]
     union = ColumnTransformer(parts, remainder="passthrough")
@@ -136,6 +140,7 @@ CASES = [
     (imputed_beside, 1, (np.nan,)),
     (united, 2, (np.nan,)),
     (imputed_words, 1, ("x",)),
+    (discovered_words, 1, ("x", np.inf)),
     (behind_a_function, 1, (np.nan, np.inf)),
 ]
 
