@@ -13,7 +13,7 @@ from sklearn.utils import get_tags
 
 import skdp
 from skdp import BudgetExceededError, DPLogisticRegression, DPStandardScaler, PrivacyAccountant
-from skdp.base import PrivateFit, PrivateRelease, fitted_names
+from skdp.base import PrivateFit, PrivateRelease, TableShape, fitted_names
 from skdp.mechanisms import LaplaceMechanism, NoRelease
 from skdp.noise import Door, RandomSource
 from skdp.noise._source import Stream
@@ -192,6 +192,18 @@ def test_a_refused_charge_pays_for_nothing():
             fit.charge(MECHANISM)
         fit.publish(MECHANISM, public=(), mean_=0.0)
     assert not fitted_names(scaler)
+
+
+def test_a_ledger_that_is_lost_after_the_charge_loses_no_fit(monkeypatch):
+    accountant = PrivacyAccountant(1.0, 0.0)
+    scaler = DPStandardScaler(epsilon=1.0, bounds=(0, 1), accountant=accountant)
+    with PrivateFit(scaler) as fit:
+        shape = TableShape(n_rows=len(COLUMN), n_columns=1)
+        plan = scaler.plan_fit(shape, fit.guarantee)
+        source = fit.charge(plan)
+        monkeypatch.setattr(type(accountant), "terms", property(None))
+        fit.publish(plan, public=(), **plan.run(COLUMN[:, None], source))
+    assert scaler.privacy_.epsilon == 1.0
 
 
 def test_a_forgotten_source_raises_and_the_door_opens_again():

@@ -260,8 +260,11 @@ class SQLiteLedger:
                 f"the ledger {self.path} was written by a newer skdp (schema {version}, "
                 f"this one reads up to {SCHEMA_VERSION})"
             )
-        # A view or a trigger shows or keeps other records than were written.
-        found = connection.execute("SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite%'")
+        # A view or a trigger shows or keeps other records than were written. Names that begin with
+        # sqlite_ are SQLite's own.
+        found = connection.execute(
+            "SELECT sql FROM sqlite_master WHERE substr(lower(name), 1, 7) <> 'sqlite_'"
+        )
         if {sql for (sql,) in found} - {_OLD_INDEX} != {_TABLE}:
             raise LedgerError(
                 f"the ledger {self.path} holds tables, views, triggers or indices that skdp did "

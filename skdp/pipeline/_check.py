@@ -11,7 +11,7 @@ from skdp.pipeline._kinds import REASONS, estimators_in, is_private
 from skdp.pipeline._prices import accountant_of, price_steps, priced_steps, total_price
 from skdp.pipeline._steps import Fits, find_steps, holds_private, steps_of_search, unaccepted
 from skdp.pipeline._twice import paid_twice
-from skdp.pipeline._verified import fails_on, sklearn_name
+from skdp.pipeline._verified import fails_on, sklearn_name, turned_by_nulls
 from skdp.utils._documents import html_fragment, html_table, html_text
 from skdp.utils._validation import check_integer
 
@@ -26,8 +26,8 @@ class Finding:
         The step's name.
     problem : str
         "not private", "raw scores", "stratified folds", "paid twice", "local", "not checkable",
-        "declared public", "no accountant", "several accountants", "may fail after the charge" or
-        "cached rows".
+        "declared public", "no accountant", "several accountants", "may fail after the charge",
+        "cached rows" or "assumes no null", which is what the verdict assumes of the table.
     message : str
         What to do about it.
     """
@@ -184,7 +184,8 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     Notes
     -----
     Kinds of steps are those of `step_kind`: what was verified is accepted, by its exact class and
-    parameters, and the rest is refused. Taken to be public are the table's shape, its names, the
+    parameters, and the rest is refused. What the verdict assumes of the table beside that is a
+    finding. Taken to be public are the table's shape, its names, the
     dtypes of its container, by which a `make_column_selector` chooses, and what is declared:
     `public_steps` and ``__skdp_kind__``.
 
@@ -215,6 +216,11 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     ]
     findings += [Finding(s.title, "paid twice", message) for s, message in paid_twice(steps)]
     findings += _late_failures(steps)
+    findings += [
+        Finding(step.title, "assumes no null", NULLS)
+        for step in steps
+        if turned_by_nulls(step.estimator)
+    ]
     findings += _caches(pipe)
     priced = list(priced_steps(steps))
     findings += _accountants(priced)
@@ -283,6 +289,10 @@ WORDS = (
     "for categories that are numbers use DPOneHotEncoder(categories=...), which charges "
     "nothing for them: scikit-learn's keep them in the column's type, which one missing value "
     "changes, so that the fitted encoder tells of it"
+)
+NULLS = (
+    "one null in a column of whole numbers of polars or Arrow makes all its cells floats before "
+    "the function is called: use validate=True, which refuses nulls, or columns of floats"
 )
 # By the names of classes, and of the parameters by which a container looks at values.
 REMEDIES = {

@@ -232,3 +232,13 @@ def fails_on(estimator):
     if name == "FunctionTransformer" and has_bounded_domain(params["func"]):
         return "a value that its function turns to NaN or infinity: bound the values before"
     return None
+
+
+def turned_by_nulls(estimator):
+    """Say whether a function is given a table's cells in a type that one null may decide.
+
+    Functions that are declared to treat rows alone do what their owner says.
+    """
+    if sklearn_name(estimator) != "FunctionTransformer" or estimator.validate:
+        return False
+    return estimator.func is not None and is_elementwise(estimator.func, estimator.kw_args)

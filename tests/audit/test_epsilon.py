@@ -316,20 +316,23 @@ def test_one_run_passes_a_true_claim_seldom():
     assert sum(audit.violation for audit in found) <= 11
 
 
-def test_pipelines_and_regressors():
+def test_what_all_steps_of_a_pipeline_publish_is_seen():
     X, y = unit_rows(100, 3)
     scaled = make_pipeline(
         DPStandardScaler(epsilon=0.5, bounds=(-1, 1)), DPLogisticRegression(epsilon=0.5)
     )
-    options = {"method": "two_worlds", "epsilon": 1.0, "delta": 1e-6, "n_fits": 20}
-    assert not quiet_audit(scaled, X, y, **options).violation
     assert len(published_floats(scaled.fit(X, y))) > 9
-    ridge = DPRidge(epsilon=1.0, target_bounds=(-1.0, 1.0))
-    assert not quiet_audit(ridge, n_fits=20).violation
+
+
+def test_a_true_claim_of_a_regressor_stands():
+    # So many fits without noise would certify 0.43.
+    ridge = DPRidge(epsilon=0.25, target_bounds=(-1.0, 1.0))
+    assert not quiet_audit(ridge, n_fits=100).violation
 
 
 def test_workers_and_a_seed_that_would_repeat_the_noise():
-    model = DPLogisticRegression(epsilon=4.0, random_state=0, **OUTPUT)
+    # The same noise in every fit would certify 0.43.
+    model = DPLogisticRegression(epsilon=0.25, random_state=0, **OUTPUT)
     assert not quiet_audit(model, n_fits=100, n_jobs=2).violation
 
 

@@ -689,25 +689,76 @@ MUTATIONS = [
     ),
     # svm
     Mutation(
-        "classes-from-the-labels",
+        "hinge-of-a-replaced-row",
         "svm._linear_svc",
-        "DPLinearSVC.fit",
+        "DPLinearSVC.plan_fit",
+        rules.argument_put(
+            "plan_output_fit",
+            2,
+            "type(guarantee)(epsilon=guarantee.epsilon, delta=guarantee.delta)",
+        ),
+        ("linear_model/test_linear_sensitivity.py::test_brute_force_sensitivity",),
+        "relation ignored: replaced rows at the price of removed ones",
+    ),
+    Mutation(
+        "a-larger-delta",
+        "svm._linear_svc",
+        "DPLinearSVC.plan_fit",
+        rules.argument_put(
+            "plan_output_fit",
+            2,
+            "type(guarantee)(epsilon=guarantee.epsilon, delta=0.5, "
+            "neighbours=guarantee.neighbours)",
+        ),
+        (checked("DPLinearSVC()", "check_cost_of_mechanisms"),),
+        "less noise than epsilon and delta ask for",
+    ),
+    Mutation(
+        "twice-the-epsilon",
+        "svm._linear_svc",
+        "DPLinearSVC.plan_fit",
+        rules.argument_put(
+            "plan_output_fit",
+            2,
+            "type(guarantee)(epsilon=2.0 * guarantee.epsilon, delta=guarantee.delta, "
+            "neighbours=guarantee.neighbours)",
+        ),
+        (checked("DPLinearSVC()", "check_cost_of_mechanisms"),),
+        "half the noise",
+    ),
+    Mutation(
+        "half-the-slope-of-the-hinge",
+        "svm._linear_svc",
+        "DPLinearSVC.plan_fit",
+        rules.argument_put(
+            "plan_output_fit",
+            3,
+            "type('Flat', (type(loss),), {'slope_bound': loss.slope_bound / 2.0})(**vars(loss))",
+        ),
+        ("linear_model/test_linear_sensitivity.py::test_brute_force_sensitivity",),
+        "a row moves the weights by twice what is priced",
+    ),
+    # the fit of linear classifiers
+    Mutation(
+        "classes-from-the-labels",
+        "linear_model._classifier",
+        "PrivateLinearClassifierMixin.fit",
         rules.argument_put("check_classes", 0, "None"),
         ("svm/test_linear_svc.py::test_declared_classes_need_no_rows",),
         "a label that one row has is published though others were declared",
     ),
     Mutation(
         "scaled-before-the-charge",
-        "svm._linear_svc",
-        "DPLinearSVC.fit",
+        "linear_model._classifier",
+        "PrivateLinearClassifierMixin.fit",
         rules.inserted("X = X / abs(X).max()", "check_classes(self.classes, y)"),
         (checked("DPLinearSVC()", "check_charge_before_touch"),),
         "values are used before the charge: one row scales all others",
     ),
     Mutation(
         "every-row-twice",
-        "svm._linear_svc",
-        "DPLinearSVC.fit",
+        "linear_model._classifier",
+        "PrivateLinearClassifierMixin.fit",
         rules.inserted(
             "X, y = X[[*range(len(y))] * 2], y[[*range(len(y))] * 2]",
             "check_classes(self.classes, y)",
@@ -717,8 +768,8 @@ MUTATIONS = [
     ),
     Mutation(
         "share-of-labels-kept",
-        "svm._linear_svc",
-        "DPLinearSVC.fit",
+        "linear_model._classifier",
+        "PrivateLinearClassifierMixin.fit",
         rules.inserted("self._share = codes.mean()", "fit.publish"),
         (checked("DPLinearSVC()", "check_no_raw_statistic"),),
         "an exact mean is in every pickle",

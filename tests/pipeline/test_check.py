@@ -13,7 +13,12 @@ from sklearn.model_selection import (
 )
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
-from sklearn.preprocessing import Normalizer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    Normalizer,
+    OneHotEncoder,
+    StandardScaler,
+)
 
 from skdp import (
     DPLinearSVC,
@@ -272,3 +277,19 @@ def test_the_joint_cost_is_composed():
     event = result.steps[0].event
     assert isinstance(event, Gaussian)
     assert result.joint_epsilon == pytest.approx(get_epsilon(event * 2, 2e-6))
+
+
+def test_a_null_that_turns_a_column_for_a_function_is_named_or_refused():
+    pl = pytest.importorskip("polars")
+    column = pl.Series("a", [1] * 30, dtype=pl.UInt8)
+    table, neighbour = column.to_frame(), column.to_frame()
+    neighbour[3, "a"] = None
+    step = FunctionTransformer(np.negative)
+    # The other rows: 255 without the null and -1 with it.
+    assert (step.transform(table)[4:] != step.transform(neighbour)[4:]).all()
+    (finding,) = check_pipeline(make_pipeline(step))
+    assert finding.problem == "assumes no null" and "validate=True" in finding.message
+    step = FunctionTransformer(np.negative, validate=True)
+    assert not list(check_pipeline(make_pipeline(step)))
+    with pytest.raises(ValueError, match="NaN"):
+        step.fit_transform(neighbour)
