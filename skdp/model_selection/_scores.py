@@ -217,8 +217,10 @@ class BalancedAccuracy(BoundedScore):
         y = column_or_1d(target_array(y))
         correct = _correct(estimator, X, y)
         terms = [
-            int(np.count_nonzero(correct & (y == label))) / (share * len(y))
-            for label, share in self.class_counts
+            int(np.count_nonzero(correct[rows])) / (share * len(y))
+            for rows, (_, share) in zip(
+                _rows_of(self.class_counts, y), self.class_counts, strict=True
+            )
         ]
         return math.fsum(terms) / len(terms)
 
@@ -304,8 +306,8 @@ class ROCAUC(BoundedScore):
         scores = np.where(np.isnan(scores), -np.inf, scores)
         caps = self._caps(len(y))
         negatives, positives = (
-            scores[np.flatnonzero(y == label)[:cap]]
-            for (label, _), cap in zip(self.class_counts, caps, strict=True)
+            scores[rows[:cap]]
+            for rows, cap in zip(_rows_of(self.class_counts, y), caps, strict=True)
         )
         negatives = np.sort(negatives)
         below = int(np.searchsorted(negatives, positives, "left").sum())
@@ -488,6 +490,15 @@ def _check_counts(class_counts):
     if not min(shares) > 1e-9:
         raise ValueError("class_counts must not differ by more than a factor of 1e9")
     return tuple(zip(class_counts, shares, strict=True))
+
+
+def _rows_of(class_counts, y):
+    """Return the rows of each label, a row once: two labels may be one in y's type."""
+    left, found = np.ones(len(y), dtype=bool), []
+    for label, _ in class_counts:
+        found.append(np.flatnonzero(left & (y == label)))
+        left[found[-1]] = False
+    return found
 
 
 def _correct(estimator, X, y):
