@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import clone, is_regressor
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import check_random_state
 
 from skdp.accounting import Guarantee, Neighbours, convert_relation
@@ -180,7 +180,8 @@ def audit_epsilon(
     Raises
     ------
     ValueError
-        If there is no claim, or an option is not as described.
+        If there is no claim, an option is not as described, or a classifier's canary has a label
+        that is neither in y nor declared.
 
     Warns
     -----
@@ -232,6 +233,8 @@ def audit_epsilon(
             worlds = worst_case_worlds(estimator, n_samples, relation)
         else:
             worlds = canary_worlds(X, y, canary, relation, replacement)
+            if is_classifier(estimator):
+                _check_labels(worlds, y, parameter(estimator, "classes"))
         twice = method == "two_worlds" and replacement is not None and relation == "add_remove"
         n_fits = check_integer(n_fits, "n_fits", 20)
         parallel = Parallel(n_jobs=n_jobs, verbose=verbose)
@@ -254,6 +257,15 @@ def audit_epsilon(
     if audit.violation:
         warnings.warn(audit.to_dict()["words"], PrivacyViolationWarning, stacklevel=2)
     return audit
+
+
+def _check_labels(worlds, y, declared):
+    known = np.append(y, y if declared is None else declared)
+    new = np.setdiff1d(np.append(worlds.y_in, worlds.y_out), known).tolist()
+    if new:
+        raise ValueError(
+            f"a canary has the label {new[0]!r}, which y has not: which labels there are is public"
+        )
 
 
 def _many_runs(estimator, worlds, claim, *, n_fits, parallel, delta, confidence, gaussian):

@@ -5,6 +5,7 @@ from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import get_tags
@@ -17,7 +18,7 @@ from skdp.base import PrivateFit, PrivateMixin, terms_of
 from skdp.model_selection._candidates import Paid, Rows, check_names, make_candidate
 from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._progress import Stages
-from skdp.model_selection._rehearsal import rehearse, rehearse_runs
+from skdp.model_selection._rehearsal import check_frozen, rehearse, rehearse_runs
 from skdp.model_selection._runs import SearchRun, run_plan
 from skdp.model_selection._scores import default_score
 from skdp.model_selection._splits import check_cv, make_splits
@@ -64,6 +65,7 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
     score = default_score(scoring, candidates[0].estimator)
     for candidate in candidates:
         score.check(candidate.estimator, candidate.classes)
+        check_frozen(candidate.estimator, rows.X)
     return SearchTask(
         candidates=candidates,
         shape=rows.X.shape,
@@ -77,6 +79,7 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
 def charge_runs(fit, plan, task, rows, *, accountant, n_jobs):
     """Charge a plan whose every run could read its rows, and return what its fits share."""
     terms = terms_of(accountant)
+    effective_n_jobs(None if n_jobs is None else int(n_jobs))
     rehearse_runs(plan, rows, terms)
     source = fit.charge(plan)
     return SearchRun(rows, task.score, Paid(terms, fit.spend, plan.releases), source, n_jobs)
@@ -277,15 +280,17 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, PrivateMixin, 
         if outcome.model is not None:
             run = next(number for number in plan.runs if number[0] == best)
             final = plan.refits[best] if plan.refits else plan.runs[run]
-            names = [step.name for step in final.pipeline.steps]
-            parts = {"": outcome.model} | outcome.model.get_params()
-            last = parts[names[-1]].privacy_
-            charged = replace(charged, scale=last.noise_scale, sensitivity=last.sensitivity)
+            parts = [step.fitted_in(outcome.model) for step in final.pipeline.steps]
+            # What no columns were given was not fitted.
+            parts = [part for part in parts if hasattr(part, "privacy_")]
+            if parts:
+                last = parts[-1].privacy_
+                charged = replace(charged, scale=last.noise_scale, sensitivity=last.sensitivity)
             released["best_estimator_"] = final.with_accountant(outcome.model, self.accountant)
             if not plan.refits:
                 # A model that was chosen among others costs what the choice costs.
                 price = plan if fit.spend is None else fit.spend
-                for part in map(parts.get, names):
+                for part in parts:
                     paid = {"epsilon": price.epsilon, "delta": price.delta}
                     part.privacy_ = replace(part.privacy_, **paid)
         public = ("the numbers of rows and columns", "which rows go where", "the candidates")

@@ -4,18 +4,22 @@ import numpy as np
 from joblib import parallel_config
 from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.impute import DPSimpleImputer
 from skdp.model_selection._progress import quiet
 from skdp.pipeline._instances import of_skdp
-from skdp.pipeline._kinds import is_estimator, plans_its_fit
+from skdp.pipeline._kinds import estimators_in, is_estimator, plans_its_fit
 from skdp.pipeline._steps import find_steps
+from skdp.pipeline._verified import sklearn_name
 from skdp.pipeline._widths import may_be_sparse, output_width
 
 # How many rows are tried alone where an error can be that of the ones in a release's place.
 ROWS_TRIED = 4
+# Of a data frame some read the columns that they know by name, and functions may read any.
+TAKE_OTHER_WIDTHS = {"", "ColumnTransformer", "FunctionTransformer"}
 
 
 class _Charged(Exception):
@@ -167,6 +171,22 @@ def _ones_are_read(pipeline, X):
         if before and (computes or step.columns or unknown):
             return False
     return True
+
+
+def check_frozen(pipe, X):
+    """Refuse what is frozen unfitted or of another width: it reads rows after the charge alone.
+
+    Raises
+    ------
+    ValueError
+    """
+    for step in find_steps(pipe, *X.shape[1:2]):
+        if isinstance(step.estimator, FrozenEstimator):
+            check_is_fitted(step.estimator)
+            names = {sklearn_name(part) for part in estimators_in(step.estimator, set())}
+            widths = {step.n_features, getattr(step.estimator, "n_features_in_", None)} - {None}
+            if len(widths) > 1 and not names & TAKE_OTHER_WIDTHS:
+                raise ValueError(f"{step.title!r} was fitted to another width: {widths}")
 
 
 def rehearse_runs(plan, rows, terms):

@@ -1,6 +1,7 @@
 """What a pipeline learns without privacy, pays for twice, and costs."""
 
 from dataclasses import asdict, dataclass
+from itertools import compress
 
 from sklearn.base import is_classifier
 
@@ -11,7 +12,7 @@ from skdp.pipeline._kinds import REASONS, estimators_in, is_private
 from skdp.pipeline._prices import accountant_of, price_steps, priced_steps, total_price
 from skdp.pipeline._steps import Fits, find_steps, holds_private, steps_of_search, unaccepted
 from skdp.pipeline._twice import paid_twice
-from skdp.pipeline._verified import fails_on, sklearn_name, turned_by_nulls
+from skdp.pipeline._verified import adds_entries, fails_on, sklearn_name, turned_by_nulls
 from skdp.utils._documents import html_fragment, html_table, html_text
 from skdp.utils._validation import check_integer
 
@@ -27,7 +28,7 @@ class Finding:
     problem : str
         "not private", "raw scores", "stratified folds", "paid twice", "local", "not checkable",
         "declared public", "no accountant", "several accountants", "may fail after the charge",
-        "cached rows" or "assumes no null", which is what the verdict assumes of the table.
+        "cached rows" or "assumes of the table", which is what the verdict assumes of it.
     message : str
         What to do about it.
     """
@@ -215,12 +216,7 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
         if step not in left
     ]
     findings += [Finding(s.title, "paid twice", message) for s, message in paid_twice(steps)]
-    findings += _late_failures(steps)
-    findings += [
-        Finding(step.title, "assumes no null", NULLS)
-        for step in steps
-        if turned_by_nulls(step.estimator)
-    ]
+    findings += _by_values(steps)
     findings += _caches(pipe)
     priced = list(priced_steps(steps))
     findings += _accountants(priced)
@@ -247,16 +243,16 @@ def _may_charge(step):
     return not known or (step.kind == "cross_validates" and tries_other_prices(estimator))
 
 
-def _look_inside(pipe, prefix, n_features, fits):
+def _look_inside(pipe, prefix, n_features, fits, before=()):
     """Yield the steps, also those in wrappers."""
-    for step in find_steps(pipe, n_features, prefix, fits):
+    for step in find_steps(pipe, n_features, prefix, fits, before):
         yield step
         if step.kind in ("cross_validates", "wrapper") and not is_changed(step.estimator):
             width = step.n_features if step.kind == "cross_validates" else None
             for name, inner in named_parts(step.estimator):
                 path = "__".join(filter(None, (step.name, name)))
                 times = step.fits * fits_of(step.estimator, name)
-                yield from _look_inside(inner, path, width, times)
+                yield from _look_inside(inner, path, width, times, step.before)
 
 
 def _finding(step):
@@ -293,6 +289,11 @@ WORDS = (
 NULLS = (
     "one null in a column of whole numbers of polars or Arrow makes all its cells floats before "
     "the function is called: use validate=True, which refuses nulls, or columns of floats"
+)
+SUMS = (
+    "where a cell of a sparse table has several entries, the order in which scipy adds them, and "
+    "so their rounded sum, depends on other rows: make X = X.tocoo() and call X.sum_duplicates() "
+    "before, or use validate=True in a FunctionTransformer, which refuses sparse tables"
 )
 # By the names of classes, and of the parameters by which a container looks at values.
 REMEDIES = {
@@ -370,17 +371,19 @@ def _of_cross_validator(step, steps):
             yield Finding(inside.title, "paid twice", message)
 
 
-def _late_failures(steps):
-    """Yield what one row's value makes fail when a step before it has been charged."""
+def _by_values(steps):
+    """Yield what is assumed of the table's values, and what one makes fail after a charge."""
     charged = False
     for step in steps:
-        for value in filter(None, map(fails_on, estimators_in(step.estimator, set()))):
-            if charged:
-                message = f"what was fitted before it stays charged if its fit raises on {value}"
-                yield Finding(step.title, "may fail after the charge", message)
+        for part in estimators_in(step.estimator, set()):
+            for message in compress((NULLS, SUMS), (turned_by_nulls(part), adds_entries(part))):
+                yield Finding(step.title, "assumes of the table", message)
+            if charged and fails_on(part):
+                message = "what was fitted before it stays charged if its fit raises on "
+                yield Finding(step.title, "may fail after the charge", message + fails_on(part))
         charged = charged or step.kind in ("private", "local")
         for inside in steps_of_search(step):
-            yield from _late_failures(inside)
+            yield from _by_values(inside)
 
 
 def _caches(pipe):

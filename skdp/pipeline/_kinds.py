@@ -183,6 +183,8 @@ def _is_safe_once_fitted(estimator):
         return bool(name) and step_kind(estimator) == "stateless"
     known = name in ROW_BY_ROW_ONCE_FITTED | COMBINE or not hasattr(kind, "transform")
     params = estimator.get_params(deep=False)
+    if params.get("input", "content") != "content":
+        return False
     if kind is ColumnTransformer:
         fitted = [part for _, part, _ in getattr(estimator, "transformers_", [])]
         params["transformers"] = parts_of(estimator) + fitted

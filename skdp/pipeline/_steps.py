@@ -82,12 +82,19 @@ class Step:
         """Return the name by which `set_params` of the whole knows a parameter of the step."""
         return _join(self.name, name)
 
+    def fitted_in(self, model):
+        """Return what stands in the step's place once the whole is fitted."""
+        for part in filter(None, self.name.split("__")):
+            # A ColumnTransformer fits clones of its parameters, and none for no columns.
+            model = (model.get_params() | getattr(model, "named_transformers_", {}))[part]
+        return model
+
     def holds(self, other):
         """Say whether another step stands in this one."""
         return other is not self and other.name.startswith(self.name and f"{self.name}__")
 
 
-def find_steps(pipe, n_features=None, prefix="", fits=Fits()):
+def find_steps(pipe, n_features=None, prefix="", fits=Fits(), before=()):
     """Return the steps of a pipeline in the order in which they are fitted.
 
     Parameters
@@ -100,6 +107,8 @@ def find_steps(pipe, n_features=None, prefix="", fits=Fits()):
         What the names begin with.
     fits : Fits, default=Fits()
         How often the pipeline is fitted.
+    before : tuple of str, default=()
+        The names of what is fitted before it, see `Step`.
 
     Returns
     -------
@@ -115,7 +124,7 @@ def find_steps(pipe, n_features=None, prefix="", fits=Fits()):
     if n_features is not None:
         n_features = check_integer(n_features, "n_features", 1)
     found = []
-    _walk(pipe, _Place(prefix, n_features, fits=fits), found)
+    _walk(pipe, _Place(prefix, n_features, before=before, fits=fits), found)
     return found
 
 
@@ -195,7 +204,9 @@ def steps_of_search(step):
         for params in search._candidate_params()
     ]
     name = _join(step.name, "estimator")
-    return [find_steps(each, None, name, step.fits) for each in (search.estimator, *tried)]
+    return [
+        find_steps(each, None, name, step.fits, step.before) for each in (search.estimator, *tried)
+    ]
 
 
 def _refused_by_search(step):

@@ -2,7 +2,9 @@
 
 import copy
 import pickle
+import warnings
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
@@ -14,7 +16,15 @@ from skdp import mechanisms
 from skdp.accounting import Composed, PrivacyAccountant, get_epsilon
 from skdp.base import fitted_names
 from skdp.exceptions import BudgetExceededError
-from skdp.testing._case import CHARGED, Case, TableChanger, make_table, must_raise, quiet_seeds
+from skdp.testing._case import (
+    CHARGED,
+    UNTELLING_EPSILON,
+    Case,
+    TableChanger,
+    make_table,
+    must_raise,
+    quiet_seeds,
+)
 
 # What `PrivateFit.publish` says of releases in which every row takes part.
 ALL_ROWS = "all rows, once"
@@ -165,6 +175,23 @@ def _recorded_mechanisms():
                     method = recorded(getattr(kind, name))
                     patches.enter_context(patch.object(kind, name, method))
         yield used
+
+
+def check_public_words(estimator):
+    """What a fit books, warns of and keeps on its class is the same for other rows."""
+    case, told = Case(estimator, *CHARGED), []
+    # What a warning may say of released numbers is alike: the noise drowns the rows.
+    params = {"epsilon": UNTELLING_EPSILON}
+    params |= dict.fromkeys(case.params.keys() & {"random_state"}, 0)
+    for X, y in ((case.X, case.y), (make_table(estimator, seed=1)[0], case.y[::-1])):
+        accountant = case.budget(1)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            case.published(case.fit(X, y, accountant=accountant, **params), X)
+        booked = [replace(spend, time="", hash="") for spend in accountant.spends]
+        words = sorted(str(warning.message) for warning in caught)
+        told.append((booked, words, repr(vars(type(estimator)))))
+    assert told[0] == told[1], f"for one table it tells {told[0]}, for another {told[1]}"
 
 
 def check_failed_fit(estimator):

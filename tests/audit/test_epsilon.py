@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
 
 from skdp import (
     DPLogisticRegression,
@@ -352,3 +353,19 @@ def test_workers_and_a_seed_that_would_repeat_the_noise():
 def test_bad_options(options):
     with pytest.raises(ValueError):
         audit_epsilon(DPLogisticRegression(**OUTPUT), **({"n_fits": 20} | options))
+
+
+def test_a_canary_of_a_label_that_only_its_world_has_is_refused():
+    """A classifier takes the labels of y to be public, so that such worlds are no neighbours."""
+    X, y = np.random.default_rng(0).uniform(size=(60, 2)), np.arange(60) % 2
+    model, row = DPLogisticRegression(epsilon=0.1, **OUTPUT), [0.0, 1.0]
+    options = {"method": "two_worlds", "n_fits": 20, "epsilon": 0.1, "delta": 1e-6}
+    for given in ({"canary": (row, 2)}, {"canary": (row, 0), "replacement": (row, 7)}):
+        with pytest.raises(ValueError, match="public"):
+            audit_epsilon(model, X, y, **given, **options)
+        with pytest.raises(ValueError, match="public"):
+            audit_epsilon(make_pipeline(Normalizer(), model), X, y, **given, **options)
+    declared = DPLogisticRegression(epsilon=0.1, classes=[0, 1, 2], **OUTPUT)
+    assert not quiet_audit(declared, X, y, canary=(row, 2), **options).violation
+    ridge = DPRidge(target_bounds=(0, 9), epsilon=0.1)
+    assert not quiet_audit(ridge, X, y, canary=(row, 7), **options).violation

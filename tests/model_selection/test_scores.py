@@ -253,3 +253,21 @@ def test_a_column_of_predictions_is_one_entry_a_row(score):
     assert score.value(column, X, y) == score.value(flat, X, y)
     with pytest.raises(ValueError, match="predict gave 1 labels for 4 rows"):
         score.value(SimpleNamespace(predict=lambda X: [1]), X, y)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("name", ["balanced_accuracy", "roc_auc"])
+@pytest.mark.parametrize(("kind", "first"), [(np.float32, 2**24), (np.float64, 2**53)])
+def test_two_labels_that_are_one_in_the_targets_type_count_a_row_once(name, kind, first, relation):
+    score = bounded_score(name, class_counts={first: 1, first + 1: 1})
+    X, y = np.arange(10.0)[:, np.newaxis], np.array([first] * 5 + [0] * 5, dtype=kind)
+    model = SimpleNamespace(
+        predict=lambda X: np.full(len(X), first, dtype=kind),
+        decision_function=lambda X: X[:, 0],
+    )
+    value = score.value(model, X, y)
+    for row in range(10):
+        neighbour = y.copy()
+        neighbour[row] = 0 if y[row] else first
+        moved = abs(score.value(model, X, neighbour) - value)
+        assert moved <= score.sensitivity(10, relation)
