@@ -10,8 +10,6 @@ from skdp.accounting import Gaussian, PoissonSampled, get_epsilon
 from skdp.accounting._accountant import ledger_records, ledger_reports, verify_ledger
 from skdp.exceptions import LedgerError
 
-__all__ = ["main"]
-
 METHODS = ("auto", "pld", "rdp", "zcdp", "advanced", "basic")
 EXIT_CODES = """exit codes:
   0  done; the ledger's chain is whole

@@ -17,8 +17,6 @@ from skdp.utils._documents import (
     printable,
 )
 
-__all__ = ["PrivacyReport", "privacy_report"]
-
 RELATION_WORDS = {
     "add_remove": "add_remove: a row is there or is replaced by a null row; the number of rows "
     "is public",

@@ -10,8 +10,6 @@ from skdp._data._parts import Rows
 from skdp.utils import ChunkedArray
 from skdp.utils._chunked import _DaskRows
 
-__all__ = ["LARGEST_TILE", "open_rows", "tile_rows"]
-
 # A tile's rows stay in a core's own cache.
 TILE_BYTES = 1 << 19
 FEWEST_ROWS = 256

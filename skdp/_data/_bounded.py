@@ -10,8 +10,6 @@ from sklearn.utils.extmath import row_norms
 
 from skdp._data._parts import Rows, block_size, most_additions
 
-__all__ = ["BoundedRows", "bounded_additions"]
-
 SPARSE_BLOCK_ROWS = 4096
 SPARSE_GRAM_DENSITY = 0.1
 

@@ -14,8 +14,6 @@ from skdp.utils._chunked import as_chunked
 from skdp.utils._frames import frame_columns, in_memory, is_frame
 from skdp.utils._labels import UNDECLARED, category_codes, is_missing
 
-__all__ = ["ColumnTable", "column_entries", "read_columns", "read_numeric_columns"]
-
 
 class ColumnTable:
     """The columns of a table, converted when a block of them is read.

@@ -14,15 +14,6 @@ from scipy.sparse import csr_array
 from skdp.utils._frames import NUMBERS, TIMES
 from skdp.utils._labels import is_missing
 
-__all__ = [
-    "as_cells",
-    "as_csr",
-    "as_numbers",
-    "canonical_rows",
-    "doubles_at_most",
-    "is_sequence",
-]
-
 LARGEST = float(np.finfo(np.float64).max)
 ARRAY_NAMES = ("dtype", "shape", "__array__", "__array_interface__", "__array_struct__")
 

@@ -5,8 +5,6 @@ import numpy as np
 from skdp._data._parts import row_blocks
 from skdp.utils._validation import check_integer
 
-__all__ = ["check_edges", "count_bins", "count_bins_2d", "uniform_edges"]
-
 _BLOCK_VALUES = 1 << 15
 _TILE_VALUES = 1 << 10
 # Places are numbers of bins in fixed point with this many bits behind the point, the lowest bits

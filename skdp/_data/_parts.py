@@ -15,17 +15,6 @@ from scipy.sparse import csr_array, issparse
 
 from skdp._data._containers import canonical_rows
 
-__all__ = [
-    "Rows",
-    "as_dense",
-    "block_size",
-    "map_over",
-    "most_additions",
-    "read_block",
-    "row_blocks",
-    "sum_over",
-]
-
 BLOCK_BYTES = 1 << 20
 
 

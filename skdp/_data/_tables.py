@@ -27,23 +27,6 @@ from skdp.utils._frames import (
 )
 from skdp.utils._labels import is_missing
 
-__all__ = [
-    "RowsAndTarget",
-    "TableShape",
-    "indexable_table",
-    "linear_scores",
-    "number_array",
-    "number_matrix",
-    "numeric_columns",
-    "read_array",
-    "read_numeric_target",
-    "read_rows_and_target",
-    "read_samples",
-    "read_table",
-    "read_target",
-    "target_array",
-]
-
 
 def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False):
     """Read a table of numbers, each row by itself, and set or compare the features' number.

@@ -13,8 +13,6 @@ from sklearn.utils.extmath import row_norms
 from skdp._data._batch_rows import LARGEST_TILE, open_rows, tile_rows
 from skdp._data._parts import most_additions, row_blocks, sum_over
 
-__all__ = ["ClippedSums", "sum_rounding"]
-
 EPS = float(np.finfo(np.float64).eps)
 TINY = float(np.finfo(np.float64).tiny)
 # A residual this large is cut whatever the row's norm, so that times zero it is zero.

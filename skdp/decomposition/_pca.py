@@ -15,8 +15,6 @@ from skdp.stats._bounds import AUTO_SHARE, NormPlan
 from skdp.utils._sums import split_epsilon
 from skdp.utils._validation import check_integer, check_magnitude, is_auto, public_inputs
 
-__all__ = ["DPPCA"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PCAPlan(MechanismPlan):

@@ -17,8 +17,6 @@ from skdp.mechanisms._plan import vector_noise
 from skdp.utils import clip_rows
 from skdp.utils._symmetric import pack_symmetric, unpack_symmetric
 
-__all__ = ["SecondMoment", "plan_second_moment"]
-
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 
 # The constant feature c. The second moment has 22 % more noise (add/remove) than without a mean.

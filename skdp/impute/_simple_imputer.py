@@ -24,8 +24,6 @@ from skdp.utils._labels import is_missing
 from skdp.utils._sums import range_shares
 from skdp.utils._validation import check_boolean, check_choice
 
-__all__ = ["DPSimpleImputer"]
-
 STRATEGIES = ("mean", "median", "most_frequent", "constant")
 
 

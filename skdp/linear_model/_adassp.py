@@ -23,8 +23,6 @@ from skdp._data._parts import sum_over
 from skdp.mechanisms._plan import vector_noise
 from skdp.utils._symmetric import FAILURE, pack_symmetric, spectral_margin, unpack_symmetric
 
-__all__ = ["AdaSSP", "plan_adassp"]
-
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 
 # Parts of the squared sensitivity that go to A, to b and to the eigenvalue; chosen with the

@@ -9,8 +9,6 @@ from skdp.base import TableShape
 from skdp.linear_model._regressor import PrivateLinearMixin
 from skdp.utils._validation import check_classes, check_magnitude, public_inputs
 
-__all__ = ["PrivateLinearClassifierMixin", "check_class_weight"]
-
 
 class PrivateLinearClassifierMixin(PrivateLinearMixin, ClassifierMixin):
     """Scores and predictions from `coef_`, `intercept_` and `classes_`."""

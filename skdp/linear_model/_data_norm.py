@@ -13,8 +13,6 @@ from skdp.stats._bounds import AUTO_SHARE, NormPlan
 from skdp.utils._sums import split_epsilon
 from skdp.utils._validation import check_boolean, check_magnitude, is_auto
 
-__all__ = ["RowPlan", "plan_rows", "released_model"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class RowPlan:

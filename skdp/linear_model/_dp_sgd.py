@@ -23,8 +23,6 @@ from skdp.utils._validation import (
     check_real,
 )
 
-__all__ = ["EstimatorFit", "PartialFit", "PrivateSGDMixin", "SGDFit", "Task"]
-
 # How many calls of partial_fit share one partition of the ledger.
 CALLS_OF_A_PARTITION = 256
 LARGEST = 1e50

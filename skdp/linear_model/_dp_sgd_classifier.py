@@ -22,8 +22,6 @@ from skdp.linear_model._dp_sgd import EstimatorFit, PartialFit, PrivateSGDMixin,
 from skdp.utils._callbacks import with_callbacks
 from skdp.utils._validation import check_choice
 
-__all__ = ["DPSGDClassifier"]
-
 LOSSES = ("log_loss", "hinge", "squared_hinge", "modified_huber")
 
 # Half the width of the hinge's corner: rounding errors of scores move a residual by no more

@@ -11,8 +11,6 @@ from skdp.linear_model._regressor import PrivateLinearRegressorMixin
 from skdp.utils._callbacks import with_callbacks
 from skdp.utils._validation import check_choice, check_positive, check_target_bounds
 
-__all__ = ["DPSGDRegressor"]
-
 LOSSES = ("squared_error", "huber")
 
 # In units of half the range of targets: a residual that is large, Huber's threshold and the

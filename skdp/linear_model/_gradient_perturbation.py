@@ -24,8 +24,6 @@ from skdp.linear_model._planning import (
 from skdp.mechanisms import GaussianMechanism
 from skdp.mechanisms._plan import Price
 
-__all__ = ["GradientPerturbation", "expected_excess", "gradient_C", "plan_gradient_perturbation"]
-
 # Steps over the root of the condition number: the bias that is left is about exp(-2), and less
 # where the noise is so small that it would show.
 STEPS_PER_ROOT = 4.0

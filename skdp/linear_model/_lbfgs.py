@@ -4,8 +4,6 @@ from collections import deque
 
 import numpy as np
 
-__all__ = ["lbfgs"]
-
 MEMORY = 20
 SHORTENINGS = 20
 

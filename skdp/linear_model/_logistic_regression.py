@@ -18,8 +18,6 @@ from skdp.linear_model._standard_errors import HessianRelease, plan_hessian, tot
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._validation import check_choice, check_integer, is_auto
 
-__all__ = ["DPLogisticRegression"]
-
 
 class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
     r"""Logistic regression by output, objective or gradient perturbation.

@@ -7,8 +7,6 @@ from scipy.linalg import LinAlgError
 
 from skdp.linear_model._lbfgs import lbfgs
 
-__all__ = ["minimise"]
-
 CHOLESKY_LIMIT = 1500
 # L-BFGS takes at most this many steps, where Newton steps with factors are at hand about as many
 # as these cost, and it is left after the trial if it will not do with them.

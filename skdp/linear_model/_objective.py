@@ -9,8 +9,6 @@ from scipy.linalg import cho_factor, cho_solve
 
 from skdp._data._parts import map_over, sum_over
 
-__all__ = ["LinearObjective", "Point", "loss_gradient"]
-
 # 32 MB; the rows are read again for what more scores would be kept for.
 MOST_KEPT_SCORES = 2**22
 

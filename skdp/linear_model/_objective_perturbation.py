@@ -30,14 +30,6 @@ from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from skdp.mechanisms._plan import Price
 from skdp.noise import discrete_gaussian, rounded_norm_noise
 
-__all__ = [
-    "ObjectivePerturbation",
-    "expected_excess",
-    "log_jacobian",
-    "objective_C",
-    "plan_objective_perturbation",
-]
-
 # Of epsilon, what the Jacobian may cost at a given C before the quadratic term is raised.
 JACOBIAN_SHARE = 0.25
 # The small output noise has this share of the budget: of epsilon for delta = 0, of mu otherwise.

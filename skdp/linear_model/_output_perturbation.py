@@ -21,16 +21,6 @@ from skdp.linear_model._planning import LARGEST_CURVATURE, gradient_rounding, ro
 from skdp.mechanisms._plan import MechanismPlan, vector_noise
 from skdp.utils._validation import check_positive, is_auto
 
-__all__ = [
-    "OutputFit",
-    "OutputPerturbation",
-    "balanced_C",
-    "check_strength",
-    "expected_excess",
-    "plan_output_fit",
-    "plan_output_perturbation",
-]
-
 RELATIVE_TOLERANCE = 2.0**-13
 
 # The norm of weights, times data_norm, that hinge and Poisson models are balanced for. Logistic

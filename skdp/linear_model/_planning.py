@@ -7,15 +7,6 @@ import numpy as np
 
 from skdp._data._bounded import bounded_additions
 
-__all__ = [
-    "EXPECTED_WEIGHTS_NORM",
-    "LARGEST_CURVATURE",
-    "Problem",
-    "gradient_noise_cost",
-    "gradient_rounding",
-    "rounding_per_weight",
-]
-
 # C="auto" keeps C times the curvature of all rows below this.
 LARGEST_CURVATURE = 1e9
 

@@ -14,8 +14,6 @@ from skdp.linear_model._regressor import PrivateLinearRegressorMixin
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._validation import check_target_bounds
 
-__all__ = ["DPPoissonRegressor"]
-
 
 class DPPoissonRegressor(PrivateLinearRegressorMixin, BaseEstimator):
     r"""Poisson regression with a log link by output perturbation.

@@ -8,8 +8,6 @@ from skdp._data._tables import RowsAndTarget, linear_scores, read_rows_and_targe
 from skdp.base import PrivateFit, PrivateMixin, TableShape
 from skdp.utils._validation import public_inputs
 
-__all__ = ["PrivateLinearMixin", "PrivateLinearRegressorMixin", "labels_of"]
-
 
 class PrivateLinearMixin(PrivateMixin):
     """The fit of linear models by their plans.

@@ -25,15 +25,6 @@ from skdp.accounting import (
 from skdp.mechanisms._plan import Price, vector_noise
 from skdp.utils._symmetric import pack_symmetric, spectral_margin, unpack_symmetric
 
-__all__ = [
-    "HessianRelease",
-    "HessianShare",
-    "plan_hessian",
-    "split_guarantee",
-    "summed_hessian",
-    "total_price",
-]
-
 # Of the budget of a fit: of the squared mu where both releases are Gaussian, else of epsilon
 # and of delta.
 HESSIAN_SHARE = 0.125

@@ -16,21 +16,6 @@ from skdp.stats._quantiles import CELLS, QuantilePlan
 from skdp.utils._labels import UNDECLARED, category_codes
 from skdp.utils._validation import check_bounds, check_integer, check_real, is_auto
 
-__all__ = [
-    "ColumnBins",
-    "EdgesPlan",
-    "bin_codes",
-    "binning_shares",
-    "check_share",
-    "column_bins",
-    "count_columns",
-    "declared_bounds",
-    "input_names",
-    "numeric_columns",
-    "one_hot",
-    "quantile_edges",
-]
-
 AUTOMATIC = ("uniform", "quantile")
 
 

@@ -16,8 +16,6 @@ from skdp.preprocessing._additive import plan_cell_weights
 from skdp.stats._moments import StatisticPlan
 from skdp.utils._labels import label_key
 
-__all__ = ["DeclaredCounts", "StabilityThreshold", "check_categories", "plan_counts", "position_of"]
-
 # From here on not every integer is a float, and one missing value makes a column one of floats.
 INTEGERS_APART = 2.0**53
 

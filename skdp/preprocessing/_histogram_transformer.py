@@ -28,8 +28,6 @@ from skdp.preprocessing._binning import (
 from skdp.utils._frames import objects
 from skdp.utils._validation import check_boolean, check_choice, check_integer, is_auto
 
-__all__ = ["DPHistogramTransformer"]
-
 ENCODINGS = ("onehot", "ordinal", "density", "cumulative")
 # What the edges get of epsilon where the output is made of them alone, and where counts are read.
 EDGES_SHARE = {"onehot": 0.9, "ordinal": 0.9, "density": 0.5, "cumulative": 0.5}

@@ -22,8 +22,6 @@ from skdp.preprocessing._planned import PlannedTransformerMixin
 from skdp.utils._frames import objects
 from skdp.utils._validation import check_choice, is_auto
 
-__all__ = ["DPKBinsDiscretizer"]
-
 ENCODINGS = ("onehot", "onehot-dense", "ordinal")
 STRATEGIES = ("uniform", "quantile")
 

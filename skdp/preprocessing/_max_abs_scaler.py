@@ -17,8 +17,6 @@ from skdp.stats._release import WithinBounds
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean, check_real, is_auto
 
-__all__ = ["DPMaxAbsScaler"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ScaledByMagnitude(MechanismPlan):

@@ -16,8 +16,6 @@ from skdp.stats._bounds import BoundsPlan, plan_search
 from skdp.stats._moments import unit_sums
 from skdp.utils._validation import check_choice, check_integer, is_auto
 
-__all__ = ["DPMeanTransformer"]
-
 COUNTS = ("public", "noisy")
 # Values in [-1, 1] are rounded to this grid, so that their sums are exact in float64.
 STEP = 2.0**-22

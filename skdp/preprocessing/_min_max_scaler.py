@@ -17,8 +17,6 @@ from skdp.preprocessing._planned import (
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean
 
-__all__ = ["DPMinMaxScaler", "check_quantile_range"]
-
 
 class DPMinMaxScaler(BoundedColumnsTransformer):
     r"""Scale features to a range, by two private extreme quantiles.

@@ -16,8 +16,6 @@ from skdp.preprocessing._categories import check_categories, plan_counts, positi
 from skdp.preprocessing._planned import PlannedTransformerMixin
 from skdp.utils._validation import check_boolean, check_real
 
-__all__ = ["DPOneHotEncoder"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EncoderPlan(MechanismPlan):

@@ -13,16 +13,6 @@ from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import WithinBounds, plan_within_bounds
 from skdp.utils._validation import public_inputs
 
-__all__ = [
-    "LARGEST_TAIL",
-    "BoundedColumnsTransformer",
-    "ColumnsFit",
-    "PlannedTransformerMixin",
-    "flat_ranges",
-    "plan_column_quantiles",
-    "tail_of_noise",
-]
-
 # Between the bounds quantiles lie on a grid of 2**24 steps. A range of a few steps is no range.
 LEAST_RANGE = 2.0**-21
 

@@ -7,8 +7,6 @@ from skdp._data._tables import read_samples
 from skdp.preprocessing._planned import BoundedColumnsTransformer, ColumnsFit, plan_column_quantiles
 from skdp.utils._validation import check_choice, check_integer
 
-__all__ = ["DPQuantileTransformer"]
-
 OUTPUTS = ("uniform", "normal")
 
 # "auto" takes as many levels of quantiles, at most 9, as keep this many scales of the ranks'

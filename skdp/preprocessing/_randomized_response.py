@@ -16,8 +16,6 @@ from skdp.mechanisms import NoRelease, RandomizedResponse
 from skdp.preprocessing._categories import check_categories
 from skdp.utils._output import check_output_setting
 
-__all__ = ["RandomizedResponseTransformer"]
-
 
 @dataclass(frozen=True, eq=False)
 class ColumnwiseResponse:

@@ -15,8 +15,6 @@ from skdp.preprocessing._planned import (
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean
 
-__all__ = ["DPRobustScaler"]
-
 
 class DPRobustScaler(BoundedColumnsTransformer):
     r"""Scale features by private medians and interquantile ranges.

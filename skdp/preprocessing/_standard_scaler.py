@@ -11,8 +11,6 @@ from skdp.stats._release import plan_within_bounds
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean
 
-__all__ = ["DPStandardScaler"]
-
 
 class DPStandardScaler(BoundedColumnsTransformer):
     r"""Standardise features by noisy means and variances.

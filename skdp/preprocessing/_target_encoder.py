@@ -17,8 +17,6 @@ from skdp.utils._labels import category_codes
 from skdp.utils._sums import range_shares, split_epsilon
 from skdp.utils._validation import check_classes, check_real, check_target_bounds, public_inputs
 
-__all__ = ["DPTargetEncoder"]
-
 # What part of epsilon goes to the discovery of categories.
 DISCOVERY_SHARE = 0.5
 

@@ -14,17 +14,6 @@ from skdp.stats._moments import StatisticPlan
 from skdp.utils._sums import split_epsilon
 from skdp.utils._validation import check_integer
 
-__all__ = [
-    "AUTO_SHARE",
-    "FALLBACK",
-    "LARGEST",
-    "NORM_COVERAGE",
-    "SMALLEST",
-    "BoundsPlan",
-    "NormPlan",
-    "plan_search",
-]
-
 # What part of epsilon, and at most of delta, estimators spend on bounds that are "auto".
 AUTO_SHARE = 0.2
 # Magnitudes are told apart from SMALLEST to LARGEST; what is smaller shares one bin with 0, what

@@ -13,8 +13,6 @@ from skdp.mechanisms._plan import bounded_noise
 from skdp.stats._moments import StatisticPlan
 from skdp.utils._validation import check_integer
 
-__all__ = ["CountPlan", "HistogramPlan", "counting_mechanism"]
-
 
 def counting_mechanism(moved, guarantee, error=None):
     """Return the mechanism of least error for counts of which a unit moves `moved` by one.

@@ -17,18 +17,6 @@ from skdp.stats._quantiles import QuantilePlan, check_quantiles
 from skdp.stats._release import check_rows, release, release_within, shaped
 from skdp.utils._validation import is_auto
 
-__all__ = [
-    "dp_count",
-    "dp_histogram",
-    "dp_histogram2d",
-    "dp_mean",
-    "dp_median",
-    "dp_quantile",
-    "dp_sum",
-    "dp_var",
-    "estimate_bounds",
-]
-
 _ROWS = """a : array-like of shape (n_rows,) or (n_rows, n_columns)
         Finite numbers. A row is what is protected; the number of rows is public."""
 _BUDGET = """epsilon : float, default=1.0

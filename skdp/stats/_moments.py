@@ -11,8 +11,6 @@ from skdp.accounting import Guarantee
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise
 from skdp.utils import exact_sum
 
-__all__ = ["MomentsPlan", "StatisticPlan", "SumPlan", "unit_sums"]
-
 # Ten columns of that many rows stay in a processor's cache.
 BLOCK_ROWS = 4096
 

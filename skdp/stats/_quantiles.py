@@ -13,8 +13,6 @@ from skdp.noise import bernoulli_exp, choose_by_distance, uniform_integers
 from skdp.stats._moments import StatisticPlan
 from skdp.utils._validation import broadcast_bounds, check_integer
 
-__all__ = ["CELLS", "QuantilePlan", "check_quantiles"]
-
 # Values lie on a public grid of this many steps between the bounds. Each grid point is a run of
 # POSITIONS integers, of which a row takes a random one, so that hardly any two rows are equal.
 CELLS = 1 << 24

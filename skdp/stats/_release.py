@@ -15,15 +15,6 @@ from skdp.stats._bounds import AUTO_SHARE, BoundsPlan, plan_search
 from skdp.utils._sums import split_epsilon
 from skdp.utils._validation import check_bounds, is_auto
 
-__all__ = [
-    "WithinBounds",
-    "check_rows",
-    "plan_within_bounds",
-    "release",
-    "release_within",
-    "shaped",
-]
-
 
 def check_rows(a, axis):
     """Return a table of rows, a view of `a`, and whether it was one column without a second axis.

@@ -7,8 +7,6 @@ from skdp.linear_model._classifier import PrivateLinearClassifierMixin
 from skdp.linear_model._output_perturbation import check_strength, plan_output_fit
 from skdp.utils._validation import check_positive
 
-__all__ = ["DPLinearSVC"]
-
 
 class DPLinearSVC(PrivateLinearClassifierMixin, BaseEstimator):
     r"""Linear support vector classifier by output perturbation.

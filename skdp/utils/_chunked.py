@@ -9,8 +9,6 @@ from scipy.sparse import issparse
 
 from skdp.utils._frames import NUMBERS, frame_columns, is_frame, objects
 
-__all__ = ["ChunkedArray", "as_chunked"]
-
 
 class ChunkedArray:
     """Rows of several 2-D arrays, read part by part.

@@ -6,8 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 
-__all__ = ["UNDECLARED", "category_codes", "is_missing", "label_codes", "label_key"]
-
 UNDECLARED = -1
 
 PLAIN = frozenset({bool, int, bytes})

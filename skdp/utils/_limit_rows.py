@@ -7,8 +7,6 @@ from skdp.utils._frames import column_values, is_frame
 from skdp.utils._labels import label_codes
 from skdp.utils._validation import check_integer
 
-__all__ = ["limit_rows"]
-
 
 def limit_rows(X, y, groups, max_rows):
     """Keep each person's first rows by index.

@@ -8,26 +8,6 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from skdp.utils._labels import category_codes
 
-__all__ = [
-    "RELATIONS",
-    "broadcast_bounds",
-    "check_boolean",
-    "check_bounds",
-    "check_choice",
-    "check_classes",
-    "check_delta",
-    "check_integer",
-    "check_magnitude",
-    "check_positive",
-    "check_privacy_parameters",
-    "check_real",
-    "check_relation",
-    "check_target_bounds",
-    "check_within",
-    "is_auto",
-    "public_inputs",
-]
-
 RELATIONS = ("add_remove", "replace_one")
 LARGEST_EPSILON = 1e15
 LARGEST_INTEGER = 2**53

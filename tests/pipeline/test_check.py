@@ -321,7 +321,7 @@ def several_entries(first):
         FunctionTransformer(normalize, kw_args={"norm": "max"}),
         Normalizer("max"),
     ],
-    ids=str,
+    ids=["abs", "log1p", "normalize by the largest", "Normalizer by the largest"],
 )
 def test_entries_that_are_added_in_the_order_of_other_rows_are_named(step):
     firsts = ((0, 1), (1, 0))
@@ -357,7 +357,7 @@ def is_assumed(finding):
         FunctionTransformer(np.log1p, validate=True),
         "passthrough",
     ],
-    ids=str,
+    ids=["Normalizer", "Binarizer", "negative", "log1p of arrays", "passthrough"],
 )
 def test_what_adds_no_entries_is_not_named(step):
     assert not any(map(is_assumed, check_pipeline(make_pipeline(step, DPLogisticRegression()))))
