@@ -43,8 +43,11 @@ def _basic(parts, delta_, relation):
     shares, enough = _shares(parts, delta_, relation)
     if not enough:
         return math.inf
-    costs = [n * _single_epsilon(p, shares[p], relation) for p, n in parts.items()]
-    return math.fsum(costs) * (1.0 + 1e-15)
+    costs = [(n, _single_epsilon(p, shares[p], relation)) for p, n in parts.items()]
+    if any(cost == math.inf for _, cost in costs):
+        return math.inf
+    total = sum(n * Fraction(cost) for n, cost in costs)
+    return float(total) if float(total) >= total else math.nextafter(float(total), math.inf)
 
 
 def _advanced_bound(parts, delta_, relation):
