@@ -20,6 +20,7 @@ from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV
 from skdp.preprocessing import (
     DPHistogramTransformer,
     DPKBinsDiscretizer,
+    DPMaxAbsScaler,
     DPMeanTransformer,
     DPMinMaxScaler,
     DPOneHotEncoder,
@@ -42,6 +43,7 @@ __all__ = [
     "DPLinearRegression",
     "DPLinearSVC",
     "DPLogisticRegression",
+    "DPMaxAbsScaler",
     "DPMeanTransformer",
     "DPMinMaxScaler",
     "DPOneHotEncoder",

@@ -7,10 +7,8 @@ import sys
 
 from skdp._version import __version__
 from skdp.accounting import Gaussian, PoissonSampled, get_epsilon
-from skdp.accounting._inspection import ledger_records, ledger_reports, verify_ledger
+from skdp.accounting._accountant import ledger_records, ledger_reports, verify_ledger
 from skdp.exceptions import LedgerError
-
-__all__ = ["main"]
 
 METHODS = ("auto", "pld", "rdp", "zcdp", "advanced", "basic")
 EXIT_CODES = """exit codes:

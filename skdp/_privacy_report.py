@@ -17,8 +17,6 @@ from skdp.utils._documents import (
     printable,
 )
 
-__all__ = ["PrivacyReport", "privacy_report"]
-
 RELATION_WORDS = {
     "add_remove": "add_remove: a row is there or is replaced by a null row; the number of rows "
     "is public",
@@ -113,7 +111,8 @@ class PrivacyReport:
         for section in self._sections():
             lines += ["", section.heading, "-" * len(section.heading)]
             lines += [_wrapped(f"{printable(n) + ':':<22} {v}", 25) for n, v in section.rows]
-            lines += _aligned((section.columns, *section.table)) if section.table else []
+            if section.table:
+                lines += ["", *aligned((section.columns, *section.table)), ""]
             lines += [_wrapped(note, 4) for note in section.notes]
         return "\n".join(lines)
 
@@ -243,7 +242,7 @@ def privacy_report(*sources, audits=(), title="Privacy"):
     """
     if not sources:
         raise ValueError("name at least one fitted estimator, accountant, statement or report")
-    found = _Found([], [], [])
+    found = _Found([], {}, [])
     for source in sources:
         _gather(source, type(source).__name__, found)
     audits = tuple(audits) if isinstance(audits, list | tuple) else (audits,)
@@ -253,7 +252,7 @@ def privacy_report(*sources, audits=(), title="Privacy"):
     return PrivacyReport(
         title=str(title),
         statements=tuple(found.statements),
-        budgets=tuple(found.budgets),
+        budgets=tuple(found.budgets.values()),
         audits=audits,
         without_statement=tuple(found.silent),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -273,17 +272,20 @@ class _Section:
 @dataclass(frozen=True)
 class _Found:
     statements: list
-    budgets: list
+    budgets: dict
     silent: list
+
+    def add_budget(self, report):
+        self.budgets.setdefault((report.dataset, report.head_hash), report)
 
 
 def _gather(source, name, found):
     if isinstance(source, PrivacyStatement):
         found.statements.append(source)
     elif isinstance(source, BudgetReport):
-        _add_budget(source, found)
+        found.add_budget(source)
     elif hasattr(source, "report") and hasattr(source, "charge"):
-        _add_budget(source.report(), found)
+        found.add_budget(source.report())
     elif hasattr(source, "get_params"):
         _gather_estimator(source, name, found)
     else:
@@ -301,7 +303,7 @@ def _gather_estimator(estimator, name, found):
         found.silent.append(name)
     accountant = estimator.get_params(deep=False).get("accountant")
     if hasattr(accountant, "report"):
-        _add_budget(accountant.report(), found)
+        found.add_budget(accountant.report())
     for part, inner in parts:
         _gather_estimator(inner, f"{name}: {part} ({type(inner).__name__})", found)
 
@@ -316,12 +318,6 @@ def _parts(estimator):
     return [] if best is None else [("best_estimator_", best)]
 
 
-def _add_budget(report, found):
-    key = report.dataset, report.head_hash
-    if all((known.dataset, known.head_hash) != key for known in found.budgets):
-        found.budgets.append(report)
-
-
 def _finite(value):
     """Return JSON values with null for the numbers that JSON cannot write."""
     if isinstance(value, dict):
@@ -331,11 +327,11 @@ def _finite(value):
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _aligned(rows):
+def aligned(rows):
+    """Return lines of text in which the cells of a column stand below each other."""
     rows = [list(map(printable, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    return ["", *(f"  {line}" for line in lines), ""]
+    return ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def _wrapped(text, indent):

@@ -4,8 +4,6 @@ from dataclasses import asdict, dataclass
 
 from skdp.utils._documents import html_fragment, html_table
 
-__all__ = ["CENTRAL", "LOCAL", "PrivacyStatement", "in_words"]
-
 CENTRAL = "central: whoever fits sees the data, the world sees the fitted estimator"
 LOCAL = "local: each row is noised by itself, whoever collects the rows sees noisy ones"
 

@@ -6,8 +6,7 @@ import numpy as np
 from sklearn import config_context
 from sklearn.utils import get_tags
 
-from skdp._data._shape import TableShape
-from skdp._data._tables import read_array, read_target
+from skdp._data._tables import TableShape, read_array, read_target
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
 from skdp.accounting import Composed, Guarantee, Neighbours, Spend, get_epsilon
@@ -141,7 +140,7 @@ class PrivateRelease:
     def __init__(self, *, label, accountant, random_state):
         self._label, self._accountant, self._random_state = label, accountant, random_state
         self._tried = self._charged = False
-        self.spend = None
+        self._terms = self.spend = None
 
     def __enter__(self):
         with ExitStack() as settings:
@@ -189,7 +188,7 @@ class PrivateRelease:
             )
         if size is not None:
             plan.check_size(size)
-        terms_of(self._accountant)
+        self._terms = terms_of(self._accountant)
         self._tried = True
         if plan.event == NOTHING:
             self._charged = True
@@ -314,7 +313,7 @@ class PrivateFit(PrivateRelease):
         """
         if not self._charged:
             raise RuntimeError("a private fit publishes what it charged: call charge first")
-        terms = terms_of(self._accountant)
+        terms = self._terms
         spend = self.spend or _unbooked(mechanism, terms)
         for name, value in released.items():
             setattr(self._estimator, name, value)

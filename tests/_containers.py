@@ -2,12 +2,14 @@
 
 import datetime
 import warnings
+import weakref
 from collections import UserList, deque
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
 import dask.array
+import dask.dataframe
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -59,6 +61,10 @@ class Raises:
         raise RuntimeError("converted")
 
 
+# A cell that does not even tell its class.
+GONE = weakref.proxy(Raises())
+
+
 class Equal:
     """A cell that says that it is equal to everything."""
 
@@ -73,6 +79,20 @@ def _frame(rows, dtype=None):
     columns = {f"c{j}": pd.Series(list(cells)) for j, cells in enumerate(zip(*rows, strict=True))}
     frame = pd.DataFrame(columns)
     return frame if dtype is None else frame.astype(dtype)
+
+
+def _named_as_attributes(rows):
+    """A frame whose columns are called as what other containers have."""
+    frame = _categories(rows)
+    return frame.set_axis(["dtype", "compute", "schema"][: frame.shape[1]], axis=1)
+
+
+def _partitions(rows):
+    """A frame of dask, whose partitions have the types that their own rows have."""
+    cut = len(rows) // 3
+    parts = [rows[:cut], rows[cut:]]
+    meta = _frame(parts[1]).iloc[:0]
+    return dask.dataframe.from_map(lambda i: _frame(parts[i]), [0, 1], meta=meta)
 
 
 def _categories(rows):
@@ -102,7 +122,11 @@ def _chunks(rows):
 
 
 def _object_array(rows):
-    return np.array([list(row) for row in rows], dtype=object)
+    array = np.empty((len(rows), len(rows[0])), dtype=object)
+    # numpy would ask a cell whether it is a sequence.
+    for i, row in enumerate(rows):
+        array[i] = [*row, None][: len(row)]
+    return array
 
 
 def _arrow(rows):
@@ -117,8 +141,13 @@ def _arrow(rows):
 
 def _polars(rows):
     # The types are those of the other rows; what does not fit them raises.
-    schema = pl.DataFrame(rows[1:], orient="row").schema
-    return pl.DataFrame(rows, orient="row", schema=schema, strict=True)
+    return _polars_inferred(rows, schema=pl.DataFrame(rows[1:], orient="row").schema, strict=True)
+
+
+def _polars_inferred(rows, **options):
+    if any(cell is GONE for cell in rows[0]):
+        raise ValueError("polars prints what such a cell raises")
+    return pl.DataFrame(rows, orient="row", **options)
 
 
 def _coordinates(rows):
@@ -204,9 +233,13 @@ NUMERIC = [
     Container("pandas boolean", lambda rows: _frame(rows).astype(bool).astype("boolean")),
     Container("pandas int64[pyarrow]", lambda rows: _frame(rows, "int64[pyarrow]")),
     Container("pandas Sparse", lambda rows: _frame(rows, "Sparse[float]")),
+    Container("pandas Sparse[uint64]", lambda rows: _frame(rows, "Sparse[uint64]")),
+    Container("pandas named as attributes", _named_as_attributes),
     Container("polars", _polars),
     Container("pyarrow", _arrow),
     Container("chunks", _chunks),
+    Container("chunk of Sparse", lambda rows: ChunkedArray([_frame(rows, "Sparse[uint64]")])),
+    Container("dask frame", _partitions),
     Container("dask", lambda rows: dask.array.from_array(np.array(rows, float), chunks=(7, -1))),
 ]
 LABELS = [
@@ -223,7 +256,7 @@ LABELS = [
     Container("polars", _polars, "labels"),
     Container(
         "polars Categorical",
-        lambda rows: pl.DataFrame(rows, orient="row").cast(pl.Categorical),
+        lambda rows: _polars_inferred(rows).cast(pl.Categorical),
         "labels",
     ),
     Container("pyarrow", _arrow, "labels"),
@@ -309,6 +342,8 @@ OTHER_NUMBERS = {
     "a list": [[1], 0, 1],
     "an object": [object(), 0, 1],
     "an object that raises": [Raises(), 0, 1],
+    "an object that is gone": [GONE, 0, 1],
+    "masked": [np.ma.masked, 0, 1],
     "a shorter row": [1, 0],
     "numpy NaT": [np.datetime64("NaT"), 0, 1],
     "a numpy date": [np.datetime64("2020-01-01", "D"), 0, 1],
@@ -330,6 +365,8 @@ NO_LABELS = {
     "a list": [["a"]] * 3,
     "an object": [object()] * 3,
     "an object that raises": [Raises()] * 3,
+    "an object that is gone": [GONE] * 3,
+    "masked": [np.ma.masked] * 3,
     "an object that is equal to all": [Equal()] * 3,
     "a date of a broken zone": [datetime.datetime(2020, 1, 1, tzinfo=datetime.tzinfo())] * 3,
     "numpy NaT": [np.datetime64("NaT")] * 3,

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn import clone, config_context
+from sklearn.base import TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 
@@ -12,10 +13,7 @@ from skdp import (
     DPHistogramTransformer,
     DPKBinsDiscretizer,
     DPMeanTransformer,
-    DPMinMaxScaler,
     DPOneHotEncoder,
-    DPQuantileTransformer,
-    DPRobustScaler,
     DPSimpleImputer,
     DPStandardScaler,
     DPTargetEncoder,
@@ -24,21 +22,17 @@ from skdp import (
 from skdp.accounting import Guarantee
 from skdp.base import TableShape
 from skdp.noise import RandomSource
-from skdp.preprocessing._column_quantiles import plan_column_quantiles
-from skdp.stats._bounds import BoundsPlan
+from skdp.preprocessing._planned import plan_column_quantiles
+from skdp.stats._bounds import BoundsPlan, _add_bins
 from tests._attacks import attack_choices
+from tests.test_contract import ESTIMATORS
 
 # It reads no names of columns from polars 2.
 OLD_SKLEARN = sklearn.__version__.startswith("1.7")
 WITHIN_BOUNDS = [
-    DPMeanTransformer,
-    DPStandardScaler,
-    DPMinMaxScaler,
-    DPRobustScaler,
-    DPQuantileTransformer,
-    DPHistogramTransformer,
-    DPKBinsDiscretizer,
-    DPSimpleImputer,
+    kind
+    for kind in dict.fromkeys(map(type, ESTIMATORS))
+    if issubclass(kind, TransformerMixin) and hasattr(kind(), "bounds")
 ]
 NUMERIC = [*(kind(bounds=(-1, 1)) for kind in WITHIN_BOUNDS), DPPCA()]
 CATEGORICAL = [
@@ -240,7 +234,7 @@ def bounds(epsilon, X):
     claimed, made = (
         BoundsPlan(n_rows=15, guarantee=Guarantee(epsilon=each)) for each in (1.0, epsilon)
     )
-    return claimed.read(made._release([np.array(X)], RandomSource()))[1][0] > 1.0
+    return claimed.read(made._release(np.array(X), RandomSource(), _add_bins))[1][0] > 1.0
 
 
 # What an attacker sees of a release, and two neighbours. A value in the middle of the bounds, one

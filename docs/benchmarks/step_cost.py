@@ -12,12 +12,12 @@ import time
 
 import numpy as np
 
+from skdp._data._bounded import BoundedRows
 from skdp._losses import BinaryLogisticLoss
 from skdp.accounting import Guarantee
 from skdp.linear_model._gradient_perturbation import plan_gradient_perturbation
 from skdp.linear_model._objective import loss_gradient
 from skdp.linear_model._planning import Problem
-from skdp.linear_model._rows import BoundedRows
 from skdp.noise import RandomSource
 
 SIZES = ((100_000, 100), (1_000_000, 20))

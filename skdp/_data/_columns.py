@@ -1,17 +1,18 @@
 """Tables of numeric and of categorical columns, read block by block."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import validate_data
 
-from skdp._data._containers import as_cells, as_numbers, frame_columns, is_frame, is_sequence
-from skdp._data._tables import block_size, read_table, row_blocks
+from skdp._data._containers import as_cells, as_numbers, is_sequence
+from skdp._data._parts import Rows, block_size, map_over, row_blocks, sum_over
+from skdp._data._tables import read_table
 from skdp.utils._chunked import as_chunked
-from skdp.utils._labels import is_missing
-
-__all__ = ["ColumnTable", "column_entries", "read_columns", "read_numeric_columns"]
+from skdp.utils._frames import frame_columns, in_memory, is_frame
+from skdp.utils._labels import UNDECLARED, category_codes, is_missing
 
 
 class ColumnTable:
@@ -31,13 +32,29 @@ class ColumnTable:
 
     def __init__(self, shape, matrix=None, columns=None, numeric=None):
         self.shape, self.matrix, self._columns = shape, matrix, columns
+        self.borders = getattr(matrix, "borders", (0, shape[0]))
         if numeric is None:
             numeric = [matrix is None or matrix.dtype.kind in "biuf"] * shape[1]
         self.numeric_types = numeric
 
-    def blocks(self, n_columns=None):
-        """Yield slices of rows, of about a megabyte of `n_columns` (all) float64 columns."""
-        yield from row_blocks(self.shape[0], block_size(n_columns or self.shape[1]))
+    def column(self, j):
+        """Return the raw values of a column, as `Rows`."""
+        return Rows(self, read=partial(self.values, j), n_columns=1)
+
+    def numbers(self, columns=None):
+        """Return some columns, or all, in double precision, as `Rows`."""
+        columns = np.arange(self.shape[1]) if columns is None else columns
+        return Rows(self, read=partial(self.numeric, columns), n_columns=len(columns))
+
+    def codes(self, j, categories, other=UNDECLARED):
+        """Return the code of each value of a column, as `category_codes` does."""
+        codes = np.empty(self.shape[0], dtype=np.int64)
+        return map_over(self.column(j), category_codes, codes, categories, other)
+
+    def label_counts(self, j, categories, other=UNDECLARED):
+        """Return how often each category occurs in a column."""
+        counts = np.zeros(len(categories), dtype=np.int64)
+        return sum_over(self.column(j), _add_labels, counts, categories, other)
 
     def numeric(self, columns, rows):
         """Return some columns of a slice of rows in double precision; it may be a view.
@@ -64,38 +81,44 @@ class ColumnTable:
             return self._columns[column][rows]
         return self.matrix[rows][:, column]
 
-    def check_numeric(self, columns, allow_nan=False):
-        """Raise `ValueError` unless some columns hold finite numbers.
-
-        Parameters
-        ----------
-        columns : iterable of int
-        allow_nan : bool, default=False
-            Whether missing values may occur.
-        """
-        for j in columns:
-            for rows in self.blocks(1):
-                try:
-                    values = as_numbers(self.values(j, rows))
-                except (TypeError, ValueError):
-                    raise ValueError(
-                        f"column {j} holds values that are not numbers; declare its categories "
-                        "if it is categorical"
-                    ) from None
-                assert_all_finite(values, allow_nan=allow_nan, input_name=f"column {j}")
+    def check_numeric(self, columns):
+        """Raise `ValueError` unless some columns hold finite numbers."""
+        for values, j in self._values_of(columns):
+            try:
+                values = as_numbers(values)
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"column {j} holds values that are not numbers; declare its categories "
+                    "if it is categorical"
+                ) from None
+            assert_all_finite(values, input_name=f"column {j}")
 
     def check_present(self, columns):
         """Raise `ValueError` if a value of some categorical columns is NaN, None or infinite."""
-        for j in columns:
-            for rows in self.blocks(1):
-                values = self.values(j, rows)
-                if values.dtype.kind == "f":
-                    assert_all_finite(values, input_name=f"column {j}")
-                elif values.dtype.kind in "OmM" and any(map(is_missing, values)):
-                    raise ValueError(
-                        f"column {j} contains NaN or None; give missing values a category of "
-                        "their own"
-                    )
+        self.check_not_infinite(columns, allow_nan=False)
+        for values, j in self._values_of(columns):
+            if values.dtype.kind in "OmM" and any(map(is_missing, values)):
+                raise ValueError(
+                    f"column {j} contains NaN or None; give missing values a category of their own"
+                )
+
+    def check_not_infinite(self, columns, *, allow_nan):
+        """Raise `ValueError` if an array of floats holds an infinite value."""
+        for values, j in self._values_of(columns):
+            if values.dtype.kind == "f":
+                assert_all_finite(values, allow_nan=allow_nan, input_name=f"column {j}")
+
+    def _values_of(self, columns):
+        for rows in row_blocks(self, block_size(1)):
+            yield from ((self.values(j, rows), j) for j in columns)
+
+
+def _add_labels(counts, values, categories, other):
+    times = np.ones(len(values), dtype=np.int64)
+    if values.dtype.kind in "biuf":
+        values, times = np.unique(values, return_counts=True)
+    codes = category_codes(values, categories, other)
+    np.add.at(counts, codes[codes >= 0], times[codes >= 0])
 
 
 def read_columns(estimator, X, *, reset=True):
@@ -124,6 +147,7 @@ def read_columns(estimator, X, *, reset=True):
     if as_chunked(X) is not None:
         return read_numeric_columns(estimator, X, reset=reset)
     if is_frame(X):
+        X = in_memory(X)
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         columns, numeric = frame_columns(X)
         shape = (len(X), len(columns))

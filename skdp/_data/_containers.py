@@ -11,58 +11,11 @@ from collections.abc import Mapping
 import numpy as np
 from scipy.sparse import csr_array
 
+from skdp.utils._frames import NUMBERS, TIMES
 from skdp.utils._labels import is_missing
 
-__all__ = [
-    "as_cells",
-    "as_csr",
-    "as_numbers",
-    "canonical_rows",
-    "doubles_at_most",
-    "frame_columns",
-    "is_frame",
-    "is_sequence",
-]
-
-NUMBERS, TIMES = "biuf", "mM"
 LARGEST = float(np.finfo(np.float64).max)
 ARRAY_NAMES = ("dtype", "shape", "__array__", "__array_interface__", "__array_struct__")
-
-
-def is_frame(X):
-    """Return whether a table has columns of types of their own: pandas, polars, Arrow or like."""
-    has_types = hasattr(X, "dtypes") or hasattr(X, "schema")
-    return hasattr(X, "columns") and has_types and not hasattr(X, "dtype")
-
-
-def frame_columns(frame, *, without_zones=False):
-    """Return a frame's columns one by one.
-
-    Parameters
-    ----------
-    frame : DataFrame
-    without_zones : bool, default=False
-        Whether dates of a time zone are dates of numpy, in UTC; otherwise they are objects.
-
-    Returns
-    -------
-    columns : list of ndarray of shape (n_rows,)
-        Of numbers, dates or durations where the column's declared type is one of numpy's and
-        nothing is missing that it cannot hold; of objects otherwise, where what is missing is
-        None, or was an object before.
-    numeric : list of bool
-        Whether the column's type is one of numbers.
-    """
-    if hasattr(frame, "schema") and hasattr(frame, "column_names"):
-        read, columns = _arrow_values, frame.columns
-    elif hasattr(frame, "iloc"):
-        # Of dask a frame of pandas is computed.
-        frame = frame.compute() if hasattr(frame, "compute") else frame
-        read, columns = _pandas_values, (frame.iloc[:, j] for j in range(frame.shape[1]))
-    else:
-        read, columns = _polars_values, (frame[:, j] for j in range(frame.shape[1]))
-    columns = [read(column, without_zones) for column in columns]
-    return [values for values, _ in columns], [numeric for _, numeric in columns]
 
 
 def as_cells(rows):
@@ -85,11 +38,13 @@ def as_cells(rows):
 
 def is_sequence(values):
     """Return whether something has cells of its own, and is no array of any kind."""
-    if isinstance(values, list | tuple):
+    # A cell may raise whatever it is asked for; its type does not.
+    kind = type(values)
+    if issubclass(kind, list | tuple):
         return True
-    is_array = any(hasattr(values, name) for name in ARRAY_NAMES)
-    has_cells = hasattr(values, "__len__") and hasattr(values, "__getitem__")
-    return has_cells and not is_array and not isinstance(values, str | bytes | bytearray | Mapping)
+    is_array = any(hasattr(kind, name) for name in ARRAY_NAMES)
+    has_cells = hasattr(kind, "__len__") and hasattr(kind, "__getitem__")
+    return has_cells and not is_array and not issubclass(kind, str | bytes | bytearray | Mapping)
 
 
 def as_numbers(values):
@@ -222,56 +177,3 @@ def doubles_at_most(values):
 
 def _holds_times(row):
     return getattr(getattr(row, "dtype", None), "kind", "") in TIMES and np.ndim(row) > 0
-
-
-def _objects(values):
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
-
-
-def _pandas_values(column, without_zones=False):
-    """Return a column's values, and whether its type is one of numbers."""
-    dtype = column.dtype
-    if isinstance(dtype, np.dtype):
-        return np.asarray(column), dtype.kind in NUMBERS
-    if hasattr(dtype, "categories"):
-        labels, _ = _pandas_values(dtype.categories.to_series())
-        # A column's zeros have the sign of the first of them; what is missing has the code -1,
-        # which finds the end.
-        labels = labels + 0.0 if labels.dtype.kind == "f" else labels
-        # Which labels its list holds depends on rows, also those that no row has any more.
-        return _objects([*labels, None])[np.asarray(column.cat.codes)], False
-    if hasattr(dtype, "fill_value") and hasattr(dtype, "subtype"):
-        # Left to itself its type depends on whether every value is stored.
-        return np.asarray(column, dtype=dtype.subtype), dtype.subtype.kind in NUMBERS
-    zone = getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None)
-    if dtype.kind in TIMES and zone is not None and without_zones:
-        return _pandas_values(column.dt.tz_convert(None))
-    if dtype.kind in TIMES and zone is None:
-        return column.to_numpy(dtype=dtype.numpy_dtype, na_value=None), False
-    return column.to_numpy(dtype=object, na_value=None), dtype.kind in NUMBERS
-
-
-def _polars_values(column, without_zones=False):
-    dtype = column.dtype
-    numeric = dtype.is_numeric() or str(dtype) == "Boolean"
-    is_plain = numeric and not column.null_count() and not dtype.is_decimal()
-    is_time = dtype.is_temporal() and (without_zones or getattr(dtype, "time_zone", None) is None)
-    if is_plain or is_time:
-        values = np.asarray(column.to_numpy())
-        if values.dtype.kind in NUMBERS + TIMES:
-            return values, numeric
-    return _objects(column.to_list()), numeric
-
-
-def _arrow_values(column, without_zones=False):
-    kind = str(column.type)
-    numeric = kind.startswith(("int", "uint", "float", "double", "halffloat", "bool"))
-    is_time = kind.startswith(("timestamp", "duration", "date"))
-    is_time &= without_zones or "tz=" not in kind
-    if is_time or (numeric and not column.null_count):
-        values = np.asarray(column)
-        if values.dtype.kind in NUMBERS + TIMES:
-            return values, numeric
-    return _objects(column.to_pylist()), numeric

@@ -1,9 +1,12 @@
 """Tables and targets as estimators read them: checked once, then block by block in doubles."""
 
+from dataclasses import dataclass
+from operator import matmul
+
 import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._data._containers import (
     as_cells,
@@ -11,42 +14,18 @@ from skdp._data._containers import (
     as_numbers,
     canonical_rows,
     doubles_at_most,
-    frame_columns,
-    is_frame,
     is_sequence,
 )
+from skdp._data._parts import Rows, map_over
 from skdp.utils._chunked import as_chunked
+from skdp.utils._frames import (
+    column_values,
+    columns_of,
+    frame_columns,
+    in_memory,
+    is_frame,
+)
 from skdp.utils._labels import is_missing
-
-__all__ = [
-    "block_size",
-    "indexable_table",
-    "linear_scores",
-    "number_array",
-    "number_matrix",
-    "numeric_columns",
-    "read_array",
-    "read_block",
-    "read_numeric_target",
-    "read_rows_and_target",
-    "read_table",
-    "read_target",
-    "row_blocks",
-    "target_array",
-]
-
-BLOCK_BYTES = 1 << 20
-
-
-def block_size(n_features):
-    """Return how many float64 rows of `n_features` values are read at a time."""
-    return max(64, BLOCK_BYTES // (8 * n_features))
-
-
-def row_blocks(n_rows, size):
-    """Yield slices of at most `size` rows that cover all rows in order."""
-    for start in range(0, n_rows, size):
-        yield slice(start, min(start + size, n_rows))
 
 
 def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False):
@@ -132,6 +111,55 @@ def read_array(estimator, X, *, reset=True, dtype=None):
     return np.asarray(read_table(estimator, X, reset=reset), dtype=dtype)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableShape:
+    """What a plan may know of a table: what is public, and nothing else.
+
+    Parameters
+    ----------
+    n_rows : int
+        The number of rows.
+    n_columns : int
+        The number of columns.
+    classes : ndarray of shape (n_classes,), default=None
+        The label set of y, sorted; None without labels.
+    names : ndarray of str of shape (n_columns,), default=None
+        The columns' names, where the container has them.
+
+    Examples
+    --------
+    >>> from skdp.base import TableShape
+    >>> TableShape(n_rows=1000, n_columns=3).n_columns
+    3
+    """
+
+    n_rows: int
+    n_columns: int
+    classes: object = None
+    names: object = None
+
+
+@dataclass(frozen=True, eq=False)
+class RowsAndTarget:
+    """What the plan of a supervised fit runs on: a table as it was read, and a number a row.
+
+    Parameters
+    ----------
+    X : array, CSR matrix, ChunkedArray or ColumnTable of shape (n_rows, n_columns)
+    y : array of shape (n_rows,)
+        Class codes or targets.
+    """
+
+    X: object
+    y: object
+
+
+def read_samples(estimator, X):
+    """Return samples for a fitted transformer of numbers, in double precision."""
+    check_is_fitted(estimator)
+    return read_array(estimator, X, dtype=np.float64, reset=False)
+
+
 def read_rows_and_target(estimator, X, y, *, reset=True, numeric=False):
     """Read a table that may be sparse and one label, or number, a row.
 
@@ -165,6 +193,7 @@ def number_matrix(X):
     array-like
         X itself where it is an array of numbers, or no table.
     """
+    X = in_memory(X)
     if is_frame(X):
         dtypes = {str(dtype) for dtype in X.dtypes} if hasattr(X, "iloc") else ()
         one_type = len(dtypes) == 1 and isinstance(X.dtypes.iloc[0], np.dtype)
@@ -193,9 +222,7 @@ def number_array(a):
     array-like
         `a` itself where it is an array of numbers, or nothing that can be one.
     """
-    if hasattr(a, "to_frame") and not is_frame(a) and np.ndim(a) == 1:
-        return number_matrix(a.to_frame())[:, 0]
-    return number_matrix(a)
+    return number_matrix(column_values(a, without_zones=True)[0] if _is_column(a) else a)
 
 
 def indexable_table(X):
@@ -292,6 +319,7 @@ def target_array(y):
     ValueError
         If a list has labels of several kinds.
     """
+    y = in_memory(y)
     if is_sequence(y):
         cells = as_cells(y)
         if cells.ndim == 2 and cells.shape[1] == 1:
@@ -303,22 +331,26 @@ def target_array(y):
             raise ValueError(f"y mixes labels of several kinds: {', '.join(sorted(kinds))}")
         if kinds - {"number", "truth value", "string"}:
             return cells
-        array = _unless_rounded(cells)
-        if array.dtype.kind != "f" or not np.isfinite(array).all():
-            return array
-        is_whole = (array == np.rint(array)).all() and np.abs(array).max(initial=0.0) < 2.0**53
-        return array.astype(np.int64) if is_whole else array
-    if hasattr(y, "dtype") and not isinstance(y, np.ndarray) and np.ndim(y) == 1:
-        columns = frame_columns(y.to_frame())[0] if hasattr(y, "to_frame") else []
-        if columns and not isinstance(y.dtype, np.dtype):
-            return _as_declared(columns[0])
-    return y
+        plain = [v.item() if isinstance(v, np.generic) else v for v in cells]
+        if kinds == {"number"} and all(-(2**63) <= v < 2**63 and v == int(v) for v in plain):
+            return np.array([int(v) for v in plain])
+        return _unless_rounded(cells)
+    if is_frame(y):
+        columns = columns_of(y)
+        return target_array(columns[0])[:, np.newaxis] if len(columns) == 1 else y
+    if not _is_column(y):
+        return y
+    values, numeric = column_values(y)
+    is_array = values.dtype.kind != "O" or isinstance(getattr(y, "dtype", None), np.dtype)
+    if is_array or not all(map(_is_number, values)):
+        return values
+    return _unless_rounded(values) if numeric else target_array(values.tolist())
 
 
-def _as_declared(cells):
-    """Return a target's cells as an array of numbers if all are numbers."""
-    is_numeric = cells.dtype.kind == "O" and all(map(_is_number, cells))
-    return _unless_rounded(cells) if is_numeric else cells
+def _is_column(a):
+    """Return whether something is one column that has a type."""
+    has_type = not is_frame(a) and (hasattr(a, "dtype") or hasattr(type(a), "to_pylist"))
+    return has_type and np.ndim(a) == 1
 
 
 def _unless_rounded(cells):
@@ -345,30 +377,6 @@ def _kind_of_label(value):
     return "string" if isinstance(value, str) else type(value).__name__
 
 
-def read_block(X, rows):
-    """Return rows of a table as `read_table` returned it, in double precision.
-
-    Parameters
-    ----------
-    X : ndarray, csr_array or ChunkedArray
-    rows : slice
-
-    Returns
-    -------
-    ndarray or csr_array of float64
-        Of a sparse table, with a row's entries added up by place; a sum that overflows is
-        infinite.
-    """
-    # A row that overflows counts as zero, so that no warning may tell of one.
-    with np.errstate(all="ignore"):
-        if not issparse(X):
-            return np.asarray(X[rows], dtype=np.float64)
-        first, last = X.indptr[rows.start], X.indptr[rows.stop]
-        indptr = X.indptr[rows.start : rows.stop + 1] - first
-        entries = (X.data[first:last], X.indices[first:last], indptr)
-        return canonical_rows(csr_array(entries, shape=(rows.stop - rows.start, X.shape[1])))
-
-
 def linear_scores(X, coef, intercept):
     """Return ``X @ coef.T + intercept`` of a table as `read_table` returned it, block by block.
 
@@ -383,10 +391,9 @@ def linear_scores(X, coef, intercept):
     ndarray of shape (n_rows, n_outputs)
         What overflows is the largest double; products of opposite signs that both do are 0.
     """
-    scores = np.empty((X.shape[0], len(coef)))
+    out = np.empty((X.shape[0], len(coef)))
     with np.errstate(all="ignore"):
-        for rows in row_blocks(X.shape[0], block_size(X.shape[1])):
-            scores[rows] = read_block(X, rows) @ coef.T
+        scores = map_over(Rows(X), matmul, out, coef.T)
         return np.nan_to_num(scores + intercept, copy=False)
 
 
@@ -397,5 +404,6 @@ def _check_values(chunked):
                 f"Found array with 0 {what}(s) (shape={chunked.shape}) while a minimum of 1 is "
                 "required."
             )
-    for rows in row_blocks(chunked.shape[0], block_size(chunked.shape[1])):
-        assert_all_finite(read_block(chunked, rows), input_name="X")
+    table = Rows(chunked)
+    for rows in table.blocks():
+        assert_all_finite(table[rows], input_name="X")

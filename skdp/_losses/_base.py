@@ -8,8 +8,6 @@ R² `curvature_bound`.
 
 from abc import ABC, abstractmethod
 
-__all__ = ["BoundedLoss", "ClippableLoss"]
-
 
 class ClippableLoss(ABC):
     """A loss for clipped gradients (DP-SGD), whose guarantee needs no bound on its slope.

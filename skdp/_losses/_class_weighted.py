@@ -6,8 +6,6 @@ import numpy as np
 
 from skdp._losses._base import BoundedLoss
 
-__all__ = ["ClassWeightedLoss"]
-
 
 def _same(name):
     return property(lambda self: getattr(self.loss, name))

@@ -7,8 +7,6 @@ import numpy as np
 
 from skdp._losses._base import BoundedLoss, ClippableLoss
 
-__all__ = ["ClippedSquaredLoss", "HuberLoss", "SquaredLoss"]
-
 
 @dataclass(frozen=True)
 class SquaredLoss(ClippableLoss):

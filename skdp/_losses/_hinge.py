@@ -7,8 +7,6 @@ import numpy as np
 
 from skdp._losses._base import BoundedLoss
 
-__all__ = ["BinaryHuberisedHingeLoss", "MulticlassHuberisedHingeLoss"]
-
 RESIDUAL_ROUNDINGS = 8.0 * np.finfo(np.float64).eps
 
 

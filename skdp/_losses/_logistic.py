@@ -8,8 +8,6 @@ from scipy.special import expit, log_expit, logsumexp, softmax
 
 from skdp._losses._base import BoundedLoss
 
-__all__ = ["BinaryLogisticLoss", "MultinomialLogisticLoss"]
-
 
 @dataclass(frozen=True)
 class BinaryLogisticLoss(BoundedLoss):

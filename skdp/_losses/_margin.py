@@ -6,8 +6,6 @@ import numpy as np
 
 from skdp._losses._base import ClippableLoss
 
-__all__ = ["ModifiedHuberLoss", "SquaredHingeLoss"]
-
 
 @dataclass(frozen=True)
 class SquaredHingeLoss(ClippableLoss):

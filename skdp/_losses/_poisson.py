@@ -8,8 +8,6 @@ from scipy.special import xlogy
 
 from skdp._losses._base import BoundedLoss
 
-__all__ = ["ClippedPoissonLoss"]
-
 
 @dataclass(frozen=True)
 class ClippedPoissonLoss(BoundedLoss):

@@ -11,8 +11,6 @@ import numpy as np
 
 from skdp.noise import geometric, uniform_integers
 
-__all__ = ["FixedSizeBatches", "FullBatches", "PoissonBatches"]
-
 BLOCK_ROWS = 1 << 14
 LARGEST_WAITING_TIME = 2.0**48
 

@@ -5,16 +5,13 @@ feature. Its norm is the product of the two norms, so clipping the residual clip
 """
 
 import math
-from functools import partial
 
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.extmath import row_norms
 
-from skdp._data._tables import row_blocks
-from skdp._sgd._rows import LARGEST_TILE, open_rows, tile_rows
-
-__all__ = ["ClippedSums", "sum_rounding"]
+from skdp._data._batch_rows import LARGEST_TILE, open_rows, tile_rows
+from skdp._data._parts import most_additions, row_blocks, sum_over
 
 EPS = float(np.finfo(np.float64).eps)
 TINY = float(np.finfo(np.float64).tiny)
@@ -72,7 +69,7 @@ class ClippedSums:
         margin = 1.0 - (self.n_columns + self._size + 16) * EPS
         caps = np.empty(self.n_rows)
         with np.errstate(over="ignore", divide="ignore"):
-            for rows in row_blocks(self.n_rows, self._rows.tile):
+            for rows in row_blocks(self._rows, self._rows.tile):
                 block = self._rows.read(rows)
                 if self._norm == "l1":
                     norms = np.ravel(abs(block).sum(axis=1)) + abs(self._constant)
@@ -96,11 +93,9 @@ class ClippedSums:
         -------
         ndarray of float64, shaped as `weights`
         """
-        total = np.zeros(weights.shape)
+        batch = _Batch(self, weights, indices)
         with np.errstate(over="ignore", invalid="ignore"):
-            for block, residual in self.tiles(weights, indices):
-                self._add(block, residual, total)
-        return total
+            return sum_over(batch, _add_gradients, np.zeros(weights.shape), self._constant)
 
     def tiles(self, weights, indices):
         """Yield a batch's rows, some at a time, with their clipped residuals.
@@ -119,40 +114,50 @@ class ClippedSums:
             Valid until the next one.
         residual : ndarray of float64, of shape (m, *loss.weights_shape)
         """
-        n = self.n_rows if indices is None else len(indices)
-        of_columns = weights[..., : self.n_columns]
-        for tile in row_blocks(n, self._rows.tile):
-            rows = tile if indices is None else indices[tile]
-            yield self._clipped_residuals(rows, of_columns, weights)
-
-    def _clipped_residuals(self, rows, of_columns, weights):
-        if isinstance(rows, slice):
-            y, caps = self._y[rows], self._caps[rows]
-        else:
-            y, caps = (
-                self._y.take(rows, None, None, "clip"),
-                self._caps.take(rows, None, None, "clip"),
-            )
-        block = self._rows.read(rows)
-        scores = self._scores(block, of_columns)
-        if self._constant:
-            scores += self._constant * weights[..., self.n_columns]
-        residual = self._loss.residual(scores, y)
-        if residual.ndim > 1:
-            _clip_vectors(residual, caps, self._norm)
-        else:
-            _clip_numbers(residual, caps)
-        return block, residual
-
-    def _add(self, block, residual, total):
-        d = self.n_columns
-        total[..., :d] += block.T.dot(residual).T
-        if self._constant:
-            total[..., d] += self._constant * np.add.reduce(residual, axis=0)
+        batch = _Batch(self, weights, indices)
+        return (batch[tile] for tile in batch.blocks())
 
     def rounding(self, batch_bound):
         """Return `sum_rounding` for this table, loss and clip."""
         return sum_rounding(self.n_columns, self._size, self._clip, batch_bound)
+
+
+class _Batch:
+    """The rows of a batch with their clipped residuals, in tiles; see `ClippedSums.tiles`."""
+
+    def __init__(self, table, weights, indices):
+        self._table, self._weights, self._indices = table, weights, indices
+        self.borders = table._rows.borders if indices is None else (0, len(indices))
+
+    def blocks(self):
+        return row_blocks(self, self._table._rows.tile)
+
+    def __getitem__(self, rows):
+        table, weights, d = self._table, self._weights, self._table.n_columns
+        y, caps = table._y, table._caps
+        if self._indices is None:
+            y, caps = y[rows], caps[rows]
+        else:
+            rows = self._indices[rows]
+            y, caps = y.take(rows, None, None, "clip"), caps.take(rows, None, None, "clip")
+        block = table._rows.read(rows)
+        scores = table._scores(block, weights[..., :d])
+        if table._constant:
+            scores += table._constant * weights[..., d]
+        residual = table._loss.residual(scores, y)
+        if residual.ndim > 1:
+            _clip_vectors(residual, caps, table._norm)
+        else:
+            _clip_numbers(residual, caps)
+        return block, residual
+
+
+def _add_gradients(total, tile, constant):
+    block, residual = tile
+    d = block.shape[1]
+    total[..., :d] += block.T.dot(residual).T
+    if constant:
+        total[..., d] += constant * np.add.reduce(residual, axis=0)
 
 
 def sum_rounding(n_columns, n_outputs, clip, batch_bound):
@@ -175,7 +180,7 @@ def sum_rounding(n_columns, n_outputs, clip, batch_bound):
         each of which has exactly a norm of at most `clip`.
     """
     tile = tile_rows(n_columns)
-    additions = min(batch_bound, LARGEST_TILE) + math.ceil(batch_bound / tile) + 2
+    additions = most_additions(batch_bound, tile, min(batch_bound, LARGEST_TILE)) + 2
     summed = additions * 0.5 * EPS * batch_bound * clip
     underflow = 4.0 * batch_bound * n_outputs * (n_columns + 1) * TINY
     return 1.01 * (summed + underflow)
@@ -231,11 +236,7 @@ def row_scores_function(n_columns, weights_shape):
     weights = np.resize(np.cos(row), (*weights_shape, n_columns))
     scores = _by_the_library(np.tile(row, (COMPARED_ROWS, 1)), weights)
     dense = _by_the_library if (scores == scores[0]).all() else _by_sums
-    return partial(_scores, dense)
-
-
-def _scores(dense, block, weights):
-    return block @ weights.T if issparse(block) else dense(block, weights)
+    return lambda block, weights: block @ weights.T if issparse(block) else dense(block, weights)
 
 
 def _by_the_library(block, weights):

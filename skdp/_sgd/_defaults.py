@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from skdp.accounting import Guarantee, gaussian_noise_multiplier
 
-__all__ = ["Problem", "Settings", "automatic_settings"]
-
 # Constants of the rule, chosen with the benchmarks' tables in view.
 CLIP_OVER_SLOPE = 1.0
 LARGEST_L1_OVER_L2 = 4.0

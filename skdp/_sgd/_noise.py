@@ -14,8 +14,6 @@ import numpy as np
 from skdp.mechanisms._grid import from_steps, grid_step, to_steps
 from skdp.noise import LARGEST_SCALE, discrete_gaussian, discrete_laplace
 
-__all__ = ["GaussianNoise", "LaplaceNoise"]
-
 BLOCK_VALUES = 1 << 14
 # What int64 holds, with room for noise.
 LARGEST_STEPS = 2.0**61

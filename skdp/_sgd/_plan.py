@@ -24,8 +24,6 @@ from skdp.accounting import (
     get_epsilon,
 )
 
-__all__ = ["SAMPLINGS", "Linear", "SGDPlan", "clip_norm", "plan_sgd"]
-
 SAMPLINGS = ("full", "poisson", "without_replacement")
 
 SLACK = 1.0 + 1e-12

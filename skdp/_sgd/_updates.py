@@ -10,8 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-__all__ = ["LEARNING_RATES", "OPTIMIZERS", "Update", "run_sgd"]
-
 LEARNING_RATES = ("constant", "invscaling", "linear")
 OPTIMIZERS = ("sgd", "nesterov", "adam")
 

@@ -17,11 +17,9 @@ from skdp.accounting._chain import next_record
 from skdp.accounting._events import Composed, Event, check_readable
 from skdp.accounting._ledger import one_address, open_ledger
 from skdp.accounting._report import BudgetReport
-from skdp.accounting._state import Draw, NotCopied, Part, Spend, State, Terms, read_draw, read_spend
+from skdp.accounting._state import Draw, NotCopied, Part, Spend, State, Terms, read_entries
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.utils._validation import check_integer, check_privacy_parameters
-
-__all__ = ["PrivacyAccountant", "address_of", "attach"]
 
 _live = weakref.WeakValueDictionary()
 
@@ -188,12 +186,12 @@ class PrivacyAccountant(NotCopied):
     @property
     def spends(self) -> list[Spend]:
         """Every charge, oldest first, as a list of `Spend`."""
-        return [read_spend(r) for r in self._ledger.read(self.dataset) if r.kind == "charge"]
+        return list(read_entries(self._ledger.read(self.dataset), "charge"))
 
     @property
     def draws(self) -> list[Draw]:
         """Every step that ran on a round charged before, oldest first, as a list of `Draw`."""
-        return [read_draw(r) for r in self._ledger.read(self.dataset) if r.kind == "draw"]
+        return list(read_entries(self._ledger.read(self.dataset), "draw"))
 
     def charge(
         self,
@@ -266,8 +264,9 @@ class PrivacyAccountant(NotCopied):
             state = self._opened(state)
             free = state.rounds(reservation.key, len(planned)).free(step)
             if free is not None:
-                names = ("label", "event", "seeded", "time", "version")
-                return "draw", {n: _body(ran)[n] for n in names} | {"reservation": body}
+                costless = ("epsilon", "delta", "part")
+                drawn = {n: value for n, value in _body(ran).items() if n not in costless}
+                return "draw", drawn | {"reservation": body}
             spend = state.priced(asked, reservation.epsilon, reservation.delta)
             return "charge", _body(spend) | {"reservation": body}
 
@@ -276,15 +275,8 @@ class PrivacyAccountant(NotCopied):
         return replace(spend or ran, sequence=sequence, hash=digest)
 
     def _rounds(self, reservation):
-        """Return how many rounds of a reservation were charged."""
-        rounds = self._now().rounds(reservation.key, len(reservation.planned))
-        return len(rounds.charged)
-
-    def _new_rounds(self, reservation, runs):
-        """Return how many rounds of a reservation are charged if its steps run so often."""
-        rounds = self._now().rounds(reservation.key, len(reservation.planned))
-        most = max(used + more for used, more in zip(rounds.uses, runs, strict=True))
-        return max(0, most - len(rounds.charged))
+        """Return the `Rounds` of a reservation."""
+        return self._now().rounds(reservation.key, len(reservation.planned))
 
     def can_afford(
         self, event: Event, *, epsilon: float | None = None, delta: float | None = None
@@ -319,15 +311,10 @@ class PrivacyAccountant(NotCopied):
         reason : str
             Who decided and why, not empty.
         """
-        check_privacy_parameters(epsilon, delta)
+        epsilon, delta = check_privacy_parameters(epsilon, delta)
         if not (isinstance(reason, str) and reason.strip()):
             raise ValueError("reason must say who decided and why")
-        body = {
-            "epsilon": float(epsilon),
-            "delta": float(delta),
-            "reason": reason,
-            "time": _time(),
-        }
+        body = {"epsilon": epsilon, "delta": delta, "reason": reason, "time": _time()}
 
         def decide(state):
             self._opened(state)
@@ -445,8 +432,8 @@ class PrivacyAccountant(NotCopied):
             unit=state.terms.unit,
             max_rows=state.terms.max_rows,
             composition=state.terms.composition,
-            spends=tuple(read_spend(r) for r in records if r.kind == "charge"),
-            draws=tuple(read_draw(r) for r in records if r.kind == "draw"),
+            spends=read_entries(records, "charge"),
+            draws=read_entries(records, "draw"),
             head_hash=self.verify(),
         )
 
@@ -521,16 +508,8 @@ def _restored(address, dataset, part):
 
 
 def _body(spend):
-    return {
-        "label": spend.label,
-        "event": spend.event.to_json(),
-        "epsilon": spend.epsilon,
-        "delta": spend.delta,
-        "seeded": spend.seeded,
-        "time": spend.time,
-        "version": spend.version,
-        "part": None if spend.part is None else asdict(spend.part),
-    }
+    body = asdict(replace(spend, event=spend.event.to_json()))
+    return {name: body[name] for name in body if name not in ("sequence", "hash")}
 
 
 def address_of(ledger):
@@ -540,6 +519,58 @@ def address_of(ledger):
         # What was meant as an address may hold a password: it is not repeated.
         raise ValueError(f"ledger must be a path or an address, got a {type(ledger).__name__}")
     return one_address(address)
+
+
+def ledger_records(ledger, dataset=None):
+    """Return the records of a ledger as dicts of JSON values, oldest first.
+
+    Parameters
+    ----------
+    ledger : str or path-like
+        As `PrivacyAccountant` takes it; it must be there.
+    dataset : str, default=None
+        None takes every data set.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger cannot be used or holds no such data set.
+    """
+    records = [
+        vars(record)
+        for record in open_ledger(address_of(ledger)).records()
+        if dataset in (None, record.dataset)
+    ]
+    if dataset is not None and not records:
+        raise LedgerError(f"the ledger holds no data set {dataset!r}")
+    return records
+
+
+def ledger_reports(ledger, dataset=None):
+    """Return a `BudgetReport` for each data set of a ledger, in the order of their opening."""
+    names = dict.fromkeys(record["dataset"] for record in ledger_records(ledger, dataset))
+    return [attach(address_of(ledger), name).report() for name in names]
+
+
+def verify_ledger(ledger, head=None):
+    """Check a ledger's hash chain and return its last hash and the number of its records.
+
+    Parameters
+    ----------
+    ledger : str or path-like
+    head : str, default=None
+        The hash of a record that was noted earlier: the chain must still hold it.
+
+    Raises
+    ------
+    LedgerError
+        If the chain is broken, or does not hold `head`.
+    """
+    opened = open_ledger(address_of(ledger))
+    last, records = opened.verify(), opened.records()
+    if head is not None and head not in {record.hash for record in records}:
+        raise LedgerError(f"the ledger does not hold the hash {head}: it was replaced or cut")
+    return last, len(records)
 
 
 @functools.cache

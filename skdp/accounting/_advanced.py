@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import betaln
 
-from skdp.accounting._checks import check_delta
-
-__all__ = ["advanced_epsilon", "optimal_delta", "optimal_epsilon"]
+from skdp.accounting._gaussian import least_epsilon
+from skdp.utils._validation import check_within
 
 _MAX_TERMS = 40_000
+_UP = 1.0 + 2.0**-52
 
 
 @lru_cache(maxsize=64)
@@ -29,12 +29,22 @@ def _binomial_losses(epsilon0: float, count: int):
     if last - first > _MAX_TERMS:
         return None
     i = np.arange(first, last + 1, dtype=float)
-    log_choose = -math.log1p(count) - betaln(count - i + 1.0, i + 1.0)
-    log_choose[(i == 0.0) | (i == count)] = 0.0
-    log_p = log_choose - i * epsilon0 - count * np.logaddexp(0.0, -epsilon0)
+    # Logarithms of the probabilities over the largest one, each from its neighbour's.
+    ratios = np.log((count - i[:-1]) / i[1:]) - epsilon0
+    mode = int(np.searchsorted(-ratios, 0.0))
+    ratios[:mode] *= -1.0
+
+    def summed(values):
+        before, behind = np.cumsum(values[:mode][::-1])[::-1], np.cumsum(values[mode:])
+        return np.concatenate((before, [0.0], behind))
+
+    log_p = summed(ratios)
+    # What the ratios and each partial sum are rounded by at most.
+    rounding = 2.0**-51 * summed(1.0 + epsilon0 - ratios - np.delete(log_p, mode))
+    p = np.exp(log_p + rounding) / math.fsum(np.exp(log_p - rounding))
     # Terms fall away from the mean, so that those left out are no larger than the ends.
-    left_out = first * math.exp(float(log_p[0]))
-    return (count - 2.0 * i) * epsilon0, np.exp(log_p), left_out
+    up = 1.0 if count == 1 else _UP
+    return (count - 2.0 * i) * epsilon0 * up, p, first * float(p[0])
 
 
 def optimal_delta(epsilon0: float, count: int, epsilon: float, delta0: float = 0.0) -> float:
@@ -45,7 +55,7 @@ def optimal_delta(epsilon0: float, count: int, epsilon: float, delta0: float = 0
     too long.
     """
     pure = 0.0
-    if epsilon < count * epsilon0:
+    if epsilon < _most(epsilon0, count):
         terms = _binomial_losses(epsilon0, count)
         if terms is None:
             return 1.0
@@ -63,31 +73,30 @@ def optimal_epsilon(epsilon0: float, count: int, delta: float, delta0: float = 0
     spare = spare_delta([delta0], [count], delta)
     if spare < 0.0 or epsilon0 == math.inf:
         return math.inf
-    low, high = 0.0, count * epsilon0
-    if spare >= 1.0 or optimal_delta(epsilon0, count, 0.0) <= spare:
-        return 0.0
-    if _binomial_losses(epsilon0, count) is None:
-        return high
-    while high - low > 1e-13 * high:
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            return high
-        if optimal_delta(epsilon0, count, middle) <= spare:
-            high = middle
-        else:
-            low = middle
-    return high
+    most = _most(epsilon0, count)
+    return least_epsilon(lambda e: optimal_delta(epsilon0, count, e), min(spare, 1.0), most)
+
+
+def _most(epsilon0, count):
+    """Return the sum of the epsilons, rounded up."""
+    return epsilon0 if count == 1 else count * epsilon0 * _UP
 
 
 def spare_delta(deltas, counts, delta):
-    """delta' with 1 - delta = (1 - delta') prod (1 - delta_i)^count_i; negative if none."""
-    if any(d >= 1.0 and c > 0 for d, c in zip(deltas, counts, strict=True)):
-        return -1.0 if delta < 1.0 else 1.0
-    if delta >= 1.0:
-        return 1.0
-    log_kept = math.fsum(c * math.log1p(-d) for d, c in zip(deltas, counts, strict=True))
-    spare = -math.expm1(math.log1p(-delta) - log_kept)
-    return spare * (1.0 - 1e-15) if spare > 0.0 else spare
+    """delta' with 1 - delta = (1 - delta') prod (1 - delta_i)^count_i, rounded down; negative if
+    there is none."""
+    own = [(d, int(c)) for d, c in zip(deltas, counts, strict=True) if d > 0.0 and c > 0]
+    if not own or delta >= 1.0:
+        return delta
+    if own == [(delta, 1)]:
+        return 0.0
+    # The difference is as small as the square of a delta: it has 30 digits more than that.
+    least = Decimal(min(delta or 1.0, *(d for d, _ in own))).adjusted()
+    digits = 60 + len(str(max(c for _, c in own))) - 2 * least
+    with localcontext(Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])):
+        kept = math.prod((1 - Decimal(d)) ** c for d, c in own)
+        spare = 1 - (1 - Decimal(delta)) / kept - Decimal(10) ** (2 * least - 30)
+        return float(spare) * (1.0 - 2.0**-52)
 
 
 def advanced_epsilon(pairs: Iterable[tuple[float, ...]], delta: float) -> float:
@@ -114,7 +123,7 @@ def advanced_epsilon(pairs: Iterable[tuple[float, ...]], delta: float) -> float:
     >>> round(advanced_epsilon([(0.1, 0.0)] * 100, 1e-6), 4)
     5.7561
     """
-    check_delta(delta)
+    check_within(delta, "delta", 0.0, 1.0)
     pairs = [(*pair, 1)[:3] for pair in pairs]
     if not pairs:
         return 0.0

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import cache
 
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize_scalar
 
 from skdp.accounting import _advanced, _conversions, _gaussian, _leaf, _pld, _rdp
 from skdp.accounting import _events as ev
-from skdp.accounting._checks import (
-    check_delta,
-    check_epsilon,
-    check_group_size,
-    check_relation,
-    check_tolerance,
-)
+from skdp.accounting._gaussian import nudge
 from skdp.accounting._rdp import fixed_delta, simplified, whole_sample
 from skdp.accounting._single import closed_delta, closed_epsilon, has_loss_distribution
-from skdp.utils._validation import check_choice
-
-__all__ = ["METHODS", "get_delta", "get_epsilon", "trade_off"]
+from skdp.utils._validation import check_choice, check_positive, check_within
 
 METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
 
@@ -35,11 +28,11 @@ def _single_epsilon(part, delta_, relation):
 
 def _shares(parts, delta_, relation):
     """Each event's part of delta: what it needs, and an equal share if it is not pure."""
-    fixed = math.fsum(n * fixed_delta(part) for part, n in parts.items())
+    fixed = sum(n * Fraction(fixed_delta(part)) for part, n in parts.items())
     pure = {part: _leaf.pure_epsilon(part, relation) < math.inf for part in parts}
     needy = {p: not pure[p] and not isinstance(p, ev.ApproximateDP) for p in parts}
     total = sum(n for part, n in parts.items() if needy[part])
-    share = max(0.0, delta_ - fixed) * (1.0 - 1e-15) / total if total else 0.0
+    share = float(max(0, Fraction(delta_) - fixed)) * (1.0 - 1e-15) / total if total else 0.0
     shares = {p: fixed_delta(p) + (share if needy[p] else 0.0) for p in parts}
     return shares, fixed <= delta_
 
@@ -50,8 +43,11 @@ def _basic(parts, delta_, relation):
     shares, enough = _shares(parts, delta_, relation)
     if not enough:
         return math.inf
-    costs = [n * _single_epsilon(p, shares[p], relation) for p, n in parts.items()]
-    return math.fsum(costs) * (1.0 + 1e-15)
+    costs = [(n, _single_epsilon(p, shares[p], relation)) for p, n in parts.items()]
+    if any(cost == math.inf for _, cost in costs):
+        return math.inf
+    total = sum(n * Fraction(cost) for n, cost in costs)
+    return float(total) if float(total) >= total else math.nextafter(float(total), math.inf)
 
 
 def _advanced_bound(parts, delta_, relation):
@@ -75,39 +71,20 @@ def _advanced_at(parts, shares, delta_, relation):
 
 
 def _zcdp_bound(parts, delta_, relation):
-    rho, rho_delta = _total_zcdp(parts, relation)
+    rho, rho_delta = _leaf.composed_zcdp(parts, relation)
     return _conversions.zcdp_to_epsilon(rho, delta_, rho_delta)
 
 
-def _total_zcdp(parts, relation):
-    return _leaf.zcdp(_joined(parts), relation=relation)
-
-
-def _joined(parts):
-    return ev.Composed(tuple(part * count for part, count in parts.items()))
-
-
 def _total_fixed(parts):
-    return -math.expm1(
-        math.fsum(n * math.log1p(-min(fixed_delta(part), 1.0 - 1e-16)) for part, n in parts.items())
-    )
+    kept = math.fsum(n * math.log1p(-min(fixed_delta(p), 1.0 - 1e-16)) for p, n in parts.items())
+    return min(1.0, -math.expm1(kept) * (1.0 + 2.0**-50))
 
 
 def _rdp_bound(parts, delta_, relation):
-    fixed = _total_fixed(parts)
-    if fixed > 0.0:
-        delta_ = (delta_ - fixed) / (1.0 - fixed) * (1.0 - 1e-15)
+    delta_ = _advanced.spare_delta(map(fixed_delta, parts), parts.values(), delta_)
     if delta_ <= 0.0:
         return math.inf
     return _rdp.rdp_epsilon(parts, delta_, relation)
-
-
-def _gaussian_mu(parts):
-    if not all(isinstance(part, ev.Gaussian) for part in parts):
-        return None
-    if sum(parts.values()) == 1:
-        return 1.0 / next(iter(parts)).noise_multiplier
-    return math.sqrt(math.fsum(n / part.noise_multiplier**2 for part, n in parts.items()))
 
 
 def _stated_and_gaussian(parts, relation):
@@ -121,7 +98,7 @@ def _stated_and_gaussian(parts, relation):
         for p, n in others.items()
     )
     fixed = math.fsum(n * fixed_delta(part) for part, n in others.items())
-    return stated * (1.0 + 1e-15), fixed * (1.0 + 1e-15), _gaussian_mu(gaussians) * (1.0 + 1e-15)
+    return stated * (1.0 + 1e-15), fixed * (1.0 + 1e-15), ev.gaussian_mu(gaussians) * (1.0 + 1e-15)
 
 
 def _stated_and_gaussian_epsilon(parts, delta_, relation):
@@ -152,7 +129,7 @@ def _require_loss_distribution(parts, relation):
 
 
 def _pld_bound(parts, delta_, relation, tolerance):
-    mu = _gaussian_mu(parts)
+    mu = ev.gaussian_mu(parts)
     if mu is not None:
         return _gaussian.gdp_to_epsilon(mu, delta_)
     if sum(parts.values()) == 1 and delta_ > 0.0:
@@ -197,7 +174,7 @@ def _epsilon(parts, delta_, relation, method, tolerance):
         return _pld_bound(parts, delta_, relation, tolerance)
     if method != "auto":
         return _BOUNDS[method](simple, delta_, relation)
-    mu = _gaussian_mu(parts)
+    mu = ev.gaussian_mu(parts)
     if mu is not None:
         return _gaussian.gdp_to_epsilon(mu, delta_)
     bounds = [bound(simple, delta_, relation) for bound in _BOUNDS.values()]
@@ -216,11 +193,9 @@ def _is_non_private(part):
 
 
 def _check(event, relation, method, tolerance, group_size):
-    if not isinstance(event, ev.Event):
-        raise ValueError(f"event must be a privacy event, got {type(event).__name__}")
-    check_relation(relation)
-    check_tolerance(tolerance)
-    check_group_size(group_size)
+    ev.check_event("event", event)
+    _leaf.check_neighbours(relation, group_size)
+    check_positive(tolerance, "tolerance")
     check_choice(method, "method", METHODS)
 
 
@@ -269,7 +244,7 @@ def get_epsilon(
     4.377178
     """
     _check(event, relation, method, tolerance, group_size)
-    check_delta(delta)
+    check_within(delta, "delta", 0.0, 1.0)
     delta = float(delta)
     if group_size == 1:
         return _epsilon(ev.leaves(event), delta, relation, method, tolerance)
@@ -346,7 +321,7 @@ def get_delta(
     0.126937
     """
     _check(event, relation, method, tolerance, group_size)
-    check_epsilon(epsilon)
+    check_within(epsilon, "epsilon", 0.0)
     target = float(epsilon)
     if group_size == 1:
         return _delta(ev.leaves(event), target, relation, method, tolerance)
@@ -364,7 +339,7 @@ def _delta(parts, target, relation, method, tolerance):
     simple = _merge(parts, relation, simplified)
     best = 1.0
     if method in ("auto", "zcdp"):
-        rho, rho_delta = _total_zcdp(simple, relation)
+        rho, rho_delta = _leaf.composed_zcdp(simple, relation)
         best = min(best, _conversions.zcdp_to_delta(rho, target, rho_delta))
     if method in ("auto", "rdp"):
         fixed = _total_fixed(simple)
@@ -383,7 +358,7 @@ def _delta(parts, target, relation, method, tolerance):
 
 
 def _pld_delta(parts, simple, target, relation, tolerance):
-    mu = _gaussian_mu(parts)
+    mu = ev.gaussian_mu(parts)
     if mu is not None:
         return _gaussian.gdp_to_delta(mu, target)
     if sum(parts.values()) == 1:
@@ -402,17 +377,15 @@ def _inverted_delta(epsilon_at, target, known=1.0):
         return known
 
     def gap(log_delta):
-        found = min(epsilon_at(math.exp(log_delta)), 1e9)
+        above = epsilon_at(math.exp(log_delta)) - target
         # At the target itself delta may still be larger than it need be.
-        return found - target if found > target else min(found - target, -1e-300)
+        return min(above, 1e9) if above > 0.0 else min(above, -1e-300)
 
     low, high = math.log(1e-300), math.log(known)
     if gap(low) <= 0.0:
-        return 1e-300
+        return math.exp(low)
     root = brentq(gap, low, high, xtol=1e-11, disp=False) if gap(high) < 0.0 else high
-    step = 1e-12
-    while root < high and gap(root) > 0.0:
-        root, step = min(root + step, high), 2.0 * step
+    root = nudge(lambda log_delta: gap(log_delta) <= 0.0, root, 1e-13)
     return min(known, math.exp(root))
 
 
@@ -457,7 +430,7 @@ def trade_off(
     >>> round(trade_off(Gaussian(1.0), 0.05), 4)
     0.7405
     """
-    check_delta(alpha, "alpha")
+    check_within(alpha, "alpha", 0.0, 1.0)
     options = {"relation": relation, "method": method, "tolerance": tolerance}
 
     @cache
@@ -477,13 +450,7 @@ def trade_off(
     return max(0.0, _largest(first, near), _largest(second, far))
 
 
-def _largest(function, high, points=17, rounds=3):
-    """The largest value found of a function on [0, high], on nested grids."""
-    low, best = 0.0, -math.inf
-    for _ in range(rounds):
-        grid = [low + (high - low) * i / (points - 1) for i in range(points)]
-        values = [function(point) for point in grid]
-        index = max(range(points), key=values.__getitem__)
-        best = max(best, values[index])
-        low, high = grid[max(0, index - 1)], grid[min(points - 1, index + 1)]
-    return best
+def _largest(function, high):
+    """The largest value found of a function on [0, high]; any of them is a bound."""
+    found = minimize_scalar(lambda e: -function(e), bounds=(0.0, high), method="bounded")
+    return max(-float(found.fun), function(0.0), function(high))

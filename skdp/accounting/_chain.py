@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from skdp.exceptions import LedgerError
 
-__all__ = ["NOTHING", "Record", "chain_end", "chain_hash", "next_record"]
-
 FIRST_HASH = "0" * 64
 
 # The position before the first record, as (sequence, hash).

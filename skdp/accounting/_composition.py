@@ -23,9 +23,7 @@ from skdp.accounting._events import ApproximateDP, Composed, leaves
 from skdp.accounting._gaussian import gdp_to_epsilon
 from skdp.accounting._leaf import gdp, group_event, zcdp
 from skdp.accounting._rdp import rdp
-from skdp.utils._validation import check_delta, check_privacy_parameters
-
-__all__ = ["FILTERS", "SCHEDULES", "claimed_price", "composition_rule", "exact"]
+from skdp.utils._validation import check_choice, check_delta, check_privacy_parameters
 
 FILTERS = ("basic", "zcdp", "rdp", "gdp")
 SCHEDULES = ("advanced", "pld", "auto")
@@ -62,9 +60,7 @@ def _own_delta(event):
     return min(1.0, math.fsum(n * p.delta for p, n in parts if isinstance(p, ApproximateDP)))
 
 
-@lru_cache(maxsize=1024)
-def _cached_delta(event, epsilon, relation):
-    return get_delta(event, epsilon, relation=relation)
+_cached_delta = lru_cache(maxsize=1024)(get_delta)
 
 
 @lru_cache(maxsize=1024)
@@ -93,33 +89,23 @@ def claimed_price(event, epsilon, delta, relation):
     ValueError
         If no bound proves that the event costs no more.
     """
-    epsilon, delta = _checked_claim(epsilon, delta)
-    if not _is_proved(event, epsilon, delta, relation):
-        raise ValueError(f"the event is not ({epsilon:g}, {delta:g})-differentially private")
-    return epsilon, delta
-
-
-def _checked_claim(epsilon, delta):
     # A release may cost nothing at a large delta, though no budget is 0.
     if isinstance(epsilon, numbers.Real) and not isinstance(epsilon, bool) and epsilon == 0:
-        return 0.0, check_delta(delta)
-    return check_privacy_parameters(epsilon, delta)
-
-
-def _is_proved(event, epsilon, delta, relation):
-    """Say whether a bound on delta or one on epsilon proves a claim.
-
-    Each is a proof by itself. They are rounded up apart from each other, and a finer grid may
-    prove what the usual one leaves open by less than its tolerance.
-    """
-    # At delta = 0 a bound on delta that has underflowed proves nothing.
-    if delta > 0.0 and _cached_delta(event, epsilon, relation) <= delta:
-        return True
+        epsilon, delta = 0.0, check_delta(delta)
+    else:
+        epsilon, delta = check_privacy_parameters(epsilon, delta)
+    # A bound on delta and one on epsilon are each a proof by itself: they are rounded up apart
+    # from each other. At delta = 0 a bound on delta that has underflowed proves nothing.
+    if delta > 0.0 and _cached_delta(event, epsilon, relation=relation) <= delta:
+        return epsilon, delta
     found = _single_epsilon(event, delta, relation, 1)
     if epsilon < found <= epsilon * (1.0 + NEARLY):
+        # A finer grid may prove what the usual one leaves open by less than its tolerance.
         fine = (get_epsilon(event, delta, relation=relation, tolerance=t) for t in FINE)
-        return any(bound <= epsilon for bound in fine)
-    return found <= epsilon
+        found = next((bound for bound in fine if bound <= epsilon), found)
+    if not found <= epsilon:
+        raise ValueError(f"the event is not ({epsilon:g}, {delta:g})-differentially private")
+    return epsilon, delta
 
 
 @dataclass(frozen=True)
@@ -418,9 +404,7 @@ def composition_rule(composition, relation, group_size=1, rdp_order=None):
     ValueError
         If there is no such composition, or an order is given or missing.
     """
-    if composition not in FILTERS + SCHEDULES:
-        names = ", ".join(map(repr, FILTERS + SCHEDULES))
-        raise ValueError(f"composition must be one of {names}, got {composition!r}")
+    check_choice(composition, "composition", FILTERS + SCHEDULES)
     if (rdp_order is not None) != (composition == "rdp"):
         raise ValueError("give rdp_order with composition='rdp', and with no other composition")
     if composition == "basic":

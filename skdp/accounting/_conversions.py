@@ -7,15 +7,7 @@ import math
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from skdp.accounting._checks import check_delta, check_epsilon, check_order, check_relation
-
-__all__ = [
-    "convert_relation",
-    "rdp_to_delta",
-    "rdp_to_epsilon",
-    "zcdp_to_delta",
-    "zcdp_to_epsilon",
-]
+from skdp.utils._validation import check_relation, check_within
 
 
 def rdp_to_epsilon(rdp: float, order: float, delta: float) -> float:
@@ -44,8 +36,8 @@ def rdp_to_epsilon(rdp: float, order: float, delta: float) -> float:
     >>> round(rdp_to_epsilon(0.5, 8.0, 1e-5), 6)
     1.714109
     """
-    check_order(order)
-    check_delta(delta)
+    check_within(order, "order", 1.0, ends="()")
+    check_within(delta, "delta", 0.0, 1.0)
     if delta >= 1.0:
         return 0.0
     if delta == 0.0 or math.isnan(rdp):
@@ -79,8 +71,8 @@ def rdp_to_delta(rdp: float, order: float, epsilon: float) -> float:
     >>> round(rdp_to_delta(0.5, 8.0, 1.714109), 8)
     1e-05
     """
-    check_order(order)
-    check_epsilon(epsilon)
+    check_within(order, "order", 1.0, ends="()")
+    check_within(epsilon, "epsilon", 0.0)
     if epsilon == math.inf:
         return 0.0 if rdp < math.inf else 1.0
     if not rdp < math.inf:
@@ -103,7 +95,9 @@ def minimum_over_orders(function, low: float = 1e-4, high: float = 1e8) -> tuple
     values = []
     for point in grid:
         values.append(at(point))
-        if _has_turned(values):
+        last = values[-6:]
+        if len(last) == 6 and last[-1] < math.inf and last == sorted(set(last)):
+            # It has risen for five points on end.
             break
     best = int(np.argmin(values))
     if values[best] == math.inf:
@@ -113,13 +107,6 @@ def minimum_over_orders(function, low: float = 1e-4, high: float = 1e8) -> tuple
     if found.fun < values[best]:
         return 1.0 + math.exp(float(found.x)), float(found.fun)
     return 1.0 + math.exp(float(grid[best])), float(values[best])
-
-
-def _has_turned(values, points=5):
-    """Whether the last values are finite and rise for some points on end."""
-    last = values[-points - 1 :]
-    rising = all(low < high for low, high in zip(last, last[1:], strict=False))
-    return len(last) > points and rising and last[-1] < math.inf
 
 
 def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
@@ -148,7 +135,7 @@ def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
     >>> round(zcdp_to_epsilon(0.1, 1e-5), 6)
     1.914239
     """
-    check_delta(delta)
+    check_within(delta, "delta", 0.0, 1.0)
     if rho == 0.0 and delta >= rho_delta:
         return 0.0
     spare = (delta - rho_delta) / (1.0 - rho_delta) if rho_delta < 1.0 else -1.0
@@ -187,7 +174,7 @@ def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
     >>> round(zcdp_to_delta(0.1, 1.914239), 8)
     1e-05
     """
-    check_epsilon(epsilon)
+    check_within(epsilon, "epsilon", 0.0)
     if rho == 0.0 or rho_delta >= 1.0:
         return rho_delta
     if not rho < math.inf:
@@ -234,9 +221,9 @@ def convert_relation(epsilon: float, delta: float, source: str, target: str) -> 
     """
     check_relation(source)
     check_relation(target)
-    check_epsilon(epsilon)
-    check_delta(delta)
+    check_within(epsilon, "epsilon", 0.0)
+    check_within(delta, "delta", 0.0, 1.0)
     if source == target or source == "replace_one":
         return float(epsilon), float(delta)
-    factor = 1.0 + math.exp(min(epsilon, 700.0))
-    return 2.0 * epsilon, min(1.0, factor * delta) if delta > 0.0 else 0.0
+    more = math.exp(min(0.0, epsilon + math.log(delta))) if delta > 0.0 else 0.0
+    return 2.0 * epsilon, min(1.0, delta + more)

@@ -4,31 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-import operator
 from dataclasses import dataclass, fields
 from functools import partial
 
-from skdp.accounting._checks import as_number
-
-__all__ = [
-    "ZCDP",
-    "ApproximateDP",
-    "Composed",
-    "DiscreteGaussian",
-    "DiscreteLaplace",
-    "Event",
-    "ExponentialMechanism",
-    "Gaussian",
-    "Laplace",
-    "NonPrivate",
-    "PoissonSampled",
-    "PureDP",
-    "RandomStopping",
-    "RandomizedResponse",
-    "Repeated",
-    "SampledWithoutReplacement",
-    "event_from_json",
-]
+from skdp.utils._validation import check_integer, check_within
 
 # Within these limits neither the square of a cost nor its multiples leave the range of floats.
 _LARGEST, _LEAST_NOISE = 1e100, 1e-50
@@ -38,44 +17,37 @@ _MAX_DEPTH = 100
 _MAX_NODES = 10**7
 
 
-def _number(name, value, low, high=_LARGEST, *, open_low=False, allow_inf=False):
-    number = as_number(name, value)
-    inside = low < number <= high if open_low else low <= number <= high
-    if not (inside or (allow_inf and number == math.inf)):
-        raise ValueError(
-            f"{name} must lie in {'(' if open_low else '['}{low:g}, {high:g}], got {value!r}"
-        )
-    return number + 0.0
+def _number(name, value, low, high=_LARGEST, ends="[]"):
+    return check_within(value, name, low, high, ends) + 0.0
 
 
 def _integer(name, value, low, high=_MAX_COUNT):
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        number = operator.index(value)
-    except TypeError:
-        if not (isinstance(value, float) and value.is_integer()):
-            raise ValueError(f"{name} must be an integer, got {value!r}") from None
-        number = int(value)
-    if not low <= number <= high:
-        raise ValueError(f"{name} must lie in [{low}, {float(high):g}], got {value!r}")
-    return number
+    whole = isinstance(value, float) and value.is_integer()
+    return check_integer(int(value) if whole else value, name, low, high)
 
 
 _noise = partial(_number, low=_LEAST_NOISE)
 _cost = partial(_number, low=0.0)
 _probability = partial(_number, low=0.0, high=1.0)
 _lattice_steps = partial(_integer, low=1, high=_MAX_SENSITIVITY)
+_count = partial(_integer, low=0)
 
 
-def _set(event, **values):
-    for name, value in values.items():
-        object.__setattr__(event, name, value)
-
-
-def _check_event(event):
+def check_event(name, event):
+    """Return a privacy event, or raise `ValueError`."""
     if not isinstance(event, Event):
-        raise ValueError(f"event must be a privacy event, got {type(event).__name__}")
+        raise ValueError(f"{name} must be a privacy event, got {type(event).__name__}")
+    return event
+
+
+def _check_sampled(name, event):
+    check_event(name, event)
+    single = (*ADDITIVE, *PURE, ApproximateDP, NonPrivate)
+    for part in leaves(event):
+        if not isinstance(part, single):
+            raise ValueError(f"{type(part).__name__} cannot be inside a sampling event")
+    merged(event)
+    return event
 
 
 class Event:
@@ -105,6 +77,14 @@ class Event:
     def __post_init__(self):
         for name, check in self._checks.items():
             object.__setattr__(self, name, check(name, getattr(self, name)))
+        parts = _parts(self)
+        if parts is not None:
+            depth = 1 + max((getattr(part, "_depth", 0) for part in parts), default=0)
+            if depth > _MAX_DEPTH:
+                raise ValueError(f"events may be nested {_MAX_DEPTH} deep, not deeper")
+            object.__setattr__(self, "_depth", depth)
+            nodes = 1 + sum(getattr(part, "_nodes", 1) for part in parts)
+            object.__setattr__(self, "_nodes", nodes)
 
     def __add__(self, other):
         if not isinstance(other, Event):
@@ -117,7 +97,7 @@ class Event:
     def __mul__(self, count):
         if isinstance(count, Event):
             return NotImplemented
-        count = _integer("count", count, 0)
+        count = _count("count", count)
         return self if count == 1 else Repeated(self, count)
 
     __rmul__ = __mul__
@@ -188,7 +168,7 @@ class Laplace(Event):
 
     epsilon: float
 
-    _checks = {"epsilon": partial(_number, low=0.0, open_low=True)}
+    _checks = {"epsilon": partial(_number, low=0.0, ends="(]")}
 
 
 @dataclass(frozen=True)
@@ -407,12 +387,7 @@ class PoissonSampled(Event):
     sampling_rate: float
     event: Event
 
-    _checks = {"sampling_rate": _probability}
-
-    def __post_init__(self):
-        super().__post_init__()
-        _check_sampled(self.event)
-        _set_extent(self, (self.event,))
+    _checks = {"sampling_rate": _probability, "event": _check_sampled}
 
 
 @dataclass(frozen=True)
@@ -445,16 +420,19 @@ class SampledWithoutReplacement(Event):
     sample_size: int
     event: Event
 
+    _checks = {
+        "population_size": partial(_integer, low=1),
+        "sample_size": _count,
+        "event": _check_sampled,
+    }
+
     def __post_init__(self):
-        population_size = _integer("population_size", self.population_size, 1)
-        sample_size = _integer("sample_size", self.sample_size, 0)
-        if sample_size > population_size:
+        super().__post_init__()
+        if self.sample_size > self.population_size:
             raise ValueError(
-                f"sample_size must be at most population_size={population_size}, got {sample_size}"
+                f"sample_size must be at most population_size={self.population_size}, got "
+                f"{self.sample_size}"
             )
-        _set(self, population_size=population_size, sample_size=sample_size)
-        _check_sampled(self.event)
-        _set_extent(self, (self.event,))
 
 
 @dataclass(frozen=True)
@@ -489,13 +467,13 @@ class RandomStopping(Event):
     mean: float
     shape: float = 1.0
 
+    _checks = {"event": check_event, "mean": partial(_number, low=0.0, ends="(]")}
+
     def __post_init__(self):
-        shape = _number("shape", self.shape, -1.0, open_low=True, allow_inf=True)
-        low = 0.0 if shape == math.inf else 1.0
-        mean = _number("mean", self.mean, low, open_low=shape == math.inf)
-        _set(self, shape=shape, mean=mean)
-        _check_event(self.event)
-        _set_extent(self, (self.event,))
+        super().__post_init__()
+        if self.shape != math.inf:
+            object.__setattr__(self, "shape", _number("shape", self.shape, -1.0, ends="(]"))
+            _number("mean", self.mean, 1.0)
         for part in leaves(self.event):
             sampled = isinstance(part, (PoissonSampled, SampledWithoutReplacement))
             inner = merged(part.event) if sampled else part
@@ -523,13 +501,11 @@ class Composed(Event):
 
     def __post_init__(self):
         try:
-            events = tuple(self.events)
+            events = tuple(check_event("event", event) for event in self.events)
         except TypeError:
             raise ValueError(f"events must be a sequence, got {self.events!r}") from None
-        for event in events:
-            _check_event(event)
-        _set(self, events=events)
-        _set_extent(self, events)
+        object.__setattr__(self, "events", events)
+        super().__post_init__()
 
     def __hash__(self):
         return _cached_hash(self)
@@ -556,10 +532,7 @@ class Repeated(Event):
     event: Event
     count: int
 
-    def __post_init__(self):
-        _check_event(self.event)
-        _set(self, count=_integer("count", self.count, 0))
-        _set_extent(self, (self.event,))
+    _checks = {"event": check_event, "count": _count}
 
     def __hash__(self):
         return _cached_hash(self)
@@ -572,20 +545,18 @@ ADDITIVE = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace)
 PURE = (Laplace, DiscreteLaplace, RandomizedResponse, ExponentialMechanism, PureDP)
 
 
-def _set_extent(event, parts):
-    """Note how deep an event nests and how many events it is; refuse too deep ones."""
-    depth = 1 + max((getattr(part, "_depth", 0) for part in parts), default=0)
-    if depth > _MAX_DEPTH:
-        raise ValueError(f"events may be nested {_MAX_DEPTH} deep, not deeper")
-    nodes = 1 + sum(getattr(part, "_nodes", 1) for part in parts)
-    _set(event, _depth=depth, _nodes=nodes)
+def _parts(event):
+    """The events that an event is made of, None for one that cannot be made of others."""
+    if isinstance(event, Composed):
+        return event.events
+    return (event.event,) if hasattr(event, "event") else None
 
 
 def _cached_hash(event):
     """The hash, computed once: a part that occurs twice in every level is one of 2^depth."""
     if "_hash" not in event.__dict__:
         values = tuple(getattr(event, field.name) for field in fields(event))
-        _set(event, _hash=hash((type(event).__name__, values)))
+        object.__setattr__(event, "_hash", hash((type(event).__name__, values)))
     return event._hash
 
 
@@ -604,8 +575,7 @@ def leaves(event: Event) -> dict[Event, int]:
 
 def _counts(event, known):
     if not isinstance(event, (Composed, Repeated)):
-        _check_event(event)
-        return {event: 1}
+        return {check_event("event", event): 1}
     if id(event) not in known:
         known[id(event)] = counts = {}
         repeated = isinstance(event, Repeated)
@@ -622,29 +592,29 @@ def _sort_key(event):
     return (type(event).__name__, plain, tuple(values) if plain else event.to_json())
 
 
+def gaussian_mu(parts: dict[Event, int]) -> float | None:
+    """mu of Gaussians that are composed (Dong, Roth and Su 2022, corollary 3.3), None of others."""
+    if not parts or not all(isinstance(part, Gaussian) for part in parts):
+        return None
+    if sum(parts.values()) == 1:
+        return 1.0 / next(iter(parts)).noise_multiplier
+    return math.sqrt(math.fsum(n / part.noise_multiplier**2 for part, n in parts.items()))
+
+
 def merged(event: Event) -> Event:
     """A composition of Gaussians alone, or of pure events alone, as one event."""
     parts = leaves(event)
     if len(parts) == 1 and next(iter(parts.values())) == 1:
         return next(iter(parts))
-    if parts and all(isinstance(part, Gaussian) for part in parts):
-        total = math.fsum(count / part.noise_multiplier**2 for part, count in parts.items())
-        return Gaussian(1.0 / math.sqrt(total))
+    mu = gaussian_mu(parts)
+    if mu is not None:
+        return Gaussian(1.0 / mu)
     if all(isinstance(part, PURE) for part in parts):
         return Composed(tuple(part * count for part, count in parts.items()))
     raise ValueError(
         "a sampled composition must be of Gaussian events alone or of pure events alone, got "
         + ", ".join(sorted({type(part).__name__ for part in parts}))
     )
-
-
-def _check_sampled(event: Event) -> None:
-    _check_event(event)
-    single = (*ADDITIVE, *PURE, ApproximateDP, NonPrivate)
-    for part in leaves(event):
-        if not isinstance(part, single):
-            raise ValueError(f"{type(part).__name__} cannot be inside a sampling event")
-    merged(event)
 
 
 def _to_dict(event: Event) -> dict:
@@ -723,7 +693,7 @@ def check_readable(event):
 
     A subclass of an event would not, nor one whose values were changed after it was made.
     """
-    _check_event(event)
+    check_event("event", event)
     try:
         read = event_from_json(event.to_json())
     except (AttributeError, RecursionError, TypeError, ValueError) as error:

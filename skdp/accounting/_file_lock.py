@@ -12,7 +12,7 @@ import os
 import stat
 import threading
 import weakref
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 from skdp.exceptions import LedgerError
 
@@ -20,8 +20,6 @@ try:
     import fcntl
 except ImportError:
     fcntl = None
-
-__all__ = ["LOCK_SUFFIX", "QUEUE_SUFFIX", "locked"]
 
 LOCK_SUFFIX, QUEUE_SUFFIX = ".skdp-lock", ".skdp-queue"
 
@@ -47,9 +45,8 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-@contextmanager
-def locked(path, seconds, *, reading=False):
-    """Hold the lock of a file.
+def locked(path, seconds, work, *, reading=False):
+    """Hold the lock of a file during some work.
 
     There are two locks. A process first takes the queue's and then waits for the file's, so that
     one that has just given back the lock is behind all that wait. The lock files stay.
@@ -60,38 +57,42 @@ def locked(path, seconds, *, reading=False):
         The file that is guarded; the locks are beside it.
     seconds : float
         For how long the file may stay unchanged before waiting is given up.
+    work : callable
+        Called with the `LockFile`.
     reading : bool, default=False
         Whether to go on without a lock file that is missing and cannot be made: a user who may
         not write in a folder can read there.
 
-    Yields
-    ------
-    LockFile
+    Returns
+    -------
+    object
+        What `work` returns.
 
     Raises
     ------
     LedgerError
         If the lock cannot be taken.
     """
-    with _opened(path, QUEUE_SUFFIX, reading) as queue:
+    queue = lock = LockFile(path, QUEUE_SUFFIX, reading)
+    try:
         queue.wait(seconds)
         while True:
-            with _opened(path, LOCK_SUFFIX, reading) as lock:
-                lock.wait(seconds)
-                # Whoever removed or replaced the file while we waited made another lock of it.
-                if lock.is_at_its_path():
-                    queue.close()
-                    yield lock
-                    return
-
-
-@contextmanager
-def _opened(path, suffix, reading):
-    lock = LockFile(path, suffix, reading)
-    try:
-        yield lock
+            lock = LockFile(path, LOCK_SUFFIX, reading)
+            lock.wait(seconds)
+            # Whoever removed or replaced the file while we waited made another lock of it.
+            if lock.is_at_its_path():
+                queue.close()
+                return work(lock)
+            lock.close()
     finally:
-        lock.close()
+        # Whoever keeps the exception of an interrupt keeps these, and the entry of a function,
+        # a context manager's too, can be interrupted: each is closed twice.
+        try:
+            lock.close()
+            queue.close()
+        finally:
+            lock.close()
+            queue.close()
 
 
 class LockFile:

@@ -4,27 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from skdp.accounting._checks import as_number, check_delta, check_epsilon
+from skdp.utils._validation import check_positive, check_within
 
-__all__ = [
-    "gaussian_delta",
-    "gaussian_noise_multiplier",
-    "gdp_to_delta",
-    "gdp_to_epsilon",
-]
-
-# Five-point Gauss-Legendre rule on [-1, 1].
-_NODES = (-0.906179845938664, -0.538469310105683, 0.0, 0.538469310105683, 0.906179845938664)
-_WEIGHTS = (
-    0.236926885056189,
-    0.478628670499366,
-    0.568888888888889,
-    0.478628670499366,
-    0.236926885056189,
-)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 _MAX_EXPONENT = 700.0
 
 
@@ -70,10 +56,8 @@ def gdp_to_delta(mu: float, epsilon: float) -> float:
     if mu > 1e-2:
         return 0.5 * scale * float(erfcx(a / math.sqrt(2)) - erfcx(b / math.sqrt(2)))
     low, width = a / math.sqrt(2), mu / math.sqrt(2)
-    slope = 0.0
-    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
-        x = low + 0.5 * width * (1.0 + node)
-        slope += 0.5 * weight * (2.0 / math.sqrt(math.pi) - 2.0 * x * float(erfcx(x)))
+    x = low + 0.5 * width * (1.0 + _NODES)
+    slope = 0.5 * float(_WEIGHTS @ (2.0 / math.sqrt(math.pi) - 2.0 * x * erfcx(x)))
     return 0.5 * scale * width * max(0.0, slope)
 
 
@@ -115,7 +99,7 @@ def least_epsilon(curve, delta, high, low=0.0):
     if curve(low) <= delta:
         return low
     root = _decreasing_root(curve, delta, low, high) if curve(high) < delta else high
-    return _nudge(lambda e: curve(e) <= delta, root)
+    return nudge(lambda e: curve(e) <= delta, root)
 
 
 def _decreasing_root(function, target, low, high):
@@ -131,9 +115,8 @@ def _decreasing_root(function, target, low, high):
     return brentq(gap, low, high, xtol=accuracy, rtol=4 * 2.0**-52, maxiter=200, disp=False)
 
 
-def _nudge(is_safe, value):
-    """The value, or the first slightly larger one that is safe."""
-    step = 2.0**-52
+def nudge(is_safe, value, step=2.0**-52):
+    """The value, or the first one a little further in the direction of a step that is safe."""
     while not is_safe(value):
         value += max(abs(value), 1e-20) * step
         step *= 2.0
@@ -161,10 +144,8 @@ def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
     >>> round(gaussian_delta(1.0, 1.0), 6)
     0.126937
     """
-    check_epsilon(epsilon)
-    noise = as_number("noise_multiplier", noise_multiplier)
-    if not noise > 0.0:
-        raise ValueError(f"noise_multiplier must be positive, got {noise_multiplier!r}")
+    check_within(epsilon, "epsilon", 0.0)
+    noise = check_within(noise_multiplier, "noise_multiplier", 0.0, ends="(]")
     return gdp_to_delta(1.0 / noise, float(epsilon))
 
 
@@ -197,19 +178,14 @@ def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
     >>> round(gaussian_noise_multiplier(1.0, 1e-5), 6)
     3.730632
     """
-    check_epsilon(epsilon)
-    check_delta(delta)
-    if not (epsilon > 0.0 and math.isfinite(epsilon)):
-        raise ValueError(f"epsilon must be positive and finite, got {epsilon!r}")
-    if not 0.0 < delta < 1.0:
-        raise ValueError(f"a Gaussian release needs delta inside (0, 1), got {delta!r}")
-    epsilon, delta = float(epsilon), float(delta)
+    epsilon = check_positive(epsilon, "epsilon")
+    delta = check_within(delta, "delta", 0.0, 1.0, "()")
 
     def is_safe(value):
         mu = 1.0 / value
         return gdp_to_delta(mu, epsilon) <= delta and gdp_to_epsilon(mu, delta) <= epsilon
 
-    return _nudge(is_safe, _multiplier_root(((1.0, 1.0, epsilon),), delta))
+    return nudge(is_safe, _multiplier_root(((1.0, 1.0, epsilon),), delta))
 
 
 def summed_noise_multiplier(curves, delta):
@@ -227,14 +203,11 @@ def summed_noise_multiplier(curves, delta):
     float
         On the safe side: the computed sum is at most `delta` there.
     """
-    return _nudge(lambda z: _summed_delta(curves, z) <= delta, _multiplier_root(curves, delta))
+    return nudge(lambda z: _summed_delta(curves, z) <= delta, _multiplier_root(curves, delta))
 
 
 def _summed_delta(curves, multiplier):
-    total = 0.0
-    for weight, distance, epsilon in curves:
-        total += weight * gdp_to_delta(distance / multiplier, epsilon)
-    return total
+    return sum(weight * gdp_to_delta(moved / multiplier, eps) for weight, moved, eps in curves)
 
 
 def _multiplier_root(curves, delta):

@@ -4,8 +4,6 @@ from dataclasses import dataclass, field
 
 from skdp.utils._validation import RELATIONS, check_choice, check_integer, check_privacy_parameters
 
-__all__ = ["UNITS", "Guarantee", "Neighbours"]
-
 UNITS = ("row", "group")
 
 

@@ -7,8 +7,6 @@ import math
 from skdp.accounting import _events as ev
 from skdp.accounting._leaf import scaled
 
-__all__ = ["from_dp_accounting", "to_dp_accounting"]
-
 
 def _dp_event():
     try:
@@ -53,35 +51,29 @@ def to_dp_accounting(event: ev.Event) -> object:
     >>> to_dp_accounting(Gaussian(2.0) * 3)
     SelfComposedDpEvent(event=GaussianDpEvent(noise_multiplier=2.0), count=3)
     """
-    dp = _dp_event()
-    if isinstance(event, ev.Gaussian):
-        return dp.GaussianDpEvent(event.noise_multiplier)
-    if isinstance(event, ev.Laplace):
-        return dp.LaplaceDpEvent(1.0 / event.epsilon)
-    if isinstance(event, ev.DiscreteLaplace):
-        return dp.DiscreteLaplaceDpEvent(1.0 / event.scale, event.sensitivity)
-    if isinstance(event, ev.RandomizedResponse):
-        k = event.num_categories
-        return dp.RandomizedResponseDpEvent(k / (k - 1.0 + math.exp(event.epsilon)), k)
-    if isinstance(event, ev.ZCDP) and event.delta == 0.0:
-        return dp.ZCDpEvent(event.rho)
-    if isinstance(event, ev.NonPrivate):
-        return dp.NonPrivateDpEvent()
-    if isinstance(event, ev.Composed):
-        return dp.ComposedDpEvent([to_dp_accounting(part) for part in event.events])
-    if isinstance(event, ev.Repeated):
-        if event.count == 0:
-            return dp.NoOpDpEvent()
-        return dp.SelfComposedDpEvent(to_dp_accounting(event.event), event.count)
-    if isinstance(event, ev.PoissonSampled):
-        return dp.PoissonSampledDpEvent(event.sampling_rate, to_dp_accounting(event.event))
-    if isinstance(event, ev.SampledWithoutReplacement):
-        return dp.SampledWithoutReplacementDpEvent(
-            event.population_size, event.sample_size, to_dp_accounting(scaled(event.event, 2))
-        )
-    if isinstance(event, ev.RandomStopping):
-        return dp.RepeatAndSelectDpEvent(to_dp_accounting(event.event), event.mean, event.shape)
-    raise ValueError(f"{type(event).__name__} has no counterpart in dp-accounting")
+    dp, there = _dp_event(), to_dp_accounting
+    kinds = {
+        ev.Gaussian: lambda e: dp.GaussianDpEvent(e.noise_multiplier),
+        ev.Laplace: lambda e: dp.LaplaceDpEvent(1.0 / e.epsilon),
+        ev.DiscreteLaplace: lambda e: dp.DiscreteLaplaceDpEvent(1.0 / e.scale, e.sensitivity),
+        ev.RandomizedResponse: lambda e: dp.RandomizedResponseDpEvent(
+            e.num_categories / (e.num_categories - 1.0 + math.exp(e.epsilon)), e.num_categories
+        ),
+        ev.ZCDP: lambda e: dp.ZCDpEvent(e.rho),
+        ev.NonPrivate: lambda e: dp.NonPrivateDpEvent(),
+        ev.Composed: lambda e: dp.ComposedDpEvent([there(part) for part in e.events]),
+        ev.Repeated: lambda e: dp.SelfComposedDpEvent(there(e.event), e.count),
+        ev.PoissonSampled: lambda e: dp.PoissonSampledDpEvent(e.sampling_rate, there(e.event)),
+        ev.SampledWithoutReplacement: lambda e: dp.SampledWithoutReplacementDpEvent(
+            e.population_size, e.sample_size, there(scaled(e.event, 2))
+        ),
+        ev.RandomStopping: lambda e: dp.RepeatAndSelectDpEvent(there(e.event), e.mean, e.shape),
+    }
+    if isinstance(event, ev.Repeated) and event.count == 0:
+        return dp.NoOpDpEvent()
+    if type(event) not in kinds or (isinstance(event, ev.ZCDP) and event.delta > 0.0):
+        raise ValueError(f"{type(event).__name__} has no counterpart in dp-accounting")
+    return kinds[type(event)](event)
 
 
 def from_dp_accounting(event: object) -> ev.Event:
@@ -112,34 +104,30 @@ def from_dp_accounting(event: object) -> ev.Event:
     >>> from_dp_accounting(to_dp_accounting(Laplace(0.5)))
     Laplace(epsilon=0.5)
     """
-    dp = _dp_event()
-    if isinstance(event, dp.NoOpDpEvent):
-        return ev.Composed(())
-    if isinstance(event, dp.NonPrivateDpEvent):
-        return ev.NonPrivate()
-    if isinstance(event, dp.GaussianDpEvent):
-        return ev.Gaussian(event.noise_multiplier) if event.noise_multiplier else ev.NonPrivate()
-    if isinstance(event, dp.LaplaceDpEvent):
-        noise = event.noise_multiplier
-        return ev.Laplace(1.0 / noise) if noise else ev.NonPrivate()
-    if isinstance(event, dp.DiscreteLaplaceDpEvent):
-        return ev.DiscreteLaplace(1.0 / event.noise_parameter, event.sensitivity)
-    if isinstance(event, dp.RandomizedResponseDpEvent):
-        k, noise = event.num_buckets, event.noise_parameter
-        if noise == 0.0:
-            return ev.NonPrivate()
-        return ev.RandomizedResponse(math.log1p((1.0 - noise) * k / noise), k)
-    if isinstance(event, dp.ZCDpEvent) and event.xi == 0.0:
-        return ev.ZCDP(event.rho)
-    if isinstance(event, dp.ComposedDpEvent):
-        return ev.Composed(tuple(from_dp_accounting(part) for part in event.events))
-    if isinstance(event, dp.SelfComposedDpEvent):
-        return ev.Repeated(from_dp_accounting(event.event), event.count)
-    if isinstance(event, dp.PoissonSampledDpEvent):
-        return ev.PoissonSampled(event.sampling_probability, from_dp_accounting(event.event))
-    if isinstance(event, dp.SampledWithoutReplacementDpEvent):
-        inner = scaled(from_dp_accounting(event.event), 0.5)
-        return ev.SampledWithoutReplacement(event.source_dataset_size, event.sample_size, inner)
-    if isinstance(event, dp.RepeatAndSelectDpEvent):
-        return ev.RandomStopping(from_dp_accounting(event.event), event.mean, event.shape)
-    raise ValueError(f"{type(event).__name__} has no counterpart here")
+    dp, here = _dp_event(), from_dp_accounting
+    kinds = {
+        dp.NoOpDpEvent: lambda e: ev.Composed(()),
+        dp.NonPrivateDpEvent: lambda e: ev.NonPrivate(),
+        dp.GaussianDpEvent: lambda e: ev.Gaussian(e.noise_multiplier),
+        dp.LaplaceDpEvent: lambda e: ev.Laplace(1.0 / e.noise_multiplier),
+        dp.DiscreteLaplaceDpEvent: lambda e: ev.DiscreteLaplace(
+            1.0 / e.noise_parameter, e.sensitivity
+        ),
+        dp.RandomizedResponseDpEvent: lambda e: ev.RandomizedResponse(
+            math.log1p((1.0 - e.noise_parameter) * e.num_buckets / e.noise_parameter), e.num_buckets
+        ),
+        dp.ZCDpEvent: lambda e: ev.ZCDP(e.rho),
+        dp.ComposedDpEvent: lambda e: ev.Composed(tuple(here(part) for part in e.events)),
+        dp.SelfComposedDpEvent: lambda e: ev.Repeated(here(e.event), e.count),
+        dp.PoissonSampledDpEvent: lambda e: ev.PoissonSampled(
+            e.sampling_probability, here(e.event)
+        ),
+        dp.SampledWithoutReplacementDpEvent: lambda e: ev.SampledWithoutReplacement(
+            e.source_dataset_size, e.sample_size, scaled(here(e.event), 0.5)
+        ),
+        dp.RepeatAndSelectDpEvent: lambda e: ev.RandomStopping(here(e.event), e.mean, e.shape),
+    }
+    if type(event) not in kinds or (isinstance(event, dp.ZCDpEvent) and event.xi != 0.0):
+        raise ValueError(f"{type(event).__name__} has no counterpart here")
+    name = "noise_parameter" if type(event) is dp.RandomizedResponseDpEvent else "noise_multiplier"
+    return ev.NonPrivate() if getattr(event, name, None) == 0.0 else kinds[type(event)](event)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from fractions import Fraction
 
 from scipy.special import ndtri_exp
 
 from skdp.accounting import _events as ev
-from skdp.accounting._checks import check_group_size, check_relation
-
-__all__ = ["gdp", "group_event", "inner_event", "pure_epsilon", "sampling_rate", "zcdp"]
+from skdp.utils._validation import check_integer, check_relation
 
 _UP = 1.0 + 2.0**-50
 _TINY = 1e-300
+_MAX_GROUP_SIZE = 10**9
+
+
+def check_neighbours(relation: str, group_size: int) -> None:
+    """Refuse what is no relation and no number of records that are protected together."""
+    check_relation(relation)
+    check_integer(group_size, "group_size", 1, _MAX_GROUP_SIZE)
 
 
 def squared(x: float) -> float:
@@ -26,14 +33,12 @@ def scaled(event: ev.Event, k: float) -> ev.Event:
         return ev.Gaussian(event.noise_multiplier / k)
     if isinstance(event, ev.Laplace):
         return ev.Laplace(event.epsilon * k)
-    if isinstance(event, ev.DiscreteGaussian):
-        return ev.DiscreteGaussian(event.sigma, event.sensitivity * k)
-    if isinstance(event, ev.DiscreteLaplace):
-        return ev.DiscreteLaplace(event.scale, event.sensitivity * k)
+    if isinstance(event, (ev.DiscreteGaussian, ev.DiscreteLaplace)):
+        return replace(event, sensitivity=event.sensitivity * k)
     if isinstance(event, ev.Composed):
         return ev.Composed(tuple(scaled(part, k) for part in event.events))
     if isinstance(event, ev.Repeated):
-        return ev.Repeated(scaled(event.event, k), event.count)
+        return replace(event, event=scaled(event.event, k))
     return event
 
 
@@ -134,13 +139,17 @@ def leaf_zcdp(event: ev.Event, relation: str) -> tuple[float, float]:
         return pure_rho(event.epsilon), event.delta
     rho, delta = pure_rho(pure_epsilon(event, relation)), 0.0
     if is_sampled(event) and sampling_rate(event) > 0.0:
-        parts = ev.leaves(inner_event(event, relation)).items()
-        costs = [(count, leaf_zcdp(part, relation)) for part, count in parts]
-        inner_rho = math.fsum(count * cost[0] for count, cost in costs)
-        inner_delta = math.fsum(count * cost[1] for count, cost in costs)
-        if inner_rho < rho:
-            rho, delta = inner_rho, min(1.0, inner_delta)
+        inner = composed_zcdp(ev.leaves(inner_event(event, relation)), relation)
+        return inner if inner[0] < rho else (rho, delta)
     return rho, delta
+
+
+def composed_zcdp(parts: dict[ev.Event, int], relation: str) -> tuple[float, float]:
+    """Sums of the events' (rho, delta)."""
+    costs = [(count, leaf_zcdp(part, relation)) for part, count in parts.items()]
+    rho = math.fsum(count * cost[0] for count, cost in costs)
+    delta = sum(count * Fraction(cost[1]) for count, cost in costs)
+    return rho, min(1.0, float(delta) if float(delta) >= delta else math.nextafter(delta, 1.0))
 
 
 def zcdp(
@@ -173,14 +182,10 @@ def zcdp(
     >>> round(rho, 12), delta
     (2.0, 0.0)
     """
-    check_relation(relation)
-    check_group_size(group_size)
+    check_neighbours(relation, group_size)
     if group_size > 1:
         return _group_zcdp(event, relation, group_size)
-    costs = [(count, leaf_zcdp(part, relation)) for part, count in ev.leaves(event).items()]
-    rho = math.fsum(count * cost[0] for count, cost in costs)
-    delta = min(1.0, math.fsum(count * cost[1] for count, cost in costs))
-    return rho, delta
+    return composed_zcdp(ev.leaves(event), relation)
 
 
 def _group_zcdp(event, relation, k):
@@ -223,7 +228,7 @@ def group_event(event: ev.Event, k: int) -> ev.Event | None:
     if isinstance(event, ev.RandomStopping):
         # The number of runs knows no row: it is the best of as many runs of the group's price.
         run = group_event(event.event, k)
-        return None if run is None else ev.RandomStopping(run, event.mean, event.shape)
+        return None if run is None else replace(event, event=run)
     return None
 
 
@@ -234,14 +239,16 @@ def group_delta(epsilon: float, delta: float, k: int) -> float:
     if epsilon == math.inf:
         return 1.0
     if epsilon < 1e-12 and k * epsilon < 1.0:
-        return min(1.0, k * delta * math.exp(k * epsilon))
-    log_sum = (
+        return min(1.0, k * delta * math.exp(k * epsilon) * _UP)
+    log_delta = (
         k * epsilon
         + math.log(-math.expm1(-k * epsilon))
         - epsilon
         - math.log(-math.expm1(-epsilon))
+        + math.log(delta)
     )
-    return min(1.0, delta * math.exp(min(log_sum, 800.0 - 100.0)) * _UP)
+    rounding = 2.0**-50 * (k * epsilon - math.log(delta) + 30.0)
+    return math.nextafter(math.exp(min(0.0, log_delta + rounding)), 1.0)
 
 
 def gdp(event: ev.Event, *, relation: str = "add_remove", group_size: int = 1) -> float:
@@ -273,8 +280,7 @@ def gdp(event: ev.Event, *, relation: str = "add_remove", group_size: int = 1) -
     >>> gdp(Gaussian(2.0) * 4)
     1.0
     """
-    check_relation(relation)
-    check_group_size(group_size)
+    check_neighbours(relation, group_size)
     squares = []
     for part, count in ev.leaves(event).items():
         if isinstance(part, ev.Gaussian):

@@ -15,8 +15,6 @@ from skdp.accounting._postgres_ledger import PostgreSQLLedger
 from skdp.accounting._sqlite_ledger import SQLiteLedger
 from skdp.exceptions import LedgerError
 
-__all__ = ["Ledger", "one_address", "open_ledger", "register_ledger"]
-
 # An address without its scheme, or the keywords of one.
 _LIKE_A_SERVER = re.compile(
     r"^\s*postgres(ql)?\s*[:：]|^[^/\\]*[:：].*@|[:：][^/\\@]*@"
@@ -24,12 +22,12 @@ _LIKE_A_SERVER = re.compile(
     r"\s*=",
     re.IGNORECASE,
 )
-_BUILT_IN = ("memory", "postgres", "postgresql")
 _kinds: dict[str, Callable] = {
     "memory": MemoryLedger,
     "postgres": PostgreSQLLedger,
     "postgresql": PostgreSQLLedger,
 }
+_BUILT_IN = frozenset(_kinds)
 
 
 class Ledger(Protocol):
@@ -38,7 +36,8 @@ class Ledger(Protocol):
     Making one opens nothing; the first call does. What is not as described raises LedgerError,
     and then nothing is released: a ledger that is missing, locked, damaged, or newer than the
     program. A position is the sequence and the hash of a record, ``(0, "0" * 64)`` before the
-    first. Everything may be called by several threads and processes at once.
+    first. Everything may be called by several threads and processes at once; an `append` inside the
+    `decide` of another one, as a signal handler can make it, raises LedgerError.
 
     Parameters
     ----------

@@ -8,9 +8,7 @@ import uuid
 from skdp.accounting._chain import NOTHING, Record, chain_end, next_record
 from skdp.exceptions import LedgerError
 
-__all__ = ["MemoryLedger"]
-
-# The lock and the rows of each ledger.
+# The lock, the rows and the calls that are under way (one at most) of each ledger.
 _kept: dict = {}
 
 
@@ -51,18 +49,16 @@ class MemoryLedger:
     def create(self):
         """Begin the ledger unless it is there."""
         self._check_process()
-        _kept.setdefault(self._address, (threading.RLock(), []))
+        _kept.setdefault(self._address, (threading.RLock(), [], []))
 
     def read(self, dataset, after=NOTHING):
         """Return the records of a data set that follow a position."""
-        lock, rows = self._found()
-        with lock:
-            return _since(rows, dataset, after)
+        return self._call(lambda rows: _since(rows, dataset, after))
 
     def append(self, dataset, after, decide):
         """Append one record, decided under the lock."""
-        lock, rows = self._found()
-        with lock:
+
+        def work(rows):
             records = _since(rows, dataset, after)
             decision = decide(records)
             if decision is None:
@@ -72,23 +68,33 @@ class MemoryLedger:
             rows.append(record.row)
             return [*records, record]
 
+        return self._call(work)
+
     def verify(self):
         """Check the whole chain and return the hash of the last record."""
-        lock, rows = self._found()
-        with lock:
-            return chain_end(rows)[1]
+        return self._call(chain_end)[1]
 
     def records(self):
         """Return the records of every data set, in order."""
-        lock, rows = self._found()
-        with lock:
-            return list(map(Record.from_row, rows))
+        return self._call(lambda rows: list(map(Record.from_row, rows)))
 
-    def _found(self):
+    def _call(self, work):
+        """Return what `work` returns of the rows, under the ledger's lock."""
         self._check_process()
         if self._address not in _kept:
             raise LedgerError(f"there is no ledger at {self._address}")
-        return _kept[self._address]
+        lock, rows, calls = _kept[self._address]
+        with lock:
+            if calls:
+                raise LedgerError(
+                    "the ledger is in use by this thread: nothing can be charged inside a charge, "
+                    "as a signal handler or a finaliser would"
+                )
+            try:
+                calls.append(work)
+                return work(rows)
+            finally:
+                calls.clear()
 
     def _check_process(self):
         if not self._address.startswith(f"memory://{_process[0]}/"):

@@ -16,8 +16,6 @@ from scipy.special import ndtr
 from skdp.accounting import _events as ev
 from skdp.accounting._leaf import inner_event, is_sampled, pure_epsilon, sampling_rate
 
-__all__ = ["LossPair", "loss_pairs"]
-
 _MAX_ATOMS = 4_000_000
 _EMPTY = np.zeros(0)
 
@@ -78,22 +76,18 @@ def _gaussian(mu):
 
 
 def _laplace(epsilon):
+    small = 0.5 * math.exp(-epsilon)
+
+    def far(width):
+        if epsilon > 600.0:
+            return 0.5 * (np.exp(width - epsilon) - math.exp(-epsilon))
+        return small * np.expm1(width)
+
     def tails(loss):
         above = np.clip(0.5 * (epsilon - loss), 0.0, epsilon)
         below = np.clip(0.5 * (epsilon + loss), 0.0, epsilon)
-        scale = 0.5 * math.exp(-epsilon)
-        return (
-            0.5 * (np.exp(below - epsilon) - math.exp(-epsilon))
-            if epsilon > 600.0
-            else scale * np.expm1(below),
-            -0.5 * np.expm1(-above),
-            -0.5 * np.expm1(-below),
-            0.5 * (np.exp(above - epsilon) - math.exp(-epsilon))
-            if epsilon > 600.0
-            else scale * np.expm1(above),
-        )
+        return far(below), -0.5 * np.expm1(-above), -0.5 * np.expm1(-below), far(above)
 
-    small = 0.5 * math.exp(-epsilon)
     return LossPair(
         tails,
         -epsilon,
@@ -156,7 +150,7 @@ def _discrete_laplace(scale, sensitivity):
     far = edge * math.exp(-a * sensitivity)
     losses = np.concatenate(([a * sensitivity], a * (sensitivity - 2.0 * x), [-a * sensitivity]))
     p = np.concatenate(([edge], inside * np.exp(-a * x), [far]))
-    return _atoms(losses, p, p[::-1], spacing=a * (sensitivity if sensitivity == 1 else 1.0))
+    return _atoms(losses, p, p[::-1], spacing=a)
 
 
 def _discrete_gaussian(sigma, sensitivity):
@@ -172,15 +166,14 @@ def _discrete_gaussian(sigma, sensitivity):
     losses = (0.5 * sensitivity - x) * (sensitivity / sigma**2)
     p = weights / total
     q = np.exp(-0.5 * ((x - sensitivity) / sigma) ** 2) / total
-    tail = 0.0 if sigma < 1e4 else 1e-40
+    # Beyond 38 sigma there is less than e^-722, and what has underflowed is off by less than this.
+    tail = 1e-314 if sigma < 1e4 else 1e-40
     keep = (p > 0.0) | (q > 0.0)
     return _atoms(losses[keep], p[keep], q[keep], tail, tail, sensitivity / sigma**2)
 
 
 def _mixed(pair: LossPair, rate: float) -> LossPair:
     """((1 - rate) Q + rate P, Q): a record in the Poisson sample against none."""
-    if rate == 1.0:
-        return pair
     log_keep = math.log1p(-rate)
 
     def forward(loss):
@@ -224,8 +217,6 @@ def _replace_curve(pair: LossPair, rate: float) -> LossPair:
     left has loss 0. `pair` dominates every two of: one record's value in the sample, another
     value, none.
     """
-    if rate == 1.0:
-        return pair
     mix = _mixed(pair, rate)
     tails, left_p, left_q = None, mix.p_inf, 0.0
     if mix.tails is not None:
@@ -323,10 +314,12 @@ def loss_pairs(event: ev.Event, relation: str) -> tuple[LossPair, ...]:
         return (_response(0.0),)
     inner = inner_event(event, relation)
     pair = base_pair(inner, relation)
+    if rate == 1.0:
+        return (pair,)
     if isinstance(event, ev.PoissonSampled):
         if relation == "add_remove":
             mix = _mixed(pair, rate)
-            return (pair,) if rate == 1.0 else (mix, mix.reversed())
-        if isinstance(inner, ev.Gaussian) and rate < 1.0:
+            return mix, mix.reversed()
+        if isinstance(inner, ev.Gaussian):
             return (_poisson_gaussian_replaced(2.0 * inner.noise_multiplier, rate),)
     return (_replace_curve(pair, rate),)

@@ -10,11 +10,8 @@ from scipy.fft import irfft, next_fast_len, rfft
 
 from skdp.accounting import _events as ev
 from skdp.accounting import _leaf
-from skdp.accounting._direct import MAX_CELLS, compose_directly
-from skdp.accounting._grid import GridLoss, discretise, loss_range
+from skdp.accounting._grid import MAX_CELLS, GridLoss, compose_directly, discretise, loss_range
 from skdp.accounting._pairs import LossPair, loss_pairs
-
-__all__ = ["pld_delta", "pld_epsilon"]
 
 _MAX_CELLS = 1 << 21
 _COARSE_CELLS = 3000
@@ -44,6 +41,55 @@ class _Part:
     low: float
     high: float
     coarse: GridLoss
+
+
+@dataclass(frozen=True)
+class _Total:
+    """The total loss of one direction: P-masses on a grid, and what lies beyond it.
+
+    Round-off of one release adds about c e^(-tilt epsilon) to delta, where `log_round_off` is ln c.
+    """
+
+    step: float
+    losses: np.ndarray
+    masses: np.ndarray
+    beyond: float
+    log_round_off: float = -math.inf
+
+    def epsilon(self, delta):
+        """The least epsilon at delta, -d delta / d e^epsilon being constant between losses."""
+        losses, spare = self.losses, delta - self.beyond
+        if spare < 0.0 or not len(losses):
+            return math.inf
+        # delta at every loss, as a sum of positive terms, and the Q-mass from there up.
+        centre = losses[-1] - 0.5 * (losses[-1] - losses[0])
+        q_above = np.cumsum((self.masses * np.exp(centre - losses))[::-1])[::-1]
+        pieces = q_above * np.exp(losses - centre) * -math.expm1(-self.step)
+        curve = np.append(np.cumsum(pieces[::-1])[::-1][1:], 0.0)
+        index = int(np.argmax(curve <= spare))
+        if index == 0:
+            return max(0.0, float(losses[0]))
+        # Below losses[index], delta grows by (e^l - e^epsilon) times the Q-mass from there up.
+        room = (spare - curve[index]) / (q_above[index] * math.exp(losses[index] - centre))
+        if room >= 1.0:
+            return max(0.0, float(losses[index - 1]))
+        return max(0.0, float(losses[index]) + math.log1p(-room))
+
+    def delta(self, epsilon):
+        """Delta at epsilon."""
+        above = self.losses > epsilon
+        kept = self.masses[above] @ -np.expm1(epsilon - self.losses[above])
+        return min(1.0, float(kept) + self.beyond)
+
+    def slope(self, epsilon, delta):
+        """-d ln delta / d epsilon: what the order less 1 is to a Renyi bound."""
+        above = self.losses > epsilon
+        return float(self.masses[above] @ np.exp(epsilon - self.losses[above])) / delta
+
+    def noise(self, releases, tilt, epsilon):
+        """What round-off adds to delta at most, of that many releases and of one transform."""
+        log_noise = math.log(releases + 100.0) + self.log_round_off - tilt * epsilon
+        return math.exp(min(0.0, log_noise))
 
 
 def _directions(parts: dict[ev.Event, int], relation: str):
@@ -174,8 +220,7 @@ def _power(values, count):
 
 
 def _compose(parts, plan):
-    """(losses, P-masses of the total loss, P-mass beyond) inside the window, and ln c where
-    round-off of one release adds about c e^(-tilt epsilon) to delta."""
+    """The total loss inside the window."""
     grids = [discretise(part.pair, plan.step, part.low, part.high) for part in parts]
     # The grid reaches below the least loss by up to one step a release, mostly far less.
     total = sum(part.count for part in parts)
@@ -187,7 +232,8 @@ def _compose(parts, plan):
     log_total, offset, log_kept, product = 0.0, 0, 0.0, None
     for part, grid in zip(parts, grids, strict=True):
         tilted, log_moment = _tilted(grid, plan.tilt)
-        spectrum = _power(rfft(_folded(tilted, length), length), part.count)
+        folded = np.pad(tilted, (0, -len(tilted) % length)).reshape(-1, length).sum(axis=0)
+        spectrum = _power(rfft(folded, length), part.count)
         product = spectrum if product is None else product * spectrum
         log_total += part.count * log_moment
         offset += part.count * grid.first
@@ -207,7 +253,14 @@ def _compose(parts, plan):
     if not kept.all():
         beyond += float(masses[losses > plan.cut].sum())
         losses, masses = losses[kept], masses[kept]
-    return _raised(losses, parts), masses * round_off, beyond * round_off, log_total + noise
+    losses = _raised(losses, parts)
+    return _Total(plan.step, losses, masses * round_off, beyond * round_off, log_total + noise)
+
+
+def _compose_directly(parts, step, delta):
+    """The total loss without a transform; None if it would take too long."""
+    grid = compose_directly([(part.pair, part.count) for part in parts], step, delta)
+    return grid and _Total(step, _raised(grid.losses, parts), grid.mass, grid.infinite)
 
 
 def _tilted(grid, tilt):
@@ -220,53 +273,6 @@ def _tilted(grid, tilt):
     tilted = np.exp(exponent - top)
     total = float(tilted.sum())
     return tilted / total, top + math.log(total)
-
-
-def _folded(values, length):
-    if len(values) <= length:
-        return values
-    padded = np.zeros(-(-len(values) // length) * length)
-    padded[: len(values)] = values
-    return padded.reshape(-1, length).sum(axis=0)
-
-
-def _curve(losses, masses, step):
-    """delta at every grid loss, as a sum of positive terms, and the sums below it.
-
-    -d delta / d e^epsilon = sum of the Q-masses above epsilon, constant between grid points.
-    """
-    centre = losses[-1] - 0.5 * (losses[-1] - losses[0])
-    q_above = np.cumsum((masses * np.exp(centre - losses))[::-1])[::-1]
-    pieces = q_above * np.exp(losses - centre) * -math.expm1(-step)
-    delta = np.append(np.cumsum(pieces[::-1])[::-1][1:], 0.0)
-    return delta, q_above, centre
-
-
-def _read_epsilon(losses, masses, beyond, delta, step):
-    if beyond > delta or not len(losses):
-        return math.inf
-    curve, q_above, centre = _curve(losses, masses, step)
-    spare = delta - beyond
-    index = int(np.argmax(curve <= spare))
-    if index == 0:
-        return max(0.0, float(losses[0]))
-    # Below losses[index], delta grows by (e^l - e^epsilon) times the Q-mass from there up.
-    room = (spare - curve[index]) / (q_above[index] * math.exp(losses[index] - centre))
-    if room >= 1.0:
-        return max(0.0, float(losses[index - 1]))
-    return max(0.0, float(losses[index]) + math.log1p(-room))
-
-
-def _slope(losses, masses, epsilon, delta):
-    """-d ln delta / d epsilon: what the order less 1 is to a Renyi bound."""
-    above = losses > epsilon
-    return float(masses[above] @ np.exp(epsilon - losses[above])) / delta
-
-
-def _read_delta(losses, masses, beyond, epsilon):
-    above = losses > epsilon
-    kept = masses[above] @ -np.expm1(epsilon - losses[above])
-    return min(1.0, float(kept) + beyond)
 
 
 def pld_epsilon(
@@ -319,25 +325,23 @@ def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance, step):
         plan = _plan(coarse, tilt, epsilon, delta, tolerance, order)
         if step is not None:
             plan = replace(plan, step=step)
-        losses, masses, beyond, log_round_off = _compose(coarse, plan)
-        if beyond > delta:
+        found = _compose(coarse, plan)
+        bare = found.epsilon(delta)
+        if bare == math.inf:
+            # Too much lies beyond the window, or of huge losses none is left within it.
             return best
-        if not len(losses):
-            # Of huge losses none need be left within the window.
-            return best
-        bare = _read_epsilon(losses, masses, beyond, delta, plan.step)
-        noise = _noise(total, log_round_off - tilt * bare)
-        best = min(best, _read_epsilon(losses, masses, beyond + noise, delta, plan.step))
+        noise = found.noise(total, tilt, bare)
+        best = min(best, found.epsilon(delta - noise))
         if best == 0.0:
             return best
-        if 0.0 < bare <= losses[0] + plan.step:
+        if 0.0 < bare <= found.losses[0] + plan.step:
             tilt, epsilon = 0.25 * tilt, 0.0
         elif 1e-5 * delta < noise < last_noise and tilt > 0.01:
             tilt, epsilon, last_noise = 0.5 * tilt, 0.5 * bare, noise
         elif noise > 1e-4 * delta:
             break
         else:
-            order = 1.0 + _slope(losses, masses, bare, delta)
+            order = 1.0 + found.slope(bare, delta)
             wanted = _step(coarse, order - 1.0, bare, tolerance, plan.high - plan.low)
             if step is not None or plan.step <= 1.5 * wanted:
                 return best
@@ -350,16 +354,14 @@ def _direct_epsilon(coarse, delta, tolerance):
     best, width = math.inf, max(part.high - part.low for part in coarse)
     step = width / 256.0
     for _ in range(12):
-        grid = compose_directly([(part.pair, part.count) for part in coarse], step, delta)
-        if grid is None or grid.infinite > delta:
+        found = _compose_directly(coarse, step, delta)
+        if found is None or found.beyond > delta:
             break
-        losses = _raised(grid.losses, coarse)
-        found = _read_epsilon(losses, grid.mass, grid.infinite, delta, step)
-        best = min(best, found)
-        if found == 0.0:
+        epsilon = found.epsilon(delta)
+        best = min(best, epsilon)
+        if epsilon == 0.0:
             break
-        slope = _slope(losses, grid.mass, found, delta)
-        wanted = _step(coarse, slope, found, tolerance, width, MAX_CELLS)
+        wanted = _step(coarse, found.slope(epsilon, delta), epsilon, tolerance, width, MAX_CELLS)
         if step <= 1.5 * wanted:
             break
         step = max(wanted, 0.25 * step)
@@ -369,12 +371,6 @@ def _direct_epsilon(coarse, delta, tolerance):
 def _raised(losses, parts):
     # Cell masses are off by round-off of a tail, which shifts a loss by as little.
     return losses + 1e-14 * (sum(part.count for part in parts) + 10.0)
-
-
-def _noise(total, log_noise):
-    """What round-off adds to delta at most: that of one release and of one transform, times
-    the number of releases."""
-    return math.exp(min(0.0, math.log(total + 100.0) + log_noise))
 
 
 def _most(direction):
@@ -406,7 +402,7 @@ def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: str, toleran
             rough = max(delta, 1e-290)
         if epsilon >= math.fsum(part.count * part.high for part in coarse):
             logs = (part.count * math.log1p(-part.coarse.infinite) for part in coarse)
-            result = max(result, -math.expm1(math.fsum(logs)))
+            result = max(result, min(1.0, -math.expm1(math.fsum(logs)) * (1.0 + 2.0**-50)))
             continue
         result = max(result, _composed_delta(coarse, tilt, epsilon, delta, tolerance))
     return result
@@ -417,14 +413,14 @@ def _composed_delta(coarse, tilt, epsilon, delta, tolerance):
     order, total = 1.0 + tilt, sum(part.count for part in coarse)
     for _ in range(3):
         plan = _plan(coarse, tilt, epsilon, max(delta * 1e-2, 1e-300), tolerance, order)
-        losses, masses, beyond, log_noise = _compose(coarse, plan)
-        noise = _noise(total, log_noise - tilt * epsilon)
-        found = _read_delta(losses, masses, beyond + noise, epsilon)
+        composed = _compose(coarse, plan)
+        noise = composed.noise(total, tilt, epsilon)
+        found = min(1.0, composed.delta(epsilon) + noise)
         if noise > 1e-4 * found:
             return _direct_delta(coarse, epsilon, found, tolerance)
         if found == 0.0:
             break
-        order = 1.0 + _slope(losses, masses, epsilon, found)
+        order = 1.0 + composed.slope(epsilon, found)
         if plan.step <= 1.5 * _step(coarse, order - 1.0, epsilon, tolerance, plan.high - plan.low):
             break
     return found
@@ -433,18 +429,17 @@ def _composed_delta(coarse, tilt, epsilon, delta, tolerance):
 def _direct_delta(coarse, epsilon, best, tolerance):
     """delta of one direction without a transform, on grids that grow finer; at most `best`."""
     width = max(part.high - part.low for part in coarse)
-    step, pairs = width / 256.0, [(part.pair, part.count) for part in coarse]
+    step = width / 256.0
     for _ in range(16):
-        grid = compose_directly(pairs, step, max(best, 1e-290))
-        if grid is None:
+        total = _compose_directly(coarse, step, max(best, 1e-290))
+        if total is None:
             break
-        losses = _raised(grid.losses, coarse)
-        found = _read_delta(losses, grid.mass, grid.infinite, epsilon)
+        found = total.delta(epsilon)
         if found <= 1e-290:
             return found
         # What was trimmed is a share of the last bound on delta.
         settled, best = found >= 1e-2 * best, min(best, found)
-        slope = _slope(losses, grid.mass, epsilon, found)
+        slope = total.slope(epsilon, found)
         wanted = _step(coarse, slope, epsilon, tolerance, width, MAX_CELLS)
         if step > 1.5 * wanted:
             step = max(wanted, 0.25 * step)

@@ -9,8 +9,6 @@ from urllib.parse import unquote
 
 from skdp.exceptions import LedgerError
 
-__all__ = ["check_address", "driver"]
-
 _NAME = r"[\w.+-]+"
 _HOST = r"(?:[\w.-]*|[0-9A-Fa-f:.]+(?:%\w+)?|/[\w./+-]*)"
 _FILE = r"[\w./~+-]+"

@@ -1,7 +1,5 @@
 """The ledger in a PostgreSQL database, for analysts on several hosts."""
 
-from contextlib import contextmanager
-
 from skdp.accounting._chain import NOTHING, next_record
 from skdp.accounting._postgres_address import check_address, driver
 from skdp.accounting._records import (
@@ -14,8 +12,6 @@ from skdp.accounting._records import (
     select_records,
 )
 from skdp.exceptions import LedgerError
-
-__all__ = ["PostgreSQLLedger"]
 
 SCHEMA_VERSION = 1
 CONNECT_TIMEOUT_SECONDS = 10
@@ -150,46 +146,45 @@ class PostgreSQLLedger:
         self._versions = now
         return self._checked
 
-    def _call(self, work, **options):
+    def _call(self, work, checked=True):
         """Return what `work` returns, which is called with a new connection's `execute`.
 
-        The driver's errors hold its connection, and with it the password that was used: a
-        `LedgerError` takes their words and is not chained to them.
+        Closing the connection rolls back what was not committed. The driver's errors hold the
+        connection, and with it the password that was used: a `LedgerError` takes their words and
+        is not chained to them.
         """
         psycopg = driver()
         check_address(self.address)
+        settings = {
+            "autocommit": True,
+            "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+            "application_name": "skdp",
+            "target_session_attrs": "read-write",
+        }
+
+        def execute(statement, parameters=()):
+            # Without parameters the driver sends several statements at once.
+            return connection.execute(statement.replace("?", "%s"), parameters or None)
+
         try:
-            with self._connection(**options) as execute:
-                return work(execute)
+            with CONNECTIONS:
+                connection = psycopg.connect(self.address, **settings)
+                try:
+                    timeout = f"{LOCK_TIMEOUT_SECONDS:g}s"
+                    execute("SELECT set_config('lock_timeout', ?, false)", (timeout,))
+                    execute("SET search_path TO skdp")
+                    if checked:
+                        _check_server(execute)
+                    return work(execute)
+                finally:
+                    try:
+                        connection.close()
+                    finally:
+                        # An interrupt at its entry kept the first call from closing.
+                        connection.close()
         except psycopg.Error as error:
             words = str(error)
         raise LedgerError(f"the ledger {self.address} cannot be used: {words}")
-
-    @contextmanager
-    def _connection(self, checked=True):
-        """Yield `execute` of a new connection; closing it rolls back what was not committed."""
-        timeout = f"{LOCK_TIMEOUT_SECONDS:g}s"
-        with CONNECTIONS:
-            connection = driver().connect(
-                self.address,
-                autocommit=True,
-                connect_timeout=CONNECT_TIMEOUT_SECONDS,
-                application_name="skdp",
-                target_session_attrs="read-write",
-            )
-            try:
-
-                def execute(statement, parameters=()):
-                    # Without parameters the driver sends several statements at once.
-                    return connection.execute(statement.replace("?", "%s"), parameters or None)
-
-                execute("SELECT set_config('lock_timeout', ?, false)", (timeout,))
-                execute("SET search_path TO skdp")
-                if checked:
-                    _check_server(execute)
-                yield execute
-            finally:
-                connection.close()
 
 
 def _exists(execute):

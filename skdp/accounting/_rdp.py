@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from skdp.accounting import _events as ev
-from skdp.accounting._checks import check_group_size, check_order, check_relation
 from skdp.accounting._conversions import minimum_over_orders, rdp_to_delta, rdp_to_epsilon
 from skdp.accounting._gaussian import gdp_to_delta
 from skdp.accounting._grid import discretise
 from skdp.accounting._leaf import (
+    check_neighbours,
     group_event,
     inner_event,
     is_sampled,
@@ -25,16 +26,7 @@ from skdp.accounting._leaf import (
     squared,
 )
 from skdp.accounting._pairs import LossPair, loss_pairs
-
-__all__ = [
-    "composed_rdp",
-    "fixed_delta",
-    "rdp",
-    "rdp_delta",
-    "rdp_epsilon",
-    "simplified",
-    "whole_sample",
-]
+from skdp.utils._validation import check_within
 
 _UP = 1.0 + 1e-13
 # Round-off of a logarithm of a moment near 1, which a low order would divide by order - 1.
@@ -121,8 +113,6 @@ def _gaussian_quadrature(sigma, rate, kind):
 
     def curve(order):
         plain = order * 0.5 / scale**2
-        if kind == "without":
-            plain = order * 0.5 / sigma**2
         panels = math.ceil((order + 10.0 * sigma - start) / width) + 1
         if 16 * panels > _MAX_NODES:
             return plain
@@ -156,24 +146,20 @@ def _pair_curve(pairs: tuple[LossPair, ...], cap):
     """
     tables = []
     for pair in pairs:
-        if pair.tails is None:
-            keep = pair.p > 0.0
-            tables.append((np.log(pair.p[keep]), pair.losses[keep]))
-            continue
-        low, high = min(pair.low, *pair.losses, pair.high), max(pair.high, *pair.losses, pair.low)
-        grid = discretise(pair, (high - low) / _CELLS, low, high)
-        keep = grid.mass > 0.0
-        tables.append((np.log(grid.mass[keep]), grid.losses[keep]))
+        mass, losses = pair.p, pair.losses
+        if pair.tails is not None:
+            low, high = min(pair.low, *losses, pair.high), max(pair.high, *losses, pair.low)
+            grid = discretise(pair, (high - low) / _CELLS, low, high)
+            mass, losses = grid.mass, grid.losses
+        tables.append((np.log(mass[mass > 0.0]), losses[mass > 0.0]))
 
     def curve(order):
-        values = [cap(order)]
         moments = []
         for log_p, losses in tables:
             exponent = log_p + (order - 1.0) * losses
             peak = float(exponent.max())
             moments.append(peak + math.log(float(np.exp(exponent - peak).sum())))
-        values.append((max(0.0, *moments) * _UP + _ROUND_OFF) / (order - 1.0))
-        return min(values)
+        return min(cap(order), (max(0.0, *moments) * _UP + _ROUND_OFF) / (order - 1.0))
 
     return curve
 
@@ -260,41 +246,37 @@ def _stopping_curve(event, relation):
 
 
 def _base_delta(parts, relation):
-    if all(isinstance(part, ev.Gaussian) for part in parts):
-        mu = math.sqrt(math.fsum(n / part.noise_multiplier**2 for part, n in parts.items()))
+    mu = ev.gaussian_mu(parts)
+    if mu is not None:
         return lambda epsilon: gdp_to_delta(mu, epsilon)
     pure = math.fsum(n * pure_epsilon(part, relation) for part, n in parts.items())
 
     @lru_cache(maxsize=512)
     def hat(epsilon):
-        if pure <= epsilon:
-            return 0.0
-        return minimum_over_orders(
-            lambda order: rdp_to_delta(composed_rdp(parts, relation, order), order, epsilon)
-        )[1]
+        return 0.0 if pure <= epsilon else rdp_delta(parts, epsilon, relation)
 
     return hat
+
+
+# Of each event at an order, its own delta set aside.
+_DIVERGENCES = {
+    ev.Gaussian: lambda e, order: 0.5 * order / e.noise_multiplier**2,
+    ev.DiscreteGaussian: lambda e, order: 0.5 * order * (e.sensitivity / e.sigma) ** 2,
+    ev.Laplace: lambda e, order: _laplace(e.epsilon, order),
+    ev.RandomizedResponse: lambda e, order: _pure(e.epsilon, order, e.num_categories),
+    ev.ExponentialMechanism: lambda e, order: _bounded_range(e.epsilon, order),
+    ev.ApproximateDP: lambda e, order: _pure(e.epsilon, order),
+    ev.ZCDP: lambda e, order: e.rho * order,
+    ev.NonPrivate: lambda e, order: math.inf,
+}
 
 
 @lru_cache(maxsize=1024)
 def leaf_curve(event: ev.Event, relation: str):
     """Order -> Renyi divergence of an uncomposed event, its own delta set aside."""
-    if isinstance(event, ev.Gaussian):
-        return lambda order: 0.5 * order / event.noise_multiplier**2
-    if isinstance(event, ev.DiscreteGaussian):
-        return lambda order: 0.5 * order * (event.sensitivity / event.sigma) ** 2
-    if isinstance(event, ev.Laplace):
-        return lambda order: _laplace(event.epsilon, order)
-    if isinstance(event, ev.RandomizedResponse):
-        return lambda order: _pure(event.epsilon, order, event.num_categories)
-    if isinstance(event, ev.ExponentialMechanism):
-        return lambda order: _bounded_range(event.epsilon, order)
-    if isinstance(event, ev.ApproximateDP):
-        return lambda order: _pure(event.epsilon, order)
-    if isinstance(event, ev.ZCDP):
-        return lambda order: event.rho * order
-    if isinstance(event, ev.NonPrivate):
-        return lambda order: math.inf
+    for kind, divergence in _DIVERGENCES.items():
+        if isinstance(event, kind):
+            return partial(divergence, event)
     if isinstance(event, ev.RandomStopping):
         return _stopping_curve(event, relation)
     if is_sampled(event):
@@ -354,13 +336,11 @@ def rdp(
     >>> rdp(Gaussian(2.0) * 4, 8.0)
     4.0
     """
-    check_order(order)
-    check_relation(relation)
-    check_group_size(group_size)
-    order, total = float(order), 0.0
-    for part, count in ev.leaves(event).items():
-        total += count * _group_rdp(part, order, relation, int(group_size))
-    return total
+    check_within(order, "order", 1.0, ends="()")
+    check_neighbours(relation, group_size)
+    parts = ev.leaves(event).items()
+    costs = (n * _group_rdp(part, float(order), relation, group_size) for part, n in parts)
+    return sum(costs, 0.0)
 
 
 def _group_rdp(part, order, relation, k):
@@ -399,13 +379,6 @@ def simplified(event: ev.Event, relation: str) -> ev.Event:
     if is_sampled(event):
         inner = inner_event(event, relation)
         if isinstance(inner, ev.ApproximateDP):
-            amplified = pure_epsilon(type_with(event, ev.PureDP(inner.epsilon)), relation)
+            amplified = pure_epsilon(replace(event, event=ev.PureDP(inner.epsilon)), relation)
             return ev.ApproximateDP(amplified, sampling_rate(event) * inner.delta)
     return event
-
-
-def type_with(event, inner):
-    """The same sampling of another event."""
-    if isinstance(event, ev.PoissonSampled):
-        return ev.PoissonSampled(event.sampling_rate, inner)
-    return ev.SampledWithoutReplacement(event.population_size, event.sample_size, inner)

@@ -1,7 +1,8 @@
 """Records of a ledger in SQL, for every database that keeps them in a table.
 
 The functions take `execute(statement, parameters)`, which returns a cursor; parameters are
-marked by question marks.
+marked by question marks. No frame keeps a cursor: whoever kept an exception would keep it, and
+SQLite does not end a connection, nor its transaction, before the last row was fetched.
 """
 
 import os
@@ -9,15 +10,6 @@ import threading
 
 from skdp.accounting._chain import FIRST_HASH, NOTHING, Record, chain_end
 from skdp.exceptions import LedgerError
-
-__all__ = [
-    "CONNECTIONS",
-    "all_records",
-    "check_chain",
-    "insert_record",
-    "read_back",
-    "select_records",
-]
 
 _ROWS = "SELECT sequence, dataset, kind, body, hash FROM records"
 _ALL = f"{_ROWS} ORDER BY sequence"
@@ -66,11 +58,11 @@ def check_chain(execute, seen=NOTHING):
         If a record was changed, removed, inserted or reordered.
     """
     if seen == NOTHING:
-        return chain_end(execute(_ALL, ()))
+        return chain_end(execute(_ALL, ()).fetchall())
     check_position(execute, seen)
     before = seen[0] - 1
     previous = _hash_at(execute, before) if before else FIRST_HASH
-    return chain_end(execute(_SINCE, (before,)), (before, previous))
+    return chain_end(execute(_SINCE, (before,)).fetchall(), (before, previous))
 
 
 def select_records(execute, dataset, after):
@@ -92,7 +84,7 @@ def insert_record(execute, record):
 def read_back(execute, record, end):
     """Raise LedgerError unless a record that was committed is there, behind a position."""
     check_position(execute, end)
-    if [tuple(row) for row in execute(_SINCE, (end[0],))] != [record.row]:
+    if execute(_SINCE, (end[0],)).fetchall() != [record.row]:
         raise LedgerError(
             f"record {record.sequence} was written but is missing: another program wrote into the "
             "ledger's file at the same time; nothing is released"

@@ -5,8 +5,6 @@ from dataclasses import asdict, dataclass, replace
 from skdp.accounting._composition import SCHEDULES
 from skdp.utils._documents import html_fragment, html_table, html_text, printable
 
-__all__ = ["BudgetReport", "describe_composition", "describe_unit"]
-
 ROWS_BY_INDEX = (
     "The total holds if the rows of each release were chosen by their index and a public seed. "
     "Stratified folds depend on labels: under them the sum is no guarantee; "
@@ -125,7 +123,10 @@ class BudgetReport:
             if number is None:
                 rows.append(("", entry.time, f"{entry.label} [already charged]{seeded}", "-", "-"))
                 continue
-            label = entry.label + _where(entry.part) + seeded
+            part, where = entry.part, ""
+            if part is not None:
+                where = f" (part {part.index + 1} of {part.parts} of {part.partition!r})"
+            label = entry.label + where + seeded
             rows.append((number, entry.time, label, f"{entry.epsilon:.6g}", f"{entry.delta:.6g}"))
         return rows
 
@@ -145,9 +146,3 @@ class BudgetReport:
             html_table(self.charges(), caption="Charges", head=self.columns),
             *notes,
         )
-
-
-def _where(part):
-    if part is None:
-        return ""
-    return f" (part {part.index + 1} of {part.parts} of {part.partition!r})"

@@ -22,15 +22,6 @@ from skdp.accounting._state import NotCopied, Spend, Terms
 from skdp.exceptions import BudgetExceededError
 from skdp.utils._validation import check_privacy_parameters
 
-__all__ = [
-    "Allowance",
-    "PlannedCharge",
-    "Reservation",
-    "ReservedStep",
-    "covering_gaussian",
-    "plan_event",
-]
-
 
 @dataclass(frozen=True)
 class PlannedCharge:
@@ -89,8 +80,9 @@ class PlannedCharge:
         asked, planned = leaves(event), leaves(self.event)
         if all(count <= planned.get(part, 0) for part, count in asked.items()):
             return True
-        if _are_gaussian(asked) and _are_gaussian(planned):
-            return _precision(asked) <= _precision(planned)
+        precisions = _precision(asked), _precision(planned)
+        if None not in precisions:
+            return precisions[0] <= precisions[1]
         if isinstance(self.event, PureDP):
             return get_epsilon(event, 0.0, relation=relation) <= self.event.epsilon
         if isinstance(self.event, ApproximateDP):
@@ -143,15 +135,13 @@ class PlannedCharge:
         return claimed_price(event, epsilon, delta, terms.relation)
 
 
-def _are_gaussian(parts):
-    return bool(parts) and all(isinstance(part, Gaussian) for part in parts)
-
-
 def _precision(parts):
     """Return the sum of 1 / noise_multiplier**2, on which the cost of Gaussians depends alone.
 
-    Dong, Roth and Su 2022, Corollary 3.3. It is exact.
+    Dong, Roth and Su 2022, Corollary 3.3. It is exact; None where not all are Gaussians.
     """
+    if not parts or not all(isinstance(part, Gaussian) for part in parts):
+        return None
     return sum(count / Fraction(part.noise_multiplier) ** 2 for part, count in parts.items())
 
 
@@ -169,10 +159,9 @@ def covering_gaussian(events):
         Of a noise multiplier smaller by a relative 1e-9, None if an event is not of Gaussians
         alone, or if the events differ by more.
     """
-    parts = [leaves(event) for event in events]
-    if not all(map(_are_gaussian, parts)):
+    precisions = [_precision(leaves(event)) for event in events]
+    if None in precisions:
         return None
-    precisions = [_precision(part) for part in parts]
     if max(precisions) > min(precisions) * (1 + Fraction(1, 10**9)):
         return None
     return Gaussian((1 - 1e-9) / math.sqrt(max(precisions)))
@@ -352,7 +341,7 @@ class Reservation(NotCopied):
     @property
     def rounds(self) -> int:
         """How many rounds the ledger has charged."""
-        return self.accountant._rounds(self)
+        return len(self.accountant._rounds(self).charged)
 
     def new_rounds(self, runs: Sequence[int]) -> int:
         """Return how many rounds will be charged if the steps run so often.
@@ -366,7 +355,9 @@ class Reservation(NotCopied):
         -------
         int
         """
-        return self.accountant._new_rounds(self, runs)
+        rounds = self.accountant._rounds(self)
+        most = max(used + more for used, more in zip(rounds.uses, runs, strict=True))
+        return max(0, most - len(rounds.charged))
 
     def __repr__(self):
         return f"Reservation({self.label!r}, {len(self.planned)} steps, {self.name[:8]})"

@@ -8,14 +8,13 @@ grid is needed, and delta may be arbitrarily small.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 
 import numpy as np
 
 from skdp.accounting import _advanced, _conversions, _gaussian, _leaf
 from skdp.accounting import _events as ev
 from skdp.accounting._pairs import base_pair, replaced_gaussian_position
-
-__all__ = ["closed_delta", "closed_epsilon", "has_loss_distribution"]
 
 _UP = 1.0 + 2.0**-50
 _DOWN = 1.0 - 2.0**-50
@@ -173,6 +172,8 @@ def _tail_sum(pair, index, epsilon):
 
 
 def _atoms_delta(pair, epsilon):
+    # A computed loss can be below the one it stands for, and epsilon between them.
+    epsilon *= _DOWN
     index = int(np.searchsorted(pair.losses, epsilon, side="right"))
     return (pair.p_inf + _tail_sum(pair, index, epsilon)) * _ROUND_OFF
 
@@ -182,11 +183,12 @@ def _atoms_epsilon(pair, delta):
     spare = delta / _ROUND_OFF - pair.p_inf
     if spare < 0.0:
         return math.inf
-    low, high = int(np.searchsorted(pair.losses, 0.0, side="right")), len(pair.losses) - 1
-    while low < high:
-        middle = (low + high) // 2
-        fits = _tail_sum(pair, middle + 1, float(pair.losses[middle])) <= spare
-        low, high = (low, middle) if fits else (middle + 1, high)
+
+    def fits(index):
+        return _tail_sum(pair, index + 1, float(pair.losses[index])) <= spare
+
+    low = int(np.searchsorted(pair.losses, 0.0, side="right"))
+    low += bisect_left(range(low, len(pair.losses) - 1), True, key=fits)
     if low >= len(pair.losses):
         return 0.0
     top = float(pair.losses[low])

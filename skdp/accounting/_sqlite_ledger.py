@@ -5,7 +5,8 @@ import re
 import sqlite3
 import stat
 import uuid
-from contextlib import closing, contextmanager, suppress
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from skdp.accounting._chain import NOTHING, next_record
@@ -20,8 +21,6 @@ from skdp.accounting._records import (
     select_records,
 )
 from skdp.exceptions import LedgerError
-
-__all__ = ["SQLiteLedger"]
 
 APPLICATION_ID = 0x736B6470  # "skdp"
 SCHEMA_VERSION = 1
@@ -83,67 +82,68 @@ class SQLiteLedger:
         """Create the file, with its schema, unless there is one."""
         if self.path.exists():
             return
-        with locked(self.path, BUSY_TIMEOUT_SECONDS) as lock:
-            if self.path.exists():
-                return
-            self._remove_drafts(lambda draft: _is_empty(draft.path))
-            lock.write("")
-            draft = self.path.with_name(f"{self.path.name}.{uuid.uuid4().hex}")
-            try:
-                with self._errors(), CONNECTIONS:
-                    connection = sqlite3.connect(draft)
-                    try:
-                        connection.executescript(_SCHEMA)
-                    finally:
-                        connection.close()
-                # A link, unlike a renaming, never replaces what another program has just made.
-                os.link(draft, self.path)
-            except FileExistsError:
-                pass
-            except OSError as error:
-                raise LedgerError(f"the ledger {self.path} cannot be created: {error}") from error
-            finally:
-                draft.unlink(missing_ok=True)
+        locked(self.path, BUSY_TIMEOUT_SECONDS, self._create)
+
+    def _create(self, lock):
+        if self.path.exists():
+            return
+        self._remove_drafts(lambda draft: _is_empty(draft.path))
+        lock.write("")
+        draft = self.path.with_name(f"{self.path.name}.{uuid.uuid4().hex}")
+        try:
+            _connected(draft, lambda connection: connection.executescript(_SCHEMA))
+            # A link, unlike a renaming, never replaces what another program has just made.
+            os.link(draft, self.path)
+        except FileExistsError:
+            pass
+        except (OSError, sqlite3.Error) as error:
+            raise LedgerError(f"the ledger {self.path} cannot be created: {error}") from error
+        finally:
+            draft.unlink(missing_ok=True)
 
     def read(self, dataset, after=NOTHING):
         """Return the records of a data set that follow a position."""
-        with self._locked(reading=True) as lock, self._connection() as connection:
+
+        def work(connection, lock):
             self._check(connection, lock)
             return select_records(connection.execute, dataset, after)
 
+        return self._call(work, reading=True)
+
     def append(self, dataset, after, decide):
         """Append one record, decided under the lock."""
-        with self._locked() as lock:
-            with self._connection() as connection:
-                connection.execute("BEGIN IMMEDIATE")
-                end = self._check(connection, lock)
-                records = select_records(connection.execute, dataset, after)
-                decision = decide(records)
-                if decision is None:
-                    return records
-                record = next_record(end, dataset, *decision)
-                insert_record(connection.execute, record)
-                self._check_lock(lock)
-                connection.execute("COMMIT")
-                stamp = self._stamp()
-            with self._connection() as connection:
-                read_back(connection.execute, record, end)
+
+        def work(connection, lock):
+            connection.execute("BEGIN IMMEDIATE")
+            end = self._check(connection, lock)
+            records = select_records(connection.execute, dataset, after)
+            decision = decide(records)
+            if decision is None:
+                return records
+            record = next_record(end, dataset, *decision)
+            insert_record(connection.execute, record)
+            self._check_lock(lock)
+            connection.execute("COMMIT")
+            stamp = self._stamp()
+            connection.close()
+            self._connection(lambda again: read_back(again.execute, record, end))
             self._check_lock(lock)
             self._checked = record.sequence, record.hash
             lock.write(_seal(stamp, self._checked))
             return [*records, record]
 
+        return self._call(work)
+
     def verify(self):
         """Check the whole chain and return the hash of the last record."""
-        with self._locked(reading=True) as lock, self._connection() as connection:
-            return self._check(connection, lock, whole=True)[1]
+        return self._call(partial(self._check, whole=True), reading=True)[1]
 
     def records(self):
         """Return the records of every data set, in order."""
-        with self._locked(reading=True), self._connection() as connection:
-            return all_records(connection.execute)
+        return self._call(lambda connection, lock: all_records(connection.execute), reading=True)
 
-    def _locked(self, reading=False):
+    def _call(self, work, reading=False):
+        """Return what `work` returns of a connection and the lock."""
         # A missing file raises here: no lock files are made beside it.
         self._file()
         try:
@@ -155,7 +155,11 @@ class SQLiteLedger:
                 f"the ledger {self.path} is mounted by itself, so that it has a second name; mount "
                 "its folder"
             )
-        return locked(self.path, BUSY_TIMEOUT_SECONDS, reading=reading)
+
+        def connected(lock):
+            return self._connection(lambda connection: work(connection, lock))
+
+        return locked(self.path, BUSY_TIMEOUT_SECONDS, connected, reading=reading)
 
     def _check_lock(self, lock):
         if not lock.is_at_its_path():
@@ -198,29 +202,19 @@ class SQLiteLedger:
         file = self._file()
         return f"{file.st_ino} {file.st_size} {file.st_ctime_ns}"
 
-    @contextmanager
-    def _connection(self):
-        """Yield a connection; closing it rolls back what was not committed."""
-        with self._errors(), CONNECTIONS:
-            self._check_file()
-            connection = sqlite3.connect(
-                f"{self.path.as_uri()}?mode=rw",
-                uri=True,
-                timeout=BUSY_TIMEOUT_SECONDS,
-                isolation_level=None,
-            )
-            try:
-                self._check_schema(connection)
-                self._check_journal(connection)
-                connection.execute("PRAGMA synchronous = EXTRA")
-                yield connection
-            finally:
-                connection.close()
+    def _connection(self, work):
+        """Return what `work` returns of a new connection to the checked file."""
 
-    @contextmanager
-    def _errors(self):
+        def checked(connection):
+            self._check_schema(connection)
+            self._check_journal(connection)
+            connection.execute("PRAGMA synchronous = EXTRA")
+            return work(connection)
+
+        self._check_file()
+        address, waits = f"{self.path.as_uri()}?mode=rw", BUSY_TIMEOUT_SECONDS
         try:
-            yield
+            return _connected(address, checked, uri=True, timeout=waits, isolation_level=None)
         except sqlite3.Error as error:
             raise LedgerError(f"the ledger {self.path} cannot be used: {error}") from error
 
@@ -260,13 +254,29 @@ class SQLiteLedger:
                 f"the ledger {self.path} was written by a newer skdp (schema {version}, "
                 f"this one reads up to {SCHEMA_VERSION})"
             )
-        # A view or a trigger shows or keeps other records than were written.
-        found = connection.execute("SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite%'")
+        # A view or a trigger shows or keeps other records than were written. Names that begin with
+        # sqlite_ are SQLite's own.
+        statement = "SELECT sql FROM sqlite_master WHERE substr(lower(name), 1, 7) <> 'sqlite_'"
+        found = connection.execute(statement).fetchall()
         if {sql for (sql,) in found} - {_OLD_INDEX} != {_TABLE}:
             raise LedgerError(
                 f"the ledger {self.path} holds tables, views, triggers or indices that skdp did "
                 "not make"
             )
+
+
+def _connected(address, work, **options):
+    """Return what `work` returns of a connection; closing it rolls back what was not committed.
+
+    Nothing is held by a context manager written in Python: an interrupt at the entry of its
+    `__exit__` would leave it open as long as anybody keeps the exception.
+    """
+    with CONNECTIONS:
+        connection = sqlite3.connect(address, **options)
+        try:
+            return work(connection)
+        finally:
+            connection.close()
 
 
 def _mount(path):
@@ -302,11 +312,13 @@ def _sealed_end(text):
 def _is_empty(draft):
     """Say whether a file is a ledger without a record."""
     try:
-        with closing(
-            sqlite3.connect(f"{Path(draft).as_uri()}?immutable=1", uri=True)
-        ) as connection:
-            application = connection.execute("PRAGMA application_id").fetchone()[0]
-            records = connection.execute("SELECT count(*) FROM records").fetchone()[0]
+        address = f"{Path(draft).as_uri()}?immutable=1"
+        return _connected(address, _has_no_record, uri=True)
     except sqlite3.Error:
         return os.path.getsize(draft) == 0
+
+
+def _has_no_record(connection):
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    records = connection.execute("SELECT count(*) FROM records").fetchone()[0]
     return application == APPLICATION_ID and records == 0

@@ -9,20 +9,7 @@ from skdp.accounting._composition import claimed_price, composition_rule
 from skdp.accounting._events import event_from_json
 from skdp.accounting._guarantee import Neighbours
 from skdp.exceptions import BudgetExceededError, LedgerError
-from skdp.utils._validation import check_privacy_parameters, check_real
-
-__all__ = [
-    "Draw",
-    "NotCopied",
-    "Part",
-    "Rounds",
-    "Spend",
-    "State",
-    "Terms",
-    "read_draw",
-    "read_spend",
-]
-
+from skdp.utils._validation import check_privacy_parameters, check_within
 
 _cached_event = lru_cache(maxsize=4096)(event_from_json)
 
@@ -58,9 +45,7 @@ class Terms:
         object.__setattr__(self, "delta", delta)
         object.__setattr__(self, "max_rows", self.neighbours.max_rows)
         if self.rdp_order is not None:
-            order = check_real(self.rdp_order, "rdp_order")
-            if not 1.0 < order < math.inf:
-                raise ValueError(f"rdp_order must exceed 1, got {order!r}")
+            order = check_within(self.rdp_order, "rdp_order", 1.0, ends="()")
             object.__setattr__(self, "rdp_order", order)
         composition_rule(self.composition, self.relation, self.max_rows, self.rdp_order)
 
@@ -140,22 +125,6 @@ class Spend:
     hash: str = ""
 
 
-def read_spend(record):
-    """Return the spend that a record of kind "charge" holds."""
-    try:
-        body = dict(record.body)
-        body.pop("reservation", None)
-        event = _cached_event(body.pop("event"))
-        part = body.pop("part")
-        part = None if part is None else Part(**part)
-        spend = Spend(event=event, part=part, sequence=record.sequence, hash=record.hash, **body)
-        if not (0.0 <= spend.epsilon < math.inf and 0.0 <= spend.delta <= 1.0):
-            raise ValueError(f"its price is ({spend.epsilon}, {spend.delta})")
-        return spend
-    except (KeyError, TypeError, ValueError) as error:
-        raise LedgerError(f"record {record.sequence} cannot be read: {error}") from error
-
-
 @dataclass(frozen=True)
 class Draw:
     """One step of a plan that ran on a round which was charged before; it costs nothing more.
@@ -185,13 +154,23 @@ class Draw:
     hash: str = ""
 
 
-def read_draw(record):
-    """Return the draw that a record of kind "draw" holds."""
+def read_entries(records, kind):
+    """Return the `Spend` or the `Draw` that each record of kind "charge" or "draw" holds."""
+    return tuple(_read_entry(record) for record in records if record.kind == kind)
+
+
+def _read_entry(record):
+    known = {"sequence": record.sequence, "hash": record.hash}
     try:
-        body = dict(record.body)
-        body.pop("reservation")
-        event = _cached_event(body.pop("event"))
-        return Draw(event=event, sequence=record.sequence, hash=record.hash, **body)
+        body = {name: value for name, value in record.body.items() if name != "reservation"}
+        body["event"] = _cached_event(body["event"])
+        if record.kind == "draw":
+            return Draw(**body, **known)
+        part = body.pop("part")
+        spend = Spend(**body, part=None if part is None else Part(**part), **known)
+        if not (0.0 <= spend.epsilon < math.inf and 0.0 <= spend.delta <= 1.0):
+            raise ValueError(f"its price is ({spend.epsilon}, {spend.delta})")
+        return spend
     except (KeyError, TypeError, ValueError) as error:
         raise LedgerError(f"record {record.sequence} cannot be read: {error}") from error
 
@@ -266,7 +245,7 @@ class State:
             cap = {name: record.body[name] for name in ("epsilon", "delta")}
             return replace(self, terms=replace(self.terms, **cap))
         if record.kind == "charge":
-            return self.with_spend(read_spend(record))._with_step(record)
+            return self.with_spend(_read_entry(record))._with_step(record)
         if record.kind == "draw":
             return self._with_step(record)
         raise LedgerError(f"record {record.sequence} is of the unknown kind {record.kind!r}")
@@ -309,17 +288,13 @@ class State:
     @property
     def total(self):
         """The worst that the records amount to for any one unit."""
-        rule = self.terms.rule
-        worst = [
-            rule.worst([total for _, total in totals], self._affected(totals[0][0]))
-            for _, totals in self.partitions
-        ]
+        rule, worst = self.terms.rule, []
+        for _, totals in self.partitions:
+            # One unit can be in so many parts of a partition, or move between them.
+            moves = self.terms.relation == "replace_one" and not totals[0][0].by_index
+            affected = self.terms.max_rows * (2 if moves else 1)
+            worst.append(rule.worst([total for _, total in totals], affected))
         return rule.add(self.whole, *worst) if worst else self.whole
-
-    def _affected(self, part):
-        """How many parts of a partition one unit can be in, or move between."""
-        moves = self.terms.relation == "replace_one" and not part.by_index
-        return self.terms.max_rows * (2 if moves else 1)
 
     @property
     def spent(self):

@@ -21,13 +21,6 @@ from scipy.stats import binom
 from skdp.accounting import convert_relation, gdp_to_epsilon
 from skdp.utils._validation import check_delta, check_integer, check_real
 
-__all__ = [
-    "epsilon_from_rates",
-    "gaussian_epsilon_from_rates",
-    "one_run_epsilon",
-    "one_run_gaussian_epsilon",
-]
-
 LARGEST_EPSILON = 100.0
 LARGEST_MU = 30.0
 
@@ -104,12 +97,9 @@ def gaussian_epsilon_from_rates(
     >>> round(gaussian_epsilon_from_rates(900, 1000, 100, 1000, delta=1e-5), 2)
     12.01
     """
-    delta = check_delta(delta)
-    if delta == 0.0:
-        raise ValueError("delta must be above 0: a Gaussian mechanism has no epsilon at 0")
+    delta = _positive_delta(delta)
     counts = _runs(true_positives, n_in, false_positives, n_out)
-    mu = float(mus_of_tests(*counts, error=_error(confidence)))
-    return gdp_to_epsilon(mu, delta) if mu > 0.0 else 0.0
+    return _gaussian_epsilon(float(mus_of_tests(*counts, error=_error(confidence))), delta)
 
 
 def one_run_epsilon(correct, guesses, canaries, *, delta=0.0, confidence=0.95, method="f-dp"):
@@ -156,11 +146,8 @@ def one_run_epsilon(correct, guesses, canaries, *, delta=0.0, confidence=0.95, m
 
     def rejected(epsilon):
         def least(r):
-            return max(
-                0.0,
-                (r - delta) * math.exp(-epsilon),
-                1.0 - delta - math.exp(epsilon) * (1.0 - r),
-            )
+            unlikely = 1.0 - delta - math.exp(epsilon) * (1.0 - r)
+            return max(0.0, (r - delta) * math.exp(-epsilon), unlikely)
 
         return _recursion_rejects(*counts, least, p)
 
@@ -195,15 +182,12 @@ def one_run_gaussian_epsilon(correct, guesses, canaries, *, delta, confidence=0.
     0.0
     """
     counts = _counts(correct, guesses, canaries)
-    delta, p = check_delta(delta), _error(confidence)
-    if delta == 0.0:
-        raise ValueError("delta must be above 0: a Gaussian mechanism has no epsilon at 0")
+    delta, p = _positive_delta(delta), _error(confidence)
 
     def rejected(mu):
         return _recursion_rejects(*counts, lambda r: float(ndtr(ndtri(r) - mu)), p)
 
-    mu = _largest(rejected, LARGEST_MU)
-    return gdp_to_epsilon(mu, delta) if mu > 0.0 else 0.0
+    return _gaussian_epsilon(_largest(rejected, LARGEST_MU), delta)
 
 
 def clopper_pearson(hits, n, confidence):
@@ -264,8 +248,7 @@ def halved_epsilon(
     """
     counts, error = (true_positives, n_in, false_positives, n_out), _error(confidence)
     if gaussian:
-        mu = float(mus_of_tests(*counts, error=error)) / 2.0
-        return gdp_to_epsilon(mu, delta) if mu > 0.0 else 0.0
+        return _gaussian_epsilon(float(mus_of_tests(*counts, error=error)) / 2.0, delta)
 
     def rejected(epsilon):
         apart, both = convert_relation(epsilon, delta, "add_remove", "replace_one")
@@ -295,6 +278,17 @@ def _limits(true_positives, n_in, false_positives, n_out, error):
     return clopper_pearson(true_positives, n_in, each), clopper_pearson(
         false_positives, n_out, each
     )
+
+
+def _gaussian_epsilon(mu, delta):
+    return gdp_to_epsilon(mu, delta) if mu > 0.0 else 0.0
+
+
+def _positive_delta(delta):
+    delta = check_delta(delta)
+    if delta == 0.0:
+        raise ValueError("delta must be above 0: a Gaussian mechanism has no epsilon at 0")
+    return delta
 
 
 def _runs(true_positives, n_in, false_positives, n_out):

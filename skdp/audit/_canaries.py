@@ -19,16 +19,6 @@ from skdp.audit._tables import (
     take_rows,
 )
 
-__all__ = [
-    "Canaries",
-    "Worlds",
-    "canary_worlds",
-    "orthogonal_canaries",
-    "other_tables",
-    "with_as_many_rows",
-    "worst_case_worlds",
-]
-
 # The short rows' length, as a part of the longest row's.
 SHORT = 0.01
 

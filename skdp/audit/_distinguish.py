@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skdp.audit._bounds import (
@@ -14,8 +14,6 @@ from skdp.audit._bounds import (
     gaussian_epsilon_from_rates,
     mus_of_tests,
 )
-
-__all__ = ["Verdict", "distinguish"]
 
 MOST_FEATURES = 500
 N_THRESHOLDS = 200
@@ -77,7 +75,8 @@ def distinguish(inside, outside, *, delta, confidence, gaussian=False, names=Non
     best, chosen = -math.inf, None
     for name, score in scorers:
         a, b = score(inside[::2]), score(outside[::2])
-        thresholds = _thresholds(a, b)
+        quantiles = np.quantile(np.concatenate([a, b]), np.linspace(0.0, 1.0, N_THRESHOLDS))
+        thresholds = np.unique(quantiles)
         counts = _counts(a, b, thresholds)
         if gaussian:
             bounds = mus_of_tests(*counts, error=error)
@@ -104,18 +103,21 @@ def _scorers(inside, outside, names):
     scorers = []
     for column in np.argsort(-clarity, kind="stable")[:MOST_FEATURES]:
         sign = np.sign(gap[column]) or 1.0
-        scorers.append((names[column], _Column(column, sign)))
+        scorers.append((names[column], _value(column, sign)))
     used = np.argsort(-clarity, kind="stable")
     used = used[spread[used] > 0.0][: len(inside) // ROWS_A_WEIGHT]
     if len(used) > 1:
         labels = np.repeat([1, 0], [len(inside), len(outside)])
         table = np.vstack([inside, outside])[:, used]
-        discriminant = make_pipeline(
+        model = make_pipeline(
             StandardScaler(), LinearDiscriminantAnalysis(solver="lsqr", shrinkage=SHRINKAGE)
         ).fit(table, labels)
         together = [
-            ("a linear discriminant", _Discriminant(used, discriminant)),
-            ("likelihoods of Laplace noise", _Likelihood.fitted(inside, outside, used)),
+            (
+                "a linear discriminant",
+                lambda values: model.decision_function(values[:, used]),
+            ),
+            ("likelihoods of Laplace noise", _likelihood(inside, outside, used)),
         ]
         scorers = (scorers[:1] if len(scorers) > 18 else scorers) + together
     unlike = np.where(np.isfinite(unlike), unlike, 0.0)
@@ -123,7 +125,7 @@ def _scorers(inside, outside, names):
     for column in sorted(chosen):
         name = f"how near {names[column]} is to where one world's crowd"
         for values, sign in ((inside, -1.0), (outside, 1.0)):
-            scorers.append((name, _Nearness(column, sign, _crowd(values[:, column]))))
+            scorers.append((name, _nearness(column, sign, _crowd(values[:, column]))))
     return scorers
 
 
@@ -135,64 +137,30 @@ def _crowd(values):
     return (values[start] + values[start + n]) / 2.0
 
 
-@dataclass(frozen=True)
-class _Column:
-    column: int
-    sign: float
-
-    def __call__(self, values):
-        return self.sign * values[:, self.column]
+def _value(column, sign):
+    return lambda values: sign * values[:, column]
 
 
-@dataclass(frozen=True, eq=False)
-class _Discriminant:
-    columns: np.ndarray
-    model: Pipeline
-
-    def __call__(self, values):
-        return self.model.decision_function(values[:, self.columns])
+def _nearness(column, sign, centre):
+    return lambda values: sign * np.abs(values[:, column] - centre)
 
 
-@dataclass(frozen=True, eq=False)
-class _Likelihood:
-    """How much likelier one world is, as if each number had Laplace noise of its own.
+def _likelihood(inside, outside, columns):
+    """Say how much likelier one world is, as if each number had Laplace noise of its own.
 
     If so it is the best test there is; a discriminant is that of Gaussian noise.
     """
+    floor = SHRINKAGE * np.ptp(np.vstack([inside, outside])[:, columns], axis=0)
+    laws = []
+    for world in (inside[:, columns], outside[:, columns]):
+        centre = np.median(world, axis=0)
+        laws.append((centre, np.mean(np.abs(world - centre), axis=0) + floor))
 
-    columns: np.ndarray
-    centres: tuple
-    scales: tuple
+    def score(values):
+        near, far = (np.sum(np.abs(values[:, columns] - c) / s, axis=1) for c, s in laws)
+        return far - near
 
-    @classmethod
-    def fitted(cls, inside, outside, columns):
-        worlds = inside[:, columns], outside[:, columns]
-        centres = tuple(np.median(world, axis=0) for world in worlds)
-        floor = SHRINKAGE * np.ptp(np.vstack(worlds), axis=0)
-        distances = [np.abs(w - c) for w, c in zip(worlds, centres, strict=True)]
-        return cls(columns, centres, tuple(np.mean(d, axis=0) + floor for d in distances))
-
-    def __call__(self, values):
-        likely = [
-            -np.sum(np.abs(values[:, self.columns] - centre) / scale, axis=1)
-            for centre, scale in zip(self.centres, self.scales, strict=True)
-        ]
-        return likely[0] - likely[1]
-
-
-@dataclass(frozen=True)
-class _Nearness:
-    column: int
-    sign: float
-    centre: float
-
-    def __call__(self, values):
-        return self.sign * np.abs(values[:, self.column] - self.centre)
-
-
-def _thresholds(a, b):
-    together = np.concatenate([a, b])
-    return np.unique(np.quantile(together, np.linspace(0.0, 1.0, N_THRESHOLDS)))
+    return score
 
 
 def _counts(a, b, thresholds):

@@ -1,15 +1,15 @@
 """How much of a claimed epsilon an attacker can prove."""
 
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import clone, is_regressor
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import check_random_state
 
-from skdp.accounting import convert_relation
-from skdp.accounting._checks import check_relation
+from skdp.accounting import Guarantee, Neighbours, convert_relation
 from skdp.audit._bounds import halved_epsilon, one_run_epsilon, one_run_gaussian_epsilon
 from skdp.audit._canaries import (
     canary_worlds,
@@ -24,9 +24,7 @@ from skdp.audit._published import as_matrix, observe
 from skdp.audit._tables import as_table, coordinates, take_rows
 from skdp.base import relation_of
 from skdp.exceptions import PrivacyViolationWarning
-from skdp.utils._validation import RELATIONS, check_choice, check_integer, check_privacy_parameters
-
-__all__ = ["METHODS", "EpsilonAudit", "audit_epsilon"]
+from skdp.utils._validation import RELATIONS, check_choice, check_integer
 
 METHODS = ("worst_case", "two_worlds", "one_run")
 PAIRS_A_JOB = 50
@@ -182,7 +180,8 @@ def audit_epsilon(
     Raises
     ------
     ValueError
-        If there is no claim, or an option is not as described.
+        If there is no claim, an option is not as described, or a classifier's canary has a label
+        that is neither in y nor declared.
 
     Warns
     -----
@@ -213,58 +212,67 @@ def audit_epsilon(
     False
     """
     check_choice(method, "method", METHODS)
-    epsilon, delta = _claim(estimator, epsilon, delta)
-    if gaussian and delta == 0.0:
+    relation = _relation(estimator) if relation is None else relation
+    claim = _claim(estimator, epsilon, delta, Neighbours(relation=relation))
+    if gaussian and claim.delta == 0.0:
         raise ValueError("gaussian=True needs a claim with delta above 0")
     if method != "worst_case" and (X is None or y is None):
         raise ValueError(f"method={method!r} needs X and y")
-    relation = _relation(estimator) if relation is None else relation
-    check_relation(relation)
-    estimator = _fresh(estimator)
-    parallel = Parallel(n_jobs=n_jobs, verbose=verbose)
+    # Clones charge no accountant, and each draws fresh noise.
+    estimator = without_accountant(estimator)
+    estimator = estimator.set_params(**dict.fromkeys(seeds(estimator)))
+    bounded = {"delta": claim.delta, "confidence": confidence, "gaussian": gaussian}
     if method == "one_run":
-        bound, attack, runs = _one_run(
-            estimator,
-            orthogonal_canaries(
-                X,
-                y,
-                check_integer(n_canaries, "n_canaries", 20),
-                _norm(estimator, X, canary_norm),
-                relation,
-                check_random_state(random_state),
-            ),
-            (delta, confidence, gaussian),
-        )
+        n_canaries = check_integer(n_canaries, "n_canaries", 20)
+        norm, random = _norm(estimator, X, canary_norm), check_random_state(random_state)
+        canaries = orthogonal_canaries(X, y, n_canaries, norm, relation, random)
+        found = _one_run(estimator, canaries, **bounded)
     else:
-        n_fits = check_integer(n_fits, "n_fits", 20)
         if method == "worst_case":
             n_samples = check_integer(n_samples, "n_samples", 4)
             worlds = worst_case_worlds(estimator, n_samples, relation)
         else:
             worlds = canary_worlds(X, y, canary, relation, replacement)
+            if is_classifier(estimator):
+                _check_labels(worlds, y, parameter(estimator, "classes"))
         twice = method == "two_worlds" and replacement is not None and relation == "add_remove"
-        claim = (epsilon, delta) if twice else None
-        terms = delta, confidence, gaussian
-        found = _many_runs(estimator, worlds, n_fits, parallel, terms, claim)
-        bound, attack, runs = found.bound, found.test, found.runs
-        if bound > epsilon and len(worlds.y_in) > len(worlds.y_out) and found.states:
-            worlds, claim = with_as_many_rows(worlds), (epsilon, delta)
-            found = _many_runs(estimator, worlds, n_fits, parallel, terms, claim)
-            bound, runs = found.bound, runs + found.runs
-            attack = f"{found.test}, tables of one size"
-    audit = EpsilonAudit(bound, epsilon, delta, confidence, method, attack, runs, gaussian)
+        n_fits = check_integer(n_fits, "n_fits", 20)
+        parallel = Parallel(n_jobs=n_jobs, verbose=verbose)
+        attack = partial(_many_runs, estimator, n_fits=n_fits, parallel=parallel, **bounded)
+        found = attack(worlds, claim if twice else None)
+        if found.bound > claim.epsilon and len(worlds.y_in) > len(worlds.y_out) and found.states:
+            again = attack(with_as_many_rows(worlds), claim)
+            words = f"{again.test}, tables of one size"
+            found = replace(again, test=words, runs=found.runs + again.runs)
+    audit = EpsilonAudit(
+        lower_bound=found.bound,
+        epsilon=claim.epsilon,
+        delta=claim.delta,
+        confidence=confidence,
+        method=method,
+        attack=found.test,
+        runs=found.runs,
+        gaussian=gaussian,
+    )
     if audit.violation:
         warnings.warn(audit.to_dict()["words"], PrivacyViolationWarning, stacklevel=2)
     return audit
 
 
-def _many_runs(estimator, worlds, n_fits, parallel, terms, claim=None):
+def _check_labels(worlds, y, declared):
+    known = np.append(y, y if declared is None else declared)
+    new = np.setdiff1d(np.append(worlds.y_in, worlds.y_out), known).tolist()
+    if new:
+        raise ValueError(
+            f"a canary has the label {new[0]!r}, which y has not: which labels there are is public"
+        )
+
+
+def _many_runs(estimator, worlds, claim, *, n_fits, parallel, delta, confidence, gaussian):
     """Return what the fits certify.
 
     With a claim for a removed row the worlds differ by a removal and an addition.
     """
-    delta, confidence, gaussian = terms
-    apart = delta if claim is None else convert_relation(*claim, *RELATIONS)[1]
     tables = ((worlds.X_in, worlds.y_in), (worlds.X_out, worlds.y_out))
     sizes = [min(PAIRS_A_JOB, n_fits - i) for i in range(0, n_fits, PAIRS_A_JOB)]
     probe = take_rows(worlds.X_in, np.array([len(worlds.y_in) - 1, 0]))
@@ -272,7 +280,8 @@ def _many_runs(estimator, worlds, n_fits, parallel, terms, claim=None):
     runs = [run for world in zip(*jobs, strict=True) for job in world for run in job]
     values, names = as_matrix(runs)
     private = ~_same_in_all(values)
-    if len(worlds.y_in) > len(worlds.y_out) and np.any(private & _steady(values)):
+    steady = _same_in_all(values[:n_fits]) & _same_in_all(values[n_fits:])
+    if len(worlds.y_in) > len(worlds.y_out) and np.any(private & steady):
         others = [_seen_in(estimator, tables, probe) for tables in other_tables(worlds)]
         values, names = as_matrix([*runs, *others[0], *others[1]])
         inside, outside, other_in, other_out = np.split(
@@ -282,39 +291,35 @@ def _many_runs(estimator, worlds, n_fits, parallel, terms, claim=None):
         known &= _same_in_all(np.vstack([outside, other_out]))
         private = ~known & ~_same_in_all(values[: 2 * n_fits])
     columns = _distinct(values[: 2 * n_fits], np.flatnonzero(private))
+    bounded = {"confidence": confidence, "gaussian": gaussian}
+    apart = delta
+    if claim is not None:
+        apart = convert_relation(claim.epsilon, claim.delta, *RELATIONS)[1]
     verdict = distinguish(
         values[:n_fits, columns],
         values[n_fits : 2 * n_fits, columns],
         delta=apart,
-        confidence=confidence,
-        gaussian=gaussian,
         names=[names[column] for column in columns],
+        **bounded,
     )
     bound = verdict.epsilon
     if claim is not None and verdict.counts:
-        bound = halved_epsilon(
-            *verdict.counts, delta=delta, confidence=confidence, gaussian=gaussian
-        )
+        bound = halved_epsilon(*verdict.counts, delta=delta, **bounded)
     return _Found(bound, verdict.test, 2 * n_fits, any("privacy_." in name for name in names))
 
 
 @dataclass(frozen=True)
 class _Found:
-    """What many fits certify, and whether a part of them makes the statement of skdp."""
+    """What fits certify, and whether a part of them makes the statement of skdp."""
 
     bound: float
     test: str
     runs: int
-    states: bool
+    states: bool = False
 
 
 def _same_in_all(values):
     return np.all(values == values[0], axis=0)
-
-
-def _steady(values):
-    """Say of each number whether it is one in all fits to either table."""
-    return np.logical_and(*map(_same_in_all, np.split(values, 2)))
 
 
 def _seen_in(estimator, tables, probe):
@@ -337,8 +342,7 @@ def _distinct(values, columns):
     return np.array(sorted(first.values()), dtype=int)
 
 
-def _one_run(estimator, canaries, terms):
-    delta, confidence, gaussian = terms
+def _one_run(estimator, canaries, *, delta, confidence, gaussian):
     fitted = clone(estimator).fit(canaries.X, canaries.y)
     m = len(canaries.coins)
     pulls = _scores(fitted, canaries.rows) - _scores(fitted, canaries.null)
@@ -351,7 +355,7 @@ def _one_run(estimator, canaries, terms):
         half = max(1, int(fraction * m / 2))
         correct = np.sum(canaries.coins[order[-half:]]) + np.sum(~canaries.coins[order[:half]])
         bounds.append(certify(int(correct), 2 * half, m, delta=delta, confidence=each))
-    return max(bounds), f"{m} canaries in columns of their own, by the model's answers", 1
+    return _Found(max(bounds), f"{m} canaries in columns of their own, by the model's answers", 1)
 
 
 def _scores(fitted, rows):
@@ -375,13 +379,6 @@ def _canary_scores(pulls, labels, classes):
         return pulls[0] * (2 * codes - 1)
     own = pulls[codes, np.arange(pulls.shape[1])]
     return own - (pulls.sum(axis=0) - own) / (len(pulls) - 1)
-
-
-def _fresh(estimator):
-    """Return a clone whose clones charge no accountant, and each of which draws fresh noise."""
-    estimator = without_accountant(estimator)
-    names = seeds(estimator)
-    return estimator.set_params(**dict.fromkeys(names)) if names else estimator
 
 
 def _observed_pairs(estimator, tables, probe, n_pairs):
@@ -408,15 +405,13 @@ def _relation(estimator):
     return "add_remove"
 
 
-def _claim(estimator, epsilon, delta):
+def _claim(estimator, epsilon, delta, neighbours):
     parameters = estimator.get_params()
+    epsilon = parameters.get("epsilon") if epsilon is None else epsilon
     if epsilon is None:
-        epsilon = parameters.get("epsilon")
-        if epsilon is None:
-            raise ValueError("the estimator claims no epsilon: say which claim to audit")
-    return check_privacy_parameters(
-        epsilon, parameters.get("delta", 0.0) if delta is None else delta
-    )
+        raise ValueError("the estimator claims no epsilon: say which claim to audit")
+    delta = parameters.get("delta", 0.0) if delta is None else delta
+    return Guarantee(epsilon=epsilon, delta=delta, neighbours=neighbours)
 
 
 def _norm(estimator, X, canary_norm):

@@ -9,18 +9,10 @@ from sklearn.utils import check_random_state, indexable
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp.audit import _scores
-from skdp.audit._outputs import (
-    ACCESS,
-    per_row_statistic,
-    seeds,
-    train_and_test_score,
-    without_accountant,
-)
+from skdp.audit._outputs import ACCESS, per_row_statistic, seeds, without_accountant
 from skdp.audit._roc import Interval, area_under_curve, attack_accuracy, rate_at, roc
 from skdp.audit._tables import take_rows
 from skdp.utils._validation import check_choice, check_integer
-
-__all__ = ["ATTACKS", "MembershipInference", "membership_inference"]
 
 ATTACKS = ("loss", "shadow", "lira", "rmia")
 
@@ -108,19 +100,13 @@ class MembershipInference:
         -------
         dict
         """
-        return {
-            "attack": self.attack,
-            "access": self.access,
+        plain = ("attack", "access", "advantage", "train_score", "test_score", "confidence", "note")
+        return {name: getattr(self, name) for name in plain} | {
             "n_members": int(self.members.sum()),
             "n_others": int((~self.members).sum()),
             "auc": vars(self.auc),
             "tpr_at_fpr": {f"{rate:g}": vars(value) for rate, value in self.tpr_at.items()},
-            "advantage": self.advantage,
             "accuracy": vars(self.accuracy),
-            "train_score": self.train_score,
-            "test_score": self.test_score,
-            "confidence": self.confidence,
-            "note": self.note,
         }
 
     def __str__(self):
@@ -229,13 +215,14 @@ def membership_inference(
     >>> found.train_score, found.auc.value > 0.5
     (1.0, True)
     """
-    _check_options(attack, access, variance)
+    check_choice(attack, "attack", ATTACKS)
+    check_choice(access, "access", ACCESS)
+    check_choice(variance, "variance", ("auto", "row", "global"))
     X, y = indexable(X, column_or_1d(y))
     n_shadow = check_integer(n_shadow, "n_shadow", 2)
     n_rows = len(y)
     random = check_random_state(random_state)
-    fit_target = members is None
-    if fit_target:
+    if members is None:
         members = _halves(n_rows, 1, random)[0]
         estimator = _fit(estimator, X, y, members)
     else:
@@ -256,7 +243,10 @@ def membership_inference(
         )
         scores = _score(attack, target, shadows, fitted, y, estimator, offline, variance)
     fpr, tpr = roc(members, scores)
-    train_score, test_score = train_and_test_score(estimator, X, y, members)
+    train_score, test_score = (
+        float(estimator.score(take_rows(X, rows), take_rows(y, rows)))
+        for rows in (members, ~members)
+    )
     return MembershipInference(
         attack=attack,
         access=access,
@@ -317,12 +307,3 @@ def _check_members(members, n_rows):
     if not 0 < members.sum() < n_rows:
         raise ValueError("members must name some of the rows, and not all of them")
     return members
-
-
-def _check_options(attack, access, variance):
-    for value, name, choices in (
-        (attack, "attack", ATTACKS),
-        (access, "access", ACCESS),
-        (variance, "variance", ("auto", "row", "global")),
-    ):
-        check_choice(value, name, choices)

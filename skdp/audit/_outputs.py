@@ -10,19 +10,8 @@ from sklearn.frozen import FrozenEstimator
 from skdp._version import __version__
 from skdp.accounting import Spend
 from skdp.accounting._state import Terms
-from skdp.audit._tables import take_rows
 from skdp.base import UNACCOUNTED, relation_of
 from skdp.utils._validation import check_choice
-
-__all__ = [
-    "ACCESS",
-    "accountants",
-    "parameter",
-    "per_row_statistic",
-    "seeds",
-    "train_and_test_score",
-    "without_accountant",
-]
 
 ACCESS = ("probabilities", "labels", "parameters")
 
@@ -130,14 +119,6 @@ def per_row_statistic(estimator, X, y, access):
     if access == "probabilities":
         return _log_odds(estimator, X, y)
     return -_gradient_scale(estimator, X) * _residual_norm(estimator, X, y)
-
-
-def train_and_test_score(estimator, X, y, members):
-    """Return the estimator's own score on the rows that it was fitted to and on the others."""
-    return (
-        float(estimator.score(take_rows(X, members), take_rows(y, members))),
-        float(estimator.score(take_rows(X, ~members), take_rows(y, ~members))),
-    )
 
 
 def _codes(estimator, y):

@@ -6,12 +6,11 @@ functions' variables and objects that hold estimators are searched, as a pickle 
 
 import types
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
-
-__all__ = ["Observation", "as_matrix", "observe", "published_floats", "walk"]
 
 LARGEST = 1e140
 ANSWERS = ("decision_function", "predict_proba", "predict", "transform")
@@ -198,15 +197,17 @@ def _inner(value):
         value = array.ravel().tolist()
     if isinstance(value, list | tuple):
         return [(f"[{i}]", item) for i, item in enumerate(value)]
-    found = []
-    if hasattr(value, "__dict__"):
-        found = [(f".{name}", vars(value)[name]) for name in sorted(vars(value))]
-    if found and type(value).__reduce__ is object.__reduce__:
+    own = vars(value) if hasattr(value, "__dict__") else {}
+    found = [(f".{name}", own[name]) for name in sorted(own)]
+    kind = type(value)
+    has_slots = any(vars(base).get("__slots__") for base in kind.__mro__)
+    if found and kind.__reduce__ is object.__reduce__ and not has_slots:
         return found
     try:
-        # What it is made of again: a function, a range, a generator's position.
-        made = value.__reduce_ex__(4)[1:3]
+        # What it is made of again: a function, a range, a generator's position, a queue's items.
+        made = value.__reduce_ex__(4)[1:5]
     except Exception:
         # What has no state to show, a lock say, is no release.
         return found
-    return [*found, *((".state", part) for part in made if part)]
+    made = [list(part) if isinstance(part, Iterator) else part for part in made]
+    return [*found, *((f".state{i}", part) for i, part in enumerate(made) if part)]

@@ -10,8 +10,6 @@ from sklearn.metrics import roc_curve
 
 from skdp.audit._bounds import clopper_pearson
 
-__all__ = ["Interval", "area_under_curve", "attack_accuracy", "rate_at", "roc"]
-
 
 @dataclass(frozen=True)
 class Interval:

@@ -9,8 +9,6 @@ import numpy as np
 from scipy.special import expit, log_ndtr
 from sklearn.linear_model import LogisticRegression
 
-__all__ = ["lira", "rmia", "shadow_classifier"]
-
 LEAST_DEVIATION = 1e-3
 
 

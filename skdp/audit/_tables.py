@@ -5,18 +5,6 @@ from numbers import Real
 import numpy as np
 from scipy.sparse import csr_array, hstack, issparse, vstack
 
-__all__ = [
-    "append_columns",
-    "append_row",
-    "as_table",
-    "column_of",
-    "coordinates",
-    "is_numeric",
-    "null_rows",
-    "stack_rows",
-    "take_rows",
-]
-
 
 def as_table(X):
     """Return a frame as it is, a sparse table as CSR, numbers as float64 and others as objects.

@@ -9,13 +9,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import linear_scores, read_table
 from skdp.base import PrivateFit, PrivateMixin, TableShape
-from skdp.decomposition._second_moment import SecondMoment, centred_norms, plan_second_moment
+from skdp.decomposition._second_moment import SecondMoment, plan_second_moment
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.stats._bounds import AUTO_SHARE, NormPlan
 from skdp.utils._sums import split_epsilon
 from skdp.utils._validation import check_integer, check_magnitude, is_auto, public_inputs
-
-__all__ = ["DPPCA"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -42,8 +40,8 @@ class PCAPlan(MechanismPlan):
         """Return the released attributes."""
         moment, kept = self.moment, self.n_features_out
         if self.search is not None:
-            norms = centred_norms(X, moment.center)
-            moment = replace(moment, data_norm=self.search.run(norms, source))
+            data_norm = self.search.run(X, source, center=moment.center)
+            moment = replace(moment, data_norm=data_norm)
         mean, covariance = moment.release(X, source)
         variances, components = _principal_axes(covariance)
         total = variances.sum()

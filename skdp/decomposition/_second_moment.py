@@ -11,15 +11,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import issparse
-from sklearn.utils.extmath import row_norms
 
-from skdp._data._tables import block_size, read_block, row_blocks
+from skdp._data._parts import Rows, as_dense, block_size, most_additions, sum_over
 from skdp.mechanisms._plan import vector_noise
 from skdp.utils import clip_rows
 from skdp.utils._symmetric import pack_symmetric, unpack_symmetric
-
-__all__ = ["SecondMoment", "centred_norms", "plan_second_moment"]
 
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 
@@ -59,14 +55,10 @@ class SecondMoment:
     def statistics(self, X):
         """Return the vector that is released, without noise."""
         d = self.shape[1]
-        gram, total = np.zeros((d, d)), np.zeros(d)
-        for rows in row_blocks(self.shape[0], block_size(d)):
-            block = _dense(read_block(X, rows))
-            with np.errstate(all="ignore"):
-                block = clip_rows((block - self.center) / self.data_norm, 1.0)
-            gram += block.T @ block
-            total += np.ones(len(block)) @ block
-        return np.concatenate([pack_symmetric(gram), math.sqrt(2.0) * self._scaled(total)])
+        total, small = np.zeros((d + 1, d)), (self.center, self.data_norm)
+        sum_over(Rows(X), _add_second_moment, total, *small)
+        mean = self.constant * total[d] if self.constant else total[d, :0]
+        return np.concatenate([pack_symmetric(total[:d]), math.sqrt(2.0) * mean])
 
     def release(self, X, source):
         """Return the noisy mean, about `center`, and the noisy covariance of the rows.
@@ -93,8 +85,12 @@ class SecondMoment:
         covariance = (second - np.outer(mean, mean)) * (n / max(n - 1, 1))
         return mean * self.data_norm, covariance * self.data_norm**2
 
-    def _scaled(self, total):
-        return self.constant * total if self.constant else total[:0]
+
+def _add_second_moment(total, block, center, data_norm):
+    with np.errstate(all="ignore"):
+        block = clip_rows((as_dense(block) - center) / data_norm, 1.0)
+    total[:-1] += block.T @ block
+    total[-1] += np.ones(len(block)) @ block
 
 
 def plan_second_moment(shape, guarantee, *, data_norm, center, with_mean):
@@ -129,24 +125,6 @@ def plan_second_moment(shape, guarantee, *, data_norm, center, with_mean):
     return plan
 
 
-def centred_norms(X, center):
-    """Yield the norms of the rows about `center`, block by block.
-
-    Parameters
-    ----------
-    X : validated table
-    center : ndarray of shape (n_features,)
-
-    Yields
-    ------
-    ndarray of shape (n_rows,)
-    """
-    for rows in row_blocks(X.shape[0], block_size(X.shape[1])):
-        with np.errstate(all="ignore"):
-            block = _dense(read_block(X, rows)) - center
-            yield row_norms(block)
-
-
 def second_moment_sensitivity(constant, relation):
     r"""Return the L2 sensitivity of the packed second moment of rows of norm 1, for c at most 1.
 
@@ -165,9 +143,5 @@ def _rounding(shape):
     the sum of all outer products of magnitudes has a norm of at most n (1 + c^2).
     """
     n, d = shape
-    additions = block_size(d) + n / block_size(d) + 16
+    additions = most_additions(n, block_size(d)) + 16
     return 1.1 * UNIT_ROUNDOFF * n * additions
-
-
-def _dense(block):
-    return block.toarray() if issparse(block) else block

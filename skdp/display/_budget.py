@@ -2,12 +2,12 @@
 
 from textwrap import fill
 
-__all__ = ["BudgetDisplay"]
+from skdp.display._display import Display
 
 TOGETHER, LINE = "all together", 30
 
 
-class BudgetDisplay:
+class BudgetDisplay(Display):
     """A budget's epsilon: spent by whom, spent in all, left.
 
     Make it with `from_accountant`. It shows what the ledger says, which is public.
@@ -81,23 +81,8 @@ class BudgetDisplay:
             composition=report.composition,
         )
 
-    def plot(self, ax=None):
-        """Draw a bar for each label, and one for all together with what is left.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        BudgetDisplay
-            Itself, with `ax_`, `figure_` and `bars_`.
-        """
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
+    def _draw(self, ax):
+        """Draw a bar for each label, and one for all together with what is left."""
         epsilon, delta = self.cap
         left = max(epsilon - self.spent, 0.0)
         labels = [in_lines(label) for label in self.epsilons]
@@ -114,8 +99,6 @@ class BudgetDisplay:
         ax.set(xlabel=f"ε (δ = {delta:g})", title=f"budget of {self.dataset!r}")
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=4, ncols=2)
         self.bars_ = [by_label, spent, rest]
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
 def in_lines(label):

@@ -3,8 +3,7 @@
 import numpy as np
 
 from skdp.accounting import get_epsilon, rdp, rdp_to_epsilon
-
-__all__ = ["CompositionDisplay"]
+from skdp.display._display import Display
 
 NAMES = {
     "basic": "basic",
@@ -23,7 +22,7 @@ STYLES = {
 }
 
 
-class CompositionDisplay:
+class CompositionDisplay(Display):
     """Epsilon of repeated releases against their number, one line a method.
 
     Make it with `from_event`.
@@ -105,28 +104,11 @@ class CompositionDisplay:
             epsilons[method] = np.array(values)
         return cls(counts, epsilons, delta=delta, rdp_order=rdp_order)
 
-    def plot(self, ax=None):
-        """Draw the lines.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        CompositionDisplay
-            Itself, with `ax_`, `figure_` and `lines_`.
-        """
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
+    def _draw(self, ax):
+        """Draw the lines."""
         self.lines_ = []
         for method, values in self.epsilons.items():
             label = NAMES[method].format(order=self.rdp_order)
             self.lines_ += ax.plot(self.counts, values, label=label, **STYLES.get(method, {}))
         ax.set(xlabel="number of releases", ylabel=f"ε at δ = {self.delta:g}")
         ax.legend()
-        self.ax_, self.figure_ = ax, ax.figure
-        return self

@@ -3,11 +3,10 @@
 import numpy as np
 
 from skdp.audit import audit_epsilon
+from skdp.display._display import Display
 
-__all__ = ["EpsilonAuditDisplay"]
 
-
-class EpsilonAuditDisplay:
+class EpsilonAuditDisplay(Display):
     """Certified lower bounds on epsilon against the claims.
 
     Make it with `from_estimator` or `from_audits`. The distance of a bound from its claim is
@@ -81,23 +80,8 @@ class EpsilonAuditDisplay:
         """
         return cls(list(audits))
 
-    def plot(self, ax=None):
-        """Draw the bounds and the claims.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        EpsilonAuditDisplay
-            Itself, with `ax_`, `figure_` and `line_`.
-        """
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
+    def _draw(self, ax):
+        """Draw the bounds and the claims."""
         audits = sorted(self.audits, key=lambda audit: audit.epsilon)
         claims = np.array([audit.epsilon for audit in audits])
         bounds = np.array([audit.lower_bound for audit in audits])
@@ -116,5 +100,3 @@ class EpsilonAuditDisplay:
             ylabel="ε that the attack proves",
         )
         ax.legend(loc="upper left")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self

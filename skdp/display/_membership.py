@@ -5,11 +5,10 @@ import numpy as np
 from skdp.accounting import convert_relation
 from skdp.audit import membership_inference
 from skdp.base import relation_of
+from skdp.display._display import Display
 
-__all__ = ["MembershipInferenceDisplay"]
 
-
-class MembershipInferenceDisplay:
+class MembershipInferenceDisplay(Display):
     """ROC curves of membership attacks on logarithmic axes, over the region that a claim allows.
 
     Make it with `from_estimator` or `from_results`. It shows what attacks found in private data:
@@ -103,23 +102,8 @@ class MembershipInferenceDisplay:
         """
         return cls(dict(results), epsilon=epsilon, delta=delta, relation=relation)
 
-    def plot(self, ax=None):
-        """Draw the curves.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        MembershipInferenceDisplay
-            Itself, with `ax_`, `figure_` and `lines_`.
-        """
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
+    def _draw(self, ax):
+        """Draw the curves."""
         least = min(0.5 / np.sum(~result.members) for result in self.results.values())
         rates = np.geomspace(least, 1.0, 200)
         if self.epsilon is not None:
@@ -143,8 +127,6 @@ class MembershipInferenceDisplay:
             ylabel="members found (true-positive rate)",
         )
         ax.legend(loc="lower right")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
 def most_true_positives(false_positive_rate, epsilon, delta):

@@ -4,10 +4,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
-__all__ = ["PrivacyUtilityDisplay"]
+from skdp.display._display import Display
 
 
-class PrivacyUtilityDisplay:
+class PrivacyUtilityDisplay(Display):
     """An estimator's score against epsilon.
 
     Make it with `from_estimator`. Every point is a fit to the same rows. For private data the
@@ -119,23 +119,8 @@ class PrivacyUtilityDisplay:
             score_name=getattr(scoring, "__name__", "score on held-out rows"),
         )
 
-    def plot(self, ax=None):
-        """Draw the mean score and its spread.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        PrivacyUtilityDisplay
-            Itself, with `ax_`, `figure_` and `line_`.
-        """
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            _, ax = plt.subplots(layout="constrained")
+    def _draw(self, ax):
+        """Draw the mean score and its spread."""
         mean, spread = self.scores.mean(axis=1), self.scores.std(axis=1)
         (self.line_,) = ax.plot(self.epsilons, mean, "o-", label="private, mean")
         ax.fill_between(
@@ -150,5 +135,3 @@ class PrivacyUtilityDisplay:
             title=f"{self.scores.size} fits: drawing this spent ε = {self.cost:g} by addition",
         )
         ax.legend(loc="lower right")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._tables import row_blocks
+from skdp._data._parts import row_blocks
 from skdp.base import PrivateFit, PrivateMixin, TableShape
 from skdp.gam._cells import BLOCK_ROWS, Term
 from skdp.gam._columns import Column, declared_columns, read_kinds
@@ -20,8 +20,6 @@ from skdp.linear_model._dp_sgd_progress import Progress
 from skdp.preprocessing._binning import input_names
 from skdp.utils._callbacks import CallbackSupportMixin
 from skdp.utils._validation import check_integer, is_auto, public_inputs
-
-__all__ = ["ColumnShape", "PrivateAdditiveMixin"]
 
 N_BINS = 32
 # Of interactions="auto", where there are any.
@@ -147,7 +145,7 @@ class PrivateAdditiveMixin(CallbackSupportMixin, PrivateMixin):
         terms = [_as_term(shape) for shape in self.shape_functions_]
         outputs = np.shape(self.intercept_)
         parts = np.empty((table.shape[0], len(terms), *outputs))
-        for rows in row_blocks(table.shape[0], BLOCK_ROWS):
+        for rows in row_blocks(table, BLOCK_ROWS):
             for t, (term, shape) in enumerate(zip(terms, self.shape_functions_, strict=True)):
                 for column, j in zip(term.columns, term.positions, strict=True):
                     column.check(table.values(j, rows), j)

@@ -3,8 +3,6 @@
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-__all__ = ["CELLS", "LEVELS", "consistent_counts", "level_counts", "merged_cells", "nearest_masses"]
-
 LEVELS = 10
 CELLS = 1 << LEVELS
 # Of a bin: as much as that is not told from nothing, so that bins do not hang on vanishing noise.

@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-__all__ = ["WEIGHT_STEP", "Block", "Layout", "joint_layout", "main_layout"]
-
 # Weights of blocks are multiples of this, so that a weight times a sum is exact.
 WEIGHT_STEP = 2.0**-12
 # The step size allows for counts that are larger than their noisy ones.

@@ -7,8 +7,6 @@ from functools import cached_property
 from skdp._sgd._noise import SLACK, GaussianNoise, LaplaceNoise
 from skdp.accounting import ApproximateDP, Gaussian, Guarantee, PureDP, gaussian_noise_multiplier
 
-__all__ = ["Budget"]
-
 # What part of delta a search for categories may fail with.
 DELTA_SHARE = 0.1
 

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdp._data._histogram import uniform_edges
+from skdp._data._parts import row_blocks
 from skdp.gam._bins import CELLS, level_counts
 from skdp.gam._columns import n_cells
-from skdp.utils._histogram import uniform_edges
-
-__all__ = ["BLOCK_ROWS", "PackedCells", "Term", "exact_counts", "finest_edges"]
 
 BLOCK_ROWS = 1 << 15
 LARGEST_PACK = 1 << 12
@@ -53,7 +52,7 @@ def finest_edges(column):
 def exact_counts(columns, edges, table):
     """Return the counts of each column's cells, of numbers at all levels; missing values last."""
     counts = [np.zeros(n_cells(*pair), np.int64) for pair in zip(columns, edges, strict=True)]
-    for rows in table.blocks():
+    for rows in row_blocks(table, BLOCK_ROWS):
         for j, (column, total) in enumerate(zip(columns, counts, strict=True)):
             total += np.bincount(
                 column.cells(table.values(j, rows), edges[j]), minlength=len(total)

@@ -10,8 +10,6 @@ from skdp.linear_model._classifier import check_class_weight
 from skdp.utils._callbacks import with_callbacks
 from skdp.utils._validation import check_classes
 
-__all__ = ["DPAdditiveClassifier"]
-
 
 class DPAdditiveClassifier(PrivateAdditiveMixin, ClassifierMixin, BaseEstimator):
     r"""Classifier that adds up one private curve a column.

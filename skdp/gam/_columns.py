@@ -8,14 +8,13 @@ import numpy as np
 from sklearn.utils import assert_all_finite
 
 from skdp._data._columns import column_entries, read_columns
-from skdp._data._containers import as_numbers, is_frame
+from skdp._data._containers import as_numbers
+from skdp._data._histogram import bin_numbers, check_edges, uniform_edges
 from skdp.gam._bins import CELLS
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.utils._histogram import bin_numbers, check_edges, uniform_edges
+from skdp.utils._frames import is_frame
 from skdp.utils._labels import category_codes, is_missing
 from skdp.utils._validation import check_bounds, is_auto
-
-__all__ = ["Column", "declared_columns", "entries_of", "n_cells", "read_kinds"]
 
 BOOLEAN = np.array([False, True])
 

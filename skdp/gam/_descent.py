@@ -4,21 +4,11 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from sklearn.utils import gen_batches
 
-from skdp._data._tables import row_blocks
 from skdp.gam._blocks import WEIGHT_STEP
 from skdp.gam._cells import BLOCK_ROWS
 from skdp.utils import sum_grid
-
-__all__ = [
-    "CONDITION",
-    "MOST_STEPS",
-    "Schedule",
-    "descend",
-    "residual_grid",
-    "residual_sums",
-    "residuals_at",
-]
 
 FEWEST_STEPS, MOST_TIMES = 10, 7.0
 # The condition number is kept at most this by the penalty.
@@ -56,7 +46,7 @@ def residual_sums(cells, layout, residuals, weights, step):
     """
     clipped = residuals_at(weights, cells, layout, residuals)
     totals = cells.zeros(weights.shape[1])
-    for rows in row_blocks(cells.n_rows, BLOCK_ROWS):
+    for rows in gen_batches(cells.n_rows, BLOCK_ROWS):
         # Towards zero: no row's norm grows.
         cells.add_sums(rows, np.trunc(clipped(rows).T / step), totals)
     sums = cells.unpacked(totals)

@@ -17,8 +17,6 @@ from skdp.gam._descent import CONDITION, Schedule, descend
 from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import discrete_laplace
 
-__all__ = ["PerturbedObjective"]
-
 # Of epsilon: what b has, what the Jacobian may cost; the rest is that of the output noise.
 NOISE_SHARE, JACOBIAN_SHARE, OUTPUT_SHARE = 13 / 16, 11 / 64, 1 / 64
 GRID = 2.0**-40

@@ -6,22 +6,12 @@ from dataclasses import dataclass
 from numbers import Integral
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from skdp._data._columns import column_entries
-from skdp._data._tables import row_blocks
 from skdp.gam._bins import merged_cells
 from skdp.gam._cells import BLOCK_ROWS, PackedCells, Term
 from skdp.utils._validation import check_integer, is_auto
-
-__all__ = [
-    "Pair",
-    "check_interactions",
-    "chosen_pairs",
-    "extended",
-    "pair_of",
-    "pair_sums",
-    "pair_term",
-]
 
 TABLE_CELLS, CHOICE_CELLS = 12, 8
 # A pair is chosen if its statistic, about standard normal without interaction, exceeds this.
@@ -92,7 +82,7 @@ def extended(cells, pairs):
         return cells
     sizes = [*cells.sizes, *(math.prod(pair.shape) for pair in pairs)]
     result = PackedCells(sizes, cells.n_rows)
-    for rows in row_blocks(cells.n_rows, BLOCK_ROWS):
+    for rows in gen_batches(cells.n_rows, BLOCK_ROWS):
         own = [cells.column(j, rows) for j in range(len(cells.sizes))]
         result.set(rows, np.array([*own, *(pair.cells(cells, rows) for pair in pairs)]))
     return result
@@ -111,7 +101,7 @@ def pair_sums(cells, pairs, clipped, step):
         Their grid.
     """
     totals = None
-    for rows in row_blocks(cells.n_rows, BLOCK_ROWS):
+    for rows in gen_batches(cells.n_rows, BLOCK_ROWS):
         steps = np.trunc(clipped(rows).T / step)
         own = [
             [np.bincount(places, weights=each, minlength=math.prod(pair.shape)) for each in steps]

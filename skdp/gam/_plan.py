@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from skdp._data._tables import row_blocks
+from skdp._data._parts import row_blocks
 from skdp.accounting import Gaussian, get_epsilon
 from skdp.gam._bins import CELLS, LEVELS, consistent_counts, merged_cells, nearest_masses
 from skdp.gam._blocks import joint_layout, main_layout
@@ -39,8 +39,6 @@ from skdp.gam._searches import (
     NumberColumns,
 )
 from skdp.stats._bounds import BoundsPlan
-
-__all__ = ["AdditivePlan"]
 
 # Shares of mu squared, or of epsilon with delta = 0.
 SEARCH_SHARE = 0.05
@@ -215,7 +213,7 @@ class AdditivePlan:
 
     def check(self, table):
         """Raise `ValueError` where a column holds what its kind does not."""
-        for rows in table.blocks():
+        for rows in row_blocks(table, BLOCK_ROWS):
             for j, column in enumerate(self.columns):
                 column.check(table.values(j, rows), j)
 
@@ -240,7 +238,7 @@ class AdditivePlan:
         columns = self._found(table, source)
         terms = self._counted(columns, table, source)
         cells = PackedCells([term.counts.size for term in terms], self.n_rows)
-        for rows in row_blocks(self.n_rows, BLOCK_ROWS):
+        for rows in row_blocks(table, BLOCK_ROWS):
             cells.set(rows, np.array([term.cells(table, rows) for term in terms]))
         layout, start = main_layout(terms, self.n_rows, self.constant_share), None
         pairs = [pair_of(terms, *places, TABLE_CELLS) for places in self.declared_pairs]

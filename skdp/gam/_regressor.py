@@ -11,8 +11,6 @@ from skdp.gam._tasks import NumberTask
 from skdp.utils._callbacks import with_callbacks
 from skdp.utils._validation import check_target_bounds
 
-__all__ = ["DPAdditiveRegressor"]
-
 
 class DPAdditiveRegressor(PrivateAdditiveMixin, RegressorMixin, BaseEstimator):
     r"""Regressor that adds up one private curve a column.

@@ -13,8 +13,6 @@ from skdp.noise import discrete_gaussian
 from skdp.preprocessing._categories import StabilityThreshold
 from skdp.stats._bounds import BoundsPlan
 
-__all__ = ["LARGEST_LIST", "GaussianSearch", "GaussianThreshold", "LabelColumns", "NumberColumns"]
-
 # No column gets more categories than this: the most frequent ones.
 LARGEST_LIST = 1000
 
@@ -93,11 +91,8 @@ class LabelColumns:
     def __init__(self, table, columns):
         self._table, self._columns = table, columns
 
-    def blocks(self):
-        return self._table.blocks(1)
-
-    def values(self, j, rows):
-        return self._table.values(self._columns[j], rows)
+    def column(self, j):
+        return self._table.column(self._columns[j])
 
 
 class NumberColumns:
@@ -108,7 +103,7 @@ class NumberColumns:
 
     def __init__(self, table, columns):
         self._table, self._columns = table, columns
-        self.shape = (table.shape[0], len(columns))
+        self.shape, self.borders = (table.shape[0], len(columns)), table.borders
 
     def __getitem__(self, rows):
         found = [column.numbers(self._table.values(j, rows)) for column, j in self._columns]

@@ -7,8 +7,6 @@ from scipy.optimize import isotonic_regression
 
 from skdp.gam._columns import entries_of
 
-__all__ = ["ShapeFunction", "centred", "directions", "importance", "monotone", "shape_functions"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ShapeFunction:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, softmax
 
-__all__ = ["BinaryTask", "MultinomialTask", "NumberTask"]
-
 # A clipped vector's norm may exceed the clip by the rounding of its computation.
 SHRINK = 1.0 - 2.0**-40
 

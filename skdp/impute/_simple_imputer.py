@@ -1,33 +1,33 @@
 """Filling in missing values with private statistics."""
 
+import math
 from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils import assert_all_finite
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns, read_numeric_columns
 from skdp._data._containers import as_numbers, is_sequence
+from skdp._data._parts import sum_over
 from skdp._data._tables import indexable_table
-from skdp.base import PrivateFit, PrivateMixin, TableShape
-from skdp.impute._present import bounds_of_present, means_of_present, present_columns
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.preprocessing._additive import plan_cell_weights
 from skdp.preprocessing._categories import plan_counts
+from skdp.preprocessing._planned import PlannedTransformerMixin
 from skdp.stats._quantiles import QuantilePlan
-from skdp.stats._within_bounds import plan_within_bounds
+from skdp.stats._release import plan_within_bounds
+from skdp.utils._frames import objects
 from skdp.utils._labels import is_missing
-from skdp.utils._validation import check_boolean, check_choice, public_inputs
-
-__all__ = ["DPSimpleImputer"]
+from skdp.utils._sums import range_shares
+from skdp.utils._validation import check_boolean, check_choice
 
 STRATEGIES = ("mean", "median", "most_frequent", "constant")
 
 
-class DPSimpleImputer(TransformerMixin, PrivateMixin, BaseEstimator):
+class DPSimpleImputer(PlannedTransformerMixin, BaseEstimator):
     r"""Fill in missing values with a private statistic of each column.
 
     Missing values are NaN and, in columns of objects, None and pandas' NA. Which values are
@@ -110,6 +110,8 @@ class DPSimpleImputer(TransformerMixin, PrivateMixin, BaseEstimator):
     True
     """
 
+    _public = ("bounds", "categories")
+
     def __init__(
         self,
         epsilon=1.0,
@@ -132,37 +134,6 @@ class DPSimpleImputer(TransformerMixin, PrivateMixin, BaseEstimator):
         self.add_indicator = add_indicator
         self.accountant = accountant
         self.random_state = random_state
-
-    def fit(self, X, y=None):
-        """Release a statistic of each column and charge the accountant.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, with missing values.
-        y : None
-            Ignored, present for pipelines.
-
-        Returns
-        -------
-        self : DPSimpleImputer
-            The fitted transformer.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as described; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses; the estimator is left unfitted.
-        """
-        with PrivateFit(self) as fit:
-            table = self._validate(X)
-            shape = TableShape(n_rows=table.shape[0], n_columns=table.shape[1])
-            plan = self.plan_fit(shape, fit.guarantee)
-            source = fit.charge(plan)
-            public = public_inputs(self, "bounds", "categories")
-            fit.publish(plan, public=public, **plan.run(table, source))
-        return self
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.
@@ -220,8 +191,8 @@ class DPSimpleImputer(TransformerMixin, PrivateMixin, BaseEstimator):
             Of float64 where X and what is filled in are numbers, else of objects.
         """
         check_is_fitted(self)
-        table = self._validate(X, reset=False)
-        columns = [_raw_column(table, j) for j in range(table.shape[1])]
+        table = self._read(X, reset=False)
+        columns = [table.column(j).whole() for j in range(table.shape[1])]
         missing = np.column_stack([_is_missing(column) for column in columns])
         numeric = self.statistics_.dtype.kind == "f" and all(table.numeric_types)
         filled = np.empty(table.shape, dtype=np.float64 if numeric else object)
@@ -250,24 +221,20 @@ class DPSimpleImputer(TransformerMixin, PrivateMixin, BaseEstimator):
             return names
         return np.array([*names, *(f"missingindicator_{name}" for name in names)], dtype=object)
 
-    def _validate(self, X, reset=True):
+    def _read(self, X, reset=True):
         if self.strategy in ("mean", "median"):
             return read_numeric_columns(self, X, reset=reset, allow_nan=True)
         # What comes out is numbers or objects: one row of a list has no say in which.
         X = indexable_table(X) if is_sequence(X) else X
         table = read_columns(self, X, reset=reset)
-        for j in range(table.shape[1]):
-            for rows in table.blocks(1):
-                values = table.values(j, rows)
-                if values.dtype.kind == "f":
-                    assert_all_finite(values, allow_nan=True, input_name="X")
+        table.check_not_infinite(range(table.shape[1]), allow_nan=True)
         return table
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.input_tags.string = self.strategy in ("most_frequent", "constant")
-        tags.input_tags.categorical = self.strategy in ("most_frequent", "constant")
+        takes_any = self.strategy in ("most_frequent", "constant")
+        tags.input_tags.string = tags.input_tags.categorical = takes_any
         tags.transformer_tags.preserves_dtype = []
         return tags
 
@@ -308,7 +275,7 @@ class _Location(_ImputerPlan):
     def run(self, table, source):
         search, plan = self.mechanism.search, self.mechanism.main
         if search is not None:
-            plan = self.mechanism.within(bounds_of_present(search, table, source))
+            plan = self.mechanism.within(search.run(table.numbers(), source))
         if isinstance(plan, QuantilePlan):
             statistics = plan.run(present_columns(table), source)[0]
         else:
@@ -343,16 +310,51 @@ def _statistics(values):
     """Return values as floats if all are numbers, else as objects."""
     if all(isinstance(value, Real) for value in values):
         return np.array(values, dtype=np.float64)
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
-
-
-def _raw_column(table, j):
-    return np.concatenate([table.values(j, rows) for rows in table.blocks(1)])
+    return objects(values)
 
 
 def _is_missing(column):
     if column.dtype.kind == "O":
         return np.array([is_missing(value) for value in column], dtype=bool)
     return column != column
+
+
+def means_of_present(mechanism, deviation, table, low, high, source):
+    """Release the mean of each column's values, clipped to bounds.
+
+    Each value adds 1 in all to two sums, the weights of the ends of its range; a missing one adds
+    nothing. So one release holds the sum of the values and their number.
+
+    Parameters
+    ----------
+    mechanism : LaplaceMechanism or GaussianMechanism
+    deviation : float
+        The standard deviation of the noise in each sum.
+    table : ColumnTable
+    low, high : ndarray of shape (n_columns,)
+    source : RandomSource
+
+    Returns
+    -------
+    ndarray of shape (n_columns,)
+        The middle of the bounds where the noisy number of values is below its own noise.
+    """
+    sums = np.zeros((2, table.shape[1]))
+    sum_over(table.numbers(), _add_shares, sums, low, high, table.shape[0])
+    below, above = mechanism.release(sums, random_state=source)
+    count = below + above
+    enough = count > math.sqrt(2.0) * deviation
+    share = np.where(enough, above / np.where(enough, count, 1.0), 0.5)
+    return low + np.clip(share, 0.0, 1.0) * (high - low)
+
+
+def _add_shares(sums, block, low, high, n_rows):
+    present = ~np.isnan(block)
+    sums += [(part * present).sum(axis=0) for part in range_shares(block, low, high, n_rows)]
+
+
+def present_columns(table):
+    """Yield the values of each column that are not missing."""
+    for j in range(table.shape[1]):
+        column = as_numbers(table.column(j).whole())
+        yield column[~np.isnan(column)]

@@ -18,16 +18,10 @@ import numpy as np
 from scipy.linalg import eigh, eigvalsh
 from scipy.special import ndtri
 
-from skdp.linear_model._rows import most_additions
+from skdp._data._bounded import bounded_additions
+from skdp._data._parts import sum_over
 from skdp.mechanisms._plan import vector_noise
-from skdp.utils._symmetric import (
-    FAILURE,
-    pack_symmetric,
-    spectral_margin,
-    unpack_symmetric,
-)
-
-__all__ = ["AdaSSP", "plan_adassp"]
+from skdp.utils._symmetric import FAILURE, pack_symmetric, spectral_margin, unpack_symmetric
 
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 
@@ -90,9 +84,8 @@ class AdaSSP:
         unit_A, unit_b, unit_eigenvalue = self._units
         # LAPACK finds it to a few units of rounding of ||A||, which the sensitivity allows for.
         least = eigvalsh(A, lower=False, subset_by_index=[0, 0], check_finite=False)
-        return np.concatenate(
-            [_as_vector(A, self.constant) / unit_A, b / unit_b, least / unit_eigenvalue]
-        )
+        vector = _as_vector(A, self.constant)
+        return np.concatenate([vector / unit_A, b / unit_b, least / unit_eigenvalue])
 
     def _unweighted(self, released, p):
         unit_A, unit_b, unit_eigenvalue = self._units
@@ -155,17 +148,20 @@ def _weighted_sensitivity(constant, relation):
 
 def _rounding(n_rows, n_features):
     """Bound the error of the weighted statistics as computed (Higham 2002, section 3.1)."""
-    additions = most_additions(n_rows, n_features) + 16
+    additions = bounded_additions(n_rows, n_features) + 16
     # The least eigenvalue adds the error of A to that of the eigenvalue solver.
     return 1.1 * UNIT_ROUNDOFF * n_rows * (3.0 * additions + 16.0 * n_features)
 
 
 def _statistics(rows, targets):
-    A, b = np.zeros((rows.n_features,) * 2, order="F"), np.zeros(rows.n_features)
-    for block in rows.blocks():
-        rows.add_weighted_gram(block, np.ones(block.stop - block.start), A)
-        b += rows.weighted_sum(block, targets[block])
-    return A, b
+    p = rows.n_features
+    total = sum_over(rows, _add_statistics, np.zeros((p + 1, p)), along=(targets,))
+    return total[:p].T, total[p]
+
+
+def _add_statistics(total, block, targets):
+    block.add_weighted_gram(np.ones(len(targets)), total[:-1].T)
+    total[-1] += block.weighted_sum(targets)
 
 
 def _n_values(p, constant):

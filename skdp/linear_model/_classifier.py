@@ -1,57 +1,23 @@
-"""What linear classifiers have in common: the fit by a plan, labels, class weights, predictions."""
+"""What linear classifiers have in common: labels, class weights, predictions."""
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._tables import linear_scores, read_rows_and_target, read_table
-from skdp.base import PrivateFit, PrivateMixin, TableShape
-from skdp.linear_model._rows import RowsAndTarget
+from skdp._data._tables import RowsAndTarget, linear_scores, read_rows_and_target, read_table
+from skdp.base import TableShape
+from skdp.linear_model._regressor import PrivateLinearMixin
 from skdp.utils._validation import check_classes, check_magnitude, public_inputs
 
-__all__ = ["PrivateLinearClassifierMixin", "check_class_weight"]
 
-
-class PrivateLinearClassifierMixin(PrivateMixin, ClassifierMixin):
+class PrivateLinearClassifierMixin(PrivateLinearMixin, ClassifierMixin):
     """Scores and predictions from `coef_`, `intercept_` and `classes_`."""
 
-    def fit(self, X, y):
-        """Fit the model and charge the accountant.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
-            Rows; longer ones are scaled down to `data_norm`. Data larger than memory are read
-            block by block.
-        y : array-like of shape (n_samples,)
-            Labels.
-
-        Returns
-        -------
-        self : estimator
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as described; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses; the estimator is left unfitted.
-        """
-        with PrivateFit(self) as fit:
-            X, y = read_rows_and_target(self, X, y)
-            classes, codes = check_classes(self.classes, y)
-            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1], classes=classes)
-            plan = self.plan_fit(shape, fit.guarantee)
-            source = fit.charge(plan)
-            fit.publish(
-                plan,
-                public=self._assumptions(),
-                sampler=plan.sampler,
-                classes_=classes,
-                **plan.run(RowsAndTarget(X, codes), source),
-            )
-        return self
+    def _read_rows(self, X, y, reset=True, classes=None):
+        X, y = read_rows_and_target(self, X, y, reset=reset)
+        classes, codes = check_classes(self.classes if classes is None else classes, y)
+        shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1], classes=classes)
+        return RowsAndTarget(X, codes), shape
 
     def decision_function(self, X):
         """Return the scores of samples.
@@ -109,7 +75,6 @@ class PrivateLinearClassifierMixin(PrivateMixin, ClassifierMixin):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
-        tags.input_tags.sparse = True
         return tags
 
 

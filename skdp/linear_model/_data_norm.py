@@ -4,18 +4,14 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.utils.extmath import row_norms
 
-from skdp._data._tables import block_size, read_block, row_blocks
+from skdp._data._bounded import BoundedRows
 from skdp.accounting import Guarantee
 from skdp.linear_model._planning import Problem
-from skdp.linear_model._rows import BoundedRows
 from skdp.mechanisms._plan import one_charge
 from skdp.stats._bounds import AUTO_SHARE, NormPlan
 from skdp.utils._sums import split_epsilon
 from skdp.utils._validation import check_boolean, check_magnitude, is_auto
-
-__all__ = ["RowPlan", "plan_rows"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,12 +66,7 @@ class RowPlan:
         -------
         BoundedRows
         """
-        unit = 1.0
-        if self.search is not None:
-            blocks = row_blocks(X.shape[0], block_size(X.shape[1]))
-            # Rows that overflow are the search's to count, and no warning may tell of one.
-            with np.errstate(over="ignore"):
-                unit = self.search.run((row_norms(read_block(X, rows)) for rows in blocks), source)
+        unit = 1.0 if self.search is None else self.search.run(X, source)
         return BoundedRows(X, self.data_norm, self.constant, unit)
 
 
@@ -112,3 +103,26 @@ def plan_rows(estimator, n_rows, guarantee):
     return RowPlan(
         search=search, data_norm=data_norm, constant=constant, whole=guarantee, left=left
     )
+
+
+def released_model(rows, weights):
+    """Return what released weights make public, in the units of the data.
+
+    Parameters
+    ----------
+    rows : BoundedRows
+        On which they were fitted.
+    weights : ndarray of shape (n_features,) or (n_outputs, n_features)
+
+    Returns
+    -------
+    dict
+        `coef_` of shape (n_outputs, n_columns), `intercept_` and `data_norm_`.
+    """
+    weights = np.atleast_2d(weights)
+    constant = rows.constant
+    return {
+        "coef_": weights[:, : rows.n_columns] / rows.unit,
+        "intercept_": constant * weights[:, -1] if constant else np.zeros(len(weights)),
+        "data_norm_": rows.unit * rows.data_norm,
+    }

@@ -11,7 +11,10 @@ from skdp._sgd._defaults import Problem, Settings, automatic_settings
 from skdp._sgd._plan import SAMPLINGS, Linear, SGDPlan, clip_norm, plan_sgd
 from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS, Update, run_sgd
 from skdp.base import PrivateFit, fitted_names
-from skdp.utils._callbacks import CallbackSupportMixin
+from skdp.linear_model._dp_sgd_progress import Progress
+from skdp.linear_model._regressor import labels_of
+from skdp.mechanisms._plan import MechanismPlan
+from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
 from skdp.utils._validation import (
     check_boolean,
     check_choice,
@@ -20,11 +23,13 @@ from skdp.utils._validation import (
     check_real,
 )
 
-__all__ = ["PartialFit", "PrivateSGDMixin", "SGDFit", "Task"]
-
 # How many calls of partial_fit share one partition of the ledger.
 CALLS_OF_A_PARTITION = 256
 LARGEST = 1e50
+ROWS_OF_A_CALL = {
+    "any": "a charge of its own, which adds to those of other calls",
+    "disjoint": "rows declared disjoint from those of other calls",
+}
 
 
 @dataclass(frozen=True)
@@ -119,6 +124,21 @@ class SGDFit:
         }
 
 
+@dataclass(frozen=True, kw_only=True)
+class EstimatorFit(MechanismPlan):
+    """What a fit of an estimator will release."""
+
+    sgd: SGDFit
+
+    @property
+    def mechanism(self):
+        return self.sgd.mechanism
+
+    @property
+    def sampler(self):
+        return self.mechanism.sampler
+
+
 class PartialFit(PrivateFit):
     """A private fit that goes on from a fitted estimator and leaves it as it was if it fails.
 
@@ -146,6 +166,48 @@ class PartialFit(PrivateFit):
 
 class PrivateSGDMixin(CallbackSupportMixin):
     """Parameters and runs of estimators that are fitted by noisy stochastic gradients."""
+
+    @with_callbacks
+    def fit(self, X, y):
+        """Fit the model from zero weights and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
+            Rows. Data larger than memory are read tile by tile.
+        y : array-like of shape (n_samples,)
+            Labels; or targets, which are clipped to `target_bounds`.
+
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses; the estimator is left unfitted.
+        """
+        # It is in no partition with earlier calls of partial_fit.
+        self.__dict__.pop("_partition", None)
+        with PrivateFit(self) as fit:
+            self._run(fit, *self._read_rows(X, y))
+        return self
+
+    def _run(self, fit, table, shape, call=None):
+        """Plan, charge, run and publish; as a call of partial_fit from the released weights on."""
+        plan = self.plan_fit(shape, fit.guarantee)
+        start = plan.weights_of(self) if call and hasattr(self, "coef_") else None
+        progress = Progress(self, plan.sgd)
+        source = fit.charge(plan)
+        public = {"public": self._assumptions(), "sampler": plan.sampler, **labels_of(shape)}
+        if call:
+            rows = ROWS_OF_A_CALL[self.partial_fit_rows]
+            sampler = f"{plan.sampler}; call {call} of partial_fit: {rows}"
+            public |= {"sampler": sampler, "n_partial_fits_": call}
+        fit.publish(plan, **public, **plan.run(table, source, start=start, progress=progress))
 
     def _given_settings(self, delta):
         sampling = _unless_auto(
@@ -175,11 +237,10 @@ class PrivateSGDMixin(CallbackSupportMixin):
         scaling = check_magnitude(self.intercept_scaling, "intercept_scaling")
         fit_intercept = check_boolean(self.fit_intercept, "fit_intercept")
         constant = scaling * data_norm if fit_intercept else 0.0
-        check_choice(self.partial_fit_rows, "partial_fit_rows", ("any", "disjoint"))
+        check_choice(self.partial_fit_rows, "partial_fit_rows", ROWS_OF_A_CALL)
         radius = self.projection_radius
         radius = math.inf if radius is None else check_magnitude(radius, "projection_radius")
-        if self.penalty not in ("l2", None):
-            raise ValueError(f"penalty must be 'l2' or None, got {self.penalty!r}")
+        check_choice(self.penalty, "penalty", ("l2", None))
         if not (isinstance(self.verbose, Integral | bool) and self.verbose >= 0):
             raise ValueError(f"verbose must be an integer of at least 0, got {self.verbose!r}")
         given = self._given_settings(guarantee.delta)
@@ -231,19 +292,6 @@ class PrivateSGDMixin(CallbackSupportMixin):
             self._partition = f"partial_fit {uuid.uuid4().hex}"
         name = f"{self._partition} {number}"
         return self.accountant.partition(name, CALLS_OF_A_PARTITION)[part]
-
-    def _partial_sampler(self, plan, call):
-        """Say in words which rows a call of partial_fit used, and what calls cost together."""
-        rows = (
-            "rows declared disjoint from those of other calls"
-            if self.partial_fit_rows == "disjoint"
-            else "a charge of its own, which adds to those of other calls"
-        )
-        return f"{plan.sampler}; call {call} of partial_fit: {rows}"
-
-    def _start_over(self):
-        """Forget the partition of earlier calls of partial_fit."""
-        self.__dict__.pop("_partition", None)
 
     def __getstate__(self):
         # Two copies that went on in one partition could put different rows into one part.

@@ -8,7 +8,6 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
-from skdp._data._tables import read_rows_and_target
 from skdp._losses import (
     BinaryHuberisedHingeLoss,
     BinaryLogisticLoss,
@@ -18,16 +17,10 @@ from skdp._losses import (
     OneVersusRestLoss,
     SquaredHingeLoss,
 )
-from skdp.base import PrivateFit, TableShape
 from skdp.linear_model._classifier import PrivateLinearClassifierMixin, check_class_weight
-from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, SGDFit, Task
-from skdp.linear_model._dp_sgd_progress import Progress
-from skdp.linear_model._rows import RowsAndTarget
-from skdp.mechanisms._plan import MechanismPlan
+from skdp.linear_model._dp_sgd import EstimatorFit, PartialFit, PrivateSGDMixin, Task
 from skdp.utils._callbacks import with_callbacks
-from skdp.utils._validation import check_choice, check_classes
-
-__all__ = ["DPSGDClassifier"]
+from skdp.utils._validation import check_choice
 
 LOSSES = ("log_loss", "hinge", "squared_hinge", "modified_huber")
 
@@ -248,46 +241,6 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
         self.random_state = random_state
 
     @with_callbacks
-    def fit(self, X, y):
-        """Fit the model from zero weights and charge the accountant.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
-            Rows. Data larger than memory are read tile by tile.
-        y : array-like of shape (n_samples,)
-            Labels.
-
-        Returns
-        -------
-        self : DPSGDClassifier
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as described; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses; the estimator is left unfitted.
-        """
-        self._start_over()
-        with PrivateFit(self) as fit:
-            X, y = read_rows_and_target(self, X, y)
-            classes, codes = check_classes(self.classes, y)
-            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1], classes=classes)
-            plan = self.plan_fit(shape, fit.guarantee)
-            progress = Progress(self, plan.sgd)
-            source = fit.charge(plan)
-            fit.publish(
-                plan,
-                public=self._assumptions(),
-                sampler=plan.sampler,
-                classes_=classes,
-                **plan.run(RowsAndTarget(X, codes), source, progress=progress),
-            )
-        return self
-
-    @with_callbacks
     def partial_fit(self, X, y, classes=None):
         """Go on from the released weights with more rows, as one more private run.
 
@@ -316,24 +269,11 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
         BudgetExceededError
             If the accountant refuses.
         """
-        earlier = getattr(self, "classes_", None)
         with PartialFit(self) as fit:
-            X, y = read_rows_and_target(self, X, y, reset=earlier is None)
-            classes, codes = check_classes(_agreed(earlier, self.classes, classes), y)
-            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1], classes=classes)
-            plan = self.plan_fit(shape, fit.guarantee)
-            start = None if earlier is None else plan.weights_of(self)
-            progress = Progress(self, plan.sgd)
-            source = fit.charge(plan)
-            call = getattr(self, "n_partial_fits_", 0) + 1
-            fit.publish(
-                plan,
-                public=self._assumptions(),
-                sampler=self._partial_sampler(plan, call),
-                classes_=classes,
-                n_partial_fits_=call,
-                **plan.run(RowsAndTarget(X, codes), source, start=start, progress=progress),
-            )
+            earlier = getattr(self, "classes_", None)
+            labels = _agreed(earlier, self.classes, classes)
+            table, shape = self._read_rows(X, y, earlier is None, labels)
+            self._run(fit, table, shape, call=getattr(self, "n_partial_fits_", 0) + 1)
         return self
 
     def plan_fit(self, shape, guarantee):
@@ -411,18 +351,8 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ClassifierFit(MechanismPlan):
+class _ClassifierFit(EstimatorFit):
     """What a fit will release, from codes of classes."""
-
-    sgd: SGDFit
-
-    @property
-    def mechanism(self):
-        return self.sgd.mechanism
-
-    @property
-    def sampler(self):
-        return self.mechanism.sampler
 
     def run(self, table, source, *, start=None, progress=None):
         numbers = self.sgd.task.n_outputs == 1

@@ -4,8 +4,6 @@ import math
 
 from skdp.utils._callbacks import callback_context
 
-__all__ = ["Progress"]
-
 PROGRESS_LINES = 10
 
 

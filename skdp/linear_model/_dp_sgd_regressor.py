@@ -5,18 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdp._data._tables import read_rows_and_target
 from skdp._losses import HuberLoss, SquaredLoss
-from skdp.base import PrivateFit, TableShape
-from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDMixin, SGDFit, Task
-from skdp.linear_model._dp_sgd_progress import Progress
+from skdp.linear_model._dp_sgd import EstimatorFit, PartialFit, PrivateSGDMixin, Task
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
-from skdp.linear_model._rows import RowsAndTarget
-from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._callbacks import with_callbacks
-from skdp.utils._validation import check_choice, check_positive, check_target_bounds, public_inputs
-
-__all__ = ["DPSGDRegressor"]
+from skdp.utils._validation import check_choice, check_positive, check_target_bounds
 
 LOSSES = ("squared_error", "huber")
 
@@ -231,44 +224,6 @@ class DPSGDRegressor(PrivateSGDMixin, PrivateLinearRegressorMixin, BaseEstimator
         self.random_state = random_state
 
     @with_callbacks
-    def fit(self, X, y):
-        """Fit the model from zero weights and charge the accountant.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
-            Rows. Data larger than memory are read tile by tile.
-        y : array-like of shape (n_samples,)
-            Targets; clipped to `target_bounds`.
-
-        Returns
-        -------
-        self : DPSGDRegressor
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as described; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses; the estimator is left unfitted.
-        """
-        self._start_over()
-        with PrivateFit(self) as fit:
-            X, y = read_rows_and_target(self, X, y, numeric=True)
-            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
-            plan = self.plan_fit(shape, fit.guarantee)
-            progress = Progress(self, plan.sgd)
-            source = fit.charge(plan)
-            fit.publish(
-                plan,
-                public=public_inputs(self, "data_norm", "target_bounds"),
-                sampler=plan.sampler,
-                **plan.run(RowsAndTarget(X, y), source, progress=progress),
-            )
-        return self
-
-    @with_callbacks
     def partial_fit(self, X, y):
         """Go on from the released weights with more rows, as one more private run.
 
@@ -294,22 +249,9 @@ class DPSGDRegressor(PrivateSGDMixin, PrivateLinearRegressorMixin, BaseEstimator
         BudgetExceededError
             If the accountant refuses.
         """
-        first = not hasattr(self, "coef_")
         with PartialFit(self) as fit:
-            X, y = read_rows_and_target(self, X, y, reset=first, numeric=True)
-            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
-            plan = self.plan_fit(shape, fit.guarantee)
-            start = None if first else plan.weights_of(self)
-            progress = Progress(self, plan.sgd)
-            source = fit.charge(plan)
-            call = getattr(self, "n_partial_fits_", 0) + 1
-            fit.publish(
-                plan,
-                public=public_inputs(self, "data_norm", "target_bounds"),
-                sampler=self._partial_sampler(plan, call),
-                n_partial_fits_=call,
-                **plan.run(RowsAndTarget(X, y), source, start=start, progress=progress),
-            )
+            table, shape = self._read_rows(X, y, not hasattr(self, "coef_"))
+            self._run(fit, table, shape, call=getattr(self, "n_partial_fits_", 0) + 1)
         return self
 
     def plan_fit(self, shape, guarantee):
@@ -357,19 +299,10 @@ class DPSGDRegressor(PrivateSGDMixin, PrivateLinearRegressorMixin, BaseEstimator
 
 
 @dataclass(frozen=True, kw_only=True)
-class _RegressorFit(MechanismPlan):
+class _RegressorFit(EstimatorFit):
     """What a fit will release, from targets that are clipped and scaled."""
 
-    sgd: SGDFit
     units: _Scale
-
-    @property
-    def mechanism(self):
-        return self.sgd.mechanism
-
-    @property
-    def sampler(self):
-        return self.mechanism.sampler
 
     def run(self, table, source, *, start=None, progress=None):
         weights = self.sgd.run(table.X, self.units.targets(table.y), source, start, progress)

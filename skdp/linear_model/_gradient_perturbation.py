@@ -18,12 +18,11 @@ from skdp.linear_model._objective import loss_gradient
 from skdp.linear_model._planning import (
     EXPECTED_WEIGHTS_NORM,
     gradient_noise_cost,
+    gradient_rounding,
+    rounding_per_weight,
 )
-from skdp.linear_model._rounding import gradient_rounding, rounding_per_weight
 from skdp.mechanisms import GaussianMechanism
 from skdp.mechanisms._plan import Price
-
-__all__ = ["GradientPerturbation", "expected_excess", "gradient_C", "plan_gradient_perturbation"]
 
 # Steps over the root of the condition number: the bias that is left is about exp(-2), and less
 # where the noise is so small that it would show.

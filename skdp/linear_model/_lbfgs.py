@@ -4,8 +4,6 @@ from collections import deque
 
 import numpy as np
 
-__all__ = ["lbfgs"]
-
 MEMORY = 20
 SHORTENINGS = 20
 
@@ -34,7 +32,9 @@ def lbfgs(objective, point, is_done, max_steps):
         if is_done(point, step_index):
             break
         if scale is None:
-            scale = _steepest_length(objective, point)
+            # The step along the gradient to the minimum of the quadratic model.
+            image = objective.hessian_product(point)(point.gradient)
+            scale = np.vdot(point.gradient, point.gradient) / np.vdot(point.gradient, image)
         step = -_inverse_product(pairs, scale, point.gradient)
         accepted = _backtrack(objective, point, step)
         if accepted is None:
@@ -48,12 +48,6 @@ def lbfgs(objective, point, is_done, max_steps):
         scale = along / np.vdot(change, change)
         point = accepted
     return point
-
-
-def _steepest_length(objective, point):
-    """Return the length of the step along the gradient to the minimum of the quadratic model."""
-    image = objective.hessian_product(point)(point.gradient)
-    return np.vdot(point.gradient, point.gradient) / np.vdot(point.gradient, image)
 
 
 def _inverse_product(pairs, scale, vector):

@@ -9,8 +9,6 @@ from skdp.linear_model._gradient_perturbation import (
     plan_gradient_perturbation,
 )
 
-__all__ = ["LeastSquaresDescent", "plan_descent"]
-
 LOSS = ClippedSquaredLoss()
 # The norm of weights, times data_norm over the targets' bound, that the ridge is balanced for;
 # chosen with California housing and made tables in view.

@@ -9,22 +9,14 @@ from sklearn.base import BaseEstimator
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.base import TableShape, guarantee_of
 from skdp.linear_model._classifier import PrivateLinearClassifierMixin, check_class_weight
-from skdp.linear_model._data_norm import RowPlan, plan_rows
+from skdp.linear_model._data_norm import RowPlan, plan_rows, released_model
 from skdp.linear_model._gradient_perturbation import GradientPerturbation
 from skdp.linear_model._mechanism_choice import MECHANISMS, choose_mechanism, plan_weights
 from skdp.linear_model._objective_perturbation import ObjectivePerturbation
-from skdp.linear_model._output_fit import check_strength
-from skdp.linear_model._output_perturbation import OutputPerturbation
-from skdp.linear_model._rows import released_model
-from skdp.linear_model._standard_errors import (
-    HessianRelease,
-    plan_hessian,
-    total_price,
-)
+from skdp.linear_model._output_perturbation import OutputPerturbation, check_strength
+from skdp.linear_model._standard_errors import HessianRelease, plan_hessian, total_price
 from skdp.mechanisms._plan import MechanismPlan
-from skdp.utils._validation import check_integer, is_auto
-
-__all__ = ["DPLogisticRegression"]
+from skdp.utils._validation import check_choice, check_integer, is_auto
 
 
 class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
@@ -311,18 +303,11 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
 
     def _choose(self, problem, rows):
         """Return the `Choice` of the mechanism and of C, or raise `ValueError`."""
-        if self.mechanism not in ("auto", *MECHANISMS):
-            raise ValueError(
-                f"mechanism must be 'auto' or one of {list(MECHANISMS)}, got {self.mechanism!r}"
-            )
+        check_choice(self.mechanism, "mechanism", ("auto", *MECHANISMS))
+        check_choice(self.penalty, "penalty", ("l2",))
+        check_choice(self.standard_errors, "standard_errors", ("noise", "total"))
         if self.mechanism == "gradient" and rows.left.delta == 0.0:
             raise ValueError("mechanism='gradient' needs delta > 0; 'objective' takes delta = 0")
-        if self.penalty != "l2":
-            raise ValueError(f"penalty must be 'l2', got {self.penalty!r}")
-        if self.standard_errors not in ("noise", "total"):
-            raise ValueError(
-                f"standard_errors must be 'noise' or 'total', got {self.standard_errors!r}"
-            )
         C, total = check_strength(self.C, "C"), self.standard_errors == "total"
         return choose_mechanism(self.mechanism, C, problem, rows, total)
 

@@ -3,15 +3,9 @@
 from dataclasses import dataclass
 
 from skdp.accounting import Guarantee
-from skdp.linear_model import (
-    _gradient_perturbation,
-    _objective_perturbation,
-    _output_perturbation,
-)
+from skdp.linear_model import _gradient_perturbation, _objective_perturbation, _output_perturbation
 from skdp.linear_model._planning import EXPECTED_WEIGHTS_NORM
 from skdp.linear_model._standard_errors import HessianShare, split_guarantee
-
-__all__ = ["MECHANISMS", "Choice", "choose_mechanism", "plan_weights"]
 
 # Each with the plan, the automatic C and the expected excess loss.
 MECHANISMS = {

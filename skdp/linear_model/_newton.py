@@ -7,8 +7,6 @@ from scipy.linalg import LinAlgError
 
 from skdp.linear_model._lbfgs import lbfgs
 
-__all__ = ["minimise"]
-
 CHOLESKY_LIMIT = 1500
 # L-BFGS takes at most this many steps, where Newton steps with factors are at hand about as many
 # as these cost, and it is left after the trial if it will not do with them.
@@ -45,7 +43,9 @@ def minimise(objective, tolerance, radius=math.inf):
         return tolerance * max(1.0, np.linalg.norm(point.weights) / radius)
 
     point = objective.at(np.zeros(objective.shape))
-    most_steps = _lbfgs_steps(objective)
+    most_steps = LBFGS_STEPS
+    if _factorises(objective):
+        most_steps = min(most_steps, 20 + objective.shape[0] // 4)
     start = np.linalg.norm(point.gradient)
 
     def is_done(point, step):
@@ -77,12 +77,6 @@ def minimise(objective, tolerance, radius=math.inf):
 
 def _factorises(objective):
     return len(objective.shape) == 1 and objective.shape[0] <= CHOLESKY_LIMIT
-
-
-def _lbfgs_steps(objective):
-    if not _factorises(objective):
-        return LBFGS_STEPS
-    return min(LBFGS_STEPS, 20 + objective.shape[0] // 4)
 
 
 def _is_slow(start, reached, goal, step, most_steps):

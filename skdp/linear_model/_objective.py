@@ -2,11 +2,12 @@ r"""The objective :math:`C \sum_i \ell(\langle w, x_i \rangle, y_i) + \tfrac q2 
 
 import math
 from dataclasses import dataclass
+from operator import methodcaller
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-__all__ = ["LinearObjective", "Point", "loss_gradient"]
+from skdp._data._parts import map_over, sum_over
 
 # 32 MB; the rows are read again for what more scores would be kept for.
 MOST_KEPT_SCORES = 2**22
@@ -21,16 +22,32 @@ def loss_gradient(loss, rows, y, weights, scores=None):
     rows : BoundedRows
     y : array of shape (n_rows,)
     weights : ndarray
-    scores : list, default=None
-        To which the scores of each block are added.
+    scores : ndarray of shape (n_rows, *loss.weights_shape), default=None
+        Where the rows' scores are put.
     """
-    gradient = np.zeros(weights.shape)
-    for block in rows.blocks():
-        of_block = rows.scores(block, weights)
-        if scores is not None:
-            scores.append(of_block)
-        gradient += rows.weighted_sum(block, loss.residual(of_block, y[block]))
-    return gradient
+    total = np.zeros(weights.shape)
+    return sum_over(rows, _add_gradient, total, loss, weights, along=(y, scores))
+
+
+def _add_gradient(total, block, y, scores, loss, weights):
+    of_block = block.scores(weights)
+    if scores is not None:
+        scores[:] = of_block
+    total += block.weighted_sum(loss.residual(of_block, y))
+
+
+def _add_value(total, block, y, scores, loss, weights):
+    total += loss.value(block.scores(weights) if scores is None else scores, y)
+
+
+def _add_hessian(gram, block, y, scores, loss, weights):
+    scores = block.scores(weights) if scores is None else scores
+    block.add_weighted_gram(loss.curvature(scores, y), gram)
+
+
+def _add_hessian_product(total, block, curvature, loss, direction):
+    product = loss.curvature_product(curvature, block.scores(direction))
+    total += block.weighted_sum(product)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +59,13 @@ class Point:
     weights : ndarray
     gradient : ndarray
         That of the objective, shaped as the weights.
-    scores : list of ndarray, or None
-        Those of each block, from which the value and the Hessian follow; None where they are many.
+    scores : ndarray of shape (n_rows, ...), or None
+        From which the value and the Hessian follow; None where they are many.
     """
 
     weights: np.ndarray
     gradient: np.ndarray
-    scores: list | None
+    scores: np.ndarray | None
 
 
 class LinearObjective:
@@ -78,23 +95,22 @@ class LinearObjective:
 
     def at(self, weights):
         """Return the `Point` of some weights."""
-        few = self.rows.n_rows * math.prod(self.loss.weights_shape) <= MOST_KEPT_SCORES
-        scores = [] if few else None
+        shape = (self.rows.n_rows, *self.loss.weights_shape)
+        scores = np.empty(shape) if math.prod(shape) <= MOST_KEPT_SCORES else None
         gradient = loss_gradient(self.loss, self.rows, self.y, weights, scores)
         gradient = self.C * gradient + self.quadratic * weights + self.linear
         return Point(weights, gradient, scores)
 
     def value(self, point):
         """Return J."""
-        value = sum(self.loss.value(scores, self.y[rows]) for rows, scores in self._scores(point))
+        value = float(self._sum_at(point, _add_value, np.zeros(())))
         slope = 0.5 * self.quadratic * point.weights + self.linear
         return self.C * value + float(np.vdot(point.weights, slope))
 
     def hessian_solver(self, point):
         """Return a function that solves a system with the Hessian of a one-output loss."""
         gram = np.zeros((self.rows.n_features,) * 2, order="F")
-        for rows, curvature in zip(self.rows.blocks(), self._curvatures(point), strict=True):
-            self.rows.add_weighted_gram(rows, curvature, gram)
+        self._sum_at(point, _add_hessian, gram)
         gram *= self.C
         gram.flat[:: self.rows.n_features + 1] += self.quadratic
         factor = cho_factor(gram, lower=False, overwrite_a=True, check_finite=False)
@@ -102,24 +118,19 @@ class LinearObjective:
 
     def hessian_product(self, point):
         """Return a function that multiplies by the Hessian."""
-        curvatures = list(self._curvatures(point))
+        scores = point.scores
+        if scores is None:
+            scores = np.empty((self.rows.n_rows, *self.loss.weights_shape))
+            map_over(self.rows, methodcaller("scores", point.weights), scores)
+        curvature = self.loss.curvature(scores, self.y)
 
         def product(direction):
-            total = np.zeros(self.shape)
-            for rows, curvature in zip(self.rows.blocks(), curvatures, strict=True):
-                change = self.rows.scores(rows, direction)
-                total += self.rows.weighted_sum(
-                    rows, self.loss.curvature_product(curvature, change)
-                )
+            total, small = np.zeros(self.shape), (self.loss, direction)
+            sum_over(self.rows, _add_hessian_product, total, *small, along=(curvature,))
             return self.C * total + self.quadratic * direction
 
         return product
 
-    def _scores(self, point):
-        if point.scores is not None:
-            return zip(self.rows.blocks(), point.scores, strict=True)
-        return ((rows, self.rows.scores(rows, point.weights)) for rows in self.rows.blocks())
-
-    def _curvatures(self, point):
-        for rows, scores in self._scores(point):
-            yield self.loss.curvature(scores, self.y[rows])
+    def _sum_at(self, point, add, total):
+        along = self.y, point.scores
+        return sum_over(self.rows, add, total, self.loss, point.weights, along=along)

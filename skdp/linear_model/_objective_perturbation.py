@@ -23,19 +23,12 @@ from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._planning import (
     LARGEST_CURVATURE,
     gradient_noise_cost,
+    gradient_rounding,
+    rounding_per_weight,
 )
-from skdp.linear_model._rounding import gradient_rounding, rounding_per_weight
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from skdp.mechanisms._plan import Price
 from skdp.noise import discrete_gaussian, rounded_norm_noise
-
-__all__ = [
-    "ObjectivePerturbation",
-    "expected_excess",
-    "log_jacobian",
-    "objective_C",
-    "plan_objective_perturbation",
-]
 
 # Of epsilon, what the Jacobian may cost at a given C before the quadratic term is raised.
 JACOBIAN_SHARE = 0.25

@@ -1,14 +1,11 @@
-"""What the plans of all mechanisms share: public constants and the price of a fit."""
+"""What the plans of all mechanisms share: public constants, and what noise and rounding do."""
 
 import math
 from dataclasses import dataclass
 
-__all__ = [
-    "EXPECTED_WEIGHTS_NORM",
-    "LARGEST_CURVATURE",
-    "Problem",
-    "gradient_noise_cost",
-]
+import numpy as np
+
+from skdp._data._bounded import bounded_additions
 
 # C="auto" keeps C times the curvature of all rows below this.
 LARGEST_CURVATURE = 1e9
@@ -16,6 +13,10 @@ LARGEST_CURVATURE = 1e9
 # The norm of weights, times data_norm, for which C="auto" balances regularisation against noise;
 # chosen with the benchmarks' tables in view, see docs/benchmarks/utility.md.
 EXPECTED_WEIGHTS_NORM = 10.0
+
+UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
+# Squares of what solvers compare must not underflow; they are far smaller than what one row moves.
+SMALLEST_MOVE = 1e-100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,3 +69,51 @@ def gradient_noise_cost(problem, strength):
     """
     h = min(strength, problem.n_rows * problem.curvature_trace / problem.size)
     return 0.5 * problem.size * (h / (h + strength)) / (h + strength)
+
+
+def gradient_rounding(problem, C, weights_norm, *, penalised=True):
+    r"""Bound the rounding error of the gradient of an objective at weights of bounded norm.
+
+    A sum of m terms in any order is off by at most :math:`\gamma_m` times the sum of their
+    magnitudes (Higham 2002, section 3.1); rows are added in blocks and blocks to a total. The
+    error of a score, :math:`\gamma_p R \|w\|`, moves a residual by the loss's curvature. A
+    residual has an error of its own even for exact scores.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its bound on a row's norm is R.
+    C : float
+        The factor of the summed loss.
+    weights_norm : float
+        The bound on the weights' norm.
+    penalised : bool, default=True
+        Whether the weights themselves are added to the gradient of the loss.
+
+    Returns
+    -------
+    float
+        Affine in `weights_norm`.
+    """
+    n_rows, n_features = problem.n_rows, problem.n_features
+    additions = bounded_additions(n_rows, n_features) + 16
+    sums = n_rows * problem.lipschitz * additions
+    scores = n_rows * problem.smoothness * (n_features + 4) * weights_norm
+    summed = 1.1 * UNIT_ROUNDOFF * (C * (sums + scores) + 4.0 * penalised * weights_norm)
+    return summed + C * n_rows * problem.norm * problem.loss.residual_error
+
+
+def rounding_per_weight(problem, C):
+    """Return how `gradient_rounding` grows with the weights' norm.
+
+    Raises
+    ------
+    ValueError
+        If C is so large or so small that the bound, or a computed norm, loses its meaning.
+    """
+    if not C * problem.lipschitz >= SMALLEST_MOVE:
+        raise ValueError(f"C={C:g} is too small for rows of norm {problem.norm:g}")
+    per_weight = gradient_rounding(problem, C, 1.0) - gradient_rounding(problem, C, 0.0)
+    if not per_weight <= 1.0 / 16.0:
+        raise ValueError(f"C={C:g} is too large for {problem.n_rows} rows of norm {problem.norm:g}")
+    return per_weight

@@ -7,14 +7,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.metrics import d2_tweedie_score
 
+from skdp._data._tables import RowsAndTarget
 from skdp._losses import ClippedPoissonLoss
-from skdp.linear_model._output_fit import OutputFit, check_strength, plan_output_fit
+from skdp.linear_model._output_perturbation import OutputFit, check_strength, plan_output_fit
 from skdp.linear_model._regressor import PrivateLinearRegressorMixin
-from skdp.linear_model._rows import RowsAndTarget
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._validation import check_target_bounds
-
-__all__ = ["DPPoissonRegressor"]
 
 
 class DPPoissonRegressor(PrivateLinearRegressorMixin, BaseEstimator):
@@ -201,7 +199,7 @@ class _PoissonFit(MechanismPlan):
         return self.output.mechanism
 
     def run(self, table, source):
-        targets = _Clipped(table.y, self.low, self.high)
+        targets = np.clip(table.y, self.low, self.high, dtype=np.float64)
         released = self.output.run(RowsAndTarget(table.X, targets), source)
         return {
             "coef_": released["coef_"][0],
@@ -210,13 +208,3 @@ class _PoissonFit(MechanismPlan):
             "target_bounds_": (self.low, self.high),
             "data_norm_": released["data_norm_"],
         }
-
-
-class _Clipped:
-    """Targets clipped as they are read, block by block."""
-
-    def __init__(self, y, low, high):
-        self._y, self._low, self._high = y, low, high
-
-    def __getitem__(self, rows):
-        return np.clip(self._y[rows], self._low, self._high, dtype=np.float64)

@@ -1,19 +1,20 @@
-"""What linear regressors have in common: the fit by a plan, and predictions."""
+"""What linear models have in common: the fit by a plan; and regressors their predictions."""
 
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._tables import linear_scores, read_rows_and_target, read_table
+from skdp._data._tables import RowsAndTarget, linear_scores, read_rows_and_target, read_table
 from skdp.base import PrivateFit, PrivateMixin, TableShape
-from skdp.linear_model._rows import RowsAndTarget
 from skdp.utils._validation import public_inputs
 
-__all__ = ["PrivateLinearRegressorMixin"]
 
+class PrivateLinearMixin(PrivateMixin):
+    """The fit of linear models by their plans.
 
-class PrivateLinearRegressorMixin(PrivateMixin, RegressorMixin):
-    """Predictions from `coef_` of shape (n_features,), `intercept_` and `target_bounds_`."""
+    A model reads its rows by ``_read_rows(X, y)``, which returns a `RowsAndTarget` and its
+    `TableShape`, and says in words by ``_assumptions()`` what it takes to be public.
+    """
 
     def fit(self, X, y):
         """Fit the model and charge the accountant.
@@ -24,7 +25,7 @@ class PrivateLinearRegressorMixin(PrivateMixin, RegressorMixin):
             Rows; longer ones are scaled down to `data_norm`. Data larger than memory are read
             block by block.
         y : array-like of shape (n_samples,)
-            Targets, clipped to `target_bounds`.
+            Labels; or targets, which are clipped to `target_bounds`.
 
         Returns
         -------
@@ -39,17 +40,33 @@ class PrivateLinearRegressorMixin(PrivateMixin, RegressorMixin):
             If the accountant refuses; the estimator is left unfitted.
         """
         with PrivateFit(self) as fit:
-            X, y = read_rows_and_target(self, X, y, numeric=True)
-            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
+            table, shape = self._read_rows(X, y)
             plan = self.plan_fit(shape, fit.guarantee)
             source = fit.charge(plan)
-            fit.publish(
-                plan,
-                public=public_inputs(self, "data_norm", "target_bounds"),
-                sampler=plan.sampler,
-                **plan.run(RowsAndTarget(X, y), source),
-            )
+            public = {"public": self._assumptions(), "sampler": plan.sampler}
+            fit.publish(plan, **public, **labels_of(shape), **plan.run(table, source))
         return self
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def labels_of(shape):
+    """Return what a fit publishes of its labels, which are public."""
+    return {} if shape.classes is None else {"classes_": shape.classes}
+
+
+class PrivateLinearRegressorMixin(PrivateLinearMixin, RegressorMixin):
+    """Predictions from `coef_` of shape (n_features,), `intercept_` and `target_bounds_`."""
+
+    def _read_rows(self, X, y, reset=True):
+        X, y = read_rows_and_target(self, X, y, reset=reset, numeric=True)
+        return RowsAndTarget(X, y), TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
+
+    def _assumptions(self):
+        return public_inputs(self, "data_norm", "target_bounds")
 
     def predict(self, X):
         """Return the predicted targets of samples.
@@ -75,5 +92,4 @@ class PrivateLinearRegressorMixin(PrivateMixin, RegressorMixin):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
-        tags.input_tags.sparse = True
         return tags

@@ -12,8 +12,6 @@ from skdp.linear_model._regressor import PrivateLinearRegressorMixin
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._validation import check_choice, check_real, check_target_bounds
 
-__all__ = ["DPLinearRegression", "DPRidge"]
-
 MECHANISMS = ("sufficient_statistics", "gradient")
 
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import eigh, helmert
 
+from skdp._data._bounded import bounded_additions
+from skdp._data._parts import sum_over
 from skdp.accounting import (
     Composed,
     Guarantee,
@@ -20,18 +22,8 @@ from skdp.accounting import (
     gdp_to_delta,
     gdp_to_epsilon,
 )
-from skdp.linear_model._rows import most_additions
 from skdp.mechanisms._plan import Price, vector_noise
 from skdp.utils._symmetric import pack_symmetric, spectral_margin, unpack_symmetric
-
-__all__ = [
-    "HessianRelease",
-    "HessianShare",
-    "plan_hessian",
-    "split_guarantee",
-    "summed_hessian",
-    "total_price",
-]
 
 # Of the budget of a fit: of the squared mu where both releases are Gaussian, else of epsilon
 # and of delta.
@@ -213,7 +205,7 @@ def plan_hessian(problem, share):
             f"standard_errors='total' takes at most {MOST_WEIGHTS} weights, got {size}"
         )
     # The gram is summed in blocks, classes are turned into contrasts.
-    additions = most_additions(n_rows, n_features) + 96 + 8 * n_outputs**2
+    additions = bounded_additions(n_rows, n_features) + 96 + 8 * n_outputs**2
     rounding = 1.1 * UNIT_ROUNDOFF * n_rows * additions + SCORE_ROUNDING
     radius = SCORE_ROUNDING / (3.3 * UNIT_ROUNDOFF * n_rows * (n_features + 4) * problem.norm)
     moved = FROBENIUS_MOVED[share.guarantee.relation] + 2.0 * rounding
@@ -248,29 +240,37 @@ def summed_hessian(loss, rows, y, weights):
     weights of all classes changes no loss.
     """
     n_outputs, p = math.prod(loss.weights_shape), rows.n_features
-    pairs = [(a, b) for b in range(n_outputs) for a in range(b + 1)]
-    grams = {pair: np.zeros((p, p), order="F") for pair in pairs}
-    for block in rows.blocks():
-        scores = rows.scores(block, weights)
-        curvature = loss.curvature(scores, y[block])
-        if scores.ndim == 1:
-            rows.add_weighted_gram(block, curvature, grams[0, 0])
-            continue
-        for b in range(n_outputs):
-            unit = np.zeros_like(scores)
-            unit[:, b] = 1.0
-            column = loss.curvature_product(curvature, unit)
-            for a in range(b + 1):
-                # At least 0 on the diagonal, at most 0 elsewhere.
-                rows.add_weighted_gram(block, np.abs(column[:, a]), grams[a, b])
+    grams = np.zeros((n_outputs * (n_outputs + 1) // 2, p, p))
+    sum_over(rows, _add_hessians, grams, loss, weights, along=(y,))
+    # Of each the upper triangle is in Fortran order.
+    grams = np.triu(grams.transpose(0, 2, 1))
     if n_outputs == 1:
-        return grams[0, 0]
+        return grams[0]
     full = np.empty((n_outputs, p, n_outputs, p))
-    for (a, b), gram in grams.items():
-        symmetric = np.triu(gram) + np.triu(gram, 1).T
+    for (a, b), gram in zip(_pairs(n_outputs), grams, strict=True):
+        symmetric = gram + np.triu(gram, 1).T
         full[a, :, b] = full[b, :, a] = symmetric if a == b else -symmetric
     contrasts = helmert(n_outputs)
     half = np.tensordot(contrasts, full, axes=1)
     both = np.tensordot(half, contrasts.T, axes=([2], [0]))
     size = (n_outputs - 1) * p
     return both.transpose(0, 1, 3, 2).reshape(size, size)
+
+
+def _pairs(n_outputs):
+    return [(a, b) for b in range(n_outputs) for a in range(b + 1)]
+
+
+def _add_hessians(grams, block, y, loss, weights):
+    """Add to the matrices of pairs of outputs, with the sign changed beside the diagonal."""
+    scores = block.scores(weights)
+    curvature = loss.curvature(scores, y)
+    if scores.ndim == 1:
+        block.add_weighted_gram(curvature, grams[0].T)
+        return
+    for (a, b), gram in zip(_pairs(scores.shape[1]), grams, strict=True):
+        unit = np.zeros_like(scores)
+        unit[:, b] = 1.0
+        # At least 0 on the diagonal, at most 0 elsewhere.
+        column = loss.curvature_product(curvature, unit)
+        block.add_weighted_gram(np.abs(column[:, a]), gram.T)

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from skdp.mechanisms._grid import as_floats
 from skdp.noise import bernoulli_exp, random_order, uniform_integers
 
 _BLOCK = 1 << 14
@@ -12,16 +13,9 @@ _MIN_EXPONENT = 1074
 
 def check_scores(scores):
     """Return scores as a float64 vector; -inf marks a candidate that is never chosen."""
-    array = np.asarray(scores)
-    if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8 or array.ndim != 1:
-        raise ValueError(
-            f"scores must be a vector of real numbers, got {array.dtype} of shape {array.shape}"
-        )
-    if array.size == 0:
-        raise ValueError("scores must not be empty")
-    if array.dtype.kind in "iu" and (int(array.max()) > 2**53 or int(array.min()) < -(2**53)):
-        raise ValueError("integer scores must not exceed 2**53 in magnitude")
-    array = array.astype(np.float64)
+    array = as_floats(scores, "scores")
+    if array.ndim != 1:
+        raise ValueError(f"scores must be a vector, got an array of shape {array.shape}")
     if not np.all(array < np.inf):
         raise ValueError("scores must not be NaN or +inf")
     if np.all(array == -np.inf):

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincinv
 
 from skdp.accounting import Event, PureDP
-from skdp.mechanisms._checks import (
-    check_number,
-    check_scale,
+from skdp.mechanisms._grid import (
+    PureMechanism,
     check_values,
-    epsilon_of_scale,
-    round_up,
+    fractions_of_steps,
+    from_steps,
+    power_of_two_below,
+    to_steps,
 )
-from skdp.mechanisms._grid import fractions_of_steps, from_steps, power_of_two_below, to_steps
 from skdp.noise import SourceLike, as_source, rounded_norm_noise
-from skdp.utils._validation import check_integer
+from skdp.utils._validation import check_integer, check_within
 
 
 @dataclass(frozen=True)
-class GammaNormMechanism:
+class GammaNormMechanism(PureMechanism):
     """Add noise b with density proportional to exp(-epsilon ||b||_2 / sensitivity).
 
     The release is epsilon-DP for a vector whose L2 sensitivity is known. The direction of b is
@@ -70,38 +70,7 @@ class GammaNormMechanism:
     (3,)
     """
 
-    epsilon: float
-    sensitivity: float
-
     name: ClassVar[str] = "Gamma-norm mechanism"
-    delta: ClassVar[float] = 0.0
-
-    def __post_init__(self):
-        object.__setattr__(self, "epsilon", check_number("epsilon", self.epsilon))
-        object.__setattr__(self, "sensitivity", check_number("sensitivity", self.sensitivity))
-        check_scale(self.scale)
-
-    @classmethod
-    def from_scale(cls, scale: float, sensitivity: float) -> Self:
-        """Return the mechanism whose noise has a given scale.
-
-        Parameters
-        ----------
-        scale : float > 0
-            The scale of the noise's norm.
-        sensitivity : float > 0
-            As in the constructor.
-
-        Returns
-        -------
-        GammaNormMechanism
-            Its epsilon is sensitivity / scale, rounded up.
-        """
-        return cls(epsilon_of_scale(scale, sensitivity), sensitivity)
-
-    @property
-    def scale(self) -> float:
-        return round_up(self.sensitivity / self.epsilon)
 
     @property
     def event(self) -> Event:
@@ -152,7 +121,7 @@ class GammaNormMechanism:
         float
             The L2 norm of the error is at most this, with probability `confidence`.
         """
-        confidence = check_number("confidence", confidence, high=1.0)
+        confidence = check_within(confidence, "confidence", 0.0, 1.0, "()")
         size = check_integer(size, "size", 1, math.inf)
         return self.scale * float(gammaincinv(size, confidence))
 

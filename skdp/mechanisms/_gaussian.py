@@ -10,16 +10,16 @@ from typing import ClassVar, Self
 from scipy.special import ndtri
 
 from skdp.accounting import Event, Gaussian, gaussian_delta, gaussian_noise_multiplier, get_epsilon
-from skdp.mechanisms._checks import (
-    check_number,
+from skdp.mechanisms._grid import (
+    GridMechanism,
     check_scale,
     check_steps,
     float_up,
+    grid_step,
     round_up,
 )
-from skdp.mechanisms._grid import GridMechanism, grid_step
 from skdp.noise import LARGEST_SCALE, discrete_gaussian
-from skdp.utils._validation import check_choice, check_integer
+from skdp.utils._validation import check_choice, check_integer, check_positive, check_within
 
 _CALIBRATIONS = ("analytic", "classical")
 
@@ -98,14 +98,14 @@ class GaussianMechanism(GridMechanism):
     def __post_init__(self):
         given = self.noise_multiplier is not None
         numbers = {
-            "epsilon": check_number("epsilon", self.epsilon, include_low=given),
-            "delta": check_number("delta", self.delta, high=1.0),
-            "sensitivity": check_number("sensitivity", self.sensitivity),
+            "epsilon": check_within(self.epsilon, "epsilon", 0.0, ends="[)" if given else "()"),
+            "delta": check_within(self.delta, "delta", 0.0, 1.0, "()"),
+            "sensitivity": check_positive(self.sensitivity, "sensitivity"),
         }
         check_choice(self.calibration, "calibration", _CALIBRATIONS)
         calibrate = _classical if self.calibration == "classical" else gaussian_noise_multiplier
         if given:
-            multiplier = check_number("noise_multiplier", self.noise_multiplier)
+            multiplier = check_positive(self.noise_multiplier, "noise_multiplier")
             _check_sufficient(multiplier, numbers["epsilon"], numbers["delta"])
         else:
             multiplier = calibrate(numbers["epsilon"], numbers["delta"])
@@ -131,7 +131,7 @@ class GaussianMechanism(GridMechanism):
         -------
         GaussianMechanism
         """
-        rho = check_number("rho", rho)
+        rho = check_positive(rho, "rho")
         multiplier = 1.0 / math.sqrt(2.0 * rho)
         while 2 * Fraction(rho) * Fraction(multiplier) ** 2 < 1:
             multiplier = round_up(multiplier)
@@ -154,14 +154,14 @@ class GaussianMechanism(GridMechanism):
         -------
         GaussianMechanism
         """
-        scale = check_number("scale", scale)
-        sensitivity = check_number("sensitivity", sensitivity)
+        scale = check_positive(scale, "scale")
+        sensitivity = check_positive(sensitivity, "sensitivity")
         multiplier = math.nextafter(scale / sensitivity, 0.0)
         return cls._with_multiplier(multiplier, sensitivity, delta)
 
     @classmethod
     def _with_multiplier(cls, multiplier, sensitivity, delta):
-        delta = check_number("delta", delta, high=1.0)
+        delta = check_within(delta, "delta", 0.0, 1.0, "()")
         epsilon = get_epsilon(Gaussian(multiplier), delta)
         return cls(epsilon, delta, sensitivity, noise_multiplier=multiplier)
 

@@ -10,16 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp.accounting import DiscreteLaplace, Event
-from skdp.mechanisms._checks import check_number, check_tail, round_up
-from skdp.mechanisms._grid import laplace_tail
+from skdp.mechanisms._grid import PureMechanism, check_tail, laplace_tail
 from skdp.noise import LARGEST_SCALE, SourceLike, as_source, discrete_laplace
-from skdp.utils._validation import check_integer
+from skdp.utils._validation import check_integer, check_positive
 
 _LARGEST_VALUE = 2**61
 
 
 @dataclass(frozen=True)
-class GeometricMechanism:
+class GeometricMechanism(PureMechanism):
     """Add discrete Laplace noise to integers; the release is epsilon-DP.
 
     The noise x has probability proportional to ``exp(-epsilon |x| / sensitivity)`` and is drawn
@@ -60,21 +59,20 @@ class GeometricMechanism:
     True
     """
 
-    epsilon: float
     sensitivity: int = 1
 
     name: ClassVar[str] = "Geometric mechanism"
-    delta: ClassVar[float] = 0.0
 
     def __post_init__(self):
-        object.__setattr__(self, "epsilon", check_number("epsilon", self.epsilon))
+        epsilon = check_positive(self.epsilon, "epsilon")
+        object.__setattr__(self, "epsilon", epsilon)
         sensitivity = check_integer(self.sensitivity, "sensitivity", 1, math.inf)
         object.__setattr__(self, "sensitivity", sensitivity)
         if sensitivity > LARGEST_SCALE or not 0 < self.scale <= LARGEST_SCALE:
             raise ValueError("the noise scale sensitivity / epsilon must be at most 2**48")
 
     @classmethod
-    def from_scale(cls, scale: float, sensitivity: int = 1) -> Self:
+    def from_scale(cls, scale: float, sensitivity: float = 1) -> Self:
         """Return the mechanism whose noise has a given scale.
 
         Parameters
@@ -89,13 +87,7 @@ class GeometricMechanism:
         GeometricMechanism
             Its epsilon is sensitivity / scale, rounded up.
         """
-        scale = check_number("scale", scale)
-        sensitivity = check_integer(sensitivity, "sensitivity", 1, math.inf)
-        return cls(round_up(sensitivity / scale), sensitivity)
-
-    @property
-    def scale(self) -> float:
-        return round_up(self.sensitivity / self.epsilon)
+        return super().from_scale(scale, sensitivity)
 
     @property
     def event(self) -> Event:

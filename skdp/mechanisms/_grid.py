@@ -3,15 +3,86 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.mechanisms._checks import check_tail, check_values
 from skdp.noise import SourceLike, as_source
+from skdp.utils._validation import check_integer, check_positive, check_within
 
 _LARGEST_STEP = 2.0**61
+_LARGEST_VALUE = 2.0**1000
+
+
+def as_floats(values, name):
+    """Return real numbers as a float64 array, or raise `ValueError`.
+
+    Integers beyond 2**53 are refused: their conversion would change by how much they differ.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
+        raise ValueError(
+            f"{name} must be real numbers of at most 64 bits, got an array of {array.dtype}"
+        )
+    if array.size == 0:
+        raise ValueError(f"{name} must not be empty")
+    if array.dtype.kind in "iu" and max(int(array.max()), -int(array.min())) > 2**53:
+        raise ValueError(f"integer {name} must not exceed 2**53 in magnitude")
+    return array.astype(np.float64)
+
+
+def check_values(values):
+    """Return `values` as a float64 vector and their shape, or raise `ValueError`."""
+    array = as_floats(values, "values")
+    if not np.all(np.abs(array) < _LARGEST_VALUE):
+        raise ValueError("values must be finite and below 2**1000 in magnitude")
+    return array.ravel(), array.shape
+
+
+def check_tail(confidence: float, size: int) -> float:
+    """Return the probability with which each of `size` independent errors may exceed a bound.
+
+    None of them does with probability `confidence`: ``1 - confidence**(1 / size)``.
+    """
+    confidence = check_within(confidence, "confidence", 0.0, 1.0, "()")
+    return -math.expm1(math.log(confidence) / check_integer(size, "size", 1, math.inf))
+
+
+def round_up(value: float) -> float:
+    """The next float: covers the rounding of one operation, on the safe side for a scale."""
+    return math.nextafter(value, math.inf)
+
+
+def float_up(number: Fraction) -> float:
+    """The least float that is not below a positive rational number."""
+    try:
+        nearest = float(number)
+    except OverflowError:
+        return math.inf
+    return nearest if nearest == math.inf or Fraction(nearest) >= number else round_up(nearest)
+
+
+def check_steps(steps: float, largest: float, name: str, epsilon: float, size: int) -> float:
+    """Return a noise scale in steps of its grid, unless it is more than can be drawn."""
+    if not steps <= largest:
+        raise ValueError(
+            f"{name}: epsilon={epsilon!r} is too small for {size} value(s) released together; "
+            "raise epsilon or release fewer values at once"
+        )
+    return float(steps)
+
+
+def check_scale(scale: float) -> float:
+    """Return a noise scale whose grid has room on both sides in float64."""
+    if not 2.0**-900 <= scale <= 2.0**900:
+        raise ValueError(
+            f"the noise scale {scale:g} lies outside [2**-900, 2**900], where noise on a grid of "
+            "floating-point numbers overflows; rescale the values"
+        )
+    return scale
 
 
 def power_of_two_below(value):
@@ -56,6 +127,49 @@ def from_steps(steps, step, shape):
     else:
         result = steps * step
     return float(result[0]) if shape == () else result.reshape(shape)
+
+
+@dataclass(frozen=True)
+class PureMechanism:
+    """What epsilon-DP releases share whose noise has the scale sensitivity / epsilon.
+
+    A choice whose scores move both ways has twice that scale: a `_factor` of 2.
+    """
+
+    epsilon: float
+    sensitivity: float
+
+    delta: ClassVar[float] = 0.0
+    _factor = 1
+
+    def __post_init__(self):
+        for name in ("epsilon", "sensitivity"):
+            checked = check_positive(getattr(self, name), name)
+            object.__setattr__(self, name, checked)
+        check_scale(self.scale)
+
+    @classmethod
+    def from_scale(cls, scale: float, sensitivity: float) -> Self:
+        """Return the mechanism whose noise has a given scale.
+
+        Parameters
+        ----------
+        scale : float > 0
+            The scale of the noise.
+        sensitivity : float > 0
+            As in the constructor.
+
+        Returns
+        -------
+        mechanism
+            Its epsilon is sensitivity / scale, rounded up.
+        """
+        scale = check_positive(scale, "scale")
+        return cls(round_up(check_positive(sensitivity, "sensitivity") / scale), sensitivity)
+
+    @property
+    def scale(self) -> float:
+        return round_up(self._factor * self.sensitivity / self.epsilon)
 
 
 class GridMechanism:

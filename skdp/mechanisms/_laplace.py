@@ -5,24 +5,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from skdp.accounting import Event, Laplace
-from skdp.mechanisms._checks import (
-    check_number,
-    check_scale,
+from skdp.mechanisms._grid import (
+    GridMechanism,
+    PureMechanism,
     check_steps,
-    epsilon_of_scale,
     float_up,
-    round_up,
+    grid_step,
+    laplace_tail,
 )
-from skdp.mechanisms._grid import GridMechanism, grid_step, laplace_tail
 from skdp.noise import LARGEST_SCALE, discrete_laplace
 from skdp.utils._validation import check_integer
 
 
 @dataclass(frozen=True)
-class LaplaceMechanism(GridMechanism):
+class LaplaceMechanism(GridMechanism, PureMechanism):
     """Add Laplace noise of scale sensitivity / epsilon; the release is epsilon-DP.
 
     The values are rounded to a grid, a power of two at most 2**-20 of the scale, and discrete
@@ -73,41 +72,13 @@ class LaplaceMechanism(GridMechanism):
     (2,)
     """
 
-    epsilon: float
-    sensitivity: float
-
     name: ClassVar[str] = "Laplace mechanism"
-    delta: ClassVar[float] = 0.0
     _deviation: ClassVar[float] = math.sqrt(2.0)
     _mean_error: ClassVar[float] = 1.0
 
     def __post_init__(self):
-        object.__setattr__(self, "epsilon", check_number("epsilon", self.epsilon))
-        object.__setattr__(self, "sensitivity", check_number("sensitivity", self.sensitivity))
-        check_scale(self.scale)
+        super().__post_init__()
         self.check_size(1)
-
-    @classmethod
-    def from_scale(cls, scale: float, sensitivity: float) -> Self:
-        """Return the mechanism whose noise has a given scale.
-
-        Parameters
-        ----------
-        scale : float > 0
-            The scale of the noise.
-        sensitivity : float > 0
-            As in the constructor.
-
-        Returns
-        -------
-        LaplaceMechanism
-            Its epsilon is sensitivity / scale, rounded up.
-        """
-        return cls(epsilon_of_scale(scale, sensitivity), sensitivity)
-
-    @property
-    def scale(self) -> float:
-        return round_up(self.sensitivity / self.epsilon)
 
     @property
     def event(self) -> Event:

@@ -14,10 +14,10 @@ from scipy.special import ndtri
 
 from skdp import accounting
 from skdp.accounting import Event
-from skdp.mechanisms._checks import check_number
 from skdp.noise import SourceLike, as_source, truthful, uniform_integers
+from skdp.utils._frames import column_values, columns_of, is_frame
 from skdp.utils._labels import category_codes
-from skdp.utils._validation import check_integer
+from skdp.utils._validation import check_integer, check_positive, check_within
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class RandomizedResponse:
     sensitivity: ClassVar[float] = 1.0
 
     def __post_init__(self):
-        object.__setattr__(self, "epsilon", check_number("epsilon", self.epsilon))
+        object.__setattr__(self, "epsilon", check_positive(self.epsilon, "epsilon"))
         object.__setattr__(self, "categories", _check_categories(self.categories))
 
     @classmethod
@@ -96,7 +96,7 @@ class RandomizedResponse:
         -------
         RandomizedResponse
         """
-        scale = check_number("scale", scale)
+        scale = check_positive(scale, "scale")
         k = len(_check_categories(categories))
         # scale**2 = (k - 2 + x) / (x - 1)**2 for x = e^epsilon, a quadratic in y = x - 1 with
         # the root y = (1 + sqrt(1 + 4 scale**2 (k - 1))) / (2 scale**2).
@@ -232,7 +232,7 @@ class RandomizedResponse:
         ndarray of shape (k, 2)
             Lower and upper ends, within [0, 1].
         """
-        confidence = check_number("confidence", confidence, high=1.0)
+        confidence = check_within(confidence, "confidence", 0.0, 1.0, "()")
         counts, n = self._counts(released)
         estimate = (counts / n - self.other_probability) / self._gap
         constant, slope = self._variance_line(n)
@@ -257,7 +257,7 @@ class RandomizedResponse:
         float
             For the least favourable share, in the normal approximation.
         """
-        confidence = check_number("confidence", confidence, high=1.0)
+        confidence = check_within(confidence, "confidence", 0.0, 1.0, "()")
         worst = self.variance([0.0, 1.0], check_integer(size, "size", 1, math.inf)).max()
         return float(ndtri(0.5 + 0.5 * confidence) * np.sqrt(worst))
 
@@ -274,16 +274,14 @@ class RandomizedResponse:
         return np.bincount(codes, minlength=len(self.categories)), codes.size
 
     def _encode(self, values):
-        # numpy makes floats of a column of integers where one is missing.
-        if hasattr(values, "columns"):
-            take = getattr(values, "iloc", values)
-            is_arrow = hasattr(values, "column_names")
-            n_columns = values.shape[1]
-            columns = values.columns if is_arrow else [take[:, j] for j in range(n_columns)]
-            return np.column_stack([self._encode(column) for column in columns])
-        for name in ("to_list", "to_pylist"):
-            values = getattr(values, name)() if hasattr(values, name) else values
-        array = np.asarray(values) if hasattr(values, "dtype") else np.array(values, dtype=object)
+        if is_frame(values):
+            return np.column_stack([self._encode(column) for column in columns_of(values)])
+        if hasattr(values, "dtype") or hasattr(type(values), "to_pylist"):
+            array, _ = column_values(values)
+        else:
+            array = np.array(values, dtype=object)
+            if any(issubclass(type(cell), list | tuple | np.ndarray) for cell in array.flat):
+                raise ValueError("values must be rows of one length, got a ragged list")
         codes = category_codes(array.ravel(), categories_array(self.categories))
         return codes.reshape(array.shape)
 
@@ -309,7 +307,7 @@ def categories_array(categories):
         label is missing (NaN), repeated, not hashable, or ends in a NUL, which numpy drops.
     """
     labels = _distinct_labels(categories)
-    if _all_are(labels, str) or _all_are(labels, numbers.Real):
+    if any(all(isinstance(label, kind) for label in labels) for kind in (str, numbers.Real)):
         array = np.asarray(labels)
         if array.dtype.kind in "biufU" and array.tolist() == labels:
             return array
@@ -335,10 +333,6 @@ def _distinct_labels(categories):
     if any(isinstance(c, str | bytes) and c[-1:] in ("\0", b"\0") for c in labels):
         raise ValueError(f"categories must not end in a NUL, which numpy drops: got {labels!r}")
     return labels
-
-
-def _all_are(labels, kind):
-    return all(isinstance(label, kind) for label in labels)
 
 
 def _check_categories(categories):

@@ -12,42 +12,41 @@ from numpy.typing import ArrayLike
 
 from skdp.accounting import Event, PureDP
 from skdp.accounting import ExponentialMechanism as ExponentialMechanismEvent
-from skdp.mechanisms._checks import (
-    check_number,
-    check_scale,
-    check_steps,
-    float_up,
-    round_up,
-)
 from skdp.mechanisms._choice import (
     Acceptance,
     check_scores,
     choose_exponentially,
     permute_and_flip,
 )
-from skdp.mechanisms._grid import grid_step, to_steps
+from skdp.mechanisms._grid import (
+    PureMechanism,
+    check_steps,
+    float_up,
+    grid_step,
+    round_up,
+    to_steps,
+)
 from skdp.noise import LARGEST_SCALE, SourceLike, as_source, discrete_laplace
-from skdp.utils._validation import check_choice, check_integer
+from skdp.utils._validation import (
+    check_boolean,
+    check_choice,
+    check_integer,
+    check_positive,
+    check_within,
+)
 
 _NOISES = ("gumbel", "laplace", "exponential")
 
 
 @dataclass(frozen=True)
-class _Selection:
-    """Parameters, scale and utility of a choice."""
+class _Selection(PureMechanism):
+    """Parameters and utility of a choice, which `_choose` makes by chances of acceptance."""
 
-    epsilon: float
-    sensitivity: float
     monotonic: bool = False
 
-    delta: ClassVar[float] = 0.0
-
     def __post_init__(self):
-        object.__setattr__(self, "epsilon", check_number("epsilon", self.epsilon))
-        object.__setattr__(self, "sensitivity", check_number("sensitivity", self.sensitivity))
-        if not isinstance(self.monotonic, (bool, np.bool_)):
-            raise ValueError(f"monotonic must be True or False, got {self.monotonic!r}")
-        check_scale(self.scale)
+        check_boolean(self.monotonic, "monotonic")
+        super().__post_init__()
 
     @classmethod
     def from_scale(
@@ -70,14 +69,10 @@ class _Selection:
         -------
         mechanism
         """
-        scale = check_number("scale", scale)
-        sensitivity = check_number("sensitivity", sensitivity)
+        scale = check_positive(scale, "scale")
+        sensitivity = check_positive(sensitivity, "sensitivity")
         factor = 1 if monotonic else 2
         return cls(round_up(factor * sensitivity / scale), sensitivity, monotonic, **options)
-
-    @property
-    def scale(self) -> float:
-        return round_up(self._factor * self.sensitivity / self.epsilon)
 
     @property
     def _factor(self):
@@ -99,12 +94,35 @@ class _Selection:
             The shortfall is at most this, with probability `confidence` at least:
             ``scale * ln(size / (1 - confidence))``, and twice that for Laplace noise.
         """
-        confidence = check_number("confidence", confidence, high=1.0)
+        confidence = check_within(confidence, "confidence", 0.0, 1.0, "()")
         size = check_integer(size, "size", 1, math.inf)
         return self.scale * math.log(size / (1.0 - confidence))
 
-    def _acceptance(self, scores):
-        return Acceptance(scores, self.epsilon, self.sensitivity, self._factor)
+    def release(self, scores: ArrayLike, *, random_state: SourceLike = None) -> int:
+        """Return the index of the chosen candidate.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_candidates,)
+            -inf marks a candidate that is never chosen; which ones must not depend on the data.
+        random_state : None, int or RandomSource, default=None
+            None draws from the operating system's generator. An integer is reproducible and
+            protects nothing.
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        ValueError
+            If the scores are not a vector of numbers, one of them NaN or +inf, or all -inf.
+        """
+        return self._chosen(check_scores(scores), as_source(random_state).stream())
+
+    def _chosen(self, scores, stream):
+        acceptance = Acceptance(scores, self.epsilon, self.sensitivity, self._factor)
+        return self._choose(scores, acceptance, stream)
 
 
 @dataclass(frozen=True)
@@ -154,29 +172,7 @@ class ExponentialMechanism(_Selection):
     def event(self) -> Event:
         return ExponentialMechanismEvent(self.epsilon)
 
-    def release(self, scores: ArrayLike, *, random_state: SourceLike = None) -> int:
-        """Return the index of the chosen candidate.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_candidates,)
-            -inf marks a candidate that is never chosen; which ones must not depend on the data.
-        random_state : None, int or RandomSource, default=None
-            None draws from the operating system's generator. An integer is reproducible and
-            protects nothing.
-
-        Returns
-        -------
-        int
-
-        Raises
-        ------
-        ValueError
-            If the scores are not a vector of numbers, one of them NaN or +inf, or all -inf.
-        """
-        scores = check_scores(scores)
-        stream = as_source(random_state).stream()
-        return choose_exponentially(scores, self._acceptance(scores), stream)
+    _choose = staticmethod(choose_exponentially)
 
 
 @dataclass(frozen=True)
@@ -226,29 +222,7 @@ class PermuteAndFlip(_Selection):
     def event(self) -> Event:
         return PureDP(self.epsilon)
 
-    def release(self, scores: ArrayLike, *, random_state: SourceLike = None) -> int:
-        """Return the index of the chosen candidate.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_candidates,)
-            -inf marks a candidate that is never chosen; which ones must not depend on the data.
-        random_state : None, int or RandomSource, default=None
-            None draws from the operating system's generator. An integer is reproducible and
-            protects nothing.
-
-        Returns
-        -------
-        int
-
-        Raises
-        ------
-        ValueError
-            If the scores are not a vector of numbers, one of them NaN or +inf, or all -inf.
-        """
-        scores = check_scores(scores)
-        stream = as_source(random_state).stream()
-        return permute_and_flip(scores, self._acceptance(scores), stream)
+    _choose = staticmethod(permute_and_flip)
 
 
 @dataclass(frozen=True)
@@ -322,40 +296,17 @@ class ReportNoisyMax(_Selection):
 
     expected_error.__doc__ = _Selection.expected_error.__doc__
 
-    def release(self, scores: ArrayLike, *, random_state: SourceLike = None) -> int:
-        """Return the index of the chosen candidate.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_candidates,)
-            -inf marks a candidate that is never chosen; which ones must not depend on the data.
-        random_state : None, int or RandomSource, default=None
-            None draws from the operating system's generator. An integer is reproducible and
-            protects nothing.
-
-        Returns
-        -------
-        int
-
-        Raises
-        ------
-        ValueError
-            If the scores are not a vector of numbers, one of them NaN or +inf, or all -inf.
-        """
-        scores = check_scores(scores)
-        stream = as_source(random_state).stream()
-        if self.noise == "laplace":
-            return self._largest_with_laplace_noise(scores, stream)
-        choose = choose_exponentially if self.noise == "gumbel" else permute_and_flip
-        return choose(scores, self._acceptance(scores), stream)
-
-    def _largest_with_laplace_noise(self, scores, stream):
+    def _chosen(self, scores, stream):
+        if self.noise != "laplace":
+            return super()._chosen(scores, stream)
         step, scale = self._laplace_grid()
         candidates = np.flatnonzero(scores > -np.inf)
-        noisy = to_steps(scores[candidates], step) + discrete_laplace(
-            scale, candidates.size, stream
-        )
-        return int(candidates[np.argmax(noisy)])
+        noise = discrete_laplace(scale, candidates.size, stream)
+        return int(candidates[np.argmax(to_steps(scores[candidates], step) + noise)])
+
+    def _choose(self, *arguments):
+        choose = choose_exponentially if self.noise == "gumbel" else permute_and_flip
+        return choose(*arguments)
 
     def _laplace_grid(self):
         """Step and scale in steps: rounding moves the difference of two scores by one at most."""

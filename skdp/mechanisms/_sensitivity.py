@@ -8,9 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp.accounting import Neighbours
-from skdp.accounting._checks import check_relation
-from skdp.mechanisms._checks import check_number, round_up
-from skdp.utils._validation import broadcast_bounds, check_choice, check_integer
+from skdp.mechanisms._grid import round_up
+from skdp.utils._validation import (
+    broadcast_bounds,
+    check_choice,
+    check_integer,
+    check_positive,
+    check_relation,
+)
 
 _NORMS = ("l1", "l2", "linf")
 
@@ -35,9 +40,9 @@ def sum_sensitivity(norm: float, relation: str = "add_remove") -> float:
     >>> sum_sensitivity(0.5, "replace_one")
     1.0
     """
-    norm = check_number("norm", norm)
+    norm = check_positive(norm, "norm")
     rows = Neighbours(relation=relation).rows_moved
-    return check_number("sensitivity", rows * norm)
+    return check_positive(rows * norm, "sensitivity")
 
 
 def bounded_sum_sensitivity(
@@ -93,7 +98,7 @@ def bounded_sum_sensitivity(
         sensitivity = _norm_up(moved.tolist(), norm)
     except OverflowError:
         sensitivity = math.inf
-    return check_number("sensitivity", sensitivity)
+    return check_positive(sensitivity, "sensitivity")
 
 
 def histogram_sensitivity(relation: str = "add_remove", norm: str = "l1") -> float:
@@ -148,7 +153,7 @@ def convert_sensitivity(sensitivity: float, n_values: int, source: str, target: 
     >>> convert_sensitivity(0.5, 4, "l1", "l2")
     0.5
     """
-    sensitivity = check_number("sensitivity", sensitivity)
+    sensitivity = check_positive(sensitivity, "sensitivity")
     d = check_integer(n_values, "n_values", 1, math.inf)
     step = _NORMS.index(check_choice(source, "source", _NORMS)) - _NORMS.index(
         check_choice(target, "target", _NORMS)
@@ -161,7 +166,7 @@ def convert_sensitivity(sensitivity: float, n_values: int, source: str, target: 
         factor = float(math.isqrt(d)) if math.isqrt(d) ** 2 == d else round_up(math.sqrt(d))
     product = sensitivity * factor
     rounded = product if factor in (1.0, 2.0, 4.0) else round_up(product)
-    return check_number("sensitivity", rounded)
+    return check_positive(rounded, "sensitivity")
 
 
 def _count_features(bounds, n_features):

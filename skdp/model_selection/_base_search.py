@@ -5,30 +5,27 @@ from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.utils import check_consistent_length, column_or_1d, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._tables import indexable_table, target_array
-from skdp.accounting import Guarantee
-from skdp.base import UNACCOUNTED, PrivateFit, PrivateMixin, terms_of
-from skdp.mechanisms._plan import Price
-from skdp.model_selection._candidates import check_names, make_candidate
+from skdp.accounting import Guarantee, Neighbours
+from skdp.base import PrivateFit, PrivateMixin, terms_of
+from skdp.model_selection._candidates import Paid, Rows, check_names, make_candidate
 from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._progress import Stages
-from skdp.model_selection._rehearsal import rehearse, rehearse_runs
+from skdp.model_selection._rehearsal import check_frozen, rehearse, rehearse_runs
 from skdp.model_selection._runs import SearchRun, run_plan
 from skdp.model_selection._scores import default_score
 from skdp.model_selection._splits import check_cv, make_splits
 from skdp.model_selection._strategies import STRATEGIES, best_strategy, plan_search
 from skdp.pipeline import plan_pipeline
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
-from skdp.utils._validation import check_integer, check_privacy_parameters
-
-__all__ = ["BasePrivateSearch"]
+from skdp.utils._validation import check_choice, check_integer, check_privacy_parameters
 
 WORDS = {
     "disjoint": "each candidate on a part of its own, compared on held-out rows",
@@ -38,15 +35,70 @@ WORDS = {
 }
 
 
-def _of_best_estimator(name):
-    """Make a check that the published, or else the given, estimator has a method."""
+def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_steps, **asked):
+    """Return what is asked of a search, once its first candidate has read the rows.
 
-    def has(search):
+    Parameters
+    ----------
+    estimator : estimator
+    grid : list of dict
+        The parameters of each candidate.
+    rows : Rows
+    guarantee : Guarantee
+        The total.
+    accountant, scoring, public_steps
+        As the searches have them.
+    **asked
+        Further fields of `SearchTask`.
+
+    Raises
+    ------
+    ValueError
+        If a candidate cannot be planned or scored, or the rows cannot be read.
+    """
+    terms, public_steps = terms_of(accountant), tuple(public_steps)
+    candidates = tuple(
+        make_candidate(estimator, params, rows.y, public_steps, accountant) for params in grid
+    )
+    first = plan_pipeline(candidates[0].estimator, public_steps=public_steps)
+    rehearse(first, guarantee, rows, terms)
+    score = default_score(scoring, candidates[0].estimator)
+    for candidate in candidates:
+        score.check(candidate.estimator, candidate.classes)
+        check_frozen(candidate.estimator, rows.X)
+    return SearchTask(
+        candidates=candidates,
+        shape=rows.X.shape,
+        score=score,
+        guarantee=replace(guarantee, neighbours=Neighbours(relation=terms.relation)),
+        public_steps=public_steps,
+        **asked,
+    )
+
+
+def charge_runs(fit, plan, task, rows, *, accountant, n_jobs):
+    """Charge a plan whose every run could read its rows, and return what its fits share."""
+    terms = terms_of(accountant)
+    effective_n_jobs(None if n_jobs is None else int(n_jobs))
+    rehearse_runs(plan, rows, terms)
+    source = fit.charge(plan)
+    return SearchRun(rows, task.score, Paid(terms, fit.spend, plan.releases), source, n_jobs)
+
+
+def _of_published(name):
+    """Make a method that calls the published model's, and is there if that model has it."""
+
+    def is_there(search):
         estimator = getattr(search, "best_estimator_", None)
         getattr(search.estimator if estimator is None else estimator, name)
         return True
 
-    return has
+    def call(self, X):
+        return getattr(self._check_published(name), name)(X)
+
+    call.__name__, call.__qualname__ = name, f"BasePrivateSearch.{name}"
+    call.__doc__ = f"Call `{name}` of the published model."
+    return available_if(is_there)(call)
 
 
 class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, PrivateMixin, BaseEstimator, ABC):
@@ -84,41 +136,30 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, PrivateMixin, 
         """
         stages = Stages(self, 1 + bool(self.refit))
         with PrivateFit(self) as fit:
-            budget = check_privacy_parameters(self.epsilon, self.delta)
+            guarantee = Guarantee(epsilon=self.epsilon, delta=self.delta)
             self._check_choices()
             # Once: an iterator can be read once.
             cv = None if self.cv is None else check_cv(self.cv)
-            terms = terms_of(self.accountant)
             if y is None:
                 raise ValueError(
                     f"{type(self).__name__} requires y to be passed, but the target y is None"
                 )
             groups, params = self._routed(params)
-            X, y = indexable_table(X), column_or_1d(target_array(y), warn=True)
-            check_consistent_length(X, y)
-            if not len(y):
-                raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
-            candidates = self._candidates(y)
-            first = plan_pipeline(candidates[0].estimator, public_steps=self.public_steps)
-            rehearse(first, budget, (X, y), terms, params)
-            task = SearchTask(
-                candidates,
-                X.shape,
-                self._score(candidates),
-                self.selection,
-                *budget,
-                replace(UNACCOUNTED, relation=terms.relation),
-                self.refit,
-                tuple(self.public_steps),
-            )
-            strategy = self._strategy(task, cv, groups, terms)
+            rows = Rows.read(X, y, params)
+            grid = list(self._candidate_params())
+            if not grid:
+                raise ValueError("there is no candidate: the parameter grid is empty")
+            check_names(grid)
+            given = ("accountant", "scoring", "public_steps", "selection", "refit")
+            options = {name: getattr(self, name) for name in given}
+            task = make_task(self.estimator, grid, rows, guarantee, **options)
+            strategy = self._strategy(task, cv, groups)
             plan = plan_search(task, strategy, cv, groups, self.mean_runs)
-            rehearse_runs(plan, X, y, terms, params)
-            source = fit.charge(plan)
+            options = {"accountant": self.accountant, "n_jobs": self.n_jobs}
+            run = charge_runs(fit, plan, task, rows, **options)
             if self.verbose:
-                print(f"{type(self).__name__}: {len(candidates)} candidates, {WORDS[strategy]}")
-            run = SearchRun(X, y, params, task.score, terms, fit.spend, source, self.n_jobs)
-            self._publish(fit, plan, run_plan(plan, run, stages), candidates)
+                print(f"{type(self).__name__}: {len(grid)} candidates, {WORDS[strategy]}")
+            self._publish(fit, plan, run_plan(plan, run, stages), task.candidates)
         stages.end()
         return self
 
@@ -154,35 +195,12 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, PrivateMixin, 
         self._check_published("score")
         return default_score(self.scoring, self.best_estimator_).value(self.best_estimator_, X, y)
 
-    @available_if(_of_best_estimator("predict"))
-    def predict(self, X):
-        """Call `predict` of the published model."""
-        return self._check_published("predict").predict(X)
-
-    @available_if(_of_best_estimator("predict_proba"))
-    def predict_proba(self, X):
-        """Call `predict_proba` of the published model."""
-        return self._check_published("predict_proba").predict_proba(X)
-
-    @available_if(_of_best_estimator("predict_log_proba"))
-    def predict_log_proba(self, X):
-        """Call `predict_log_proba` of the published model."""
-        return self._check_published("predict_log_proba").predict_log_proba(X)
-
-    @available_if(_of_best_estimator("decision_function"))
-    def decision_function(self, X):
-        """Call `decision_function` of the published model."""
-        return self._check_published("decision_function").decision_function(X)
-
-    @available_if(_of_best_estimator("transform"))
-    def transform(self, X):
-        """Call `transform` of the published model."""
-        return self._check_published("transform").transform(X)
-
-    @available_if(_of_best_estimator("inverse_transform"))
-    def inverse_transform(self, X):
-        """Call `inverse_transform` of the published model."""
-        return self._check_published("inverse_transform").inverse_transform(X)
+    predict = _of_published("predict")
+    predict_proba = _of_published("predict_proba")
+    predict_log_proba = _of_published("predict_log_proba")
+    decision_function = _of_published("decision_function")
+    transform = _of_published("transform")
+    inverse_transform = _of_published("inverse_transform")
 
     @property
     def classes_(self):
@@ -225,15 +243,10 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, PrivateMixin, 
         return tags
 
     def _check_choices(self):
-        choices = {
-            "strategy": ("auto", *STRATEGIES),
-            "selection": tuple(SELECTIONS),
-            "refit": (True, False),
-        }
-        for name, allowed in choices.items():
-            value = getattr(self, name)
-            if not isinstance(value, str | bool) or value not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, got {value!r}")
+        check_choice(self.strategy, "strategy", ("auto", *STRATEGIES))
+        check_choice(self.selection, "selection", SELECTIONS)
+        if not isinstance(self.refit, bool):
+            raise ValueError(f"refit must be True or False, got {self.refit!r}")
         if self.mean_runs is not None:
             check_integer(self.mean_runs, "mean_runs", 1)
         check_integer(self.verbose, "verbose", 0)
@@ -247,37 +260,12 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, PrivateMixin, 
         splitter = routed.splitter.split if "splitter" in routed else {}
         return splitter.get("groups"), routed.estimator.fit
 
-    def _candidates(self, y):
-        grid = list(self._candidate_params())
-        if not grid:
-            raise ValueError("there is no candidate: the parameter grid is empty")
-        check_names({name for params in grid for name in params})
-        return tuple(
-            make_candidate(self.estimator, params, y, tuple(self.public_steps), self.accountant)
-            for params in grid
-        )
-
-    def _score(self, candidates):
-        score = default_score(self.scoring, candidates[0].estimator)
-        for candidate in candidates:
-            score.check(candidate.estimator, candidate.classes)
-        return score
-
-    def _strategy(self, task, cv, groups, terms):
+    def _strategy(self, task, cv, groups):
         if self.strategy != "auto":
             return self.strategy
-        n_splits = None
-        if cv is not None:
-            n_splits = len(make_splits(cv, task.shape[0], groups).train)
-        return best_strategy(
-            task.shape,
-            len(task.candidates),
-            task.epsilon,
-            task.delta,
-            refit=self.refit,
-            n_splits=n_splits,
-            composition=terms.composition,
-        )
+        n_splits = None if cv is None else len(make_splits(cv, task.shape[0], groups).train)
+        composition = terms_of(self.accountant).composition
+        return best_strategy(task, n_splits=n_splits, composition=composition)
 
     def _publish(self, fit, plan, outcome, candidates):
         best, deviation = outcome.best, plan.noisy.deviation(plan.released_together)
@@ -288,23 +276,23 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, PrivateMixin, 
             "cv_results_": _results(candidates, outcome.scores, deviation),
             "strategy_": plan.strategy,
         }
-        scale, sensitivity = plan.noisy.scale, plan.sensitivity
+        charged = plan.mechanism
         if outcome.model is not None:
-            final = plan.refits[best] if plan.refits else plan.runs[_run_of(plan, best)]
-            statement = _last_statement(outcome.model, final.pipeline)
-            scale, sensitivity = statement.noise_scale, statement.sensitivity
+            run = next(number for number in plan.runs if number[0] == best)
+            final = plan.refits[best] if plan.refits else plan.runs[run]
+            parts = [step.fitted_in(outcome.model) for step in final.pipeline.steps]
+            # What no columns were given was not fitted.
+            parts = [part for part in parts if hasattr(part, "privacy_")]
+            if parts:
+                last = parts[-1].privacy_
+                charged = replace(charged, scale=last.noise_scale, sensitivity=last.sensitivity)
             released["best_estimator_"] = final.with_accountant(outcome.model, self.accountant)
             if not plan.refits:
                 # A model that was chosen among others costs what the choice costs.
-                _raise_statements(outcome.model, final.pipeline, fit, plan)
-        name = f"search over {len(candidates)} candidates: " + _mechanisms(plan)
-        charged = Price(
-            name=name,
-            event=plan.event,
-            guarantee=Guarantee(epsilon=plan.epsilon, delta=plan.delta),
-            scale=scale,
-            sensitivity=sensitivity,
-        )
+                price = plan if fit.spend is None else fit.spend
+                for part in parts:
+                    paid = {"epsilon": price.epsilon, "delta": price.delta}
+                    part.privacy_ = replace(part.privacy_, **paid)
         public = ("the numbers of rows and columns", "which rows go where", "the candidates")
         if candidates[0].classes is not None:
             public += ("the label set",)
@@ -318,37 +306,6 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, PrivateMixin, 
                 f"{method} needs a published model: strategy='cv' has none with refit=False"
             )
         return self.best_estimator_
-
-
-def _run_of(plan, candidate):
-    return next(number for number in plan.runs if number[0] == candidate)
-
-
-def _mechanisms(plan):
-    choice = "the best noisy score of a secret number of runs"
-    if plan.choice is not None:
-        choice = plan.choice.name + " and noisy scores"
-    return f"{plan.strategy}, {choice}" + (", then a refit" if plan.refits else "")
-
-
-def _step(model, name):
-    """Return a step of a fitted pipeline by the name that `set_params` knows it by."""
-    return model.get_params()[name] if name else model
-
-
-def _last_statement(model, pipeline):
-    """Return the statement of the last private step of a fitted model."""
-    return _step(model, pipeline.steps[-1].name).privacy_
-
-
-def _raise_statements(model, pipeline, fit, plan):
-    """State of every private step of a model the price of the search that chose it."""
-    price = plan.epsilon, plan.delta
-    if fit.spend is not None:
-        price = fit.spend.epsilon, fit.spend.delta
-    for step in pipeline.steps:
-        part = _step(model, step.name)
-        part.privacy_ = replace(part.privacy_, epsilon=price[0], delta=price[1])
 
 
 def _results(candidates, scores, deviation):

@@ -1,25 +1,16 @@
 """The candidates of a search: estimators whose private steps share one budget."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.utils import column_or_1d
+from sklearn.utils import check_consistent_length, column_or_1d
 
 from skdp._data._tables import indexable_table, target_array
 from skdp.accounting import Allowance, plan_event
 from skdp.model_selection._progress import fitted_params, quiet, told_by_params
 from skdp.pipeline import plan_pipeline
 from skdp.utils._validation import check_classes
-
-__all__ = [
-    "Candidate",
-    "FitPlan",
-    "check_names",
-    "make_candidate",
-    "take_rows",
-    "training_table",
-]
 
 # What a search sets itself, from its own total.
 SET_BY_SEARCH = ("epsilon", "delta", "accountant", "random_state")
@@ -45,20 +36,84 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class Rows:
+    """What fits are given.
+
+    Parameters
+    ----------
+    X : table whose rows can be taken by number
+    y : ndarray of shape (n_samples,)
+    params : dict, default={}
+        Further arguments of `fit`. One that has an entry a row is cut as the table is.
+    """
+
+    X: object
+    y: np.ndarray
+    params: dict = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, X, y, params):
+        """Return what users gave so that rows can be taken of it."""
+        X, y = indexable_table(X), column_or_1d(target_array(y), warn=True)
+        check_consistent_length(X, y)
+        if not len(y):
+            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+        return cls(X, y, params)
+
+    def take(self, rows):
+        """Return some rows, by number."""
+
+        def cut(value):
+            has_rows = hasattr(value, "shape") or isinstance(value, list | tuple)
+            if has_rows and np.shape(value)[:1] == (len(self.y),):
+                return _take(indexable_table(value), rows)
+            return value
+
+        params = {name: cut(value) for name, value in self.params.items()}
+        return Rows(_take(self.X, rows), _take(self.y, rows), params)
+
+    def fit(self, model):
+        """Fit a model to the rows and return it."""
+        return model.fit(self.X, self.y, **self.params)
+
+
+def _take(table, rows):
+    return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
+
+
+@dataclass(frozen=True)
+class Paid:
+    """The charge that pays for every fit of a search.
+
+    Parameters
+    ----------
+    terms : Terms
+        What the accountant protects.
+    spend : Spend or None
+        The charge, None without an accountant.
+    releases : int
+        How many releases it pays for.
+    """
+
+    terms: object
+    spend: object
+    releases: int
+
+
+@dataclass(frozen=True)
 class FitPlan:
     """What one fit of a candidate will charge, step by step.
 
     Parameters
     ----------
     pipeline : skdp.pipeline.PipelinePlan
-    epsilon, delta : float
+    guarantee : Guarantee
         What the steps share.
     charges : tuple of PlannedCharge
     """
 
     pipeline: object
-    epsilon: float
-    delta: float
+    guarantee: object
     charges: tuple
 
     @property
@@ -68,59 +123,56 @@ class FitPlan:
 
     def unfitted(self, accountants, seeds=None):
         """Return the estimator with each private step's budget, accountant and seed set."""
-        model = self.pipeline.with_budget(self.epsilon, self.delta, accountants)
-        model = quiet(model)
+        budget = self.guarantee.epsilon, self.guarantee.delta
+        model = quiet(self.pipeline.with_budget(*budget, accountants))
         seeds = [None] * len(self.charges) if seeds is None else seeds
         steps = zip(self.pipeline.steps, seeds, strict=True)
         return model.set_params(
             **{
-                _parameter(step, "random_state"): seed
+                step.parameter("random_state"): seed
                 for step, seed in steps
                 if "random_state" in step.estimator.get_params(deep=False)
             }
         )
 
-    def fitted(self, table, terms, spend, releases, seeds=None, params=None):
+    def fitted(self, rows, paid, seeds=None):
         """Fit on paid allowances, one for each private step.
 
         Parameters
         ----------
-        table : tuple
-            The arguments of ``fit``.
-        terms : Terms
-        spend : Spend or None
-            The charge of the whole search.
-        releases : int
-            How many releases it paid for.
+        rows : Rows
+        paid : Paid
         seeds : list of int, default=None
             One for each private step.
-        params : dict, default=None
-            Further arguments of ``fit``.
 
         Returns
         -------
         estimator
         """
-        accountants = [Allowance(charge, terms, spend, releases) for charge in self.charges]
-        return self.unfitted(accountants, seeds).fit(*table, **(params or {}))
+        allowances = [Allowance(c, paid.terms, paid.spend, paid.releases) for c in self.charges]
+        return rows.fit(self.unfitted(allowances, seeds))
 
     def with_accountant(self, model, accountant):
         """Give the private steps of a fitted model an accountant for later fits.
 
         Their `verbose` and `memory` are those of the user's estimator again.
         """
-        handles = {_parameter(step, "accountant"): accountant for step in self.pipeline.steps}
+        handles = {step.parameter("accountant"): accountant for step in self.pipeline.steps}
         return model.set_params(**told_by_params(self.pipeline.pipe), **handles)
 
 
-def check_names(names):
+def check_names(grid):
     """Refuse parameters that the search sets itself.
+
+    Parameters
+    ----------
+    grid : list of dict
 
     Raises
     ------
     ValueError
     """
-    for name in names:
+    for name in sorted({name for params in grid for name in params}):
         if name.rpartition("__")[2] in SET_BY_SEARCH:
             raise ValueError(
                 f"{name!r} cannot be searched over: the search sets {', '.join(SET_BY_SEARCH)} of "
@@ -149,11 +201,18 @@ def make_candidate(estimator, params, y, public_steps=(), accountant=None):
     model = clone(estimator).set_params(**clone(params, safe=False))
     steps = plan_pipeline(model, public_steps=public_steps).steps
     for step in steps:
-        model.set_params(**_without_accountants(step, accountant))
+        for name, own in fitted_params(step.estimator, "accountant").items():
+            if own is not None and own is not accountant:
+                raise ValueError(
+                    f"step {step.title!r} has an accountant of its own, which would not be "
+                    "charged: everything is charged at once, to the accountant that is given "
+                    "beside the estimator"
+                )
+            model.set_params(**{step.parameter(name): None})
     if not is_classifier(model):
         return Candidate(params, model, None)
     declared = {
-        _parameter(step, name): classes
+        step.parameter(name): classes
         for step in steps
         for name, classes in fitted_params(step.estimator, "classes").items()
     }
@@ -161,42 +220,3 @@ def make_candidate(estimator, params, y, public_steps=(), accountant=None):
     classes, _ = check_classes(known[-1] if known else None, column_or_1d(target_array(y)))
     missing = {name: classes for name, value in declared.items() if value is None}
     return Candidate(params, model.set_params(**missing), classes)
-
-
-def _without_accountants(step, accountant):
-    """Return the parameters that take the accountants from a step and from all in it."""
-    taken = {}
-    for name, own in fitted_params(step.estimator, "accountant").items():
-        if own is not None and own is not accountant:
-            raise ValueError(
-                f"step {step.title!r} has an accountant of its own, which would not be charged: "
-                "everything is charged at once, to the accountant that is given beside the "
-                "estimator"
-            )
-        taken[_parameter(step, name)] = None
-    return taken
-
-
-def take_rows(X, rows):
-    """Return some rows of a table, by number."""
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    return X[rows]
-
-
-def training_table(X, y, rows, params):
-    """Return the arguments of a fit to some rows, by number: the table and the others."""
-    params = {name: _aligned(value, rows, len(y)) for name, value in params.items()}
-    return (take_rows(X, rows), take_rows(y, rows)), params
-
-
-def _aligned(value, rows, n_samples):
-    """Return the rows of an argument that has one entry a row, anything else as it is."""
-    has_rows = hasattr(value, "shape") or isinstance(value, list | tuple)
-    if has_rows and np.shape(value)[:1] == (n_samples,):
-        return take_rows(indexable_table(value), rows)
-    return value
-
-
-def _parameter(step, name):
-    return f"{step.name}__{name}" if step.name else name

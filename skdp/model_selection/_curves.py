@@ -1,25 +1,15 @@
 """Cross-validation and curves: many noisy scores for one charge."""
 
-from dataclasses import replace
-
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.utils import check_consistent_length, column_or_1d, shuffle
+from sklearn.utils import shuffle
 
-from skdp._data._tables import indexable_table, target_array
-from skdp.base import UNACCOUNTED, PrivateFit, terms_of
-from skdp.model_selection._candidates import check_names, make_candidate
-from skdp.model_selection._layout import Layout
-from skdp.model_selection._plans import SearchTask
-from skdp.model_selection._rehearsal import rehearse, rehearse_runs
-from skdp.model_selection._runs import SearchRun
-from skdp.model_selection._score_plans import plan_scores
-from skdp.model_selection._scores import default_score
-from skdp.model_selection._splits import PUBLIC_SEED, Splits, make_splits
-from skdp.pipeline import plan_pipeline
-from skdp.utils._validation import check_privacy_parameters
-
-__all__ = ["DPScores", "dp_cross_val_score", "dp_learning_curve", "dp_validation_curve"]
+from skdp.accounting import Guarantee
+from skdp.base import PrivateFit
+from skdp.model_selection._base_search import charge_runs, make_task
+from skdp.model_selection._candidates import Rows, check_names
+from skdp.model_selection._plans import plan_scores
+from skdp.model_selection._splits import PUBLIC_SEED, Layout, Splits, make_splits
 
 
 class DPScores:
@@ -130,13 +120,9 @@ def dp_cross_val_score(
     >>> result.scores_.shape
     (5,)
     """
-    options = (scoring, public_steps, n_jobs, accountant, random_state)
-
-    def layout(n_samples):
-        splits = make_splits(cv, n_samples, groups)
-        return Layout(splits, (tuple(range(len(splits.train))),))
-
-    return _scored(estimator, [{}], X, y, layout, (-1,), (epsilon, delta), *options)
+    result, guarantee = DPScores(accountant, random_state), Guarantee(epsilon=epsilon, delta=delta)
+    options = {"scoring": scoring, "public_steps": public_steps, "n_jobs": n_jobs}
+    return _scored(result, estimator, X, y, guarantee, cv=cv, groups=groups, **options)
 
 
 def dp_validation_curve(
@@ -222,17 +208,14 @@ def dp_validation_curve(
     >>> result.scores_.shape
     (2, 3)
     """
-    check_names([param_name])
     grid = [{param_name: value} for value in param_range]
     if not grid:
         raise ValueError("param_range must not be empty")
-    options = (scoring, public_steps, n_jobs, accountant, random_state)
-
-    def layout(n_samples):
-        splits = make_splits(cv, n_samples, groups)
-        return Layout(splits, (tuple(range(len(splits.train))),) * len(grid))
-
-    return _scored(estimator, grid, X, y, layout, (len(grid), -1), (epsilon, delta), *options)
+    check_names(grid)
+    result, guarantee = DPScores(accountant, random_state), Guarantee(epsilon=epsilon, delta=delta)
+    options = {"scoring": scoring, "public_steps": public_steps, "n_jobs": n_jobs}
+    options |= {"cv": cv, "groups": groups}
+    return _scored(result, estimator, X, y, guarantee, grid=grid, is_curve=True, **options)
 
 
 def dp_learning_curve(
@@ -313,57 +296,46 @@ def dp_learning_curve(
     >>> result.scores_.shape
     (3, 3)
     """
-    options = (scoring, public_steps, n_jobs, accountant, random_state)
     sizes = np.asarray(train_sizes, dtype=float)
     if sizes.ndim != 1 or not sizes.size or not ((sizes > 0.0) & (sizes <= 1.0)).all():
         raise ValueError(f"train_sizes must be shares in (0, 1], got {train_sizes!r}")
-
-    def layout(n_samples):
-        splits = make_splits(cv, n_samples, groups)
-        orders = [shuffle(rows, random_state=PUBLIC_SEED) for rows in splits.train]
-        train = [np.sort(o[: max(1, round(share * len(o)))]) for share in sizes for o in orders]
-        nested = Splits(tuple(train), splits.test * len(sizes), n_samples)
-        return Layout(nested, (tuple(range(len(train))),))
-
-    return _scored(estimator, [{}], X, y, layout, (len(sizes), -1), (epsilon, delta), *options)
+    result, guarantee = DPScores(accountant, random_state), Guarantee(epsilon=epsilon, delta=delta)
+    options = {"scoring": scoring, "public_steps": public_steps, "n_jobs": n_jobs}
+    options |= {"cv": cv, "groups": groups}
+    return _scored(result, estimator, X, y, guarantee, sizes=sizes, is_curve=True, **options)
 
 
 def _scored(
-    estimator, grid, X, y, make_layout, shape, budget,
-    scoring, public_steps, n_jobs, accountant, random_state,
-):  # fmt: skip
-    result = DPScores(accountant, random_state)
+    result,
+    estimator,
+    X,
+    y,
+    guarantee,
+    *,
+    cv,
+    groups,
+    scoring,
+    public_steps,
+    n_jobs,
+    grid=({},),
+    sizes=(1.0,),
+    is_curve=False,
+):
+    """Release the scores of every candidate, on every share of the training rows of every fold."""
     with PrivateFit(result) as fit:
-        budget = check_privacy_parameters(*budget)
-        terms = terms_of(accountant)
-        X, y = indexable_table(X), column_or_1d(target_array(y), warn=True)
-        check_consistent_length(X, y)
-        candidates = tuple(
-            make_candidate(estimator, p, y, tuple(public_steps), accountant) for p in grid
-        )
-        score = default_score(scoring, candidates[0].estimator)
-        for candidate in candidates:
-            pipeline = plan_pipeline(candidate.estimator, public_steps=public_steps)
-            rehearse(pipeline, budget, (X, y), terms)
-            score.check(candidate.estimator, candidate.classes)
-        task = SearchTask(
-            candidates,
-            X.shape,
-            score,
-            "exponential",
-            *budget,
-            replace(UNACCOUNTED, relation=terms.relation),
-            False,
-            tuple(public_steps),
-        )
-        plan = plan_scores(task, make_layout(len(y)))
-        rehearse_runs(plan, X, y, terms)
-        source = fit.charge(plan)
-        run = SearchRun(X, y, {}, task.score, terms, fit.spend, source, n_jobs)
-        splits = plan.layout.splits
-        rows = [(splits.train[s], splits.test[s]) for _, s in plan.runs]
-        raw = run.fit(list(plan.runs.values()), rows, plan.releases, False)
-        noisy = plan.noisy.release([value for value, _ in raw], random_state=source).reshape(shape)
+        rows, accountant = Rows.read(X, y, {}), result.accountant
+        options = {"scoring": scoring, "public_steps": public_steps}
+        task = make_task(estimator, grid, rows, guarantee, accountant=accountant, **options)
+        splits = make_splits(cv, len(rows.y), groups)
+        orders = [shuffle(part, random_state=PUBLIC_SEED) for part in splits.train]
+        train = [np.sort(o[: max(1, round(share * len(o)))]) for share in sizes for o in orders]
+        nested = Splits(tuple(train), splits.test * len(sizes), len(rows.y))
+        plan = plan_scores(task, Layout.all_on_all(nested, len(grid)))
+        run = charge_runs(fit, plan, task, rows, accountant=accountant, n_jobs=n_jobs)
+        raw = [value for value, _ in run.fit(plan, list(plan.runs))]
+        noisy = plan.noisy.release(raw, random_state=run.source)
+        if is_curve:
+            noisy = noisy.reshape(-1, len(splits.test))
         noise = plan.noisy.deviation(plan.released_together)
         public = ("the numbers of rows and columns", "which rows go where", "the parameters")
         if is_classifier(estimator):
@@ -372,9 +344,9 @@ def _scored(
             plan,
             public=public,
             sampler="each row in all training sets but its own, and scored in its own",
-            scores_=noisy if len(shape) > 1 else noisy.ravel(),
+            scores_=noisy,
             noise_=float(noise),
-            mean_=noisy.mean(axis=-1) if len(shape) > 1 else float(noisy.mean()),
+            mean_=noisy.mean(axis=-1) if is_curve else float(noisy.mean()),
             mean_noise_=float(noise / np.sqrt(noisy.shape[-1])),
         )
     return result

@@ -5,7 +5,7 @@ one such row goes through; the worst branch is the price of the search.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from skdp.accounting import (
@@ -17,6 +17,7 @@ from skdp.accounting import (
     RandomStopping,
     gaussian_noise_multiplier,
 )
+from skdp.base import UNACCOUNTED
 from skdp.mechanisms import (
     ExponentialMechanism,
     GaussianMechanism,
@@ -24,18 +25,12 @@ from skdp.mechanisms import (
     PermuteAndFlip,
     ReportNoisyMax,
 )
+from skdp.mechanisms._plan import MechanismPlan, Price
 from skdp.model_selection._candidates import FitPlan
-from skdp.model_selection._layout import Layout
-from skdp.model_selection._pricing import (
-    dominating,
-    fitting_scale,
-    run_event,
-    stand_in,
-    worst_branches,
-)
+from skdp.model_selection._pricing import dominating, fitting_scale, run_cost, worst_branches
+from skdp.model_selection._splits import Layout
 from skdp.pipeline import plan_pipeline
-
-__all__ = ["SELECTIONS", "SearchPlan", "SearchTask", "plan_random_stopping", "plan_runs"]
+from skdp.pipeline._planning import stand_in
 
 SELECTIONS = {
     "exponential": ExponentialMechanism,
@@ -49,9 +44,11 @@ REFIT_SHARE = 0.5
 SELECTION_SHARE, SCORES_SHARE = 0.25, 0.1
 # Where scored rows are in no fit the choice and the scores share what the refit leaves.
 SELECTION_ALONE, SCORES_ALONE = 0.7, 0.3
+# Of the whole budget, what noisy scores get where nothing else is released.
+SCORES_TOGETHER = 0.2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SearchTask:
     """What is asked of a search: all of it is public.
 
@@ -61,11 +58,9 @@ class SearchTask:
     shape : tuple of (int, int)
         Of the whole table.
     score : BoundedScore
+    guarantee : Guarantee
+        The total, for one row.
     selection : str
-    epsilon, delta : float
-        The total.
-    terms : Terms
-        For one row: relation and a group of one.
     refit : bool
     public_steps : tuple of str
     """
@@ -73,20 +68,21 @@ class SearchTask:
     candidates: tuple
     shape: tuple
     score: object
-    selection: str
-    epsilon: float
-    delta: float
-    terms: object
-    refit: bool
+    guarantee: object
+    selection: str = "exponential"
+    refit: bool = False
     public_steps: tuple = ()
 
-    def fit_plan(self, candidate, n_samples, epsilon, delta):
+    def fit_plan(self, candidate, n_samples, guarantee):
         """Return the plan of one candidate's fit on so many rows."""
         pipeline = self._pipeline(candidate, n_samples)
-        return FitPlan(pipeline, epsilon, delta, pipeline.charges(epsilon, delta))
+        charges = pipeline.charges(guarantee.epsilon, guarantee.delta)
+        return FitPlan(pipeline, guarantee, charges)
 
     @cached_property
     def _pipeline(self):
+        terms = replace(UNACCOUNTED, relation=self.guarantee.relation)
+
         @cache
         def planned(candidate, n_samples):
             return plan_pipeline(
@@ -94,23 +90,44 @@ class SearchTask:
                 n_samples,
                 self.shape[1],
                 classes=self.candidates[candidate].classes,
-                terms=self.terms,
+                terms=terms,
                 public_steps=self.public_steps,
             )
 
         return planned
 
-    def fit_plans(self, n_samples, epsilon, delta):
+    def fit_plans(self, n_samples, guarantee):
         """Return the plan of every candidate's fit on so many rows."""
         numbers = range(len(self.candidates))
-        return tuple(self.fit_plan(i, n_samples, epsilon, delta) for i in numbers)
+        return tuple(self.fit_plan(i, n_samples, guarantee) for i in numbers)
 
-    def run_plans(self, layout, epsilon, delta):
+    def run_plans(self, layout, guarantee):
         """Return the plan of every run of a layout, by candidate and split."""
         sizes = layout.splits.train_sizes
-        plans = {(i, n): None for i, n in ((i, sizes[s]) for i, s in layout.runs)}
-        plans = {key: self.fit_plan(*key, epsilon, delta) for key in plans}
-        return {(i, s): plans[i, sizes[s]] for i, s in layout.runs}
+        planned = cache(lambda i, n_samples: self.fit_plan(i, n_samples, guarantee))
+        return {(i, s): planned(i, sizes[s]) for i, s in layout.runs}
+
+    def refits(self, scale):
+        """Return the plan of each candidate's fit to all rows, nothing without a refit.
+
+        Parameters
+        ----------
+        scale : float
+            Of its budget.
+        """
+        if not self.refit:
+            return ()
+        return self.fit_plans(self.shape[0], scaled(self.part(REFIT_SHARE, 0.25), scale))
+
+    def part(self, share, delta_share):
+        """Return a share of the budget as a guarantee.
+
+        With delta > 0 the squares of the epsilons divide it, as zero-concentrated losses would;
+        with delta = 0 the epsilons do.
+        """
+        whole = self.guarantee
+        part = math.sqrt(share) if whole.delta > 0.0 else share
+        return replace(whole, epsilon=whole.epsilon * part, delta=whole.delta * delta_share)
 
     @property
     def refit_share(self):
@@ -120,32 +137,40 @@ class SearchTask:
     @property
     def rho(self):
         """The zero-concentrated privacy loss of one Gaussian release of the whole budget."""
-        return 0.5 / gaussian_noise_multiplier(self.epsilon, self.delta) ** 2
+        return 0.5 / gaussian_noise_multiplier(self.guarantee.epsilon, self.guarantee.delta) ** 2
 
 
-@dataclass(frozen=True)
-class SearchPlan:
-    """Everything that a search will release.
+def scaled(guarantee, scale):
+    """Return a guarantee of so many times its epsilon."""
+    return replace(guarantee, epsilon=guarantee.epsilon * scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchPlan(MechanismPlan):
+    """Everything that a search, or a cross-validation without one, will release.
 
     Parameters
     ----------
     strategy : str
+        "scores" where scores are all that is released.
     runs : dict of (int, int) to FitPlan
         The fits, by the numbers of the candidate and of the split; for random stopping those
         that a run may draw.
-    refits : tuple of FitPlan
+    refits : tuple of FitPlan, default=()
         One for each candidate, of which one will be fitted; empty without a refit.
     layout : Layout
-    choice : mechanism or None
+    choice : mechanism or None, default=None
         How a candidate is chosen by its raw scores.
     noisy : mechanism
-        How scores are released: all together, or one a run for random stopping.
+        How scores are released.
+    released_together : int
+        How many noisy scores are released at a time: one a run for random stopping.
     branches : tuple of Event
         What one row can go through.
-    epsilon, delta : float
+    guarantee : Guarantee
         The total.
-    sensitivity : float
-        Of one candidate's score.
+    score_sensitivity : float
+        Of one candidate's score, or of all scores where there is no choice.
     mean_runs : int or None
         The mean number of runs of random stopping.
     set_aside : float
@@ -154,32 +179,39 @@ class SearchPlan:
 
     strategy: str
     runs: dict
-    refits: tuple
     layout: object
-    choice: object
     noisy: object
+    released_together: int
     branches: tuple
-    epsilon: float
-    delta: float
-    sensitivity: float
+    guarantee: object
+    score_sensitivity: float
+    refits: tuple = ()
+    choice: object = None
     mean_runs: int | None = None
     set_aside: float = 0.0
 
-    @property
-    def event(self):
-        """The one branch, or what stands for the worst of several.
+    @cached_property
+    def mechanism(self):
+        """What is charged: the one branch, or what stands for the worst of several.
 
         A branch that sets a delta aside is the price of one row: for a group that delta grows by
         the runs' epsilon too, which a delta by itself does not know.
         """
-        if len(self.branches) == 1 and not self.set_aside:
-            return self.branches[0]
-        return stand_in(self.epsilon, self.delta)
-
-    @property
-    def released_together(self):
-        """How many noisy scores are released at a time."""
-        return 1 if self.mean_runs is not None else len(self.layout.of_candidate)
+        is_one = len(self.branches) == 1 and not self.set_aside
+        name = f"{len(self.runs)} fits, then {self.noisy.name} on their scores"
+        if self.strategy != "scores":
+            choice = "the best noisy score of a secret number of runs"
+            if self.choice is not None:
+                choice = f"{self.choice.name} and noisy scores"
+            name = f"search over {len(self.layout.of_candidate)} candidates: "
+            name += f"{self.strategy}, {choice}" + (", then a refit" if self.refits else "")
+        return Price(
+            name=name,
+            event=self.branches[0] if is_one else stand_in(self.guarantee),
+            guarantee=self.guarantee,
+            scale=self.noisy.scale,
+            sensitivity=self.score_sensitivity,
+        )
 
     @property
     def releases(self):
@@ -202,24 +234,27 @@ def plan_runs(task, strategy, layout):
     -------
     SearchPlan
     """
-    sensitivity = layout.sensitivity(task.score, task.terms.relation)
+    sensitivity = layout.sensitivity(task.score, task.guarantee.relation)
     patterns = layout.patterns()
     together = any(runs and scored for runs, scored in patterns)
     most = max(len(runs) for runs, _ in patterns)
-    fit_budget, refit_budget = _fit_budgets(task, most, together)
+    # Of epsilon, what the fits on one row share; of delta, what choice and refit leave.
+    share = 1.0 - task.refit_share
+    share *= 1.0 - (SELECTION_SHARE + SCORES_SHARE if together else 0.0)
+    delta_share = 0.25 if task.refit else 1.0 if most == 1 else 0.5
+    budget = task.part(share / most, delta_share / most)
 
     @cache
     def fits(scale):
-        return task.run_plans(layout, fit_budget[0] * scale, fit_budget[1])
+        return task.run_plans(layout, scaled(budget, scale))
 
-    @cache
-    def refits(scale):
-        return _refits(task, refit_budget, scale)
+    refits = cache(task.refits)
 
     def branches(scale, stage_scale, wanted):
         stage = [part.event for part in _scoring(task, sensitivity, stage_scale, together)]
+        refit = [dominating(refits(scale))] if task.refit else []
         return worst_branches(
-            [fits(scale)[run].event for run in runs] + stage * scored + refits(scale)[1]
+            [fits(scale)[run].event for run in runs] + stage * scored + refit
             for runs, scored in wanted
         )
 
@@ -231,14 +266,82 @@ def plan_runs(task, strategy, layout):
     return SearchPlan(
         strategy=strategy,
         runs=fits(scale),
-        refits=refits(scale)[0],
+        refits=refits(scale),
         layout=layout,
         choice=choice,
         noisy=noisy,
+        released_together=len(task.candidates),
         branches=branches(scale, stage_scale, patterns),
-        epsilon=task.epsilon,
-        delta=task.delta,
-        sensitivity=sensitivity,
+        guarantee=task.guarantee,
+        score_sensitivity=sensitivity,
+    )
+
+
+def _scoring(task, sensitivity, scale, together):
+    """Return the mechanism that chooses and the one that releases all scores."""
+    left, whole = 1.0 - task.refit_share, task.guarantee
+    shares = (SELECTION_SHARE, SCORES_SHARE) if together else (SELECTION_ALONE, SCORES_ALONE)
+    selection, scores = (left * share for share in shares)
+    monotonic = task.score.monotonic(whole.relation)
+    m = len(task.candidates)
+    choose = SELECTIONS[task.selection]
+    if whole.delta == 0.0:
+        choice = choose(whole.epsilon * selection * scale, sensitivity, monotonic)
+        return choice, LaplaceMechanism(whole.epsilon * scores * scale, sensitivity * m)
+    # An exponential mechanism is epsilon^2 / 8-zCDP, any pure one epsilon^2 / 2.
+    factor = 8.0 if task.selection == "exponential" else 2.0
+    choice = choose(math.sqrt(factor * selection * task.rho) * scale, sensitivity, monotonic)
+    length = sensitivity * math.sqrt(m) * (1.0 + 2.0**-50)
+    return choice, GaussianMechanism.from_rho(scores * task.rho * scale**2, length, whole.delta)
+
+
+def plan_scores(task, layout):
+    """Plan the release of the scores of all runs, and of nothing else.
+
+    Parameters
+    ----------
+    task : SearchTask
+        Without a refit.
+    layout : Layout
+
+    Returns
+    -------
+    SearchPlan
+    """
+    patterns, sizes, whole = layout.patterns(), layout.splits.test_sizes, task.guarantee
+    moved = [
+        [task.score.sensitivity(sizes[s], whole.relation) for _, s in layout.runs if s in test]
+        for _, test in layout.splits.memberships
+    ]
+    if whole.delta == 0.0:
+        length = max(map(math.fsum, moved)) * (1.0 + 2.0**-50)
+        noisy = LaplaceMechanism(whole.epsilon * SCORES_TOGETHER, length)
+    else:
+        length = math.sqrt(max(math.fsum(d * d for d in row) for row in moved)) * (1.0 + 2.0**-50)
+        noisy = GaussianMechanism.from_rho(SCORES_TOGETHER * task.rho, length, whole.delta)
+    most = max(len(runs) for runs, _ in patterns)
+    budget = task.part((1.0 - SCORES_TOGETHER) / most, 0.5 / most)
+
+    @cache
+    def fits(scale):
+        return task.run_plans(layout, scaled(budget, scale))
+
+    def branches(scale):
+        return worst_branches(
+            [fits(scale)[run].event for run in runs] + [noisy.event] * scored
+            for runs, scored in patterns
+        )
+
+    scale = fitting_scale(task, branches)
+    return SearchPlan(
+        strategy="scores",
+        runs=fits(scale),
+        layout=layout,
+        noisy=noisy,
+        released_together=len(layout.runs),
+        branches=branches(scale),
+        guarantee=whole,
+        score_sensitivity=noisy.sensitivity,
     )
 
 
@@ -258,55 +361,57 @@ def plan_random_stopping(task, splits, mean_runs):
     SearchPlan
     """
     n_train, n_test = splits.train_sizes[0], splits.test_sizes[0]
-    sensitivity = task.score.sensitivity(n_test, task.terms.relation)
-    share = task.refit_share
-    first = task.epsilon * (1.0 - share) / 3.0
-    part = 0.25 if task.refit else 0.5
-    exact_delta, run_delta = task.delta * part, task.delta * part / mean_runs
-    trial = task.fit_plans(n_train, first, run_delta)
-    fit_delta = run_delta if run_event(trial, run_delta)[1] else exact_delta
-    refit_budget = task.epsilon * (math.sqrt(share) if task.delta else share), task.delta / 4.0
+    whole = task.guarantee
+    sensitivity = task.score.sensitivity(n_test, whole.relation)
+    exact_delta = whole.delta * (0.25 if task.refit else 0.5)
+    first = replace(
+        whole, epsilon=whole.epsilon * (1.0 - task.refit_share) / 3.0, delta=exact_delta / mean_runs
+    )
+    if not run_cost(task.fit_plans(n_train, first), first.delta).set_aside:
+        first = replace(first, delta=exact_delta)
 
     @cache
     def runs(scale):
-        fits = task.fit_plans(n_train, first * scale, fit_delta)
-        return fits, *run_event(fits, fit_delta)
+        return task.fit_plans(n_train, scaled(first, scale))
 
-    @cache
-    def refits(scale):
-        return _refits(task, refit_budget, scale)
+    refits = cache(task.refits)
 
     def branch(scale, run, delta):
-        parts = [RandomStopping(run, mean_runs, 1.0), *refits(scale)[1]]
+        parts = [RandomStopping(run, mean_runs, 1.0)]
+        if task.refit:
+            parts.append(dominating(refits(scale)))
         if delta > 0.0:
             parts.append(ApproximateDP(0.0, min(1.0, mean_runs * delta)))
         return Composed(tuple(parts))
 
-    scale = fitting_scale(task, lambda s: (branch(s, *runs(s)[1:]),))
-    fits, run, delta = runs(scale)
-    branches, noisy = (branch(scale, run, delta),), _score_of_a_run(run, sensitivity, task.delta)
+    def cost(scale):
+        return run_cost(runs(scale), first.delta)
+
+    scale = fitting_scale(task, lambda s: (branch(s, cost(s).event, cost(s).set_aside),))
+    run = cost(scale)
+    branches = (branch(scale, run.event, run.set_aside),)
+    noisy = _score_of_a_run(run.event, sensitivity, whole.delta)
     if noisy is None:
         # Rows that are scored pay a price of their own.
         @cache
         def scoring(s):
-            return GaussianMechanism.from_rho(task.rho * s**2, sensitivity, task.delta)
+            return GaussianMechanism.from_rho(task.rho * s**2, sensitivity, whole.delta)
 
         s = fitting_scale(task, lambda s: (branch(scale, scoring(s).event, 0.0),))
         noisy = scoring(s)
         branches += (branch(scale, noisy.event, 0.0),)
     return SearchPlan(
         strategy="random_stopping",
-        runs={(i, 0): fit for i, fit in enumerate(fits)},
-        refits=refits(scale)[0],
-        layout=Layout(splits, ((0,),) * len(fits)),
-        choice=None,
+        runs={(i, 0): fit for i, fit in enumerate(runs(scale))},
+        refits=refits(scale),
+        layout=Layout.all_on_all(splits, len(task.candidates)),
         noisy=noisy,
+        released_together=1,
         branches=branches,
-        epsilon=task.epsilon,
-        delta=task.delta,
-        sensitivity=sensitivity,
+        guarantee=whole,
+        score_sensitivity=sensitivity,
         mean_runs=mean_runs,
-        set_aside=delta,
+        set_aside=run.set_aside,
     )
 
 
@@ -321,47 +426,3 @@ def _score_of_a_run(run, sensitivity, delta):
         return None
     rho = run.rho if isinstance(run, ZCDP) else 0.5 / run.noise_multiplier**2
     return GaussianMechanism.from_rho(rho * (1.0 - 2.0**-40), sensitivity, delta)
-
-
-def _refits(task, budget, scale):
-    """Return the plan of each candidate's refit, and a list of what the refit costs."""
-    if not task.refit:
-        return (), []
-    plans = task.fit_plans(task.shape[0], budget[0] * scale, budget[1])
-    return plans, [dominating(plans)]
-
-
-def _fit_budgets(task, most, together):
-    """Return the nominal (epsilon, delta) of one of `most` fits, and of the refit.
-
-    With delta > 0 the squares of the epsilons divide the budget, as zero-concentrated losses
-    would; with delta = 0 the epsilons do.
-    """
-    share = task.refit_share
-    left = (1.0 - share) * (1.0 - (SELECTION_SHARE + SCORES_SHARE if together else 0.0))
-    if task.delta == 0.0:
-        return (task.epsilon * left / most, 0.0), (task.epsilon * share, 0.0)
-    fit = task.epsilon * math.sqrt(left / most)
-    refit = task.epsilon * math.sqrt(share)
-    if most == 1 and not task.refit:
-        return (fit, task.delta), (refit, 0.0)
-    part = 0.25 if task.refit else 0.5
-    return (fit, task.delta * part / most), (refit, task.delta * part)
-
-
-def _scoring(task, sensitivity, scale, together):
-    """Return the mechanism that chooses and the one that releases all scores."""
-    left = 1.0 - task.refit_share
-    shares = (SELECTION_SHARE, SCORES_SHARE) if together else (SELECTION_ALONE, SCORES_ALONE)
-    selection, scores = (left * share for share in shares)
-    monotonic = task.score.monotonic(task.terms.relation)
-    m = len(task.candidates)
-    choose = SELECTIONS[task.selection]
-    if task.delta == 0.0:
-        choice = choose(task.epsilon * selection * scale, sensitivity, monotonic)
-        return choice, LaplaceMechanism(task.epsilon * scores * scale, sensitivity * m)
-    # An exponential mechanism is epsilon^2 / 8-zCDP, any pure one epsilon^2 / 2.
-    factor = 8.0 if task.selection == "exponential" else 2.0
-    choice = choose(math.sqrt(factor * selection * task.rho) * scale, sensitivity, monotonic)
-    length = sensitivity * math.sqrt(m) * (1.0 + 2.0**-50)
-    return choice, GaussianMechanism.from_rho(scores * task.rho * scale**2, length, task.delta)

@@ -1,10 +1,10 @@
 """What the branches of a plan cost, and the scale at which the worst one fits a budget."""
 
 import math
+from dataclasses import dataclass, replace
 
 from skdp.accounting import (
     ZCDP,
-    ApproximateDP,
     Composed,
     Gaussian,
     PoissonSampled,
@@ -16,14 +16,7 @@ from skdp.accounting import (
 )
 from skdp.accounting._events import leaves, merged
 from skdp.accounting._rdp import fixed_delta
-
-__all__ = [
-    "dominating",
-    "fitting_scale",
-    "run_event",
-    "stand_in",
-    "worst_branches",
-]
+from skdp.pipeline._planning import stand_in
 
 MOST_STEPS, LARGEST_STEP = 40, 7.0
 
@@ -33,15 +26,15 @@ def fitting_scale(task, make_branches):
 
     Costs grow with the scale, about in proportion: a secant in logarithms, kept in its bracket.
     """
-    relation = task.terms.relation
-    target, tolerance = task.epsilon, 1e-3
+    whole, tolerance = task.guarantee, 1e-3
+    target, relation = whole.epsilon, whole.relation
     low, high = 0.0, math.inf
     scale, points = 1.0, []
     for _ in range(MOST_STEPS):
         # A fit that changes its mechanism at some epsilon has costs that jump over the budget.
         if high <= low * (1.0 + tolerance):
             break
-        cost = max(get_epsilon(e, task.delta, relation=relation) for e in make_branches(scale))
+        cost = max(get_epsilon(e, whole.delta, relation=relation) for e in make_branches(scale))
         if cost <= target:
             low = max(low, scale)
             if cost >= target * (1.0 - tolerance):
@@ -55,10 +48,10 @@ def fitting_scale(task, make_branches):
             scale = math.sqrt(low * high) if low and high < math.inf else (low or high) / 2.0
     if not low:
         raise ValueError(
-            f"epsilon={task.epsilon!r} and delta={task.delta!r} cannot pay for this search: the "
+            f"epsilon={target!r} and delta={whole.delta!r} cannot pay for this search: the "
             "cost of a candidate does not fall with its epsilon"
         )
-    while any(get_delta(e, target, relation=relation) > task.delta for e in make_branches(low)):
+    while any(get_delta(e, target, relation=relation) > whole.delta for e in make_branches(low)):
         low *= 1.0 - tolerance
     return low
 
@@ -71,16 +64,6 @@ def _inverse(points):
     return 1.0 / min(max(slope, 1.0 / 3.0), 3.0)
 
 
-def _split_event(event):
-    """Return an event as (noise multiplier of its Gaussians or inf, counts of the others)."""
-    counts = leaves(event)
-    gaussians = [part * n for part, n in counts.items() if isinstance(part, Gaussian)]
-    others = frozenset((part, n) for part, n in counts.items() if not isinstance(part, Gaussian))
-    if not gaussians:
-        return math.inf, others
-    return math.nextafter(merged(Composed(tuple(gaussians))).noise_multiplier, 0.0), others
-
-
 def worst_branches(branches):
     """Return the branches, each a list of events, that no other one exceeds.
 
@@ -89,23 +72,18 @@ def worst_branches(branches):
     """
     least = {}
     for events in branches:
-        noise, others = _split_event(Composed(tuple(events)))
+        counts = leaves(Composed(tuple(events))).items()
+        gaussians = tuple(part * n for part, n in counts if isinstance(part, Gaussian))
+        others = frozenset((part, n) for part, n in counts if not isinstance(part, Gaussian))
+        noise = math.inf
+        if gaussians:
+            noise = math.nextafter(merged(Composed(gaussians)).noise_multiplier, 0.0)
         least[others] = min(noise, least.get(others, math.inf))
     found = []
     for others, noise in least.items():
         events = tuple(part * n for part, n in sorted(others, key=repr))
         found.append(Composed(events if noise == math.inf else (*events, Gaussian(noise))))
     return tuple(found)
-
-
-def _has_delta(event):
-    """Say whether an event has a delta that no epsilon makes smaller."""
-    return any(fixed_delta(part) > 0.0 for part in leaves(event))
-
-
-def stand_in(epsilon, delta):
-    """Return the event of anything that is (epsilon, delta)-differentially private."""
-    return PureDP(epsilon) if delta == 0.0 else ApproximateDP(epsilon, delta)
 
 
 def dominating(fits):
@@ -118,56 +96,63 @@ def dominating(fits):
     distinct = worst_branches([fit.event] for fit in fits)
     if len(distinct) == 1:
         return distinct[0]
-    pure = max(_pure(event) for event in distinct)
+    pure = max(map(_pure_epsilon, distinct))
     if pure < math.inf:
         return PureDP(pure)
-    return stand_in(_common_epsilon(fits, fits[0].delta), fits[0].delta)
+    guarantee = fits[0].guarantee
+    return stand_in(replace(guarantee, epsilon=_common_epsilon(fits, guarantee.delta)))
 
 
-def run_event(fits, delta):
-    """Return (event, delta) of one run, whichever candidate it draws.
+@dataclass(frozen=True)
+class RunCost:
+    """What one run costs, whichever candidate it draws.
 
-    The delta is 0 where every fit has a Renyi bound; otherwise the run is (epsilon, delta)-DP
-    and the event is that of the pure mechanism which it is with probability 1 - delta.
+    Parameters
+    ----------
+    event : Event
+        What a run is with probability 1 - `set_aside`.
+    set_aside : float, default=0.0
+        0 where every fit has a Renyi bound.
+    """
+
+    event: object
+    set_aside: float = 0.0
+
+
+def run_cost(fits, delta):
+    """Return what one run costs, a delta being set aside only where a fit has no Renyi bound.
 
     Parameters
     ----------
     fits : sequence of FitPlan
     delta : float
+        The one to set aside: the run is then (epsilon, delta)-DP, and its event that of the pure
+        mechanism which it is with probability 1 - delta.
+
+    Returns
+    -------
+    RunCost
     """
     distinct = worst_branches([fit.event] for fit in fits)
-    if any(map(_has_delta, distinct)):
-        return PureDP(_common_epsilon(fits, delta)), delta
-    if len(distinct) == 1:
-        (event,) = distinct
-        return _only_part(event), 0.0
-    pure = max(map(_pure, distinct))
+    parts = [part for event in distinct for part in leaves(event)]
+    if any(fixed_delta(part) > 0.0 for part in parts):
+        return RunCost(PureDP(_common_epsilon(fits, delta)), delta)
+    pure = max(map(_pure_epsilon, distinct))
     if pure < math.inf:
-        return PureDP(pure), 0.0
-    if any(map(_is_sampled, distinct)):
-        return PureDP(_common_epsilon(fits, delta)), delta
-    relation = fits[0].pipeline.terms.relation
-    return ZCDP(max(zcdp(event, relation=relation)[0] for event in distinct)), 0.0
+        return RunCost(PureDP(pure))
+    if len(distinct) == 1:
+        counts = leaves(distinct[0])
+        return RunCost(parts[0] if list(counts.values()) == [1] else distinct[0])
+    if any(isinstance(part, PoissonSampled | SampledWithoutReplacement) for part in parts):
+        return RunCost(PureDP(_common_epsilon(fits, delta)), delta)
+    relation = fits[0].guarantee.relation
+    return RunCost(ZCDP(max(zcdp(event, relation=relation)[0] for event in distinct)))
 
 
-def _only_part(event):
-    """Return a composition of one event as this event, and of pure ones as a pure one."""
-    parts = leaves(event)
-    if len(parts) == 1 and set(parts.values()) == {1}:
-        (event,) = parts
-    pure = _pure(event)
-    return PureDP(pure) if pure < math.inf else event
-
-
-def _is_sampled(event):
-    return any(isinstance(p, PoissonSampled | SampledWithoutReplacement) for p in leaves(event))
-
-
-def _pure(event):
-    """Return the epsilon of an event at delta = 0."""
+def _pure_epsilon(event):
     return get_epsilon(event, 0.0, method="basic")
 
 
 def _common_epsilon(fits, delta):
-    relation = fits[0].pipeline.terms.relation
+    relation = fits[0].guarantee.relation
     return max(get_epsilon(fit.event, delta, relation=relation) for fit in fits)

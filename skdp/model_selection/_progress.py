@@ -6,13 +6,6 @@ from sklearn.frozen import FrozenEstimator
 
 from skdp.utils._callbacks import callback_context
 
-__all__ = [
-    "Stages",
-    "fitted_params",
-    "quiet",
-    "told_by_params",
-]
-
 # Parameters by which an estimator tells of each fit, and what makes it silent.
 TELLING = {"verbose": 0, "memory": None}
 

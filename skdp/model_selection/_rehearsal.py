@@ -4,21 +4,22 @@ import numpy as np
 from joblib import parallel_config
 from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.impute import DPSimpleImputer
-from skdp.model_selection._candidates import training_table
 from skdp.model_selection._progress import quiet
 from skdp.pipeline._instances import of_skdp
-from skdp.pipeline._kinds import is_estimator, plans_its_fit
+from skdp.pipeline._kinds import estimators_in, is_estimator, plans_its_fit
 from skdp.pipeline._steps import find_steps
+from skdp.pipeline._verified import sklearn_name
 from skdp.pipeline._widths import may_be_sparse, output_width
-
-__all__ = ["rehearse", "rehearse_runs"]
 
 # How many rows are tried alone where an error can be that of the ones in a release's place.
 ROWS_TRIED = 4
+# Of a data frame some read the columns that they know by name, and functions may read any.
+TAKE_OTHER_WIDTHS = {"", "ColumnTransformer", "FunctionTransformer"}
 
 
 class _Charged(Exception):
@@ -86,19 +87,21 @@ class _Rehearsed(TransformerMixin, BaseEstimator):
 
 
 def _filling_at_random(estimator, X):
-    """Return an imputer that fills in any of its categories, None in the place of other steps.
+    """Return an imputer that fills in some category, None in the place of other steps.
 
     What is present comes out of it as it is, and the next step may refuse that.
     """
-    if not isinstance(estimator, DPSimpleImputer) or estimator.categories is None:
+    if not isinstance(estimator, DPSimpleImputer) or estimator.strategy != "most_frequent":
         return None
     imputer = clone(estimator).set_params(accountant=None)
+    if estimator.categories is None:
+        return imputer.set_params(epsilon=1e6, delta=0.5).fit(X)
     imputer.fit(np.full((1, X.shape[1]), None, dtype=object))
     validate_data(imputer, X, reset=True, skip_check_array=True)
     return imputer
 
 
-def rehearse(pipeline, budget, table, terms, params=None):
+def rehearse(pipeline, guarantee, rows, terms):
     """Fit each private step up to its charge, for the errors that parameters and data raise.
 
     Nothing is released, and nothing is kept. What a private transformer will make is not known
@@ -107,41 +110,43 @@ def rehearse(pipeline, budget, table, terms, params=None):
     Parameters
     ----------
     pipeline : skdp.pipeline.PipelinePlan
-    budget : tuple of (float, float)
+    guarantee : Guarantee
         What the steps share.
-    table : tuple
-        The arguments of ``fit``.
+    rows : Rows
     terms : Terms
-    params : dict, default=None
-        Further arguments of ``fit``.
 
     Raises
     ------
     ValueError
         Whatever a step raises before it charges, unless the ones alone can be the cause.
     """
-    X, y = table
-    params = params or {}
-    model = _rehearsed(pipeline, budget, terms)
+
+    def fit(model, rows):
+        with parallel_config("sequential", verbose=0):
+            rows.fit(model)
+
+    model = _rehearsed(pipeline, guarantee, terms)
     try:
-        _fit(model, X, y, params)
+        fit(model, rows)
     except Exception:
-        if not _has_read_ones(model) or _ones_are_read(pipeline, X):
+        parts = model.get_params().values()
+        read_ones = any(getattr(part, "was_read", False) is True for part in parts)
+        if not read_ones or _ones_are_read(pipeline, rows.X):
             raise
-        for row in np.linspace(0, len(y) - 1, ROWS_TRIED).astype(int):
+        for row in np.linspace(0, len(rows.y) - 1, ROWS_TRIED).astype(int):
             # The ones are in every row: if a table of this row alone is read, so are they.
-            alone, some = training_table(X, y, np.full(len(y), row), params)
+            alone = rows.take(np.full(len(rows.y), row))
             try:
-                _fit(_rehearsed(pipeline, budget, terms), *alone, some)
+                fit(_rehearsed(pipeline, guarantee, terms), alone)
             except Exception:
                 continue
             raise
 
 
-def _rehearsed(pipeline, budget, terms):
+def _rehearsed(pipeline, guarantee, terms):
     """Return the pipeline with each private step replaced."""
     handles = [_Rehearsal(terms) for _ in pipeline.steps]
-    model = quiet(pipeline.with_budget(*budget, handles))
+    model = quiet(pipeline.with_budget(guarantee.epsilon, guarantee.delta, handles))
     unseeded = {
         name: None for name in model.get_params() if name.rpartition("__")[2] == "random_state"
     }
@@ -149,15 +154,6 @@ def _rehearsed(pipeline, budget, terms):
     if pipeline.steps[0].name == "":
         return _Rehearsed(model)
     return model.set_params(**{s.name: _Rehearsed(parts[s.name]) for s in pipeline.steps})
-
-
-def _fit(model, X, y, params):
-    with parallel_config("sequential", verbose=0):
-        model.fit(X, y, **params)
-
-
-def _has_read_ones(model):
-    return any(getattr(part, "was_read", False) is True for part in model.get_params().values())
 
 
 def _ones_are_read(pipeline, X):
@@ -177,7 +173,23 @@ def _ones_are_read(pipeline, X):
     return True
 
 
-def rehearse_runs(plan, X, y, terms, params=None):
+def check_frozen(pipe, X):
+    """Refuse what is frozen unfitted or of another width: it reads rows after the charge alone.
+
+    Raises
+    ------
+    ValueError
+    """
+    for step in find_steps(pipe, *X.shape[1:2]):
+        if isinstance(step.estimator, FrozenEstimator):
+            check_is_fitted(step.estimator)
+            names = {sklearn_name(part) for part in estimators_in(step.estimator, set())}
+            widths = {step.n_features, getattr(step.estimator, "n_features_in_", None)} - {None}
+            if len(widths) > 1 and not names & TAKE_OTHER_WIDTHS:
+                raise ValueError(f"{step.title!r} was fitted to another width: {widths}")
+
+
+def rehearse_runs(plan, rows, terms):
     """Rehearse each candidate on all rows and on its smallest training set.
 
     The first one was rehearsed on all rows before the plan was made. Where that says everything,
@@ -185,11 +197,9 @@ def rehearse_runs(plan, X, y, terms, params=None):
 
     Parameters
     ----------
-    plan : SearchPlan or ScoresPlan
-    X, y : array-like
+    plan : SearchPlan
+    rows : Rows
     terms : Terms
-    params : dict, default=None
-        Further arguments of fit.
 
     Raises
     ------
@@ -197,19 +207,17 @@ def rehearse_runs(plan, X, y, terms, params=None):
         Whatever `rehearse` raises, or if so many scores cannot be released.
     """
     plan.noisy.check_size(plan.released_together)
-    train, params = plan.layout.splits.train, params or {}
+    train = plan.layout.splits.train
     # A table whose rows cannot be taken by number is refused here, before the charge.
-    training_table(X, y, train[0], params)
+    rows.take(train[0])
     for candidate, splits in enumerate(plan.layout.of_candidate):
         smallest = min(splits, key=lambda s: len(train[s]))
         fit = plan.runs[candidate, smallest]
-        budget = fit.epsilon, fit.delta
         planned = _is_planned(fit.pipeline)
         if candidate or not planned:
-            rehearse(fit.pipeline, budget, (X, y), terms, params)
+            rehearse(fit.pipeline, fit.guarantee, rows, terms)
         if not planned:
-            table, some = training_table(X, y, train[smallest], params)
-            rehearse(fit.pipeline, budget, table, terms, some)
+            rehearse(fit.pipeline, fit.guarantee, rows.take(train[smallest]), terms)
 
 
 def _is_planned(pipeline):
@@ -219,9 +227,8 @@ def _is_planned(pipeline):
     each row by itself, and the plan has asked each of them what the number of rows and the budget
     decide.
     """
-    parts = [pipeline.pipe]
-    if type(pipeline.pipe) is Pipeline:
-        parts = [part for _, part in pipeline.pipe.steps]
+    pipe = pipeline.pipe
+    parts = [part for _, part in pipe.steps] if type(pipe) is Pipeline else [pipe]
     return all(map(of_skdp, parts)) and all(
         step.n_features is not None and plans_its_fit(step.estimator) for step in pipeline.steps
     )

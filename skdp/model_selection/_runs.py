@@ -2,16 +2,14 @@
 
 import warnings
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from joblib import parallel_config
 from sklearn.utils.parallel import Parallel, delayed
 
-from skdp.model_selection._candidates import take_rows, training_table
+from skdp.model_selection._candidates import Paid, Rows
 from skdp.noise import uniform_integers
-
-__all__ = ["Outcome", "SearchRun", "run_plan"]
 
 
 @dataclass(frozen=True)
@@ -39,22 +37,17 @@ class SearchRun:
 
     Parameters
     ----------
-    X, y : array-like
-    params : dict
-        Further arguments of fit.
+    rows : Rows
+        All of them.
     score : BoundedScore
-    terms : Terms
-    spend : Spend or None
+    paid : Paid
     source : RandomSource
     n_jobs : int or None
     """
 
-    X: object
-    y: object
-    params: dict
+    rows: Rows
     score: object
-    terms: object
-    spend: object
+    paid: Paid
     source: object
     n_jobs: int | None
 
@@ -64,15 +57,15 @@ class SearchRun:
             return None
         return [int(uniform_integers(2**31, 1, self.source.stream())[0]) for _ in fit.charges]
 
-    def fit(self, fits, splits, releases, keep):
-        """Fit plans on splits, in parallel.
+    def fit(self, plan, numbers, keep=False):
+        """Make some of a plan's runs, in parallel.
 
         Parameters
         ----------
-        fits : list of FitPlan
-        splits : list of (ndarray, ndarray)
-        releases : int
-        keep : bool
+        plan : SearchPlan
+        numbers : list of (int, int)
+            Of candidates and of splits.
+        keep : bool, default=False
             Whether to return the models.
 
         Returns
@@ -80,18 +73,13 @@ class SearchRun:
         list of (float, estimator or None)
             Raw scores and models.
         """
-        shared = self.score, self.terms, self.spend, releases, self.params, keep
+        splits, fits = plan.layout.splits, [plan.runs[number] for number in numbers]
+        shared = {"rows": self.rows, "paid": self.paid, "score": self.score, "keep": keep}
         with _silence():
             return Parallel(n_jobs=self.n_jobs)(
-                delayed(_fit_and_score)(fit, self.X, self.y, rows, self.seeds(fit), *shared)
-                for fit, rows in zip(fits, splits, strict=True)
+                delayed(_fit_and_score)(fit, splits.train[s], splits.test[s], seeds, **shared)
+                for fit, (_, s), seeds in zip(fits, numbers, map(self.seeds, fits), strict=True)
             )
-
-    def refit(self, fit, releases):
-        """Fit on all rows."""
-        with _silence():
-            table = self.X, self.y
-            return fit.fitted(table, self.terms, self.spend, releases, self.seeds(fit), self.params)
 
 
 @contextmanager
@@ -103,6 +91,14 @@ def _silence():
     with warnings.catch_warnings(), parallel_config(verbose=0):
         warnings.simplefilter("ignore")
         yield
+
+
+def _fit_and_score(fit, train, test, seeds, *, rows, paid, score, keep):
+    with _silence():
+        model = fit.fitted(rows.take(train), paid, seeds)
+        tested = rows.take(test)
+        raw = score.value(model, tested.X, tested.y)
+    return raw, model if keep else None
 
 
 def run_plan(plan, run, stages):
@@ -119,40 +115,37 @@ def run_plan(plan, run, stages):
     Outcome
     """
     with stages.stage("search"):
-        best, scores, model = (_stop_at_random if plan.mean_runs else _choose)(plan, run)
+        outcome = (_stop_at_random if plan.mean_runs else _choose)(plan, run)
     if plan.refits:
-        with stages.stage("refit"):
-            model = run.refit(plan.refits[best], plan.releases)
-    return Outcome(best, scores, model)
+        fit = plan.refits[outcome.best]
+        with stages.stage("refit"), _silence():
+            outcome = replace(outcome, model=fit.fitted(run.rows, run.paid, run.seeds(fit)))
+    return outcome
 
 
 def _choose(plan, run):
     """Fit every candidate on its splits, choose by the raw scores and release noisy ones."""
-    splits, m = plan.layout.splits, len(plan.layout.of_candidate)
-    numbers = list(plan.runs)
+    numbers, m = list(plan.runs), len(plan.layout.of_candidate)
     keep = not plan.refits and len(numbers) == m
-    rows = [(splits.train[s], splits.test[s]) for _, s in numbers]
-    results = run.fit(list(plan.runs.values()), rows, plan.releases, keep)
+    results = run.fit(plan, numbers, keep)
     values = {number: raw for number, (raw, _) in zip(numbers, results, strict=True)}
     raw = np.array([plan.layout.score(run.score, values, i) for i in range(m)])
     best = plan.choice.release(raw, random_state=run.source)
     noisy = plan.noisy.release(raw, random_state=run.source)
-    return best, noisy, results[best][1] if keep else None
+    return Outcome(best, noisy, results[best][1] if keep else None)
 
 
 def _stop_at_random(plan, run):
     """Keep the best of a geometric number of runs by its noisy score, and nothing else."""
-    splits, m = plan.layout.splits, len(plan.layout.of_candidate)
+    m = len(plan.layout.of_candidate)
     count = _number_of_runs(plan.mean_runs, run.source.stream())
-    drawn = uniform_integers(m, count, run.source.stream())
-    fits = [plan.runs[int(i), 0] for i in drawn]
-    rows = [(splits.train[0], splits.test[0])] * count
-    results = run.fit(fits, rows, plan.releases, not plan.refits)
+    drawn = uniform_integers(m, count, run.source.stream()).tolist()
+    results = run.fit(plan, [(i, 0) for i in drawn], not plan.refits)
     noisy = [plan.noisy.release(raw, random_state=run.source) for raw, _ in results]
     kept = int(np.argmax(noisy))
     scores = np.full(m, np.nan)
     scores[drawn[kept]] = noisy[kept]
-    return int(drawn[kept]), scores, results[kept][1]
+    return Outcome(drawn[kept], scores, results[kept][1])
 
 
 def _number_of_runs(mean, stream):
@@ -161,12 +154,3 @@ def _number_of_runs(mean, stream):
     while uniform_integers(mean, 1, stream)[0]:
         count += 1
     return count
-
-
-def _fit_and_score(fit, X, y, rows, seeds, score, terms, spend, releases, params, keep):
-    train, test = rows
-    table, params = training_table(X, y, train, params)
-    with _silence():
-        model = fit.fitted(table, terms, spend, releases, seeds, params)
-        raw = score.value(model, take_rows(X, test), take_rows(y, test))
-    return raw, model if keep else None

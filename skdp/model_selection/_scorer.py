@@ -9,8 +9,6 @@ from skdp.mechanisms._plan import bounded_noise
 from skdp.model_selection._scores import bounded_score
 from skdp.utils._validation import check_privacy_parameters
 
-__all__ = ["DPScorer", "make_dp_scorer"]
-
 
 class DPScorer:
     """A scorer that charges an accountant and returns a noisy score; see `make_dp_scorer`.

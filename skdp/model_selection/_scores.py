@@ -14,10 +14,15 @@ from sklearn.base import is_classifier
 from sklearn.utils import column_or_1d
 
 from skdp._data._tables import target_array
-from skdp.accounting._checks import check_relation
-from skdp.utils._validation import check_integer, check_positive, check_real, check_target_bounds
-
-__all__ = ["SCORES", "BoundedScore", "bounded_score", "default_score"]
+from skdp.mechanisms._randomized_response import categories_array
+from skdp.utils._labels import category_codes
+from skdp.utils._validation import (
+    check_integer,
+    check_positive,
+    check_real,
+    check_relation,
+    check_target_bounds,
+)
 
 # Two correctly rounded sums of n terms of at most 1, each divided by n: see the derivation.
 ROUNDING = 2.0**-50
@@ -219,8 +224,10 @@ class BalancedAccuracy(BoundedScore):
         y = column_or_1d(target_array(y))
         correct = _correct(estimator, X, y)
         terms = [
-            int(np.count_nonzero(correct & (y == label))) / (share * len(y))
-            for label, share in self.class_counts
+            int(np.count_nonzero(correct[rows])) / (share * len(y))
+            for rows, (_, share) in zip(
+                _rows_of(self.class_counts, y), self.class_counts, strict=True
+            )
         ]
         return math.fsum(terms) / len(terms)
 
@@ -269,7 +276,7 @@ class BrierScore(_MeanOfLosses):
 
     def _losses(self, estimator, X, y):
         probabilities = estimator.predict_proba(X)
-        truth = np.asarray(estimator.classes_)[None, :] == y[:, None]
+        truth = _indicators(estimator, y)
         # A label that the estimator does not know is a class of its own, of probability 0.
         unknown = ~truth.any(axis=1)
         return 0.5 * (np.square(probabilities - truth).sum(axis=1) + unknown)
@@ -306,8 +313,8 @@ class ROCAUC(BoundedScore):
         scores = np.where(np.isnan(scores), -np.inf, scores)
         caps = self._caps(len(y))
         negatives, positives = (
-            scores[np.flatnonzero(y == label)[:cap]]
-            for (label, _), cap in zip(self.class_counts, caps, strict=True)
+            scores[rows[:cap]]
+            for rows, cap in zip(_rows_of(self.class_counts, y), caps, strict=True)
         )
         negatives = np.sort(negatives)
         below = int(np.searchsorted(negatives, positives, "left").sum())
@@ -484,6 +491,7 @@ def _check_counts(class_counts):
             "class_counts must be a dict of two labels or more to public numbers of rows, got "
             f"{class_counts!r}"
         )
+    categories_array(list(class_counts))
     counts = [check_positive(count, "a class count") for count in class_counts.values()]
     total = check_real(math.fsum(counts), "class_counts")
     shares = [count / total for count in counts]
@@ -492,18 +500,31 @@ def _check_counts(class_counts):
     return tuple(zip(class_counts, shares, strict=True))
 
 
+def _rows_of(class_counts, y):
+    """Return the rows of each label: labels are compared by codes, a row has one."""
+    codes = category_codes(y, categories_array([label for label, _ in class_counts]))
+    return [np.flatnonzero(codes == code) for code in range(len(class_counts))]
+
+
 def _correct(estimator, X, y):
     """Return for each row whether it is predicted correctly: one entry a row, also of a column."""
     predicted = column_or_1d(estimator.predict(X))
     if predicted.shape != y.shape:
         raise ValueError(f"predict gave {len(predicted)} labels for {len(y)} rows")
-    return np.broadcast_to(predicted == y, y.shape)
+    # The cells of y may raise when they are compared, and it is charged.
+    codes = category_codes(predicted, predicted)
+    return (codes >= 0) & (category_codes(y, predicted) == codes)
 
 
 def _probability_of_truth(estimator, X, y):
     probabilities = estimator.predict_proba(X)
-    truth = np.asarray(estimator.classes_)[None, :] == y[:, None]
-    return np.where(truth, probabilities, 0.0).sum(axis=1)
+    return np.where(_indicators(estimator, y), probabilities, 0.0).sum(axis=1)
+
+
+def _indicators(estimator, y):
+    """Return of which of the estimator's classes each row is."""
+    codes = category_codes(y, np.asarray(estimator.classes_))
+    return codes[:, None] == np.arange(len(estimator.classes_))
 
 
 def _scores_of_second(estimator, X):

@@ -5,8 +5,6 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler
 from skdp.model_selection._base_search import BasePrivateSearch
 from skdp.utils._validation import check_integer
 
-__all__ = ["DPGridSearchCV", "DPRandomizedSearchCV"]
-
 
 class DPGridSearchCV(BasePrivateSearch):
     """Search a grid of hyperparameters within one privacy budget.

@@ -1,8 +1,11 @@
 """Which rows are trained and which are tested on: by index and a public seed, never by value."""
 
+import math
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.model_selection import (
@@ -18,8 +21,6 @@ from sklearn.utils import shuffle
 
 from skdp.utils._validation import check_integer
 
-__all__ = ["Splits", "check_cv", "hold_out", "make_parts", "make_splits"]
-
 ALLOWED = (
     KFold,
     RepeatedKFold,
@@ -32,6 +33,20 @@ ALLOWED = (
 DEFAULT_FOLDS = 5
 PUBLIC_SEED = 0
 HELD_OUT = 0.25
+
+
+class Membership(NamedTuple):
+    """The numbers of the splits in which a row is trained on, and tested on."""
+
+    train: tuple
+    test: tuple
+
+
+class Pattern(NamedTuple):
+    """The runs, each (candidate, split), that are trained on a row, and whether it is scored."""
+
+    runs: tuple
+    scored: bool
 
 
 @dataclass(frozen=True)
@@ -65,22 +80,92 @@ class Splits:
 
         Returns
         -------
-        list of (tuple of int, tuple of int)
-            The numbers of the splits in which the row is trained on, and tested on.
+        list of Membership
         """
-        seen = {}
-        for role, rows in (("train", self.train), ("test", self.test)):
-            table = np.zeros((self.n_samples, len(rows)), dtype=bool)
-            for column, index in enumerate(rows):
-                table[index, column] = True
-            seen[role] = table
-        both, half = np.hstack([seen["train"], seen["test"]]), len(self.train)
+        half, both = len(self.train), np.zeros((self.n_samples, 2 * len(self.train)), dtype=bool)
+        for column, rows in enumerate((*self.train, *self.test)):
+            both[rows, column] = True
         packed = np.packbits(both, axis=1)
         whole = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
         both = both[np.unique(whole, return_index=True)[1]]
         return [
-            (tuple(np.flatnonzero(row[:half])), tuple(np.flatnonzero(row[half:]))) for row in both
+            Membership(tuple(np.flatnonzero(row[:half])), tuple(np.flatnonzero(row[half:])))
+            for row in both
         ]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which candidate is fitted on which splits.
+
+    Parameters
+    ----------
+    splits : Splits
+    of_candidate : tuple of tuple of int
+        The splits on which each candidate is fitted and scored.
+    """
+
+    splits: object
+    of_candidate: tuple
+
+    @classmethod
+    def all_on_all(cls, splits, n_candidates=1):
+        """Return that of candidates which are all fitted on all splits."""
+        return cls(splits, (tuple(range(len(splits.train))),) * n_candidates)
+
+    @property
+    def runs(self):
+        """Every fit, as (candidate, split)."""
+        return [(i, s) for i, splits in enumerate(self.of_candidate) for s in splits]
+
+    def patterns(self):
+        """Return what a row can take part in, as far as it matters for the price.
+
+        The price of a run depends on its candidate and on the number of training rows, and a
+        row that takes part in less than another one costs less.
+
+        Returns
+        -------
+        list of Pattern
+        """
+        sizes, found = self.splits.train_sizes, {}
+        for train, test in self.splits.memberships:
+            train = set(train)
+            runs = tuple(run for run in self.runs if run[1] in train)
+            kinds = Counter((i, sizes[s]) for i, s in runs)
+            found[frozenset(kinds.items()), bool(test)] = kinds, runs
+        patterns = [(kinds, runs, scored) for (_, scored), (kinds, runs) in found.items()]
+        most = [p for p in patterns if not any(_is_less(p, q) for q in patterns)]
+        return sorted(Pattern(runs, scored) for _, runs, scored in most)
+
+    def sensitivity(self, score, relation):
+        """Return by how much one row moves the score of any candidate."""
+        sizes = np.asarray(self.splits.test_sizes)
+        largest = 0.0
+        for splits in set(self.of_candidate):
+            weights = dict(zip(splits, score.weights(sizes[list(splits)]), strict=True))
+            for _, test in self.splits.memberships:
+                moved = math.fsum(
+                    weights[s] * score.sensitivity(int(sizes[s]), relation)
+                    for s in test
+                    if s in weights
+                )
+                largest = max(largest, moved)
+        # Scores of several splits are added up in floating point.
+        return largest * (1.0 + 2.0**-40)
+
+    def score(self, score, values, candidate):
+        """Return a candidate's score from those of its runs."""
+        splits = list(self.of_candidate[candidate])
+        weights = score.weights(np.asarray(self.splits.test_sizes)[splits])
+        return math.fsum(w * values[candidate, s] for w, s in zip(weights, splits, strict=True))
+
+
+def _is_less(pattern, other):
+    (kinds, runs, scored), (other_kinds, other_runs, other_scored) = pattern, other
+    if scored > other_scored or (len(runs), scored) == (len(other_runs), other_scored):
+        return False
+    return len(runs) <= len(other_runs) and kinds <= other_kinds
 
 
 def check_cv(cv):
@@ -174,8 +259,8 @@ def make_parts(rows, parts):
     """
     if parts > len(rows):
         raise ValueError(f"{len(rows)} rows cannot make {parts} disjoint parts")
-    order = shuffle(rows, random_state=PUBLIC_SEED)
-    return [np.sort(order[i : i + len(rows) // parts]) for i in _starts(len(rows), parts)]
+    order, size = shuffle(rows, random_state=PUBLIC_SEED), len(rows) // parts
+    return [np.sort(order[i * size : (i + 1) * size]) for i in range(parts)]
 
 
 def hold_out(n_samples):
@@ -191,11 +276,6 @@ def hold_out(n_samples):
     order = shuffle(np.arange(n_samples), random_state=PUBLIC_SEED)
     n_test = max(1, round(HELD_OUT * n_samples))
     return Splits((np.sort(order[n_test:]),), (np.sort(order[:n_test]),), n_samples)
-
-
-def _starts(n_rows, parts):
-    size = n_rows // parts
-    return range(0, size * parts, size)
 
 
 def _indices(rows, n_samples):

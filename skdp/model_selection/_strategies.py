@@ -2,11 +2,8 @@
 
 import math
 
-from skdp.model_selection._layout import Layout
 from skdp.model_selection._plans import plan_random_stopping, plan_runs
-from skdp.model_selection._splits import Splits, hold_out, make_parts, make_splits
-
-__all__ = ["STRATEGIES", "best_strategy", "expected_shortfall", "plan_search"]
+from skdp.model_selection._splits import Layout, Splits, hold_out, make_parts, make_splits
 
 STRATEGIES = ("disjoint", "holdout", "cv", "random_stopping")
 # An (epsilon, delta) statement has no Renyi divergence and no Gaussian parameter, random stopping
@@ -54,7 +51,7 @@ def plan_search(task, strategy, cv, groups, mean_runs):
     n_samples, m = task.shape[0], len(task.candidates)
     if strategy == "cv":
         splits = make_splits(cv, n_samples, groups)
-        return plan_runs(task, strategy, Layout(splits, (tuple(range(len(splits.train))),) * m))
+        return plan_runs(task, strategy, Layout.all_on_all(splits, m))
     splits = hold_out(n_samples) if cv is None else make_splits(cv, n_samples, groups)
     if len(splits.train) != 1:
         raise ValueError(
@@ -68,7 +65,7 @@ def plan_search(task, strategy, cv, groups, mean_runs):
         parts = make_parts(splits.train[0], m)
         apart = Splits(tuple(parts), splits.test * m, n_samples)
         return plan_runs(task, strategy, Layout(apart, tuple((i,) for i in range(m))))
-    return plan_runs(task, strategy, Layout(splits, ((0,),) * m))
+    return plan_runs(task, strategy, Layout.all_on_all(splits, m))
 
 
 def default_mean_runs(m):
@@ -76,16 +73,12 @@ def default_mean_runs(m):
     return max(LEAST_RUNS, RUNS_PER_CANDIDATE * m)
 
 
-def best_strategy(shape, m, epsilon, delta, *, refit, n_splits=None, composition="basic"):
+def best_strategy(task, *, n_splits=None, composition="basic"):
     """Return the strategy that `expected_shortfall` likes best.
 
     Parameters
     ----------
-    shape : tuple of (int, int)
-    m : int
-        The number of candidates.
-    epsilon, delta : float
-    refit : bool
+    task : SearchTask
     n_splits : int, default=None
         How many splits the user gave; several leave "cv" alone, one the others.
     composition : str, default="basic"
@@ -97,17 +90,17 @@ def best_strategy(shape, m, epsilon, delta, *, refit, n_splits=None, composition
     """
     if n_splits is not None and n_splits > 1:
         return "cv"
-    able = list(ABLE.get(composition, STRATEGIES) if delta > 0.0 else STRATEGIES)
+    able = list(ABLE.get(composition, STRATEGIES) if task.guarantee.delta > 0.0 else STRATEGIES)
     if n_splits == 1 and len(able) > 1:
         able.remove("cv")
-    if m > 0.75 * shape[0] and "disjoint" in able:
+    if len(task.candidates) > 0.75 * task.shape[0] and "disjoint" in able:
         able.remove("disjoint")
-    if refit is False and len(able) > 1 and "cv" in able:
+    if not task.refit and len(able) > 1 and "cv" in able:
         able.remove("cv")
-    return min(able, key=lambda s: expected_shortfall(s, shape, m, epsilon, delta, refit))
+    return min(able, key=lambda strategy: expected_shortfall(strategy, task))
 
 
-def expected_shortfall(strategy, shape, m, epsilon, delta, refit=True):
+def expected_shortfall(strategy, task):
     r"""Return how far the published model is expected to fall short, in a rough public model.
 
     A model that n rows and epsilon teach d weights is taken to lose :math:`0.12 \sqrt{d / (n
@@ -118,19 +111,16 @@ def expected_shortfall(strategy, shape, m, epsilon, delta, refit=True):
     Parameters
     ----------
     strategy : str
-    shape : tuple of (int, int)
-    m : int
-    epsilon, delta : float
-    refit : bool, default=True
+    task : SearchTask
 
     Returns
     -------
     float
     """
-    n, d = shape
-    published, compared = EFFECTIVE[strategy][bool(refit)]
+    (n, d), m, epsilon = task.shape, len(task.candidates), task.guarantee.epsilon
+    published, compared = EFFECTIVE[strategy][task.refit]
     fits = {"holdout": m, "cv": m * (FOLDS - 1)}.get(strategy, 1)
-    compared *= epsilon / (math.sqrt(fits) if delta > 0.0 else fits)
+    compared *= epsilon / (math.sqrt(fits) if task.guarantee.delta > 0.0 else fits)
     n_train = {"disjoint": 0.75 * n / m, "cv": (1.0 - 1.0 / FOLDS) * n}.get(strategy, 0.75 * n)
     n_test = n if strategy == "cv" else 0.25 * n
 
@@ -138,7 +128,7 @@ def expected_shortfall(strategy, shape, m, epsilon, delta, refit=True):
         return min(0.5, LOSS * math.sqrt(d / max(rows * budget, 1e-300)))
 
     total = math.log(m + 1.0) / max(n_test * 0.3 * epsilon, 1e-300)
-    if refit:
+    if task.refit:
         total += loss(n, published * epsilon) + TRANSFER * loss(n_train, compared)
     else:
         total += loss(n_train, compared)

@@ -1,8 +1,7 @@
 """Where randomness comes from, and exact samplers."""
 
-from skdp.noise._discrete import LARGEST_SCALE, discrete_gaussian, discrete_laplace
+from skdp.noise._discrete import LARGEST_SCALE, discrete_gaussian, discrete_laplace, geometric
 from skdp.noise._exact import bernoulli_exp, truthful
-from skdp.noise._geometric import geometric
 from skdp.noise._integers import random_order, uniform_integers
 from skdp.noise._norm import rounded_norm_noise
 from skdp.noise._source import Door, RandomSource, SourceLike, as_source

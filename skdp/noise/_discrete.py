@@ -1,13 +1,15 @@
-"""Exact samplers on the integers: discrete Laplace, discrete Gaussian."""
+"""Exact samplers on the integers: discrete Laplace, discrete Gaussian, waiting times."""
 
 import math
 import numbers
 
 import numpy as np
 
-from skdp.noise._exact import LazyUniform, bernoulli_exp
+from skdp.noise._exact import LazyUniform, bernoulli_exp, floors
+from skdp.utils._validation import check_within
 
 _BLOCK = 1 << 15
+_GEOMETRIC_BLOCK = 1 << 14
 LARGEST_SCALE = 2.0**48
 _MAGNITUDE_BITS = np.uint64(2**63 - 1)
 
@@ -53,7 +55,7 @@ def discrete_laplace(scale, size, stream, *, exact=False):
     >>> discrete_laplace(10.0, (2, 3), RandomSource().stream()).shape
     (2, 3)
     """
-    scale = check_scale(scale)
+    scale = check_within(scale, "scale", 0.0, LARGEST_SCALE, "(]")
     return _collect(lambda n: _laplace_block(scale, n, stream, exact), size, 1.0)
 
 
@@ -96,16 +98,50 @@ def discrete_gaussian(sigma, size, stream, *, exact=False):
     >>> discrete_gaussian(10.0, 5, RandomSource().stream()).shape
     (5,)
     """
-    sigma = check_scale(sigma, name="sigma", largest=LARGEST_SCALE / 2)
+    sigma = check_within(sigma, "sigma", 0.0, LARGEST_SCALE / 2, "(]")
     return _collect(lambda n: _gaussian_block(sigma, n, stream, exact), size, 1.33)
 
 
-def check_scale(scale, *, name="scale", largest=LARGEST_SCALE):
-    """Return `scale` as a float, or raise `ValueError`: no scale ever means "no noise"."""
-    is_number = isinstance(scale, numbers.Real) and not isinstance(scale, bool)
-    if not is_number or not 0 < scale <= largest:
-        raise ValueError(f"{name} must be a number in (0, {largest:g}], got {scale!r}")
-    return float(scale)
+def geometric(scale, size, stream):
+    """Draw how many independent trials fail before the first success, exactly.
+
+    A trial fails with probability ``exp(-1 / scale)``, so that
+    ``P(X >= k) = exp(-k / scale)`` for k = 0, 1, ...
+
+    The magnitude of a draw is ``floor(-scale * ln U)``. The floor is first taken from 32 bits of
+    the uniform number U; where these leave a doubt, from 63 bits and, as in `discrete_laplace`, in
+    integers.
+
+    Parameters
+    ----------
+    scale : float
+        In (0, 2**48]. It is used as the exact rational that the float is.
+    size : int
+        How many.
+    stream : Stream
+        From ``RandomSource().stream()``.
+
+    Returns
+    -------
+    ndarray of shape (size,), dtype int64
+
+    Raises
+    ------
+    ValueError
+        If the scale is not a number in (0, 2**48].
+
+    Examples
+    --------
+    >>> from skdp.noise import RandomSource, geometric
+    >>> bool((geometric(10.0, 100, RandomSource().stream()) >= 0).all())
+    True
+    """
+    scale = check_within(scale, "scale", 0.0, LARGEST_SCALE, "(]")
+    out = np.empty(size, dtype=np.int64)
+    for start in range(0, size, _GEOMETRIC_BLOCK):
+        part = out[start : start + _GEOMETRIC_BLOCK]
+        part[:] = _geometric_block(scale, part.size, stream)
+    return out
 
 
 def _collect(draw, size, factor):
@@ -140,15 +176,9 @@ def _geometric(scale, leading, stream, exact):
         log = -np.log(u)
         z = scale * log
         error = scale * (2.0**-52 + 2.0**-49 * log + 2.0**-63 / u)
-        floor = np.floor(z)
-        rest = z - floor
-        decided = (rest > error) | (floor == 0) if scale < 1 else rest > error
-        decided &= 1.0 - rest > error
-    open_ = np.arange(u.size) if exact else np.flatnonzero(~decided)
+    magnitude, open_ = floors(z, error, exact=exact, least=0.0 if scale < 1 else None)
     if not open_.size:
-        return floor.astype(np.int64)
-    floor[open_] = 0
-    magnitude = floor.astype(np.int64)
+        return magnitude
     low, high = np.zeros(open_.size, dtype=object), np.ones(open_.size, dtype=object)
     if not exact:
         low, high = _bracket(z[open_], error[open_])
@@ -198,3 +228,20 @@ def _gaussian_block(sigma, n, stream, exact):
         return shifted * shifted, 2 * (p * q * t) ** 2
 
     return proposal[bernoulli_exp(exponent, exact_exponent, stream, exact=exact)]
+
+
+def _geometric_block(scale, n, stream):
+    leading = stream.words((n + 1) // 2).view(np.uint32)[:n]
+    u = leading * 2.0**-32
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log = -np.log(u)
+        z = scale * log
+        # The logarithm is taken to be within 4 units in the last place; U is known to 2**-32.
+        error = scale * (2.0**-49 * log + (2.0**-32 + 2.0**-50) / u)
+    result, open_ = floors(z, error)
+    if not open_.size:
+        return result
+    further = stream.words(open_.size) >> np.uint64(33)
+    longer = (leading[open_].astype(np.uint64) << np.uint64(31)) | further
+    result[open_] = _geometric(scale, longer, stream, False)
+    return result

@@ -121,11 +121,67 @@ class LazyUniform:
         self._precision += 64
 
 
-def bernoulli_exp(exponent, exact_exponent, stream, *, exact=False):
-    """Draw independent Bernoulli(exp(-x)) variables, exactly.
+def floors(values, errors, *, exact=False, least=None):
+    """Return floors of values that are known up to errors, and which of them are in doubt.
 
-    A uniform number of 64 bits is compared with the float ``exp(-exponent)``; when the two are
-    within 2**-40, the comparison is repeated in integers with as many further bits as it takes.
+    Parameters
+    ----------
+    values, errors : ndarray of shape (n,), dtype float64
+        Where a value is not a number, its floor is in doubt.
+    exact : bool, default=False
+        Doubt all of them.
+    least : float, default=None
+        A floor below which no value lies.
+
+    Returns
+    -------
+    floors : ndarray of shape (n,), dtype int64
+        0 where in doubt.
+    open_ : ndarray of int
+        The positions in doubt.
+    """
+    with np.errstate(invalid="ignore"):
+        floor = np.floor(values)
+        rest = values - floor
+        decided = ((rest > errors) | (floor == least)) & (1.0 - rest > errors)
+    open_ = np.arange(values.size) if exact else np.flatnonzero(~decided)
+    floor[open_] = 0
+    return floor.astype(np.int64), open_
+
+
+def is_below(approximate, bounds, stream, *, exact=False):
+    """Draw uniform numbers and decide exactly which of them lie below their thresholds.
+
+    Numbers of 64 bits are compared with floats; where the two are within 2**-40, the comparison
+    is repeated in integers with as many further bits as it takes.
+
+    Parameters
+    ----------
+    approximate : ndarray of shape (n,), dtype float64
+        The thresholds, within 2**-45.
+    bounds : callable
+        Of the thresholds, as `LazyUniform.below` takes it.
+    stream : Stream
+        Where the bits come from.
+    exact : bool, default=False
+        Compare all of them in integers. The result is the same.
+
+    Returns
+    -------
+    ndarray of shape (n,), dtype bool
+    """
+    words = stream.words(approximate.size)
+    distance = words * 2.0**-64 - approximate
+    result = distance < 0
+    close = np.arange(words.size) if exact else np.flatnonzero(np.abs(distance) <= 2.0**-40)
+    if close.size:
+        uniform = LazyUniform(words[close], 64, stream)
+        result[close] = uniform.below(lambda index, precision: bounds(close[index], precision))
+    return result
+
+
+def bernoulli_exp(exponent, exact_exponent, stream, *, exact=False):
+    """Draw independent Bernoulli(exp(-x)) variables, exactly; see `is_below`.
 
     Parameters
     ----------
@@ -153,15 +209,11 @@ def bernoulli_exp(exponent, exact_exponent, stream, *, exact=False):
     >>> bool(abs(draws.mean() - np.exp(-0.5)) < 0.1)
     True
     """
-    words = stream.words(exponent.size)
-    distance = words * 2.0**-64 - np.exp(-exponent)
-    result = distance < 0
-    close = np.arange(exponent.size) if exact else np.flatnonzero(np.abs(distance) <= 2.0**-40)
-    if close.size:
-        numerator, denominator = exact_exponent(close)
-        uniform = LazyUniform(words[close], 64, stream)
-        result[close] = uniform.below_exp(numerator, denominator)
-    return result
+
+    def bounds(index, precision):
+        return exp_bounds(*exact_exponent(index), precision)
+
+    return is_below(np.exp(-exponent), bounds, stream, exact=exact)
 
 
 def truthful(exponent, others, n, stream, *, exact=False):
@@ -194,20 +246,15 @@ def truthful(exponent, others, n, stream, *, exact=False):
     >>> bool(abs(draws.mean() - 0.576) < 0.1)
     True
     """
-    words = stream.words(n)
-    distance = words * 2.0**-64 - 1.0 / (1.0 + others * np.exp(-exponent))
-    result = distance < 0
-    close = np.arange(n) if exact else np.flatnonzero(np.abs(distance) <= 2.0**-40)
-    if close.size:
-        numerator, denominator = exponent.as_integer_ratio()
+    numerator, denominator = exponent.as_integer_ratio()
 
-        def bounds(index, precision):
-            bits = precision + others.bit_length() + 2
-            one = 1 << bits
-            low, high = exp_bounds(np.array([numerator], dtype=object), denominator, bits)
-            below = (one << precision) // (one + others * high[0])
-            above = -((-one << precision) // (one + others * low[0]))
-            return np.full(index.size, below), np.full(index.size, above)
+    def bounds(index, precision):
+        bits = precision + others.bit_length() + 2
+        one = 1 << bits
+        low, high = exp_bounds(np.array([numerator], dtype=object), denominator, bits)
+        below = (one << precision) // (one + others * high[0])
+        above = -((-one << precision) // (one + others * low[0]))
+        return np.full(index.size, below), np.full(index.size, above)
 
-        result[close] = LazyUniform(words[close], 64, stream).below(bounds)
-    return result
+    approximate = np.full(n, 1.0 / (1.0 + others * np.exp(-exponent)))
+    return is_below(approximate, bounds, stream, exact=exact)

@@ -5,6 +5,8 @@ import numbers
 
 import numpy as np
 
+from skdp.utils._validation import check_integer
+
 
 def uniform_integers(bound, size, stream):
     """Draw independent integers, uniform on 0, ..., bound - 1, exactly.
@@ -30,11 +32,10 @@ def uniform_integers(bound, size, stream):
     >>> bool((uniform_integers(6, 100, RandomSource().stream()) < 6).all())
     True
     """
-    if not isinstance(bound, numbers.Integral) or not 1 <= bound <= 2**63:
-        raise ValueError(f"bound must be an integer in [1, 2**63], got {bound!r}")
+    bound = check_integer(bound, "bound", 1, 2**63)
     shape = (size,) if isinstance(size, numbers.Integral) else tuple(size)
     words = stream.words(math.prod(shape))
-    last = np.uint64(2**64 // int(bound) * int(bound) - 1)
+    last = np.uint64(2**64 // bound * bound - 1)
     beyond = np.flatnonzero(words > last)
     while beyond.size:
         words = words.copy() if not words.flags.writeable else words

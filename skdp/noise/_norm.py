@@ -1,19 +1,13 @@
 """Noise with density proportional to exp(-||b||_2 / scale), rounded to integers exactly."""
 
 import math
-from decimal import (
-    MAX_EMAX,
-    MIN_EMIN,
-    ROUND_HALF_EVEN,
-    Context,
-    Decimal,
-    getcontext,
-    localcontext,
-)
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal, getcontext, localcontext
 
 import numpy as np
 
-from skdp.noise._discrete import check_scale
+from skdp.noise._discrete import LARGEST_SCALE
+from skdp.noise._exact import floors
+from skdp.utils._validation import check_within
 
 _MAGNITUDE_BITS = np.uint64(2**63 - 1)
 _NEAR_CIRCLE = 2.0**-48
@@ -65,7 +59,7 @@ def rounded_norm_noise(offset, scale, stream, *, exact=False):
     >>> rounded_norm_noise(np.zeros(3), 1000.0, RandomSource().stream()).shape
     (3,)
     """
-    scale = check_scale(scale)
+    scale = check_within(scale, "scale", 0.0, LARGEST_SCALE, "(]")
     offset = np.asarray(offset, dtype=np.float64)
     if offset.ndim != 1 or not offset.size or not np.all(np.abs(offset) <= 0.5):
         raise ValueError("offset must be a vector of numbers in [-1/2, 1/2]")
@@ -80,12 +74,7 @@ def _round_one_draw(draw, offset, scale, exact):
     value, error = draw.approximate(scale)
     value = value + offset + 0.5
     error = error + 2.0**-51 * (np.abs(value) + 1.0)
-    floor = np.floor(value)
-    rest = value - floor
-    decided = (rest > error) & (1.0 - rest > error)
-    open_ = np.arange(offset.size) if exact else np.flatnonzero(~decided)
-    floor[open_] = 0
-    result = floor.astype(np.int64)
+    result, open_ = floors(value, error, exact=exact)
     if open_.size:
         result[open_] = draw.round_exactly(open_, offset, scale)
     return result

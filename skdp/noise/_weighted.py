@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from skdp.noise._exact import LazyUniform, exp_bounds
+from skdp.noise._exact import exp_bounds, is_below
 from skdp.noise._integers import uniform_integers
 
 _TOTAL_BITS = 60
@@ -81,10 +81,6 @@ def _times(rate, distances):
 
 def _below_scaled_exp(approximate, factor, exponent, stream):
     """Whether a uniform number lies below factor * exp(-exponent), which is `approximate`."""
-    word = stream.words(1)
-    distance = float(word[0]) * 2.0**-64 - approximate
-    if abs(distance) > 2.0**-40:
-        return distance < 0
 
     def bounds(index, precision):
         bits = precision + factor.numerator.bit_length()
@@ -95,4 +91,4 @@ def _below_scaled_exp(approximate, factor, exponent, stream):
         above = -(-high[0] * factor.numerator // scale)
         return np.array([below], dtype=object), np.array([above], dtype=object)
 
-    return bool(LazyUniform(word, 64, stream).below(bounds)[0])
+    return bool(is_below(np.array([approximate]), bounds, stream)[0])

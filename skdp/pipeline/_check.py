@@ -1,20 +1,20 @@
 """What a pipeline learns without privacy, pays for twice, and costs."""
 
-from dataclasses import asdict, dataclass, replace
-from html import escape
+from dataclasses import asdict, dataclass
+from itertools import compress
 
 from sklearn.base import is_classifier
 
+from skdp._privacy_report import aligned
 from skdp.pipeline._fits import deep_params, fits_of, tries_other_prices
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, named_parts, of_skdp
 from skdp.pipeline._kinds import REASONS, estimators_in, is_private
 from skdp.pipeline._prices import accountant_of, price_steps, priced_steps, total_price
 from skdp.pipeline._steps import Fits, find_steps, holds_private, steps_of_search, unaccepted
 from skdp.pipeline._twice import paid_twice
-from skdp.pipeline._verified import fails_on, sklearn_name
+from skdp.pipeline._verified import adds_entries, fails_on, sklearn_name, turned_by_nulls
+from skdp.utils._documents import html_fragment, html_table, html_text
 from skdp.utils._validation import check_integer
-
-__all__ = ["Finding", "PipelineCheck", "StepCost", "check_pipeline"]
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Finding:
         The step's name.
     problem : str
         "not private", "raw scores", "stratified folds", "paid twice", "local", "not checkable",
-        "declared public", "no accountant", "several accountants", "may fail after the charge" or
-        "cached rows".
+        "declared public", "no accountant", "several accountants", "may fail after the charge",
+        "cached rows" or "assumes of the table", which is what the verdict assumes of it.
     message : str
         What to do about it.
     """
@@ -126,12 +126,8 @@ class PipelineCheck:
             {**vars(step), "event": None if step.event is None else step.event.to_json()}
             for step in self.steps
         ]
-        totals = ("epsilon", "delta", "joint_epsilon", "fits", "accepted", "exact")
-        return {
-            "findings": [asdict(finding) for finding in self.findings],
-            "steps": steps,
-            **{name: getattr(self, name) for name in totals},
-        }
+        found = [asdict(finding) for finding in self.findings]
+        return vars(self) | {"findings": found, "steps": steps}
 
     def _rows(self):
         for step in self.steps:
@@ -151,26 +147,14 @@ class PipelineCheck:
         return f"one fit costs {least}{price}{times}"
 
     def __str__(self):
-        rows = list(self._rows())
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            for row in rows
-        ]
-        lines = ["Steps", *(line.rstrip() for line in lines), "", f"Cost: {self._totals()}"]
-        found = [f"  {finding}" for finding in self.findings]
-        return "\n".join([*lines, "", "Findings", *(found or ["  none"])])
+        found = [f"  {finding}" for finding in self.findings] or ["  none"]
+        lines = ["Steps", *aligned(self._rows()), "", f"Cost: {self._totals()}"]
+        return "\n".join([*lines, "", "Findings", *found])
 
     def _repr_html_(self):
-        def row(cells):
-            return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
-
-        steps = "".join(map(row, self._rows()))
-        found = "".join(f"<li>{escape(str(finding))}</li>" for finding in self.findings)
-        return (
-            f"<table><caption>Steps</caption>{steps}</table>"
-            f"<p>{escape(self._totals())}</p><ul>{found or '<li>no findings</li>'}</ul>"
-        )
+        words = [self._totals(), *(self.findings or ["no findings"])]
+        paragraphs = [f"<p>{html_text(text)}</p>" for text in words]
+        return html_fragment(html_table(self._rows(), caption="Steps"), *paragraphs)
 
 
 def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
@@ -201,7 +185,8 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     Notes
     -----
     Kinds of steps are those of `step_kind`: what was verified is accepted, by its exact class and
-    parameters, and the rest is refused. Taken to be public are the table's shape, its names, the
+    parameters, and the rest is refused. What the verdict assumes of the table beside that is a
+    finding. Taken to be public are the table's shape, its names, the
     dtypes of its container, by which a `make_column_selector` chooses, and what is declared:
     `public_steps` and ``__skdp_kind__``.
 
@@ -231,7 +216,7 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
         if step not in left
     ]
     findings += [Finding(s.title, "paid twice", message) for s, message in paid_twice(steps)]
-    findings += _late_failures(steps)
+    findings += _by_values(steps)
     findings += _caches(pipe)
     priced = list(priced_steps(steps))
     findings += _accountants(priced)
@@ -258,17 +243,16 @@ def _may_charge(step):
     return not known or (step.kind == "cross_validates" and tries_other_prices(estimator))
 
 
-def _look_inside(pipe, prefix, n_features, fits):
+def _look_inside(pipe, prefix, n_features, fits, before=()):
     """Yield the steps, also those in wrappers."""
-    for step in find_steps(pipe, n_features, prefix):
-        step = replace(step, fits=step.fits * fits)
+    for step in find_steps(pipe, n_features, prefix, fits, before):
         yield step
         if step.kind in ("cross_validates", "wrapper") and not is_changed(step.estimator):
             width = step.n_features if step.kind == "cross_validates" else None
             for name, inner in named_parts(step.estimator):
                 path = "__".join(filter(None, (step.name, name)))
                 times = step.fits * fits_of(step.estimator, name)
-                yield from _look_inside(inner, path, width, times)
+                yield from _look_inside(inner, path, width, times, step.before)
 
 
 def _finding(step):
@@ -301,6 +285,15 @@ WORDS = (
     "for categories that are numbers use DPOneHotEncoder(categories=...), which charges "
     "nothing for them: scikit-learn's keep them in the column's type, which one missing value "
     "changes, so that the fitted encoder tells of it"
+)
+NULLS = (
+    "one null in a column of whole numbers of polars or Arrow makes all its cells floats before "
+    "the function is called: use validate=True, which refuses nulls, or columns of floats"
+)
+SUMS = (
+    "where a cell of a sparse table has several entries, the order in which scipy adds them, and "
+    "so their rounded sum, depends on other rows: make X = X.tocoo() and call X.sum_duplicates() "
+    "before, or use validate=True in a FunctionTransformer, which refuses sparse tables"
 )
 # By the names of classes, and of the parameters by which a container looks at values.
 REMEDIES = {
@@ -378,17 +371,19 @@ def _of_cross_validator(step, steps):
             yield Finding(inside.title, "paid twice", message)
 
 
-def _late_failures(steps):
-    """Yield what one row's value makes fail when a step before it has been charged."""
+def _by_values(steps):
+    """Yield what is assumed of the table's values, and what one makes fail after a charge."""
     charged = False
     for step in steps:
-        for value in filter(None, map(fails_on, estimators_in(step.estimator, set()))):
-            if charged:
-                message = f"what was fitted before it stays charged if its fit raises on {value}"
-                yield Finding(step.title, "may fail after the charge", message)
+        for part in estimators_in(step.estimator, set()):
+            for message in compress((NULLS, SUMS), (turned_by_nulls(part), adds_entries(part))):
+                yield Finding(step.title, "assumes of the table", message)
+            if charged and fails_on(part):
+                message = "what was fitted before it stays charged if its fit raises on "
+                yield Finding(step.title, "may fail after the charge", message + fails_on(part))
         charged = charged or step.kind in ("private", "local")
         for inside in steps_of_search(step):
-            yield from _late_failures(inside)
+            yield from _by_values(inside)
 
 
 def _caches(pipe):

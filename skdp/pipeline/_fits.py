@@ -13,8 +13,6 @@ from skdp.pipeline._planning import MAY_RELEASE_NOTHING
 from skdp.pipeline._steps import UNKNOWN, Fits
 from skdp.pipeline._verified import sklearn_name
 
-__all__ = ["deep_params", "fits_of", "tries_other_prices"]
-
 
 def fits_of(estimator, name):
     """Return how often a fit of a meta-estimator fits one of the estimators inside it.

@@ -1,12 +1,12 @@
 """Functions whose value for a row depends on that row alone."""
 
+import builtins
+import sys
 from functools import partial
 
 import numpy as np
 import scipy.special
 from sklearn.preprocessing import add_dummy_feature, binarize, normalize
-
-__all__ = ["has_bounded_domain", "is_elementwise", "is_plain", "treats_rows_alone"]
 
 # Each with the arguments that leave it so; an axis, an output array or a condition does not.
 ELEMENTWISE = {
@@ -21,6 +21,9 @@ ROW_BY_ROW = {add_dummy_feature: {"value"}}
 # np.digitize: among objects it starts where it was with the row before, which may be NaN.
 # np.square of a sparse matrix (no array) is a product of matrices.
 TYPE_DECIDES = (np.floor_divide, np.remainder, np.fmod, np.square)
+# Of exactly these classes a value holds no other.
+PLAIN = {type(None), bool, int, float, complex, str, bytes, range, type(...)}
+PLAIN |= {np.random.RandomState, np.random.Generator}
 
 
 def is_elementwise(function, arguments=None):
@@ -98,22 +101,31 @@ def _listed(function, arguments, known):
 
 
 def is_plain(value):
-    """Say whether a value is data, or a type, whose class is Python's, numpy's or pandas' own.
+    """Say whether a value is data, or a type, of Python, numpy or pandas through and through.
 
     A subclass of float can take over an operation with the table; a function keeps what it saw.
     """
-    parts = list(value) if type(value) in (list, tuple, set) else [value]
-    if type(value) is dict:
-        parts = [*value, *value.values()]
-    if type(value) is np.ndarray and value.dtype == object:
-        parts = value.ravel().tolist()
-    own = ("builtins", "numpy", "pandas")
-    return all(
-        type(part).__module__.partition(".")[0] in own
-        and (isinstance(part, type) or not callable(part))
-        and (part is value or is_plain(part))
-        for part in parts
-    )
+    kind, pandas = type(value), sys.modules.get("pandas")
+    if kind is slice:
+        return is_plain((value.start, value.stop, value.step))
+    if kind is np.ndarray:
+        return not value.dtype.hasobject or is_plain(value.ravel().tolist())
+    if hasattr(kind, "to_numpy") and _is_own(kind, pandas):
+        frame = pandas.DataFrame(value)
+        known = all(isinstance(t, np.dtype) or _is_own(type(t), pandas) for t in frame.dtypes)
+        return known and is_plain(frame.to_numpy(dtype=object))
+    if kind in (list, tuple, set, frozenset, dict):
+        return all(map(is_plain, [*value, *(value.values() if kind is dict else ())]))
+    if isinstance(value, type):
+        return _is_own(value, builtins, np)
+    number = isinstance(value, np.generic) and _is_own(kind, np)
+    named = isinstance(value, np.dtype) or value is getattr(pandas, "NA", None)
+    return kind in PLAIN or number or named
+
+
+def _is_own(kind, *libraries):
+    """Say whether a class is one that a library exports: its own word is not taken for it."""
+    return any(getattr(library, kind.__name__, None) is kind for library in libraries)
 
 
 def _is_constant(value):

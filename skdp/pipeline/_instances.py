@@ -14,16 +14,6 @@ from skdp.pipeline._functions import is_elementwise
 from skdp.pipeline._verified import ROW_BY_ROW_ONCE_FITTED, sklearn_name
 from skdp.utils._output import asks_for_frame
 
-__all__ = [
-    "infers_types",
-    "is_changed",
-    "is_estimator",
-    "named_parts",
-    "of_skdp",
-    "of_sklearn_function",
-    "parts_of",
-]
-
 
 def is_estimator(value):
     """Say whether a value is an estimator and not a class or a word."""

@@ -16,16 +16,6 @@ from skdp.pipeline._instances import (
 )
 from skdp.pipeline._verified import LABEL_CODES, ROW_BY_ROW_ONCE_FITTED, sklearn_name, verified
 
-__all__ = [
-    "KINDS",
-    "REASONS",
-    "estimators_in",
-    "is_private",
-    "local_part",
-    "plans_its_fit",
-    "step_kind",
-]
-
 REASONS = {
     "private": "its fit is charged",
     "local": "each row's transform is charged, in predictions too",
@@ -193,6 +183,8 @@ def _is_safe_once_fitted(estimator):
         return bool(name) and step_kind(estimator) == "stateless"
     known = name in ROW_BY_ROW_ONCE_FITTED | COMBINE or not hasattr(kind, "transform")
     params = estimator.get_params(deep=False)
+    if params.get("input", "content") != "content":
+        return False
     if kind is ColumnTransformer:
         fitted = [part for _, part, _ in getattr(estimator, "transformers_", [])]
         params["transformers"] = parts_of(estimator) + fitted

@@ -1,7 +1,7 @@
 """Plans of whole pipelines: every private step's charge, calibrated together."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -26,8 +26,6 @@ from skdp.pipeline._kinds import REASONS, plans_its_fit
 from skdp.pipeline._steps import find_steps, unaccepted
 from skdp.pipeline._twice import is_auto
 from skdp.utils._validation import check_integer
-
-__all__ = ["PipelinePlan", "joint_scale", "plan_pipeline", "planned_charge"]
 
 # Each transformer takes this share of what is left for the others.
 TRANSFORMER_SHARE = 0.15
@@ -82,17 +80,24 @@ def planned_charge(
     Laplace(epsilon=0.5)
     """
     terms = terms_of(None) if terms is None else terms
-    name = name or type(estimator).__name__
     params = estimator.get_params(deep=False)
-    epsilon, delta = float(params["epsilon"]), float(params.get("delta") or 0.0)
-    event = PureDP(epsilon) if delta == 0.0 else ApproximateDP(epsilon, delta)
-    stand_in = PlannedCharge(name, event, epsilon, delta)
+    guarantee = Guarantee(
+        epsilon=params["epsilon"], delta=params.get("delta") or 0.0, neighbours=terms.neighbours
+    )
+    planned = PlannedCharge(
+        name or type(estimator).__name__, stand_in(guarantee), guarantee.epsilon, guarantee.delta
+    )
     unknown = None in (n_samples, n_features)
-    same = not unknown or _same_for_every_shape(estimator, params)
+    left_open = any(is_auto(params, name) for name in ("mechanism", "bounds", "data_norm"))
+    same = not unknown or (
+        of_skdp(estimator)
+        and type(estimator).__name__ in SAME_FOR_EVERY_SHAPE
+        and not left_open
+        and params.get("strategy", "mean") == "mean"
+    )
     nothing = of_skdp(estimator) and type(estimator).__name__ in MAY_RELEASE_NOTHING
     if not (plans_its_fit(estimator) and (same or nothing)):
-        return stand_in
-    guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbours=terms.neighbours)
+        return planned
     if params.get("classes") is not None:
         classes = params["classes"]
     classes = np.unique([0, 1] if classes is None else classes)
@@ -104,25 +109,21 @@ def planned_charge(
     except ValueError:
         if not unknown:
             raise
-        return stand_in
+        return planned
     events = [plan.event for plan in plans]
     if not any(map(leaves, events)):
-        return PlannedCharge(name, NOTHING, epsilon, delta)
-    event = _common_event(events) if same else None
-    if event is None:
-        return stand_in
-    return PlannedCharge(name, event, plans[0].epsilon, plans[0].delta)
+        return replace(planned, event=NOTHING)
+    event = events[0] if len(set(events)) == 1 else covering_gaussian(events)
+    if not same or event is None:
+        return planned
+    return PlannedCharge(planned.name, event, plans[0].epsilon, plans[0].delta)
 
 
-def _same_for_every_shape(estimator, params):
-    known = of_skdp(estimator) and type(estimator).__name__ in SAME_FOR_EVERY_SHAPE
-    left_open = any(is_auto(params, name) for name in ("mechanism", "bounds", "data_norm"))
-    return known and not left_open and params.get("strategy", "mean") == "mean"
-
-
-def _common_event(events):
-    """Return an event that covers all of some, if they cost the same; else None."""
-    return events[0] if len(set(events)) == 1 else covering_gaussian(events)
+def stand_in(guarantee):
+    """Return the event of anything that meets a guarantee."""
+    if guarantee.delta == 0.0:
+        return PureDP(guarantee.epsilon)
+    return ApproximateDP(guarantee.epsilon, guarantee.delta)
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,7 @@ class PipelinePlan:
             # It releases nothing, and what is planned for it covers no release.
             params = step.estimator.get_params(deep=False)
             return PlannedCharge(step.title, NOTHING, params["epsilon"], params.get("delta") or 0.0)
-        estimator = clone(step.estimator).set_params(**_parameters("", step, budget))
+        estimator = clone(step.estimator).set_params(**_parameters(step, budget))
         known = {"classes": self.classes, "terms": self.terms, "name": step.title}
         return planned_charge(estimator, self.n_samples, step.n_features, **known)
 
@@ -233,8 +234,8 @@ class PipelinePlan:
         params = {}
         budgets = self.budgets(epsilon, delta)
         for step, budget, handle in zip(self.steps, budgets, accountants, strict=True):
-            prefix = step.name + "__" if step.name else ""
-            params |= _parameters(prefix, step, budget) | {f"{prefix}accountant": handle}
+            own = _parameters(step, budget) | {"accountant": handle}
+            params |= {step.parameter(name): value for name, value in own.items()}
         return clone(self.pipe).set_params(**params)
 
 
@@ -250,13 +251,16 @@ def _takes_delta(step):
     return "delta" in step.estimator.get_params(deep=False)
 
 
-def _parameters(prefix, step, budget):
-    if budget[0] == 0.0:
-        return {}
-    params = {f"{prefix}epsilon": budget[0]}
-    if _takes_delta(step):
-        params[f"{prefix}delta"] = budget[1]
-    return params
+def _parameters(step, budget):
+    """Return the parameters of a step by which it gets its share; none where it releases nothing.
+
+    Parameters
+    ----------
+    step : Step
+    budget : tuple of (float, float)
+    """
+    names = ("epsilon", "delta") if _takes_delta(step) else ("epsilon",)
+    return dict(zip(names, budget, strict=False)) if budget[0] > 0.0 else {}
 
 
 def plan_pipeline(
@@ -316,7 +320,14 @@ def plan_pipeline(
     if problems:
         message = "; ".join(f"step {step.title!r} {REASONS[step.kind]}" for step in problems)
         raise ValueError(f"{message}; see check_pipeline")
-    _check_remainders(pipe, steps)
+    # What only a wider table would have fitted has no plan.
+    planned = {step.name for step in steps}
+    for step in find_steps(pipe):
+        if step.name not in planned and is_estimator(step.estimator):
+            raise ValueError(
+                f"step {step.title!r} gets no column of a table of n_features columns; use "
+                "remainder='drop'"
+            )
     private = tuple(s for s in steps if s.kind == "private")
     if not private:
         raise ValueError("no step is private: there is nothing to charge")
@@ -329,39 +340,23 @@ def plan_pipeline(
     return PipelinePlan(clone(pipe), private, shares, n_samples, classes, terms)
 
 
-def _check_remainders(pipe, steps):
-    """Refuse what only a wider table would have fitted: nothing is planned for it."""
-    planned = {step.name for step in steps}
-    for step in find_steps(pipe):
-        if step.name not in planned and is_estimator(step.estimator):
-            raise ValueError(
-                f"step {step.title!r} gets no column of a table of n_features columns; use "
-                "remainder='drop'"
-            )
-
-
 def _check_shares(steps, shares):
     names = [step.title for step in steps]
-    if shares is None:
-        weights = _default_shares(steps)
-    elif set(shares) != set(names):
-        raise ValueError(
-            f"shares must name the private steps that release something, {names}, got "
-            f"{list(shares)}"
-        )
-    else:
+    weights = [1.0] * len(steps)
+    if shares is not None:
+        if set(shares) != set(names):
+            raise ValueError(
+                f"shares must name the private steps that release something, {names}, got "
+                f"{list(shares)}"
+            )
         weights = [float(shares[name]) for name in names]
+    elif len(steps) > 1 and hasattr(steps[-1].estimator, "predict"):
+        transformers = len(steps) - 1
+        final = round((1.0 - TRANSFORMER_SHARE) ** transformers, 6)
+        weights = [round((1.0 - final) / transformers, 6)] * transformers + [final]
     if not all(0.0 < weight < math.inf for weight in weights):
         raise ValueError(f"shares must be positive, got {shares!r}")
     return tuple(weight / math.fsum(weights) for weight in weights)
-
-
-def _default_shares(steps):
-    if len(steps) == 1 or not hasattr(steps[-1].estimator, "predict"):
-        return [1.0] * len(steps)
-    transformers = len(steps) - 1
-    final = round((1.0 - TRANSFORMER_SHARE) ** transformers, 6)
-    return [round((1.0 - final) / transformers, 6)] * transformers + [final]
 
 
 def joint_scale(make_event, epsilon, delta, terms=None):

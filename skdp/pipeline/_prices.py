@@ -11,8 +11,6 @@ from skdp.pipeline._kinds import local_part
 from skdp.pipeline._planning import planned_charge
 from skdp.pipeline._steps import Fits
 
-__all__ = ["accountant_of", "price_steps", "priced_steps", "total_price"]
-
 
 def accountant_of(step):
     """Return the accountant that a private step is charged to."""
@@ -74,21 +72,17 @@ def price_steps(priced, n_samples):
             terms=terms,
             name=step.title,
         )
-        epsilon, delta, exact = _unit_price(planned, step.estimator, terms)
+        price, exact = (planned.epsilon, planned.delta), True
+        if not leaves(planned.event):
+            price = 0.0, 0.0
+        elif terms.max_rows > 1 and planned.exact:
+            price = planned.price(planned.event, None, None, terms)
+        else:
+            # What stands in for a mechanism has the price of a row, and no known one of several.
+            exact = terms.max_rows == 1 and (planned.exact or of_skdp(step.estimator))
         fits = Fits(step.fits.least, step.fits.exact and exact)
-        prices[step.name] = Price(planned.event, epsilon, delta, fits, accountant, terms)
+        prices[step.name] = Price(planned.event, *price, fits, accountant, terms)
     return prices
-
-
-def _unit_price(planned, estimator, terms):
-    """Return epsilon and delta of a planned charge for the unit, and whether they are exact."""
-    if not leaves(planned.event):
-        return 0.0, 0.0, True
-    if terms.max_rows > 1 and planned.exact:
-        return *planned.price(planned.event, None, None, terms), True
-    # What stands in for a mechanism has the price of a row, and no known one of several.
-    exact = terms.max_rows == 1 and (planned.exact or of_skdp(estimator))
-    return planned.epsilon, planned.delta, exact
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,6 @@ from skdp.base import terms_of
 from skdp.pipeline._planning import joint_scale, plan_pipeline
 from skdp.utils._validation import check_privacy_parameters
 
-__all__ = ["split_budget"]
-
 
 def split_budget(
     pipe,

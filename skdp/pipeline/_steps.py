@@ -11,18 +11,8 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from skdp.pipeline._functions import is_plain
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp
 from skdp.pipeline._kinds import ACCEPTED, is_private, step_kind
-from skdp.pipeline._widths import density_decides, output_width
+from skdp.pipeline._widths import chosen_places, density_decides, output_width
 from skdp.utils._validation import check_integer
-
-__all__ = [
-    "UNKNOWN",
-    "Fits",
-    "Step",
-    "find_steps",
-    "holds_private",
-    "steps_of_search",
-    "unaccepted",
-]
 
 STEPS = ("steps", "transformer_list", "transformers")
 PLAIN = {
@@ -88,12 +78,23 @@ class Step:
         """The name, or the class of a single estimator."""
         return self.name or type(self.estimator).__name__
 
+    def parameter(self, name):
+        """Return the name by which `set_params` of the whole knows a parameter of the step."""
+        return _join(self.name, name)
+
+    def fitted_in(self, model):
+        """Return what stands in the step's place once the whole is fitted."""
+        for part in filter(None, self.name.split("__")):
+            # A ColumnTransformer fits clones of its parameters, and none for no columns.
+            model = (model.get_params() | getattr(model, "named_transformers_", {}))[part]
+        return model
+
     def holds(self, other):
         """Say whether another step stands in this one."""
         return other is not self and other.name.startswith(self.name and f"{self.name}__")
 
 
-def find_steps(pipe, n_features=None, prefix=""):
+def find_steps(pipe, n_features=None, prefix="", fits=Fits(), before=()):
     """Return the steps of a pipeline in the order in which they are fitted.
 
     Parameters
@@ -104,6 +105,10 @@ def find_steps(pipe, n_features=None, prefix=""):
         The columns of the table.
     prefix : str, default=""
         What the names begin with.
+    fits : Fits, default=Fits()
+        How often the pipeline is fitted.
+    before : tuple of str, default=()
+        The names of what is fitted before it, see `Step`.
 
     Returns
     -------
@@ -118,34 +123,75 @@ def find_steps(pipe, n_features=None, prefix=""):
     """
     if n_features is not None:
         n_features = check_integer(n_features, "n_features", 1)
-    return _find(pipe, prefix, n_features, "", ())[0]
+    found = []
+    _walk(pipe, _Place(prefix, n_features, before=before, fits=fits), found)
+    return found
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where in a pipeline an estimator stands, and what it is given: see `Step`."""
+
+    name: str
+    n_features: int | None
+    columns: str = ""
+    before: tuple = ()
+    fits: Fits = Fits()
+
+    def inside(self, part, **given):
+        """Return the place of a part of what stands here."""
+        return replace(self, name=_join(self.name, part), **given)
+
+    def step(self, estimator, kind):
+        """Return what stands here as a step."""
+        return Step(estimator=estimator, kind=kind, **vars(self))
+
+    def choice(self, *part, by):
+        """Return a step for what a container learns from the table."""
+        return Step(_join(self.name, *part), by, "learns", None, fits=self.fits)
 
 
 def _join(*names):
     return "__".join(filter(None, names))
 
 
-def _find(estimator, name, width, columns, before):
-    """Return the steps, how many columns come out of them, and what was fitted before the next.
+def _walk(estimator, place, found):
+    """Add the steps that stand at a place to those that were found before.
 
-    The last name in the latter is that of what makes the next step's whole table.
+    Returns
+    -------
+    _Place
+        What the next step is given. The last name in its `before` is that of what makes its
+        whole table.
     """
-    kind = type(estimator) if _is_as_made(estimator) else None
-    if kind is Pipeline:
-        return _in_pipeline(estimator, name, width, columns, before)
-    if kind is FeatureUnion:
-        named = [(part, each, width, columns, Fits()) for part, each in estimator.transformer_list]
-        found, out, before = _side_by_side(named, name, before)
-        return _types_of_frames(estimator, name) + found, out, before
-    if kind is ColumnTransformer:
-        own = _choices_of_columns(estimator, name, width, before) + _types_of_frames(
-            estimator, name
-        )
-        found, out, before = _side_by_side(_of_columns(estimator, width), name, before)
-        return own + found, out, before
-    step = Step(name, estimator, step_kind(estimator), width, columns, before)
-    found = [step, *_refused_by_search(step)]
-    return found, output_width(estimator, width), (*before, name)
+    if not _is_as_made(estimator):
+        step = place.step(estimator, step_kind(estimator))
+        found += [step, *_refused_by_search(step)]
+        width = output_width(estimator, place.n_features)
+        return replace(place, n_features=width, before=(*place.before, place.name))
+    if type(estimator) is Pipeline:
+        memory, after = estimator.memory, place
+        if type(memory) not in (type(None), str, joblib.Memory) or is_changed(memory):
+            found.append(place.choice("memory", by=memory))
+        for part, inner in estimator.steps:
+            # What a memory remembers is not fitted again.
+            remembered = memory is not None and part != estimator.steps[-1][0]
+            given = {"n_features": after.n_features, "before": after.before}
+            given["fits"] = UNKNOWN if remembered else place.fits
+            after = _walk(inner, place.inside(part, **given), found)
+        return after
+    if type(estimator) is FeatureUnion:
+        parts = [(inner, place.inside(part)) for part, inner in estimator.transformer_list]
+    else:
+        parts = list(_of_columns(estimator, place))
+        found += _choices_of_columns(estimator, place)
+    # The frame that is made of the parts may take its types from values.
+    if infers_types(estimator):
+        found.append(place.choice("set_output", by="set_output"))
+    first = len(found)
+    widths = [_walk(inner, inside, found).n_features for inner, inside in parts]
+    before = (*place.before, *(step.name for step in found[first:]), place.name)
+    return replace(place, n_features=None if None in widths else sum(widths), before=before)
 
 
 def steps_of_search(step):
@@ -158,7 +204,9 @@ def steps_of_search(step):
         for params in search._candidate_params()
     ]
     name = _join(step.name, "estimator")
-    return [find_steps(each, None, name) for each in (search.estimator, *tried)]
+    return [
+        find_steps(each, None, name, step.fits, step.before) for each in (search.estimator, *tried)
+    ]
 
 
 def _refused_by_search(step):
@@ -209,50 +257,28 @@ def _is_as_made(container):
     return all(is_plain(word) or callable(word) or is_estimator(word) for word in words)
 
 
-def _in_pipeline(pipe, name, width, columns, before):
-    found = []
-    memory = pipe.memory
-    if type(memory) not in (type(None), str, joblib.Memory) or is_changed(memory):
-        found.append(Step(_join(name, "memory"), memory, "learns", None))
-    for part, inner in pipe.steps:
-        steps, width, before = _find(inner, _join(name, part), width, columns, before)
-        if pipe.memory is not None and part != pipe.steps[-1][0]:
-            # What it remembers it does not fit again.
-            steps = [replace(step, fits=UNKNOWN) for step in steps]
-        found += steps
-    return found, width, before
-
-
-def _side_by_side(named, name, before):
-    found, widths = [], []
-    for part, inner, width, columns, fits in named:
-        steps, out, _ = _find(inner, _join(name, part), width, columns, before)
-        found += [replace(step, fits=step.fits * fits) for step in steps]
-        widths.append(out)
-    after = (*before, *(step.name for step in found), name)
-    return found, None if None in widths else sum(widths), after
-
-
-def _of_columns(transformer, width):
-    """Yield each part of a ColumnTransformer with its columns, the remainder last.
+def _of_columns(transformer, place):
+    """Yield each part of a ColumnTransformer and its place, the remainder last.
 
     What gets no column is not fitted; so may be what a selector, or a table of a width that is
     not known, leaves without.
     """
-    used = set()
+    used, width = set(), place.n_features
     for part, inner, columns in transformer.transformers:
-        places = _places(columns, width)
+        places = chosen_places(columns, width)
         used = None if used is None or places is None else used | set(places)
         n_chosen = None if places is None else len(places)
-        fits = UNKNOWN if callable(columns) else Fits(int(n_chosen != 0))
-        yield part, inner, n_chosen, _column_words(columns), fits
+        fits = place.fits * (UNKNOWN if callable(columns) else Fits(int(n_chosen != 0)))
+        words = _column_words(columns)
+        yield inner, place.inside(part, n_features=n_chosen, columns=words, fits=fits)
     # A name and a position may mean the same column.
-    if used is None or len({isinstance(place, str) for place in used}) > 1:
+    if used is None or len({isinstance(chosen, str) for chosen in used}) > 1:
         width = None
     left = None if width is None else max(width - len(used), 0)
     if left != 0 and transformer.remainder != "drop":
-        fits = UNKNOWN if left is None else Fits()
-        yield "remainder", transformer.remainder, left, "the remaining columns", fits
+        fits = place.fits * (UNKNOWN if left is None else Fits())
+        given = {"n_features": left, "columns": "the remaining columns", "fits": fits}
+        yield transformer.remainder, place.inside("remainder", **given)
 
 
 def _is_by_values(columns, before):
@@ -263,47 +289,16 @@ def _is_by_values(columns, before):
     return by_type and bool(before)
 
 
-def _choices_of_columns(transformer, name, width, before):
+def _choices_of_columns(transformer, place):
     """Return a step for each choice that is made by looking at the values of the table."""
     found = [
-        Step(_join(name, part, "columns"), columns, "learns", None)
+        place.choice(part, "columns", by=columns)
         for part, _, columns in transformer.transformers
-        if _is_by_values(columns, before)
+        if _is_by_values(columns, place.before)
     ]
-    if density_decides(transformer, width):
-        threshold = transformer.sparse_threshold
-        found.append(Step(_join(name, "sparse_threshold"), threshold, "learns", None))
+    if density_decides(transformer, place.n_features):
+        found.append(place.choice("sparse_threshold", by=transformer.sparse_threshold))
     return found
-
-
-def _types_of_frames(union, name):
-    """Return a step if the frame that a union makes of its parts takes its types from values."""
-    if not infers_types(union):
-        return []
-    return [Step(_join(name, "set_output"), "set_output", "learns", None)]
-
-
-def _places(columns, width):
-    """Return the columns that are meant, each a name or a position, None if that is not known.
-
-    A column that is chosen twice is there twice.
-    """
-    if callable(columns):
-        return None
-    if isinstance(columns, slice):
-        named = any(isinstance(end, str) for end in (columns.start, columns.stop))
-        return None if named or width is None else list(range(*columns.indices(width)))
-    values = [columns] if np.ndim(columns) == 0 else list(columns)
-    if values and all(isinstance(value, bool | np.bool_) for value in values):
-        if width is not None and len(values) != width:
-            raise ValueError(f"{len(values)} columns are chosen from, but there are {width}")
-        return [place for place, chosen in enumerate(values) if chosen]
-    if width is None:
-        return values
-    beyond = [v for v in values if not isinstance(v, str) and not -width <= v < width]
-    if beyond:
-        raise ValueError(f"column {beyond[0]} is chosen, but there are {width} columns")
-    return [value if isinstance(value, str) else value % width for value in values]
 
 
 def _column_words(columns):

@@ -3,15 +3,15 @@
 import math
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Integral, Real
+from warnings import catch_warnings
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from skdp.pipeline._functions import has_bounded_domain, is_elementwise, is_plain, treats_rows_alone
-
-__all__ = ["DENSE_ONCE_FITTED", "LABEL_CODES", "ROW_BY_ROW_ONCE_FITTED"]
-__all__ += ["Verified", "fails_on", "sklearn_name", "verified"]
 
 
 def sklearn_name(estimator):
@@ -149,7 +149,9 @@ def _kept_by_function(params, d):
 
 def _plain_words(params):
     callables = ("preprocessor", "tokenizer")
-    return isinstance(params["analyzer"], str) and all(params[name] is None for name in callables)
+    own = isinstance(params["analyzer"], str) and all(params[name] is None for name in callables)
+    # Two rows may hold one file, which can be read once.
+    return own and params["input"] == "content"
 
 
 def _all_columns(params):
@@ -184,15 +186,17 @@ VERIFIED = {
 DENSE_ONCE_FITTED = {
     *("FactorAnalysis", "FastICA", "IncrementalPCA", "KernelPCA", "PCA", "TruncatedSVD"),
     *("KMeans", "MiniBatchKMeans", "LinearDiscriminantAnalysis", "KernelCenterer", "Nystroem"),
-    *("KNNImputer", "SimpleImputer", "MaxAbsScaler", "MinMaxScaler", "RobustScaler"),
+    *("SimpleImputer", "MaxAbsScaler", "MinMaxScaler", "RobustScaler"),
     *("StandardScaler", "OrdinalEncoder", "PowerTransformer", "QuantileTransformer"),
     *("TargetEncoder", "GenericUnivariateSelect", "RFE", "RFECV", "SelectFdr", "SelectFpr"),
     *("SelectFromModel", "SelectFwe", "SelectKBest", "SelectPercentile"),
-    *("SequentialFeatureSelector", "VarianceThreshold"),
+    *("SequentialFeatureSelector", "VarianceThreshold", "CCA", "PLSCanonical", "PLSRegression"),
 }
 ROW_BY_ROW_ONCE_FITTED = {
     *(*DENSE_ONCE_FITTED, *VERIFIED),
     *("CountVectorizer", "DictVectorizer", "KBinsDiscretizer", "TfidfVectorizer"),
+    # Of texts, and of gradient boosting.
+    *("TfidfTransformer", "_BinMapper"),
 }
 # What a classifier keeps for its labels; of a table they make as many columns as it has labels.
 LABEL_CODES = ("LabelBinarizer", "LabelEncoder")
@@ -235,3 +239,27 @@ def fails_on(estimator):
     if name == "FunctionTransformer" and has_bounded_domain(params["func"]):
         return "a value that its function turns to NaN or infinity: bound the values before"
     return None
+
+
+def adds_entries(estimator):
+    """Say whether it adds up a sparse table's entries for one cell, as scipy does, on its copy.
+
+    If one row is not sorted, scipy sorts all, and changes the order of equal places.
+    """
+    name = sklearn_name(estimator)
+    if name == "FunctionTransformer" and not is_elementwise(estimator.func, estimator.kw_args):
+        return False
+    with suppress(Exception), catch_warnings(action="ignore"):
+        twice = csr_array(([1.0, 1.0], [0, 0], [0, 2]))
+        return name in ("Normalizer", "FunctionTransformer") and estimator.transform(twice).nnz < 2
+    return False
+
+
+def turned_by_nulls(estimator):
+    """Say whether a function is given a table's cells in a type that one null may decide.
+
+    Functions that are declared to treat rows alone do what their owner says.
+    """
+    if sklearn_name(estimator) != "FunctionTransformer" or estimator.validate:
+        return False
+    return estimator.func is not None and is_elementwise(estimator.func, estimator.kw_args)

@@ -14,8 +14,6 @@ from skdp.pipeline._instances import is_estimator, of_skdp, of_sklearn_function,
 from skdp.pipeline._kinds import plans_its_fit, step_kind
 from skdp.pipeline._verified import DENSE_ONCE_FITTED, sklearn_name, verified
 
-__all__ = ["density_decides", "output_width"]
-
 
 def output_width(estimator, n_features):
     """Return how many columns a transformer makes, None where that is learnt or not known.
@@ -148,10 +146,12 @@ def refuses_sparse(estimator, n_features=None):
     if kind is FeatureUnion:
         return any(map(refuses_sparse, parts_of(estimator)))
     if kind is ColumnTransformer:
-        return any(
-            are_names(columns) or (_surely_some(columns, n_features) and refuses_sparse(part))
-            for _, part, columns in estimator.transformers
-        )
+        for _, part, columns in estimator.transformers:
+            # Of a table of unknown width only the first column is sure to be there.
+            width = n_features or (1 if isinstance(columns, slice) else None)
+            if are_names(columns) or (chosen_places(columns, width) and refuses_sparse(part)):
+                return True
+        return False
     if not is_estimator(estimator):
         return False
     if of_skdp(estimator):
@@ -190,12 +190,24 @@ def are_names(columns):
     return any(isinstance(value, str) for value in values)
 
 
-def _surely_some(columns, n_features):
-    """Say whether columns are at least one; nothing is fitted to none."""
+def chosen_places(columns, width):
+    """Return the columns that are meant, each a name or a position, None if that is not known.
+
+    A column that is chosen twice is there twice.
+    """
     if callable(columns):
-        return False
+        return None
     if isinstance(columns, slice):
-        # Of a table of unknown width only the first column is sure to be there.
-        return len(range(*columns.indices(n_features or 1))) > 0
-    values = np.atleast_1d(np.asarray(columns))
-    return bool(values.any() if values.dtype == bool else values.size)
+        known = width is not None and not are_names(columns)
+        return list(range(*columns.indices(width))) if known else None
+    values = [columns] if np.ndim(columns) == 0 else list(columns)
+    if values and all(isinstance(value, bool | np.bool_) for value in values):
+        if width is not None and len(values) != width:
+            raise ValueError(f"{len(values)} columns are chosen from, but there are {width}")
+        return [place for place, chosen in enumerate(values) if chosen]
+    if width is None:
+        return values
+    beyond = [v for v in values if not isinstance(v, str) and not -width <= v < width]
+    if beyond:
+        raise ValueError(f"column {beyond[0]} is chosen, but there are {width} columns")
+    return [value if isinstance(value, str) else value % width for value in values]

@@ -2,6 +2,7 @@
 
 from skdp.preprocessing._histogram_transformer import DPHistogramTransformer
 from skdp.preprocessing._kbins_discretizer import DPKBinsDiscretizer
+from skdp.preprocessing._max_abs_scaler import DPMaxAbsScaler
 from skdp.preprocessing._mean_transformer import DPMeanTransformer
 from skdp.preprocessing._min_max_scaler import DPMinMaxScaler
 from skdp.preprocessing._one_hot_encoder import DPOneHotEncoder
@@ -14,6 +15,7 @@ from skdp.preprocessing._target_encoder import DPTargetEncoder
 __all__ = [
     "DPHistogramTransformer",
     "DPKBinsDiscretizer",
+    "DPMaxAbsScaler",
     "DPMeanTransformer",
     "DPMinMaxScaler",
     "DPOneHotEncoder",

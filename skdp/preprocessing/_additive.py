@@ -4,8 +4,6 @@ from skdp.mechanisms import GaussianMechanism, GeometricMechanism, LaplaceMechan
 from skdp.mechanisms._plan import bounded_noise
 from skdp.utils._validation import check_choice
 
-__all__ = ["MECHANISMS", "additive_mechanism", "plan_cell_weights"]
-
 MECHANISMS = ("auto", "laplace", "gaussian")
 
 

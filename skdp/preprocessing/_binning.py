@@ -8,29 +8,13 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from skdp._data._columns import column_entries
+from skdp._data._containers import as_numbers
+from skdp._data._histogram import bin_numbers, check_edges, count_bins, uniform_edges
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.stats._bounds import AUTO_SHARE, BoundsPlan, plan_search
 from skdp.stats._quantiles import CELLS, QuantilePlan
-from skdp.utils._histogram import bin_numbers, check_edges, count_bins, uniform_edges
 from skdp.utils._labels import UNDECLARED, category_codes
 from skdp.utils._validation import check_bounds, check_integer, check_real, is_auto
-
-__all__ = [
-    "ColumnBins",
-    "EdgesPlan",
-    "NumericColumns",
-    "bin_codes",
-    "binning_shares",
-    "check_share",
-    "column_bins",
-    "count_columns",
-    "declared_bounds",
-    "input_names",
-    "numeric_columns",
-    "one_hot",
-    "quantile_edges",
-    "ragged",
-]
 
 AUTOMATIC = ("uniform", "quantile")
 
@@ -70,7 +54,10 @@ def column_bins(categories, other, edges, names, n_features):
     for j, (labels, declared) in enumerate(zip(categories, edges, strict=True)):
         if labels is not None:
             labels = categories_array(labels)
-            bins.append(ColumnBins("categories", None, labels, _position(other, labels)))
+            position = UNDECLARED
+            if other is not None:
+                position = int(category_codes(np.array([other], dtype=object), labels)[0])
+            bins.append(ColumnBins("categories", None, labels, position))
         elif isinstance(declared, str) and declared in AUTOMATIC:
             bins.append(ColumnBins(declared))
         elif declared is None or isinstance(declared, str):
@@ -113,29 +100,6 @@ def declared_bounds(bounds, columns, names, n_features):
             f"dict of columns, got {bounds!r}"
         ) from None
     return check_bounds((low[columns], high[columns]), len(columns))
-
-
-class NumericColumns:
-    """Some columns of a table as an array that is read in slices of rows.
-
-    Parameters
-    ----------
-    table : ColumnTable
-    columns : ndarray of int
-    """
-
-    def __init__(self, table, columns):
-        self._table, self._columns = table, columns
-        self.shape = (table.shape[0], len(columns))
-
-    def __getitem__(self, rows):
-        return self._table.numeric(self._columns, rows)
-
-    def columns(self):
-        """Yield the columns one by one."""
-        whole = slice(0, self.shape[0])
-        for j in self._columns:
-            yield self._table.numeric(np.array([j]), whole)[:, 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,14 +172,15 @@ class EdgesPlan:
         if len(ranged):
             found = self.bounds
             if found is None:
-                found = self.search.run(NumericColumns(table, ranged), source)
+                found = self.search.run(table.numbers(ranged), source)
             low[ranged], high[ranged] = found
         edges = [each.edges if each.kind == "declared" else each.categories for each in bins]
         for j in _columns_of(bins, ("uniform",)):
             edges[j] = uniform_edges([low[j]], [high[j]], self.n_bins)[0]
         if len(chosen):
             plan = replace(self.quantiles, low=low[chosen], high=high[chosen])
-            released = plan.run(NumericColumns(table, chosen).columns(), source)
+            columns = (as_numbers(table.column(j).whole()) for j in chosen)
+            released = plan.run(columns, source)
             for j, column in zip(chosen, released.T, strict=True):
                 edges[j] = quantile_edges(column, low[j], high[j])
         return edges
@@ -248,16 +213,11 @@ def count_columns(table, bins, edges):
     numeric = _columns_of(bins, ("declared", *AUTOMATIC))
     if len(numeric):
         own = [edges[j] for j in numeric]
-        found = count_bins(NumericColumns(table, numeric), own, outermost=True)
+        found = count_bins(table.numbers(numeric), own, outermost=True)
         for j, count in zip(numeric, found, strict=True):
             counts[j] = count
     for j in _columns_of(bins, ("categories",)):
-        # One place more, in front, for what is undeclared.
-        total = np.zeros(len(edges[j]) + 1, dtype=np.int64)
-        for rows in table.blocks(1):
-            codes = category_codes(table.values(j, rows), edges[j], bins[j].other)
-            total += np.bincount(codes + 1, minlength=len(total))
-        counts[j] = total[1:]
+        counts[j] = table.label_counts(j, edges[j], bins[j].other)
     return counts
 
 
@@ -270,13 +230,12 @@ def bin_codes(table, bins, edges):
     """
     codes = np.empty(table.shape, dtype=np.int64)
     numeric = _columns_of(bins, ("declared", *AUTOMATIC))
-    whole = slice(0, table.shape[0])
     if len(numeric):
         own = [edges[j] for j in numeric]
-        found = bin_numbers(NumericColumns(table, numeric), own)
+        found = bin_numbers(table.numbers(numeric), own)
         codes[:, numeric] = np.clip(found, 0, [len(each) - 2 for each in own])
     for j in _columns_of(bins, ("categories",)):
-        codes[:, j] = category_codes(table.values(j, whole), edges[j], bins[j].other)
+        codes[:, j] = table.codes(j, edges[j], bins[j].other)
     return codes
 
 
@@ -352,12 +311,6 @@ def _edge_entries(edges, names, n_features):
     return [edges] * n_features if flat else column_entries(edges, names, n_features, "edges")
 
 
-def _position(other, labels):
-    if other is None:
-        return UNDECLARED
-    return int(category_codes(np.array([other], dtype=object), labels)[0])
-
-
 def one_hot(codes, n_bins, value, sparse):
     """Return a column for each bin of each feature, `value` where a row is in the bin."""
     places = codes + (np.cumsum(n_bins) - n_bins)
@@ -371,13 +324,6 @@ def one_hot(codes, n_bins, value, sparse):
     rows = np.broadcast_to(np.arange(len(codes))[:, None], codes.shape)
     encoded[rows[inside], places[inside]] = value
     return encoded
-
-
-def ragged(arrays):
-    """Return arrays of different lengths as one array of dtype object."""
-    ragged = np.empty(len(arrays), dtype=object)
-    ragged[:] = arrays
-    return ragged
 
 
 def input_names(estimator, input_features):

@@ -14,15 +14,7 @@ from skdp.mechanisms._plan import MechanismPlan
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._additive import plan_cell_weights
 from skdp.stats._moments import StatisticPlan
-from skdp.utils._labels import category_codes, label_key
-
-__all__ = [
-    "DeclaredCounts",
-    "StabilityThreshold",
-    "check_categories",
-    "plan_counts",
-    "position_of",
-]
+from skdp.utils._labels import label_key
 
 # From here on not every integer is a float, and one missing value makes a column one of floats.
 INTEGERS_APART = 2.0**53
@@ -75,18 +67,10 @@ class DeclaredCounts(MechanismPlan):
 
     def run(self, table, source):
         """Return the categories of each column, and their noisy counts."""
-        exact = []
-        for j, labels in enumerate(self.categories):
-            unknown = position_of(self.other, labels)
-            counts = np.zeros(len(labels), dtype=np.int64)
-            for rows in table.blocks(1):
-                values = table.values(j, rows)
-                times = np.ones(len(values), dtype=np.int64)
-                if values.dtype.kind in "biuf":
-                    values, times = np.unique(values, return_counts=True)
-                codes = category_codes(values, labels, other=unknown)
-                np.add.at(counts, codes[codes >= 0], times[codes >= 0])
-            exact.append(counts)
+        exact = [
+            table.label_counts(j, labels, position_of(self.other, labels))
+            for j, labels in enumerate(self.categories)
+        ]
         noisy = self.mechanism.release(np.concatenate(exact), random_state=source)
         ends = np.cumsum([len(counts) for counts in exact])[:-1]
         return self.categories, np.split(noisy.astype(np.float64), ends)
@@ -185,7 +169,7 @@ class StabilityThreshold(StatisticPlan):
                 Sorted: numbers, then strings.
         counts : list of ndarray of float
         """
-        columns = [self._discover(_column(table, j), source) for j in range(self.n_columns)]
+        columns = [self._discover(table.column(j).whole(), source) for j in range(self.n_columns)]
         return [labels for labels, _ in columns], [counts for _, counts in columns]
 
     def _discover(self, values, source):
@@ -195,10 +179,6 @@ class StabilityThreshold(StatisticPlan):
         noisy = self.mechanism.release(exact, random_state=source)
         kept = np.flatnonzero(noisy >= self.threshold)
         return _released_labels([labels[i] for i in kept]), noisy[kept].astype(np.float64)
-
-
-def _column(table, j):
-    return np.concatenate([table.values(j, rows) for rows in table.blocks()])
 
 
 def _value_counts(values):

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns, read_numeric_columns
+from skdp._data._containers import as_numbers
 from skdp.base import PrivateFit, PrivateMixin, TableShape, guarantee_of
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.preprocessing._additive import additive_mechanism
@@ -23,11 +24,9 @@ from skdp.preprocessing._binning import (
     input_names,
     numeric_columns,
     one_hot,
-    ragged,
 )
+from skdp.utils._frames import objects
 from skdp.utils._validation import check_boolean, check_choice, check_integer, is_auto
-
-__all__ = ["DPHistogramTransformer"]
 
 ENCODINGS = ("onehot", "ordinal", "density", "cumulative")
 # What the edges get of epsilon where the output is made of them alone, and where counts are read.
@@ -77,8 +76,8 @@ class HistogramPlan(MechanismPlan):
         if not self.unit_norm:
             norm = _norm_bound(self.encode, self.bins, edges, counts)
         return {
-            "bin_edges_": ragged(edges),
-            "counts_": None if counts is None else ragged(counts),
+            "bin_edges_": objects(edges),
+            "counts_": None if counts is None else objects(counts),
             "n_bins_": np.array([_n_bins(*pair) for pair in zip(self.bins, edges, strict=True)]),
             "output_norm_": norm,
         }
@@ -402,7 +401,7 @@ class DPHistogramTransformer(TransformerMixin, PrivateMixin, BaseEstimator):
                 values = np.append(_category_ranks(counts), UNDECLARED_CUMULATIVE)
                 encoded[:, j] = values[codes[:, j]]
             else:
-                column = table.numeric(np.array([j]), slice(0, table.shape[0]))[:, 0]
+                column = as_numbers(table.column(j).whole())
                 encoded[:, j] = np.interp(column, edges, _cumulative(counts))
         return encoded * factor
 

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_numeric_columns
-from skdp.base import PrivateFit, PrivateMixin, TableShape
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.preprocessing._binning import (
+    ColumnBins,
     EdgesPlan,
     bin_codes,
     binning_shares,
@@ -17,11 +17,10 @@ from skdp.preprocessing._binning import (
     declared_bounds,
     input_names,
     one_hot,
-    ragged,
 )
-from skdp.utils._validation import check_choice, is_auto, public_inputs
-
-__all__ = ["DPKBinsDiscretizer"]
+from skdp.preprocessing._planned import PlannedTransformerMixin
+from skdp.utils._frames import objects
+from skdp.utils._validation import check_choice, is_auto
 
 ENCODINGS = ("onehot", "onehot-dense", "ordinal")
 STRATEGIES = ("uniform", "quantile")
@@ -40,10 +39,10 @@ class BinningPlan(MechanismPlan):
         """Return the released attributes."""
         edges = self.edges.run(table, source)
         n_bins = np.array([len(each) - 1 for each in edges])
-        return {"bin_edges_": ragged(edges), "n_bins_": n_bins}
+        return {"bin_edges_": objects(edges), "n_bins_": n_bins}
 
 
-class DPKBinsDiscretizer(TransformerMixin, PrivateMixin, BaseEstimator):
+class DPKBinsDiscretizer(PlannedTransformerMixin, BaseEstimator):
     r"""Bin continuous features into intervals whose edges are private.
 
     Parameters
@@ -136,38 +135,8 @@ class DPKBinsDiscretizer(TransformerMixin, PrivateMixin, BaseEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X, y=None):
-        """Release bin edges and charge the accountant.
-
-        Parameters
-        ----------
-        X : array-like, ChunkedArray or dask array of shape (n_samples, n_features)
-            Rows; values are clipped to the bounds.
-        y : None
-            Ignored, present for pipelines.
-
-        Returns
-        -------
-        self : DPKBinsDiscretizer
-            The fitted transformer.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as described; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses; the estimator is left unfitted.
-        """
-        with PrivateFit(self) as fit:
-            table = read_numeric_columns(self, X)
-            names = getattr(self, "feature_names_in_", None)
-            shape = TableShape(n_rows=table.shape[0], n_columns=table.shape[1], names=names)
-            plan = self.plan_fit(shape, fit.guarantee)
-            source = fit.charge(plan)
-            public = public_inputs(self, "bounds")
-            fit.publish(plan, public=public, **plan.run(table, source))
-            self._bins = plan.edges.bins
-        return self
+    def _read(self, X, reset=True):
+        return read_numeric_columns(self, X, reset=reset)
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.
@@ -225,8 +194,8 @@ class DPKBinsDiscretizer(TransformerMixin, PrivateMixin, BaseEstimator):
             Of shape (n_samples, sum of `n_bins_`), or (n_samples, n_features) for "ordinal".
         """
         check_is_fitted(self)
-        table = read_numeric_columns(self, X, reset=False)
-        codes = bin_codes(table, self._bins, self.bin_edges_)
+        bins = [ColumnBins("uniform")] * self.n_features_in_
+        codes = bin_codes(self._read(X, reset=False), bins, self.bin_edges_)
         if self.encode == "ordinal":
             return codes.astype(np.float64)
         return one_hot(codes, self.n_bins_, 1.0, sparse=self.encode == "onehot")

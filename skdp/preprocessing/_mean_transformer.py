@@ -6,18 +6,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._tables import read_array, read_table
+from skdp._data._tables import read_samples, read_table
 from skdp.base import PrivateFit, PrivateMixin, TableShape, guarantee_of
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.preprocessing._additive import additive_mechanism
 from skdp.preprocessing._binning import binning_shares, declared_bounds
 from skdp.stats._bounds import BoundsPlan, plan_search
-from skdp.stats._moments import unit_blocks
+from skdp.stats._moments import unit_sums
 from skdp.utils._validation import check_choice, check_integer, is_auto
-
-__all__ = ["DPMeanTransformer"]
 
 COUNTS = ("public", "noisy")
 # Values in [-1, 1] are rounded to this grid, so that their sums are exact in float64.
@@ -319,8 +316,7 @@ class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateMixin, Ba
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        check_is_fitted(self)
-        return read_array(self, X, dtype=np.float64, reset=False) - self.mean_
+        return read_samples(self, X) - self.mean_
 
     def inverse_transform(self, X):
         """Add the noisy means.
@@ -334,8 +330,7 @@ class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateMixin, Ba
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        check_is_fitted(self)
-        return read_array(self, X, dtype=np.float64, reset=False) + self.mean_
+        return read_samples(self, X) + self.mean_
 
 
 def rounded_sums(X, low, high):
@@ -344,12 +339,12 @@ def rounded_sums(X, low, high):
     Integers below 2**53 are summed, for at most 2**31 rows: no order of rows nor size of blocks
     changes the sums, and a row moves each by at most 1.
     """
-    sums = np.zeros(X.shape[1])
-    for u in unit_blocks(X, low, high):
-        u *= 1.0 / STEP
-        np.rint(u, out=u)
-        sums += np.ones(len(u)) @ u
-    return sums * STEP
+    return unit_sums(X, _add_rounded, np.zeros(X.shape[1]), low, high) * STEP
+
+
+def _add_rounded(sums, u):
+    u *= 1.0 / STEP
+    sums += np.ones(len(u)) @ np.rint(u, out=u)
 
 
 def _length(bounds):

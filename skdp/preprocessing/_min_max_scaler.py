@@ -4,27 +4,21 @@ from functools import partial
 from numbers import Real
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._tables import read_array
-from skdp.preprocessing._column_quantiles import (
-    ColumnQuantilesTransformer,
-    ScaledByQuantiles,
+from skdp._data._tables import read_samples
+from skdp.preprocessing._planned import (
+    LARGEST_TAIL,
+    BoundedColumnsTransformer,
+    ColumnsFit,
     flat_ranges,
     plan_column_quantiles,
+    tail_of_noise,
 )
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean
 
-__all__ = ["DPMinMaxScaler", "check_quantile_range"]
 
-# The ranks at which "auto" looks, over the scale of the ranks' errors: far enough for the empty
-# ranges between the extremes and the bounds to be improbable. And the most that it cuts off.
-RANKS_PER_SCALE = 12.0
-LARGEST_TAIL = 0.05
-
-
-class DPMinMaxScaler(ColumnQuantilesTransformer):
+class DPMinMaxScaler(BoundedColumnsTransformer):
     r"""Scale features to a range, by two private extreme quantiles.
 
     The smallest and the largest value are those of single rows, so that no private release can
@@ -153,9 +147,7 @@ class DPMinMaxScaler(ColumnQuantilesTransformer):
         plan = plan_column_quantiles((below, 0.5, above), self.bounds, shape, guarantee)
         percentages = (100.0 * below, 100.0 * above)
         attributes = partial(_attributes, first=first, last=last, quantile_range=percentages)
-        return ScaledByQuantiles(
-            mechanism=plan, n_features_out=shape.n_columns, attributes=attributes
-        )
+        return ColumnsFit(mechanism=plan, n_features_out=shape.n_columns, attributes=attributes)
 
     @np.errstate(over="ignore")
     def transform(self, X):
@@ -170,8 +162,7 @@ class DPMinMaxScaler(ColumnQuantilesTransformer):
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        check_is_fitted(self)
-        X = read_array(self, X, dtype=np.float64, reset=False)
+        X = read_samples(self, X)
         X = finite_doubles(X * self.scale_ + self.min_)
         return np.clip(X, *self.feature_range) if self.clip else X
 
@@ -187,8 +178,7 @@ class DPMinMaxScaler(ColumnQuantilesTransformer):
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        check_is_fitted(self)
-        X = read_array(self, X, dtype=np.float64, reset=False)
+        X = read_samples(self, X)
         return (X - self.min_) / self.scale_
 
     def _tails(self, shape, guarantee):
@@ -199,8 +189,7 @@ class DPMinMaxScaler(ColumnQuantilesTransformer):
                 f"quantile_range must be 'auto' or two numbers, got {self.quantile_range!r}"
             )
         widest = (LARGEST_TAIL, 0.5, 1.0 - LARGEST_TAIL)
-        plan = plan_column_quantiles(widest, self.bounds, shape, guarantee)
-        tail = min(LARGEST_TAIL, RANKS_PER_SCALE * plan.main.scale / shape.n_rows)
+        tail = tail_of_noise(plan_column_quantiles(widest, self.bounds, shape, guarantee))
         return tail, 1.0 - tail
 
 

@@ -4,19 +4,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
-from skdp.base import PrivateFit, PrivateMixin, TableShape
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.mechanisms._randomized_response import categories_array
+from skdp.preprocessing._binning import one_hot
 from skdp.preprocessing._categories import check_categories, plan_counts, position_of
-from skdp.utils._labels import category_codes
-from skdp.utils._validation import check_boolean, check_real, public_inputs
-
-__all__ = ["DPOneHotEncoder"]
+from skdp.preprocessing._planned import PlannedTransformerMixin
+from skdp.utils._validation import check_boolean, check_real
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -54,7 +52,7 @@ class EncoderPlan(MechanismPlan):
         }
 
 
-class DPOneHotEncoder(TransformerMixin, PrivateMixin, BaseEstimator):
+class DPOneHotEncoder(PlannedTransformerMixin, BaseEstimator):
     r"""Encode categories as indicator columns, one for each category.
 
     Categories are declared, or discovered by a stability threshold: those whose noisy count is
@@ -140,6 +138,8 @@ class DPOneHotEncoder(TransformerMixin, PrivateMixin, BaseEstimator):
            [0., 0.]])
     """
 
+    _public = ("categories", "other")
+
     def __init__(
         self,
         epsilon=1.0,
@@ -161,36 +161,8 @@ class DPOneHotEncoder(TransformerMixin, PrivateMixin, BaseEstimator):
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X, y=None):
-        """Count or discover categories and charge the accountant.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows, of numbers, strings or other labels.
-        y : None
-            Ignored, present for pipelines.
-
-        Returns
-        -------
-        self : DPOneHotEncoder
-            The fitted transformer.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as described; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses; the estimator is left unfitted.
-        """
-        with PrivateFit(self) as fit:
-            table = read_columns(self, X)
-            shape = TableShape(n_rows=table.shape[0], n_columns=table.shape[1])
-            plan = self.plan_fit(shape, fit.guarantee)
-            source = fit.charge(plan)
-            public = public_inputs(self, "categories", "other")
-            fit.publish(plan, public=public, **plan.run(table, source))
-        return self
+    def _read(self, X, reset=True):
+        return read_columns(self, X, reset=reset)
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.
@@ -243,18 +215,13 @@ class DPOneHotEncoder(TransformerMixin, PrivateMixin, BaseEstimator):
         ndarray or csr_matrix of shape (n_samples, n_encoded_features), float64
         """
         check_is_fitted(self)
-        table = read_columns(self, X, reset=False)
-        n_rows, n_columns = table.shape
-        places = np.empty((n_rows, n_columns), dtype=np.int64)
-        first = 0
-        for j, place_of in enumerate(self._places()):
-            for rows in table.blocks(1):
-                codes = category_codes(table.values(j, rows), self.categories_[j])
-                place = place_of[codes]
-                places[rows, j] = np.where(place < 0, -1, place + first)
-            first += max(place_of) + 1
-        encoded = _indicators(places, first)
-        return encoded if self.sparse_output else encoded.toarray()
+        table = self._read(X, reset=False)
+        places, codes = self._places(), np.empty(table.shape, dtype=np.int64)
+        for j, place_of in enumerate(places):
+            codes[:, j] = place_of[table.codes(j, self.categories_[j])]
+        widths = np.array([max(place_of) + 1 for place_of in places])
+        encoded = one_hot(codes, widths, 1.0, self.sparse_output)
+        return csr_matrix(encoded) if self.sparse_output else encoded
 
     def inverse_transform(self, X):
         """Return the category of each indicator.
@@ -324,9 +291,8 @@ class DPOneHotEncoder(TransformerMixin, PrivateMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.allow_nan = True
+        kinds = tags.input_tags
+        kinds.categorical = kinds.string = kinds.allow_nan = True
         tags.transformer_tags.preserves_dtype = []
         return tags
 
@@ -373,10 +339,3 @@ def _with_other(labels, other):
 def _is_among(labels, some):
     some = set(np.asarray(some, dtype=object).tolist())
     return np.array([label in some for label in labels.tolist()], dtype=bool)
-
-
-def _indicators(places, n_encoded):
-    """Return a CSR matrix with a one at each place of a row that is not -1."""
-    known = places >= 0
-    indptr = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
-    return csr_matrix((np.ones(indptr[-1]), places[known], indptr), shape=(len(places), n_encoded))

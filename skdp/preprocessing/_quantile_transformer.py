@@ -2,17 +2,10 @@
 
 import numpy as np
 from scipy.special import ndtr, ndtri
-from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._tables import read_array
-from skdp.preprocessing._column_quantiles import (
-    ColumnQuantilesTransformer,
-    ScaledByQuantiles,
-    plan_column_quantiles,
-)
+from skdp._data._tables import read_samples
+from skdp.preprocessing._planned import BoundedColumnsTransformer, ColumnsFit, plan_column_quantiles
 from skdp.utils._validation import check_choice, check_integer
-
-__all__ = ["DPQuantileTransformer"]
 
 OUTPUTS = ("uniform", "normal")
 
@@ -25,7 +18,7 @@ MOST_LEVELS = 10
 LEAST_SHARE = 1e-7
 
 
-class DPQuantileTransformer(ColumnQuantilesTransformer):
+class DPQuantileTransformer(BoundedColumnsTransformer):
     r"""Map features to a uniform or normal distribution, by many private quantiles.
 
     A value is mapped to the share of the rows below it, interpolated between noisy quantiles that
@@ -142,9 +135,7 @@ class DPQuantileTransformer(ColumnQuantilesTransformer):
         """
         check_choice(self.output_distribution, "output_distribution", OUTPUTS)
         plan = _plan_quantiles(self.n_quantiles, self.bounds, shape, guarantee)
-        return ScaledByQuantiles(
-            mechanism=plan, n_features_out=shape.n_columns, attributes=_attributes
-        )
+        return ColumnsFit(mechanism=plan, n_features_out=shape.n_columns, attributes=_attributes)
 
     def transform(self, X):
         """Map features to the output distribution.
@@ -158,8 +149,7 @@ class DPQuantileTransformer(ColumnQuantilesTransformer):
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        check_is_fitted(self)
-        X = read_array(self, X, dtype=np.float64, reset=False)
+        X = read_samples(self, X)
         shares = np.empty_like(X)
         for j, quantiles in enumerate(self.quantiles_.T):
             # The mean of two, so that a value on equal quantiles gets the middle of their shares.
@@ -182,8 +172,7 @@ class DPQuantileTransformer(ColumnQuantilesTransformer):
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        check_is_fitted(self)
-        X = read_array(self, X, dtype=np.float64, reset=False)
+        X = read_samples(self, X)
         shares = X if self.output_distribution == "uniform" else ndtr(X)
         columns = zip(shares.T, self.quantiles_.T, strict=True)
         return np.column_stack([np.interp(s, self.references_, q) for s, q in columns])

@@ -16,8 +16,6 @@ from skdp.mechanisms import NoRelease, RandomizedResponse
 from skdp.preprocessing._categories import check_categories
 from skdp.utils._output import check_output_setting
 
-__all__ = ["RandomizedResponseTransformer"]
-
 
 @dataclass(frozen=True, eq=False)
 class ColumnwiseResponse:
@@ -60,8 +58,7 @@ class ColumnwiseResponse:
         """Return a report of each row."""
         reports = np.empty(table.shape, dtype=_common_dtype(self.categories))
         for j, column in enumerate(self.columns):
-            values = table.values(j, slice(0, table.shape[0]))
-            reports[:, j] = column.release(values, random_state=source)
+            reports[:, j] = column.release(table.column(j).whole(), random_state=source)
         return reports
 
 
@@ -281,7 +278,7 @@ class RandomizedResponseTransformer(
     def _columns_of(self, reports):
         check_is_fitted(self)
         table = self._read(reports, reset=False)
-        columns = (table.values(j, slice(0, table.shape[0])) for j in range(table.shape[1]))
+        columns = (table.column(j).whole() for j in range(table.shape[1]))
         return zip(self._plan.columns, columns, strict=True)
 
     def _read(self, X, reset=True):

@@ -3,23 +3,20 @@
 from functools import partial
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._tables import read_array
-from skdp.preprocessing._column_quantiles import (
-    ColumnQuantilesTransformer,
-    ScaledByQuantiles,
+from skdp._data._tables import read_samples
+from skdp.preprocessing._min_max_scaler import check_quantile_range
+from skdp.preprocessing._planned import (
+    BoundedColumnsTransformer,
+    ColumnsFit,
     flat_ranges,
     plan_column_quantiles,
 )
-from skdp.preprocessing._min_max_scaler import check_quantile_range
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean
 
-__all__ = ["DPRobustScaler"]
 
-
-class DPRobustScaler(ColumnQuantilesTransformer):
+class DPRobustScaler(BoundedColumnsTransformer):
     r"""Scale features by private medians and interquantile ranges.
 
     Parameters
@@ -141,9 +138,7 @@ class DPRobustScaler(ColumnQuantilesTransformer):
         quantiles = (ends[0], 0.5, ends[1]) if with_scaling else (0.5,)
         plan = plan_column_quantiles(quantiles, self.bounds, shape, guarantee)
         attributes = partial(_attributes, centred=with_centering, scaled=with_scaling)
-        return ScaledByQuantiles(
-            mechanism=plan, n_features_out=shape.n_columns, attributes=attributes
-        )
+        return ColumnsFit(mechanism=plan, n_features_out=shape.n_columns, attributes=attributes)
 
     @np.errstate(over="ignore")
     def transform(self, X):
@@ -158,8 +153,7 @@ class DPRobustScaler(ColumnQuantilesTransformer):
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        check_is_fitted(self)
-        X = read_array(self, X, dtype=np.float64, reset=False)
+        X = read_samples(self, X)
         if self.with_centering:
             X = X - self.center_
         return finite_doubles(X / self.scale_) if self.with_scaling else X
@@ -176,8 +170,7 @@ class DPRobustScaler(ColumnQuantilesTransformer):
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        check_is_fitted(self)
-        X = read_array(self, X, dtype=np.float64, reset=False)
+        X = read_samples(self, X)
         if self.with_scaling:
             X = X * self.scale_
         return X + self.center_ if self.with_centering else X

@@ -1,43 +1,18 @@
 """Standardisation with differential privacy."""
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._tables import read_array
-from skdp.base import PrivateFit, PrivateMixin, TableShape
-from skdp.mechanisms._plan import MechanismPlan
+from skdp._data._tables import read_samples
+from skdp.preprocessing._planned import BoundedColumnsTransformer, ColumnsFit
 from skdp.stats._moments import MomentsPlan
-from skdp.stats._within_bounds import WithinBounds, plan_within_bounds
+from skdp.stats._release import plan_within_bounds
 from skdp.utils._clipping import finite_doubles
-from skdp.utils._validation import check_boolean, public_inputs
-
-__all__ = ["DPStandardScaler"]
+from skdp.utils._validation import check_boolean
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ScalerPlan(MechanismPlan):
-    """Moments of the columns within bounds."""
-
-    mechanism: WithinBounds
-    n_features_out: int
-
-    def run(self, X, source):
-        """Return the released attributes."""
-        plan = self.mechanism.find(X, source)
-        mean, variance = plan.run(X, source)
-        return {
-            "bounds_": (plan.low.copy(), plan.high.copy()),
-            "mean_": mean,
-            "var_": variance,
-            "scale_": None if variance is None else np.sqrt(variance),
-        }
-
-
-class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateMixin, BaseEstimator):
+class DPStandardScaler(BoundedColumnsTransformer):
     r"""Standardise features by noisy means and variances.
 
     Values are clipped to `bounds`, in `fit` only. One joint release holds the sums and the
@@ -132,37 +107,6 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateMixin, Bas
         self.accountant = accountant
         self.random_state = random_state
 
-    def fit(self, X, y=None):
-        """Release noisy means and variances and charge the accountant.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows; values are clipped to `bounds`.
-        y : None
-            Ignored, present for pipelines.
-
-        Returns
-        -------
-        self : DPStandardScaler
-            The fitted transformer.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as described; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses; the estimator is left unfitted.
-        """
-        with PrivateFit(self) as fit:
-            X = read_array(self, X)
-            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
-            plan = self.plan_fit(shape, fit.guarantee)
-            source = fit.charge(plan)
-            public = public_inputs(self, "bounds")
-            fit.publish(plan, public=public, **plan.run(X, source))
-        return self
-
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.
 
@@ -190,7 +134,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateMixin, Bas
 
         moments = partial(MomentsPlan, n_rows=shape.n_rows, n_moments=2 if with_std else 1)
         plan = plan_within_bounds(moments, self.bounds, shape, guarantee)
-        return ScalerPlan(mechanism=plan, n_features_out=shape.n_columns)
+        return ColumnsFit(mechanism=plan, n_features_out=shape.n_columns, attributes=_attributes)
 
     @np.errstate(over="ignore")
     def transform(self, X):
@@ -205,8 +149,7 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateMixin, Bas
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        check_is_fitted(self)
-        X = read_array(self, X, dtype=np.float64, reset=False)
+        X = read_samples(self, X)
         if self.with_mean:
             X = X - self.mean_
         return finite_doubles(X / self.scale_) if self.with_std else X
@@ -223,8 +166,13 @@ class DPStandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateMixin, Bas
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        check_is_fitted(self)
-        X = read_array(self, X, dtype=np.float64, reset=False)
+        X = read_samples(self, X)
         if self.with_std:
             X = X * self.scale_
         return X + self.mean_ if self.with_mean else X
+
+
+def _attributes(moments, low, high):
+    mean, variance = moments
+    scale = None if variance is None else np.sqrt(variance)
+    return {"mean_": mean, "var_": variance, "scale_": scale}

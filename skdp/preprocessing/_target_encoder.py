@@ -6,22 +6,16 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._columns import ColumnTable, read_columns
-from skdp._data._tables import read_numeric_target, read_target
+from skdp._data._columns import read_columns
+from skdp._data._parts import sum_over
+from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
 from skdp.base import PrivateFit, PrivateMixin, TableShape
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.preprocessing._additive import plan_cell_weights
 from skdp.preprocessing._categories import StabilityThreshold, check_categories
 from skdp.utils._labels import category_codes
 from skdp.utils._sums import range_shares, split_epsilon
-from skdp.utils._validation import (
-    check_classes,
-    check_real,
-    check_target_bounds,
-    public_inputs,
-)
-
-__all__ = ["DPTargetEncoder"]
+from skdp.utils._validation import check_classes, check_real, check_target_bounds, public_inputs
 
 # What part of epsilon goes to the discovery of categories.
 DISCOVERY_SHARE = 0.5
@@ -166,7 +160,7 @@ class DPTargetEncoder(TransformerMixin, PrivateMixin, BaseEstimator):
             plan = self.plan_fit(shape, fit.guarantee)
             source = fit.charge(plan)
             public = (*public_inputs(self, "categories", "target_bounds"), "the label set")
-            fit.publish(plan, public=public, **plan.run(TargetTable(table, target), source))
+            fit.publish(plan, public=public, **plan.run(RowsAndTarget(table, target), source))
         return self
 
     def plan_fit(self, shape, guarantee):
@@ -234,12 +228,11 @@ class DPTargetEncoder(TransformerMixin, PrivateMixin, BaseEstimator):
         means = np.atleast_1d(self.target_mean_)
         encoded = np.empty((table.shape[0], len(self.encodings_)))
         for j, labels in enumerate(self.categories_):
-            for rows in table.blocks(1):
-                # What is no category has the code -1, which finds the end.
-                codes = category_codes(table.values(j, rows), labels)
-                for k, mean in enumerate(means):
-                    place = j * len(means) + k
-                    encoded[rows, place] = np.append(self.encodings_[place], mean)[codes]
+            # What is no category has the code -1, which finds the end.
+            codes = table.codes(j, labels)
+            for k, mean in enumerate(means):
+                place = j * len(means) + k
+                encoded[:, place] = np.append(self.encodings_[place], mean)[codes]
         return encoded
 
     def get_feature_names_out(self, input_features=None):
@@ -263,19 +256,10 @@ class DPTargetEncoder(TransformerMixin, PrivateMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.allow_nan = True
+        kinds = tags.input_tags
+        kinds.categorical = kinds.string = kinds.allow_nan = True
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-@dataclass(frozen=True, eq=False)
-class TargetTable:
-    """A table's columns, and each row's target: a number, or its class's position."""
-
-    columns: ColumnTable
-    target: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -328,7 +312,7 @@ class TargetPlan(MechanismPlan):
         """Return the released attributes."""
         outcomes, categories = self.outcomes, self.categories
         if self.discovery is not None:
-            categories, _ = self.discovery.run(table.columns, source)
+            categories, _ = self.discovery.run(table.X, source)
         sums = self.noisy_sums(table, categories, source)
         variance = self.noise.deviation(max(1, sum(part.size for part in sums))) ** 2
         encodings, prior = _shrunk_means(sums, variance, self.smooth)
@@ -343,20 +327,23 @@ class TargetPlan(MechanismPlan):
 
     def noisy_sums(self, table, categories, source):
         """Return the noisy sums of each column, one row for each category."""
-        columns = table.columns
+        columns = table.X
         shapes = [(len(labels), self.outcomes.number) for labels in categories]
-        exact = [np.zeros(shape) for shape in shapes]
+        exact, small = [np.zeros(shape) for shape in shapes], (self.outcomes, columns.shape[0])
         for j, labels in enumerate(categories):
-            for rows in columns.blocks(1):
-                codes = category_codes(columns.values(j, rows), labels)
-                known = codes >= 0
-                weights = self.outcomes.weights(table.target[rows], columns.shape[0])
-                for k, weight in enumerate(weights):
-                    exact[j][:, k] += np.bincount(codes[known], weight[known], len(labels))
+            rows = columns.column(j)
+            sum_over(rows, _add_weights, exact[j], labels, *small, along=(table.y,))
         flat = np.concatenate([sums.ravel() for sums in exact])
         noisy = self.noise.release(flat, random_state=source) if flat.size else flat
         parts = np.split(noisy, np.cumsum([sums.size for sums in exact])[:-1])
         return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def _add_weights(sums, values, target, labels, outcomes, n_rows):
+    codes = category_codes(values, labels)
+    known = codes >= 0
+    for k, weight in enumerate(outcomes.weights(target, n_rows)):
+        sums[:, k] += np.bincount(codes[known], weight[known], len(labels))
 
 
 def _check_outcomes(target_bounds, classes, labels):

@@ -5,24 +5,14 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from sklearn.utils.extmath import row_norms
 
+from skdp._data._parts import Rows, as_dense, sum_over
 from skdp.accounting import Guarantee
-from skdp.mechanisms import GeometricMechanism
-from skdp.mechanisms._plan import bounded_noise
+from skdp.stats._counts import counting_mechanism
 from skdp.stats._moments import StatisticPlan
 from skdp.utils._sums import split_epsilon
 from skdp.utils._validation import check_integer
-
-__all__ = [
-    "AUTO_SHARE",
-    "FALLBACK",
-    "LARGEST",
-    "NORM_COVERAGE",
-    "SMALLEST",
-    "BoundsPlan",
-    "NormPlan",
-    "plan_search",
-]
 
 # What part of epsilon, and at most of delta, estimators spend on bounds that are "auto".
 AUTO_SHARE = 0.2
@@ -90,10 +80,7 @@ class _SpacedHistogram(StatisticPlan):
     def mechanism(self):
         # A row is in one bin of each column; replace-one moves it from one to another.
         moved = self.n_columns * self.guarantee.neighbours.rows_moved
-        choices = [GeometricMechanism(self.guarantee.epsilon, moved)]
-        if self.guarantee.delta > 0.0:
-            choices.append(bounded_noise(self.guarantee, moved))
-        return min(choices, key=self._threshold)
+        return counting_mechanism(moved, self.guarantee, self._threshold)
 
     @property
     def threshold(self):
@@ -142,15 +129,13 @@ class _SpacedHistogram(StatisticPlan):
         magnitudes = 2 * _OCTAVES << bits
         return 2 * magnitudes + 1 if self.signed else magnitudes + 1
 
-    def _release(self, blocks, source):
-        """Return the noisy counts, shape (n_columns, n_bins)."""
+    def _release(self, X, source, add, *small):
+        """Return the noisy counts of what `add` counts, shape (n_columns, n_bins)."""
         bits = self._split_bits
         n_bins, d = self._n_bins(bits), self.n_columns
-        offset = np.arange(d) * n_bins + (n_bins // 2 if self.signed else 0)
-        counts = np.zeros(d * n_bins, dtype=np.int64)
-        for block in blocks:
-            found = spaced_bins(block, bits).reshape(-1, d) + offset
-            counts += np.bincount(found.ravel(), minlength=counts.size)
+        first = np.arange(d) * n_bins + (n_bins // 2 if self.signed else 0)
+        table = Rows(X, max(1, max(_BLOCK_VALUES, d * n_bins) // X.shape[1]))
+        counts = sum_over(table, add, np.zeros(d * n_bins, dtype=np.int64), bits, first, *small)
         noisy = self.mechanism.release(counts, random_state=source)
         return noisy.reshape(d, n_bins)
 
@@ -168,7 +153,7 @@ class BoundsPlan(_SpacedHistogram):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_columns)
-            Finite numbers, read block by block.
+            Numbers, read block by block; what is NaN counts nowhere.
         source : RandomSource
             What the charge returned.
 
@@ -178,8 +163,7 @@ class BoundsPlan(_SpacedHistogram):
             The outer edges of the outermost occupied bins; -1 and 1 for a column of which no
             value but 0 stands out of the noise.
         """
-        n_bins = self.n_columns * self._n_bins(self._split_bits)
-        return self.read(self._release(_blocks(X, n_bins), source))
+        return self.read(self._release(X, source, _add_bins))
 
     def read(self, noisy):
         """Return the bounds that noisy counts show."""
@@ -205,15 +189,17 @@ class NormPlan(_SpacedHistogram):
 
     signed: ClassVar[bool] = False
 
-    def run(self, blocks, source):
+    def run(self, X, source, center=None):
         """Release the bound.
 
         Parameters
         ----------
-        blocks : iterable of array-like of shape (n_i,)
-            The norms of the rows, of all blocks together `n_rows`.
+        X : array, CSR matrix or ChunkedArray of shape (n_rows, n_features)
+            Read block by block. A norm that overflows is in the outermost bin.
         source : RandomSource
             What the charge returned.
+        center : ndarray of shape (n_features,), default=None
+            What is subtracted from each row.
 
         Returns
         -------
@@ -221,7 +207,7 @@ class NormPlan(_SpacedHistogram):
             The upper edge of the first bin up to which occupied bins hold 98 % of the noisy
             counts, rows of zeros left out; 1.0 if no bin stands out of the noise.
         """
-        return self.read(self._release((np.asarray(norms) for norms in blocks), source)[0])
+        return self.read(self._release(X, source, _add_norms, center)[0])
 
     def read(self, noisy):
         """Return the bound that noisy counts show."""
@@ -271,8 +257,13 @@ def spaced_edges(bits):
     return np.ldexp(1.0 + (k % (1 << bits)) / (1 << bits), (k >> bits) - _OCTAVES)
 
 
-def _blocks(X, n_bins):
-    rows = max(1, max(_BLOCK_VALUES, n_bins) // max(X.shape[1], 1))
-    for start in range(0, X.shape[0], rows):
-        with np.errstate(all="ignore"):
-            yield np.asarray(X[start : start + rows], dtype=np.float64)
+def _add_bins(counts, block, bits, first):
+    bins, missing = spaced_bins(block, bits) + first, np.isnan(block)
+    counts += np.bincount(bins[~missing] if missing.any() else bins.ravel(), minlength=counts.size)
+
+
+def _add_norms(counts, block, bits, first, center):
+    # No warning may tell of a row that overflows.
+    with np.errstate(all="ignore"):
+        norms = row_norms(block if center is None else as_dense(block) - center)
+    _add_bins(counts, norms[:, np.newaxis], bits, first)

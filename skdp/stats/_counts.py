@@ -6,25 +6,24 @@ from functools import cached_property
 
 import numpy as np
 
+from skdp._data._histogram import check_edges, count_bins, count_bins_2d, uniform_edges
 from skdp.accounting import Guarantee
 from skdp.mechanisms import GeometricMechanism
 from skdp.mechanisms._plan import bounded_noise
 from skdp.stats._moments import StatisticPlan
-from skdp.utils._histogram import check_edges, count_bins, count_bins_2d, uniform_edges
 from skdp.utils._validation import check_integer
 
-__all__ = ["CountPlan", "HistogramPlan", "counting_mechanism"]
 
-
-def counting_mechanism(moved, guarantee):
+def counting_mechanism(moved, guarantee, error=None):
     """Return the mechanism of least error for counts of which a unit moves `moved` by one.
 
-    With delta > 0 it is Gaussian noise where that is the smaller.
+    With delta > 0 it is Gaussian noise where that is the smaller. `error` of a mechanism is what
+    is to be small; None is the mean error.
     """
     choices = [GeometricMechanism(guarantee.epsilon, moved)]
     if guarantee.delta > 0.0:
         choices.append(bounded_noise(guarantee, moved))
-    return min(choices, key=lambda mechanism: mechanism.mean_error(1))
+    return min(choices, key=error or (lambda mechanism: mechanism.mean_error(1)))
 
 
 def release_counts(mechanism, counts, source):

@@ -13,8 +13,6 @@ from skdp.stats._moments import MomentsPlan, SumPlan
 from skdp.stats._quantiles import QuantilePlan
 from skdp.utils._validation import broadcast_bounds, check_choice, check_integer
 
-__all__ = ["expected_error"]
-
 STATISTICS = ("mean", "sum", "var", "count", "histogram", "histogram2d", "median", "quantile")
 
 

@@ -17,18 +17,6 @@ from skdp.stats._quantiles import QuantilePlan, check_quantiles
 from skdp.stats._release import check_rows, release, release_within, shaped
 from skdp.utils._validation import is_auto
 
-__all__ = [
-    "dp_count",
-    "dp_histogram",
-    "dp_histogram2d",
-    "dp_mean",
-    "dp_median",
-    "dp_quantile",
-    "dp_sum",
-    "dp_var",
-    "estimate_bounds",
-]
-
 _ROWS = """a : array-like of shape (n_rows,) or (n_rows, n_columns)
         Finite numbers. A row is what is protected; the number of rows is public."""
 _BUDGET = """epsilon : float, default=1.0
@@ -551,8 +539,7 @@ def estimate_bounds(
     X, flat = check_rows(a, axis)
 
     def plan(shape, guarantee):
-        sizes = {"n_rows": shape.n_rows, "n_columns": shape.n_columns}
-        return BoundsPlan(guarantee=guarantee, **sizes)
+        return BoundsPlan(n_rows=len(X), n_columns=shape.n_columns, guarantee=guarantee)
 
     terms = {"epsilon": epsilon, "delta": delta, "accountant": accountant}
     low, high = release("estimate_bounds", X, plan, **terms, random_state=random_state)

@@ -6,11 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
+from skdp._data._parts import Rows, most_additions, sum_over
 from skdp.accounting import Guarantee
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise
 from skdp.utils import exact_sum
-
-__all__ = ["MomentsPlan", "StatisticPlan", "SumPlan", "unit_blocks"]
 
 # Ten columns of that many rows stay in a processor's cache.
 BLOCK_ROWS = 4096
@@ -67,9 +66,8 @@ class MomentsPlan(StatisticPlan):
     def mechanism(self):
         l1, l2 = SENSITIVITY[self.guarantee.relation, self.n_moments]
         n_columns, n_values = len(self.low), self.size
-        # A sum in float64 is off by a relative (blocks + rows in a block) rounding errors of the
-        # sum of magnitudes, for each of the two neighbours.
-        additions = BLOCK_ROWS + self.n_rows / BLOCK_ROWS + 4
+        # For each of the two neighbours; a value is rounded four times before it is added.
+        additions = most_additions(self.n_rows, BLOCK_ROWS) + 4
         rounding = 2.0 * additions * self.n_rows * np.finfo(np.float64).eps
         l1 = l1 * n_columns + rounding * n_values
         l2 = l2 * math.sqrt(n_columns) + rounding * math.sqrt(n_values)
@@ -123,43 +121,47 @@ class SumPlan(MomentsPlan):
         return self.mechanism.release(sums, random_state=source) * self.units
 
 
-def unit_blocks(X, low, high):
-    """Yield the blocks of rows of X, each value clipped and mapped from [low, high] to [-1, 1].
+def unit_sums(X, add, sums, low, high):
+    """Sum a function of the rows of X, each value clipped and mapped from [low, high] to [-1, 1].
 
     Parameters
     ----------
     X : array or ChunkedArray of shape (n_rows, n_features)
         Numbers, not NaN.
+    add : callable
+        Of the sums, and a block that it may change.
+    sums : ndarray
+        Zeros.
     low, high : ndarray of shape (n_features,)
 
-    Yields
-    ------
-    ndarray of shape (at most BLOCK_ROWS, n_features), float64
-        It is overwritten when the next one is asked for.
+    Returns
+    -------
+    ndarray
+        `sums`.
     """
-    middle, inverse = low + (high - low) / 2, 2.0 / (high - low)
-    buffer = np.empty((min(BLOCK_ROWS, X.shape[0]), X.shape[1]))
-    for start in range(0, X.shape[0], BLOCK_ROWS):
-        block = X[start : start + BLOCK_ROWS]
-        u = buffer[: len(block)]
-        # What overflows is clipped, and no warning may tell of it.
-        with np.errstate(all="ignore"):
-            u[...] = block
-            u -= middle
-            u *= inverse
-            np.clip(u, -1.0, 1.0, out=u)
-        yield u
+    return sum_over(Rows(X, BLOCK_ROWS), _add_unit_rows, sums, add, low, high)
+
+
+def _add_unit_rows(sums, block, add, low, high):
+    # What overflows is clipped, and no warning may tell of it.
+    with np.errstate(all="ignore"):
+        u = block - (low + (high - low) / 2)
+        u *= 2.0 / (high - low)
+        np.clip(u, -1.0, 1.0, out=u)
+    add(sums, u)
 
 
 def _centred_sums(X, low, high, n_moments):
     """Return the sums over rows of u and of u^2 - 1/2, for X clipped and scaled to [-1, 1]."""
-    sums = np.zeros((n_moments, X.shape[1]))
-    for u in unit_blocks(X, low, high):
-        sums[0] += np.ones(len(u)) @ u
-        if n_moments == 2:
-            sums[1] += np.einsum("ij,ij->j", u, u)
-    sums[1:] -= len(X) / 2
+    sums = unit_sums(X, _add_moments, np.zeros((n_moments, X.shape[1])), low, high)
+    sums[1:] -= X.shape[0] / 2
     return sums
+
+
+def _add_moments(sums, u):
+    sums[0] += np.ones(len(u)) @ u
+    if len(sums) == 2:
+        sums[1] += np.einsum("ij,ij->j", u, u)
 
 
 def _moments(sums, n_rows, deviation):

@@ -13,8 +13,6 @@ from skdp.noise import bernoulli_exp, choose_by_distance, uniform_integers
 from skdp.stats._moments import StatisticPlan
 from skdp.utils._validation import broadcast_bounds, check_integer
 
-__all__ = ["CELLS", "QuantilePlan", "check_quantiles"]
-
 # Values lie on a public grid of this many steps between the bounds. Each grid point is a run of
 # POSITIONS integers, of which a row takes a random one, so that hardly any two rows are equal.
 CELLS = 1 << 24
@@ -209,7 +207,7 @@ class QuantilePlan(StatisticPlan):
             In the order of `quantiles`, within the bounds, non-decreasing in the quantile.
         """
         if hasattr(columns, "shape") and len(columns.shape) == 2:
-            columns = _columns(columns)
+            columns = columns.T
         released = np.empty((len(self.quantiles), self.n_columns))
         for j, column in enumerate(columns):
             cells = grid_cells(column, self.low[j], self.high[j])
@@ -230,11 +228,6 @@ class QuantilePlan(StatisticPlan):
                 rows, ends = _between(positions, chosen, node)
                 chosen[node.index] = _choose(rows, *ends, node.share, rate, len(cells), stream)
         return chosen[inverse]
-
-
-def _columns(table):
-    """Yield the columns of an array."""
-    return (table[:, j] for j in range(table.shape[1]))
 
 
 def epsilon_of_each(guarantee, count):

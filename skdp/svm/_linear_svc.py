@@ -2,15 +2,10 @@
 
 from sklearn.base import BaseEstimator
 
-from skdp._data._tables import read_rows_and_target
 from skdp._losses import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
-from skdp.base import PrivateFit, TableShape
 from skdp.linear_model._classifier import PrivateLinearClassifierMixin
-from skdp.linear_model._output_fit import check_strength, plan_output_fit
-from skdp.linear_model._rows import RowsAndTarget
-from skdp.utils._validation import check_classes, check_positive
-
-__all__ = ["DPLinearSVC"]
+from skdp.linear_model._output_perturbation import check_strength, plan_output_fit
+from skdp.utils._validation import check_positive
 
 
 class DPLinearSVC(PrivateLinearClassifierMixin, BaseEstimator):
@@ -133,44 +128,6 @@ class DPLinearSVC(PrivateLinearClassifierMixin, BaseEstimator):
         self.classes = classes
         self.accountant = accountant
         self.random_state = random_state
-
-    def fit(self, X, y):
-        """Fit the model and charge the accountant.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
-            Rows; longer ones are scaled down to `data_norm`. Data larger than memory are read
-            block by block.
-        y : array-like of shape (n_samples,)
-            Labels.
-
-        Returns
-        -------
-        self : DPLinearSVC
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as described; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses; the estimator is left unfitted.
-        """
-        with PrivateFit(self) as fit:
-            X, y = read_rows_and_target(self, X, y)
-            classes, codes = check_classes(self.classes, y)
-            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1], classes=classes)
-            plan = self.plan_fit(shape, fit.guarantee)
-            source = fit.charge(plan)
-            fit.publish(
-                plan,
-                public=self._assumptions(),
-                sampler=plan.sampler,
-                classes_=classes,
-                **plan.run(RowsAndTarget(X, codes), source),
-            )
-        return self
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.

@@ -2,7 +2,9 @@
 
 import copy
 import pickle
+import warnings
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
@@ -14,20 +16,14 @@ from skdp import mechanisms
 from skdp.accounting import Composed, PrivacyAccountant, get_epsilon
 from skdp.base import fitted_names
 from skdp.exceptions import BudgetExceededError
-from skdp.testing._tables import (
+from skdp.testing._case import (
+    CHARGED,
+    UNTELLING_EPSILON,
+    Case,
     TableChanger,
-    budget,
-    fit,
-    fresh_noise,
     make_table,
-    need_accountant,
-    need_parameters,
-    price,
-    published,
+    must_raise,
     quiet_seeds,
-    release,
-    releases_in_transform,
-    repeats_noise,
 )
 
 # What `PrivateFit.publish` says of releases in which every row takes part.
@@ -39,18 +35,13 @@ def check_refused_charge(estimator):
 
     An estimator whose `fit` was refused is unfitted, whatever it was before.
     """
-    need_accountant(estimator)
-    X, y = make_table(estimator)
+    case = Case(estimator, *CHARGED)
     accountant = PrivacyAccountant(1e-6, 0.0)
     before = accountant.verify()
-    fitted = fit(estimator, X, y, accountant=None).set_params(accountant=accountant)
-    try:
-        published(fitted.fit(X, y), X)
-    except BudgetExceededError:
-        pass
-    else:
-        raise AssertionError("a release that the budget cannot pay for was made")
-    if not releases_in_transform(estimator):
+    fitted = case.fit(accountant=None).set_params(accountant=accountant)
+    with must_raise(BudgetExceededError, "a release that the budget cannot pay for was made"):
+        case.refit(fitted)
+    if not case.releases_in_transform:
         assert not fitted_names(fitted), f"a refused fit left {fitted_names(fitted)}"
     assert accountant.verify() == before, "a refused charge changed the ledger"
 
@@ -61,14 +52,12 @@ def check_charge_before_touch(estimator):
     The table is overwritten while the charge is made; the result must be that of a release
     from the new table with the same noise.
     """
-    need_parameters(estimator, "random_state")
-    need_accountant(estimator)
-    X, y = make_table(estimator, seed=0)
+    case = Case(estimator, "random_state", *CHARGED)
     other, _ = make_table(estimator, seed=1)
-    accountant = TableChanger(X, other)
+    accountant = TableChanger(case.X, other)
     with quiet_seeds():
-        expected = release(estimator, other, y, random_state=0)
-        result = release(estimator, X, y, random_state=0, accountant=accountant)
+        expected = case.release(other, random_state=0)
+        result = case.release(random_state=0, accountant=accountant)
     assert accountant.charges == 1, f"one release made {accountant.charges} charges"
     np.testing.assert_array_equal(
         result, expected, "something was computed from the data before the charge"
@@ -77,16 +66,15 @@ def check_charge_before_touch(estimator):
 
 def check_handle_identity(estimator):
     """Clones, copies, pickles and fitted estimators charge the accountant that was passed."""
-    need_accountant(estimator)
-    X, y = make_table(estimator)
-    accountant = budget(estimator, 1)
+    case = Case(estimator, *CHARGED)
+    accountant = case.budget(1)
     original = clone(estimator).set_params(accountant=accountant)
     copies = {
         "a clone": clone(original),
         "a copy": copy.copy(original),
         "a deep copy": copy.deepcopy(original),
         "a pickled copy": pickle.loads(pickle.dumps(original)),
-        "a fitted estimator": clone(original).fit(X, y),
+        "a fitted estimator": clone(original).fit(case.X, case.y),
     }
     for name, other in copies.items():
         same = other.get_params()["accountant"] is accountant
@@ -95,19 +83,18 @@ def check_handle_identity(estimator):
 
 def check_exact_spend(estimator):
     """Releases of clones and of pickled copies are all booked, each at the stated price."""
-    need_accountant(estimator)
-    X, y = make_table(estimator)
-    accountant = budget(estimator, 4)
+    case = Case(estimator, *CHARGED)
+    accountant = case.budget(4)
     original = clone(estimator).set_params(accountant=accountant)
     copies = [original, clone(original), pickle.loads(pickle.dumps(original))]
     for other in [*copies, copies[0]]:
         assert other.get_params()["accountant"] is accountant, "a copy has another accountant"
-        published(other.fit(X, y), X)
+        case.refit(other)
     spends = accountant.spends
     prices = {(spend.epsilon, spend.delta) for spend in spends}
     assert len(spends) == 4, f"four releases made {len(spends)} records"
-    assert prices == {price(estimator)}, f"prices are {prices}"
-    if hasattr(copies[0], "privacy_") and not releases_in_transform(estimator):
+    assert prices == {case.price}, f"prices are {prices}"
+    if hasattr(copies[0], "privacy_") and not case.releases_in_transform:
         assert copies[0].privacy_.record == spends[-1].hash, "the statement names another record"
 
 
@@ -116,27 +103,22 @@ def check_workers(estimator):
 
     What is sent to the workers was fitted before, and may have kept a generator.
     """
-    need_accountant(estimator)
-    same = repeats_noise(estimator, _fits_in_workers)
+    case = Case(estimator, *CHARGED)
+    same = case.repeats_noise(_fits_in_workers)
     assert not same, "releases in workers published the same numbers"
 
 
-def _fits_in_workers(estimator):
-    X, y = make_table(estimator)
-    accountant = budget(estimator, 4)
-    original = clone(estimator).set_params(accountant=accountant, **fresh_noise(estimator))
-    results = [_refit(original, X, y)]
-    results += Parallel(n_jobs=2)(delayed(_refit)(original, X, y) for _ in range(2))
-    results.append(_refit(original, X, y))
+def _fits_in_workers(case):
+    accountant = case.budget(4)
+    original = clone(case.estimator).set_params(accountant=accountant, **case.fresh_noise)
+    results = [case.refit(original)]
+    results += Parallel(n_jobs=2)(delayed(case.refit)(original) for _ in range(2))
+    results.append(case.refit(original))
     spends = accountant.spends
     assert len(spends) == 4, f"four releases, two in workers, made {len(spends)} records"
     prices = {(spend.epsilon, spend.delta) for spend in spends}
-    assert prices == {price(estimator)}, f"prices are {prices}"
+    assert prices == {case.price}, f"prices are {prices}"
     return results
-
-
-def _refit(estimator, X, y):
-    return published(estimator.fit(X, y), X)
 
 
 def check_cost_of_mechanisms(estimator):
@@ -146,18 +128,18 @@ def check_cost_of_mechanisms(estimator):
     must together cost no more than the event, unless a statement's `sampler` says that they saw
     parts of the rows; one that releases the parts of a vector one by one counts once.
     """
-    need_accountant(estimator)
-    X, y = make_table(estimator)
-    accountant = budget(estimator, 1)
+    case = Case(estimator, *CHARGED)
+    accountant = case.budget(1)
     with _recorded_mechanisms() as used:
-        fitted = fit(estimator, X, y, accountant=accountant)
-        published(fitted, X)
-    epsilon, delta = price(estimator)
+        fitted = case.fit(accountant=accountant)
+        case.published(fitted)
+    epsilon, delta = case.price
     booked = get_epsilon(accountant.spends[0].event, delta)
     assert booked <= epsilon * (1.0 + 1e-6), (
         f"the event that was booked costs {booked:g} at delta = {delta:g}; the claim is {epsilon:g}"
     )
-    if not used or _sampler(fitted) != ALL_ROWS:
+    sampler = getattr(getattr(fitted, "privacy_", None), "sampler", ALL_ROWS)
+    if not used or sampler != ALL_ROWS:
         return
     ran = get_epsilon(Composed(tuple(mechanism.event for mechanism in used)), delta)
     assert ran <= epsilon * (1.0 + 1e-6), (
@@ -166,10 +148,6 @@ def check_cost_of_mechanisms(estimator):
     assert ran <= booked * (1.0 + 1e-6), (
         f"the mechanisms that ran cost {ran:g} at delta = {delta:g}; booked was {booked:g}"
     )
-
-
-def _sampler(fitted):
-    return getattr(getattr(fitted, "privacy_", None), "sampler", ALL_ROWS)
 
 
 @contextmanager
@@ -199,57 +177,62 @@ def _recorded_mechanisms():
         yield used
 
 
+def check_public_words(estimator):
+    """What a fit books, warns of and keeps on its class is the same for other rows."""
+    case, told = Case(estimator, *CHARGED), []
+    # What a warning may say of released numbers is alike: the noise drowns the rows.
+    params = {"epsilon": UNTELLING_EPSILON}
+    params |= dict.fromkeys(case.params.keys() & {"random_state"}, 0)
+    for X, y in ((case.X, case.y), (make_table(estimator, seed=1)[0], case.y[::-1])):
+        accountant = case.budget(1)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            case.published(case.fit(X, y, accountant=accountant, **params), X)
+        booked = [replace(spend, time="", hash="") for spend in accountant.spends]
+        words = sorted(str(warning.message) for warning in caught)
+        told.append((booked, words, repr(vars(type(estimator)))))
+    assert told[0] == told[1], f"for one table it tells {told[0]}, for another {told[1]}"
+
+
 def check_failed_fit(estimator):
     """Bad input is a ValueError, charges nothing and leaves nothing of an earlier fit."""
-    need_accountant(estimator)
-    X, y = make_table(estimator)
-    accountant = budget(estimator, 4)
-    fitted = clone(estimator).set_params(accountant=accountant).fit(X, y)
+    case = Case(estimator, *CHARGED)
+    accountant = case.budget(4)
+    fitted = clone(estimator).set_params(accountant=accountant).fit(case.X, case.y)
     spends = len(accountant.spends)
-    tables = [X[:0]]
+    tables = [case.X[:0]]
     if not get_tags(estimator).input_tags.allow_nan:
-        tables.append(X.copy())
+        tables.append(case.X.copy())
         tables[-1][3, 1] = np.nan
     for table in tables:
-        try:
-            fitted.fit(table, y[: len(table)])
-        except ValueError:
-            pass
-        else:
-            raise AssertionError("bad input was fitted")
+        with must_raise(ValueError, "bad input was fitted"):
+            fitted.fit(table, case.y[: len(table)])
         assert not fitted_names(fitted), f"a failed fit left {fitted_names(fitted)}"
     assert len(accountant.spends) == spends, "bad input was charged"
 
 
 def check_privacy_parameters(estimator):
     """Impossible values of epsilon, delta and random_state are ValueErrors, uncharged."""
-    need_parameters(estimator, "random_state")
-    need_accountant(estimator)
-    X, y = make_table(estimator)
-    accountant = budget(estimator, 1)
+    case = Case(estimator, "random_state", *CHARGED)
+    accountant = case.budget(1)
     bad = [("epsilon", v) for v in (0, -1.0, "1", None, float("nan"), float("inf"), True)]
     bad += [("random_state", v) for v in (-1, 0.5, check_random_state(0), True)]
     bad += [("accountant", v) for v in ("budget.db", 1.0)]
-    if "delta" in estimator.get_params():
+    if "delta" in case.params:
         bad += [("delta", v) for v in (-1e-9, 1.0, "small", None, float("nan"))]
     for name, value in bad:
-        try:
-            release(estimator, X, y, **({"accountant": accountant} | {name: value}))
-        except ValueError:
-            pass
-        else:
-            raise AssertionError(f"{name}={value!r} was accepted")
+        with must_raise(ValueError, f"{name}={value!r} was accepted"):
+            case.release(**({"accountant": accountant} | {name: value}))
     assert not accountant.spends, "a release with impossible parameters was charged"
 
 
 def check_tiny_epsilon(estimator):
     """An epsilon too small to be of use gives a release all the same, or an uncharged error."""
-    need_accountant(estimator)
-    X, y = make_table(estimator)
+    case = Case(estimator, *CHARGED)
     for epsilon in (1e-6, 1e-14, 1e-100, 1e-300):
         accountant = PrivacyAccountant(1.0, 0.5)
         try:
-            result = release(estimator, X, y, epsilon=epsilon, accountant=accountant)
+            result = case.release(epsilon=epsilon, accountant=accountant)
         except ValueError:
             assert not accountant.spends, f"a failure at epsilon={epsilon} was charged"
         else:

@@ -18,8 +18,6 @@ from sklearn.exceptions import EstimatorCheckFailedWarning, SkipTestWarning
 from skdp.testing import _charges, _claims, _noise
 from skdp.utils._validation import check_choice
 
-__all__ = ["check_dp_estimator", "dp_checks", "parametrize_with_dp_checks"]
-
 ON_FAIL = ("raise", "warn", None)
 ON_SKIP = ("warn", None)
 

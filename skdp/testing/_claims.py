@@ -12,21 +12,15 @@ from skdp.accounting import PrivacyAccountant, convert_relation
 from skdp.audit._bounds import epsilon_from_rates
 from skdp.audit._distinguish import distinguish
 from skdp.audit._published import published_floats
-from skdp.testing._tables import (
+from skdp.testing._case import (
+    CHARGED,
     N_FEATURES,
     N_ROWS,
+    Case,
     SkipTest,
-    fit,
-    fresh_noise,
     make_table,
-    need_accountant,
-    need_parameters,
     need_statement,
-    price,
-    published,
-    published_parts,
     quiet_seeds,
-    releases_in_transform,
     takes_categories,
 )
 
@@ -45,13 +39,12 @@ BEYOND = 1e3
 
 def check_statement(estimator):
     """The statement is complete and repeats what was asked and charged."""
-    need_accountant(estimator)
-    X, y = make_table(estimator)
+    case = Case(estimator, *CHARGED)
     accountant = PrivacyAccountant(1e3, 0.5, relation="replace_one")
-    fitted = fit(estimator, X, y, accountant=accountant)
+    fitted = case.fit(accountant=accountant)
     need_statement(fitted)
     statement = fitted.privacy_.to_dict()
-    expected = dict(zip(("epsilon", "delta"), price(estimator), strict=True))
+    expected = dict(zip(("epsilon", "delta"), case.price, strict=True))
     for field, value in (expected | {"relation": "replace_one"}).items():
         stated = statement[field]
         assert stated == value, f"{field} is stated to be {stated!r}, and {value!r} was asked"
@@ -66,13 +59,12 @@ def check_statement(estimator):
 
 def check_group_statement(estimator):
     """Where groups of rows are protected the statement speaks of groups, as the ledger does."""
-    need_accountant(estimator)
-    X, y = make_table(estimator)
+    case = Case(estimator, *CHARGED)
     accountant = PrivacyAccountant(1e3, 0.5, unit="group", max_rows=3)
-    fitted = fit(estimator, X, y, accountant=accountant)
-    published(fitted, X)
+    fitted = case.fit(accountant=accountant)
+    case.published(fitted)
     spend = accountant.spends[0]
-    assert spend.epsilon > price(estimator)[0], "three rows cost no more than one"
+    assert spend.epsilon > case.price[0], "three rows cost no more than one"
     need_statement(fitted)
     statement = fitted.privacy_
     stated, charged = (statement.epsilon, statement.delta), (spend.epsilon, spend.delta)
@@ -87,28 +79,26 @@ def check_relation(estimator):
     removed one, and the rank of the quantile q by 1 instead of max(q, 1 - q), which may be nearly
     the same. Reports of single rows are protected the same under both.
     """
-    need_accountant(estimator)
-    X, y = make_table(estimator)
+    case = Case(estimator, *CHARGED)
     scales = {}
     for relation in ("add_remove", "replace_one"):
         accountant = PrivacyAccountant(1e3, 0.5, relation=relation)
-        fitted = fit(estimator, X, y, accountant=accountant)
+        fitted = case.fit(accountant=accountant)
         need_statement(fitted)
         scales[relation] = fitted.privacy_.sensitivity
     replaced, removed = scales["replace_one"], scales["add_remove"]
-    enough = replaced >= removed if releases_in_transform(estimator) else replaced > removed
+    enough = replaced >= removed if case.releases_in_transform else replaced > removed
     assert enough, f"it is {removed:g} under add/remove and {replaced:g} under replace-one"
 
 
 def check_accuracy_rises(estimator):
     """Releases at a large epsilon are nearer the answer without noise than at a small one."""
-    need_parameters(estimator, "epsilon")
-    X, y = make_table(estimator)
+    case = Case(estimator, "epsilon")
     errors = []
     with quiet_seeds():
-        answers = [_parts(estimator, X, y, NO_NOISE, seed) for seed in SEEDS]
+        answers = [_parts(case, NO_NOISE, seed) for seed in SEEDS]
         for epsilon in EPSILONS:
-            released = [_parts(estimator, X, y, epsilon, seed) for seed in SEEDS]
+            released = [_parts(case, epsilon, seed) for seed in SEEDS]
             errors.append(np.median([_gap(*pair) for pair in zip(released, answers, strict=True)]))
     low, high = errors
     assert high < low, f"errors are {low:g} at epsilon = {EPSILONS[0]}, {high:g} at {EPSILONS[1]}"
@@ -129,17 +119,19 @@ def check_limit(estimator, reference=None):
         The one without privacy. Fitted attributes of the same name and shape then agree with its
         to 1e-3.
     """
-    need_parameters(estimator, "epsilon")
-    X, y = make_table(estimator)
-    other = _opposite(estimator, X, y)
-    one = _parts(estimator, X, y, NO_NOISE)
-    noise = [_gap(one, _parts(estimator, X, y, NO_NOISE))]
-    signal = [_gap(one, _parts(estimator, *other, NO_NOISE))]
+    case = Case(estimator, "epsilon")
+    # Another table of the same range and labels, with the relation turned round.
+    other = -0.5 * case.X, case.y
+    if takes_categories(estimator):
+        other = np.where(case.X == 2.0, 0.0, case.X), case.y[::-1]
+    one = _parts(case, NO_NOISE)
+    noise = [_gap(one, _parts(case, NO_NOISE))]
+    signal = [_gap(one, _parts(case, NO_NOISE, table=other))]
     assert signal[0] > 0.0, "the release at epsilon = 1e10 is the same for other data"
     if noise[0] >= 1e-3:
-        for table, gaps in (((X, y), noise), (other, signal)):
+        for table, gaps in (((), noise), (other, signal)):
             gaps[:] = [
-                _gap(_parts(estimator, X, y, NO_NOISE), _parts(estimator, *table, NO_NOISE))
+                _gap(_parts(case, NO_NOISE), _parts(case, NO_NOISE, table=table))
                 for _ in range(PAIRS)
             ]
         if max(noise) >= min(signal) and "estimator" in estimator.get_params(deep=False):
@@ -149,7 +141,9 @@ def check_limit(estimator, reference=None):
             f"tables by {min(signal):.2g}"
         )
     if reference is not None:
-        _check_agreement(one, published_parts(fit(reference, X, y), X))
+        answer = Case(reference)
+        fitted = answer.fit(case.X, case.y)
+        _check_agreement(one, answer.published_parts(fitted, case.X))
 
 
 def _check_agreement(released, answer):
@@ -164,16 +158,9 @@ def _check_agreement(released, answer):
         assert gap < 1e-3, f"{name} at epsilon = 1e10 differs by {gap:.2g} from the answer"
 
 
-def _opposite(estimator, X, y):
-    """Return another table of the same range and labels, with the relation turned round."""
-    if takes_categories(estimator):
-        return np.where(X == 2.0, 0.0, X), y[::-1]
-    return -0.5 * X, y
-
-
-def _parts(estimator, X, y, epsilon, seed=None):
-    options = {"random_state": seed} if "random_state" in estimator.get_params() else {}
-    return published_parts(fit(estimator, X, y, epsilon=epsilon, **options), X)
+def _parts(case, epsilon, seed=None, table=()):
+    options = {"random_state": seed} if "random_state" in case.params else {}
+    return case.published_parts(case.fit(*table, epsilon=epsilon, **options), *table[:1])
 
 
 def _gap(one, other):
@@ -206,25 +193,26 @@ def check_neighbours(estimator, n_fits=100):
         In each of two worlds. A hundred fits find noise that is missing, and thousands noise
         that is twice too small.
     """
-    need_parameters(estimator, "epsilon")
+    case = Case(estimator, "epsilon")
     if n_fits < LEAST_FITS:
         raise ValueError(f"n_fits must be at least {LEAST_FITS}, got {n_fits!r}")
     judged = n_fits // 2
     provable = epsilon_from_rates(judged, judged, 0, judged, confidence=1.0 - FALSE_ALARM)
-    epsilon, delta = price(estimator)
+    epsilon, delta = case.price
     epsilon = min(epsilon, 0.5 * provable)
-    options = {"epsilon": epsilon} | fresh_noise(estimator)
-    if "accountant" in estimator.get_params():
+    options = {"epsilon": epsilon} | case.fresh_noise
+    if "accountant" in case.params:
         options["accountant"] = PrivacyAccountant(1e9, 0.5, relation="replace_one")
     else:
         # The tables differ by a replaced row; whose claim is for a removed one owes twice that.
         epsilon, delta = convert_relation(epsilon, delta, "add_remove", "replace_one")
     runs = [
-        [_shown(fit(estimator, *table, **options), table[0]) for _ in range(n_fits)]
-        for table in extreme_tables(estimator)
+        [_shown(case, table, options) for _ in range(n_fits)] for table in extreme_tables(estimator)
     ]
     width = max(len(run) for world in runs for run in world)
-    base, *others = np.nan_to_num([[_padded(run, width) for run in world] for world in runs])
+    base, *others = np.nan_to_num(
+        [[np.pad(run, (0, width - len(run))) for run in world] for world in runs]
+    )
     for other in others:
         moving = np.any(base != other[0], axis=0) | np.any(other != other[0], axis=0)
         if not moving.any():
@@ -237,14 +225,11 @@ def check_neighbours(estimator, n_fits=100):
         )
 
 
-def _shown(fitted, X):
-    """Return the published numbers, with differences between a matrix's rows, and their number."""
-    numbers = published(fitted, X)
+def _shown(case, table, options):
+    """Return what a fit publishes, with differences between a matrix's rows, and how much it is."""
+    fitted = case.fit(*table, **options)
+    numbers = case.published(fitted, table[0])
     return np.concatenate([[len(numbers)], numbers, published_floats(fitted)])
-
-
-def _padded(numbers, width):
-    return np.pad(numbers, (0, width - len(numbers)))
 
 
 def extreme_tables(estimator):
@@ -293,7 +278,7 @@ def check_no_sample_weight(estimator):
 
 def check_sklearn_contract(estimator):
     """scikit-learn's own checks pass, none excepted, with an accountant."""
-    need_accountant(estimator)
+    case = Case(estimator, *CHARGED)
     accountant = PrivacyAccountant(1e9, 0.5)
-    check_estimator(clone(estimator).set_params(accountant=accountant))
+    check_estimator(clone(case.estimator).set_params(accountant=accountant))
     assert accountant.epsilon_spent > 0, "they ran and nothing was charged"

@@ -2,29 +2,22 @@
 
 import pickle
 import warnings
-from collections.abc import Iterator
-from types import BuiltinFunctionType, CellType, FunctionType, ModuleType
 
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state, get_tags
 
+from skdp.audit._published import walk
 from skdp.exceptions import SeededNoiseWarning
-from skdp.testing._tables import (
+from skdp.testing._case import (
+    CHARGED,
     N_FEATURES,
     UNTELLING_EPSILON,
+    Case,
     SkipTest,
-    budget,
-    fit,
-    fresh_noise,
     make_table,
-    need_accountant,
-    need_parameters,
     need_statement,
-    published,
     quiet_seeds,
-    release,
-    repeats_noise,
 )
 
 UNTELLING_FITS = 16
@@ -36,9 +29,9 @@ def check_no_training_row(estimator):
 
     The table is made of values whose eight bytes are all but impossible to meet by chance.
     """
-    X, y = make_table(estimator)
-    X = X + check_random_state(2).uniform(1e-10, 1e-9, size=X.shape)
-    pickled = pickle.dumps(fit(estimator, X, y))
+    case = Case(estimator)
+    X = case.X + check_random_state(2).uniform(1e-10, 1e-9, size=case.X.shape)
+    pickled = pickle.dumps(case.fit(X))
     found = sum(value.tobytes() in pickled for value in X.ravel())
     assert not found, f"a pickle holds {found} values of the table"
 
@@ -51,19 +44,19 @@ def check_no_raw_statistic(estimator):
     the other, is then no release: for a private one, whose chances of the two values are p and at
     most :math:`e^{0.12} (1 - p)`, this happens with probability below 2e-9.
     """
-    need_parameters(estimator, "epsilon")
-    X, y = make_table(estimator, seed=0)
+    case = Case(estimator, "epsilon")
     other, _ = make_table(estimator, seed=1)
     # Another number of rows of each class; the labels are the same two.
-    labels = np.where(np.arange(len(y)) < 50, 1, 0)
-    options = {"epsilon": UNTELLING_EPSILON} | fresh_noise(estimator)
-    one, two = (_kept_numbers(fit(estimator, *t, **options)) for t in ((X, y), (other, labels)))
+    labels = np.where(np.arange(len(case.y)) < 50, 1, 0)
+    tables = (case.X, case.y), (other, labels)
+    options = {"epsilon": UNTELLING_EPSILON} | case.fresh_noise
+    one, two = (_kept_numbers(case.fit(*table, **options)) for table in tables)
     suspects = {key for key in one.keys() | two.keys() if one.get(key) != two.get(key)}
     for _ in range(UNTELLING_FITS - 1):
         if not suspects:
             return
-        for table, first in (((X, y), one), ((other, labels), two)):
-            again = _kept_numbers(fit(estimator, *table, **options))
+        for table, first in zip(tables, (one, two), strict=True):
+            again = _kept_numbers(case.fit(*table, **options))
             suspects = {key for key in suspects if again.get(key) == first.get(key)}
     names = sorted({key[0] for key in suspects})
     raise AssertionError(f"kept without noise, and not the same for other data: {names}")
@@ -72,62 +65,20 @@ def check_no_raw_statistic(estimator):
 def _kept_numbers(estimator):
     """Return every number and text within an estimator that is no parameter, by where it is."""
     numbers = {}
-    parameters = set(estimator.get_params(deep=False))
-    for name, value in vars(estimator).items():
-        if name not in parameters:
-            _collect(value, (name,), numbers, set())
+    for name in set(vars(estimator)) - set(estimator.get_params(deep=False)):
+        for place, values in walk(vars(estimator)[name]):
+            numbers |= {(name, place, i): repr(value) for i, value in enumerate(values)}
     return numbers
-
-
-def _collect(value, place, numbers, seen):
-    if isinstance(value, bool | int | float | complex | str | bytes | bytearray | np.generic):
-        numbers[place] = repr(value)
-    elif isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
-        numbers[*place, "shape"] = value.shape
-        numbers.update({(*place, i): repr(v) for i, v in enumerate(value.ravel().tolist())})
-    elif not isinstance(value, type) and id(value) not in seen:
-        seen = seen | {id(value)}
-        for key, item in _parts(value):
-            _collect(item, (*place, key), numbers, seen)
-
-
-def _parts(value):
-    if isinstance(value, dict):
-        return [("length", len(value)), *((repr(k), v) for k, v in value.items())]
-    if isinstance(value, set | frozenset):
-        value = sorted(value, key=repr)
-    if isinstance(value, list | tuple | np.ndarray):
-        return [("length", len(value)), *enumerate(value)]
-    if isinstance(value, FunctionType):
-        cells = [cell.cell_contents for cell in value.__closure__ or () if cell != CellType()]
-        return list(enumerate([value.__defaults__, value.__kwdefaults__, cells]))
-    if isinstance(value, ModuleType | BuiltinFunctionType):
-        return []
-    return [*getattr(value, "__dict__", {}).items(), *_reduced(value)]
-
-
-def _reduced(value):
-    """Return what a pickle would keep of an object: slots, arguments, what extensions hold."""
-    try:
-        parts = value.__reduce_ex__(4)
-    except Exception:
-        return []
-    if isinstance(parts, str):
-        return []
-    items = [list(part) if isinstance(part, Iterator) else part for part in parts[1:5]]
-    return [(f"reduced {i}", item) for i, item in enumerate(items)]
 
 
 def check_fresh_noise(estimator):
     """Two releases of one estimator differ, and so do releases of two clones."""
-    same = repeats_noise(estimator, _refits)
-    assert not same, "two releases published the same numbers"
 
+    def releases(case):
+        first = case.fit()
+        return [case.published(first), case.refit(first), case.release()]
 
-def _refits(estimator):
-    X, y = make_table(estimator)
-    first = fit(estimator, X, y)
-    return [published(first, X), published(first.fit(X, y), X), release(estimator, X, y)]
+    assert not Case(estimator).repeats_noise(releases), "two releases published the same numbers"
 
 
 def check_noise_of_classes(estimator):
@@ -140,17 +91,16 @@ def check_noise_of_classes(estimator):
     tags = get_tags(estimator)
     if not (is_classifier(estimator) and tags.classifier_tags.multi_class):
         raise SkipTest("not for several classes")
-    parameters = estimator.get_params()
-    if parameters.get("classes") is not None:
+    case = Case(estimator)
+    if case.params.get("classes") is not None:
         raise SkipTest("the classes are declared")
-    rows, _ = make_table(estimator)
-    X, y = np.tile(rows[:12], (N_CLASSES, 1)), np.repeat(np.arange(N_CLASSES), 12)
-    workers = [{"n_jobs": n} for n in (None, 2)] if "n_jobs" in parameters else [{}]
+    X, y = np.tile(case.X[:12], (N_CLASSES, 1)), np.repeat(np.arange(N_CLASSES), 12)
+    workers = [{"n_jobs": n} for n in (None, 2)] if "n_jobs" in case.params else [{}]
     for options in workers:
-        for seeds in ((None,) * 3, range(3)) if "random_state" in parameters else ((),):
+        for seeds in ((None,) * 3, range(3)) if "random_state" in case.params else ((),):
             seeded = [{"random_state": s} for s in seeds] or [{}] * 3
             with quiet_seeds():
-                fits = [fit(estimator, X, y, **options, **one) for one in seeded]
+                fits = [case.fit(X, y, **options, **one) for one in seeded]
             alike = _sharing(fits)
             assert not alike, f"classes share their noise in {alike}, with {options | seeded[0]}"
 
@@ -175,17 +125,15 @@ def _sharing(fits):
 
 def check_seeded_flag(estimator):
     """A seed repeats the noise, and the statement, the ledger and a warning say so."""
-    need_parameters(estimator, "random_state")
-    need_accountant(estimator)
-    X, y = make_table(estimator)
-    accountant = budget(estimator, 3)
+    case = Case(estimator, "random_state", *CHARGED)
+    accountant = case.budget(3)
     fits = [
         clone(estimator).set_params(random_state=seed, accountant=accountant)
         for seed in (7, 7, None)
     ]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        results = [published(one.fit(X, y), X) for one in fits]
+        results = [case.refit(one) for one in fits]
     assert np.array_equal(results[0], results[1]), "a seed did not repeat"
     flags = [spend.seeded for spend in accountant.spends]
     assert flags == [True, True, False], f"the ledger says seeded: {flags}"

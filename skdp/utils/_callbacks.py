@@ -12,9 +12,6 @@ except ImportError:
         return method
 
 
-__all__ = ["CallbackSupportMixin", "callback_context", "with_callbacks"]
-
-
 def callback_context(estimator, n_tasks):
     """Return the context in which a fit tells callbacks of its tasks, None without callbacks.
 

@@ -1,11 +1,13 @@
 """A table in parts that need not be in memory together."""
 
 import os
+from bisect import bisect_left, bisect_right
+from itertools import accumulate
 
 import numpy as np
 from scipy.sparse import issparse
 
-__all__ = ["ChunkedArray", "as_chunked"]
+from skdp.utils._frames import NUMBERS, frame_columns, is_frame, objects
 
 
 class ChunkedArray:
@@ -27,6 +29,8 @@ class ChunkedArray:
         The common type of the chunks' values.
     ndim : int
         2.
+    borders : tuple of int
+        Where chunks begin, and the number of rows. No block that an estimator reads lies across.
 
     Raises
     ------
@@ -68,8 +72,8 @@ class ChunkedArray:
 
     def _set(self, sources, shapes):
         self._sources, self._shapes, self._opened = sources, shapes, None
-        self._starts = np.cumsum([0, *(shape[0] for shape in shapes)])
-        self.shape = (int(self._starts[-1]), shapes[0][1])
+        self.borders = tuple(accumulate((shape[0] for shape in shapes), initial=0))
+        self.shape = (self.borders[-1], shapes[0][1])
         self.dtype = np.result_type(*(source.dtype for source in sources))
         return self
 
@@ -88,12 +92,9 @@ class ChunkedArray:
         start, stop, step = rows.indices(len(self))
         if step != 1:
             raise TypeError(f"rows are read by slices with step 1, got step {step}")
-        parts, first = [], int(np.searchsorted(self._starts, start, side="right")) - 1
-        for number in range(first, len(self._sources)):
-            offset = self._starts[number]
-            if offset >= stop:
-                break
-            parts.append(self._open(number)[max(start - offset, 0) : stop - offset])
+        numbers = range(bisect_right(self.borders, start) - 1, bisect_left(self.borders, stop))
+        offsets = ((number, self.borders[number]) for number in numbers)
+        parts = [self._open(i)[max(start - first, 0) : stop - first] for i, first in offsets]
         if len(parts) == 1:
             return parts[0]
         return np.concatenate(parts) if parts else np.empty((0, self.shape[1]), self.dtype)
@@ -124,11 +125,14 @@ class _Held:
     """A chunk in memory, or an array that reads itself."""
 
     def __init__(self, array):
-        if not hasattr(array, "dtype") or not hasattr(array, "shape") or hasattr(array, "iloc"):
-            declared, array = hasattr(array, "iloc"), np.asarray(array)
+        if is_frame(array):
+            # Dates have no common type with numbers: as objects they are refused.
+            columns, _ = frame_columns(array)
+            array = np.column_stack([c if c.dtype.kind in NUMBERS else objects(c) for c in columns])
+        elif not hasattr(array, "dtype") or not hasattr(array, "shape"):
+            array = np.asarray(array)
             # One fraction, or one null, would make all integers doubles.
-            if array.dtype.kind in "iu" and not declared:
-                array = array.astype(np.float64)
+            array = array.astype(np.float64) if array.dtype.kind in "iu" else array
         if issparse(array):
             raise ValueError("chunks must be dense")
         self._array, self.dtype = array, array.dtype
@@ -162,7 +166,10 @@ class _DaskRows:
         self.dtype = array.dtype
 
     def open(self):
-        return np.asarray(self._array.blocks[self._number].compute(), dtype=self.dtype)
+        block = np.asarray(self._array.blocks[self._number].compute())
+        if block.dtype != self.dtype:
+            raise ValueError(f"a block holds {block.dtype}, the dask array is one of {self.dtype}")
+        return block
 
 
 def _source(chunk):
@@ -195,7 +202,7 @@ def as_chunked(X):
     """
     if isinstance(X, ChunkedArray):
         return X
-    if type(X).__module__.partition(".")[0] != "dask" or not hasattr(X, "blocks"):
+    if type(X).__module__.partition(".")[0] != "dask" or not hasattr(type(X), "blocks"):
         return None
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise ValueError(f"X must be a 2-D array of real numbers, got {X.dtype} of {X.ndim}-D")

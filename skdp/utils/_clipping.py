@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from skdp.utils._frames import is_frame
 from skdp.utils._validation import broadcast_bounds, check_positive
 
 _BLOCK_VALUES = 1 << 17
@@ -30,7 +31,7 @@ def clip_rows(X, norm):
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        float64 or float32; other numbers become float64.
+        An array of float64 or float32; other numbers, and lists, become float64.
     norm : float > 0
         The bound C. Each row g becomes ``g * min(1, C / ||g||)``.
 
@@ -71,7 +72,7 @@ def clip_rows(X, norm):
 
 def _clip_block(X, keep_below, target, out):
     wide = X.astype(np.float64, copy=False)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         norms = np.sqrt(np.einsum("ij,ij->i", wide, wide))
         if np.isnan(norms).any():
             raise ValueError("X holds NaN")
@@ -86,7 +87,7 @@ def clip_features(X, bounds):
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        float64 or float32; other numbers become float64.
+        An array of float64 or float32; other numbers, and lists, become float64.
     bounds : tuple of (low, high)
         Scalars or arrays of shape (n_features,), finite, ``low <= high``.
 
@@ -127,10 +128,12 @@ def _inwards(bound, towards):
 
 
 def check_matrix(X):
+    is_declared = hasattr(X, "dtype") or is_frame(X)
     X = np.asarray(X)
     if X.ndim != 2 or X.dtype.kind not in "fiub":
         raise ValueError(f"X must be a matrix of real numbers, got {X.dtype} of shape {X.shape}")
-    if X.dtype in (np.float32, np.float64):
+    # A list's type is that of its widest number.
+    if X.dtype == np.float64 or (X.dtype == np.float32 and is_declared):
         return X
     # A warning would tell that a value overflowed.
     with np.errstate(over="ignore"):

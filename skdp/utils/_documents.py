@@ -3,8 +3,6 @@
 import re
 from html import escape
 
-__all__ = ["STYLE", "html_fragment", "html_table", "html_text", "markdown_text", "printable"]
-
 # Colours of the notebook or page around where it has any, else of the reader's light or dark
 # scheme.
 STYLE = """

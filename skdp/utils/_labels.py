@@ -6,8 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 
-__all__ = ["UNDECLARED", "category_codes", "is_missing", "label_codes", "label_key"]
-
 UNDECLARED = -1
 
 PLAIN = frozenset({bool, int, bytes})
@@ -20,10 +18,10 @@ ATTOSECONDS = {
 
 def is_missing(value):
     """Return whether a cell holds nothing: None, NaN, NaT or pandas' NA."""
-    if value is None or type(value).__name__ == "NAType":
+    if value is None or value is np.ma.masked:
         return True
     try:
-        return bool(value != value)
+        return type(value).__name__ == "NAType" or bool(value != value)
     except Exception:  # A cell's own comparison may raise anything: an array's, a broken proxy's.
         return False
 
@@ -53,13 +51,13 @@ def label_key(value):
         return NOTHING
     if kind is str:
         return value.rstrip("\0")
-    if kind in PLAIN:
-        return value
     if kind is float:
         return value if value == value else None
-    if isinstance(value, str):
-        return str.rstrip(value, "\0")
     try:
+        if kind in PLAIN:
+            return value
+        if isinstance(value, str):
+            return str.rstrip(value, "\0")
         return (_key_of_scalar if isinstance(value, np.generic) else _key_of_object)(value)
     except Exception:  # Whatever a cell's own methods raise: it is no label, and no error tells.
         return None
@@ -81,11 +79,8 @@ def label_codes(values):
     if _are_plain_numbers(values):
         codes = np.unique(values, return_inverse=True)[1]
         return np.where(values == values, codes, UNDECLARED)
-    numbers = {}
-    codes = (
-        UNDECLARED if key in (None, NOTHING) else numbers.setdefault(key, len(numbers))
-        for key in _keys(values)
-    )
+    numbers = {None: UNDECLARED, NOTHING: UNDECLARED}
+    codes = (_found(numbers.setdefault, UNDECLARED, key, len(numbers) - 2) for key in _keys(values))
     return np.fromiter(codes, dtype=np.int64, count=len(values))
 
 
@@ -115,8 +110,16 @@ def category_codes(values, categories, other=UNDECLARED):
         return np.where(categories[codes] == values, codes, other) if len(order) else place + other
     index = {key: code for code, key in enumerate(_keys(categories))}
     index[None] = other
-    codes = (index.get(key, other) for key in _keys(values))
+    codes = (_found(index.get, other, key, other) for key in _keys(values))
     return np.fromiter(codes, dtype=np.int64, count=len(values))
+
+
+def _found(look_up, other, *arguments):
+    """Look up a label's code, or return another one where comparing labels raises."""
+    try:
+        return look_up(*arguments)
+    except Exception:
+        return other
 
 
 def _are_plain_numbers(values):
@@ -192,8 +195,10 @@ def _key_of_object(value):
             return plain(value)
     if isinstance(value, complex):
         return _key_of_object(value.real) if value.imag == 0 else None
-    if isinstance(value, Decimal | Fraction):
-        return float(value) if value == float(value) else value
+    for exact in (Decimal, Fraction):
+        if isinstance(value, exact):
+            number = exact(value)
+            return float(number) if number == float(number) else number
     hash(value)
     # A label of a type of its own is equal to none of another type, whatever it says.
     return type(value), value

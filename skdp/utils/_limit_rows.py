@@ -3,10 +3,9 @@
 import numpy as np
 from sklearn.utils import check_consistent_length
 
+from skdp.utils._frames import column_values, is_frame
 from skdp.utils._labels import label_codes
 from skdp.utils._validation import check_integer
-
-__all__ = ["limit_rows"]
 
 
 def limit_rows(X, y, groups, max_rows):
@@ -36,7 +35,8 @@ def limit_rows(X, y, groups, max_rows):
     Raises
     ------
     ValueError
-        If lengths differ, `max_rows` is no positive integer, or whose a row is, is missing.
+        If lengths differ, `groups` is no column, `max_rows` is no positive integer, or whose a row
+        is, is missing.
 
     Notes
     -----
@@ -54,7 +54,10 @@ def limit_rows(X, y, groups, max_rows):
     """
     max_rows = check_integer(max_rows, "max_rows", 1)
     check_consistent_length(X, y, groups)
-    codes = label_codes(_as_array(groups))
+    groups = _as_array(groups)
+    if groups.ndim != 1:
+        raise ValueError(f"groups must be one column, got {groups.ndim} dimensions")
+    codes = label_codes(groups)
     if (codes < 0).any():
         raise ValueError("groups must name the person of every row: one is missing")
     order = np.argsort(codes, kind="stable")
@@ -73,8 +76,6 @@ def _take(table, rows):
 
 def _as_array(table):
     """Return what is no array as one of objects: no value has a say in another's type."""
-    if hasattr(table, "shape"):
-        return np.asarray(table)
-    # A null of Arrow is a value like others.
-    values = table.to_pylist() if hasattr(table, "to_pylist") else list(table)
-    return np.array(values, dtype=object)
+    if not (hasattr(table, "shape") or hasattr(type(table), "to_pylist")):
+        return np.array(list(table), dtype=object)
+    return np.asarray(table) if is_frame(table) else column_values(table)[0]

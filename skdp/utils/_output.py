@@ -4,8 +4,6 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 
-__all__ = ["asks_for_frame", "check_output_setting"]
-
 
 class _Probe(TransformerMixin, BaseEstimator):
     """A transformer of the same settings, whose output is a single zero."""

@@ -4,8 +4,6 @@ import math
 
 import numpy as np
 
-__all__ = ["pack_symmetric", "spectral_margin", "unpack_symmetric"]
-
 # The probability that the noise in a released matrix exceeds what `spectral_margin` says.
 FAILURE = 0.05
 

@@ -8,24 +8,6 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from skdp.utils._labels import category_codes
 
-__all__ = [
-    "RELATIONS",
-    "broadcast_bounds",
-    "check_boolean",
-    "check_bounds",
-    "check_choice",
-    "check_classes",
-    "check_delta",
-    "check_integer",
-    "check_magnitude",
-    "check_positive",
-    "check_privacy_parameters",
-    "check_real",
-    "check_target_bounds",
-    "is_auto",
-    "public_inputs",
-]
-
 RELATIONS = ("add_remove", "replace_one")
 LARGEST_EPSILON = 1e15
 LARGEST_INTEGER = 2**53
@@ -39,7 +21,7 @@ def check_real(value: object, name: str) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise ValueError(f"{name} is too large: {value!r}") from None
+        raise ValueError(f"{name} must be a number that a float holds, got {value!r}") from None
 
 
 def check_integer(value: object, name: str, low: int, high: float = LARGEST_INTEGER) -> int:
@@ -49,6 +31,19 @@ def check_integer(value: object, name: str, low: int, high: float = LARGEST_INTE
     if value > high:
         raise ValueError(f"{name} must be at most {high}, got {value!r}")
     return int(value)
+
+
+def check_within(
+    value: object, name: str, low: float, high: float = math.inf, ends: str = "[]"
+) -> float:
+    """Return a float from `low` to `high`, or raise `ValueError`; a round end is left out."""
+    number = check_real(value, name)
+    above = number >= low if ends[0] == "[" else number > low
+    below = number <= high if ends[1] == "]" else number < high
+    if not (above and below):
+        interval = f"{ends[0]}{low:g}, {high:g}{ends[1]}"
+        raise ValueError(f"{name} must be a number in {interval}, got {value!r}")
+    return number
 
 
 def check_positive(value: object, name: str) -> float:
@@ -98,6 +93,11 @@ def check_choice(value, name, choices):
     if value not in tuple(choices):
         raise ValueError(f"{name} must be one of {tuple(choices)}, got {value!r}")
     return value
+
+
+def check_relation(relation):
+    """Return the name of a relation, or raise `ValueError`."""
+    return check_choice(relation, "relation", RELATIONS)
 
 
 def broadcast_bounds(bounds, n_features):

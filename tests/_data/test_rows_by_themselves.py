@@ -1,7 +1,9 @@
 """What one row holds has no say in how another one is read, in any container."""
 
 import datetime
+from fractions import Fraction
 
+import dask.array
 import dask.dataframe
 import numpy as np
 import pandas as pd
@@ -13,11 +15,11 @@ from sklearn.base import BaseEstimator
 
 from skdp._data._columns import read_columns
 from skdp._data._containers import as_cells, as_numbers, is_sequence
+from skdp._data._parts import read_block
 from skdp._data._tables import (
     indexable_table,
     number_array,
     numeric_columns,
-    read_block,
     read_numeric_target,
     read_table,
     read_target,
@@ -25,11 +27,12 @@ from skdp._data._tables import (
 from skdp.mechanisms import RandomizedResponse
 from skdp.preprocessing._categories import _value_counts
 from skdp.utils import ChunkedArray, limit_rows
-from skdp.utils._labels import category_codes
+from skdp.utils._labels import category_codes, label_codes
 from skdp.utils._validation import check_classes
 from tests._containers import (
     DATES,
     DAYS,
+    GONE,
     LABELS,
     NO_LABELS,
     NUMERIC,
@@ -45,7 +48,7 @@ from tests._containers import (
 )
 
 ROWS = {"numbers": number_rows, "labels": label_rows, "dates": date_rows}
-REFUSED = (TypeError, ValueError, RuntimeError)
+REFUSED = (TypeError, ValueError, RuntimeError, ReferenceError)
 CATEGORIES = {
     "numbers": np.array([0, 1, 2]),
     "labels": np.array(["a", "b", "c"]),
@@ -200,14 +203,22 @@ def _frame_of(array):
     return pd.DataFrame({"a": array})
 
 
+def _sparse(cells):
+    return pd.arrays.SparseArray(np.array(cells, np.uint64), fill_value=0)
+
+
 INTEGERS = {
     "polars": lambda cells: pl.DataFrame({"a": pl.Series(cells, dtype=pl.Int64)}),
     "polars unsigned": lambda cells: pl.DataFrame({"a": pl.Series(cells, dtype=pl.UInt64)}),
     "arrow": lambda cells: pa.table({"a": pa.array(cells, type=pa.int64())}),
     "record batch": lambda cells: pa.record_batch({"a": pa.array(cells, type=pa.int64())}),
     "pandas Int64": lambda cells: _frame_of(pd.array(cells, dtype="Int64")),
-    "pandas Sparse": lambda cells: _frame_of(pd.arrays.SparseArray(np.array(cells, np.uint64))),
+    "pandas Sparse": lambda cells: _frame_of(_sparse(cells)),
     "pandas category": lambda cells: _frame_of(pd.array(cells, "Int64")).astype("category"),
+    "column called dtype": lambda cells: INTEGERS["pandas category"](cells).set_axis(
+        ["dtype"], axis=1
+    ),
+    "chunk of Sparse": lambda cells: ChunkedArray([_frame_of(_sparse(cells))]),
     "rows": lambda cells: [[cell] for cell in cells],
     "rows of numpy": lambda cells: [np.array([cell]) for cell in cells],
     "chunks": lambda cells: ChunkedArray([[[cell] for cell in cells]]),
@@ -257,7 +268,7 @@ def test_large_labels_stay_apart_beside_a_float():
             assert check_classes(classes, y)[1].tolist() == [0, 2, 1]
 
 
-@pytest.mark.parametrize("odd", [0, 0.0, np.float32(0), False])
+@pytest.mark.parametrize("odd", [0, 0.0, np.float32(0), np.uint64(0)])
 @pytest.mark.parametrize(
     "build",
     [lambda cells: pl.Series(cells, dtype=pl.Object), lambda cells: _objects_by_code(cells)],
@@ -265,6 +276,121 @@ def test_large_labels_stay_apart_beside_a_float():
 def test_large_labels_of_a_series_stay_apart_beside_a_float(odd, build):
     y = read_target(BaseEstimator(), build([odd, *EQUAL_DOUBLES]), 3)
     assert check_classes([0, *EQUAL_DOUBLES], y)[1].tolist() == [0, 2, 1]
+    # Of which type the labels are is told by the model.
+    assert y.dtype == np.int64
+    with pytest.raises(ValueError, match="several kinds"):
+        read_target(BaseEstimator(), build([True, *EQUAL_DOUBLES]), 3)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+@pytest.mark.parametrize(
+    "build",
+    [_sparse, lambda cells: pd.Series(_sparse(cells)), lambda cells: _frame_of(_sparse(cells))],
+)
+def test_large_labels_of_a_sparse_array_stay_apart(build):
+    """numpy makes floats of integers beside the value that is not stored."""
+    labels = [0, 1, *EQUAL_DOUBLES]
+    for first, code in ((0, 0), (1, 1)):
+        column = build([first, *EQUAL_DOUBLES])
+        y = read_target(BaseEstimator(), column, 3)
+        assert check_classes(labels, y)[1].tolist() == [code, 3, 2]
+        reports = RandomizedResponse(60.0, labels).release(column, random_state=0)
+        assert reports.ravel().tolist() == [first, *EQUAL_DOUBLES]
+        if column.ndim == 1:
+            assert len(limit_rows(np.zeros((3, 1)), None, column, 1)[0]) == 3
+
+
+def _parts_of_dask(first, kind):
+    """A column of two parts that is declared to be one of integers."""
+    parts = [np.array([first, 1]), np.array([2, *EQUAL_DOUBLES])]
+    if kind == "array":
+        blocks = zip(map(dask.delayed(np.array), parts), map(np.shape, parts), strict=True)
+        return dask.array.concatenate([dask.array.from_delayed(*b, np.int64) for b in blocks])
+    frame = dask.dataframe.from_map(
+        lambda i: _frame_of(parts[i]), [0, 1], meta=_frame_of(parts[1][:0])
+    )
+    return frame if kind == "frame" else frame["a"]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+@pytest.mark.parametrize("kind", ["array", "frame", "series"])
+def test_a_part_of_another_type_than_declared_is_refused(kind):
+    """Joined with the others its type would become theirs."""
+    readers = [
+        lambda column: read_target(BaseEstimator(), column, 5),
+        lambda column: RandomizedResponse(60.0, range(2)).release(column),
+        number_array,
+    ]
+    if kind == "frame":
+        readers += [doubles, lambda frame: codes(frame, "numbers")]
+    else:
+        readers.append(lambda column: limit_rows(np.zeros((5, 1)), None, column, 1))
+    if kind == "array":
+        readers.append(lambda column: doubles(column[:, np.newaxis]))
+    for read in readers:
+        read(_parts_of_dask(0, kind))
+        for odd in (0.0, None):
+            with pytest.raises(ValueError, match="declared are|holds float64|holds object"):
+                read(_parts_of_dask(odd, kind))
+
+
+def test_columns_may_be_called_as_what_containers_have():
+    names = ["dtype", "schema", "column_names", "compute", "map_blocks", "blocks", "to_pylist"]
+    frame = pd.DataFrame(np.eye(7), columns=[*names]).astype({"dtype": "Int64"})
+    for X in (frame, dask.dataframe.from_pandas(frame, npartitions=2)):
+        np.testing.assert_array_equal(doubles(X), np.eye(7))
+        np.testing.assert_array_equal(codes(X, "numbers"), np.eye(7))
+    column = pd.Series(range(7), index=names, dtype="Int64")
+    assert number_array(column).tolist() == list(range(7))
+    assert read_target(BaseEstimator(), column, 7).tolist() == list(range(7))
+
+
+class Money:
+    """A label that is not compared with one of another currency."""
+
+    def __init__(self, amount, currency):
+        self.amount, self.currency = amount, currency
+
+    def __hash__(self):
+        return hash(self.amount)
+
+    def __eq__(self, other):
+        if self.currency != other.currency:
+            raise ValueError("different currencies")
+        return self.amount == other.amount
+
+
+class Unknown:
+    """A label that does not even tell its class."""
+
+    @property
+    def __class__(self):
+        raise RuntimeError("asked for its class")
+
+
+class Incomparable(Fraction):
+    def __lt__(self, other):
+        raise RuntimeError("compared")
+
+    __le__ = __gt__ = __ge__ = __lt__
+
+
+def test_labels_that_raise_are_no_labels():
+    labels = np.array([Money(0, "USD"), Money(1, "USD")])
+    assert not is_sequence(Unknown())
+    odd = [Money(1, "EUR"), Unknown(), GONE, np.ma.masked, Incomparable(1, 3)]
+    values = np.empty(len(odd) + 1, dtype=object)
+    for i, value in enumerate([Money(1, "USD"), *odd]):
+        values[i] = value
+    assert category_codes(values, labels).tolist() == [1, -1, -1, -1, -1, -1]
+    assert label_codes(values).tolist() == [0, -1, -1, -1, -1, 1]
+    assert list(_value_counts(values)[0]) == [1 / 3]
+
+
+def test_a_masked_cell_is_missing():
+    cells = np.array([1.0, 2], dtype=object)
+    cells[0] = np.ma.masked
+    np.testing.assert_array_equal(as_numbers(cells), [np.nan, 2.0])
 
 
 def _objects_by_code(cells):

@@ -16,13 +16,8 @@ from skdp import (
     DPTargetEncoder,
     PrivacyAccountant,
 )
-from skdp._data._tables import (
-    linear_scores,
-    read_block,
-    read_rows_and_target,
-    read_table,
-    row_blocks,
-)
+from skdp._data._parts import read_block, row_blocks
+from skdp._data._tables import linear_scores, read_rows_and_target, read_table
 from skdp.utils import ChunkedArray
 from skdp.utils._validation import check_classes
 
@@ -104,7 +99,7 @@ def test_blocks_of_csr_are_those_of_the_array(index):
     X = table() * (np.random.default_rng(1).random((300, 4)) < 0.3)
     S = csr_array(X.astype(np.float32))
     S.indices, S.indptr = S.indices.astype(index), S.indptr.astype(index)
-    for rows in row_blocks(300, 7):
+    for rows in row_blocks(S, 7):
         block = read_block(S, rows)
         assert block.dtype == np.float64
         np.testing.assert_array_equal(block.toarray(), X.astype(np.float32)[rows])
@@ -157,7 +152,7 @@ def test_a_missing_target_is_refused_before_the_charge(estimator, missing):
 
 @pytest.mark.parametrize("container", [np.asarray, np.asfortranarray, csr_array, chunked])
 def test_scores_are_products(container, monkeypatch):
-    monkeypatch.setattr("skdp._data._tables.BLOCK_BYTES", 1)
+    monkeypatch.setattr("skdp._data._parts.BLOCK_BYTES", 1)
     X, rng = table(), np.random.default_rng(2)
     coef, intercept = rng.normal(size=(3, 4)), rng.normal(size=3)
     scores = linear_scores(container(X), coef, intercept)

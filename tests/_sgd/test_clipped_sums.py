@@ -68,8 +68,8 @@ def length(vector, norm):
 
 @pytest.fixture
 def small_tiles(monkeypatch):
-    monkeypatch.setattr("skdp._sgd._rows.TILE_BYTES", 1)
-    monkeypatch.setattr("skdp._sgd._rows.FEWEST_ROWS", 7)
+    monkeypatch.setattr("skdp._data._batch_rows.TILE_BYTES", 1)
+    monkeypatch.setattr("skdp._data._batch_rows.FEWEST_ROWS", 7)
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])

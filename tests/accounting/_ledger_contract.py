@@ -112,6 +112,20 @@ def check_that_nobody_changes_what_was_read(address):
     ledger.verify()
 
 
+def check_that_nothing_is_charged_inside_a_charge(address):
+    """As a signal handler or a finaliser would that runs while another charge is decided."""
+    ledger, other = created(address), open_ledger(address)
+
+    def decide(records):
+        for inner in (ledger, other):
+            with pytest.raises(LedgerError):
+                append(inner)
+        return "charge", {}
+
+    assert len(ledger.append("a", START, decide)) == len(ledger.records()) == 1
+    assert len(append(other)) == 2
+
+
 def check_an_accountant(address):
     accountant = PrivacyAccountant(1.0, 0.0, ledger=address)
     for _ in range(3):

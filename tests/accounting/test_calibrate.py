@@ -81,6 +81,11 @@ def test_groups_need_more_noise():
     assert calibrate(lambda s: Gaussian(s), 1.0, 1e-6, group_size=3) == pytest.approx(3 * one)
 
 
+def test_a_parameter_far_from_one_fits_too():
+    value = calibrate(lambda s: PureDP(s**-0.01), 0.01, 0.0, bounds=(1e-300, 1e300))
+    assert 0.01 * (1 - 1e-7) <= get_epsilon(PureDP(value**-0.01), 0.0) <= 0.01
+
+
 def test_ends_of_the_bounds():
     assert calibrate(lambda s: Laplace(s), 100.0, 0.0, bounds=(0.1, 5.0)) == 5.0
     with pytest.raises(ValueError, match="fits the budget"):

@@ -103,6 +103,16 @@ def test_the_ledger_takes_a_price_and_states_the_same(relation):
     assert charge(event, relation, epsilon=price, delta=delta).epsilon == price
 
 
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_what_adds_up_exactly_can_be_charged_at_the_sum(relation):
+    event = ApproximateDP(3.0, 1e-6) + Laplace(3.0)
+    assert get_epsilon(event, 1e-6, relation=relation) == 6.0
+    assert claimed_price(event, 6.0, 1e-6, relation) == (6.0, 1e-6)
+    # The exact sum of ten times this number is no double.
+    tenths = PureDP(0.1) * 10
+    assert get_epsilon(tenths, 0.0, method="basic") == math.nextafter(1.0, 2.0)
+
+
 def test_a_release_that_costs_nothing_can_be_charged():
     assert get_epsilon(Laplace(0.01), 0.1) == 0.0
     assert charge(Laplace(0.01), "add_remove", epsilon=0.0, delta=0.1).epsilon == 0.0

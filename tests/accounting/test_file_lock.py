@@ -94,11 +94,11 @@ def test_a_charge_that_is_not_there_afterwards_is_not_acknowledged(path, monkeyp
     connect = SQLiteLedger._connection
     openings = []
 
-    def undone(self):
+    def undone(self, work):
         openings.append(self)
         if len(openings) == 2:
             path.write_bytes(before)
-        return connect(self)
+        return connect(self, work)
 
     monkeypatch.setattr(SQLiteLedger, "_connection", undone)
     with pytest.raises(LedgerError, match="is missing"):
@@ -119,18 +119,18 @@ def test_a_lock_that_is_removed_while_held_is_noticed(path):
 def test_whoever_waits_for_a_removed_lock_takes_the_new_one(path):
     path.touch()
 
-    def wait():
-        with locked(path, 60.0) as lock:
-            return lock.is_at_its_path()
+    with ThreadPoolExecutor(1) as other:
 
-    with ThreadPoolExecutor(1) as other, locked(path, 60.0):
-        waiting = other.submit(wait)
-        with open(path.with_name(path.name + QUEUE_SUFFIX)) as queue:
-            wait_until(lambda: is_locked(queue))
-        # It is first in the queue, and may have opened the lock that is now taken away.
-        time.sleep(0.05)
-        lock_of(path).unlink()
-    assert waiting.result()
+        def remove(lock):
+            waiting = other.submit(locked, path, 60.0, LockFile.is_at_its_path)
+            with open(path.with_name(path.name + QUEUE_SUFFIX)) as queue:
+                wait_until(lambda: is_locked(queue))
+            # It is first in the queue, and may have opened the lock that is now taken away.
+            time.sleep(0.05)
+            lock_of(path).unlink()
+            return waiting
+
+        assert locked(path, 60.0, remove).result()
 
 
 def test_a_lock_that_is_held_for_ever_is_an_error(path, monkeypatch):
@@ -150,14 +150,17 @@ def test_a_lock_that_is_held_for_ever_is_an_error(path, monkeypatch):
 
 def test_a_child_that_is_forked_while_the_lock_is_held_does_not_keep_it(path):
     path.touch()
-    with locked(path, 60.0) as lock:
+
+    def fork(lock):
         child = Child(time.sleep, 60.0)
         # The lock ends with its last copy: closed without being given back, as at a crash.
         lock._file.close()
         with open(lock_of(path)) as other:
             # The child closes its copies as soon as it runs.
             wait_until(lambda: not is_locked(other))
-    child.kill()
+        return child
+
+    locked(path, 60.0, fork).kill()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -225,15 +228,18 @@ def test_whoever_has_just_had_the_lock_is_behind_all_who_wait(path):
     order = []
 
     def wait(name):
-        with locked(path, 60.0):
-            order.append(name)
+        locked(path, 60.0, lambda lock: order.append(name))
 
     with ThreadPoolExecutor(1) as other:
-        with locked(path, 60.0):
+
+        def let_wait(lock):
             waiting = other.submit(wait, "waits")
             # The queue is held by whoever is next.
             with open(path.with_name(path.name + QUEUE_SUFFIX)) as queue:
                 wait_until(lambda: is_locked(queue))
+            return waiting
+
+        waiting = locked(path, 60.0, let_wait)
         wait("again")
         waiting.result()
     assert order == ["waits", "again"]

@@ -15,6 +15,14 @@ from tests._processes import Child
 from tests.accounting._ledger_contract import LEDGER_CHECKS
 from tests.accounting._postgres_server import running_server
 
+
+@pytest.fixture(autouse=True)
+def short_waits_for_what_never_comes(request, monkeypatch):
+    if "inside_a_charge" in request.node.name:
+        monkeypatch.setattr("skdp.accounting._sqlite_ledger.BUSY_TIMEOUT_SECONDS", 0.2)
+        monkeypatch.setattr("skdp.accounting._postgres_ledger.LOCK_TIMEOUT_SECONDS", 0.2)
+
+
 BY_NAME = pytest.mark.parametrize("check", LEDGER_CHECKS, ids=lambda check: check.__name__)
 
 

@@ -353,6 +353,9 @@ def test_a_file_that_looks_like_a_draft_and_holds_records_stays(path):
 ADDITIONS = {
     "a view": ["ALTER TABLE records RENAME TO r", "CREATE VIEW records AS SELECT * FROM r LIMIT 3"],
     "a trigger": ["CREATE TRIGGER t AFTER INSERT ON records BEGIN SELECT 1; END"],
+    "a trigger named like SQLite's own": [
+        "CREATE TRIGGER sqlitelike AFTER INSERT ON records BEGIN SELECT 1; END"
+    ],
     "an index": ["CREATE INDEX records_of_dataset ON records (dataset) WHERE sequence < 3"],
     "a column": ["ALTER TABLE records ADD COLUMN note TEXT"],
     "a table": ["CREATE TABLE notes (note TEXT)"],

@@ -6,7 +6,7 @@ import random
 import signal
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import pytest
 
@@ -162,20 +162,20 @@ def test_a_role_that_does_not_wait_for_the_disk_waits_here(address):
     ledger = PostgreSQLLedger(address + "&options=-csynchronous_commit%3Doff")
     ledger.create()
     settings = []
-    connect = ledger._connection
+    call = ledger._call
 
-    @contextmanager
-    def spied():
-        with connect() as execute:
-
+    def spied(work):
+        def spied_work(execute):
             def spy(statement, parameters=()):
                 if "INSERT" in statement:
                     settings.append(execute("SHOW synchronous_commit").fetchone()[0])
                 return execute(statement, parameters)
 
-            yield spy
+            return work(spy)
 
-    ledger._connection = spied
+        return call(spied_work)
+
+    ledger._call = spied
     ledger.append("default", NOTHING, lambda records: ("open", {}))
     assert settings == ["on"]
 

@@ -19,8 +19,8 @@ from skdp.accounting import (
     get_epsilon,
 )
 from skdp.accounting._advanced import optimal_epsilon
-from skdp.accounting._direct import compose_directly
 from skdp.accounting._events import leaves
+from skdp.accounting._grid import compose_directly
 from skdp.accounting._pairs import loss_pairs
 from skdp.accounting._pld import pld_epsilon
 

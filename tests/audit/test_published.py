@@ -1,5 +1,6 @@
 import threading
 import zlib
+from collections import deque
 from functools import partial
 from itertools import count
 
@@ -21,6 +22,14 @@ class Part:
 
     def shown(self):
         return 1
+
+
+class Slotted(Part):
+    __slots__ = ("hidden",)
+
+    def __init__(self, hidden):
+        super().__init__(shown=1)
+        self.hidden = hidden
 
 
 SECRET = 0.12345
@@ -46,6 +55,8 @@ SECRET = 0.12345
         lambda secret=SECRET: secret,
         Part(hidden=SECRET).shown,
         count(SECRET),
+        deque([SECRET]),
+        Slotted(SECRET),
     ],
     ids=lambda place: type(place).__name__,
 )

@@ -9,7 +9,7 @@ from sklearn.impute import SimpleImputer
 from skdp import DPSimpleImputer, PrivacyAccountant
 from skdp._data._columns import ColumnTable
 from skdp.impute import _simple_imputer
-from skdp.impute._present import bounds_of_present, means_of_present, present_columns
+from skdp.impute._simple_imputer import means_of_present, present_columns
 from skdp.noise import RandomSource
 from skdp.stats._bounds import BoundsPlan
 from tests._attacks import attack_choices
@@ -103,15 +103,12 @@ def test_missing_values_count_nowhere_in_bounds_and_medians():
     X[::2] = np.nan
     table = ColumnTable(X.shape, X)
     plan = BoundsPlan(n_rows=5000, guarantee=meet(10.0))
-    low, high = bounds_of_present(plan, table, RandomSource())
+    low, high = plan.run(table.numbers(), RandomSource())
     assert 4.0 <= low[0] <= 5.0 and 6.0 <= high[0] <= 8.0
     np.testing.assert_array_equal(next(present_columns(table)), X[1::2, 0])
     same, again = (
-        search(plan, table_, RandomSource(0))
-        for search, table_ in (
-            (bounds_of_present, ColumnTable((2500, 1), X[1::2])),
-            (lambda plan, X, source: plan.run(X, source), X[1::2]),
-        )
+        plan.run(values, RandomSource(0))
+        for values in (ColumnTable((2500, 1), X[1::2]).numbers(), X[1::2])
     )
     np.testing.assert_array_equal(same, again)
 
@@ -267,7 +264,7 @@ def test_what_a_mean_is_follows_from_the_release_alone(present):
     """Whether there are enough values is decided by their noisy number, not by the true one."""
     X = np.full((1000, 3), np.nan)
     X[:present] = 5.0
-    table = DPSimpleImputer(bounds=(0, 10))._validate(X)
+    table = DPSimpleImputer(bounds=(0, 10))._read(X)
     low, high = np.zeros(3), np.full(3, 10.0)
     # The noisy numbers of values are 1, 8 and 500; the noise of one of them is root two times 4.
     mechanism = _Scripted([[0.25, 2.0, 100.0], [0.75, 6.0, 400.0]])

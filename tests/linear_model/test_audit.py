@@ -16,6 +16,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import beta, norm
 
+from skdp._data._bounded import BoundedRows
 from skdp._losses import BinaryLogisticLoss
 from skdp.accounting import gaussian_noise_multiplier, gdp_to_delta
 from skdp.linear_model._gradient_perturbation import plan_gradient_perturbation
@@ -23,7 +24,6 @@ from skdp.linear_model._mechanism_choice import plan_weights
 from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._objective_perturbation import LinearNoise
-from skdp.linear_model._rows import BoundedRows
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from skdp.noise import RandomSource
 from tests._attacks import epsilon_lower_bound

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from skdp import DPLogisticRegression, PrivacyAccountant
+from skdp._data._bounded import BoundedRows
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.accounting import Neighbours, get_epsilon
 from skdp.linear_model import _gradient_perturbation
@@ -15,7 +16,6 @@ from skdp.linear_model._gradient_perturbation import (
     plan_gradient_perturbation,
 )
 from skdp.linear_model._objective import loss_gradient
-from skdp.linear_model._rows import BoundedRows
 from skdp.mechanisms import GaussianMechanism
 from skdp.noise import discrete_gaussian
 from tests._guarantees import meet, of_rows

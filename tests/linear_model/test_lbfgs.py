@@ -5,12 +5,12 @@ import pytest
 from scipy.sparse import random_array
 from scipy.special import expit
 
+from skdp._data._bounded import BoundedRows
 from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp.linear_model import _newton
 from skdp.linear_model._lbfgs import MEMORY, SHORTENINGS, _inverse_product, lbfgs
 from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._output_perturbation import plan_output_perturbation
-from skdp.linear_model._rows import BoundedRows
 from tests._guarantees import meet, of_rows
 
 

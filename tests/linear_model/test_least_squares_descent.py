@@ -5,12 +5,12 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from skdp import DPLinearRegression, DPRidge, PrivacyAccountant
+from skdp._data._bounded import BoundedRows
 from skdp._losses import ClippedSquaredLoss
 from skdp.accounting import get_epsilon
 from skdp.base import TableShape
 from skdp.linear_model._least_squares_descent import LOSS
 from skdp.linear_model._objective import loss_gradient
-from skdp.linear_model._rows import BoundedRows
 from tests._guarantees import meet
 
 

@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from skdp import DPLinearRegression, DPLinearSVC, DPPoissonRegressor, DPRidge
+from skdp._data._bounded import BoundedRows
 from skdp._losses import (
     BinaryHuberisedHingeLoss,
     ClippedPoissonLoss,
@@ -14,7 +15,6 @@ from skdp._losses import (
 )
 from skdp.accounting import Neighbours, gaussian_noise_multiplier
 from skdp.linear_model import _adassp, _ridge
-from skdp.linear_model._rows import BoundedRows
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from tests._attacks import epsilon_lower_bound
 from tests._releases import moved_over_claimed, record_releases

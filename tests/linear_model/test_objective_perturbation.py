@@ -5,6 +5,7 @@ import pytest
 from scipy.special import expit, softmax
 
 from skdp import DPLogisticRegression
+from skdp._data._bounded import BoundedRows
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.accounting import gdp_to_delta
 from skdp.linear_model import _objective_perturbation
@@ -17,7 +18,6 @@ from skdp.linear_model._objective_perturbation import (
     objective_C,
     plan_objective_perturbation,
 )
-from skdp.linear_model._rows import BoundedRows
 from skdp.noise import RandomSource
 from tests._guarantees import meet, of_rows
 

@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from skdp import DPLogisticRegression, PrivacyAccountant
+from skdp._data._bounded import BoundedRows
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.accounting import Neighbours, gaussian_noise_multiplier
 from skdp.linear_model._data_norm import RowPlan
@@ -18,7 +19,6 @@ from skdp.linear_model._output_perturbation import (
     _gradient_rounding,
     plan_output_perturbation,
 )
-from skdp.linear_model._rows import BoundedRows
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from tests._guarantees import meet, of_rows
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, csr_matrix
 
-from skdp._data._tables import read_block
-from skdp.linear_model._rows import BoundedRows, most_additions
+from skdp._data._bounded import BoundedRows, bounded_additions
+from skdp._data._parts import read_block
 from skdp.utils import ChunkedArray
 
 
@@ -34,18 +34,18 @@ def test_rows_inside_the_bound_keep_their_length():
 
 @pytest.mark.parametrize("n_rows", [1, 63, 64, 65, 1000])
 def test_blocks_give_what_whole_tables_give(n_rows, monkeypatch):
-    monkeypatch.setattr("skdp._data._tables.BLOCK_BYTES", 1)
+    monkeypatch.setattr("skdp._data._parts.BLOCK_BYTES", 1)
     rng = np.random.default_rng(0)
     X, w, r = rng.normal(size=(n_rows, 4)), rng.normal(size=(3, 5)), rng.normal(size=(n_rows, 3))
     rows = BoundedRows(X, 1.0, 0.5)
     whole = np.column_stack([X * rows._factor[:, None], np.full(n_rows, 0.5)])
-    scores = np.vstack([rows.scores(block, w) for block in rows.blocks()])
+    scores = np.vstack([rows[block].scores(w) for block in rows.blocks()])
     np.testing.assert_allclose(scores, whole @ w.T, atol=1e-13)
-    total = sum(rows.weighted_sum(block, r[block]) for block in rows.blocks())
+    total = sum(rows[block].weighted_sum(r[block]) for block in rows.blocks())
     np.testing.assert_allclose(total, r.T @ whole, atol=1e-11)
     gram, h = np.zeros((5, 5), order="F"), rng.uniform(size=n_rows)
     for block in rows.blocks():
-        rows.add_weighted_gram(block, h[block], gram)
+        rows[block].add_weighted_gram(h[block], gram)
     np.testing.assert_allclose(np.triu(gram), np.triu((whole * h[:, None]).T @ whole), atol=1e-11)
 
 
@@ -84,7 +84,7 @@ CONTAINERS = {
 @pytest.mark.parametrize("constant", [0.0, 0.5])
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_every_container_gives_what_a_table_gives(container, constant, density, monkeypatch):
-    monkeypatch.setattr("skdp._data._tables.BLOCK_BYTES", 1)
+    monkeypatch.setattr("skdp._data._parts.BLOCK_BYTES", 1)
     X, rng = sparse_table(density=density), np.random.default_rng(1)
     rows = BoundedRows(CONTAINERS[container](X), 1.0, constant)
     factor = np.minimum(1.0, 1.0 / np.maximum(np.linalg.norm(X, axis=1), 1e-300))
@@ -95,13 +95,13 @@ def test_every_container_gives_what_a_table_gives(container, constant, density, 
     p = whole.shape[1]
     w, W, r, R = (rng.normal(size=shape) for shape in (p, (3, p), 500, (500, 3)))
     for weights, coefficients in ((w, r), (W, R)):
-        scores = np.concatenate([rows.scores(block, weights) for block in rows.blocks()])
+        scores = np.concatenate([rows[block].scores(weights) for block in rows.blocks()])
         np.testing.assert_allclose(scores, whole @ weights.T, atol=1e-12)
-        total = sum(rows.weighted_sum(block, coefficients[block]) for block in rows.blocks())
+        total = sum(rows[block].weighted_sum(coefficients[block]) for block in rows.blocks())
         np.testing.assert_allclose(total, coefficients.T @ whole, atol=1e-11)
     gram, h = np.zeros((p, p), order="F"), rng.uniform(size=500)
     for block in rows.blocks():
-        rows.add_weighted_gram(block, h[block], gram)
+        rows[block].add_weighted_gram(h[block], gram)
     expected = (whole * h[:, None]).T @ whole
     np.testing.assert_allclose(np.triu(gram), np.triu(expected), atol=1e-11)
 
@@ -124,8 +124,8 @@ def test_sparse_rows_whose_norm_overflows_count_as_zero():
     rows = BoundedRows(csr_array(X), 1.0, 0.0)
     assert (rows._factor[:7] == 0.0).all()
     (block,) = rows.blocks()
-    assert np.isfinite(rows.scores(block, np.full(12, 1e200))).all()
-    np.testing.assert_array_equal(rows.scores(block, np.full(12, 1e200))[:7], 0.0)
+    assert np.isfinite(rows[block].scores(np.full(12, 1e200))).all()
+    np.testing.assert_array_equal(rows[block].scores(np.full(12, 1e200))[:7], 0.0)
 
 
 @pytest.mark.parametrize("n_rows", [10, 5000, 200_000])
@@ -134,7 +134,7 @@ def test_sparse_rows_whose_norm_overflows_count_as_zero():
 def test_blocks_add_no_more_often_than_the_bound_counts(is_sparse, n_rows, n_columns):
     table = csr_array((n_rows, n_columns)) if is_sparse else np.broadcast_to(0.0, (64, n_columns))
     rows = BoundedRows(table, 1.0, 0.0)
-    assert rows.block_size + n_rows / rows.block_size <= most_additions(n_rows, n_columns)
+    assert rows.block_size + n_rows / rows.block_size <= bounded_additions(n_rows, n_columns)
 
 
 def test_a_sparse_table_is_never_dense_as_a_whole():
@@ -144,7 +144,7 @@ def test_a_sparse_table_is_never_dense_as_a_whole():
     tracemalloc.start()
     rows, total = BoundedRows(S, 1.0, 0.3), 0.0
     for block in rows.blocks():
-        total += rows.weighted_sum(block, rows.scores(block, np.ones(5001)))
+        total += rows[block].weighted_sum(rows[block].scores(np.ones(5001)))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     # The table has 800 MB as an array.

@@ -10,13 +10,13 @@ from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
 
 from skdp import DPLogisticRegression, PrivacyAccountant
+from skdp._data._bounded import BoundedRows
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.accounting import gaussian_noise_multiplier, get_epsilon
 from skdp.linear_model import _standard_errors
 from skdp.linear_model._mechanism_choice import plan_weights
 from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective
-from skdp.linear_model._rows import BoundedRows
 from skdp.linear_model._standard_errors import plan_hessian, split_guarantee, summed_hessian
 from skdp.noise import RandomSource
 from skdp.utils._symmetric import pack_symmetric
@@ -45,9 +45,8 @@ def test_the_hessian_is_the_derivative_of_the_gradient(name, sparse):
     weights = rng.normal(size=(*loss.weights_shape, 5))
 
     def gradient(weights):
-        return rows.weighted_sum(
-            slice(0, 200), loss.residual(rows.scores(slice(0, 200), weights), y)
-        )
+        block = rows[slice(0, 200)]
+        return block.weighted_sum(loss.residual(block.scores(weights), y))
 
     columns = []
     for unit in np.eye(weights.size).reshape(-1, *weights.shape) * 1e-5:

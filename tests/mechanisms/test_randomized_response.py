@@ -189,3 +189,11 @@ def test_bad_input():
     for codes in ([2], [-2], [0.0]):
         with pytest.raises(ValueError, match="codes"):
             mechanism.release_codes(codes)
+
+
+def test_a_ragged_list_is_refused():
+    """One row of another length would make all others of one cell into cells that are lists."""
+    response = RandomizedResponse(50.0, (0, 1))
+    for first in ([1, 0], 1, [[1]], np.array([1, 0])):
+        with pytest.raises(ValueError, match="ragged"):
+            response.release([first, *[[1]] * 5])

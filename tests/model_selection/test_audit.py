@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from skdp.accounting import Neighbours
 from skdp.base import UNACCOUNTED
 from skdp.model_selection import _runs as runs
+from skdp.model_selection._candidates import Paid, Rows
 from skdp.model_selection._progress import Stages
 from skdp.noise import RandomSource
 from tests._attacks import epsilon_lower_bound
@@ -21,7 +23,9 @@ def outputs(made, task, y, n_runs):
     rows = []
     X = np.zeros((N, 1))
     for _ in range(n_runs):
-        run = runs.SearchRun(X, y, {}, task.score, task.terms, None, RandomSource(), None)
+        terms = replace(UNACCOUNTED, relation=task.guarantee.relation)
+        paid = Paid(terms, None, made.releases)
+        run = runs.SearchRun(Rows(X, y), task.score, paid, RandomSource(), None)
         outcome = runs.run_plan(made, run, Stages(None, 2))
         scores = np.nan_to_num(outcome.scores, nan=-1.0)
         coef, off = outcome.model.coef_[0], (scores[outcome.best] - 0.5) ** 2
@@ -64,7 +68,8 @@ def neighbours(made, role):
 
 def audit(strategy, role, n_runs=300, mutate=None):
     task = make_task((np.zeros((N, 1)), np.arange(N) % 2), m=2, epsilon=EPSILON, delta=0.0)
-    task = replace(task, terms=replace(UNACCOUNTED, relation="replace_one"))
+    changed = Neighbours(relation="replace_one")
+    task = replace(task, guarantee=replace(task.guarantee, neighbours=changed))
     made = plan(task, strategy, mean_runs=2 if strategy == "random_stopping" else None)
     made = made if mutate is None else mutate(made)
     tables = neighbours(made, role)

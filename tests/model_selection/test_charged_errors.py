@@ -3,15 +3,24 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import FeatureUnion, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    PolynomialFeatures,
+    StandardScaler,
+)
 
 from skdp import (
     DPPCA,
     DPGridSearchCV,
     DPLinearRegression,
     DPLogisticRegression,
+    DPMaxAbsScaler,
     DPMeanTransformer,
     DPMinMaxScaler,
     DPOneHotEncoder,
@@ -21,8 +30,10 @@ from skdp import (
     DPStandardScaler,
     PrivacyAccountant,
 )
+from skdp.accounting import Guarantee
 from skdp.accounting._state import Terms
 from skdp.model_selection import dp_cross_val_score, dp_learning_curve, dp_validation_curve
+from skdp.model_selection._candidates import Rows
 from skdp.model_selection._rehearsal import rehearse
 from skdp.pipeline import plan_pipeline
 from skdp.utils import ChunkedArray
@@ -93,6 +104,10 @@ def imputed_words():
     return make_pipeline(DPSimpleImputer(strategy="most_frequent", categories=[0, 1]), classifier())
 
 
+def discovered_words():
+    return make_pipeline(DPSimpleImputer(strategy="most_frequent", delta=1e-6), classifier())
+
+
 def behind_a_function():
     parts = [("a", scaler(), [0])]
     union = ColumnTransformer(parts, remainder="passthrough")
@@ -133,6 +148,7 @@ CASES = [
     (imputed_beside, 1, (np.nan,)),
     (united, 2, (np.nan,)),
     (imputed_words, 1, ("x",)),
+    (discovered_words, 1, ("x", np.inf)),
     (behind_a_function, 1, (np.nan, np.inf)),
 ]
 
@@ -166,7 +182,7 @@ def test_a_column_of_words_costs_nothing(make):
 
 
 def rehearsed(pipe, X, y):
-    rehearse(plan_pipeline(pipe), (1.0, 1e-5), (X, y), Terms(1.0, 0.0))
+    rehearse(plan_pipeline(pipe), Guarantee(**BUDGET), Rows(X, y), Terms(1.0, 0.0))
 
 
 WORDS = [["a", "b"]] * 3
@@ -277,6 +293,7 @@ def test_names_reach_the_steps_behind():
     [
         scaler,
         DPMinMaxScaler,
+        DPMaxAbsScaler,
         DPRobustScaler,
         lambda: DPPCA(epsilon=1e6, n_components=3, delta=1e-6, data_norm=2.0),
     ],
@@ -312,3 +329,125 @@ def test_tables_whose_rows_cannot_be_taken_cost_nothing(search, container):
     with pytest.raises((TypeError, ValueError)):
         search(DPLogisticRegression(classes=[0, 1], data_norm=2.0), X, y, accountant)
     assert accountant.spends == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"n_jobs": 0}, {"n_jobs": "two"}],
+    ids=str,
+)
+def test_a_number_of_workers_that_cannot_be_costs_nothing(options):
+    X, y = table()
+    inner = DPGridSearchCV(classifier(), {}, strategy="holdout", **options)
+    accountant = PrivacyAccountant(1.0, 1e-5)
+    given = {"accountant": accountant, **BUDGET}
+    scored = given | options | {"cv": 2}
+    for fit in (
+        lambda: DPGridSearchCV(classifier(), {}, strategy="holdout", **given, **options).fit(X, y),
+        lambda: dp_cross_val_score(classifier(), X, y, **scored),
+        lambda: dp_learning_curve(classifier(), X, y, **scored),
+        lambda: dp_validation_curve(
+            classifier(), X, y, param_name="C", param_range=[1.0], **scored
+        ),
+        lambda: by_grid(inner, X, y, accountant),
+        lambda: by_grid(make_pipeline(scaler(), inner), X, y, accountant),
+    ):
+        with pytest.raises(ValueError, match="n_jobs|int"):
+            fit()
+        assert accountant.epsilon_spent == 0.0
+
+
+@pytest.mark.parametrize("search", SEARCHES[:4], ids=lambda search: search.__name__)
+@pytest.mark.parametrize("before", [scaler, lambda: side_by_side()[0]])
+def test_a_frozen_model_that_cannot_be_used_costs_nothing(search, before):
+    X, y = table()
+    narrow = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[:, :2], y)
+    for model in (LogisticRegression(), GridSearchCV(LogisticRegression(), {}), narrow):
+        assert spent(search, make_pipeline(before(), FrozenEstimator(model)), X, y) == 0.0
+
+
+def test_a_frozen_model_that_reads_its_columns_by_name_is_used():
+    X, y = table()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    columns = ColumnTransformer([("s", StandardScaler(), ["a"])])
+    model = make_pipeline(columns, LogisticRegression()).fit(frame, y)
+    named = scaler().set_output(transform="pandas")
+    accountant = PrivacyAccountant(1.0, 1e-5)
+    by_grid(make_pipeline(named, FrozenEstimator(model)), frame.assign(d=0.5), y, accountant)
+    assert accountant.epsilon_spent == 1.0
+
+
+def in_columns(step):
+    return ColumnTransformer([("s", step, [0, 1])], remainder="passthrough")
+
+
+CONTAINERS = {
+    "pipeline": lambda: make_pipeline(scaler(), classifier()),
+    "columns": lambda: make_pipeline(in_columns(scaler()), classifier()),
+    "remainder": lambda: make_pipeline(
+        ColumnTransformer([("p", "passthrough", [0])], remainder=scaler(), sparse_threshold=0),
+        classifier(),
+    ),
+    "union": lambda: make_pipeline(make_union(scaler(), "passthrough"), classifier()),
+    "union in columns": lambda: make_pipeline(in_columns(make_union(scaler())), classifier()),
+    "columns in columns": lambda: make_pipeline(in_columns(in_columns(scaler())), classifier()),
+    "columns in a union": lambda: make_pipeline(make_union(in_columns(scaler())), classifier()),
+    "no columns": lambda: make_pipeline(
+        ColumnTransformer(
+            [("n", scaler(), []), ("s", scaler(), [0])], remainder="drop", sparse_threshold=0
+        ),
+        classifier(),
+    ),
+    "search": lambda: make_pipeline(
+        in_columns(scaler()),
+        DPGridSearchCV(classifier(), {}, strategy="holdout", refit=False),
+    ),
+    "search over columns": lambda: DPGridSearchCV(
+        make_pipeline(in_columns(scaler()), classifier()), {}, strategy="holdout", refit=False
+    ),
+    "frozen last": lambda: make_pipeline(
+        in_columns(scaler()), FrozenEstimator(LogisticRegression().fit(*table()))
+    ),
+}
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_the_statements_of_what_is_published_are_found_in_any_container(
+    container, strategy="holdout", refit=False
+):
+    pipe, (X, y), accountant = CONTAINERS[container](), table(), PrivacyAccountant(9.0, 0.0)
+    pure = [name for name in pipe.get_params() if name.rpartition("__")[2] == "delta"]
+    pipe.set_params(**dict.fromkeys(pure, 0.0))
+    options = {"strategy": strategy, "refit": refit, "mean_runs": 2, "accountant": accountant}
+    search = DPGridSearchCV(pipe, {}, epsilon=1.0, delta=0.0, **options).fit(X, y)
+    assert search.privacy_.epsilon == 1.0 and accountant.epsilon_spent == 1.0
+    if strategy == "cv" and not refit:
+        return
+    steps = plan_pipeline(pipe).steps
+    found = [step.fitted_in(search.best_estimator_) for step in steps]
+    stated = [part.privacy_.epsilon for part in found if hasattr(part, "privacy_")]
+    assert len(stated) == sum(step.columns != "columns " for step in steps)
+    if not refit:
+        # What was chosen among others costs what the choice costs.
+        assert set(stated) == {1.0}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["disjoint", "holdout", "cv", "random_stopping"])
+@pytest.mark.parametrize("refit", [False, True])
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_the_statements_are_found_by_every_strategy(container, refit, strategy):
+    test_the_statements_of_what_is_published_are_found_in_any_container(container, strategy, refit)
+
+
+def test_a_search_of_what_got_no_columns_states_its_price():
+    X, y = table()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    nothing = ColumnTransformer(
+        [("n", scaler(), make_column_selector(pattern="z"))],
+        remainder="passthrough",
+        sparse_threshold=0,
+    )
+    model = FrozenEstimator(LogisticRegression().fit(X, y))
+    search = DPGridSearchCV(make_pipeline(nothing, model), {}, strategy="holdout", **BUDGET)
+    assert search.fit(frame, y).privacy_.epsilon == 1.0

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, TimeSeriesSplit
 
-from skdp.model_selection._layout import Layout
-from skdp.model_selection._splits import Splits, make_parts, make_splits
+from skdp.model_selection._splits import Layout, Splits, make_parts, make_splits
 
 
 def layout_of(cv, n_samples=40, m=2):

@@ -15,21 +15,19 @@ from skdp import DPLogisticRegression, DPSGDClassifier
 from skdp.accounting import (
     ApproximateDP,
     Gaussian,
+    Guarantee,
     PoissonSampled,
     PureDP,
     RandomStopping,
     get_epsilon,
 )
 from skdp.accounting._events import leaves
-from skdp.base import UNACCOUNTED
 from skdp.mechanisms import ExponentialMechanism as ExponentialChoice
 from skdp.model_selection import bounded_score
 from skdp.model_selection._candidates import make_candidate
-from skdp.model_selection._layout import Layout
-from skdp.model_selection._plans import SearchTask
+from skdp.model_selection._plans import SearchTask, plan_scores
 from skdp.model_selection._pricing import dominating, fitting_scale
-from skdp.model_selection._score_plans import plan_scores
-from skdp.model_selection._splits import make_splits
+from skdp.model_selection._splits import Layout, make_splits
 from skdp.model_selection._strategies import STRATEGIES, best_strategy, plan_search
 from tests.model_selection.toys import NoisyVote
 
@@ -44,8 +42,12 @@ def make_task(table=None, *, m=4, epsilon=1.0, delta=DELTA, refit=True, selectio
     X, y = make_table() if table is None else table
     grid = [{"shift": float(i)} for i in range(m)]
     candidates = tuple(make_candidate(NoisyVote(), params, y) for params in grid)
-    given = (candidates, X.shape, bounded_score("accuracy"), selection, epsilon, delta)
-    return SearchTask(*given, UNACCOUNTED, refit)
+    return task_of(candidates, X.shape, epsilon, delta, selection=selection, refit=refit)
+
+
+def task_of(candidates, shape, epsilon=1.0, delta=DELTA, **options):
+    given = {"candidates": candidates, "shape": shape, "score": bounded_score("accuracy")}
+    return SearchTask(**given, guarantee=Guarantee(epsilon=epsilon, delta=delta), **options)
 
 
 def plan(task, strategy, cv=None, mean_runs=None):
@@ -104,10 +106,10 @@ def test_each_row_pays_for_all_folds_but_its_own():
 
 def test_parts_of_the_rows_pay_side_by_side():
     made = plan(make_task(refit=False, m=10), "disjoint")
-    assert all(run.epsilon == pytest.approx(1.0, rel=1e-2) for run in made.runs.values())
+    assert all(run.guarantee.epsilon == pytest.approx(1.0, rel=1e-2) for run in made.runs.values())
     assert made.event == ApproximateDP(1.0, DELTA)
     alone = plan(make_task(refit=False, m=10), "holdout")
-    assert all(run.epsilon < 0.4 for run in alone.runs.values())
+    assert all(run.guarantee.epsilon < 0.4 for run in alone.runs.values())
 
 
 def test_random_stopping_costs_what_an_independent_accountant_says():
@@ -141,8 +143,7 @@ def test_parts_pay_for_the_costliest_candidate(m):
     X, y = make_table(400)
     grid = [{"mechanism": "gradient"}] * (m - 1) + [{"mechanism": "objective"}]
     candidates = tuple(make_candidate(DPLogisticRegression(), params, y) for params in grid)
-    given = (candidates, X.shape, bounded_score("accuracy"), "exponential", 1.0, DELTA)
-    made = plan(SearchTask(*given, UNACCOUNTED, True), "disjoint")
+    made = plan(task_of(candidates, X.shape, refit=True), "disjoint")
     last = made.runs[m - 1, m - 1].event
     assert any(set(leaves(last)) <= set(leaves(branch)) for branch in made.branches)
     for run in made.runs.values():
@@ -155,8 +156,7 @@ def test_runs_with_sampled_batches_have_their_own_renyi_curve():
     model = DPSGDClassifier(batch_size=10, max_iter=2)
     grid = [{"max_grad_norm": 0.5}, {"max_grad_norm": 1.0}]
     candidates = tuple(make_candidate(model, params, y) for params in grid)
-    given = (candidates, (N, 3), bounded_score("accuracy"), "exponential", 1.0, DELTA)
-    made = plan(SearchTask(*given, UNACCOUNTED, False), "random_stopping", mean_runs=5)
+    made = plan(task_of(candidates, (N, 3)), "random_stopping", mean_runs=5)
     fitted, scored = ({type(p): p for p in leaves(branch)} for branch in made.branches)
     (sampled,) = leaves(fitted[RandomStopping].event)
     assert isinstance(sampled, PoissonSampled)
@@ -180,11 +180,10 @@ def test_random_stopping_of_approximate_runs_adds_the_mean_number_of_deltas():
     y = make_table()[1]
     model = DPLogisticRegression(mechanism="objective")
     candidates = (make_candidate(model, {"C": 0.1}, y),)
-    given = (candidates, (N, 3), bounded_score("accuracy"), "exponential", 1.0, DELTA)
-    made = plan(SearchTask(*given, UNACCOUNTED, False), "random_stopping", mean_runs=7)
+    made = plan(task_of(candidates, (N, 3)), "random_stopping", mean_runs=7)
     parts = {type(part): part for part in leaves(made.branches[0])}
     base, extra = parts[RandomStopping].event, parts[ApproximateDP]
-    run = made.runs[0, 0]
+    run = made.runs[0, 0].guarantee
     assert isinstance(base, PureDP) and base.epsilon >= run.epsilon * (1 - 1e-9)
     assert extra == ApproximateDP(0.0, 7 * run.delta)
     assert made.noisy.epsilon <= base.epsilon
@@ -282,17 +281,20 @@ def test_the_choice_falls_short_by_its_bound_at_most():
 
 
 def test_auto_is_a_function_of_public_numbers():
-    shape = (30_000, 100)
-    assert best_strategy(shape, 1000, 1.0, DELTA, refit=True) == "random_stopping"
-    assert best_strategy(shape, 20, 1.0, DELTA, refit=True) == "disjoint"
-    assert best_strategy(shape, 3, 1.0, DELTA, refit=True, n_splits=5) == "cv"
-    assert best_strategy(shape, 3, 1.0, DELTA, refit=False) != "cv"
+    def task(m, refit=True):
+        return task_of((None,) * m, (30_000, 100), refit=refit)
+
+    assert best_strategy(task(1000)) == "random_stopping"
+    assert best_strategy(task(20)) == "disjoint"
+    assert best_strategy(task(3), n_splits=5) == "cv"
+    assert best_strategy(task(3, refit=False)) != "cv"
 
 
 @pytest.mark.parametrize("m", [3, 20, 1000])
 def test_auto_takes_what_the_accountant_can_price(m):
     def best(composition, delta=DELTA):
-        return best_strategy((500, 5), m, 1.0, delta, refit=True, composition=composition)
+        task = task_of((None,) * m, (500, 5), delta=delta, refit=True)
+        return best_strategy(task, composition=composition)
 
     assert best("gdp") == "cv"
     assert best("rdp") in ("cv", "random_stopping")

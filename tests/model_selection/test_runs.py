@@ -85,8 +85,8 @@ def test_a_search_takes_what_the_mechanisms_released():
     made = SimpleNamespace(layout=layout, runs={(0, 0): None, (1, 0): None}, refits=(), releases=2)
     made.choice, made.noisy = Fixed(1), Fixed(np.array([0.7, 0.3]))
     run = SimpleNamespace(score=None, source=None, fit=lambda *plans: [(0.9, "a"), (0.1, "b")])
-    best, scores, model = runs._choose(made, run)
-    assert (best, scores.tolist(), model) == (1, [0.7, 0.3], "b")
+    found = runs._choose(made, run)
+    assert (found.best, found.scores.tolist(), found.model) == (1, [0.7, 0.3], "b")
 
 
 def test_no_rows_are_kept_on_disk(tmp_path):

@@ -1,5 +1,6 @@
 """Scores: their values, and their sensitivities by brute force on neighbouring tables."""
 
+import datetime
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.metrics import (
 
 from skdp import BudgetExceededError, PrivacyAccountant
 from skdp.model_selection import bounded_score, make_dp_scorer
-from tests._containers import Raises
+from tests._containers import GONE, Raises
 
 COUNTS = {0: 6, 1: 4}
 SCORES = [
@@ -190,19 +191,41 @@ def test_nothing_is_predicted_before_the_charge():
     assert spent == [0.5]
 
 
-@pytest.mark.parametrize("name", ["accuracy", "roc_auc", "r2"])
-@pytest.mark.parametrize("odd", [pd.NA, np.array([1, 2]), Raises(), 10**400])
-def test_a_target_that_cannot_be_scored_is_refused_before_the_charge(name, odd):
+class Point:
+    """A label that is compared with others of its kind only."""
+
+    x = 1
+
+    def __eq__(self, other):
+        return self.x == other.x
+
+
+# pytest asks a parameter's value for its class.
+ODD_LABELS = [pd.NA, np.array([1, 2]), Raises(), 10**400, np.void(b"1"), Point(), GONE]
+
+
+@pytest.mark.parametrize("score", SCORES, ids=lambda score: score.name)
+@pytest.mark.parametrize("number", range(len(ODD_LABELS)))
+def test_a_target_that_cannot_be_scored_is_refused_before_the_charge(score, number):
     X, y = make_rows(np.random.default_rng(3), 10)
-    labels = np.empty(10, dtype=object)
-    labels[:] = [odd, *y[1:]]
+    labels = y.astype(object)
+    labels[0] = ODD_LABELS[number]
     accountant = PrivacyAccountant(1.0, 0.0, ledger="memory://")
-    params = {"roc_auc": {"class_counts": {0: 1, 1: 1}}, "r2": {"target_bounds": (0, 1)}}
-    scorer = make_dp_scorer(name, accountant=accountant, **params.get(name, {}))
+    scorer = make_dp_scorer(score, accountant=accountant)
     try:
         scorer(Oracle(), X, labels)
     except Exception:
         assert accountant.spends == []
+
+
+def test_a_row_is_of_one_class():
+    """A date and its midnight are two keys of a dict and one label."""
+    day, midnight = datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1)
+    score = bounded_score("balanced_accuracy", class_counts={day: 1, midnight: 1})
+    y = np.array([day, midnight], dtype=object)
+    assert score.value(SimpleNamespace(predict=lambda X: y), y, y) == 1.0
+    with pytest.raises(ValueError, match="NaN"):
+        bounded_score("balanced_accuracy", class_counts={np.nan: 1, 1: 1})
 
 
 @pytest.mark.parametrize("bad", [{"epsilon": 0}, {"delta": 1}, {"accountant": "budget.db"}])
@@ -230,3 +253,21 @@ def test_a_column_of_predictions_is_one_entry_a_row(score):
     assert score.value(column, X, y) == score.value(flat, X, y)
     with pytest.raises(ValueError, match="predict gave 1 labels for 4 rows"):
         score.value(SimpleNamespace(predict=lambda X: [1]), X, y)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("name", ["balanced_accuracy", "roc_auc"])
+@pytest.mark.parametrize(("kind", "first"), [(np.float32, 2**24), (np.float64, 2**53)])
+def test_two_labels_that_are_one_in_the_targets_type_count_a_row_once(name, kind, first, relation):
+    score = bounded_score(name, class_counts={first: 1, first + 1: 1})
+    X, y = np.arange(10.0)[:, np.newaxis], np.array([first] * 5 + [0] * 5, dtype=kind)
+    model = SimpleNamespace(
+        predict=lambda X: np.full(len(X), first, dtype=kind),
+        decision_function=lambda X: X[:, 0],
+    )
+    value = score.value(model, X, y)
+    for row in range(10):
+        neighbour = y.copy()
+        neighbour[row] = 0 if y[row] else first
+        moved = abs(score.value(model, X, neighbour) - value)
+        assert moved <= score.sensitivity(10, relation)

@@ -30,6 +30,7 @@ from skdp import (
     PrivacyAccountant,
 )
 from skdp.accounting import PureDP
+from skdp.base import UNACCOUNTED
 from skdp.model_selection import _runs as runs
 from skdp.model_selection import (
     bounded_score,
@@ -37,7 +38,7 @@ from skdp.model_selection import (
     dp_learning_curve,
     dp_validation_curve,
 )
-from skdp.model_selection._candidates import FitPlan
+from skdp.model_selection._candidates import FitPlan, Paid, Rows
 from tests.model_selection.toys import NoisyVote
 
 GRID = {"shift": [-5.0, 0.0, 5.0]}
@@ -121,12 +122,12 @@ class Recorded:
 def test_inner_fits_charged_twice_or_not_at_all_are_found(table, monkeypatch):
     unpaid, fitted = [], FitPlan.fitted
 
-    def on_the_accountant(self, table, terms, spend, releases, seeds=None, params=None):
-        return self.unfitted([accountant] * len(self.charges), seeds).fit(*table)
+    def on_the_accountant(self, rows, paid, seeds=None):
+        return rows.fit(self.unfitted([accountant] * len(self.charges), seeds))
 
-    def without_any(self, table, terms, spend, releases, seeds=None, params=None):
+    def without_any(self, rows, paid, seeds=None):
         unpaid.append(self)
-        return self.unfitted([None] * len(self.charges), seeds).fit(*table)
+        return rows.fit(self.unfitted([None] * len(self.charges), seeds))
 
     accountant = PrivacyAccountant(10.0, 1e-3)
     monkeypatch.setattr(FitPlan, "fitted", on_the_accountant)
@@ -310,9 +311,7 @@ def test_workers_change_neither_the_cost_nor_the_independence_of_noise(table, ba
 def test_inner_fits_in_workers_have_noise_of_their_own(table, backend):
     plan, run = make_plan(table, "holdout", refit=False, n_jobs=2)
     with joblib.parallel_config(backend=backend):
-        splits = plan.layout.splits
-        rows = [(splits.train[0], splits.test[0])] * len(plan.runs)
-        models = [model for _, model in run.fit(list(plan.runs.values()), rows, 3, True)]
+        models = [model for _, model in run.fit(plan, list(plan.runs), keep=True)]
     assert len({model.coef_[0] for model in models}) == len(models)
 
 
@@ -326,9 +325,7 @@ def test_dask_workers(table, processes):
         plan, run = make_plan(table, "holdout", refit=False, n_jobs=2)
         with joblib.parallel_config(backend="dask"):
             search = make_search(accountant, "cv", n_jobs=2).fit(*table)
-            splits = plan.layout.splits
-            rows = [(splits.train[0], splits.test[0])] * len(plan.runs)
-            models = [model for _, model in run.fit(list(plan.runs.values()), rows, 3, True)]
+            models = [model for _, model in run.fit(plan, list(plan.runs), keep=True)]
     assert search.privacy_.epsilon == accountant.epsilon_spent == 1.0
     assert len(accountant.spends) == 1
     assert len({model.coef_[0] for model in models}) == len(models)
@@ -341,7 +338,8 @@ def make_plan(table, strategy, *, n_jobs=None, source=None, **params):
     task = make_task(table, **params)
     made = plan(task, strategy)
     source = runs_source() if source is None else source
-    return made, runs.SearchRun(*table, {}, task.score, task.terms, None, source, n_jobs)
+    paid = Paid(UNACCOUNTED, None, made.releases)
+    return made, runs.SearchRun(Rows(*table), task.score, paid, source, n_jobs)
 
 
 def runs_source():

@@ -1,5 +1,7 @@
 """The page of the docs that lists the mutations."""
 
+import re
+
 from tests.mutations._mutant import ROOT
 
 PAGE = ROOT / "docs" / "mutations.md"
@@ -22,13 +24,18 @@ def row(mutation):
 
 
 def write_page(mutations, caught):
-    """Write the page; `caught` holds the test that failed, by id."""
-    text = PAGE.read_text().partition(FIRST_TABLE)[0].rstrip() + "\n"
+    """Write the page; `caught` holds the test that failed, by id.
+
+    The test of a mutation that was not tried this time stays as the page has it.
+    """
+    before = PAGE.read_text()
+    known = dict(re.findall(r"^\| ([\w-]+) \|.*\| `([^`]+)` \|$", before, re.MULTILINE))
+    text = before.partition(FIRST_TABLE)[0].rstrip() + "\n"
     for package in dict.fromkeys(m.package for m in mutations):
         own = [m for m in mutations if m.package == package]
         text += "\n" + heading(package, len(own))
         for mutation in own:
-            test = caught[mutation.id].partition("[")[0].removeprefix("tests/")
-            text += row(mutation) + f"`{test}` |\n"
+            test = caught.get(mutation.id, known.get(mutation.id, "not tried"))
+            text += row(mutation) + f"`{test.partition('[')[0].removeprefix('tests/')}` |\n"
     PAGE.write_text(text)
     return PAGE

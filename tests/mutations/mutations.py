@@ -128,7 +128,7 @@ MUTATIONS = [
         "noise-before-it-is-safe",
         "accounting._gaussian",
         "gaussian_noise_multiplier",
-        rules.call_dropped("_nudge", keep=1),
+        rules.call_dropped("nudge", keep=1),
         ("accounting/test_closed_forms.py::test_gaussian_noise_is_on_the_safe_side_and_tight",),
         "noise can be too small by a rounding error",
     ),
@@ -242,8 +242,8 @@ MUTATIONS = [
     ),
     Mutation(
         "geometric-noise-for-one",
-        "mechanisms._geometric",
-        "GeometricMechanism.scale",
+        "mechanisms._grid",
+        "PureMechanism.scale",
         rules.put_for("self.sensitivity", "1"),
         ("mechanisms/test_geometric.py::test_law",),
         "counts of many columns get the noise of one",
@@ -292,7 +292,7 @@ MUTATIONS = [
     Mutation(
         "floats-decide-close-calls",
         "noise._exact",
-        "bernoulli_exp",
+        "is_below",
         rules.put_for("2.0 ** -40", "0.0"),
         ("noise/test_exact.py::test_the_guard_band_covers_the_error_of_an_exponent",),
         "rounding changes the probabilities of rare draws",
@@ -323,7 +323,7 @@ MUTATIONS = [
     ),
     Mutation(
         "waiting-times-reuse-bits",
-        "noise._geometric",
+        "noise._discrete",
         "_geometric_block",
         rules.put_for(
             "stream.words(open_.size)", "leading[open_].astype(np.uint64) << np.uint64(32)"
@@ -576,7 +576,7 @@ MUTATIONS = [
     ),
     Mutation(
         "rows-not-clipped",
-        "linear_model._rows",
+        "_data._bounded",
         "BoundedRows.__init__",
         rules.call_dropped("minimum"),
         ("linear_model/test_rows.py::test_exact_norms_never_exceed_the_bound",),
@@ -584,7 +584,7 @@ MUTATIONS = [
     ),
     Mutation(
         "rows-clipped-without-margin",
-        "linear_model._rows",
+        "_data._bounded",
         "BoundedRows.__init__",
         rules.put_for("margin", "1.0"),
         ("linear_model/test_rows.py::test_exact_norms_never_exceed_the_bound",),
@@ -609,7 +609,7 @@ MUTATIONS = [
     Mutation(
         "counts-not-clipped",
         "linear_model._poisson_regressor",
-        "_Clipped.__getitem__",
+        "_PoissonFit.run",
         rules.call_dropped("clip"),
         ("linear_model/test_poisson_regressor.py::test_far_targets_are_clipped",),
         "a target outside the bounds moves the weights without limit",
@@ -687,39 +687,89 @@ MUTATIONS = [
         ),
         "relation ignored",
     ),
-    # svm
+    Mutation(
+        "hinge-of-a-replaced-row",
+        "svm._linear_svc",
+        "DPLinearSVC.plan_fit",
+        rules.argument_put(
+            "plan_output_fit",
+            2,
+            "type(guarantee)(epsilon=guarantee.epsilon, delta=guarantee.delta)",
+        ),
+        ("linear_model/test_linear_sensitivity.py::test_brute_force_sensitivity",),
+        "relation ignored: replaced rows at the price of removed ones",
+    ),
+    Mutation(
+        "a-larger-delta",
+        "svm._linear_svc",
+        "DPLinearSVC.plan_fit",
+        rules.argument_put(
+            "plan_output_fit",
+            2,
+            "type(guarantee)(epsilon=guarantee.epsilon, delta=0.5, "
+            "neighbours=guarantee.neighbours)",
+        ),
+        (checked("DPLinearSVC()", "check_cost_of_mechanisms"),),
+        "less noise than epsilon and delta ask for",
+    ),
+    Mutation(
+        "twice-the-epsilon",
+        "svm._linear_svc",
+        "DPLinearSVC.plan_fit",
+        rules.argument_put(
+            "plan_output_fit",
+            2,
+            "type(guarantee)(epsilon=2.0 * guarantee.epsilon, delta=guarantee.delta, "
+            "neighbours=guarantee.neighbours)",
+        ),
+        (checked("DPLinearSVC()", "check_cost_of_mechanisms"),),
+        "half the noise",
+    ),
+    Mutation(
+        "half-the-slope-of-the-hinge",
+        "svm._linear_svc",
+        "DPLinearSVC.plan_fit",
+        rules.argument_put(
+            "plan_output_fit",
+            3,
+            "type('Flat', (type(loss),), {'slope_bound': loss.slope_bound / 2.0})(**vars(loss))",
+        ),
+        ("linear_model/test_linear_sensitivity.py::test_brute_force_sensitivity",),
+        "a row moves the weights by twice what is priced",
+    ),
+    # the fit of linear classifiers
     Mutation(
         "classes-from-the-labels",
-        "svm._linear_svc",
-        "DPLinearSVC.fit",
+        "linear_model._classifier",
+        "PrivateLinearClassifierMixin._read_rows",
         rules.argument_put("check_classes", 0, "None"),
         ("svm/test_linear_svc.py::test_declared_classes_need_no_rows",),
         "a label that one row has is published though others were declared",
     ),
     Mutation(
         "scaled-before-the-charge",
-        "svm._linear_svc",
-        "DPLinearSVC.fit",
-        rules.inserted("X = X / abs(X).max()", "check_classes(self.classes, y)"),
+        "linear_model._classifier",
+        "PrivateLinearClassifierMixin._read_rows",
+        rules.inserted("X = X / abs(X).max()", "check_classes(_, y)"),
         (checked("DPLinearSVC()", "check_charge_before_touch"),),
         "values are used before the charge: one row scales all others",
     ),
     Mutation(
         "every-row-twice",
-        "svm._linear_svc",
-        "DPLinearSVC.fit",
+        "linear_model._classifier",
+        "PrivateLinearClassifierMixin._read_rows",
         rules.inserted(
             "X, y = X[[*range(len(y))] * 2], y[[*range(len(y))] * 2]",
-            "check_classes(self.classes, y)",
+            "check_classes(_, y)",
         ),
         ("linear_model/test_linear_sensitivity.py::test_brute_force_sensitivity",),
         "a row moves the weights by twice what is priced",
     ),
     Mutation(
         "share-of-labels-kept",
-        "svm._linear_svc",
-        "DPLinearSVC.fit",
-        rules.inserted("self._share = codes.mean()", "fit.publish"),
+        "linear_model._regressor",
+        "PrivateLinearMixin.fit",
+        rules.inserted("self._share = table.y.mean()", "fit.publish"),
         (checked("DPLinearSVC()", "check_no_raw_statistic"),),
         "an exact mean is in every pickle",
     ),
@@ -788,6 +838,31 @@ MUTATIONS = [
         ("gam/test_plan.py::test_objective_perturbation_costs_its_share",),
         "the density of the minimiser changes by more than the noise's",
     ),
+    # _data
+    Mutation(
+        "rows-of-parts-twice",
+        "_data._parts",
+        "sum_over",
+        rules.put_for("np.zeros_like(total)", "total"),
+        ("_data/test_parts.py::test_what_goes_with_the_rows_is_cut_with_them",),
+        "a row of a table in parts moves a sum by more than is priced",
+    ),
+    Mutation(
+        "labels-counted-twice",
+        "_data._columns",
+        "_add_labels",
+        rules.put_for("times[codes >= 0]", "2 * times[codes >= 0]"),
+        ("preprocessing/test_one_hot_encoder.py::test_counts_have_the_stated_noise",),
+        "a row moves the counts of its labels by two",
+    ),
+    Mutation(
+        "bins-counted-twice",
+        "_data._histogram",
+        "count_bins",
+        rules.put_for("slots.ravel()", "np.tile(slots.ravel(), 2)"),
+        ("preprocessing/test_histogram_transformer.py::test_brute_force_sensitivity",),
+        "a row moves the counts of its bins by two",
+    ),
     # preprocessing
     Mutation(
         "mean-of-a-replaced-row",
@@ -819,10 +894,18 @@ MUTATIONS = [
     Mutation(
         "values-not-clipped",
         "stats._moments",
-        "unit_blocks",
+        "_add_unit_rows",
         rules.statement_dropped("np.clip(u, -1.0, 1.0, out=u)"),
         ("preprocessing/test_mean_transformer.py::test_brute_force_sensitivity",),
         "a value outside the bounds moves a sum without limit",
+    ),
+    Mutation(
+        "magnitudes-up-to-the-largest",
+        "preprocessing._max_abs_scaler",
+        "ScaledByMagnitude.run",
+        rules.put_for("np.maximum(-low, high)", "np.abs(X).max(axis=0)"),
+        ("preprocessing/test_max_abs_scaler.py::test_brute_force_range_of_the_loss",),
+        "an end of the grid taken from the data: one row moves the choice for all others",
     ),
     Mutation(
         "threshold-of-one-column",
@@ -918,7 +1001,7 @@ MUTATIONS = [
     # impute
     Mutation(
         "enough-by-the-exact-count",
-        "impute._present",
+        "impute._simple_imputer",
         "means_of_present",
         rules.put_for(
             "count > math.sqrt(2.0) * deviation", "sums.sum(axis=0) > math.sqrt(2.0) * deviation"
@@ -928,7 +1011,7 @@ MUTATIONS = [
     ),
     Mutation(
         "mean-without-noise",
-        "impute._present",
+        "impute._simple_imputer",
         "means_of_present",
         rules.put_for("mechanism.release(sums, random_state=source)", "sums"),
         ("impute/test_simple_imputer.py::test_the_noise_of_the_mean_has_the_expected_size",),
@@ -936,7 +1019,7 @@ MUTATIONS = [
     ),
     Mutation(
         "missing-values-by-the-exact-count",
-        "impute._present",
+        "impute._simple_imputer",
         "means_of_present",
         rules.put_for("below + above", "sums.sum(axis=0)"),
         ("impute/test_simple_imputer.py::test_what_a_mean_is_follows_from_the_release_alone",),
@@ -944,17 +1027,25 @@ MUTATIONS = [
     ),
     Mutation(
         "imputer-not-charged",
-        "impute._simple_imputer",
-        "DPSimpleImputer.fit",
+        "preprocessing._planned",
+        "PlannedTransformerMixin.fit",
         rules.put_for("fit.charge(_)", "None"),
         (checked("DPSimpleImputer()", "check_exact_spend"),),
         "the release is not booked",
+    ),
+    Mutation(
+        "means-not-clipped",
+        "impute._simple_imputer",
+        "_add_shares",
+        rules.put_for("range_shares(_, _, _, _)", "(1.0 - block, block)"),
+        ("impute/test_simple_imputer.py::test_brute_force_sensitivity_of_the_mean",),
+        "a value outside the bounds moves the sums without limit",
     ),
     # decomposition
     Mutation(
         "pca-rows-not-clipped",
         "decomposition._second_moment",
-        "SecondMoment.statistics",
+        "_add_second_moment",
         rules.call_dropped("clip_rows"),
         ("decomposition/test_pca.py::test_rows_are_clipped",),
         "a long row moves the second moment by its square",
@@ -1019,7 +1110,7 @@ MUTATIONS = [
     Mutation(
         "moments-not-clipped",
         "stats._moments",
-        "unit_blocks",
+        "_add_unit_rows",
         rules.statement_dropped("np.clip(u, -1.0, 1.0, out=u)"),
         ("preprocessing/test_standard_scaler.py::test_values_are_clipped_to_the_bounds",),
         "a value outside the bounds moves a sum without limit",
@@ -1140,7 +1231,7 @@ MUTATIONS = [
     ),
     Mutation(
         "largest-fold-for-their-sum",
-        "model_selection._layout",
+        "model_selection._splits",
         "Layout.sensitivity",
         rules.call_renamed("fsum", "max"),
         ("model_selection/test_plans.py::test_sensitivity_over_folds_by_brute_force",),
@@ -1336,6 +1427,14 @@ MUTATIONS = [
         ("audit/test_epsilon.py::test_a_false_claim_is_called_a_violation",),
         "the audit does not leave out the worst row, so a false claim is accepted",
     ),
+    Mutation(
+        "slots-not-looked-into",
+        "audit._published",
+        "_inner",
+        rules.put_for("value.__reduce_ex__(4)[1:5]", "()"),
+        ("testing/test_checks.py::test_checks_find_mistakes_that_are_not_theirs_alone",),
+        "statistics that are kept in odd places pass",
+    ),
     # utils
     Mutation(
         "rows-scaled-to-the-norm-itself",
@@ -1418,11 +1517,11 @@ MUTATIONS = [
         "estimators that clip nothing pass",
     ),
     Mutation(
-        "slots-not-looked-into",
+        "kept-numbers-not-looked-at",
         "testing._noise",
-        "_parts",
-        rules.put_for("_reduced(value)", "[]"),
-        ("testing/test_checks.py::test_checks_find_mistakes_that_are_not_theirs_alone",),
-        "statistics that are kept in odd places pass",
+        "_kept_numbers",
+        rules.put_for("walk(vars(estimator)[name])", "()"),
+        ("testing/test_checks.py::test_a_check_finds_what_it_is_for",),
+        "statistics that are kept without noise pass",
     ),
 ]

@@ -1,6 +1,7 @@
 """Pipelines that leak, none of which is accepted, and honest ones, which all are."""
 
 from functools import partial, wraps
+from io import StringIO
 
 import joblib
 import numpy as np
@@ -22,6 +23,9 @@ from sklearn.decomposition import NMF, PCA, TruncatedSVD
 from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
     RandomTreesEmbedding,
     StackingClassifier,
     VotingClassifier,
@@ -29,7 +33,12 @@ from sklearn.ensemble import (
 )
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.image import PatchExtractor
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
 from sklearn.feature_selection import (
     RFE,
     SelectFromModel,
@@ -85,6 +94,7 @@ from skdp import (
     DPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
+    DPMaxAbsScaler,
     DPMinMaxScaler,
     DPOneHotEncoder,
     DPPoissonRegressor,
@@ -379,6 +389,14 @@ def frozen(estimator):
     return FrozenEstimator(estimator)
 
 
+def fitted(estimator, rows, fits):
+    return clone(estimator).fit(rows, LABELS) if fits else estimator
+
+
+def encoder_of(words):
+    return OneHotEncoder(categories=[words], sparse_output=False)
+
+
 KNOTS = np.linspace(0, 1, 4)[:, np.newaxis]
 
 
@@ -424,6 +442,8 @@ FUNCTIONS = {
 FRAME = {"transform": "pandas"}
 ROWS = np.random.default_rng(0).uniform(size=(100, 3))
 LABELS = np.arange(100) % 2
+
+FILES = [StringIO("some words"), StringIO("more words")]
 
 ADVERSARIAL = {
     # Learn without privacy.
@@ -535,6 +555,47 @@ ADVERSARIAL = {
     "an output setting that may change": lambda: then(told(Normalizer(), Changing())),
     "accents taken off by what saw other rows": lambda: then(
         HashingVectorizer(n_features=8, strip_accents=first_of_all())
+    ),
+    "texts of files that rows may share": lambda: then(HashingVectorizer(input="file")),
+    "frozen texts of files": lambda: then(frozen(TfidfVectorizer(input="file").fit(FILES))),
+    **{
+        f"categories that act, in a {type(words).__name__} {i}": (
+            lambda words=words: then(OneHotEncoder(categories=[words]))
+        )
+        for i, words in enumerate(
+            [
+                pd.Index([Word("no"), "yes"], dtype=object),
+                pd.Series([Word("no"), "yes"], dtype=object),
+                pd.DataFrame({"a": [Word("no"), "yes"]}, dtype=object),
+                pd.MultiIndex.from_tuples([(Word("no"),), ("yes",)]),
+                frozenset([Word("no"), "yes"]),
+                np.array([[Word("no"), "yes"]], dtype=object),
+            ]
+        )
+    },
+    "weights in a matrix that act": lambda: then(
+        FeatureUnion(
+            [("s", Normalizer())],
+            transformer_weights={"s": np.array([[Number(1)]], dtype=object).view(np.matrix)},
+        )
+    ),
+    "a masked array": lambda: then(Binarizer(threshold=np.ma.masked_array(0.5))),
+    "a class of one's own": lambda: then(SplineTransformer(knots=KNOTS, degree=Number)),
+    "columns between ends that act": lambda: columns((scaler(), slice(Number(0), 1))),
+    "types that a function made of values, in a private search": lambda: make_pipeline(
+        FunctionTransformer(partial(np.logical_and, 1)),
+        DPGridSearchCV(
+            then(
+                make_column_transformer(
+                    (scaler(), make_column_selector(dtype_include="str")), sparse_threshold=0
+                )
+            ),
+            {},
+        ),
+    ),
+    "types that a function made of values, in a raw search": lambda: make_pipeline(
+        FunctionTransformer(partial(np.logical_and, 1)),
+        GridSearchCV(columns((scaler(), make_column_selector(dtype_include="str"))), {}),
     ),
     "types that a function made of values": lambda: then(
         FunctionTransformer(partial(np.logical_and, 1)),
@@ -664,6 +725,8 @@ ADVERSARIAL = {
     ),
     "a frozen function": lambda: then(frozen(FunctionTransformer(demean))),
     "a frozen function deeper": lambda: then(frozen(make_pipeline(FunctionTransformer(demean)))),
+    # A product of the rows that have gaps alone, which rounds differently for other ones.
+    "frozen neighbours of rows with gaps": lambda: then(frozen(KNNImputer().fit(ROWS))),
     "frozen patches": lambda: then(frozen(PatchExtractor())),
     "frozen factors of all rows together": lambda: then(frozen(NMF())),
     "a frozen class that is not known": lambda: then(frozen(LyingTag())),
@@ -734,6 +797,7 @@ HONEST = {
                 scaler(),
                 scaler(delta=1e-6),
                 DPMinMaxScaler(),
+                DPMaxAbsScaler(),
                 DPRobustScaler(bounds=(0, 1)),
                 DPQuantileTransformer(),
                 DPHistogramTransformer(),
@@ -799,27 +863,55 @@ HONEST = {
     },
     # Frozen, fitted to public rows or paid for.
     **{
-        f"{type(step).__name__} {i} frozen": (lambda step=step: then(frozen(step)))
-        for i, step in enumerate(
+        f"{type(step).__name__} {i} frozen{' and fitted' * fits}": (
+            lambda step=step, rows=rows, fits=fits: then(frozen(fitted(step, rows, fits)))
+        )
+        for i, (step, rows) in enumerate(
             [
-                StandardScaler(),
-                scaler(),
-                PCA(2),
-                SimpleImputer(),
-                OneHotEncoder(),
-                KBinsDiscretizer(),
-                make_pipeline(StandardScaler(), PCA(2)),
-                TfidfVectorizer(),
-                make_union(StandardScaler(), scaler()),
-                SelectKBest(),
-                FunctionTransformer(np.sqrt),
-                ColumnTransformer([("s", StandardScaler(), [0])], remainder=MinMaxScaler()),
+                (StandardScaler(), ROWS),
+                (scaler(), ROWS),
+                (PCA(2), ROWS),
+                (SimpleImputer(), ROWS),
+                (OneHotEncoder(), ROWS),
+                (KBinsDiscretizer(quantile_method="averaged_inverted_cdf"), ROWS),
+                (make_pipeline(StandardScaler(), PCA(2)), ROWS),
+                (TfidfVectorizer(), ["some words", "more words"] * 50),
+                (TfidfTransformer(), ROWS),
+                (make_union(StandardScaler(), scaler()), ROWS),
+                (SelectKBest(k=2), ROWS),
+                (SelectFromModel(RandomForestClassifier(2)), ROWS),
+                (FunctionTransformer(np.sqrt), ROWS),
+                (PLSRegression(), ROWS),
+                (
+                    ColumnTransformer([("s", StandardScaler(), [0])], remainder=MinMaxScaler()),
+                    ROWS,
+                ),
             ]
         )
+        for fits in (False, True)
     },
-    "a frozen model": lambda: make_pipeline(scaler(), frozen(LogisticRegression())),
-    "frozen votes": lambda: make_pipeline(
-        scaler(), frozen(VotingClassifier([("a", LogisticRegression())]).fit(ROWS, LABELS))
+    **{
+        f"{type(last).__name__} {i} frozen{' and fitted' * fits}": (
+            lambda last=last, fits=fits: make_pipeline(scaler(), frozen(fitted(last, ROWS, fits)))
+        )
+        for i, last in enumerate(
+            [
+                LogisticRegression(),
+                VotingClassifier([("a", LogisticRegression())]),
+                HistGradientBoostingClassifier(max_iter=1),
+                HistGradientBoostingRegressor(max_iter=1),
+                PLSRegression(),
+            ]
+        )
+        for fits in (False, True)
+    },
+    "categories and columns of pandas, knots in a frame": lambda: then(
+        ColumnTransformer(
+            [
+                ("s", SplineTransformer(knots=pd.DataFrame({"a": [0.0, 1.0]})), pd.Index(["a"])),
+                ("o", encoder_of(pd.Index(WORDS[0])), pd.Series(["b"])),
+            ]
+        )
     ),
     # Containers.
     "frozen networks": lambda: make_pipeline(

@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
@@ -13,11 +14,20 @@ from sklearn.model_selection import (
 )
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
-from sklearn.preprocessing import Normalizer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    Normalizer,
+    OneHotEncoder,
+    StandardScaler,
+    normalize,
+)
 
 from skdp import (
+    DPGridSearchCV,
     DPLinearSVC,
     DPLogisticRegression,
+    DPMaxAbsScaler,
     DPStandardScaler,
     PrivacyAccountant,
     RandomizedResponseTransformer,
@@ -30,6 +40,10 @@ ACCOUNTANT = PrivacyAccountant(100.0, 0.1)
 
 def scaler(**params):
     return DPStandardScaler(**({"bounds": (0, 1), "accountant": ACCOUNTANT} | params))
+
+
+def magnitudes():
+    return DPMaxAbsScaler(bounds=(0, 1), accountant=ACCOUNTANT)
 
 
 def model(**params):
@@ -186,6 +200,7 @@ def test_other_wrappers_and_local_privacy():
     ("pipe", "step"),
     [
         (make_pipeline(scaler(), scaler(epsilon=0.1), model()), "dpstandardscaler-1"),
+        (make_pipeline(magnitudes(), scaler()), "dpmaxabsscaler"),
         (make_union(scaler(), scaler()), "dpstandardscaler-2"),
         (Pipeline([("a", Pipeline([("s", scaler())])), ("b", scaler())]), "a__s"),
         (ColumnTransformer([("a", scaler(), [0]), ("b", scaler(), [0])]), "b"),
@@ -229,8 +244,9 @@ def test_what_is_known_need_not_be_found():
     automatic = Automatic(accountant=ACCOUNTANT)
     result = check_pipeline(make_pipeline(Normalizer(), automatic))
     assert found(result) == {("automatic", "paid twice")}
-    ranged = DPMinMaxScaler(bounds=(0, 1), accountant=ACCOUNTANT)
-    assert found(check_pipeline(make_pipeline(ranged, automatic))) == {("automatic", "paid twice")}
+    for ranged in (DPMinMaxScaler(bounds=(0, 1), accountant=ACCOUNTANT), magnitudes()):
+        result = check_pipeline(make_pipeline(ranged, automatic))
+        assert found(result) == {("automatic", "paid twice")}
 
 
 def test_accountants():
@@ -272,3 +288,85 @@ def test_the_joint_cost_is_composed():
     event = result.steps[0].event
     assert isinstance(event, Gaussian)
     assert result.joint_epsilon == pytest.approx(get_epsilon(event * 2, 2e-6))
+
+
+def test_a_null_that_turns_a_column_for_a_function_is_named_or_refused():
+    pl = pytest.importorskip("polars")
+    column = pl.Series("a", [1] * 30, dtype=pl.UInt8)
+    table, neighbour = column.to_frame(), column.to_frame()
+    neighbour[3, "a"] = None
+    step = FunctionTransformer(np.negative)
+    # The other rows: 255 without the null and -1 with it.
+    assert (step.transform(table)[4:] != step.transform(neighbour)[4:]).all()
+    (finding,) = check_pipeline(make_pipeline(step))
+    assert finding.problem == "assumes of the table" and "validate=True" in finding.message
+    step = FunctionTransformer(np.negative, validate=True)
+    assert not list(check_pipeline(make_pipeline(step)))
+    with pytest.raises(ValueError, match="NaN"):
+        step.fit_transform(neighbour)
+
+
+def several_entries(first):
+    """Return rows of which all but the first have many entries for their one cell."""
+    data = [1.0, 1.0] + ([1e16] + [1.0] * 28 + [-1e16]) * 39
+    indices = [*first] + [0] * 1170
+    return csr_array((data, indices, [0, *range(2, 1173, 30)]), shape=(40, 3))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        FunctionTransformer(np.abs),
+        FunctionTransformer(np.log1p, validate=True, accept_sparse=True),
+        FunctionTransformer(normalize, kw_args={"norm": "max"}),
+        Normalizer("max"),
+    ],
+    ids=["abs", "log1p", "normalize by the largest", "Normalizer by the largest"],
+)
+def test_entries_that_are_added_in_the_order_of_other_rows_are_named(step):
+    firsts = ((0, 1), (1, 0))
+    one, other = (step.transform(several_entries(first)).toarray()[1:] for first in firsts)
+    assert (one != other).any(axis=1).all()
+    for pipe in (
+        make_pipeline(step),
+        make_pipeline(FrozenEstimator(make_union(step))),
+        make_pipeline(DPGridSearchCV(make_pipeline(step, DPLogisticRegression()), {})),
+        DPGridSearchCV(
+            Pipeline([("s", Normalizer()), ("m", DPLogisticRegression())]), {"s": [step]}
+        ),
+    ):
+        found = [finding.message for finding in check_pipeline(pipe) if is_assumed(finding)]
+        assert any("X = X.tocoo() and call X.sum_duplicates()" in message for message in found)
+    tables = [several_entries(first).tocoo() for first in firsts]
+    for table in tables:
+        table.sum_duplicates()
+    one, other = (step.transform(table.tocsr()).toarray()[1:] for table in tables)
+    assert (one == other).all()
+
+
+def is_assumed(finding):
+    return finding.problem == "assumes of the table"
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Normalizer(),
+        Binarizer(),
+        FunctionTransformer(np.negative, validate=True, accept_sparse=True),
+        FunctionTransformer(np.log1p, validate=True),
+        "passthrough",
+    ],
+    ids=["Normalizer", "Binarizer", "negative", "log1p of arrays", "passthrough"],
+)
+def test_what_adds_no_entries_is_not_named(step):
+    assert not any(map(is_assumed, check_pipeline(make_pipeline(step, DPLogisticRegression()))))
+
+
+def test_types_that_a_function_made_are_known_inside_a_search():
+    by_type = ColumnTransformer([("s", scaler(), make_column_selector(dtype_include="str"))])
+    search = GridSearchCV(make_pipeline(by_type, DPLogisticRegression()), {}, cv=KFold(3))
+    found = check_pipeline(make_pipeline(FunctionTransformer(np.abs), search))
+    assert "gridsearchcv__estimator__columntransformer__s__columns" in [
+        step.step for step in found.steps
+    ]

@@ -1,11 +1,12 @@
-"""DPMinMaxScaler, DPRobustScaler and DPQuantileTransformer."""
+"""DPMinMaxScaler, DPMaxAbsScaler, DPRobustScaler and DPQuantileTransformer."""
 
 import numpy as np
 import pytest
 from sklearn import config_context
-from sklearn.preprocessing import MinMaxScaler, QuantileTransformer, RobustScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, QuantileTransformer, RobustScaler
 
 from skdp import (
+    DPMaxAbsScaler,
     DPMinMaxScaler,
     DPQuantileTransformer,
     DPRobustScaler,
@@ -13,11 +14,11 @@ from skdp import (
 )
 from skdp.accounting import Guarantee, Neighbours
 from skdp.base import TableShape
-from skdp.preprocessing._column_quantiles import plan_column_quantiles
+from skdp.preprocessing._planned import plan_column_quantiles
 from skdp.stats._quantiles import QuantilePlan
 from tests._attacks import attack_choices
 
-SCALERS = [DPMinMaxScaler, DPRobustScaler, DPQuantileTransformer]
+SCALERS = [DPMinMaxScaler, DPMaxAbsScaler, DPRobustScaler, DPQuantileTransformer]
 BOUNDS = ([0.0, -10.0, 5.0], [1.0, 10.0, 6.0])
 
 
@@ -37,6 +38,7 @@ def test_huge_epsilon_equals_sklearn():
     pairs = [
         (DPMinMaxScaler(**common), MinMaxScaler()),
         (DPMinMaxScaler(**common, feature_range=(-1, 3), clip=True), MinMaxScaler((-1, 3))),
+        (DPMaxAbsScaler(**common), MaxAbsScaler()),
         (DPRobustScaler(**common), RobustScaler()),
         (
             DPRobustScaler(**common, quantile_range=(10, 80), with_centering=False),
@@ -56,6 +58,8 @@ def test_huge_epsilon_equals_sklearn():
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_extremes_far_from_other_rows_are_found_with_huge_epsilon(delta):
     X = np.clip(np.random.default_rng(0).standard_cauchy(size=(500, 3)), -90.0, 95.0)
+    ours = DPMaxAbsScaler(1e10, delta=delta, bounds=(-100, 100)).fit(X)
+    np.testing.assert_allclose(ours.max_abs_, np.abs(X).max(axis=0), atol=1e-3)
     ours = DPMinMaxScaler(1e10, delta=delta, bounds=(-100, 100)).fit(X)
     np.testing.assert_allclose(ours.data_min_, X.min(axis=0), atol=1e-3)
     np.testing.assert_allclose(ours.data_max_, X.max(axis=0), atol=1e-3)
@@ -210,6 +214,12 @@ COMMON = [
         (DPMinMaxScaler, {"clip": "yes"}),
         (DPMinMaxScaler, {"quantile_range": "all"}),
         (DPMinMaxScaler, {"quantile_range": (50, 20)}),
+        (DPMaxAbsScaler, {"quantile": "all"}),
+        (DPMaxAbsScaler, {"quantile": 0.0}),
+        (DPMaxAbsScaler, {"quantile": 100.1}),
+        (DPMaxAbsScaler, {"quantile": np.nan}),
+        (DPMaxAbsScaler, {"quantile": True}),
+        (DPMaxAbsScaler, {"clip": None}),
         (DPRobustScaler, {"quantile_range": (-1, 20)}),
         (DPRobustScaler, {"quantile_range": "auto"}),
         (DPRobustScaler, {"with_centering": False, "with_scaling": False}),

@@ -9,9 +9,10 @@ from sklearn.preprocessing import TargetEncoder
 
 from skdp import DPTargetEncoder, PrivacyAccountant
 from skdp._data._columns import ColumnTable
+from skdp._data._tables import RowsAndTarget
 from skdp.base import TableShape, guarantee_of
 from skdp.preprocessing import _additive
-from skdp.preprocessing._target_encoder import TargetTable, _shrunk_means
+from skdp.preprocessing._target_encoder import _shrunk_means
 from tests._attacks import attack_choices
 
 LABELS = [["a", "b", "c"], [1, 2, 3]]
@@ -89,7 +90,7 @@ def exact_sums(rows, targets, encoder, monkeypatch):
         )
         mechanism.check_size = lambda size: None
         plan = encoder.plan_fit(shape, guarantee_of(encoder))
-    plan.noisy_sums(TargetTable(table, np.array(targets)), plan.categories, None)
+    plan.noisy_sums(RowsAndTarget(table, np.array(targets)), plan.categories, None)
     return mechanism.values
 
 

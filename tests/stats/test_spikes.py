@@ -7,6 +7,7 @@ import pytest
 
 from skdp import (
     DPLinearRegression,
+    DPMaxAbsScaler,
     DPMinMaxScaler,
     DPRobustScaler,
     DPSimpleImputer,
@@ -77,7 +78,7 @@ def test_scales_are_as_large_as_noise_and_bounds_allow(name, n, epsilon, n_fits)
         # Bounds of nothing but zeros would have no unit.
         assert max(abs(low), abs(high)) >= 0.5 * np.min(np.abs(x[x != 0]), initial=2.0)
         assert np.all(np.abs(standard.transform(x)) <= stretch(x, low, high) / np.sqrt(floor))
-        for scaler in (DPMinMaxScaler, DPRobustScaler):
+        for scaler in (DPMinMaxScaler, DPMaxAbsScaler, DPRobustScaler):
             fitted = scaler(epsilon, random_state=seed).fit(x)
             ends = (bound.item() for bound in fitted.bounds_)
             assert np.all(np.abs(fitted.transform(x)) <= 2.0**20 * stretch(x, *ends))

@@ -1,6 +1,7 @@
 """Small private estimators that keep the contract, and others that break it in one way each."""
 
 import secrets
+import warnings
 from array import array
 from collections import deque
 from dataclasses import replace
@@ -406,3 +407,30 @@ class MeddlingMean(PrivateMean):
         super().fit(X)
         self.epsilon = float(self.epsilon) + 1e-9
         return self
+
+
+class TellingMean(PlainMean):
+    """Tells of raw values in a place that no release is in: the ledger, a warning, its class.
+
+    Parameters
+    ----------
+    where : {"ledger", "warning", "class"}
+    """
+
+    def __init__(self, epsilon=1.0, *, where="ledger", accountant=None):
+        super().__init__(epsilon, accountant=accountant)
+        self.where = where
+
+    def _validate(self, X):
+        X = super()._validate(X)
+        self._words = f"the mean is {X.mean():.17g}" if len(X) > 1 else ""
+        return X
+
+    def _charge(self):
+        words, self._words = self._words, None
+        label = words if self.where == "ledger" else ""
+        self.accountant.charge(PureDP(self.epsilon), epsilon=self.epsilon, label=label)
+        if self.where == "warning":
+            warnings.warn(words, stacklevel=2)
+        if self.where == "class":
+            type(self).words = words

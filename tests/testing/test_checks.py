@@ -28,6 +28,7 @@ BROKEN = {
     "check_exact_spend": zoo.CheapMean(),
     "check_workers": zoo.HoardedNoiseMean(),
     "check_cost_of_mechanisms": zoo.TwiceMean(),
+    "check_public_words": zoo.TellingMean(),
     "check_failed_fit": zoo.HastyMean(),
     "check_privacy_parameters": zoo.CarelessMean(),
     "check_tiny_epsilon": zoo.OverflowingMean(),
@@ -57,6 +58,8 @@ MORE = [
     ("check_seeded_flag", zoo.HoardedNoiseMean()),
     ("check_limit", zoo.IdleMean()),
     ("check_neighbours", zoo.UnclippedMean()),
+    ("check_public_words", zoo.TellingMean(where="warning")),
+    ("check_public_words", zoo.TellingMean(where="class")),
     *(("check_no_raw_statistic", zoo.HidingMean(place=p)) for p in zoo.HIDING_PLACES),
 ]
 

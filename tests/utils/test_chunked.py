@@ -4,6 +4,7 @@ import sys
 import types
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
@@ -89,6 +90,8 @@ def test_only_slices_with_step_one_are_read(parts, rows):
         ([np.array([["a"]])], "real numbers"),
         ([np.ones((2, 2), complex)], "real numbers"),
         ([csr_array((2, 2))], "dense"),
+        ([pd.DataFrame({"a": pd.to_datetime(["2020-01-01"]), "b": [0.5]})], "real numbers"),
+        ([pd.DataFrame({"a": pd.array([1], "Int64")})], "real numbers"),
     ],
 )
 def test_other_parts_are_refused(chunks, words):

@@ -1,6 +1,7 @@
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from skdp.utils import clip_features, clip_rows
@@ -68,6 +69,12 @@ def test_tiny_values_do_not_escape_by_underflow():
 
 def test_clip_rows_input():
     assert clip_rows([[3, 4]], 1).dtype == np.float64
+    # One row that is of float64 has no say in the others.
+    for first in (np.float32, np.float64):
+        rows = [np.zeros(2, first), np.array([1 / 3, 2 / 3], np.float32)]
+        assert clip_rows(rows, 1.0).dtype == clip_features(rows, (0, 1)).dtype == np.float64
+    frame = pd.DataFrame(np.zeros((2, 2), np.float32))
+    assert clip_rows(frame, 1.0).dtype == np.float32
     X = np.full((2, 2), 9.0)
     clip_rows(X, 1.0)
     assert np.all(X == 9.0)

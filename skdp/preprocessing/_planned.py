@@ -1,4 +1,4 @@
-"""Private quantiles of every column within bounds that are declared, or found in the same fit."""
+"""Private statistics of columns within bounds that are declared, or found in the same fit."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -10,27 +10,29 @@ from skdp._data._tables import read_array
 from skdp.base import PrivateFit, PrivateMixin, TableShape
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.stats._quantiles import QuantilePlan
-from skdp.stats._within_bounds import WithinBounds, plan_within_bounds
+from skdp.stats._release import WithinBounds, plan_within_bounds
 from skdp.utils._validation import public_inputs
-
-__all__ = [
-    "ColumnQuantilesTransformer",
-    "ScaledByQuantiles",
-    "flat_ranges",
-    "plan_column_quantiles",
-]
 
 # Between the bounds quantiles lie on a grid of 2**24 steps. A range of a few steps is no range.
 LEAST_RANGE = 2.0**-21
 
+# The ranks at which "auto" looks for extremes, over the scale of the ranks' errors: far enough for
+# the empty ranges between these and the bounds to be improbable. And the most that it cuts off.
+RANKS_PER_SCALE = 12.0
+LARGEST_TAIL = 0.05
 
-class ColumnQuantilesTransformer(
-    OneToOneFeatureMixin, TransformerMixin, PrivateMixin, BaseEstimator
-):
-    """The fit of transformers that learn quantiles of each column, by their plans."""
+
+class PlannedTransformerMixin(TransformerMixin, PrivateMixin):
+    """The fit of transformers by their plans.
+
+    They read a table by ``_read(X, reset)`` and name in `_public` the parameters that declare
+    something of it.
+    """
+
+    _public = ("bounds",)
 
     def fit(self, X, y=None):
-        """Release quantiles of each feature and charge the accountant.
+        """Release statistics of each feature and charge the accountant.
 
         Parameters
         ----------
@@ -52,27 +54,35 @@ class ColumnQuantilesTransformer(
             If the accountant refuses; the estimator is left unfitted.
         """
         with PrivateFit(self) as fit:
-            X = read_array(self, X)
-            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
+            table = self._read(X)
+            names = getattr(self, "feature_names_in_", None)
+            shape = TableShape(n_rows=table.shape[0], n_columns=table.shape[1], names=names)
             plan = self.plan_fit(shape, fit.guarantee)
             source = fit.charge(plan)
-            public = public_inputs(self, "bounds")
-            fit.publish(plan, public=public, **plan.run(X, source))
+            public = public_inputs(self, *self._public)
+            fit.publish(plan, public=public, **plan.run(table, source))
         return self
 
 
+class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformerMixin, BaseEstimator):
+    """A transformer that learns statistics of columns of numbers within bounds."""
+
+    def _read(self, X, reset=True):
+        return read_array(self, X, reset=reset)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ScaledByQuantiles(MechanismPlan):
-    """Quantiles of the columns, and what a scaler makes of them.
+class ColumnsFit(MechanismPlan):
+    """Statistics of the columns, and what a scaler makes of them.
 
     Parameters
     ----------
     mechanism : WithinBounds
-        Of the quantiles.
+        Of the quantiles, or the moments.
     n_features_out : int
     attributes : callable
-        Of the quantiles, an array of shape (n_quantiles, n_columns), and of the bounds `low` and
-        `high`. It returns the scaler's attributes.
+        Of what that releases, and of the bounds `low` and `high`. It returns the scaler's
+        attributes.
     """
 
     mechanism: WithinBounds
@@ -83,7 +93,7 @@ class ScaledByQuantiles(MechanismPlan):
         """Return the released attributes."""
         plan = self.mechanism.find(X, source)
         released = plan.run(X, source)
-        bounds = {"bounds_": (plan.low, plan.high)}
+        bounds = {"bounds_": (plan.low.copy(), plan.high.copy())}
         return bounds | self.attributes(released, plan.low, plan.high)
 
 
@@ -104,6 +114,11 @@ def plan_column_quantiles(quantiles, bounds, shape, guarantee):
     """
     plan = partial(QuantilePlan, quantiles=quantiles, n_rows=shape.n_rows)
     return plan_within_bounds(plan, bounds, shape, guarantee)
+
+
+def tail_of_noise(plan):
+    """Return the share of the rows to leave out at an end, by a plan that leaves out the most."""
+    return min(LARGEST_TAIL, RANKS_PER_SCALE * plan.main.scale / plan.main.n_rows)
 
 
 def flat_ranges(ranges, low, high):

@@ -2,9 +2,8 @@
 
 import numpy as np
 
+from skdp._data._parts import row_blocks
 from skdp.utils._validation import check_integer
-
-__all__ = ["check_edges", "count_bins", "count_bins_2d", "uniform_edges"]
 
 _BLOCK_VALUES = 1 << 15
 _TILE_VALUES = 1 << 10
@@ -78,7 +77,7 @@ def count_bins(X, edges, *, outermost=False):
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp.utils._histogram import count_bins
+    >>> from skdp._data._histogram import count_bins
     >>> count_bins(np.array([[0.0], [1.0], [2.0], [9.0]]), [np.array([0.0, 1.0, 2.0])])
     [array([1, 2])]
     """
@@ -183,8 +182,7 @@ class _Bins:
         size = min(max(tiles, 1) * tile, n_rows)
         places, fractions = np.empty(size * d), np.empty(size * d, dtype=np.int64)
         wide = {width: self._repeated(width // d) for width in {d, tile * d}}
-        for start in range(0, n_rows, size):
-            rows = slice(start, min(start + size, n_rows))
+        for rows in row_blocks(X, size):
             with np.errstate(all="ignore"):
                 block = np.ascontiguousarray(X[rows], dtype=np.float64)
             width = tile * d if len(block) % tile == 0 else d

@@ -1,13 +1,14 @@
 """Reading the rows of a batch, tile by tile, into double precision."""
 
+from functools import partial
+
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from skdp._data._containers import canonical_rows
+from skdp._data._parts import Rows
 from skdp.utils import ChunkedArray
 from skdp.utils._chunked import _DaskRows
-
-__all__ = ["LARGEST_TILE", "open_rows", "tile_rows"]
 
 # A tile's rows stay in a core's own cache.
 TILE_BYTES = 1 << 19
@@ -25,73 +26,48 @@ def open_rows(X):
     """Return an object whose ``read(rows)`` gives a slice, or sorted numbers, of the rows of X.
 
     It returns doubles, valid until the next call; dense ones are C-contiguous. All are finite:
-    what is too large becomes the largest. `tile` is the largest number of rows in a call.
+    what is too large becomes the largest. `tile` is the largest number of rows in a call; a slice
+    lies between two `borders`.
 
     Parameters
     ----------
     X : ndarray, CSR matrix or ChunkedArray of finite numbers
         Sparse entries that share a place are summed.
     """
-    if issparse(X):
-        return _SparseRows(X)
-    return _ChunkedRows(X) if isinstance(X, ChunkedArray) else _DenseRows(X)
+    return _SparseRows(X) if issparse(X) else _DenseRows(X)
 
 
 class _DenseRows:
     def __init__(self, X):
-        self._X = np.asarray(X)
-        self.tile = tile_rows(X.shape[1])
+        self._X = X if isinstance(X, ChunkedArray) else np.asarray(X)
+        self.borders, self.tile = Rows(self._X).borders, tile_rows(X.shape[1])
         self._block = np.empty((self.tile, X.shape[1]))
-        self._gather = _gatherer(self._X, self.tile)
-
-    def read(self, rows):
-        if isinstance(rows, slice):
-            part = self._X[rows]
-            if self._X.flags.c_contiguous and part.dtype == np.float64:
-                return part
-            return _convert(part, self._block[: len(part)])
-        block = self._block[: len(rows)]
-        self._gather(rows, block)
-        return block
-
-
-class _ChunkedRows:
-    def __init__(self, X):
-        self._X = X
-        self.tile = tile_rows(X.shape[1])
-        self._block = np.empty((self.tile, X.shape[1]))
-        # A chunk that is computed when it is read is not kept: together they could fill the memory.
-        self._gather = [self._chunk_gatherer(number) for number in range(len(X._sources))]
-
-    def _chunk_gatherer(self, number):
-        if isinstance(self._X._sources[number], _DaskRows):
-            return None
-        chunk = self._X._open(number)
-        return _gatherer(np.asarray(chunk), self.tile) if isinstance(chunk, np.ndarray) else None
+        self._gather = [_gatherer(part, self.tile) for part in _arrays(self._X)]
 
     def read(self, rows):
         if isinstance(rows, slice):
             part = np.asarray(self._X[rows])
+            if part.flags.c_contiguous and part.dtype == np.float64:
+                return part
             return _convert(part, self._block[: len(part)])
-        block, starts = self._block[: len(rows)], self._X._starts
-        ends = np.searchsorted(rows, starts[1:])
-        first = 0
-        for number, end in enumerate(ends.tolist()):
+        block, first = self._block[: len(rows)], 0
+        if len(self._gather) == 1 and self._gather[0]:
+            self._gather[0](rows, block)
+            return block
+        ends = np.searchsorted(rows, self.borders[1:-1]).tolist()
+        for number, end in enumerate([*ends, len(rows)]):
             if end > first:
-                inside = rows[first:end] - starts[number]
-                self._read_chunk(number, inside, block[first:end])
+                gather = self._gather[number] or partial(self._read_part, number)
+                gather(rows[first:end] - self.borders[number], block[first:end])
             first = end
         return block
 
-    def _read_chunk(self, number, rows, out):
-        if self._gather[number] is not None:
-            self._gather[number](rows, out)
-            return
-        chunk = self._X._open(number)
+    def _read_part(self, number, rows, out):
+        start, end = self.borders[number : number + 2]
         for first in range(int(rows[0]), int(rows[-1]) + 1, self.tile):
             low, high = np.searchsorted(rows, (first, first + self.tile))
             if high > low:
-                part = np.asarray(chunk[first : min(first + self.tile, len(chunk))])
+                part = np.asarray(self._X[start + first : min(start + first + self.tile, end)])
                 _convert(part[rows[low:high] - first], out[low:high])
 
 
@@ -99,7 +75,7 @@ class _SparseRows:
     tile = LARGEST_TILE
 
     def __init__(self, X):
-        self._X = X
+        self._X, self.borders = X, Rows(X).borders
 
     def read(self, rows):
         block = canonical_rows(csr_array(self._X[rows]))
@@ -107,8 +83,21 @@ class _SparseRows:
         return block
 
 
+def _arrays(X):
+    """Return the parts of a table, None for one that is computed, or read by slices alone.
+
+    Kept together, those that are computed when they are read could fill the memory.
+    """
+    if isinstance(X, np.ndarray):
+        return [X]
+    return [None if isinstance(source, _DaskRows) else source.open() for source in X._sources]
+
+
 def _gatherer(X, tile):
-    """Return a function that reads rows of an array into doubles."""
+    """Return a function that reads rows of an array into doubles, None for what is no array."""
+    if not isinstance(X, np.ndarray):
+        return None
+    X = np.asarray(X)
     if not X.flags.c_contiguous:
         return lambda rows, out: _convert(X[rows], out)
     if X.dtype == np.float64:

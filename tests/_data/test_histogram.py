@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from skdp.utils._histogram import (
+from skdp._data._histogram import (
     bin_numbers,
     check_edges,
     count_bins,

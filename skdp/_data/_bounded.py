@@ -1,0 +1,134 @@
+"""Rows of bounded norm, read block by block: clipped without a copy, with a constant feature."""
+
+import math
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg.blas import dsyrk
+from scipy.sparse import csr_array, issparse
+from sklearn.utils.extmath import row_norms
+
+from skdp._data._parts import Rows, block_size, most_additions
+
+SPARSE_BLOCK_ROWS = 4096
+SPARSE_GRAM_DENSITY = 0.1
+
+
+def bounded_additions(n_rows, n_features):
+    """Return `most_additions` of a sum over `BoundedRows`, which may be sparse."""
+    size = block_size(n_features)
+    return most_additions(n_rows, size, max(size, SPARSE_BLOCK_ROWS))
+
+
+class BoundedRows(Rows):
+    r"""The rows :math:`(x_i \min(1, B / \|x_i\|), c)` of a table, for a norm bound B.
+
+    The factor of a row is rounded down far enough that the exact norm of the row times its
+    factor never exceeds B. A row whose norm overflows counts as zero. The scaled rows are never
+    stored; blocks are converted to float64 as they are read. A sparse table stays sparse: its
+    blocks are kept, as sorting a block's entries takes longer than a product with it.
+
+    Parameters
+    ----------
+    X : array, CSR matrix or ChunkedArray of shape (n_rows, n_columns)
+        Of numbers, validated; arrays may be memory-mapped.
+    data_norm : float
+        The bound B, between 1e-50 and 1e50, far from where squares under- or overflow.
+    constant : float
+        The value c of the constant feature that carries the intercept; 0 for none.
+    unit : float, default=1.0
+        What the rows are divided by before anything else.
+    """
+
+    def __init__(self, X, data_norm, constant, unit=1.0):
+        self.X, self.data_norm, self.unit = X, data_norm, unit
+        self.constant = float(constant)
+        self.n_rows, self.n_columns = X.shape
+        self.n_features = self.n_columns + (constant != 0)
+        self.norm = math.hypot(data_norm, constant)
+        self.block_size = block_size(self.n_features)
+        if issparse(X):
+            self.block_size = max(self.block_size, SPARSE_BLOCK_ROWS)
+        super().__init__(X, self.block_size)
+        self._factor = np.empty(self.n_rows)
+        self._kept = {}
+        # A sum of m squares is off by a relative m rounding errors at most; root, product and
+        # quotient add three. Twice that covers both sides.
+        margin = 1.0 - 2.0 * (self.n_columns + 4) * np.finfo(np.float64).eps
+        for rows in self.blocks():
+            with np.errstate(over="ignore", divide="ignore"):
+                block = self._read(rows)
+                norms = row_norms(block)
+                self._factor[rows] = np.minimum(1.0 / unit, data_norm / norms * margin)
+            if issparse(X):
+                zeroed = self._factor[rows] == 0.0
+                if zeroed.any():
+                    data = np.where(np.repeat(zeroed, np.diff(block.indptr)), 0.0, block.data)
+                    block = csr_array((data, block.indices, block.indptr), shape=block.shape)
+                self._kept[rows.start] = block, block.T
+
+    def __getitem__(self, rows):
+        return _Block(self, rows)
+
+
+class _Block:
+    """A block of bounded rows, which is read when its values are first needed."""
+
+    def __init__(self, table, rows):
+        self._table, self._rows, self._factor = table, rows, table._factor[rows]
+        self._n_columns, self._constant = table.n_columns, table.constant
+        if table._kept:
+            self._values, self._transposed = table._kept[rows.start]
+
+    @cached_property
+    def _values(self):
+        block, zeroed = self._table._read(self._rows), self._factor == 0.0
+        return np.where(zeroed[:, None], 0.0, block) if zeroed.any() else block
+
+    def scores(self, weights):
+        """Return the products of the rows with weights of shape (..., n_features)."""
+        product = self._values @ weights[..., : self._n_columns].T
+        product *= self._factor if weights.ndim == 1 else self._factor[:, None]
+        if self._constant:
+            product += self._constant * weights[..., self._n_columns]
+        return product
+
+    def weighted_sum(self, coefficients):
+        """Return the sum of the rows times coefficients of shape (n, ...)."""
+        one = coefficients.ndim == 1
+        scaled = coefficients * (self._factor if one else self._factor[:, None])
+        total = np.empty((*coefficients.shape[1:], self._table.n_features))
+        if self._table._kept:
+            sums = (self._transposed @ scaled).T
+        else:
+            sums = scaled.T @ self._values
+        total[..., : self._n_columns] = sums
+        if self._constant:
+            total[..., self._n_columns] = self._constant * coefficients.sum(axis=0)
+        return total
+
+    def add_weighted_gram(self, weights, gram):
+        """Add the sum of weight times row times row' to a gram matrix's upper triangle.
+
+        `gram` is in Fortran order and is changed in place.
+        """
+        block, root, d = self._values, np.sqrt(weights), self._n_columns
+        if issparse(block):
+            if block.nnz < SPARSE_GRAM_DENSITY * len(root) * d:
+                self._add_sparse_gram(block, root, gram)
+                return
+            block = block.toarray()
+        scaled = np.empty((len(root), len(gram)))
+        np.multiply(block, (root * self._factor)[:, None], out=scaled[:, :d])
+        if self._constant:
+            scaled[:, d] = self._constant * root
+        dsyrk(1.0, scaled.T, beta=1.0, c=gram, overwrite_c=1)
+
+    def _add_sparse_gram(self, block, root, gram):
+        scale, d = np.repeat(root * self._factor, np.diff(block.indptr)), self._n_columns
+        block = csr_array((block.data * scale, block.indices, block.indptr), shape=block.shape)
+        product = (block.T @ block).tocoo()
+        gram[product.row, product.col] += product.data
+        if self._constant:
+            gram[:d, d] += self._constant * (block.T @ root)
+            gram[d, d] += self._constant**2 * (root @ root)

@@ -1,0 +1,169 @@
+"""Sums over the rows of a table, part by part.
+
+A table lies in parts: an array is one, a `ChunkedArray` has one for each of its chunks. Its rows
+are read in blocks: slices of the rows of one part. What is computed of a table is a sum of a
+function of its blocks, or a function of each block by itself; both get a block and small values,
+and nothing of other blocks, so that a part may be anywhere.
+"""
+
+import math
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from skdp._data._containers import canonical_rows
+
+BLOCK_BYTES = 1 << 20
+
+
+def block_size(n_columns):
+    """Return how many float64 rows of `n_columns` values are read at a time."""
+    return max(64, BLOCK_BYTES // (8 * n_columns))
+
+
+def row_blocks(table, size):
+    """Yield slices of at most `size` rows that cover all rows in order, each within one part."""
+    for first, last in pairwise(_borders(table)):
+        for start in range(first, last, size):
+            yield slice(start, min(start + size, last))
+
+
+def read_block(X, rows):
+    """Return rows of a table as `read_table` returned it, in double precision.
+
+    Parameters
+    ----------
+    X : ndarray, csr_array or ChunkedArray
+    rows : slice
+
+    Returns
+    -------
+    ndarray or csr_array of float64
+        Of a sparse table, with a row's entries added up by place; a sum that overflows is
+        infinite.
+    """
+    # A row that overflows counts as zero, so that no warning may tell of one.
+    with np.errstate(all="ignore"):
+        if not issparse(X):
+            return np.asarray(X[rows], dtype=np.float64)
+        first, last = X.indptr[rows.start], X.indptr[rows.stop]
+        indptr = X.indptr[rows.start : rows.stop + 1] - first
+        entries = (X.data[first:last], X.indices[first:last], indptr)
+        return canonical_rows(csr_array(entries, shape=(rows.stop - rows.start, X.shape[1])))
+
+
+def as_dense(block):
+    """Return a block as an array, which a sparse one becomes."""
+    return block.toarray() if issparse(block) else block
+
+
+class Rows:
+    """The rows of a table, or what is read of them, in blocks.
+
+    Parameters
+    ----------
+    X : table
+        With `shape`, and with `borders` if it has several parts.
+    size : int, default=None
+        The number of rows in a block; None takes about a megabyte of doubles.
+    read : callable, default=None
+        Returns a block, of a slice of rows; None reads numbers as `read_block` does.
+    n_columns : int, default=None
+        The number of columns that are read; None for all.
+    """
+
+    def __init__(self, X, size=None, read=None, n_columns=None):
+        self.shape, self.borders = (X.shape[0], n_columns or X.shape[1]), _borders(X)
+        self._size = size or block_size(self.shape[1])
+        self._read = read or partial(read_block, X)
+
+    def blocks(self):
+        """Yield the slices of rows that are read."""
+        return row_blocks(self, self._size)
+
+    def __getitem__(self, rows):
+        return self._read(rows)
+
+    def whole(self):
+        """Return all that is read in one array; it may be a view."""
+        if len(self.borders) == 2:
+            return self[slice(*self.borders)]
+        # A view would keep a part that was computed.
+        return np.concatenate([self[rows].copy() for rows in self.blocks()])
+
+
+def sum_over(table, add, total, *small, along=()):
+    """Add a function of each block of a table to a total.
+
+    The blocks of a part are added one after another, then the sums of the parts by halves: the
+    order depends on how the table lies and on nothing else.
+
+    Parameters
+    ----------
+    table : Rows or like them
+        With ``blocks()`` and, for a slice that this yields, ``table[rows]``.
+    add : callable
+        Of an array, to which it adds in place, a block, the block's rows of `along`, and `small`.
+        A function of a module: it may run where the part is.
+    total : ndarray
+        Zeros. It is changed.
+    *small : objects
+        The same for all blocks.
+    along : tuple of (array of shape (n_rows, ...), a tuple of such, or None)
+        What goes with the rows.
+
+    Returns
+    -------
+    ndarray
+        `total`.
+    """
+    ends = [last for first, last in pairwise(_borders(table)) if first < last]
+    blocks = table.blocks()
+
+    def add_parts(ends, total):
+        half = len(ends) // 2
+        if half:
+            add_parts(ends[:half], total)
+            total += add_parts(ends[half:], np.zeros_like(total))
+            return total
+        for rows in blocks:
+            add(total, table[rows], *[_cut(values, rows) for values in along], *small)
+            if rows.stop == ends[0]:
+                break
+        return total
+
+    return add_parts(ends, total)
+
+
+def map_over(table, function, out, *small):
+    """Put a function of each block, and of `small`, in its rows of an array, and return that."""
+    for rows in table.blocks():
+        out[rows] = function(table[rows], *small)
+    return out
+
+
+def most_additions(n_rows, size, largest=None):
+    r"""Bound how many additions a number goes through in `sum_over`, from public numbers alone.
+
+    They are those within a block of `size` rows, or of the `largest` that there is; of the
+    blocks of its part, of which there are fewer than ``n_rows / size + 1`` and the first is added
+    to zero; and of the parts by halves: there are no more parts than rows, so
+    :math:`\lceil \log_2 n \rceil` at most. However the
+    rows are cut, the bound holds. A sum whose terms go through m additions is off by at most
+    m units of roundoff of the sum of their magnitudes, and less than as much of that again
+    (Higham 2002, section 4.2).
+    """
+    return (largest or size) + n_rows / size + math.log2(n_rows) + 1.0
+
+
+def _borders(table):
+    """Return where parts begin, and the end of the last."""
+    return table.borders if hasattr(table, "borders") else (0, table.shape[0])
+
+
+def _cut(values, rows):
+    if isinstance(values, tuple):
+        return tuple(_cut(each, rows) for each in values)
+    return None if values is None else values[rows]

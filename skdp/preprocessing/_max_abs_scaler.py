@@ -1,0 +1,205 @@
+"""Scaling by private upper quantiles of magnitudes."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from skdp._data._tables import read_samples
+from skdp.mechanisms._plan import MechanismPlan
+from skdp.preprocessing._planned import (
+    LARGEST_TAIL,
+    BoundedColumnsTransformer,
+    flat_ranges,
+    plan_column_quantiles,
+    tail_of_noise,
+)
+from skdp.stats._release import WithinBounds
+from skdp.utils._clipping import finite_doubles
+from skdp.utils._validation import check_boolean, check_real, is_auto
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScaledByMagnitude(MechanismPlan):
+    """One quantile of the magnitudes of each column's values, which are clipped to bounds before.
+
+    A magnitude depends on its row alone, so the sensitivities are those of quantiles of values.
+    """
+
+    mechanism: WithinBounds
+    n_features_out: int
+
+    def run(self, X, source):
+        """Return the released attributes."""
+        plan = self.mechanism.find(X, source)
+        low, high = plan.low, plan.high
+        # Between these are the magnitudes of numbers within the bounds.
+        least, largest = np.maximum(np.maximum(low, -high), 0.0), np.maximum(-low, high)
+        columns = zip(X.T, low, high, strict=True)
+        magnitudes = (np.abs(np.clip(x, *ends, dtype=np.float64)) for x, *ends in columns)
+        max_abs = replace(plan, low=least, high=largest).run(magnitudes, source)[0]
+        return {
+            "max_abs_": max_abs,
+            "scale_": flat_ranges(max_abs, 0.0, largest),
+            "quantile_": 100.0 * float(plan.quantiles[0]),
+            "bounds_": (low, high),
+        }
+
+
+class DPMaxAbsScaler(BoundedColumnsTransformer):
+    r"""Divide features by private upper quantiles of their magnitudes.
+
+    The largest magnitude is that of a single row, so that no private release can be near it. A
+    quantile takes its place; beyond it values leave [-1, 1], unless `clip` is set. Nothing is
+    subtracted: signs stay, and zero stays zero.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive, for all features together.
+    delta : float, default=0.0
+        The delta of a fit, in [0, 1). A positive delta makes the noise smaller where there are
+        many features.
+    bounds : "auto" or tuple of (low, high), default="auto"
+        The range of each feature, numbers or arrays of shape (n_features,), with low < high,
+        within -1e150 and 1e150 and at least 1e-150 apart; it must not be computed from the data.
+        "auto" finds it privately, for a fifth of epsilon and at most of delta. Values are clipped
+        to it in `fit`.
+    quantile : "auto" or float, default="auto"
+        Which quantile of the magnitudes, in per cent, above 0 and at most 100. "auto" takes one
+        as far out as noise allows: with s the scale of the noise of a quantile's rank, the share
+        min(0.05, 12 s / n_samples) of the rows is left out: none as epsilon grows.
+    clip : bool, default=False
+        Whether `transform` clips to [-1, 1].
+    accountant : PrivacyAccountant, default=None
+        Where fits are charged. None charges nothing and protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes
+        the noise reproducible and thereby removable by whoever knows it.
+
+    Attributes
+    ----------
+    max_abs_ : ndarray of shape (n_features,)
+        Noisy quantiles of the magnitudes, as large as the bounds allow at most.
+    scale_ : ndarray of shape (n_features,)
+        What `transform` divides by: `max_abs_`; where that is nearly nothing (2**-21 of the
+        bounds' larger magnitude or less) the bounds' larger magnitude.
+    quantile_ : float
+        The quantile, in per cent.
+    bounds_ : tuple of ndarray of shape (n_features,)
+        The bounds, declared or found.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where X has string names.
+    privacy_ : PrivacyStatement
+        What was guaranteed, and under which assumptions.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses; the estimator is left unfitted.
+
+    Notes
+    -----
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
+    row as the unit. The number of rows is public. The proof is in ``docs/encoders.md``.
+
+    References
+    ----------
+    A. Smith. Privacy-preserving statistical estimation with optimal convergence rates. STOC 2011.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPMaxAbsScaler
+    >>> X = np.random.default_rng(0).uniform(-60, 20, size=(10_000, 1))
+    >>> scaler = DPMaxAbsScaler(epsilon=1.0).fit(X)
+    >>> bool(abs(scaler.max_abs_[0] - 60) < 5)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        *,
+        delta=0.0,
+        bounds="auto",
+        quantile="auto",
+        clip=False,
+        accountant=None,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.quantile = quantile
+        self.clip = clip
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def plan_fit(self, shape, guarantee):
+        """Return what a fit to a table of that shape will release.
+
+        Parameters
+        ----------
+        shape : TableShape
+            What of the table is public.
+        guarantee : Guarantee
+            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            It is frozen and holds nothing of a table. Nothing was charged or drawn.
+
+        Raises
+        ------
+        ValueError
+            If a fit would refuse a parameter.
+        """
+        check_boolean(self.clip, "clip")
+
+        def planned(share):
+            return plan_column_quantiles((share,), self.bounds, shape, guarantee)
+
+        if is_auto(self.quantile):
+            share = 1.0 - tail_of_noise(planned(1.0 - LARGEST_TAIL))
+        else:
+            share = check_real(self.quantile, "quantile") / 100.0
+            if not 0.0 < share <= 1.0:
+                raise ValueError(f"quantile must be a percentage above 0, got {self.quantile!r}")
+        return ScaledByMagnitude(mechanism=planned(share), n_features_out=shape.n_columns)
+
+    @np.errstate(over="ignore")
+    def transform(self, X):
+        """Scale features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples; what overflows becomes the largest double.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float64
+        """
+        X = read_samples(self, X)
+        X = finite_doubles(X / self.scale_)
+        return np.clip(X, -1.0, 1.0) if self.clip else X
+
+    def inverse_transform(self, X):
+        """Undo `transform`, but for clipping.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Scaled samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float64
+        """
+        X = read_samples(self, X)
+        return X * self.scale_

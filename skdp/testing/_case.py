@@ -1,0 +1,192 @@
+"""What the checks of `skdp.testing` try an estimator on: a table, fits, released numbers."""
+
+import warnings
+from contextlib import contextmanager
+from unittest import SkipTest
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.utils import check_random_state, get_tags
+
+from skdp.accounting import PrivacyAccountant
+from skdp.base import UNACCOUNTED, fitted_names
+from skdp.exceptions import SeededNoiseWarning
+
+N_ROWS, N_FEATURES = 60, 4
+# What an estimator has whose releases are charged.
+CHARGED = ("epsilon", "accountant")
+
+# At this epsilon two tables of 60 rows look alike: 60 removed and 60 added, e^0.12 is nearly 1.
+UNTELLING_EPSILON = 1e-3
+TRIES = 3
+
+
+def make_table(estimator, seed=0):
+    """Return X and a target that depends on X: a label, or an end of the declared range."""
+    rng = check_random_state(seed)
+    X = rng.uniform(-0.5, 0.5, size=(N_ROWS, N_FEATURES))
+    y = (X[:, 0] + 0.1 * rng.normal(size=N_ROWS) > 0).astype(int)
+    y[:2] = 0, 1
+    if takes_categories(estimator):
+        X = np.floor(3.0 * (X + 0.5))
+    bounds = estimator.get_params().get("target_bounds")
+    if isinstance(bounds, tuple | list) and not is_classifier(estimator):
+        y = np.asarray(bounds, dtype=float)[y]
+    return X, y
+
+
+def takes_categories(estimator):
+    """Say whether an estimator is fitted to categories: declared, or with no bounds to declare."""
+    parameters = estimator.get_params(deep=False)
+    if "categories" not in parameters:
+        return False
+    return parameters["categories"] is not None or "bounds" not in parameters
+
+
+class Case:
+    """An estimator under a check, with a table, and what is published of fits to it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Unfitted.
+    *needs : str
+        Parameters without which the check is skipped.
+    """
+
+    def __init__(self, estimator, *needs):
+        self.estimator, self.params = estimator, estimator.get_params()
+        missing = [name for name in needs if name not in self.params]
+        if missing:
+            raise SkipTest(f"{type(estimator).__name__} has no parameter {missing[0]}")
+        self.X, self.y = make_table(estimator)
+
+    def fit(self, X=None, y=None, **params):
+        """Fit a clone with some parameters changed, to the table if no other is given."""
+        X, y = self.X if X is None else X, self.y if y is None else y
+        estimator = clone(self.estimator).set_params(**params)
+        required = get_tags(estimator).target_tags.required
+        return estimator.fit(X, y) if required else estimator.fit(X)
+
+    def published(self, fitted, X=None):
+        """Return every number that an estimator released, as one vector."""
+        return np.concatenate([np.empty(0), *self.published_parts(fitted, X).values()])
+
+    def published_parts(self, fitted, X=None):
+        """Return the released numbers of each fitted attribute, or of `transform` alone."""
+        if self.releases_in_transform:
+            table = self.X if X is None else X
+            return {"transform": np.asarray(fitted.transform(table), dtype=float).ravel()}
+        return {name: _numbers(getattr(fitted, name)) for name in sorted(fitted_names(fitted))}
+
+    def refit(self, estimator):
+        """Fit an estimator to the table and return what it released."""
+        return self.published(estimator.fit(self.X, self.y))
+
+    def release(self, X=None, **params):
+        """Return what a clone releases with some parameters changed."""
+        return self.published(self.fit(X, **params), X)
+
+    @property
+    def releases_in_transform(self):
+        return get_tags(self.estimator).non_deterministic and hasattr(self.estimator, "transform")
+
+    @property
+    def price(self):
+        """What a release claims, (epsilon, delta)."""
+        return self.params["epsilon"], self.params.get("delta", 0.0)
+
+    def budget(self, releases):
+        """Return an accountant that can pay for so many releases."""
+        epsilon, delta = self.price
+        return PrivacyAccountant(releases * epsilon, min(releases * delta, 0.5))
+
+    @property
+    def fresh_noise(self):
+        """The parameters with which fits draw noise of their own."""
+        return {"random_state": None} if "random_state" in self.params else {}
+
+    def repeats_noise(self, releases):
+        """Say whether two of some releases are the same, and not because a few integers are.
+
+        A count with geometric noise often has the same value twice. At epsilon = 0.001 two of four
+        such counts are the same with a probability below 4e-3, in three tries each below 1e-7.
+
+        Parameters
+        ----------
+        releases : callable
+            Makes releases of a case.
+        """
+        if not _has_two_alike(releases(self)):
+            return False
+        if "epsilon" not in self.params:
+            return True
+        noisy = Case(clone(self.estimator).set_params(epsilon=UNTELLING_EPSILON))
+        return all(_has_two_alike(releases(noisy)) for _ in range(TRIES))
+
+
+def _has_two_alike(results):
+    return any(np.array_equal(a, b) for i, a in enumerate(results) for b in results[:i])
+
+
+def need_statement(fitted):
+    """Skip a check of an estimator that makes no statement."""
+    if not hasattr(fitted, "privacy_"):
+        raise SkipTest(f"{type(fitted).__name__} publishes no privacy_ statement")
+
+
+@contextmanager
+def must_raise(error, otherwise):
+    """Break a check's rule if a block does not raise."""
+    try:
+        yield
+    except error:
+        return
+    raise AssertionError(otherwise)
+
+
+@contextmanager
+def quiet_seeds():
+    """Say nothing of seeds, which the checks use on tables of no one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SeededNoiseWarning)
+        yield
+
+
+def _numbers(value):
+    """Return the numbers of an attribute, those of lists and of estimators in it included."""
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        return _joined(getattr(value, name) for name in sorted(fitted_names(value)))
+    is_ragged = isinstance(value, list | tuple) or getattr(value, "dtype", None) == np.dtype(object)
+    if is_ragged:
+        return _joined(np.ravel(value) if isinstance(value, np.ndarray) else value)
+    if not isinstance(value, np.ndarray | np.generic | float | int):
+        return np.empty(0)
+    value = np.asarray(value)
+    return value.ravel().astype(float) if value.dtype.kind in "iuf" else np.empty(0)
+
+
+def _joined(values):
+    return np.concatenate([np.empty(0), *map(_numbers, values)])
+
+
+class TableChanger:
+    """An accountant that overwrites the table at the moment of the charge."""
+
+    terms = UNACCOUNTED
+    hash, time, part, sequence = "0", "", None, 0
+
+    def __init__(self, X, replacement):
+        self.X, self.replacement, self.charges = X, replacement, 0
+
+    def can_afford(self, event, **terms):
+        return True
+
+    def charge(self, event, **terms):
+        self.charges += 1
+        self.X[:] = self.replacement
+        self.event, self.epsilon, self.delta = event, terms.get("epsilon"), terms.get("delta")
+        return self
+
+    def __sklearn_clone__(self):
+        return self

@@ -1,0 +1,157 @@
+"""Frames and their columns as arrays, as the types declare that they have.
+
+`numpy.asarray` of a column asks its values for a type where the declared one is none of numpy's:
+one value then decides how the others are converted.
+"""
+
+import numpy as np
+
+NUMBERS, TIMES = "biuf", "mM"
+
+
+def is_frame(X):
+    """Return whether a table has columns of types of their own: pandas, polars, Arrow or like."""
+    # An instance has its columns' names among its attributes.
+    kind = type(X)
+    has_types = hasattr(kind, "dtypes") or hasattr(kind, "schema")
+    return hasattr(kind, "columns") and has_types and not hasattr(kind, "to_frame")
+
+
+def in_memory(table):
+    """Return what dask holds as pandas and numpy do, anything else as it is.
+
+    Raises
+    ------
+    ValueError
+        If a part is of another type than is declared: joined with the others it would change
+        theirs.
+    """
+    kind = type(table)
+    if not hasattr(kind, "compute"):
+        return table
+    declared = _types(table)
+
+    def checked(part):
+        if _types(part) != declared:
+            raise ValueError(f"a part has the types {_types(part)}, declared are {declared}")
+        return part
+
+    over = kind.map_blocks if hasattr(kind, "map_blocks") else kind.map_partitions
+    return over(table, checked, meta=table._meta).compute()
+
+
+def _types(table):
+    dtypes = table.dtypes if is_frame(table) else [table.dtype]
+    # Which labels a part lists depends on its rows.
+    return ["category" if hasattr(dtype, "categories") else dtype for dtype in dtypes]
+
+
+def frame_columns(frame, *, without_zones=False):
+    """Return a frame's columns one by one.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    without_zones : bool, default=False
+        Whether dates of a time zone are dates of numpy, in UTC; otherwise they are objects.
+
+    Returns
+    -------
+    columns : list of ndarray of shape (n_rows,)
+        Of numbers, dates or durations where the column's declared type is one of numpy's and
+        nothing is missing that it cannot hold; of objects otherwise, where what is missing is
+        None, or was an object before.
+    numeric : list of bool
+        Whether the column's type is one of numbers.
+    """
+    columns = [column_values(column, without_zones) for column in columns_of(frame)]
+    return [values for values, _ in columns], [numeric for _, numeric in columns]
+
+
+def columns_of(frame):
+    """Return a frame's columns as the frame's library makes them."""
+    frame = in_memory(frame)
+    if hasattr(type(frame), "column_names"):
+        return frame.columns
+    take = frame.iloc if hasattr(type(frame), "iloc") else frame
+    return [take[:, j] for j in range(frame.shape[1])]
+
+
+def column_values(column, without_zones=False):
+    """Return a column's values, of any container with a type, and whether that is one of numbers.
+
+    Parameters
+    ----------
+    column : Series, array of numpy, pandas, Arrow or dask, or like
+    without_zones : bool, default=False
+        As in `frame_columns`.
+
+    Returns
+    -------
+    values : ndarray
+    numeric : bool
+    """
+    column = in_memory(column)
+    if hasattr(type(column), "to_pylist"):
+        return _arrow_values(column, without_zones)
+    dtype = getattr(column, "dtype", None)
+    if hasattr(dtype, "is_temporal"):
+        return _polars_values(column, without_zones)
+    if hasattr(dtype, "construct_array_type"):
+        return _pandas_values(column, without_zones)
+    values = np.asarray(column)
+    return values, values.dtype.kind in NUMBERS
+
+
+def objects(values):
+    """Return values, which may be arrays, as an array of objects."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _pandas_values(column, without_zones=False):
+    from pandas import Series
+
+    column, dtype = Series(column), column.dtype
+    if hasattr(dtype, "categories"):
+        labels, _ = column_values(dtype.categories)
+        # A column's zeros have the sign of the first of them; what is missing has the code -1,
+        # which finds the end.
+        labels = labels + 0.0 if labels.dtype.kind == "f" else labels
+        # Which labels its list holds depends on rows, also those that no row has any more.
+        return objects([*labels, None])[np.asarray(column.cat.codes)], False
+    if hasattr(dtype, "fill_value") and hasattr(dtype, "subtype"):
+        # Left to itself its type depends on whether every value is stored.
+        return np.asarray(column, dtype=dtype.subtype), dtype.subtype.kind in NUMBERS
+    zone = getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None)
+    if dtype.kind in TIMES and zone is not None and without_zones:
+        return column_values(column.dt.tz_convert(None))
+    if dtype.kind in TIMES and zone is None:
+        return column.to_numpy(dtype=dtype.numpy_dtype, na_value=None), False
+    return column.to_numpy(dtype=object, na_value=None), dtype.kind in NUMBERS
+
+
+def _polars_values(column, without_zones=False):
+    dtype = column.dtype
+    numeric = dtype.is_numeric() or str(dtype) == "Boolean"
+    is_plain = numeric and not column.null_count() and not dtype.is_decimal()
+    is_time = dtype.is_temporal() and (without_zones or getattr(dtype, "time_zone", None) is None)
+    return _plain_or_objects(column, is_plain or is_time, column.to_list), numeric
+
+
+def _arrow_values(column, without_zones=False):
+    kind = str(column.type)
+    numeric = kind.startswith(("int", "uint", "float", "double", "halffloat", "bool"))
+    is_time = kind.startswith(("timestamp", "duration", "date"))
+    is_time &= without_zones or "tz=" not in kind
+    is_plain = numeric and not column.null_count
+    return _plain_or_objects(column, is_plain or is_time, column.to_pylist), numeric
+
+
+def _plain_or_objects(column, is_plain, to_list):
+    if is_plain:
+        values = np.asarray(column)
+        if values.dtype.kind in NUMBERS + TIMES:
+            return values
+    return objects(to_list())

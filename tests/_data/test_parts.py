@@ -1,0 +1,154 @@
+"""A table is read part by part, and its sums are those of the whole, within a public bound."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from skdp import (
+    DPPCA,
+    DPHistogramTransformer,
+    DPKBinsDiscretizer,
+    DPLinearRegression,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPMeanTransformer,
+    DPMinMaxScaler,
+    DPOneHotEncoder,
+    DPPoissonRegressor,
+    DPRidge,
+    DPSGDClassifier,
+    DPSimpleImputer,
+    DPStandardScaler,
+    DPTargetEncoder,
+)
+from skdp._data._bounded import BoundedRows
+from skdp._data._parts import Rows, most_additions, row_blocks, sum_over
+from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss
+from skdp._sgd import ClippedSums
+from skdp.linear_model._objective import loss_gradient
+from skdp.linear_model._planning import Problem, gradient_rounding
+from skdp.stats._moments import _centred_sums
+from skdp.utils import ChunkedArray
+from tests.utils.test_chunked import DaskLike
+
+HEIGHTS = (7, 1, 160, 90, 42)
+N, D = sum(HEIGHTS), 3
+UNIT = 2.0**-53
+
+ESTIMATORS = [
+    DPLogisticRegression(C=0.1),
+    DPLogisticRegression(C=0.1, mechanism="gradient", standard_errors="total"),
+    DPLogisticRegression(data_norm="auto", classes=[0, 1, 2]),
+    DPLinearSVC(C=0.1),
+    DPLinearRegression(target_bounds=(0, 1)),
+    DPRidge(target_bounds=(0, 1)),
+    DPPoissonRegressor(alpha=0.1, target_bounds=(0, 1)),
+    DPSGDClassifier(max_iter=3, batch_size=N),
+    DPPCA(data_norm="auto"),
+    DPMeanTransformer(bounds=(-1, 1)),
+    DPStandardScaler(bounds="auto"),
+    DPMinMaxScaler(bounds="auto"),
+    DPHistogramTransformer(bounds="auto"),
+    DPHistogramTransformer(bounds="auto", edges="quantile"),
+    DPKBinsDiscretizer(bounds="auto"),
+    DPOneHotEncoder(categories=[0, 1]),
+    DPTargetEncoder(categories=[0, 1], classes=[0, 1]),
+    DPSimpleImputer(bounds="auto"),
+    DPSimpleImputer(strategy="most_frequent", categories=[0, 1]),
+]
+
+
+def make_table():
+    rng = np.random.default_rng(0)
+    return rng.integers(0, 2, size=(N, D)) + 0.0, rng.integers(0, 2, size=N)
+
+
+def in_parts(X, heights=HEIGHTS):
+    return ChunkedArray(np.split(X, np.cumsum(heights)[:-1]))
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
+def test_parts_are_opened_in_order_and_once_in_a_pass(estimator, monkeypatch):
+    """No block lies across two parts; a part that is computed is computed once in each pass."""
+    read = ChunkedArray.__getitem__
+
+    def within_a_part(self, rows):
+        start, stop, _ = rows.indices(len(self))
+        assert not any(start < border < stop for border in self.borders)
+        return read(self, rows)
+
+    monkeypatch.setattr(ChunkedArray, "__getitem__", within_a_part)
+    # Blocks of 64 rows, so that some parts have several and some are shorter than one.
+    monkeypatch.setattr("skdp._data._parts.BLOCK_BYTES", 1)
+    X, y = make_table()
+    lazy = DaskLike(X, HEIGHTS, (D,))
+    clone(estimator).fit(lazy, y)
+    passes = len(lazy.computed) // len(HEIGHTS)
+    assert passes and lazy.computed == passes * list(range(len(HEIGHTS)))
+
+
+def test_blocks_cover_the_rows_and_lie_in_parts():
+    X = in_parts(np.zeros((20, 1)), (0, 3, 0, 9, 8, 0))
+    blocks = [(rows.start, rows.stop) for rows in row_blocks(X, 4)]
+    assert blocks == [(0, 3), (3, 7), (7, 11), (11, 12), (12, 16), (16, 20)]
+
+
+def add_rows(total, block, weights):
+    total += weights @ block
+
+
+def add_columns(total, block):
+    total += np.add.accumulate(block, axis=0)[-1]
+
+
+@pytest.mark.parametrize("heights", [(2**13,), (1,) * 2**13, (3000, 1, 191, 5000)])
+def test_sums_are_within_the_bound_however_the_rows_are_cut(heights):
+    """Rows that a running sum from the first of them on would lose."""
+    n = sum(heights)
+    x = np.full((n, 1), 0.99 * UNIT)
+    x[0] = 1.0
+    total = sum_over(Rows(in_parts(x, heights), 64), add_columns, np.zeros(1))
+    error = abs(total[0] - math.fsum(x[:, 0]))
+    bound = most_additions(n, 64) * UNIT * np.abs(x).sum()
+    running = abs(np.add.accumulate(x[:, 0])[-1] - math.fsum(x[:, 0]))
+    assert error <= bound < running
+
+
+def test_what_goes_with_the_rows_is_cut_with_them():
+    X, rng = make_table()[0], np.random.default_rng(1)
+    weights, whole = rng.normal(size=N), np.zeros(D)
+    table = Rows(in_parts(X), 64)
+
+    def add(total, block, pair, nothing, factor):
+        assert nothing is None and len(pair[0]) == len(pair[1]) == len(block)
+        add_rows(total, block, factor * (pair[0] + pair[1]))
+
+    sum_over(table, add, whole, 0.5, along=((weights, weights), None))
+    np.testing.assert_allclose(whole, weights @ X, atol=1e-12)
+
+
+@pytest.mark.parametrize("heights", [HEIGHTS, (1,) * N])
+@pytest.mark.parametrize("loss", [BinaryLogisticLoss(), MultinomialLogisticLoss(3)], ids=str)
+def test_gradients_of_parts_are_those_in_memory_within_the_rounding_that_is_charged(loss, heights):
+    (X, y), rng = make_table(), np.random.default_rng(2)
+    weights = rng.normal(size=(*loss.weights_shape, D + 1))
+    one, other = (BoundedRows(table, 1.0, 0.5) for table in (X, in_parts(X, heights)))
+    problem = Problem(loss=loss, n_rows=N, n_features=D + 1, norm=one.norm)
+    rounding = gradient_rounding(problem, 1.0, np.linalg.norm(weights), penalised=False)
+    apart = loss_gradient(loss, one, y, weights) - loss_gradient(loss, other, y, weights)
+    assert np.linalg.norm(apart) <= 2.0 * rounding
+    one, other = (
+        ClippedSums(table, y + 0.0 if not loss.weights_shape else y, loss, constant=0.5, clip=1.0)
+        for table in (X, in_parts(X, heights))
+    )
+    apart = one.sums(weights, None) - other.sums(weights, None)
+    assert np.linalg.norm(apart) <= 2.0 * one.rounding(N)
+
+
+@pytest.mark.parametrize("heights", [HEIGHTS, (1,) * N])
+def test_moments_of_parts_are_those_in_memory_within_the_rounding_that_is_charged(heights):
+    X, bounds = np.random.default_rng(3).normal(size=(N, D)), (np.full(D, -1.0), np.full(D, 2.0))
+    apart = _centred_sums(X, *bounds, 2) - _centred_sums(in_parts(X, heights), *bounds, 2)
+    assert np.abs(apart).max() <= 2.0 * (most_additions(N, 4096) + 4) * N * UNIT
