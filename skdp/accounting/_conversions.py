@@ -225,5 +225,8 @@ def convert_relation(epsilon: float, delta: float, source: str, target: str) -> 
     check_within(delta, "delta", 0.0, 1.0)
     if source == target or source == "replace_one":
         return float(epsilon), float(delta)
-    more = math.exp(min(0.0, epsilon + math.log(delta))) if delta > 0.0 else 0.0
+    if epsilon < 700.0:
+        more = delta * math.exp(epsilon)
+    else:
+        more = math.exp(min(0.0, epsilon + math.log(delta))) if delta > 0.0 else 0.0
     return 2.0 * epsilon, min(1.0, delta + more)

@@ -120,7 +120,7 @@ MUTATIONS = [
         "largest-cost-for-their-sum",
         "accounting._bounds",
         "_basic",
-        rules.call_renamed("fsum", "max"),
+        rules.call_renamed("sum", "max"),
         ("accounting/test_closed_forms.py::test_costs_of_different_events_add_up",),
         "many releases cost as much as one",
     ),
