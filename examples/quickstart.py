@@ -110,8 +110,7 @@ def make_encoder():
     categories = [np.array(names.split(), dtype=object) for names in CATEGORIES.values()]
     one_hot = OneHotEncoder(categories=categories, handle_unknown="ignore", sparse_output=False)
     encoder = make_column_transformer(
-        (make_scaler(BOUNDS), columns[:n_numbers]),
-        (one_hot, columns[n_numbers:]),
+        (make_scaler(BOUNDS), columns[:n_numbers]), (one_hot, columns[n_numbers:])
     )
     return make_pipeline(encoder, Normalizer())
 

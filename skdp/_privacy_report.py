@@ -9,13 +9,7 @@ from datetime import UTC, datetime
 from skdp._privacy_statement import PrivacyStatement, in_words
 from skdp._version import __version__
 from skdp.accounting._report import BudgetReport
-from skdp.utils._documents import (
-    html_fragment,
-    html_table,
-    html_text,
-    markdown_text,
-    printable,
-)
+from skdp.utils._documents import html_fragment, html_table, html_text, markdown_text, printable
 
 RELATION_WORDS = {
     "add_remove": "add_remove: a row is there or is replaced by a null row; the number of rows "

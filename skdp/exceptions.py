@@ -1,11 +1,6 @@
 """Errors and warnings of skdp."""
 
-__all__ = [
-    "BudgetExceededError",
-    "LedgerError",
-    "PrivacyViolationWarning",
-    "SeededNoiseWarning",
-]
+__all__ = ["BudgetExceededError", "LedgerError", "PrivacyViolationWarning", "SeededNoiseWarning"]
 
 
 class BudgetExceededError(RuntimeError):

@@ -255,9 +255,7 @@ LABELS = [
     Container("pandas string[pyarrow]", lambda rows: _frame(rows, "string[pyarrow]"), "labels"),
     Container("polars", _polars, "labels"),
     Container(
-        "polars Categorical",
-        lambda rows: _polars_inferred(rows).cast(pl.Categorical),
-        "labels",
+        "polars Categorical", lambda rows: _polars_inferred(rows).cast(pl.Categorical), "labels"
     ),
     Container("pyarrow", _arrow, "labels"),
 ]

@@ -7,10 +7,7 @@ import pytest
 import sklearn
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import (
-    estimator_checks_generator,
-    parametrize_with_checks,
-)
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from skdp import (
     DPPCA,

@@ -22,9 +22,7 @@ from skdp import (
 )
 from tests.test_contract import ESTIMATORS
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::RuntimeWarning"),
-]
+pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
 HUGE = 10**400
 SCALARS = [

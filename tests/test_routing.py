@@ -73,11 +73,7 @@ def test_searches(strategy, cv):
     options = {"mean_runs": 1} if strategy == "random_stopping" else {}
     pipeline = make_pipeline(DPStandardScaler(bounds=(0, 1)), DPLogisticRegression())
     search = DPGridSearchCV(
-        pipeline,
-        {"dplogisticregression__C": [0.01, 0.1]},
-        strategy=strategy,
-        cv=cv,
-        **options,
+        pipeline, {"dplogisticregression__C": [0.01, 0.1]}, strategy=strategy, cv=cv, **options
     )
     with routing_that_ends():
         assert search.fit(X, y).privacy_.epsilon == 1.0

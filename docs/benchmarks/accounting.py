@@ -31,10 +31,7 @@ SETTINGS = {
     "Poisson q=.004 sigma=.8 T=15000": (PoissonSampled(0.004, Gaussian(0.8)) * 15000, 1e-5),
     "Poisson q=.001 sigma=.6 T=1e5": (PoissonSampled(0.001, Gaussian(0.6)) * 100_000, 1e-5),
     "Laplace .1 x 100": (Laplace(0.1) * 100, 1e-6),
-    "mix": (
-        Laplace(0.2) + Gaussian(5.0) * 10 + PoissonSampled(0.02, Gaussian(1.2)) * 500,
-        1e-5,
-    ),
+    "mix": (Laplace(0.2) + Gaussian(5.0) * 10 + PoissonSampled(0.02, Gaussian(1.2)) * 500, 1e-5),
 }
 
 

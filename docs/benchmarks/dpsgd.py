@@ -36,11 +36,7 @@ from skdp.noise import RandomSource
 
 CLIP, MULTIPLIER, LEARNING_RATE = 1.0, 1.0, 0.5
 # rows, columns, classes, batch, steps in a timed run
-SETTINGS = (
-    (100_000, 100, 1, 1024, 98),
-    (100_000, 20, 1, 256, 391),
-    (20_000, 784, 10, 1024, 20),
-)
+SETTINGS = ((100_000, 100, 1, 1024, 98), (100_000, 20, 1, 256, 391), (20_000, 784, 10, 1024, 20))
 GROWTH = (10_000, 100_000, 1_000_000, 10_000_000)
 
 

@@ -50,12 +50,7 @@ def pairs():
         ours = skdp.DPSimpleImputer(strategy=strategy, bounds=bounds)
         yield f"DPSimpleImputer, {strategy}", ours, SimpleImputer(strategy=strategy), (missing,)
     counted = skdp.DPOneHotEncoder(categories=labels, min_frequency=100)
-    yield (
-        "DPOneHotEncoder, declared",
-        counted,
-        OneHotEncoder(min_frequency=100),
-        (codes,),
-    )
+    yield ("DPOneHotEncoder, declared", counted, OneHotEncoder(min_frequency=100), (codes,))
     yield "DPOneHotEncoder, discovered", skdp.DPOneHotEncoder(delta=1e-6), OneHotEncoder(), (codes,)
     ours = skdp.DPTargetEncoder(categories=labels)
     yield "DPTargetEncoder", ours, TargetEncoder(smooth=10.0), (codes, target)

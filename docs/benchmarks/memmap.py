@@ -76,11 +76,7 @@ def tables(folder, n_rows):
 def main():
     n_rows = int(float(sys.argv[1])) if len(sys.argv) > 1 else 10_000_000
     parent = sys.argv[2] if len(sys.argv) > 2 else None
-    estimators = (
-        DPLogisticRegression(C=0.01),
-        DPLinearSVC(C=0.01),
-        DPRidge(target_bounds=(0, 1)),
-    )
+    estimators = (DPLogisticRegression(C=0.01), DPLinearSVC(C=0.01), DPRidge(target_bounds=(0, 1)))
     with tempfile.TemporaryDirectory(dir=parent) as folder:
         folder = Path(folder)
         y = write_table(folder, n_rows)

@@ -93,12 +93,7 @@ def boosting(schema, **params):
     bounds, categories = public_schema(schema)
     kinds = ["continuous"] * len(bounds) + ["nominal"] * len(categories)
     return DPExplainableBoostingClassifier(
-        feature_types=kinds,
-        epsilon=EPSILON,
-        delta=DELTA,
-        privacy_bounds=bounds,
-        n_jobs=1,
-        **params,
+        feature_types=kinds, epsilon=EPSILON, delta=DELTA, privacy_bounds=bounds, n_jobs=1, **params
     )
 
 

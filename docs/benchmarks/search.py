@@ -35,10 +35,7 @@ MANY = ("random_stopping", "disjoint")
 
 
 def make_grid(m):
-    return {
-        "C": np.geomspace(1e-4, 10.0, m // 2).tolist(),
-        "mechanism": ["objective", "gradient"],
-    }
+    return {"C": np.geomspace(1e-4, 10.0, m // 2).tolist(), "mechanism": ["objective", "gradient"]}
 
 
 def load():

@@ -18,13 +18,7 @@ from skdp._data._containers import (
 )
 from skdp._data._parts import Rows, map_over
 from skdp.utils._chunked import as_chunked
-from skdp.utils._frames import (
-    column_values,
-    columns_of,
-    frame_columns,
-    in_memory,
-    is_frame,
-)
+from skdp.utils._frames import column_values, columns_of, frame_columns, in_memory, is_frame
 from skdp.utils._labels import is_missing
 
 

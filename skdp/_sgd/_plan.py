@@ -7,6 +7,7 @@ event; the loop runs nothing else, so that what runs is what is charged. The pro
 
 import math
 from dataclasses import dataclass
+from operator import attrgetter
 
 from skdp._sgd._batches import FixedSizeBatches, FullBatches, PoissonBatches
 from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
@@ -104,13 +105,8 @@ class SGDPlan:
     step: Event
     sensitivity: float
 
-    @property
-    def epsilon(self):
-        return self.guarantee.epsilon
-
-    @property
-    def delta(self):
-        return self.guarantee.delta
+    epsilon = property(attrgetter("guarantee.epsilon"))
+    delta = property(attrgetter("guarantee.delta"))
 
     @property
     def event(self):

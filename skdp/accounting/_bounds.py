@@ -146,12 +146,7 @@ def _has_bounded_range(parts):
     return any(isinstance(part, ev.ExponentialMechanism) for part in parts)
 
 
-_BOUNDS = {
-    "basic": _basic,
-    "advanced": _advanced_bound,
-    "zcdp": _zcdp_bound,
-    "rdp": _rdp_bound,
-}
+_BOUNDS = {"basic": _basic, "advanced": _advanced_bound, "zcdp": _zcdp_bound, "rdp": _rdp_bound}
 
 
 def _merge(parts, relation, change):

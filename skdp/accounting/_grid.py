@@ -156,9 +156,7 @@ def compose_directly(counted_pairs, step: float, delta: float) -> GridLoss | Non
     round_off = math.exp(2.0 * _UNIT * total * (cells + 100.0))
     lost = 1e-300 * total
     return replace(
-        result,
-        mass=result.mass * round_off,
-        infinite=min(1.0, result.infinite * round_off + lost),
+        result, mass=result.mass * round_off, infinite=min(1.0, result.infinite * round_off + lost)
     )
 
 

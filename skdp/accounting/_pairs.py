@@ -132,12 +132,7 @@ def _response(epsilon, num_categories=2, delta=0.0):
     low = top * math.exp(-epsilon)
     middle = (num_categories - 2.0) * low
     return _atoms(
-        [-epsilon, 0.0, epsilon],
-        [low, middle, top],
-        [top, middle, low],
-        delta,
-        delta,
-        epsilon,
+        [-epsilon, 0.0, epsilon], [low, middle, top], [top, middle, low], delta, delta, epsilon
     )
 
 

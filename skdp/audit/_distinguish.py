@@ -113,10 +113,7 @@ def _scorers(inside, outside, names):
             StandardScaler(), LinearDiscriminantAnalysis(solver="lsqr", shrinkage=SHRINKAGE)
         ).fit(table, labels)
         together = [
-            (
-                "a linear discriminant",
-                lambda values: model.decision_function(values[:, used]),
-            ),
+            ("a linear discriminant", lambda values: model.decision_function(values[:, used])),
             ("likelihoods of Laplace noise", _likelihood(inside, outside, used)),
         ]
         scorers = (scorers[:1] if len(scorers) > 18 else scorers) + together

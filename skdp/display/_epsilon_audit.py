@@ -94,9 +94,6 @@ class EpsilonAuditDisplay(Display):
             claims, bounds, "o-", label=f"lower bound ({confidence:.0%} confidence)"
         )
         ax.set(
-            xlim=(0.0, top),
-            ylim=(0.0, top),
-            xlabel="ε claimed",
-            ylabel="ε that the attack proves",
+            xlim=(0.0, top), ylim=(0.0, top), xlabel="ε claimed", ylabel="ε that the attack proves"
         )
         ax.legend(loc="upper left")

@@ -3,8 +3,8 @@
 import copy
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral
-from types import SimpleNamespace
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -67,7 +67,9 @@ class PrivateAdditiveMixin(CallbackSupportMixin, PrivateMixin):
 
     def _progress(self, plan):
         def begin(n_steps):
-            progress = Progress(self, _Steps(plan, n_steps))
+            spent_after = partial(plan.spent_after, n_steps=n_steps)
+            steps = {"n_steps": n_steps, "spent_after": spent_after}
+            progress = Progress(self, plan, n_epochs=n_steps, **steps)
             progress.begin()
             return progress.after_step
 
@@ -210,19 +212,3 @@ def _as_term(shape):
     parts = zip(shape.kinds, shape.edges, strict=True)
     columns = tuple(Column(kind=k, categories=e if k == "label" else None) for k, e in parts)
     return Term(columns=columns, positions=shape.features, edges=shape.edges, counts=shape.counts)
-
-
-class _Steps:
-    """The steps of a plan as `Progress` asks of them: each passes over all rows."""
-
-    def __init__(self, plan, n_steps):
-        self.settings, self.mechanism, self.n_steps = (
-            SimpleNamespace(max_iter=n_steps),
-            self,
-            n_steps,
-        )
-        self.epsilon, self.delta = plan.epsilon, plan.delta
-        self._plan = plan
-
-    def spent_after(self, taken):
-        return self._plan.spent_after(taken, self.n_steps)

@@ -3,6 +3,7 @@
 import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from sklearn.utils import assert_all_finite
@@ -12,6 +13,7 @@ from skdp._data._containers import as_numbers
 from skdp._data._histogram import bin_numbers, check_edges, uniform_edges
 from skdp.gam._bins import CELLS
 from skdp.mechanisms._randomized_response import categories_array
+from skdp.preprocessing._binning import category_entries
 from skdp.utils._frames import is_frame
 from skdp.utils._labels import category_codes, is_missing
 from skdp.utils._validation import check_bounds, is_auto
@@ -157,7 +159,10 @@ def declared_columns(kinds, bounds, categories, names):
     ValueError
         If they contradict one another or the table's shape.
     """
-    labels = _category_entries(categories, names, len(kinds))
+    # "auto" beside lists of labels is no label.
+    mixed = isinstance(categories, list | tuple) and any(map(is_auto, categories))
+    read = partial(column_entries, what="categories") if mixed else category_entries
+    labels = read(categories, names, len(kinds))
     limits = _bound_entries(bounds, names, len(kinds))
     columns = []
     for j, (kind, own, limit) in enumerate(zip(kinds, labels, limits, strict=True)):
@@ -183,25 +188,6 @@ def entries_of(value, names, n_features, what):
     if isinstance(value, np.ndarray) and value.ndim != 1:
         raise ValueError(f"{what} must be a flat list, got {value!r}")
     return column_entries(value, names, n_features, what)
-
-
-def _category_entries(categories, names, n_features):
-    if categories is None or isinstance(categories, Mapping):
-        return column_entries(categories, names, n_features, "categories")
-    single = isinstance(categories, np.ndarray) and categories.ndim == 0
-    if single or isinstance(categories, str | bytes) or not hasattr(categories, "__len__"):
-        raise ValueError(
-            "categories must be a dict of columns, one list a column (None for a numeric one) or "
-            f"one flat list for every column, got {categories!r}"
-        )
-    flat = len(categories) > 0 and all(
-        np.ndim(each) == 0 and each is not None and not is_auto(each) for each in categories
-    )
-    return (
-        [categories] * n_features
-        if flat
-        else column_entries(categories, names, n_features, "categories")
-    )
 
 
 def _bound_entries(bounds, names, n_features):

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 
@@ -117,17 +118,9 @@ class AdditivePlan:
     def budget(self):
         return Budget(guarantee=self.guarantee, discovers=bool(self._undeclared(True)))
 
-    @property
-    def event(self):
-        return self.budget.event
-
-    @property
-    def epsilon(self):
-        return self.guarantee.epsilon
-
-    @property
-    def delta(self):
-        return self.guarantee.delta
+    event = property(attrgetter("budget.event"))
+    epsilon = property(attrgetter("guarantee.epsilon"))
+    delta = property(attrgetter("guarantee.delta"))
 
     @property
     def scale(self):

@@ -200,7 +200,9 @@ class PrivateSGDMixin(CallbackSupportMixin):
         """Plan, charge, run and publish; as a call of partial_fit from the released weights on."""
         plan = self.plan_fit(shape, fit.guarantee)
         start = plan.weights_of(self) if call and hasattr(self, "coef_") else None
-        progress = Progress(self, plan.sgd)
+        sgd, n_epochs = plan.sgd.mechanism, plan.sgd.settings.max_iter
+        steps = {"n_steps": sgd.n_steps, "spent_after": sgd.spent_after}
+        progress = Progress(self, sgd, n_epochs=n_epochs, **steps)
         source = fit.charge(plan)
         public = {"public": self._assumptions(), "sampler": plan.sampler, **labels_of(shape)}
         if call:

@@ -18,12 +18,19 @@ class Progress:
     ----------
     estimator : estimator
         Whose `verbose` is 0 to print nothing, 1 for about ten lines, more for a line each epoch.
-    fit : SGDFit
+    plan : plan
+        Of some `epsilon` and `delta`.
+    n_epochs : int
+    n_steps : int
+        Of all epochs.
+    spent_after : callable
+        Returns the epsilon of so many first steps.
     """
 
-    def __init__(self, estimator, fit):
-        n_epochs, verbose = fit.settings.max_iter, int(estimator.verbose)
-        self._estimator, self._plan, self._n_epochs = estimator, fit.mechanism, n_epochs
+    def __init__(self, estimator, plan, *, n_epochs, n_steps, spent_after):
+        verbose = int(estimator.verbose)
+        self._estimator, self._plan = estimator, plan
+        self._n_epochs, self._n_steps, self._spent_after = n_epochs, n_steps, spent_after
         lines = PROGRESS_LINES if verbose == 1 else n_epochs
         self._epochs_a_line = math.ceil(n_epochs / lines) if verbose else math.inf
         self._shown = self._done = 0
@@ -40,7 +47,7 @@ class Progress:
 
     def after_step(self, taken):
         """Say which epochs are over after a number of steps."""
-        epoch = taken * self._n_epochs // self._plan.n_steps
+        epoch = taken * self._n_epochs // self._n_steps
         if epoch == self._done:
             return
         self._done = epoch
@@ -53,11 +60,11 @@ class Progress:
         last = epoch == self._n_epochs and self._epochs_a_line < math.inf
         if epoch - self._shown >= self._epochs_a_line or last:
             self._shown = epoch
-            self._print(epoch, self._plan.spent_after(taken))
+            self._print(epoch, self._spent_after(taken))
 
     def _end(self, task, taken):
         def metadata():
-            return {"epsilon": self._plan.spent_after(taken), "delta": self._plan.delta}
+            return {"epsilon": self._spent_after(taken), "delta": self._plan.delta}
 
         task.call_on_fit_task_end(estimator=self._estimator, metadata=metadata)
 

@@ -155,8 +155,7 @@ def split_guarantee(mechanism, guarantee):
         )
         # The last digit of epsilon may ask for that of the multiplier.
         multiplier = max(
-            1.0 / (math.sqrt(HESSIAN_SHARE) * mu),
-            gaussian_noise_multiplier(own.epsilon, own.delta),
+            1.0 / (math.sqrt(HESSIAN_SHARE) * mu), gaussian_noise_multiplier(own.epsilon, own.delta)
         )
         return rest, HessianShare(guarantee=own, noise_multiplier=multiplier)
     own, rest = (

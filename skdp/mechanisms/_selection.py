@@ -12,12 +12,7 @@ from numpy.typing import ArrayLike
 
 from skdp.accounting import Event, PureDP
 from skdp.accounting import ExponentialMechanism as ExponentialMechanismEvent
-from skdp.mechanisms._choice import (
-    Acceptance,
-    check_scores,
-    choose_exponentially,
-    permute_and_flip,
-)
+from skdp.mechanisms._choice import Acceptance, check_scores, choose_exponentially, permute_and_flip
 from skdp.mechanisms._grid import (
     PureMechanism,
     check_steps,

@@ -225,8 +225,7 @@ class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, PrivateMixin, 
         MetadataRouter
         """
         router = MetadataRouter(owner=self).add(
-            estimator=self.estimator,
-            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+            estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit")
         )
         if hasattr(self.cv, "get_metadata_routing"):
             mapping = MethodMapping().add(caller="fit", callee="split")

@@ -8,11 +8,7 @@ from skdp.model_selection._splits import Layout, Splits, hold_out, make_parts, m
 STRATEGIES = ("disjoint", "holdout", "cv", "random_stopping")
 # An (epsilon, delta) statement has no Renyi divergence and no Gaussian parameter, random stopping
 # no Gaussian parameter and no zero-concentrated one. At delta = 0 all is pure.
-ABLE = {
-    "zcdp": ("disjoint", "holdout", "cv"),
-    "rdp": ("cv", "random_stopping"),
-    "gdp": ("cv",),
-}
+ABLE = {"zcdp": ("disjoint", "holdout", "cv"), "rdp": ("cv", "random_stopping"), "gdp": ("cv",)}
 # Random stopping runs this many times per candidate on average, and this often at least: of a
 # geometric number of runs few are far fewer than the mean.
 RUNS_PER_CANDIDATE, LEAST_RUNS = 2, 50

@@ -264,14 +264,7 @@ def _parameters(step, budget):
 
 
 def plan_pipeline(
-    pipe,
-    n_samples=None,
-    n_features=None,
-    *,
-    classes=None,
-    terms=None,
-    shares=None,
-    public_steps=(),
+    pipe, n_samples=None, n_features=None, *, classes=None, terms=None, shares=None, public_steps=()
 ):
     """Return the plan of a pipeline whose every step is private or learns nothing.
 

@@ -48,7 +48,7 @@ def column_bins(categories, other, edges, names, n_features):
     ValueError
         If they contradict one another or the table's shape.
     """
-    categories = _category_entries(categories, names, n_features)
+    categories = category_entries(categories, names, n_features)
     edges = _edge_entries(edges, names, n_features)
     bins = []
     for j, (labels, declared) in enumerate(zip(categories, edges, strict=True)):
@@ -279,7 +279,7 @@ def _columns_of(bins, kinds):
     return np.array([j for j, each in enumerate(bins) if each.kind in kinds], dtype=np.intp)
 
 
-def _category_entries(categories, names, n_features):
+def category_entries(categories, names, n_features):
     """One list of categories a column, None where a column is numeric."""
     if categories is None or isinstance(categories, Mapping):
         return column_entries(categories, names, n_features, "categories")

@@ -128,11 +128,7 @@ class QuantilePlan(StatisticPlan):
 
     def __post_init__(self):
         low, high = broadcast_bounds((self.low, self.high), np.size(self.low))
-        checked = {
-            "quantiles": check_quantiles(self.quantiles),
-            "low": low,
-            "high": high,
-        }
+        checked = {"quantiles": check_quantiles(self.quantiles), "low": low, "high": high}
         if self.n_rows is not None:
             check_integer(self.n_rows, "n_rows", 1)
         for name, value in checked.items():

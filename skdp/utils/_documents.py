@@ -2,48 +2,9 @@
 
 import re
 from html import escape
+from importlib.resources import files
 
-# Colours of the notebook or page around where it has any, else of the reader's light or dark
-# scheme.
-STYLE = """
-.skdp-document {
-  --skdp-text: var(--jp-content-font-color1, var(--pst-color-text-base,
-    var(--vscode-editor-foreground, #1b1f24)));
-  --skdp-page: var(--jp-layout-color0, var(--pst-color-background,
-    var(--vscode-editor-background, #ffffff)));
-  --skdp-line: var(--jp-border-color2, var(--pst-color-border, #c9d1d9));
-  color-scheme: light dark;
-  color: var(--skdp-text);
-  background: var(--skdp-page);
-  padding: 0.5em;
-  max-width: 60em;
-  line-height: 1.4;
-}
-@media (prefers-color-scheme: dark) {
-  .skdp-document {
-    --skdp-text: var(--jp-content-font-color1, var(--pst-color-text-base,
-      var(--vscode-editor-foreground, #e6edf3)));
-    --skdp-page: var(--jp-layout-color0, var(--pst-color-background,
-      var(--vscode-editor-background, #14181d)));
-    --skdp-line: var(--jp-border-color2, var(--pst-color-border, #454c56));
-  }
-}
-.skdp-document .skdp-wide { overflow-x: auto; }
-.skdp-document table {
-  border-collapse: collapse; margin: 0.5em 0 1em 0; color: inherit; background: transparent;
-}
-.skdp-document caption {
-  color: inherit; caption-side: top; font-weight: bold; text-align: left; padding: 0.3em 0;
-}
-.skdp-document th, .skdp-document td {
-  color: inherit; background: transparent; border: 0;
-  border-bottom: 1px solid var(--skdp-line);
-  padding: 0.25em 0.9em 0.25em 0; text-align: left; vertical-align: top;
-  overflow-wrap: anywhere; max-width: 42em;
-}
-.skdp-document th { font-weight: 600; white-space: nowrap; }
-.skdp-document p { margin: 0.4em 0; }
-"""
+STYLE = files("skdp.utils").joinpath("documents.css").read_text("utf-8")
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~&$])")
 

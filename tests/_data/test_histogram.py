@@ -1,13 +1,7 @@
 import numpy as np
 import pytest
 
-from skdp._data._histogram import (
-    bin_numbers,
-    check_edges,
-    count_bins,
-    count_bins_2d,
-    uniform_edges,
-)
+from skdp._data._histogram import bin_numbers, check_edges, count_bins, count_bins_2d, uniform_edges
 
 RANGES = [(7, (0, 1)), (64, (-3, 3)), (1000, (0, 0.3)), (10, (0, 10)), (3, (1e6, 1e6 + 1))]
 

@@ -6,11 +6,7 @@ from scipy.optimize import minimize
 from scipy.special import xlogy
 from sklearn.metrics import mean_poisson_deviance
 
-from skdp._losses import (
-    BinaryHuberisedHingeLoss,
-    ClippedPoissonLoss,
-    MulticlassHuberisedHingeLoss,
-)
+from skdp._losses import BinaryHuberisedHingeLoss, ClippedPoissonLoss, MulticlassHuberisedHingeLoss
 from tests._losses._all import draw
 
 

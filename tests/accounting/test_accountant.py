@@ -145,12 +145,7 @@ def test_an_accountant_whose_ledger_is_elsewhere_opens_nothing(path):
 
 @pytest.mark.parametrize(
     "other",
-    [
-        {"epsilon": 2.0},
-        {"delta": 1e-6},
-        {"relation": "replace_one"},
-        {"composition": "zcdp"},
-    ],
+    [{"epsilon": 2.0}, {"delta": 1e-6}, {"relation": "replace_one"}, {"composition": "zcdp"}],
 )
 def test_terms_cannot_differ(path, other):
     terms = {"epsilon": 1.0, "delta": 1e-5, "ledger": path}

@@ -33,10 +33,7 @@ BESIDE = 0.02
 N_ROWS = 24
 BEYOND = 1e3
 CATEGORICAL = ("one-hot", "target encoder")
-LEDGERS = {
-    "add_remove": None,
-    "replace_one": PrivacyAccountant(1e6, 0.5, relation="replace_one"),
-}
+LEDGERS = {"add_remove": None, "replace_one": PrivacyAccountant(1e6, 0.5, relation="replace_one")}
 
 
 def subjects(relation, epsilon=EPSILON):

@@ -7,11 +7,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skdp import DPLogisticRegression, PrivacyAccountant
 from skdp.audit import EpsilonAudit, membership_inference
-from skdp.display import (
-    EpsilonAuditDisplay,
-    MembershipInferenceDisplay,
-    PrivacyUtilityDisplay,
-)
+from skdp.display import EpsilonAuditDisplay, MembershipInferenceDisplay, PrivacyUtilityDisplay
 from skdp.display._membership import most_true_positives
 
 pyplot = pytest.importorskip("matplotlib.pyplot")

@@ -8,11 +8,7 @@ from sklearn.base import clone
 
 from skdp import DPLinearRegression, DPLinearSVC, DPPoissonRegressor, DPRidge
 from skdp._data._bounded import BoundedRows
-from skdp._losses import (
-    BinaryHuberisedHingeLoss,
-    ClippedPoissonLoss,
-    MulticlassHuberisedHingeLoss,
-)
+from skdp._losses import BinaryHuberisedHingeLoss, ClippedPoissonLoss, MulticlassHuberisedHingeLoss
 from skdp.accounting import Neighbours, gaussian_noise_multiplier
 from skdp.linear_model import _adassp, _ridge
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism

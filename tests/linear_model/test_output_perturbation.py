@@ -15,10 +15,7 @@ from skdp.linear_model._data_norm import RowPlan
 from skdp.linear_model._mechanism_choice import MECHANISMS
 from skdp.linear_model._newton import _accelerated_descent, minimise
 from skdp.linear_model._objective import LinearObjective
-from skdp.linear_model._output_perturbation import (
-    _gradient_rounding,
-    plan_output_perturbation,
-)
+from skdp.linear_model._output_perturbation import _gradient_rounding, plan_output_perturbation
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from tests._guarantees import meet, of_rows
 

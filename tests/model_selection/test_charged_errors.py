@@ -331,11 +331,7 @@ def test_tables_whose_rows_cannot_be_taken_cost_nothing(search, container):
     assert accountant.spends == []
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"n_jobs": 0}, {"n_jobs": "two"}],
-    ids=str,
-)
+@pytest.mark.parametrize("options", [{"n_jobs": 0}, {"n_jobs": "two"}], ids=str)
 def test_a_number_of_workers_that_cannot_be_costs_nothing(options):
     X, y = table()
     inner = DPGridSearchCV(classifier(), {}, strategy="holdout", **options)
@@ -399,8 +395,7 @@ CONTAINERS = {
         classifier(),
     ),
     "search": lambda: make_pipeline(
-        in_columns(scaler()),
-        DPGridSearchCV(classifier(), {}, strategy="holdout", refit=False),
+        in_columns(scaler()), DPGridSearchCV(classifier(), {}, strategy="holdout", refit=False)
     ),
     "search over columns": lambda: DPGridSearchCV(
         make_pipeline(in_columns(scaler()), classifier()), {}, strategy="holdout", refit=False

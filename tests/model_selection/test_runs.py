@@ -51,10 +51,7 @@ def test_neither_prints_nor_warnings_tell_the_number_of_runs(table, monkeypatch,
     heard = set()
     for count in (1, 9):
         monkeypatch.setattr(runs, "_number_of_runs", lambda mean, stream, count=count: count)
-        with (
-            warnings.catch_warnings(record=True) as told,
-            joblib.parallel_config(verbose=50),
-        ):
+        with warnings.catch_warnings(record=True) as told, joblib.parallel_config(verbose=50):
             warnings.simplefilter("always")
             found = search(n_jobs).fit(*table)
         heard.add((str([str(w.message) for w in told]), *capfd.readouterr()))

@@ -262,8 +262,7 @@ def test_two_labels_that_are_one_in_the_targets_type_count_a_row_once(name, kind
     score = bounded_score(name, class_counts={first: 1, first + 1: 1})
     X, y = np.arange(10.0)[:, np.newaxis], np.array([first] * 5 + [0] * 5, dtype=kind)
     model = SimpleNamespace(
-        predict=lambda X: np.full(len(X), first, dtype=kind),
-        decision_function=lambda X: X[:, 0],
+        predict=lambda X: np.full(len(X), first, dtype=kind), decision_function=lambda X: X[:, 0]
     )
     value = score.value(model, X, y)
     for row in range(10):

@@ -759,8 +759,7 @@ MUTATIONS = [
         "linear_model._classifier",
         "PrivateLinearClassifierMixin._read_rows",
         rules.inserted(
-            "X, y = X[[*range(len(y))] * 2], y[[*range(len(y))] * 2]",
-            "check_classes(_, y)",
+            "X, y = X[[*range(len(y))] * 2], y[[*range(len(y))] * 2]", "check_classes(_, y)"
         ),
         ("linear_model/test_linear_sensitivity.py::test_brute_force_sensitivity",),
         "a row moves the weights by twice what is priced",
@@ -946,8 +945,7 @@ MUTATIONS = [
         "preprocessing._categories",
         "",
         rules.put_for(
-            "_.release(np.concatenate(exact), random_state=source)",
-            "np.concatenate(exact)",
+            "_.release(np.concatenate(exact), random_state=source)", "np.concatenate(exact)"
         ),
         ("preprocessing/test_one_hot_encoder.py::test_counts_have_the_stated_noise",),
         "noise left out",

@@ -882,10 +882,7 @@ HONEST = {
                 (SelectFromModel(RandomForestClassifier(2)), ROWS),
                 (FunctionTransformer(np.sqrt), ROWS),
                 (PLSRegression(), ROWS),
-                (
-                    ColumnTransformer([("s", StandardScaler(), [0])], remainder=MinMaxScaler()),
-                    ROWS,
-                ),
+                (ColumnTransformer([("s", StandardScaler(), [0])], remainder=MinMaxScaler()), ROWS),
             ]
         )
         for fits in (False, True)
@@ -1201,10 +1198,7 @@ def encoder(**params):
         (then(scaler(), frozen(OneHotEncoder())), {"frozenestimator"}),
         (then(scaler(), frozen(make_union(PowerTransformer("box-cox")))), {"frozenestimator"}),
         (then(scaler(), frozen(PowerTransformer())), set()),
-        (
-            DPGridSearchCV(then(scaler(), SkewedChi2Sampler()), {}),
-            {"estimator__skewedchi2sampler"},
-        ),
+        (DPGridSearchCV(then(scaler(), SkewedChi2Sampler()), {}), {"estimator__skewedchi2sampler"}),
     ],
 )
 def test_what_may_fail_when_something_was_charged(pipe, found):

@@ -71,11 +71,7 @@ def wrappers(model, regressor):
         "random": (RandomizedSearchCV(model, GRID, n_iter=2, cv=FOLDS), TWO, True),
         "random, all": (RandomizedSearchCV(model, GRID, n_iter=9, cv=FOLDS), TWO, True),
         "halving": (HalvingGridSearchCV(model, GRID, cv=2, random_state=0), TWO, False),
-        "halving at random": (
-            HalvingRandomSearchCV(model, GRID, cv=2, random_state=0),
-            TWO,
-            False,
-        ),
+        "halving at random": (HalvingRandomSearchCV(model, GRID, cv=2, random_state=0), TWO, False),
         "bagging": (BaggingClassifier(model, 7), TWO, True),
         "bagging a pipeline": (make_pipeline(BaggingClassifier(scaled, 2)), TWO, True),
         "bagging behind a scaler": (
@@ -304,9 +300,7 @@ PRICES = {
     "categories": (
         lambda a: search(
             make_pipeline(
-                Binarizer(),
-                DPOneHotEncoder(categories=[0, 1], delta=1e-6, accountant=a),
-                model(a),
+                Binarizer(), DPOneHotEncoder(categories=[0, 1], delta=1e-6, accountant=a), model(a)
             ),
             {"dponehotencoder__categories": [None]},
         ),

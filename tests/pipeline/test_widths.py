@@ -7,11 +7,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import MissingIndicator, SimpleImputer
-from sklearn.kernel_approximation import (
-    PolynomialCountSketch,
-    RBFSampler,
-    SkewedChi2Sampler,
-)
+from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler, SkewedChi2Sampler
 from sklearn.pipeline import Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import (
     Binarizer,

@@ -9,11 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import EstimatorCheckFailedWarning, SkipTestWarning
 
 from skdp import DPMinMaxScaler, PrivacyAccountant
-from skdp.testing import (
-    check_dp_estimator,
-    dp_checks,
-    parametrize_with_dp_checks,
-)
+from skdp.testing import check_dp_estimator, dp_checks, parametrize_with_dp_checks
 from skdp.testing._claims import check_limit
 from tests.testing import _broken_estimators as zoo
 
