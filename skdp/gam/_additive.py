@@ -167,7 +167,7 @@ class PrivateAdditiveMixin(CallbackSupportMixin, PrivateMixin):
         term : str or int
             The name of a shape function, or its place in `shape_functions_`.
         values : array-like
-            Of the shape of its values; 0 takes the term out.
+            Finite, of the shape of its values, or one number; 0 takes the term out.
 
         Returns
         -------
@@ -182,16 +182,18 @@ class PrivateAdditiveMixin(CallbackSupportMixin, PrivateMixin):
         check_is_fitted(self)
         names = [shape.name for shape in self.shape_functions_]
         place = names.index(term) if term in names else term
-        if not isinstance(place, int | np.integer) or not -len(names) <= place < len(names):
+        is_place = isinstance(place, int | np.integer) and not isinstance(place, bool)
+        if not is_place or not -len(names) <= place < len(names):
             raise ValueError(f"there is no term {term!r}, only {names}")
         shapes = list(self.shape_functions_)
+        shape = shapes[place].values.shape
         try:
-            new = np.broadcast_to(np.asarray(values, dtype=float), shapes[place].values.shape)
+            new = np.asarray(values, dtype=float)
         except (TypeError, ValueError):
-            raise ValueError(
-                f"values must be of shape {shapes[place].values.shape}, got {values!r}"
-            ) from None
-        shapes[place] = replace(shapes[place], values=new.copy())
+            new = np.array(np.nan)
+        if new.shape not in (shape, ()) or not np.isfinite(new).all():
+            raise ValueError(f"values must be numbers of shape {shape}, got {values!r}")
+        shapes[place] = replace(shapes[place], values=np.broadcast_to(new, shape).copy())
         edited = copy.copy(self)
         edited.shape_functions_ = shapes
         edited.feature_importances_ = self._importances(shapes)

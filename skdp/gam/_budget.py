@@ -48,9 +48,11 @@ class Budget:
 
     @cached_property
     def event(self):
-        if self.pure:
-            return PureDP(self.guarantee.epsilon)
-        event = Gaussian(self.multiplier)
+        return PureDP(self.guarantee.epsilon) if self.pure else self.event_of(1.0)
+
+    def event_of(self, share):
+        """Return what Gaussian releases of a share of mu squared cost, with any discovery."""
+        event = Gaussian(self.multiplier / math.sqrt(share))
         return event + ApproximateDP(0.0, self.threshold_delta) if self.discovers else event
 
     def noise(self, share, size, *, l1, l2, n_steps=1):

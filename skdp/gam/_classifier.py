@@ -153,7 +153,8 @@ class DPAdditiveClassifier(PrivateAdditiveMixin, ClassifierMixin, BaseEstimator)
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
-            Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed.
+            Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed, except in a
+            ChunkedArray or a dask array.
         y : array-like of shape (n_samples,)
             Labels.
 

@@ -57,7 +57,7 @@ class Column:
             return
         try:
             numbers = self.numbers(values)
-        except (TypeError, ValueError, OverflowError):
+        except Exception:
             raise ValueError(
                 f"column {position} holds values that are no {self.kind}s: declare its "
                 "categories, or give categories={column: 'auto'} to find them"
@@ -84,7 +84,7 @@ class Column:
             return np.where(np.isnan(numbers), n_bins, cells)
         other = len(edges)
         cells = category_codes(values, edges, other)
-        for i in np.flatnonzero(cells == other) if values.dtype.kind in "OfmM" else ():
+        for i in np.flatnonzero(cells == other) if values.dtype.kind in "OfmMT" else ():
             cells[i] += is_missing(values[i])
         return cells
 

@@ -8,7 +8,7 @@ from operator import attrgetter
 import numpy as np
 
 from skdp._data._parts import row_blocks
-from skdp.accounting import Gaussian, get_epsilon
+from skdp.accounting import get_epsilon
 from skdp.gam._bins import CELLS, LEVELS, consistent_counts, merged_cells, nearest_masses
 from skdp.gam._blocks import joint_layout, main_layout
 from skdp.gam._budget import Budget
@@ -101,7 +101,7 @@ class AdditivePlan:
         # What could not be drawn is refused before the charge.
         self._cells_noise(2 * CELLS * len(self.columns))
         largest = sum(2 * max(4 * self.n_bins, _most_labels(each)) for each in self.columns)
-        largest += (len(self.declared_pairs) + self.n_chosen) * 4 * TABLE_CELLS**2
+        largest += (len(self.declared_pairs) + self.n_chosen) * (2 * TABLE_CELLS + 2) ** 2
         largest *= self.task.n_outputs
         for n_steps in (1, MOST_STEPS):
             self._steps_noise(largest, n_steps)
@@ -113,6 +113,8 @@ class AdditivePlan:
             self._choice_noise(largest * len(self.columns), len(self.columns))
         if self.discovery is not None:
             self.discovery.release(np.zeros(0), random_state=None)
+        # It refuses what it could not draw when it is made.
+        _ = self.search
 
     @cached_property
     def budget(self):
@@ -324,7 +326,7 @@ class AdditivePlan:
         share = 1.0 - self.shares["steps"] * (1.0 - taken / n_steps)
         if self.budget.pure:
             return self.epsilon * share
-        event = Gaussian(self.budget.multiplier / math.sqrt(share))
+        event = self.budget.event_of(share)
         return get_epsilon(event, self.delta)
 
     def _residuals(self, targets):

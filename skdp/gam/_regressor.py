@@ -149,7 +149,8 @@ class DPAdditiveRegressor(PrivateAdditiveMixin, RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
-            Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed.
+            Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed, except in a
+            ChunkedArray or a dask array.
         y : array-like of shape (n_samples,)
             Targets, clipped to `target_bounds`.
 

@@ -4,6 +4,7 @@ import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, softmax
@@ -324,3 +325,42 @@ def test_what_is_published_follows_from_what_was_released(monkeypatch):
         np.testing.assert_array_equal(a.edges[0], b.edges[0])
     assert one.intercept_ == two.intercept_
     assert one.privacy_.to_dict() == two.privacy_.to_dict()
+
+
+def test_all_steps_spend_all_also_where_labels_are_found(capsys):
+    X = pd.DataFrame({"s": pd.Series(["a", "b"] * 200, dtype="string")})
+    model = DPAdditiveClassifier(verbose=1).fit(X, np.arange(400) % 2)
+    last = capsys.readouterr().out.strip().splitlines()[-1]
+    assert "epsilon 1 of 1 at delta 1e-06" in last and model.privacy_.epsilon == 1.0
+
+
+@pytest.mark.parametrize("values", [np.arange(3.0), [np.nan, 0.0], "high", None])
+def test_an_edit_of_another_shape_is_refused(values):
+    X = np.arange(600)[:, None] % 3
+    model = DPAdditiveClassifier(categories=[0, 1, 2], classes=[0, 1, 2]).fit(X, X[:, 0])
+    with pytest.raises(ValueError, match="numbers of shape"):
+        model.edit(0, values)
+    with pytest.raises(ValueError, match="no term"):
+        model.edit(True, 0.0)
+    assert not model.edit(0, 0.0).shape_functions_[0].values.any()
+
+
+class Secret:
+    def __float__(self):
+        raise RuntimeError("a secret")
+
+
+def test_a_cell_tells_nothing_by_its_error():
+    X = np.array([[1.0], [2.0], [Secret()]] * 20, dtype=object)
+    with pytest.raises(ValueError, match="column 0 holds") as error:
+        DPAdditiveClassifier(bounds=(0, 3)).fit(X, np.arange(60) % 2)
+    assert error.value.__cause__ is None and "secret" not in str(error.value)
+
+
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="numpy 2 has such strings")
+def test_missing_strings_have_their_own_cell():
+    column = np.array(["a", np.nan] * 2000, dtype=np.dtypes.StringDType(na_object=np.nan))
+    model = DPAdditiveClassifier(epsilon=50.0, categories=[["a"]])
+    model.fit(column[:, None], np.arange(4000) % 2)
+    a, other, missing = model.shape_functions_[0].counts
+    assert a > 1500 and missing > 1500 and other < 500
