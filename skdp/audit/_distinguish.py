@@ -95,7 +95,11 @@ def distinguish(inside, outside, *, delta, confidence, gaussian=False, names=Non
 def _scorers(inside, outside, names):
     """Return (name, function) of the candidates, larger values for the world with the row."""
     gap = np.mean(inside, axis=0) - np.mean(outside, axis=0)
-    variances = np.var(inside, axis=0), np.var(outside, axis=0)
+    # The variance of equal numbers is a rounding error above 0, and which depends on the processor.
+    variances = [
+        np.where(np.ptp(world, axis=0) > 0.0, np.var(world, axis=0), 0.0)
+        for world in (inside, outside)
+    ]
     spread = np.sqrt(variances[0] + variances[1])
     with np.errstate(divide="ignore", invalid="ignore"):
         clarity = np.where(gap == 0.0, 0.0, np.abs(gap) / spread)

@@ -74,3 +74,15 @@ def test_nothing_to_tell_apart():
     assert distinguish(constant, constant, delta=0.0, confidence=0.95).epsilon == 0.0
     found = distinguish(constant, 2.0 * constant, delta=0.0, confidence=0.95)
     assert found.epsilon > 1.0
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_number_that_hardly_ever_moves():
+    """Equal numbers have a variance above 0 by rounding; which ones depends on the processor."""
+    rng = np.random.default_rng(0)
+    for value in rng.uniform(size=100):
+        constant, moving = np.full(100, value), rng.normal(size=(2, 2, 100))
+        inside, outside = (np.column_stack([constant, *world]) for world in moving)
+        inside[1, 0] += 0.5
+        found = distinguish(inside, outside, delta=0.0, confidence=0.999)
+        assert found.epsilon < 0.5
