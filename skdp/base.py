@@ -1,9 +1,11 @@
 """The life of a private fit: read, plan, charge, run, publish; and the door to every release."""
 
 from contextlib import ExitStack
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn import config_context
+from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
 from skdp._data._tables import TableShape, read_array, read_target
@@ -16,6 +18,7 @@ from skdp.noise import Door, RandomSource
 from skdp.utils._output import check_output_setting
 
 __all__ = [
+    "PrivateEstimator",
     "PrivateFit",
     "PrivateMixin",
     "PrivateRelease",
@@ -109,6 +112,29 @@ class PrivateMixin:
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")
+
+
+@dataclass(eq=False, repr=False)
+class PrivateEstimator(PrivateMixin, BaseEstimator):
+    """An estimator whose class declares its parameters, as the fields of a dataclass.
+
+    So they are stored as they were given and nothing else is done, as scikit-learn asks of an
+    ``__init__``. Identity and representation stay scikit-learn's.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from skdp.base import PrivateEstimator
+    >>> @dataclass(eq=False, repr=False, kw_only=True)
+    ... class DPMedian(PrivateEstimator):
+    ...     delta: float = 0.0
+    ...     accountant: object = None
+    ...     random_state: int | None = None
+    >>> DPMedian(0.5, random_state=0)
+    DPMedian(epsilon=0.5, random_state=0)
+    """
+
+    epsilon: float = 1.0
 
 
 class PrivateRelease:

@@ -4,13 +4,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigh
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import linear_scores, read_table
-from skdp.base import PrivateFit, PrivateMixin, TableShape
+from skdp.accounting import PrivacyAccountant
 from skdp.decomposition._second_moment import SecondMoment, plan_second_moment
 from skdp.mechanisms._plan import MechanismPlan, one_charge
+from skdp.preprocessing._planned import PlannedTransformer
 from skdp.stats._bounds import AUTO_SHARE, NormPlan
 from skdp.utils._sums import split_epsilon
 from skdp.utils._validation import check_integer, check_magnitude, is_auto, public_inputs
@@ -55,7 +56,8 @@ class PCAPlan(MechanismPlan):
         }
 
 
-class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     r"""Principal components of a noisy covariance matrix.
 
     Rows are clipped to an L2 norm of `data_norm`, in `fit` only. One joint release holds the
@@ -137,56 +139,19 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateMixin, Bas
     array([[0.6, 0.8, 0. ]])
     """
 
-    def __init__(
-        self,
-        epsilon=1.0,
-        *,
-        delta=1e-6,
-        n_components=None,
-        data_norm=1.0,
-        center="mean",
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.n_components = n_components
-        self.data_norm = data_norm
-        self.center = center
-        self.accountant = accountant
-        self.random_state = random_state
+    delta: float = 1e-6
+    n_components: int | None = None
+    data_norm: float | str = 1.0
+    center: str | float | list | np.ndarray | None = "mean"
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
 
-    def fit(self, X, y=None):
-        """Release a noisy second moment, charge the accountant and decompose it.
+    def _read(self, X, reset=True):
+        return read_table(self, X, reset=reset, accept_sparse=True)
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
-            Rows; each is clipped to `data_norm`.
-        y : None
-            Ignored, present for pipelines.
-
-        Returns
-        -------
-        self : DPPCA
-            The fitted transformer.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as described; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses; the estimator is left unfitted.
-        """
-        with PrivateFit(self) as fit:
-            X = read_table(self, X, accept_sparse=True)
-            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
-            plan = self.plan_fit(shape, fit.guarantee)
-            source = fit.charge(plan)
-            declared = () if plan.moment.constant else ("center",)
-            public = public_inputs(self, "data_norm", *declared)
-            fit.publish(plan, public=public, **plan.run(X, source))
-        return self
+    def _assumptions(self, plan):
+        declared = () if plan.moment.constant else ("center",)
+        return public_inputs(self, "data_norm", *declared)
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.
@@ -241,7 +206,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateMixin, Bas
         ndarray of shape (n_samples, n_components), float64
         """
         check_is_fitted(self)
-        X = read_table(self, X, accept_sparse=True, reset=False)
+        X = self._read(X, reset=False)
         return linear_scores(X, self.components_, -(self.components_ @ self.mean_))
 
     def inverse_transform(self, X):

@@ -5,18 +5,19 @@ from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin
+from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns, read_numeric_columns
 from skdp._data._containers import as_numbers, is_sequence
 from skdp._data._parts import sum_over
 from skdp._data._tables import indexable_table
+from skdp.accounting import PrivacyAccountant
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.preprocessing._additive import plan_cell_weights
 from skdp.preprocessing._categories import plan_counts
-from skdp.preprocessing._planned import PlannedTransformerMixin
+from skdp.preprocessing._planned import PlannedTransformer
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._frames import objects
@@ -27,7 +28,8 @@ from skdp.utils._validation import check_boolean, check_choice
 STRATEGIES = ("mean", "median", "most_frequent", "constant")
 
 
-class DPSimpleImputer(PlannedTransformerMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPSimpleImputer(PlannedTransformer):
     r"""Fill in missing values with a private statistic of each column.
 
     Missing values are NaN and, in columns of objects, None and pandas' NA. Which values are
@@ -112,28 +114,13 @@ class DPSimpleImputer(PlannedTransformerMixin, BaseEstimator):
 
     _public = ("bounds", "categories")
 
-    def __init__(
-        self,
-        epsilon=1.0,
-        *,
-        delta=0.0,
-        strategy="mean",
-        bounds="auto",
-        categories=None,
-        fill_value=None,
-        add_indicator=False,
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.strategy = strategy
-        self.bounds = bounds
-        self.categories = categories
-        self.fill_value = fill_value
-        self.add_indicator = add_indicator
-        self.accountant = accountant
-        self.random_state = random_state
+    strategy: str = "mean"
+    bounds: tuple | str = "auto"
+    categories: list | np.ndarray | None = None
+    fill_value: object = None
+    add_indicator: bool = False
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.

@@ -1,17 +1,22 @@
 """What linear classifiers have in common: labels, class weights, predictions."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import RowsAndTarget, linear_scores, read_rows_and_target, read_table
 from skdp.base import TableShape
-from skdp.linear_model._regressor import PrivateLinearMixin
+from skdp.linear_model._regressor import PrivateLinearModel
 from skdp.utils._validation import check_classes, check_magnitude, public_inputs
 
 
-class PrivateLinearClassifierMixin(PrivateLinearMixin, ClassifierMixin):
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateLinearClassifier(ClassifierMixin, PrivateLinearModel):
     """Scores and predictions from `coef_`, `intercept_` and `classes_`."""
+
+    classes: list | np.ndarray | None = None
 
     def _read_rows(self, X, y, reset=True, classes=None):
         X, y = read_rows_and_target(self, X, y, reset=reset)

@@ -12,7 +12,7 @@ from skdp._sgd._plan import SAMPLINGS, Linear, SGDPlan, clip_norm, plan_sgd
 from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS, Update, run_sgd
 from skdp.base import PrivateFit, fitted_names
 from skdp.linear_model._dp_sgd_progress import Progress
-from skdp.linear_model._regressor import labels_of
+from skdp.linear_model._regressor import PrivateLinearModel, labels_of
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
 from skdp.utils._validation import (
@@ -164,8 +164,26 @@ class PartialFit(PrivateFit):
             setattr(self._estimator, name, value)
 
 
-class PrivateSGDMixin(CallbackSupportMixin):
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateSGDModel(CallbackSupportMixin, PrivateLinearModel):
     """Parameters and runs of estimators that are fitted by noisy stochastic gradients."""
+
+    loss: str
+    penalty: str | None = "l2"
+    alpha: float | str = "auto"
+    max_grad_norm: float | str = "auto"
+    sampling: str = "auto"
+    batch_size: int | str = "auto"
+    max_iter: int | str = "auto"
+    optimizer: str = "nesterov"
+    learning_rate: str = "constant"
+    eta0: float | str = "auto"
+    power_t: float = 0.5
+    momentum: float | str = "auto"
+    average: bool = True
+    projection_radius: float | None = None
+    partial_fit_rows: str = "any"
+    verbose: int = 0
 
     @with_callbacks
     def fit(self, X, y):

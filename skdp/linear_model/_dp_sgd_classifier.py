@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
 from skdp._losses import (
@@ -17,8 +16,9 @@ from skdp._losses import (
     OneVersusRestLoss,
     SquaredHingeLoss,
 )
-from skdp.linear_model._classifier import PrivateLinearClassifierMixin, check_class_weight
-from skdp.linear_model._dp_sgd import EstimatorFit, PartialFit, PrivateSGDMixin, Task
+from skdp.accounting import PrivacyAccountant
+from skdp.linear_model._classifier import PrivateLinearClassifier, check_class_weight
+from skdp.linear_model._dp_sgd import EstimatorFit, PartialFit, PrivateSGDModel, Task
 from skdp.utils._callbacks import with_callbacks
 from skdp.utils._validation import check_choice
 
@@ -41,7 +41,8 @@ def _has_probabilities(estimator):
     return True
 
 
-class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPSGDClassifier(PrivateSGDModel, PrivateLinearClassifier):
     r"""Linear classifier by noisy stochastic gradients (DP-SGD).
 
     Each step takes a batch of rows, clips each row's gradient to `max_grad_norm`, adds noise to
@@ -55,6 +56,18 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
         The epsilon of a call of `fit` or of `partial_fit`, positive.
     delta : float, default=1e-6
         Its delta, in [0, 1). With 0 gradients are clipped in L1 norm and noise is Laplace's.
+    data_norm : float, default=1.0
+        The norm that rows are expected to have, between 1e-50 and 1e50: automatic settings are
+        made for it. Longer rows are not scaled, their gradients are clipped; no guarantee rests
+        on it. It must not be computed from the data.
+    fit_intercept : bool, default=True
+        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
+        coefficient makes the intercept. It counts in a gradient's norm.
+    intercept_scaling : float, default=0.3
+        The size of the constant feature relative to `data_norm`.
+    classes : array-like of shape (n_classes,), default=None
+        The labels that can occur. None takes the labels of y and thereby declares them public;
+        the privacy statement says so. A declared class without rows is fitted like any other.
     loss : {"log_loss", "hinge", "squared_hinge", "modified_huber"}, default="log_loss"
         "log_loss" is logistic regression, for several classes that of the softmax. The others
         fit one class against the rest, all of them jointly under one clip. The corner of "hinge"
@@ -65,10 +78,6 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
     alpha : float or "auto", default="auto"
         The strength of the penalty as in scikit-learn, at least 0. "auto" balances it against
         the noise.
-    data_norm : float, default=1.0
-        The norm that rows are expected to have, between 1e-50 and 1e50: automatic settings are
-        made for it. Longer rows are not scaled, their gradients are clipped; no guarantee rests
-        on it. It must not be computed from the data.
     max_grad_norm : float or "auto", default="auto"
         The bound on the norm of a row's gradient, all classes and the intercept together: L2, or
         L1 with delta = 0. "auto" clips rows of norm `data_norm` whose residual exceeds that of
@@ -96,17 +105,6 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
         Whether the weights are the mean of the iterates of the last half instead of the last.
     projection_radius : float, default=None
         Weights are projected on the ball of this norm after each step. None: on none.
-    fit_intercept : bool, default=True
-        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
-        coefficient makes the intercept. It counts in a gradient's norm.
-    intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`.
-    classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None takes the labels of y and thereby declares them public;
-        the privacy statement says so. A declared class without rows is fitted like any other.
-    class_weight : dict, default=None
-        Public weights of classes, positive: a row's loss counts by that of its class. A class
-        that is not named has weight 1. "balanced" would be computed from the data and is refused.
     partial_fit_rows : {"any", "disjoint"}, default="any"
         What is known of the rows of several calls of `partial_fit`. "any": nothing, each call
         adds to the spend. "disjoint" declares that no row is in two of them: in the ledger the
@@ -116,6 +114,9 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
         1 prints about ten times, more prints every epoch, which part of epsilon the steps so far
         have used. No loss is shown: it would not be covered. scikit-learn's callbacks (1.9 and
         later, ``set_callbacks``) are told the same.
+    class_weight : dict, default=None
+        Public weights of classes, positive: a row's loss counts by that of its class. A class
+        that is not named has weight 1. "balanced" would be computed from the data and is refused.
     accountant : PrivacyAccountant, default=None
         Where fits are charged. None charges nothing and protects under "add_remove".
     random_state : int or None, default=None
@@ -185,60 +186,10 @@ class DPSGDClassifier(PrivateSGDMixin, PrivateLinearClassifierMixin, BaseEstimat
     True
     """
 
-    def __init__(
-        self,
-        epsilon=1.0,
-        *,
-        delta=1e-6,
-        loss="log_loss",
-        penalty="l2",
-        alpha="auto",
-        data_norm=1.0,
-        max_grad_norm="auto",
-        sampling="auto",
-        batch_size="auto",
-        max_iter="auto",
-        optimizer="nesterov",
-        learning_rate="constant",
-        eta0="auto",
-        power_t=0.5,
-        momentum="auto",
-        average=True,
-        projection_radius=None,
-        fit_intercept=True,
-        intercept_scaling=0.3,
-        classes=None,
-        class_weight=None,
-        partial_fit_rows="any",
-        verbose=0,
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.loss = loss
-        self.penalty = penalty
-        self.alpha = alpha
-        self.data_norm = data_norm
-        self.max_grad_norm = max_grad_norm
-        self.sampling = sampling
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.eta0 = eta0
-        self.power_t = power_t
-        self.momentum = momentum
-        self.average = average
-        self.projection_radius = projection_radius
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
-        self.class_weight = class_weight
-        self.partial_fit_rows = partial_fit_rows
-        self.verbose = verbose
-        self.accountant = accountant
-        self.random_state = random_state
+    loss: str = "log_loss"
+    class_weight: dict | None = None
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
 
     @with_callbacks
     def partial_fit(self, X, y, classes=None):

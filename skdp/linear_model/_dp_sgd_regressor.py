@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from skdp._losses import HuberLoss, SquaredLoss
-from skdp.linear_model._dp_sgd import EstimatorFit, PartialFit, PrivateSGDMixin, Task
-from skdp.linear_model._regressor import PrivateLinearRegressorMixin
+from skdp.accounting import PrivacyAccountant
+from skdp.linear_model._dp_sgd import EstimatorFit, PartialFit, PrivateSGDModel, Task
+from skdp.linear_model._regressor import PrivateLinearRegressor
 from skdp.utils._callbacks import with_callbacks
 from skdp.utils._validation import check_choice, check_positive, check_target_bounds
 
@@ -33,7 +33,8 @@ class _Scale:
         return (np.clip(y, self.low, self.high, dtype=np.float64) - self.middle) / self.half
 
 
-class DPSGDRegressor(PrivateSGDMixin, PrivateLinearRegressorMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
     r"""Linear regression by noisy stochastic gradients (DP-SGD).
 
     Each step takes a batch of rows, clips each row's gradient, adds noise to their sum and moves
@@ -47,23 +48,26 @@ class DPSGDRegressor(PrivateSGDMixin, PrivateLinearRegressorMixin, BaseEstimator
         The epsilon of a call of `fit` or of `partial_fit`, positive.
     delta : float, default=1e-6
         Its delta, in [0, 1). With 0 gradients are clipped in L1 norm and noise is Laplace's.
+    data_norm : float, default=1.0
+        The norm that rows are expected to have, between 1e-50 and 1e50: automatic settings are
+        made for it. Longer rows are not scaled, their gradients are clipped; no guarantee rests
+        on it. It must not be computed from the data.
+    fit_intercept : bool, default=True
+        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
+        coefficient makes the intercept. It counts in a gradient's norm.
+    intercept_scaling : float, default=0.3
+        The size of the constant feature relative to `data_norm`.
+    target_bounds : tuple of (low, high)
+        The range of targets, low < high. It must be given and must not be computed from the
+        data.
     loss : {"squared_error", "huber"}, default="squared_error"
         Half the squared residual, or Huber's: linear beyond `huber_threshold`.
-    huber_threshold : float or "auto", default="auto"
-        In the units of targets, positive. "auto" is a tenth of their range.
     penalty : {"l2", None}, default="l2"
         What is added to the mean loss: alpha times half the squared norm of `coef_`. The
         intercept is not penalised.
     alpha : float or "auto", default="auto"
         The strength of the penalty as in scikit-learn, at least 0. "auto" balances it against
         the noise.
-    data_norm : float, default=1.0
-        The norm that rows are expected to have, between 1e-50 and 1e50: automatic settings are
-        made for it. Longer rows are not scaled, their gradients are clipped; no guarantee rests
-        on it. It must not be computed from the data.
-    target_bounds : tuple of (low, high)
-        The range of targets, low < high. It must be given and must not be computed from the
-        data.
     max_grad_norm : float or "auto", default="auto"
         The bound on the norm of a row's gradient, the intercept's included, for targets in units
         of half their range: L2, or L1 with delta = 0. "auto" clips rows of norm `data_norm` whose
@@ -92,11 +96,6 @@ class DPSGDRegressor(PrivateSGDMixin, PrivateLinearRegressorMixin, BaseEstimator
     projection_radius : float, default=None
         Weights, for targets in units of half their range, are projected on the ball of this norm
         after each step. None: on none.
-    fit_intercept : bool, default=True
-        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
-        coefficient makes the intercept. It counts in a gradient's norm.
-    intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`.
     partial_fit_rows : {"any", "disjoint"}, default="any"
         What is known of the rows of several calls of `partial_fit`. "any": nothing, each call
         adds to the spend. "disjoint" declares that no row is in two of them: in the ledger the
@@ -105,6 +104,8 @@ class DPSGDRegressor(PrivateSGDMixin, PrivateLinearRegressorMixin, BaseEstimator
     verbose : int, default=0
         1 prints about ten times, more prints every epoch, which part of epsilon the steps so far
         have used.
+    huber_threshold : float or "auto", default="auto"
+        In the units of targets, positive. "auto" is a tenth of their range.
     accountant : PrivacyAccountant, default=None
         Where fits are charged. None charges nothing and protects under "add_remove".
     random_state : int or None, default=None
@@ -168,60 +169,10 @@ class DPSGDRegressor(PrivateSGDMixin, PrivateLinearRegressorMixin, BaseEstimator
     True
     """
 
-    def __init__(
-        self,
-        epsilon=1.0,
-        *,
-        delta=1e-6,
-        loss="squared_error",
-        huber_threshold="auto",
-        penalty="l2",
-        alpha="auto",
-        data_norm=1.0,
-        target_bounds=None,
-        max_grad_norm="auto",
-        sampling="auto",
-        batch_size="auto",
-        max_iter="auto",
-        optimizer="nesterov",
-        learning_rate="constant",
-        eta0="auto",
-        power_t=0.5,
-        momentum="auto",
-        average=True,
-        projection_radius=None,
-        fit_intercept=True,
-        intercept_scaling=0.3,
-        partial_fit_rows="any",
-        verbose=0,
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.loss = loss
-        self.huber_threshold = huber_threshold
-        self.penalty = penalty
-        self.alpha = alpha
-        self.data_norm = data_norm
-        self.target_bounds = target_bounds
-        self.max_grad_norm = max_grad_norm
-        self.sampling = sampling
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.eta0 = eta0
-        self.power_t = power_t
-        self.momentum = momentum
-        self.average = average
-        self.projection_radius = projection_radius
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.partial_fit_rows = partial_fit_rows
-        self.verbose = verbose
-        self.accountant = accountant
-        self.random_state = random_state
+    loss: str = "squared_error"
+    huber_threshold: float | str = "auto"
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
 
     @with_callbacks
     def partial_fit(self, X, y):

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.base import BaseEstimator
 
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
+from skdp.accounting import PrivacyAccountant
 from skdp.base import TableShape, guarantee_of
-from skdp.linear_model._classifier import PrivateLinearClassifierMixin, check_class_weight
+from skdp.linear_model._classifier import PrivateLinearClassifier, check_class_weight
 from skdp.linear_model._data_norm import RowPlan, plan_rows, released_model
 from skdp.linear_model._gradient_perturbation import GradientPerturbation
 from skdp.linear_model._mechanism_choice import MECHANISMS, choose_mechanism, plan_weights
@@ -19,7 +19,8 @@ from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._validation import check_choice, check_integer, is_auto
 
 
-class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPLogisticRegression(PrivateLinearClassifier):
     r"""Logistic regression by output, objective or gradient perturbation.
 
     The regularised logistic loss, for more than two classes that of the softmax, is minimised
@@ -34,20 +35,6 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
     delta : float, default=1e-6
         The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
         with the number of weights.
-    mechanism : {"auto", "output", "objective", "gradient"}, default="auto"
-        Where the noise is added. "output": to the minimiser. "objective": a random linear term
-        is added to the objective, whose minimiser is released. "gradient": to each gradient of
-        an accelerated descent on all rows; it needs delta > 0. "auto" takes "objective" or, if
-        `expected_excess_loss` is less for it, "gradient".
-    C : float or "auto", default="auto"
-        Inverse regularisation strength as in scikit-learn: the objective is the summed loss
-        times C plus half the squared norm of all weights, the intercept's included. "auto"
-        balances regularisation against noise from public quantities: the numbers of rows,
-        columns and classes, epsilon, delta, the relation and the norm bound. "objective" adds to
-        the regularisation of a given C what its guarantee needs, which is nothing where epsilon
-        is large.
-    penalty : {"l2"}, default="l2"
-        The norm that is penalised.
     data_norm : float or "auto", default=1.0
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
@@ -63,6 +50,20 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
     classes : array-like of shape (n_classes,), default=None
         The labels that can occur. None takes the labels of y and thereby declares them public;
         the privacy statement says so. A declared class without rows is fitted like any other.
+    mechanism : {"auto", "output", "objective", "gradient"}, default="auto"
+        Where the noise is added. "output": to the minimiser. "objective": a random linear term
+        is added to the objective, whose minimiser is released. "gradient": to each gradient of
+        an accelerated descent on all rows; it needs delta > 0. "auto" takes "objective" or, if
+        `expected_excess_loss` is less for it, "gradient".
+    C : float or "auto", default="auto"
+        Inverse regularisation strength as in scikit-learn: the objective is the summed loss
+        times C plus half the squared norm of all weights, the intercept's included. "auto"
+        balances regularisation against noise from public quantities: the numbers of rows,
+        columns and classes, epsilon, delta, the relation and the norm bound. "objective" adds to
+        the regularisation of a given C what its guarantee needs, which is nothing where epsilon
+        is large.
+    penalty : {"l2"}, default="l2"
+        The norm that is penalised.
     class_weight : dict, default=None
         Public weights of classes, between 1e-50 and 1e50; a class that is not named has weight
         1. Noise grows with the largest of them. "balanced" would be computed from the data and is
@@ -150,36 +151,13 @@ class DPLogisticRegression(PrivateLinearClassifierMixin, BaseEstimator):
     1.0
     """
 
-    def __init__(
-        self,
-        epsilon=1.0,
-        *,
-        delta=1e-6,
-        mechanism="auto",
-        C="auto",
-        penalty="l2",
-        data_norm=1.0,
-        fit_intercept=True,
-        intercept_scaling=0.3,
-        classes=None,
-        class_weight=None,
-        standard_errors="noise",
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mechanism = mechanism
-        self.C = C
-        self.penalty = penalty
-        self.data_norm = data_norm
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
-        self.class_weight = class_weight
-        self.standard_errors = standard_errors
-        self.accountant = accountant
-        self.random_state = random_state
+    mechanism: str = "auto"
+    C: float | str = "auto"
+    penalty: str = "l2"
+    class_weight: dict | None = None
+    standard_errors: str = "noise"
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.

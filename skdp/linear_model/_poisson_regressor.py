@@ -4,18 +4,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.metrics import d2_tweedie_score
 
 from skdp._data._tables import RowsAndTarget
 from skdp._losses import ClippedPoissonLoss
+from skdp.accounting import PrivacyAccountant
 from skdp.linear_model._output_perturbation import OutputFit, check_strength, plan_output_fit
-from skdp.linear_model._regressor import PrivateLinearRegressorMixin
+from skdp.linear_model._regressor import PrivateLinearRegressor
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._validation import check_target_bounds
 
 
-class DPPoissonRegressor(PrivateLinearRegressorMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPPoissonRegressor(PrivateLinearRegressor):
     r"""Poisson regression with a log link by output perturbation.
 
     The regularised Poisson deviance, its slope bounded, is minimised to a certified gradient
@@ -29,26 +30,26 @@ class DPPoissonRegressor(PrivateLinearRegressorMixin, BaseEstimator):
     delta : float, default=1e-6
         The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
         with the number of weights.
-    alpha : float or "auto", default="auto"
-        Regularisation strength as in scikit-learn: the objective is half the mean deviance
-        plus alpha / 2 times the squared norm of all weights, the intercept's included. The
-        noise shrinks as alpha grows. "auto" balances regularisation against noise from public
-        quantities.
     data_norm : float or "auto", default=1.0
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
         "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
         do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
         that regularisation acts on these, and its coefficients are returned in the data's units.
-    target_bounds : tuple of (low, high)
-        The range of targets, 0 <= low < high. It must be given and must not be computed from
-        the data. The noise grows with high.
     fit_intercept : bool, default=True
         Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
         coefficient makes the intercept.
     intercept_scaling : float, default=0.3
         The size of the constant feature relative to `data_norm`. Larger values regularise
         the intercept less and cost more noise in every weight.
+    target_bounds : tuple of (low, high)
+        The range of targets, 0 <= low < high. It must be given and must not be computed from
+        the data. The noise grows with high.
+    alpha : float or "auto", default="auto"
+        Regularisation strength as in scikit-learn: the objective is half the mean deviance
+        plus alpha / 2 times the squared norm of all weights, the intercept's included. The
+        noise shrinks as alpha grows. "auto" balances regularisation against noise from public
+        quantities.
     accountant : PrivacyAccountant, default=None
         Where fits are charged. None charges nothing and protects under "add_remove".
     random_state : int or None, default=None
@@ -109,28 +110,9 @@ class DPPoissonRegressor(PrivateLinearRegressorMixin, BaseEstimator):
     (2,)
     """
 
-    def __init__(
-        self,
-        epsilon=1.0,
-        *,
-        delta=1e-6,
-        alpha="auto",
-        data_norm=1.0,
-        target_bounds=None,
-        fit_intercept=True,
-        intercept_scaling=0.3,
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.alpha = alpha
-        self.data_norm = data_norm
-        self.target_bounds = target_bounds
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.accountant = accountant
-        self.random_state = random_state
+    alpha: float | str = "auto"
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.

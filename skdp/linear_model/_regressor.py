@@ -1,20 +1,28 @@
 """What linear models have in common: the fit by a plan; and regressors their predictions."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import RowsAndTarget, linear_scores, read_rows_and_target, read_table
-from skdp.base import PrivateFit, PrivateMixin, TableShape
+from skdp.base import PrivateEstimator, PrivateFit, TableShape
 from skdp.utils._validation import public_inputs
 
 
-class PrivateLinearMixin(PrivateMixin):
-    """The fit of linear models by their plans.
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateLinearModel(PrivateEstimator):
+    """The parameters of linear models, and their fit by their plans.
 
     A model reads its rows by ``_read_rows(X, y)``, which returns a `RowsAndTarget` and its
     `TableShape`, and says in words by ``_assumptions()`` what it takes to be public.
     """
+
+    delta: float = 1e-6
+    data_norm: float | str = 1.0
+    fit_intercept: bool = True
+    intercept_scaling: float = 0.3
 
     def fit(self, X, y):
         """Fit the model and charge the accountant.
@@ -58,8 +66,11 @@ def labels_of(shape):
     return {} if shape.classes is None else {"classes_": shape.classes}
 
 
-class PrivateLinearRegressorMixin(PrivateLinearMixin, RegressorMixin):
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateLinearRegressor(RegressorMixin, PrivateLinearModel):
     """Predictions from `coef_` of shape (n_features,), `intercept_` and `target_bounds_`."""
+
+    target_bounds: tuple[float, float] | None = None
 
     def _read_rows(self, X, y, reset=True):
         X, y = read_rows_and_target(self, X, y, reset=reset, numeric=True)

@@ -3,20 +3,23 @@
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
+from skdp.accounting import PrivacyAccountant
 from skdp.linear_model._adassp import AdaSSP, plan_adassp
 from skdp.linear_model._data_norm import RowPlan, plan_rows
 from skdp.linear_model._least_squares_descent import LeastSquaresDescent, plan_descent
-from skdp.linear_model._regressor import PrivateLinearRegressorMixin
+from skdp.linear_model._regressor import PrivateLinearRegressor
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._validation import check_choice, check_real, check_target_bounds
 
 MECHANISMS = ("sufficient_statistics", "gradient")
 
 
-class LeastSquaresRegressor(PrivateLinearRegressorMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class LeastSquaresRegressor(PrivateLinearRegressor):
     """The plan that `DPLinearRegression` and `DPRidge` share; they differ in the ridge."""
+
+    mechanism: str = "sufficient_statistics"
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.
@@ -90,6 +93,7 @@ class _LeastSquaresFit(MechanismPlan):
         }
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPLinearRegression(LeastSquaresRegressor):
     r"""Ordinary least squares from noisy sufficient statistics (AdaSSP) or noisy gradients.
 
@@ -106,6 +110,22 @@ class DPLinearRegression(LeastSquaresRegressor):
     delta : float, default=1e-6
         The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
         with the number of features.
+    data_norm : float or "auto", default=1.0
+        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
+        be computed from the data.
+        "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
+        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
+        that regularisation acts on these, and its coefficients are returned in the data's units.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, which is not regularised, by a constant feature of value
+        ``intercept_scaling * data_norm``.
+    intercept_scaling : float, default=0.3
+        The size of the constant feature relative to `data_norm`. Larger values release the
+        means of X and y with less noise and all else with more.
+    target_bounds : tuple of (low, high)
+        The range of targets, low < high. It must be given and must not be computed from the
+        data. The noise grows with the range; without `fit_intercept`, with the larger
+        magnitude.
     mechanism : {"sufficient_statistics", "gradient"}, default="sufficient_statistics"
         "gradient" releases each gradient of an accelerated descent on all rows, with errors
         clipped at half the range of targets, or the larger magnitude without `fit_intercept`.
@@ -113,22 +133,6 @@ class DPLinearRegression(LeastSquaresRegressor):
         ridge that balances regularisation against noise. It was better on tables whose features
         explain much of the target, the more so the more features; worse where they explain
         little. With next to no noise a small ridge remains.
-    data_norm : float or "auto", default=1.0
-        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
-        be computed from the data.
-        "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
-        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
-        that regularisation acts on these, and its coefficients are returned in the data's units.
-    target_bounds : tuple of (low, high)
-        The range of targets, low < high. It must be given and must not be computed from the
-        data. The noise grows with the range; without `fit_intercept`, with the larger
-        magnitude.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not regularised, by a constant feature of value
-        ``intercept_scaling * data_norm``.
-    intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`. Larger values release the
-        means of X and y with less noise and all else with more.
     accountant : PrivacyAccountant, default=None
         Where fits are charged. None charges nothing and protects under "add_remove".
     random_state : int or None, default=None
@@ -186,30 +190,11 @@ class DPLinearRegression(LeastSquaresRegressor):
     True
     """
 
-    def __init__(
-        self,
-        epsilon=1.0,
-        *,
-        delta=1e-6,
-        mechanism="sufficient_statistics",
-        data_norm=1.0,
-        target_bounds=None,
-        fit_intercept=True,
-        intercept_scaling=0.3,
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mechanism = mechanism
-        self.data_norm = data_norm
-        self.target_bounds = target_bounds
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.accountant = accountant
-        self.random_state = random_state
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPRidge(LeastSquaresRegressor):
     r"""Ridge regression from noisy sufficient statistics (AdaSSP) or noisy gradients.
 
@@ -226,6 +211,22 @@ class DPRidge(LeastSquaresRegressor):
     delta : float, default=1e-6
         The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
         with the number of features.
+    data_norm : float or "auto", default=1.0
+        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
+        be computed from the data.
+        "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
+        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
+        that regularisation acts on these, and its coefficients are returned in the data's units.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, which is not regularised, by a constant feature of value
+        ``intercept_scaling * data_norm``.
+    intercept_scaling : float, default=0.3
+        The size of the constant feature relative to `data_norm`. Larger values release the
+        means of X and y with less noise and all else with more.
+    target_bounds : tuple of (low, high)
+        The range of targets, low < high. It must be given and must not be computed from the
+        data. The noise grows with the range; without `fit_intercept`, with the larger
+        magnitude.
     mechanism : {"sufficient_statistics", "gradient"}, default="sufficient_statistics"
         "gradient" releases each gradient of an accelerated descent on all rows, with errors
         clipped at half the range of targets, or the larger magnitude without `fit_intercept`.
@@ -237,22 +238,6 @@ class DPRidge(LeastSquaresRegressor):
         Regularisation strength as in scikit-learn: the objective is the summed squared error
         plus alpha times the squared norm of `coef_`. At least 0. With "sufficient_statistics"
         it does not change the noise.
-    data_norm : float or "auto", default=1.0
-        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
-        be computed from the data.
-        "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
-        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
-        that regularisation acts on these, and its coefficients are returned in the data's units.
-    target_bounds : tuple of (low, high)
-        The range of targets, low < high. It must be given and must not be computed from the
-        data. The noise grows with the range; without `fit_intercept`, with the larger
-        magnitude.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not regularised, by a constant feature of value
-        ``intercept_scaling * data_norm``.
-    intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`. Larger values release the
-        means of X and y with less noise and all else with more.
     accountant : PrivacyAccountant, default=None
         Where fits are charged. None charges nothing and protects under "add_remove".
     random_state : int or None, default=None
@@ -310,30 +295,9 @@ class DPRidge(LeastSquaresRegressor):
     True
     """
 
-    def __init__(
-        self,
-        epsilon=1.0,
-        *,
-        delta=1e-6,
-        mechanism="sufficient_statistics",
-        alpha=1.0,
-        data_norm=1.0,
-        target_bounds=None,
-        fit_intercept=True,
-        intercept_scaling=0.3,
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.mechanism = mechanism
-        self.alpha = alpha
-        self.data_norm = data_norm
-        self.target_bounds = target_bounds
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.accountant = accountant
-        self.random_state = random_state
+    alpha: float = 1.0
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
 
     def _check_alpha(self):
         alpha = check_real(self.alpha, "alpha")

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_numeric_columns
@@ -18,7 +17,7 @@ from skdp.preprocessing._binning import (
     input_names,
     one_hot,
 )
-from skdp.preprocessing._planned import PlannedTransformerMixin
+from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._frames import objects
 from skdp.utils._validation import check_choice, is_auto
 
@@ -42,7 +41,7 @@ class BinningPlan(MechanismPlan):
         return {"bin_edges_": objects(edges), "n_bins_": n_bins}
 
 
-class DPKBinsDiscretizer(PlannedTransformerMixin, BaseEstimator):
+class DPKBinsDiscretizer(PlannedTransformer):
     r"""Bin continuous features into intervals whose edges are private.
 
     Parameters

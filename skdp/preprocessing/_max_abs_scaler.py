@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdp._data._tables import read_samples
+from skdp.accounting import PrivacyAccountant
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.preprocessing._planned import (
     LARGEST_TAIL,
@@ -45,6 +46,7 @@ class ScaledByMagnitude(MechanismPlan):
         }
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPMaxAbsScaler(BoundedColumnsTransformer):
     r"""Divide features by private upper quantiles of their magnitudes.
 
@@ -120,24 +122,10 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
     True
     """
 
-    def __init__(
-        self,
-        epsilon=1.0,
-        *,
-        delta=0.0,
-        bounds="auto",
-        quantile="auto",
-        clip=False,
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.quantile = quantile
-        self.clip = clip
-        self.accountant = accountant
-        self.random_state = random_state
+    quantile: float | str = "auto"
+    clip: bool = False
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.

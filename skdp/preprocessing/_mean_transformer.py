@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 
 from skdp._data._tables import read_samples, read_table
-from skdp.base import PrivateFit, PrivateMixin, TableShape, guarantee_of
+from skdp.accounting import PrivacyAccountant
+from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.preprocessing._additive import additive_mechanism
 from skdp.preprocessing._binning import binning_shares, declared_bounds
+from skdp.preprocessing._planned import BoundedColumnsTransformer
 from skdp.stats._bounds import BoundsPlan, plan_search
 from skdp.stats._moments import unit_sums
 from skdp.utils._validation import check_choice, check_integer, is_auto
@@ -94,7 +95,8 @@ class MeanPlan(MechanismPlan):
         return released[:-1] / max(released[-1], 1.0)
 
 
-class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPMeanTransformer(BoundedColumnsTransformer):
     r"""Centre features by noisy means.
 
     Values are clipped to `bounds`, in `fit` only. One joint release holds the sums of all
@@ -173,58 +175,19 @@ class DPMeanTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateMixin, Ba
     True
     """
 
-    def __init__(
-        self,
-        epsilon=1.0,
-        *,
-        delta=0.0,
-        bounds="auto",
-        mechanism="auto",
-        count="public",
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.mechanism = mechanism
-        self.count = count
-        self.accountant = accountant
-        self.random_state = random_state
+    mechanism: str = "auto"
+    count: str = "public"
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
 
-    def fit(self, X, y=None):
-        """Release noisy means and charge the accountant.
+    def _read(self, X, reset=True):
+        return read_table(self, X, reset=reset)
 
-        Parameters
-        ----------
-        X : array-like, ChunkedArray or dask array of shape (n_samples, n_features)
-            Rows; values are clipped to `bounds`. They are read block by block.
-        y : None
-            Ignored, present for pipelines.
-
-        Returns
-        -------
-        self : DPMeanTransformer
-            The fitted transformer.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as described; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses; the estimator is left unfitted.
-        """
-        with PrivateFit(self) as fit:
-            table = read_table(self, X)
-            names = getattr(self, "feature_names_in_", None)
-            shape = TableShape(n_rows=table.shape[0], n_columns=table.shape[1], names=names)
-            plan = self.plan_fit(shape, fit.guarantee)
-            source = fit.charge(plan)
-            public = ("the number of columns",) + (("bounds",) if plan.bounds else ())
-            if not plan.noisy_count:
-                public = ("the number of rows", *public)
-            fit.publish(plan, public=public, **plan.run(table, source))
-        return self
+    def _assumptions(self, plan):
+        sizes = ("the number of columns",)
+        if not plan.noisy_count:
+            sizes = ("the number of rows", *sizes)
+        return (*sizes, "bounds") if plan.bounds else sizes
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.

@@ -1,11 +1,13 @@
 """Scaling to a range between private extreme quantiles."""
 
+from dataclasses import dataclass
 from functools import partial
 from numbers import Real
 
 import numpy as np
 
 from skdp._data._tables import read_samples
+from skdp.accounting import PrivacyAccountant
 from skdp.preprocessing._planned import (
     LARGEST_TAIL,
     BoundedColumnsTransformer,
@@ -18,6 +20,7 @@ from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPMinMaxScaler(BoundedColumnsTransformer):
     r"""Scale features to a range, by two private extreme quantiles.
 
@@ -99,26 +102,11 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
     True
     """
 
-    def __init__(
-        self,
-        epsilon=1.0,
-        *,
-        delta=0.0,
-        bounds="auto",
-        feature_range=(0, 1),
-        quantile_range="auto",
-        clip=False,
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.feature_range = feature_range
-        self.quantile_range = quantile_range
-        self.clip = clip
-        self.accountant = accountant
-        self.random_state = random_state
+    feature_range: tuple[float, float] = (0, 1)
+    quantile_range: tuple[float, float] | str = "auto"
+    clip: bool = False
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.

@@ -4,16 +4,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin
+from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
+from skdp.accounting import PrivacyAccountant
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._binning import one_hot
 from skdp.preprocessing._categories import check_categories, plan_counts, position_of
-from skdp.preprocessing._planned import PlannedTransformerMixin
+from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._validation import check_boolean, check_real
 
 
@@ -52,7 +53,8 @@ class EncoderPlan(MechanismPlan):
         }
 
 
-class DPOneHotEncoder(PlannedTransformerMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPOneHotEncoder(PlannedTransformer):
     r"""Encode categories as indicator columns, one for each category.
 
     Categories are declared, or discovered by a stability threshold: those whose noisy count is
@@ -140,26 +142,12 @@ class DPOneHotEncoder(PlannedTransformerMixin, BaseEstimator):
 
     _public = ("categories", "other")
 
-    def __init__(
-        self,
-        epsilon=1.0,
-        *,
-        delta=0.0,
-        categories=None,
-        other=None,
-        min_frequency=None,
-        sparse_output=True,
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.categories = categories
-        self.other = other
-        self.min_frequency = min_frequency
-        self.sparse_output = sparse_output
-        self.accountant = accountant
-        self.random_state = random_state
+    categories: list | np.ndarray | None = None
+    other: object = None
+    min_frequency: float | None = None
+    sparse_output: bool = True
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
 
     def _read(self, X, reset=True):
         return read_columns(self, X, reset=reset)

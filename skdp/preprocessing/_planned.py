@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
 from skdp._data._tables import read_array
-from skdp.base import PrivateFit, PrivateMixin, TableShape
+from skdp.base import PrivateEstimator, PrivateFit, TableShape
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import WithinBounds, plan_within_bounds
@@ -22,12 +22,15 @@ RANKS_PER_SCALE = 12.0
 LARGEST_TAIL = 0.05
 
 
-class PlannedTransformerMixin(TransformerMixin, PrivateMixin):
+@dataclass(eq=False, repr=False, kw_only=True)
+class PlannedTransformer(TransformerMixin, PrivateEstimator):
     """The fit of transformers by their plans.
 
     They read a table by ``_read(X, reset)`` and name in `_public` the parameters that declare
     something of it.
     """
+
+    delta: float = 0.0
 
     _public = ("bounds",)
 
@@ -36,8 +39,9 @@ class PlannedTransformerMixin(TransformerMixin, PrivateMixin):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
+        X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
+            Rows; `DPPCA` takes a sparse matrix too. They are read block by block where what is
+            released is a sum.
         y : None
             Ignored, present for pipelines.
 
@@ -59,13 +63,19 @@ class PlannedTransformerMixin(TransformerMixin, PrivateMixin):
             shape = TableShape(n_rows=table.shape[0], n_columns=table.shape[1], names=names)
             plan = self.plan_fit(shape, fit.guarantee)
             source = fit.charge(plan)
-            public = public_inputs(self, *self._public)
-            fit.publish(plan, public=public, **plan.run(table, source))
+            fit.publish(plan, public=self._assumptions(plan), **plan.run(table, source))
         return self
 
+    def _assumptions(self, plan):
+        """Say in words what a fit takes to be public."""
+        return public_inputs(self, *self._public)
 
-class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformerMixin, BaseEstimator):
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
     """A transformer that learns statistics of columns of numbers within bounds."""
+
+    bounds: tuple | str = "auto"
 
     def _read(self, X, reset=True):
         return read_array(self, X, reset=reset)

@@ -1,9 +1,12 @@
 """A private estimate of each feature's distribution function, as a transformer."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from skdp._data._tables import read_samples
+from skdp.accounting import PrivacyAccountant
 from skdp.preprocessing._planned import BoundedColumnsTransformer, ColumnsFit, plan_column_quantiles
 from skdp.utils._validation import check_choice, check_integer
 
@@ -18,6 +21,7 @@ MOST_LEVELS = 10
 LEAST_SHARE = 1e-7
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPQuantileTransformer(BoundedColumnsTransformer):
     r"""Map features to a uniform or normal distribution, by many private quantiles.
 
@@ -94,24 +98,10 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
     True
     """
 
-    def __init__(
-        self,
-        epsilon=1.0,
-        *,
-        delta=0.0,
-        bounds="auto",
-        n_quantiles="auto",
-        output_distribution="uniform",
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.n_quantiles = n_quantiles
-        self.output_distribution = output_distribution
-        self.accountant = accountant
-        self.random_state = random_state
+    n_quantiles: int | str = "auto"
+    output_distribution: str = "uniform"
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
 from skdp._privacy_statement import LOCAL
-from skdp.accounting import Composed
-from skdp.base import PrivateFit, PrivateMixin, PrivateRelease, TableShape
+from skdp.accounting import Composed, PrivacyAccountant
+from skdp.base import PrivateEstimator, PrivateFit, PrivateRelease, TableShape
 from skdp.mechanisms import NoRelease, RandomizedResponse
 from skdp.preprocessing._categories import check_categories
 from skdp.utils._output import check_output_setting
@@ -62,9 +62,8 @@ class ColumnwiseResponse:
         return reports
 
 
-class RandomizedResponseTransformer(
-    OneToOneFeatureMixin, TransformerMixin, PrivateMixin, BaseEstimator
-):
+@dataclass(eq=False, repr=False, kw_only=True)
+class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     r"""Report each row's categories by k-ary randomised response.
 
     The release is `transform`: each call charges once, before its noise, and its output is a
@@ -133,11 +132,9 @@ class RandomizedResponseTransformer(
     True
     """
 
-    def __init__(self, epsilon=1.0, *, categories=None, accountant=None, random_state=None):
-        self.epsilon = epsilon
-        self.categories = categories
-        self.accountant = accountant
-        self.random_state = random_state
+    categories: list | np.ndarray | None = None
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
 
     def fit(self, X, y=None):
         """Check the parameters against the number of columns.

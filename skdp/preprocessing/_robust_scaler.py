@@ -1,10 +1,12 @@
 """Scaling by private medians and interquantile ranges."""
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from skdp._data._tables import read_samples
+from skdp.accounting import PrivacyAccountant
 from skdp.preprocessing._min_max_scaler import check_quantile_range
 from skdp.preprocessing._planned import (
     BoundedColumnsTransformer,
@@ -16,6 +18,7 @@ from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPRobustScaler(BoundedColumnsTransformer):
     r"""Scale features by private medians and interquantile ranges.
 
@@ -88,26 +91,11 @@ class DPRobustScaler(BoundedColumnsTransformer):
     True
     """
 
-    def __init__(
-        self,
-        epsilon=1.0,
-        *,
-        delta=0.0,
-        bounds="auto",
-        with_centering=True,
-        with_scaling=True,
-        quantile_range=(25.0, 75.0),
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.with_centering = with_centering
-        self.with_scaling = with_scaling
-        self.quantile_range = quantile_range
-        self.accountant = accountant
-        self.random_state = random_state
+    with_centering: bool = True
+    with_scaling: bool = True
+    quantile_range: tuple[float, float] = (25.0, 75.0)
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.

@@ -1,10 +1,12 @@
 """Standardisation with differential privacy."""
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from skdp._data._tables import read_samples
+from skdp.accounting import PrivacyAccountant
 from skdp.preprocessing._planned import BoundedColumnsTransformer, ColumnsFit
 from skdp.stats._moments import MomentsPlan
 from skdp.stats._release import plan_within_bounds
@@ -12,6 +14,7 @@ from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DPStandardScaler(BoundedColumnsTransformer):
     r"""Standardise features by noisy means and variances.
 
@@ -88,24 +91,10 @@ class DPStandardScaler(BoundedColumnsTransformer):
     True
     """
 
-    def __init__(
-        self,
-        epsilon=1.0,
-        *,
-        delta=0.0,
-        bounds="auto",
-        with_mean=True,
-        with_std=True,
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.with_mean = with_mean
-        self.with_std = with_std
-        self.accountant = accountant
-        self.random_state = random_state
+    with_mean: bool = True
+    with_std: bool = True
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.

@@ -3,16 +3,18 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
 from skdp._data._parts import sum_over
 from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
-from skdp.base import PrivateFit, PrivateMixin, TableShape
+from skdp.accounting import PrivacyAccountant
+from skdp.base import PrivateFit, TableShape
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.preprocessing._additive import plan_cell_weights
 from skdp.preprocessing._categories import StabilityThreshold, check_categories
+from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._labels import category_codes
 from skdp.utils._sums import range_shares, split_epsilon
 from skdp.utils._validation import check_classes, check_real, check_target_bounds, public_inputs
@@ -21,7 +23,8 @@ from skdp.utils._validation import check_classes, check_real, check_target_bound
 DISCOVERY_SHARE = 0.5
 
 
-class DPTargetEncoder(TransformerMixin, PrivateMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPTargetEncoder(PlannedTransformer):
     r"""Encode each category by a private mean of the target, shrunk towards the overall mean.
 
     One joint release holds, for each category of each column, noisy sums from which the number of
@@ -106,26 +109,12 @@ class DPTargetEncoder(TransformerMixin, PrivateMixin, BaseEstimator):
            [0.3]])
     """
 
-    def __init__(
-        self,
-        epsilon=1.0,
-        *,
-        delta=0.0,
-        categories=None,
-        target_bounds=None,
-        classes=None,
-        smooth=10.0,
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.categories = categories
-        self.target_bounds = target_bounds
-        self.classes = classes
-        self.smooth = smooth
-        self.accountant = accountant
-        self.random_state = random_state
+    categories: list | np.ndarray | None = None
+    target_bounds: tuple[float, float] | None = None
+    classes: list | np.ndarray | None = None
+    smooth: float = 10.0
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
 
     def fit(self, X, y):
         """Release noisy sums of each category and charge the accountant.

@@ -1,14 +1,16 @@
 """Linear support vector classification with differential privacy."""
 
-from sklearn.base import BaseEstimator
+from dataclasses import dataclass
 
 from skdp._losses import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
-from skdp.linear_model._classifier import PrivateLinearClassifierMixin
+from skdp.accounting import PrivacyAccountant
+from skdp.linear_model._classifier import PrivateLinearClassifier
 from skdp.linear_model._output_perturbation import check_strength, plan_output_fit
 from skdp.utils._validation import check_positive
 
 
-class DPLinearSVC(PrivateLinearClassifierMixin, BaseEstimator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class DPLinearSVC(PrivateLinearClassifier):
     r"""Linear support vector classifier by output perturbation.
 
     The regularised Huberised hinge loss is minimised to a certified gradient norm and noise is
@@ -23,14 +25,6 @@ class DPLinearSVC(PrivateLinearClassifierMixin, BaseEstimator):
     delta : float, default=1e-6
         The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
         with the number of weights.
-    C : float or "auto", default="auto"
-        Inverse regularisation strength as in scikit-learn: the objective is the summed loss
-        times C plus half the squared norm of all weights, the intercept's included. The noise
-        grows with C. "auto" balances regularisation against noise from public quantities.
-    huber_threshold : float, default=0.5
-        Half the width h of the margins over which the hinge's corner is rounded, between 1e-4
-        and 1e4. The loss is at most h / 4 (several classes: h / 2) above the hinge. The noise
-        does not depend on it; small values take longer to fit.
     data_norm : float or "auto", default=1.0
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
@@ -46,6 +40,14 @@ class DPLinearSVC(PrivateLinearClassifierMixin, BaseEstimator):
     classes : array-like of shape (n_classes,), default=None
         The labels that can occur. None takes the labels of y and thereby declares them public;
         the privacy statement says so. A declared class without rows is fitted like any other.
+    C : float or "auto", default="auto"
+        Inverse regularisation strength as in scikit-learn: the objective is the summed loss
+        times C plus half the squared norm of all weights, the intercept's included. The noise
+        grows with C. "auto" balances regularisation against noise from public quantities.
+    huber_threshold : float, default=0.5
+        Half the width h of the margins over which the hinge's corner is rounded, between 1e-4
+        and 1e4. The loss is at most h / 4 (several classes: h / 2) above the hinge. The noise
+        does not depend on it; small values take longer to fit.
     accountant : PrivacyAccountant, default=None
         Where fits are charged. None charges nothing and protects under "add_remove".
     random_state : int or None, default=None
@@ -104,30 +106,10 @@ class DPLinearSVC(PrivateLinearClassifierMixin, BaseEstimator):
     (1, 5)
     """
 
-    def __init__(
-        self,
-        epsilon=1.0,
-        *,
-        delta=1e-6,
-        C="auto",
-        huber_threshold=0.5,
-        data_norm=1.0,
-        fit_intercept=True,
-        intercept_scaling=0.3,
-        classes=None,
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.C = C
-        self.huber_threshold = huber_threshold
-        self.data_norm = data_norm
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.classes = classes
-        self.accountant = accountant
-        self.random_state = random_state
+    C: float | str = "auto"
+    huber_threshold: float = 0.5
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.

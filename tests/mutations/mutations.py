@@ -741,7 +741,7 @@ MUTATIONS = [
     Mutation(
         "classes-from-the-labels",
         "linear_model._classifier",
-        "PrivateLinearClassifierMixin._read_rows",
+        "PrivateLinearClassifier._read_rows",
         rules.argument_put("check_classes", 0, "None"),
         ("svm/test_linear_svc.py::test_declared_classes_need_no_rows",),
         "a label that one row has is published though others were declared",
@@ -749,7 +749,7 @@ MUTATIONS = [
     Mutation(
         "scaled-before-the-charge",
         "linear_model._classifier",
-        "PrivateLinearClassifierMixin._read_rows",
+        "PrivateLinearClassifier._read_rows",
         rules.inserted("X = X / abs(X).max()", "check_classes(_, y)"),
         (checked("DPLinearSVC()", "check_charge_before_touch"),),
         "values are used before the charge: one row scales all others",
@@ -757,7 +757,7 @@ MUTATIONS = [
     Mutation(
         "every-row-twice",
         "linear_model._classifier",
-        "PrivateLinearClassifierMixin._read_rows",
+        "PrivateLinearClassifier._read_rows",
         rules.inserted(
             "X, y = X[[*range(len(y))] * 2], y[[*range(len(y))] * 2]", "check_classes(_, y)"
         ),
@@ -767,7 +767,7 @@ MUTATIONS = [
     Mutation(
         "share-of-labels-kept",
         "linear_model._regressor",
-        "PrivateLinearMixin.fit",
+        "PrivateLinearModel.fit",
         rules.inserted("self._share = table.y.mean()", "fit.publish"),
         (checked("DPLinearSVC()", "check_no_raw_statistic"),),
         "an exact mean is in every pickle",
@@ -1026,7 +1026,7 @@ MUTATIONS = [
     Mutation(
         "imputer-not-charged",
         "preprocessing._planned",
-        "PlannedTransformerMixin.fit",
+        "PlannedTransformer.fit",
         rules.put_for("fit.charge(_)", "None"),
         (checked("DPSimpleImputer()", "check_exact_spend"),),
         "the release is not booked",
