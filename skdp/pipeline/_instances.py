@@ -38,11 +38,13 @@ def is_changed(estimator):
         return True
     if type(own.get("_sklearn_output_config", {})) is not dict:
         return True
+    # A subclass may take fewer parameters than its base stores.
+    parameters = {*signature(kind.__init__).parameters, *getattr(kind, "__dataclass_fields__", ())}
     return any(
         name.startswith("__")
         or hasattr(kind, name)
         or (callable(own[name]) and not name.startswith("_") and not name.endswith("_"))
-        for name in set(own) - set(signature(kind.__init__).parameters)
+        for name in set(own) - parameters
     )
 
 

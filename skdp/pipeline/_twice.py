@@ -2,32 +2,13 @@
 
 import itertools
 
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, QuantileTransformer
+
+from skdp.utils._validation import is_auto
+
 BUDGET = ("epsilon", "delta", "accountant", "random_state")
 
-# Their result does not change if each feature was shifted and scaled before.
-UNDO_SCALING = (
-    "DPKBinsDiscretizer",
-    "DPMeanTransformer",
-    "DPMinMaxScaler",
-    "DPQuantileTransformer",
-    "DPRobustScaler",
-    "DPStandardScaler",
-)
-SCALERS = (
-    "DPMaxAbsScaler",
-    "DPMeanTransformer",
-    "DPMinMaxScaler",
-    "DPRobustScaler",
-    "DPStandardScaler",
-)
-KNOWN_RANGE = (
-    "DPMaxAbsScaler",
-    "DPMinMaxScaler",
-    "DPQuantileTransformer",
-    "MaxAbsScaler",
-    "MinMaxScaler",
-    "QuantileTransformer",
-)
+KNOWN_RANGE = (MaxAbsScaler, MinMaxScaler, QuantileTransformer)
 
 
 def paid_twice(steps):
@@ -51,14 +32,15 @@ def paid_twice(steps):
         earlier = named.get(step.before[-1]) if step.before else None
         if step.kind != "private" or earlier is None:
             continue
-        before, name = type(earlier.estimator).__name__, type(step.estimator).__name__
-        params = step.estimator.get_params(deep=False)
-        if before in SCALERS and earlier.kind == "private" and name in UNDO_SCALING:
+        before, params = earlier.estimator, step.estimator.get_params(deep=False)
+        rescales = earlier.kind == "private" and getattr(before, "_rescales", False)
+        if rescales and getattr(step.estimator, "_undoes_scaling", False):
             yield earlier, f"{step.title!r} shifts and scales the same features again"
-        if before in KNOWN_RANGE and is_auto(params, "bounds"):
+        known_range = isinstance(before, KNOWN_RANGE) or getattr(before, "_known_range", False)
+        if known_range and is_auto(params.get("bounds")):
             message = f"bounds='auto' is paid for, but {earlier.title!r} makes the range known"
             yield step, message
-        if before == "Normalizer" and is_auto(params, "data_norm"):
+        if isinstance(before, Normalizer) and is_auto(params.get("data_norm")):
             message = f"data_norm='auto' is paid for, but {earlier.title!r} makes every norm 1"
             yield step, message
 
@@ -68,8 +50,3 @@ def _learned(step):
     params = step.estimator.get_params(deep=False).items()
     known = {name: repr(value) for name, value in params if name not in BUDGET}
     return type(step.estimator), step.before, step.columns, known
-
-
-def is_auto(params, name):
-    """Say whether a parameter leaves it to the fit what it is."""
-    return isinstance(params.get(name), str) and params[name] == "auto"

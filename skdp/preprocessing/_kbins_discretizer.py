@@ -113,6 +113,8 @@ class DPKBinsDiscretizer(PlannedTransformer):
     True
     """
 
+    _undoes_scaling = True
+
     def __init__(
         self,
         epsilon=1.0,

@@ -127,6 +127,8 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
     accountant: PrivacyAccountant | None = None
     random_state: int | None = None
 
+    _undoes_scaling, _known_range = False, True
+
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.
 

@@ -108,6 +108,8 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
     accountant: PrivacyAccountant | None = None
     random_state: int | None = None
 
+    _known_range = True
+
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.
 

@@ -33,6 +33,9 @@ class PlannedTransformer(TransformerMixin, PrivateEstimator):
     delta: float = 0.0
 
     _public = ("bounds",)
+    # What a pipeline asks, to say which steps are paid for twice: whether features are shifted and
+    # scaled; whether the outcome is the same if they were before; whether their range is known.
+    _rescales = _undoes_scaling = _known_range = False
 
     def fit(self, X, y=None):
         """Release statistics of each feature and charge the accountant.
@@ -76,6 +79,8 @@ class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
     """A transformer that learns statistics of columns of numbers within bounds."""
 
     bounds: tuple | str = "auto"
+
+    _rescales = _undoes_scaling = True
 
     def _read(self, X, reset=True):
         return read_array(self, X, reset=reset)

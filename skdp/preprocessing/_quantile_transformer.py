@@ -103,6 +103,8 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
     accountant: PrivacyAccountant | None = None
     random_state: int | None = None
 
+    _rescales, _known_range = False, True
+
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.
 

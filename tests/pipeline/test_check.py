@@ -23,6 +23,7 @@ from skdp import (
     DPLinearSVC,
     DPLogisticRegression,
     DPMaxAbsScaler,
+    DPMinMaxScaler,
     DPStandardScaler,
     PrivacyAccountant,
     RandomizedResponseTransformer,
@@ -223,16 +224,11 @@ class Automatic(DPStandardScaler):
     """Has a norm and ranges that it can find by itself."""
 
     __skdp_kind__ = "private"
+    _undoes_scaling = False
 
     def __init__(self, epsilon=1.0, *, bounds="auto", data_norm="auto", accountant=None):
         super().__init__(epsilon, bounds=bounds, accountant=accountant)
         self.data_norm = data_norm
-
-
-class DPMinMaxScaler(DPStandardScaler):
-    """Of that name."""
-
-    __skdp_kind__ = "private"
 
 
 def test_what_is_known_need_not_be_found():
