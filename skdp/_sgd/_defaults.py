@@ -7,7 +7,9 @@ many steps as the condition number asks for.
 
 import math
 from dataclasses import dataclass
+from operator import attrgetter
 
+from skdp._data._tables import TableShape
 from skdp.accounting import Guarantee, gaussian_noise_multiplier
 
 # Constants of the rule, chosen with the benchmarks' tables in view.
@@ -25,44 +27,56 @@ DEFAULT_PASSES = 10
 ADAM_RATE, ADAM_MOMENTUM = 0.005, 0.9
 
 
-@dataclass(frozen=True, kw_only=True)
-class Problem:
-    """The public quantities that settings follow from.
+@dataclass(frozen=True)
+class Task:
+    """A loss, with the public quantities that settings follow from.
 
     Parameters
     ----------
-    n_rows : int
-    n_columns : int
-    n_outputs : int
-    norm : float
-        The expected norm of a row, its constant feature included.
+    loss : loss
     slope : float
         The norm of a typical residual.
     curvature : float
         The bound on the loss's curvature by a score.
     weights_norm : float
-        The expected norm of the weights, times `norm`.
-    guarantee : Guarantee
+        The expected norm of the weights, times that of rows.
     """
 
-    n_rows: int
-    n_columns: int
-    n_outputs: int
-    norm: float
+    loss: object
     slope: float
     curvature: float
     weights_norm: float
-    guarantee: Guarantee
 
     @property
-    def delta(self):
-        """That of the guarantee, which decides the law of the noise and what is clipped."""
-        return self.guarantee.delta
+    def n_outputs(self):
+        return math.prod(self.loss.weights_shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """What is public of a run.
+
+    Parameters
+    ----------
+    task : Task
+    shape : TableShape
+    norm : float
+        The expected norm of a row, its constant feature included.
+    guarantee : Guarantee
+    """
+
+    task: Task
+    shape: TableShape
+    norm: float
+    guarantee: Guarantee
+
+    # It decides the law of the noise and what is clipped.
+    delta = property(attrgetter("guarantee.delta"))
 
     @property
     def size(self):
         """The number of weights, one constant feature included."""
-        return (self.n_columns + 1) * self.n_outputs
+        return (self.shape.n_columns + 1) * self.task.n_outputs
 
 
 @dataclass(frozen=True)
@@ -106,7 +120,7 @@ def automatic_settings(problem, given):
     Settings
     """
     clip = _clip(problem) if given.clip is None else given.clip
-    curvature = problem.curvature * problem.norm**2
+    curvature = problem.task.curvature * problem.norm**2
     strength, n_steps = _balance(problem, clip, curvature, given)
     alpha = strength if given.alpha is None else given.alpha
     batches = _batches(problem, given, n_steps)
@@ -121,7 +135,7 @@ def automatic_settings(problem, given):
 
 
 def _clip(problem):
-    clip = CLIP_OVER_SLOPE * problem.slope * problem.norm
+    clip = CLIP_OVER_SLOPE * problem.task.slope * problem.norm
     if problem.delta > 0.0:
         return clip
     return clip * min(math.sqrt(problem.size), LARGEST_L1_OVER_L2)
@@ -129,7 +143,7 @@ def _clip(problem):
 
 def _balance(problem, clip, curvature, given):
     """Return the strength of the regulariser that balances the noise, and the number of steps."""
-    weights_norm = problem.weights_norm / problem.norm
+    weights_norm = problem.task.weights_norm / problem.norm
     pure = problem.delta == 0.0
     per_root = LAPLACE_STEPS_PER_ROOT if pure else STEPS_PER_ROOT
     most = _most_steps(problem, given)
@@ -153,13 +167,13 @@ def _most_steps(problem, given):
     """Return how many steps are affordable where smaller batches would not make up for them."""
     if problem.delta > 0.0 or (given.sampling, given.batch_size, given.max_iter) != (None,) * 3:
         return MOST_STEPS
-    values = problem.n_rows * problem.n_columns * problem.n_outputs
+    values = problem.shape.n_rows * problem.shape.n_columns * problem.task.n_outputs
     return min(max(int(2.0 * READ_VALUES / values), FEWEST_STEPS_TO_SAVE_TIME), MOST_STEPS)
 
 
 def _noise(problem, clip, n_steps):
     """Return the standard deviation, on a mean gradient, of one release worth the whole run."""
-    scale = problem.guarantee.neighbours.rows_moved * clip / problem.n_rows
+    scale = problem.guarantee.neighbours.rows_moved * clip / problem.shape.n_rows
     if problem.delta > 0.0:
         return scale * gaussian_noise_multiplier(problem.guarantee.epsilon, problem.delta)
     # T Laplace steps of epsilon / T, averaged.
@@ -168,10 +182,10 @@ def _noise(problem, clip, n_steps):
 
 def _batches(problem, given, n_steps):
     """Return (sampling, batch size, passes) for a number of steps."""
-    n, size = problem.n_rows, given.batch_size
+    n, size = problem.shape.n_rows, given.batch_size
     sampling = given.sampling
     if sampling is None:
-        affordable = READ_VALUES / (problem.n_columns * problem.n_outputs * n_steps)
+        affordable = READ_VALUES / (problem.shape.n_columns * problem.task.n_outputs * n_steps)
         pure = problem.delta == 0.0
         if size is None and given.max_iter is None and affordable < 0.5 * n and not pure:
             size = min(max(math.ceil(affordable), SMALLEST_BATCH), n)
@@ -194,5 +208,5 @@ def _momentum(optimizer, condition):
 
 def _rate(optimizer, problem, smoothness, momentum):
     if optimizer == "adam":
-        return ADAM_RATE * problem.weights_norm / problem.norm
+        return ADAM_RATE * problem.task.weights_norm / problem.norm
     return (1.0 if optimizer == "nesterov" else 1.0 - momentum) / smoothness

@@ -113,10 +113,8 @@ class SGDPlan:
         """What the whole run costs."""
         return self.step * self.n_steps
 
-    @property
-    def scale(self):
-        """The scale of the noise on the sum of a batch."""
-        return self.noise.scale
+    # That on the sum of a batch.
+    scale = property(attrgetter("noise.scale"))
 
     @property
     def name(self):

@@ -12,9 +12,8 @@ from skdp.accounting import PrivacyAccountant
 from skdp.decomposition._second_moment import SecondMoment, plan_second_moment
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.preprocessing._planned import PlannedTransformer
-from skdp.stats._bounds import AUTO_SHARE, NormPlan
-from skdp.utils._sums import split_epsilon
-from skdp.utils._validation import check_integer, check_magnitude, is_auto, public_inputs
+from skdp.stats._bounds import NormPlan, plan_norm
+from skdp.utils._validation import check_integer, public_inputs
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -175,14 +174,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         """
         n_components = _check_n_components(self.n_components, shape)
         with_mean, center = _check_center(self.center, shape.n_columns)
-        search, rest, data_norm = None, guarantee, 1.0
-        if is_auto(self.data_norm):
-            first, second = split_epsilon(guarantee.epsilon, AUTO_SHARE)
-            own = replace(guarantee, epsilon=first, delta=0.0)
-            search = NormPlan(n_rows=shape.n_rows, guarantee=own)
-            rest = replace(guarantee, epsilon=second)
-        else:
-            data_norm = check_magnitude(self.data_norm, "data_norm")
+        search, rest, data_norm = plan_norm(self.data_norm, shape.n_rows, guarantee)
         moment = plan_second_moment(
             shape, rest, data_norm=data_norm, center=center, with_mean=with_mean
         )

@@ -1,17 +1,17 @@
 """How a fit bounds its rows: by a given norm, or by one found privately in the same charge."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
 from skdp._data._bounded import BoundedRows
 from skdp.accounting import Guarantee
-from skdp.linear_model._planning import Problem
-from skdp.mechanisms._plan import one_charge
-from skdp.stats._bounds import AUTO_SHARE, NormPlan
-from skdp.utils._sums import split_epsilon
-from skdp.utils._validation import check_boolean, check_magnitude, is_auto
+from skdp.linear_model._planning import Perturbation, Problem
+from skdp.mechanisms._plan import MechanismPlan, one_charge
+from skdp.stats._bounds import NormPlan, plan_norm
+from skdp.utils._validation import check_boolean, check_magnitude
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,19 +90,17 @@ def plan_rows(estimator, n_rows, guarantee):
     ValueError
         If a parameter is not as described.
     """
-    search, left, data_norm = None, guarantee, 1.0
-    if is_auto(estimator.data_norm):
-        first, rest = split_epsilon(guarantee.epsilon, AUTO_SHARE)
-        search = NormPlan(n_rows=n_rows, guarantee=replace(guarantee, epsilon=first, delta=0.0))
-        left = replace(guarantee, epsilon=rest)
-    else:
-        data_norm = check_magnitude(estimator.data_norm, "data_norm")
-    scaling = check_magnitude(estimator.intercept_scaling, "intercept_scaling")
-    fit_intercept = check_boolean(estimator.fit_intercept, "fit_intercept")
-    constant = scaling * data_norm if fit_intercept else 0.0
+    search, left, data_norm = plan_norm(estimator.data_norm, n_rows, guarantee)
+    constant = constant_feature(estimator, data_norm)
     return RowPlan(
         search=search, data_norm=data_norm, constant=constant, whole=guarantee, left=left
     )
+
+
+def constant_feature(estimator, data_norm):
+    """Return the value of the feature whose coefficient makes an intercept, 0 without one."""
+    scaling = check_magnitude(estimator.intercept_scaling, "intercept_scaling")
+    return scaling * data_norm if check_boolean(estimator.fit_intercept, "fit_intercept") else 0.0
 
 
 def released_model(rows, weights):
@@ -126,3 +124,44 @@ def released_model(rows, weights):
         "intercept_": constant * weights[:, -1] if constant else np.zeros(len(weights)),
         "data_norm_": rows.unit * rows.data_norm,
     }
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightsFit(MechanismPlan):
+    """What a fit will release: the norm of its rows if it is searched, and weights.
+
+    Parameters
+    ----------
+    rows : RowPlan
+    loss : loss
+        From `skdp._losses`.
+    weights : Perturbation
+    """
+
+    rows: RowPlan
+    loss: object
+    weights: Perturbation
+
+    sampler = property(attrgetter("weights.sampler"))
+
+    @property
+    def mechanism(self):
+        """The noise on the weights, after the search for a norm if there is one."""
+        return self.rows.joined(self.weights.mechanism)
+
+    def run(self, table, source):
+        """Return the released attributes.
+
+        Parameters
+        ----------
+        table : RowsAndTarget
+        source : RandomSource
+
+        Returns
+        -------
+        dict
+            `coef_` and `intercept_` have an entry for each output.
+        """
+        rows = self.rows.run(table.X, source)
+        weights = self.weights.run(self.loss, rows, table.y, source)
+        return {"C_": self.weights.C, **released_model(rows, weights)}

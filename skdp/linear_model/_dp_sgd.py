@@ -4,13 +4,15 @@ import math
 import uuid
 from dataclasses import dataclass
 from numbers import Integral
+from operator import attrgetter
 
 import numpy as np
 
-from skdp._sgd._defaults import Problem, Settings, automatic_settings
+from skdp._sgd._defaults import Problem, Settings, Task, automatic_settings
 from skdp._sgd._plan import SAMPLINGS, Linear, SGDPlan, clip_norm, plan_sgd
 from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS, Update, run_sgd
 from skdp.base import PrivateFit, fitted_names
+from skdp.linear_model._data_norm import constant_feature
 from skdp.linear_model._dp_sgd_progress import Progress
 from skdp.linear_model._regressor import PrivateLinearModel, labels_of
 from skdp.mechanisms._plan import MechanismPlan
@@ -20,7 +22,8 @@ from skdp.utils._validation import (
     check_choice,
     check_integer,
     check_magnitude,
-    check_real,
+    check_within,
+    is_auto,
 )
 
 # How many calls of partial_fit share one partition of the ledger.
@@ -32,29 +35,8 @@ ROWS_OF_A_CALL = {
 }
 
 
-@dataclass(frozen=True)
-class Task:
-    """A loss, with the public quantities that settings follow from.
-
-    Parameters
-    ----------
-    loss : loss
-    slope, curvature, weights_norm : float
-        As in `Problem`.
-    """
-
-    loss: object
-    slope: float
-    curvature: float
-    weights_norm: float
-
-    @property
-    def n_outputs(self):
-        return math.prod(self.loss.weights_shape)
-
-
 @dataclass(frozen=True, kw_only=True)
-class SGDFit:
+class SGDFit(MechanismPlan):
     """What a run of noisy gradients will release: weights, and the settings that led to them.
 
     Parameters
@@ -75,12 +57,10 @@ class SGDFit:
     update: Update
     alpha: float
 
-    @property
-    def model(self):
-        """The public measures of the linear model."""
-        return self.mechanism.model
+    model = property(attrgetter("mechanism.model"))
+    sampler = property(attrgetter("mechanism.sampler"))
 
-    def run(self, X, targets, source, start=None, progress=None):
+    def weights(self, X, targets, source, start=None, progress=None):
         """Return the released weights.
 
         Parameters
@@ -122,21 +102,6 @@ class SGDFit:
             "momentum_": self.settings.momentum,
             "n_iter_": self.settings.max_iter,
         }
-
-
-@dataclass(frozen=True, kw_only=True)
-class EstimatorFit(MechanismPlan):
-    """What a fit of an estimator will release."""
-
-    sgd: SGDFit
-
-    @property
-    def mechanism(self):
-        return self.sgd.mechanism
-
-    @property
-    def sampler(self):
-        return self.mechanism.sampler
 
 
 class PartialFit(PrivateFit):
@@ -218,7 +183,7 @@ class PrivateSGDModel(CallbackSupportMixin, PrivateLinearModel):
         """Plan, charge, run and publish; as a call of partial_fit from the released weights on."""
         plan = self.plan_fit(shape, fit.guarantee)
         start = plan.weights_of(self) if call and hasattr(self, "coef_") else None
-        sgd, n_epochs = plan.sgd.mechanism, plan.sgd.settings.max_iter
+        sgd, n_epochs = plan.mechanism, plan.settings.max_iter
         steps = {"n_steps": sgd.n_steps, "spent_after": sgd.spent_after}
         progress = Progress(self, sgd, n_epochs=n_epochs, **steps)
         source = fit.charge(plan)
@@ -230,33 +195,33 @@ class PrivateSGDModel(CallbackSupportMixin, PrivateLinearModel):
         fit.publish(plan, **public, **plan.run(table, source, start=start, progress=progress))
 
     def _given_settings(self, delta):
-        sampling = _unless_auto(
-            self.sampling, lambda value: check_choice(value, "sampling", ("auto", *SAMPLINGS))
-        )
+        def given(name, check, *limits):
+            value = getattr(self, name)
+            return None if is_auto(value) else check(value, name, *limits)
+
+        sampling = given("sampling", check_choice, ("auto", *SAMPLINGS))
         if sampling == "poisson" and delta == 0.0:
             raise ValueError("sampling='poisson' needs delta > 0; 'without_replacement' takes 0")
         if sampling == "without_replacement" and delta > 0.0:
             raise ValueError("sampling='without_replacement' needs delta=0; 'poisson' takes others")
-        batch_size = _unless_auto(self.batch_size, lambda v: check_integer(v, "batch_size", 1))
+        batch_size = given("batch_size", check_integer, 1)
         if sampling == "full" and batch_size is not None:
             raise ValueError("sampling='full' takes all rows: leave batch_size='auto'")
         return Settings(
             optimizer=check_choice(self.optimizer, "optimizer", OPTIMIZERS),
             sampling=sampling,
             batch_size=batch_size,
-            max_iter=_unless_auto(self.max_iter, lambda v: check_integer(v, "max_iter", 1)),
-            clip=_unless_auto(self.max_grad_norm, lambda v: check_magnitude(v, "max_grad_norm")),
-            alpha=_unless_auto(self.alpha, lambda v: _check_least(v, "alpha", 0.0)),
-            eta0=_unless_auto(self.eta0, lambda v: check_magnitude(v, "eta0")),
-            momentum=_unless_auto(self.momentum, _check_momentum),
+            max_iter=given("max_iter", check_integer, 1),
+            clip=given("max_grad_norm", check_magnitude),
+            alpha=given("alpha", check_within, 0.0, LARGEST),
+            eta0=given("eta0", check_magnitude),
+            momentum=given("momentum", check_within, 0.0, 1.0, "[)"),
         )
 
-    def _plan_sgd(self, task, shape, guarantee):
-        """Plan a run from parameters and public quantities, or raise `ValueError`."""
+    def _plan_sgd(self, kind, task, shape, guarantee, **of_kind):
+        """Plan a run, as a plan of a kind, from public quantities, or raise `ValueError`."""
         data_norm = check_magnitude(self.data_norm, "data_norm")
-        scaling = check_magnitude(self.intercept_scaling, "intercept_scaling")
-        fit_intercept = check_boolean(self.fit_intercept, "fit_intercept")
-        constant = scaling * data_norm if fit_intercept else 0.0
+        constant = constant_feature(self, data_norm)
         check_choice(self.partial_fit_rows, "partial_fit_rows", ROWS_OF_A_CALL)
         radius = self.projection_radius
         radius = math.inf if radius is None else check_magnitude(radius, "projection_radius")
@@ -268,37 +233,35 @@ class PrivateSGDModel(CallbackSupportMixin, PrivateLinearModel):
             raise ValueError(
                 f"batch_size={given.batch_size} exceeds the number of rows, {shape.n_rows}"
             )
-        sizes = {"n_columns": shape.n_columns, "n_outputs": task.n_outputs}
-        problem = Problem(
-            n_rows=shape.n_rows,
-            **sizes,
-            norm=math.hypot(data_norm, constant),
-            slope=task.slope,
-            curvature=task.curvature,
-            weights_norm=task.weights_norm,
-            guarantee=guarantee,
-        )
+        norm = math.hypot(data_norm, constant)
+        problem = Problem(task=task, shape=shape, norm=norm, guarantee=guarantee)
         settings = automatic_settings(problem, given)
         n_steps = settings.n_steps(shape.n_rows)
-        clip = check_magnitude(settings.clip, "max_grad_norm")
-        bounds = {"constant": constant, "clip": clip, "norm": clip_norm(guarantee.delta)}
-        model = Linear(n_rows=shape.n_rows, **sizes, **bounds)
+        model = Linear(
+            n_rows=shape.n_rows,
+            n_columns=shape.n_columns,
+            n_outputs=task.n_outputs,
+            constant=constant,
+            clip=check_magnitude(settings.clip, "max_grad_norm"),
+            norm=clip_norm(guarantee.delta),
+        )
         update = Update(
             settings.optimizer,
             check_choice(self.learning_rate, "learning_rate", LEARNING_RATES),
             settings.eta0,
-            _check_least(self.power_t, "power_t", 0.0),
+            check_within(self.power_t, "power_t", 0.0, LARGEST),
             settings.momentum,
             n_steps,
             max(1, n_steps // 2) if check_boolean(self.average, "average") else 1,
             radius,
         )
-        return SGDFit(
+        return kind(
             task=task,
             settings=settings,
             mechanism=plan_sgd(settings.sampling, settings.batch_size, n_steps, model, guarantee),
             update=update,
             alpha=0.0 if self.penalty is None else settings.alpha,
+            **of_kind,
         )
 
     def _next_part(self):
@@ -317,21 +280,3 @@ class PrivateSGDModel(CallbackSupportMixin, PrivateLinearModel):
         # Two copies that went on in one partition could put different rows into one part.
         state = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_partition"}
-
-
-def _unless_auto(value, check):
-    return None if isinstance(value, str) and value == "auto" else check(value)
-
-
-def _check_least(value, name, low):
-    value = check_real(value, name)
-    if not low <= value <= LARGEST:
-        raise ValueError(f"{name} must be between {low:g} and {LARGEST:g}, got {value!r}")
-    return value
-
-
-def _check_momentum(value):
-    value = check_real(value, "momentum")
-    if not 0.0 <= value < 1.0:
-        raise ValueError(f"momentum must be in [0, 1), got {value!r}")
-    return value

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.utils.metaestimators import available_if
 
 from skdp._losses import (
@@ -16,9 +15,14 @@ from skdp._losses import (
     OneVersusRestLoss,
     SquaredHingeLoss,
 )
+from skdp._sgd._defaults import Task
 from skdp.accounting import PrivacyAccountant
-from skdp.linear_model._classifier import PrivateLinearClassifier, check_class_weight
-from skdp.linear_model._dp_sgd import EstimatorFit, PartialFit, PrivateSGDModel, Task
+from skdp.linear_model._classifier import (
+    LogisticProbabilitiesMixin,
+    PrivateLinearClassifier,
+    check_class_weight,
+)
+from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDModel, SGDFit
 from skdp.utils._callbacks import with_callbacks
 from skdp.utils._validation import check_choice
 
@@ -42,7 +46,7 @@ def _has_probabilities(estimator):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DPSGDClassifier(PrivateSGDModel, PrivateLinearClassifier):
+class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinearClassifier):
     r"""Linear classifier by noisy stochastic gradients (DP-SGD).
 
     Each step takes a batch of rows, clips each row's gradient to `max_grad_norm`, adds noise to
@@ -251,7 +255,7 @@ class DPSGDClassifier(PrivateSGDModel, PrivateLinearClassifier):
         class_weight = check_class_weight(self.class_weight, classes)
         loss = check_choice(self.loss, "loss", LOSSES)
         task = _task(loss, len(classes), class_weight)
-        return _ClassifierFit(sgd=self._plan_sgd(task, shape, guarantee))
+        return self._plan_sgd(_ClassifierFit, task, shape, guarantee)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X):
@@ -269,12 +273,9 @@ class DPSGDClassifier(PrivateSGDModel, PrivateLinearClassifier):
         ndarray of shape (n_samples, n_classes)
             Probabilities, in the order of `classes_`.
         """
-        scores = self.decision_function(X)
         if self.loss == "modified_huber":
-            return _modified_huber_probabilities(scores)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return softmax(scores, axis=1)
+            return _modified_huber_probabilities(self.decision_function(X))
+        return super().predict_proba(X)
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X):
@@ -295,32 +296,27 @@ class DPSGDClassifier(PrivateSGDModel, PrivateLinearClassifier):
         if self.loss == "modified_huber":
             with np.errstate(divide="ignore"):
                 return np.log(self.predict_proba(X))
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([log_expit(-scores), log_expit(scores)])
-        return log_softmax(scores, axis=1)
+        return super().predict_log_proba(X)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ClassifierFit(EstimatorFit):
+class _ClassifierFit(SGDFit):
     """What a fit will release, from codes of classes."""
 
     def run(self, table, source, *, start=None, progress=None):
-        numbers = self.sgd.task.n_outputs == 1
-        numbers = numbers and not isinstance(self.sgd.task.loss, ClassWeightedLoss)
+        numbers = self.task.n_outputs == 1 and not isinstance(self.task.loss, ClassWeightedLoss)
         targets = table.y.astype(np.float64) if numbers else table.y
-        weights = self.sgd.run(table.X, targets, source, start, progress)
-        model = self.sgd.model
-        constant = model.constant
+        weights = self.weights(table.X, targets, source, start, progress)
+        constant = self.model.constant
         return {
-            "coef_": weights[:, : model.n_columns].copy(),
+            "coef_": weights[:, : self.model.n_columns].copy(),
             "intercept_": constant * weights[:, -1] if constant else np.zeros(len(weights)),
-            **self.sgd.public_settings,
+            **self.public_settings,
         }
 
     def weights_of(self, fitted):
         """Return an estimator's released weights as those of features and of the constant one."""
-        constant = self.sgd.model.constant
+        constant = self.model.constant
         if not constant:
             return fitted.coef_
         return np.column_stack([fitted.coef_, fitted.intercept_ / constant])

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp._losses import HuberLoss, SquaredLoss
+from skdp._sgd._defaults import Task
 from skdp.accounting import PrivacyAccountant
-from skdp.linear_model._dp_sgd import EstimatorFit, PartialFit, PrivateSGDModel, Task
+from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDModel, SGDFit
 from skdp.linear_model._regressor import PrivateLinearRegressor
 from skdp.utils._callbacks import with_callbacks
-from skdp.utils._validation import check_choice, check_positive, check_target_bounds
+from skdp.utils._validation import check_choice, check_positive, check_target_bounds, is_auto
 
 LOSSES = ("squared_error", "huber")
 
@@ -226,7 +227,8 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
             If a fit would refuse a parameter.
         """
         scale = self._scale()
-        return _RegressorFit(sgd=self._plan_sgd(self._task(scale), shape, guarantee), units=scale)
+        task = self._task(scale)
+        return self._plan_sgd(_RegressorFit, task, shape, guarantee, units=scale)
 
     def _scale(self):
         low, high = check_target_bounds(self.target_bounds)
@@ -241,7 +243,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
             loss = SquaredLoss()
             return Task(loss, LARGE_RESIDUAL, loss.curvature_bound, WEIGHTS_NORM)
         threshold = HUBER_THRESHOLD
-        if not (isinstance(self.huber_threshold, str) and self.huber_threshold == "auto"):
+        if not is_auto(self.huber_threshold):
             threshold = check_positive(self.huber_threshold, "huber_threshold") / scale.half
         if not 1e-50 <= threshold <= 1e50:
             raise ValueError(f"huber_threshold={self.huber_threshold!r} is out of range")
@@ -250,25 +252,25 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _RegressorFit(EstimatorFit):
+class _RegressorFit(SGDFit):
     """What a fit will release, from targets that are clipped and scaled."""
 
     units: _Scale
 
     def run(self, table, source, *, start=None, progress=None):
-        weights = self.sgd.run(table.X, self.units.targets(table.y), source, start, progress)
+        weights = self.weights(table.X, self.units.targets(table.y), source, start, progress)
         weights = weights[0] * self.units.half
-        constant = self.sgd.model.constant
+        constant = self.model.constant
         return {
-            "coef_": weights[: self.sgd.model.n_columns].copy(),
+            "coef_": weights[: self.model.n_columns].copy(),
             "intercept_": float(self.units.middle + constant * weights[-1]) if constant else 0.0,
             "target_bounds_": (self.units.low, self.units.high),
-            **self.sgd.public_settings,
+            **self.public_settings,
         }
 
     def weights_of(self, fitted):
         """Return an estimator's released weights as those of features and of the constant one."""
-        constant = self.sgd.model.constant
+        constant = self.model.constant
         if not constant:
             return fitted.coef_[None, :] / self.units.half
         intercept = (fitted.intercept_ - self.units.middle) / constant

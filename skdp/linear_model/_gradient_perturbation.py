@@ -8,7 +8,6 @@ and smooth objective (2004, section 2.2), and the iterates of the last half are 
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -17,6 +16,7 @@ from skdp.accounting import gaussian_noise_multiplier
 from skdp.linear_model._objective import loss_gradient
 from skdp.linear_model._planning import (
     EXPECTED_WEIGHTS_NORM,
+    Perturbation,
     gradient_noise_cost,
     gradient_rounding,
     rounding_per_weight,
@@ -38,7 +38,7 @@ RESPONSE_BLOCK = 256
 
 
 @dataclass(frozen=True)
-class GradientPerturbation:
+class GradientPerturbation(Perturbation):
     """What a fit by noisy gradient descent will do.
 
     Parameters
@@ -63,7 +63,7 @@ class GradientPerturbation:
     radius: float
     step: GaussianMechanism
     mechanism: Price
-    quadratic: ClassVar[float] = 1.0
+    quadratic = 1.0
 
     @property
     def sampler(self):
@@ -160,10 +160,6 @@ class GradientPerturbation:
         spread = sum(response**2 for response in self._responses(curvature)) * self.step.scale**2
         variance = norm**2 * float(curvature @ spread) / total
         return math.sqrt(1.0 + math.pi * variance / 8.0) - 1.0
-
-    def standard_error(self, shape):
-        """Return None: how the noise reaches the weights depends on the data."""
-        return None
 
 
 def plan_gradient_perturbation(problem, C, guarantee):

@@ -1,6 +1,7 @@
 """Least squares by noisy gradient descent on targets of magnitude at most 1."""
 
 from dataclasses import dataclass
+from operator import attrgetter
 
 from skdp._losses import ClippedSquaredLoss
 from skdp.linear_model._gradient_perturbation import (
@@ -32,13 +33,8 @@ class LeastSquaresDescent:
     target_norm: float
     plan: GradientPerturbation
 
-    @property
-    def mechanism(self):
-        return self.plan.mechanism
-
-    @property
-    def sampler(self):
-        return self.plan.sampler
+    mechanism = property(attrgetter("plan.mechanism"))
+    sampler = property(attrgetter("plan.sampler"))
 
     def run(self, rows, targets, alpha, source):
         """Return the coefficients and the intercept of the centred targets.

@@ -3,24 +3,24 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, log_expit, log_softmax, softmax
 
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.accounting import PrivacyAccountant
 from skdp.base import TableShape, guarantee_of
-from skdp.linear_model._classifier import PrivateLinearClassifier, check_class_weight
-from skdp.linear_model._data_norm import RowPlan, plan_rows, released_model
-from skdp.linear_model._gradient_perturbation import GradientPerturbation
+from skdp.linear_model._classifier import (
+    LogisticProbabilitiesMixin,
+    PrivateLinearClassifier,
+    check_class_weight,
+)
+from skdp.linear_model._data_norm import WeightsFit, plan_rows, released_model
 from skdp.linear_model._mechanism_choice import MECHANISMS, choose_mechanism, plan_weights
-from skdp.linear_model._objective_perturbation import ObjectivePerturbation
-from skdp.linear_model._output_perturbation import OutputPerturbation, check_strength
+from skdp.linear_model._output_perturbation import check_strength
 from skdp.linear_model._standard_errors import HessianRelease, plan_hessian, total_price
-from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._validation import check_choice, check_integer, is_auto
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DPLogisticRegression(PrivateLinearClassifier):
+class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
     r"""Logistic regression by output, objective or gradient perturbation.
 
     The regularised logistic loss, for more than two classes that of the softmax, is minimised
@@ -243,42 +243,6 @@ class DPLogisticRegression(PrivateLinearClassifier):
         problem = rows.problem(_loss(n_classes, weights), shape)
         return self._choose(problem, rows).excess / n_samples
 
-    def predict_proba(self, X):
-        """Return the probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities, in the order of `classes_`.
-        """
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return softmax(scores, axis=1)
-
-    def predict_log_proba(self, X):
-        """Return the logarithms of the classes' probabilities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Log-probabilities, in the order of `classes_`.
-        """
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([log_expit(-scores), log_expit(scores)])
-        return log_softmax(scores, axis=1)
-
     def _choose(self, problem, rows):
         """Return the `Choice` of the mechanism and of C, or raise `ValueError`."""
         check_choice(self.mechanism, "mechanism", ("auto", *MECHANISMS))
@@ -291,12 +255,9 @@ class DPLogisticRegression(PrivateLinearClassifier):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _LogisticFit(MechanismPlan):
+class _LogisticFit(WeightsFit):
     """What a fit will release: a norm if it is searched, weights, a Hessian if it is asked for."""
 
-    rows: RowPlan
-    loss: object
-    weights: OutputPerturbation | ObjectivePerturbation | GradientPerturbation
     hessian: HessianRelease | None
     kind: str
     largest_weight: float
@@ -307,10 +268,6 @@ class _LogisticFit(MechanismPlan):
         if self.hessian is not None:
             price = total_price(price, self.hessian.mechanism, self.rows.left)
         return self.rows.joined(price)
-
-    @property
-    def sampler(self):
-        return self.weights.sampler
 
     def run(self, table, source):
         rows = self.rows.run(table.X, source)

@@ -11,7 +11,6 @@ made exact by a small noise on the weights (Iyengar et al. 2019). Every step is 
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -22,6 +21,7 @@ from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._planning import (
     LARGEST_CURVATURE,
+    Perturbation,
     gradient_noise_cost,
     gradient_rounding,
     rounding_per_weight,
@@ -93,7 +93,7 @@ class LinearNoise:
 
 
 @dataclass(frozen=True)
-class ObjectivePerturbation:
+class ObjectivePerturbation(Perturbation):
     """What a fit by objective perturbation will do.
 
     Parameters
@@ -121,7 +121,6 @@ class ObjectivePerturbation:
     noise: LinearNoise
     output: object
     mechanism: Price
-    sampler: ClassVar[str] = "all rows, once"
 
     def run(self, loss, rows, y, source):
         """Return the minimiser of the perturbed objective, with the output noise.
@@ -158,14 +157,6 @@ class ObjectivePerturbation:
         """
         linear, output = self.noise.deviation, self.output.deviation(self.noise.size)
         return linear**2 / (self.C * curvature + self.quadratic) ** 2 + output**2
-
-    def lengthening(self, curvature, norm):
-        """Return 0: the weights have no iterates that wander."""
-        return 0.0
-
-    def standard_error(self, shape):
-        """Return None: how the noise reaches the weights depends on the data."""
-        return None
 
 
 def plan_objective_perturbation(problem, C, guarantee, quadratic=None):

@@ -10,15 +10,19 @@ therefore moves by at most :math:`\Delta_2 = m C L + 2\tau` with m = 1 or 2.
 import math
 from dataclasses import dataclass
 from numbers import Real
-from typing import ClassVar
 
 import numpy as np
 
-from skdp.linear_model._data_norm import RowPlan, plan_rows, released_model
+from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective
-from skdp.linear_model._planning import LARGEST_CURVATURE, gradient_rounding, rounding_per_weight
-from skdp.mechanisms._plan import MechanismPlan, vector_noise
+from skdp.linear_model._planning import (
+    LARGEST_CURVATURE,
+    Perturbation,
+    gradient_rounding,
+    rounding_per_weight,
+)
+from skdp.mechanisms._plan import vector_noise
 from skdp.utils._validation import check_positive, is_auto
 
 RELATIVE_TOLERANCE = 2.0**-13
@@ -29,7 +33,7 @@ BALANCED_WEIGHTS_NORM = 5.0
 
 
 @dataclass(frozen=True)
-class OutputPerturbation:
+class OutputPerturbation(Perturbation):
     """What a fit by output perturbation will do.
 
     Parameters
@@ -48,8 +52,7 @@ class OutputPerturbation:
     tolerance: float
     size: int
     mechanism: object
-    quadratic: ClassVar[float] = 1.0
-    sampler: ClassVar[str] = "all rows, once"
+    quadratic = 1.0
 
     def run(self, loss, rows, y, source):
         """Return the noisy minimiser.
@@ -71,10 +74,6 @@ class OutputPerturbation:
     def noise_variance(self, curvature=0.0):
         """Return the variance of the noise in a weight, whatever the curvature of the loss."""
         return np.full(np.shape(curvature), self.mechanism.deviation(self.size) ** 2)
-
-    def lengthening(self, curvature, norm):
-        """Return 0: the weights have no iterates that wander."""
-        return 0.0
 
     def standard_error(self, shape):
         """Return the standard deviation of the noise in each weight, of the given shape."""
@@ -152,46 +151,6 @@ def _gradient_rounding(problem, C):
     return (sums + per_weight * weights) / (1.0 - 4.0 * per_weight)
 
 
-@dataclass(frozen=True, kw_only=True)
-class OutputFit(MechanismPlan):
-    """What a fit by output perturbation will release.
-
-    Parameters
-    ----------
-    rows : RowPlan
-    loss : loss
-        From `skdp._losses`.
-    weights : OutputPerturbation
-    """
-
-    rows: RowPlan
-    loss: object
-    weights: OutputPerturbation
-    sampler: ClassVar[str] = OutputPerturbation.sampler
-
-    @property
-    def mechanism(self):
-        """The noise on the weights, after the search for a norm if there is one."""
-        return self.rows.joined(self.weights.mechanism)
-
-    def run(self, table, source):
-        """Return the released attributes.
-
-        Parameters
-        ----------
-        table : RowsAndTarget
-        source : RandomSource
-
-        Returns
-        -------
-        dict
-            `coef_` and `intercept_` have an entry for each output.
-        """
-        rows = self.rows.run(table.X, source)
-        weights = self.weights.run(self.loss, rows, table.y, source)
-        return {"C_": self.weights.C, **released_model(rows, weights)}
-
-
 def check_strength(value, name):
     """Return a regularisation strength as a positive float, or None for "auto"."""
     if is_auto(value):
@@ -217,7 +176,7 @@ def plan_output_fit(estimator, shape, guarantee, loss, C=None):
 
     Returns
     -------
-    OutputFit
+    WeightsFit
 
     Raises
     ------
@@ -229,4 +188,4 @@ def plan_output_fit(estimator, shape, guarantee, loss, C=None):
     if C is None:
         C = balanced_C(problem, BALANCED_WEIGHTS_NORM / rows.data_norm, rows.left)
     weights = plan_output_perturbation(problem, C, rows.left)
-    return OutputFit(rows=rows, loss=loss, weights=weights)
+    return WeightsFit(rows=rows, loss=loss, weights=weights)

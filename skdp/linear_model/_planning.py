@@ -19,6 +19,25 @@ UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 SMALLEST_MOVE = 1e-100
 
 
+class Perturbation:
+    """How weights are made by noise, and what that does to them; a plan has each name below.
+
+    ``run(loss, rows, y, source)`` returns the weights, `mechanism` is their price, `C` and
+    `quadratic` are the objective's, and ``noise_variance(curvature)`` is the variance of the noise
+    in the weights where the summed loss has a curvature.
+    """
+
+    sampler = "all rows, once"
+
+    def lengthening(self, curvature, norm):
+        """Return by which share noise in iterates lengthens the weights: here there are none."""
+        return 0.0
+
+    def standard_error(self, shape):
+        """Return that of each weight, None where how noise reaches them depends on the data."""
+        return None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Problem:
     """What is public of the rows that a linear model is fitted to.

@@ -1,7 +1,6 @@
 """Poisson regression with differential privacy."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from sklearn.metrics import d2_tweedie_score
@@ -9,9 +8,9 @@ from sklearn.metrics import d2_tweedie_score
 from skdp._data._tables import RowsAndTarget
 from skdp._losses import ClippedPoissonLoss
 from skdp.accounting import PrivacyAccountant
-from skdp.linear_model._output_perturbation import OutputFit, check_strength, plan_output_fit
+from skdp.linear_model._data_norm import WeightsFit
+from skdp.linear_model._output_perturbation import check_strength, plan_output_fit
 from skdp.linear_model._regressor import PrivateLinearRegressor
-from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._validation import check_target_bounds
 
 
@@ -142,7 +141,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         output = plan_output_fit(self, shape, guarantee, ClippedPoissonLoss(high), C)
         if alpha is None:
             alpha = 1.0 / (shape.n_rows * output.weights.C)
-        return _PoissonFit(output=output, alpha=alpha, low=low, high=high)
+        return _PoissonFit(**vars(output), alpha=alpha, low=low, high=high)
 
     def score(self, X, y):
         """Return the fraction of the Poisson deviance that is explained (D²).
@@ -167,22 +166,16 @@ class DPPoissonRegressor(PrivateLinearRegressor):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _PoissonFit(MechanismPlan):
-    """What a fit will release: that of its `output`, one number a weight, on clipped targets."""
+class _PoissonFit(WeightsFit):
+    """What a fit will release: one number a weight, from clipped targets."""
 
-    output: OutputFit
     alpha: float
     low: float
     high: float
-    sampler: ClassVar[str] = OutputFit.sampler
-
-    @property
-    def mechanism(self):
-        return self.output.mechanism
 
     def run(self, table, source):
         targets = np.clip(table.y, self.low, self.high, dtype=np.float64)
-        released = self.output.run(RowsAndTarget(table.X, targets), source)
+        released = super().run(RowsAndTarget(table.X, targets), source)
         return {
             "coef_": released["coef_"][0],
             "intercept_": float(released["intercept_"][0]),

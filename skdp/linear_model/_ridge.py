@@ -1,6 +1,8 @@
 """Linear least squares with differential privacy, with and without a ridge."""
 
+import math
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
@@ -10,7 +12,7 @@ from skdp.linear_model._data_norm import RowPlan, plan_rows
 from skdp.linear_model._least_squares_descent import LeastSquaresDescent, plan_descent
 from skdp.linear_model._regressor import PrivateLinearRegressor
 from skdp.mechanisms._plan import MechanismPlan
-from skdp.utils._validation import check_choice, check_real, check_target_bounds
+from skdp.utils._validation import check_choice, check_target_bounds, check_within
 
 MECHANISMS = ("sufficient_statistics", "gradient")
 
@@ -73,13 +75,11 @@ class _LeastSquaresFit(MechanismPlan):
     high: float
     middle: float
 
+    sampler = property(attrgetter("model.sampler"))
+
     @property
     def mechanism(self):
         return self.rows.joined(self.model.mechanism)
-
-    @property
-    def sampler(self):
-        return self.model.sampler
 
     def run(self, table, source):
         rows = self.rows.run(table.X, source)
@@ -300,10 +300,7 @@ class DPRidge(LeastSquaresRegressor):
     random_state: int | None = None
 
     def _check_alpha(self):
-        alpha = check_real(self.alpha, "alpha")
-        if not 0.0 <= alpha < np.inf:
-            raise ValueError(f"alpha must be finite and at least 0, got {self.alpha!r}")
-        return alpha
+        return check_within(self.alpha, "alpha", 0.0, math.inf, "[)")
 
 
 def _centred(y, low, high, middle):

@@ -12,7 +12,7 @@ from skdp.accounting import Guarantee
 from skdp.stats._counts import counting_mechanism
 from skdp.stats._moments import StatisticPlan
 from skdp.utils._sums import split_epsilon
-from skdp.utils._validation import check_integer
+from skdp.utils._validation import check_integer, check_magnitude, is_auto
 
 # What part of epsilon, and at most of delta, estimators spend on bounds that are "auto".
 AUTO_SHARE = 0.2
@@ -236,6 +236,24 @@ def plan_search(shape, guarantee, *, alone=False):
         if search.threshold < pure.threshold:
             return search, rest
     return pure, delta
+
+
+def plan_norm(data_norm, n_rows, guarantee):
+    """Return the plan that finds the rows' norm, what it leaves of a guarantee, and the norm.
+
+    "auto" spends a fifth of epsilon on the search, and the norm is 1 until it has run. A declared
+    norm needs no plan.
+
+    Raises
+    ------
+    ValueError
+        If it is no norm.
+    """
+    if not is_auto(data_norm):
+        return None, guarantee, check_magnitude(data_norm, "data_norm")
+    first, rest = split_epsilon(guarantee.epsilon, AUTO_SHARE)
+    own = replace(guarantee, epsilon=first, delta=0.0)
+    return NormPlan(n_rows=n_rows, guarantee=own), replace(guarantee, epsilon=rest), 1.0
 
 
 def spaced_bins(values, bits):

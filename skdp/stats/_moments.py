@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 
@@ -28,13 +29,8 @@ UNIFORM_VARIANCE = 1.0 / 3.0
 class StatisticPlan(MechanismPlan):
     """A plan that is charged what was asked for, whatever its mechanism makes of delta."""
 
-    @property
-    def epsilon(self):
-        return self.guarantee.epsilon
-
-    @property
-    def delta(self):
-        return self.guarantee.delta
+    epsilon = property(attrgetter("guarantee.epsilon"))
+    delta = property(attrgetter("guarantee.delta"))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -670,8 +670,8 @@ MUTATIONS = [
     ),
     Mutation(
         "search-for-a-norm-for-free",
-        "linear_model._data_norm",
-        "",
+        "stats._bounds",
+        "plan_norm",
         rules.share_forgotten(),
         (checked("DPLinearSVC(data_norm='auto')", "check_cost_of_mechanisms"),),
         "a share forgotten: the search and the fit both spend all",
@@ -1082,8 +1082,8 @@ MUTATIONS = [
     ),
     Mutation(
         "pca-norm-for-free",
-        "decomposition._pca",
-        "DPPCA",
+        "stats._bounds",
+        "plan_norm",
         rules.share_forgotten(),
         (checked("DPPCA(center=None, data_norm='auto')", "check_cost_of_mechanisms"),),
         "a share forgotten",
