@@ -1,7 +1,9 @@
 """The life of a private fit: read, plan, charge, run, publish; and the door to every release."""
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from inspect import get_annotations
+from typing import dataclass_transform
 
 import numpy as np
 from sklearn import config_context
@@ -114,19 +116,27 @@ class PrivateMixin:
         return hasattr(self, "privacy_")
 
 
-@dataclass(eq=False, repr=False)
-class PrivateEstimator(PrivateMixin, BaseEstimator):
-    """An estimator whose class declares its parameters, as the fields of a dataclass.
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
+class DeclaredParameters:
+    """Makes a class whose annotated attributes are its parameters, as those of a dataclass are.
 
-    So they are stored as they were given and nothing else is done, as scikit-learn asks of an
+    They are stored as they were given and nothing else is done, as scikit-learn asks of an
     ``__init__``. Identity and representation stay scikit-learn's.
+    """
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if get_annotations(cls):
+            dataclass(cls, eq=False, repr=False, kw_only=True)
+
+
+class PrivateEstimator(DeclaredParameters, PrivateMixin, BaseEstimator):
+    """An estimator whose class declares its parameters; `epsilon` alone is given by position.
 
     Examples
     --------
-    >>> from dataclasses import dataclass
     >>> from skdp.base import PrivateEstimator
-    >>> @dataclass(eq=False, repr=False, kw_only=True)
-    ... class DPMedian(PrivateEstimator):
+    >>> class DPMedian(PrivateEstimator):
     ...     delta: float = 0.0
     ...     accountant: object = None
     ...     random_state: int | None = None
@@ -134,7 +144,7 @@ class PrivateEstimator(PrivateMixin, BaseEstimator):
     DPMedian(epsilon=0.5, random_state=0)
     """
 
-    epsilon: float = 1.0
+    epsilon: float = field(default=1.0, kw_only=False)
 
 
 class PrivateRelease:

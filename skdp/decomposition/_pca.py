@@ -55,7 +55,6 @@ class PCAPlan(MechanismPlan):
         }
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     r"""Principal components of a noisy covariance matrix.
 

@@ -28,7 +28,6 @@ from skdp.utils._validation import check_boolean, check_choice
 STRATEGIES = ("mean", "median", "most_frequent", "constant")
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class DPSimpleImputer(PlannedTransformer):
     r"""Fill in missing values with a private statistic of each column.
 

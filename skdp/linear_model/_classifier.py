@@ -1,7 +1,5 @@
 """What linear classifiers have in common: labels, class weights, predictions."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
@@ -13,7 +11,6 @@ from skdp.linear_model._regressor import PrivateLinearModel
 from skdp.utils._validation import check_classes, check_magnitude, public_inputs
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateLinearClassifier(ClassifierMixin, PrivateLinearModel):
     """Scores and predictions from `coef_`, `intercept_` and `classes_`."""
 

@@ -129,7 +129,6 @@ class PartialFit(PrivateFit):
             setattr(self._estimator, name, value)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateSGDModel(CallbackSupportMixin, PrivateLinearModel):
     """Parameters and runs of estimators that are fitted by noisy stochastic gradients."""
 

@@ -45,7 +45,6 @@ def _has_probabilities(estimator):
     return True
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinearClassifier):
     r"""Linear classifier by noisy stochastic gradients (DP-SGD).
 

@@ -34,7 +34,6 @@ class _Scale:
         return (np.clip(y, self.low, self.high, dtype=np.float64) - self.middle) / self.half
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
     r"""Linear regression by noisy stochastic gradients (DP-SGD).
 

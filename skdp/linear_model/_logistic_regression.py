@@ -19,7 +19,6 @@ from skdp.linear_model._standard_errors import HessianRelease, plan_hessian, tot
 from skdp.utils._validation import check_choice, check_integer, is_auto
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
     r"""Logistic regression by output, objective or gradient perturbation.
 

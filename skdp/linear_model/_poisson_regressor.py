@@ -14,7 +14,6 @@ from skdp.linear_model._regressor import PrivateLinearRegressor
 from skdp.utils._validation import check_target_bounds
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class DPPoissonRegressor(PrivateLinearRegressor):
     r"""Poisson regression with a log link by output perturbation.
 

@@ -1,7 +1,5 @@
 """What linear models have in common: the fit by a plan; and regressors their predictions."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
@@ -11,7 +9,6 @@ from skdp.base import PrivateEstimator, PrivateFit, TableShape
 from skdp.utils._validation import public_inputs
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateLinearModel(PrivateEstimator):
     """The parameters of linear models, and their fit by their plans.
 
@@ -66,7 +63,6 @@ def labels_of(shape):
     return {} if shape.classes is None else {"classes_": shape.classes}
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class PrivateLinearRegressor(RegressorMixin, PrivateLinearModel):
     """Predictions from `coef_` of shape (n_features,), `intercept_` and `target_bounds_`."""
 

@@ -17,7 +17,6 @@ from skdp.utils._validation import check_choice, check_target_bounds, check_with
 MECHANISMS = ("sufficient_statistics", "gradient")
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class LeastSquaresRegressor(PrivateLinearRegressor):
     """The plan that `DPLinearRegression` and `DPRidge` share; they differ in the ridge."""
 
@@ -93,7 +92,6 @@ class _LeastSquaresFit(MechanismPlan):
         }
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class DPLinearRegression(LeastSquaresRegressor):
     r"""Ordinary least squares from noisy sufficient statistics (AdaSSP) or noisy gradients.
 
@@ -194,7 +192,6 @@ class DPLinearRegression(LeastSquaresRegressor):
     random_state: int | None = None
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class DPRidge(LeastSquaresRegressor):
     r"""Ridge regression from noisy sufficient statistics (AdaSSP) or noisy gradients.
 

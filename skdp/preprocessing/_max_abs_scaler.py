@@ -46,7 +46,6 @@ class ScaledByMagnitude(MechanismPlan):
         }
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class DPMaxAbsScaler(BoundedColumnsTransformer):
     r"""Divide features by private upper quantiles of their magnitudes.
 

@@ -95,7 +95,6 @@ class MeanPlan(MechanismPlan):
         return released[:-1] / max(released[-1], 1.0)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class DPMeanTransformer(BoundedColumnsTransformer):
     r"""Centre features by noisy means.
 

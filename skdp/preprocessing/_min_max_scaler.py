@@ -1,6 +1,5 @@
 """Scaling to a range between private extreme quantiles."""
 
-from dataclasses import dataclass
 from functools import partial
 from numbers import Real
 
@@ -20,7 +19,6 @@ from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class DPMinMaxScaler(BoundedColumnsTransformer):
     r"""Scale features to a range, by two private extreme quantiles.
 

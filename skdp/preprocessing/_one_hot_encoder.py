@@ -53,7 +53,6 @@ class EncoderPlan(MechanismPlan):
         }
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class DPOneHotEncoder(PlannedTransformer):
     r"""Encode categories as indicator columns, one for each category.
 

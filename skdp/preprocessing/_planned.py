@@ -22,7 +22,6 @@ RANKS_PER_SCALE = 12.0
 LARGEST_TAIL = 0.05
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class PlannedTransformer(TransformerMixin, PrivateEstimator):
     """The fit of transformers by their plans.
 
@@ -74,7 +73,6 @@ class PlannedTransformer(TransformerMixin, PrivateEstimator):
         return public_inputs(self, *self._public)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
     """A transformer that learns statistics of columns of numbers within bounds."""
 

@@ -1,7 +1,5 @@
 """A private estimate of each feature's distribution function, as a transformer."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.special import ndtr, ndtri
 
@@ -21,7 +19,6 @@ MOST_LEVELS = 10
 LEAST_SHARE = 1e-7
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class DPQuantileTransformer(BoundedColumnsTransformer):
     r"""Map features to a uniform or normal distribution, by many private quantiles.
 

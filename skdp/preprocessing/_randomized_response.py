@@ -62,7 +62,6 @@ class ColumnwiseResponse:
         return reports
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     r"""Report each row's categories by k-ary randomised response.
 

@@ -1,6 +1,5 @@
 """Scaling by private medians and interquantile ranges."""
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -18,7 +17,6 @@ from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class DPRobustScaler(BoundedColumnsTransformer):
     r"""Scale features by private medians and interquantile ranges.
 

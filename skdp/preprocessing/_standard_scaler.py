@@ -1,6 +1,5 @@
 """Standardisation with differential privacy."""
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -14,7 +13,6 @@ from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class DPStandardScaler(BoundedColumnsTransformer):
     r"""Standardise features by noisy means and variances.
 

@@ -23,7 +23,6 @@ from skdp.utils._validation import check_classes, check_real, check_target_bound
 DISCOVERY_SHARE = 0.5
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class DPTargetEncoder(PlannedTransformer):
     r"""Encode each category by a private mean of the target, shrunk towards the overall mean.
 

@@ -1,7 +1,5 @@
 """Linear support vector classification with differential privacy."""
 
-from dataclasses import dataclass
-
 from skdp._losses import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
 from skdp.accounting import PrivacyAccountant
 from skdp.linear_model._classifier import PrivateLinearClassifier
@@ -9,7 +7,6 @@ from skdp.linear_model._output_perturbation import check_strength, plan_output_f
 from skdp.utils._validation import check_positive
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
 class DPLinearSVC(PrivateLinearClassifier):
     r"""Linear support vector classifier by output perturbation.
 
