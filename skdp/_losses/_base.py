@@ -7,6 +7,7 @@ R² `curvature_bound`.
 """
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 
 class ClippableLoss(ABC):
@@ -89,3 +90,18 @@ class BoundedLoss(ClippableLoss):
     def curvature_product(self, curvature, direction):
         """Multiply the second derivative of each row by a direction, shaped as the scores."""
         return curvature * direction
+
+
+@dataclass(frozen=True)
+class LossOfClasses(BoundedLoss):
+    """A loss of one score for each class, whose curvature vanishes along their sum."""
+
+    n_classes: int
+
+    @property
+    def weights_shape(self):
+        return (self.n_classes,)
+
+    @property
+    def curvature_rank(self):
+        return self.n_classes - 1

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp._losses._base import BoundedLoss
+from skdp._losses._base import BoundedLoss, LossOfClasses
 
 RESIDUAL_ROUNDINGS = 8.0 * np.finfo(np.float64).eps
 
@@ -57,7 +57,7 @@ class BinaryHuberisedHingeLoss(BoundedLoss):
 
 
 @dataclass(frozen=True)
-class MulticlassHuberisedHingeLoss(BoundedLoss):
+class MulticlassHuberisedHingeLoss(LossOfClasses):
     r"""Huberised form of the multiclass hinge of Crammer and Singer (2001); y holds codes.
 
     With :math:`m_j = s_j + 1` for j other than y and :math:`m_y = s_y` it is
@@ -74,13 +74,8 @@ class MulticlassHuberisedHingeLoss(BoundedLoss):
         Positive.
     """
 
-    n_classes: int
     h: float
     slope_bound = math.sqrt(2.0)
-
-    @property
-    def weights_shape(self):
-        return (self.n_classes,)
 
     @property
     def residual_error(self):
@@ -90,10 +85,6 @@ class MulticlassHuberisedHingeLoss(BoundedLoss):
     @property
     def curvature_bound(self):
         return 1.0 / self.h
-
-    @property
-    def curvature_rank(self):
-        return self.n_classes - 1
 
     def value_at_zero(self):
         return self.value(np.zeros((1, self.n_classes)), np.zeros(1, dtype=int))

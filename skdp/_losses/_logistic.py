@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, log_expit, logsumexp, softmax
 
-from skdp._losses._base import BoundedLoss
+from skdp._losses._base import BoundedLoss, LossOfClasses
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class BinaryLogisticLoss(BoundedLoss):
 
 
 @dataclass(frozen=True)
-class MultinomialLogisticLoss(BoundedLoss):
+class MultinomialLogisticLoss(LossOfClasses):
     r"""Cross-entropy of the softmax of k scores; y holds class codes 0 to k - 1.
 
     The residual :math:`p - e_y` has norm at most :math:`\sqrt 2`, and
@@ -50,20 +50,11 @@ class MultinomialLogisticLoss(BoundedLoss):
     n_classes : int
     """
 
-    n_classes: int
     slope_bound = math.sqrt(2.0)
     curvature_bound = 0.5
     residual_error = 16.0 * np.finfo(np.float64).eps
     # It does, but between two vertices that weigh the same nothing makes up for it.
     curvature_vanishes_at_vertices = False
-
-    @property
-    def weights_shape(self):
-        return (self.n_classes,)
-
-    @property
-    def curvature_rank(self):
-        return self.n_classes - 1
 
     @property
     def n_vertices(self):

@@ -141,9 +141,7 @@ class _Walk:
 
 
 class _GradientDescent(_Walk):
-    def __init__(self, update, start):
-        super().__init__(update, start)
-        self._velocity = np.zeros_like(start)
+    _velocity = 0.0
 
     def _move(self, gradient, rate):
         self._velocity = _finite(self._update.momentum * self._velocity + gradient)
@@ -158,9 +156,7 @@ class _NesterovDescent(_Walk):
 
 
 class _Adam(_Walk):
-    def __init__(self, update, start):
-        super().__init__(update, start)
-        self._mean, self._square = np.zeros_like(start), np.zeros_like(start)
+    _mean = _square = 0.0
 
     def _move(self, gradient, rate):
         momentum, t = self._update.momentum, self._taken

@@ -10,14 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._tables import linear_scores, read_table
 from skdp.accounting import PrivacyAccountant
 from skdp.decomposition._second_moment import SecondMoment, plan_second_moment
-from skdp.mechanisms._plan import MechanismPlan, one_charge
-from skdp.preprocessing._planned import PlannedTransformer
+from skdp.mechanisms._plan import one_charge
+from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._bounds import NormPlan, plan_norm
 from skdp.utils._validation import check_integer, public_inputs
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PCAPlan(MechanismPlan):
+class PCAPlan(TransformerPlan):
     """A bound on the rows' norm, unless it is declared, then their second moment.
 
     Parameters
@@ -33,8 +33,6 @@ class PCAPlan(MechanismPlan):
 
     search: NormPlan | None
     moment: SecondMoment
-    mechanism: object
-    n_features_out: int
 
     def run(self, X, source):
         """Return the released attributes."""

@@ -132,10 +132,5 @@ class MembershipInferenceDisplay(Display):
 def most_true_positives(false_positive_rate, epsilon, delta):
     """Return the largest true-positive rate that (epsilon, delta)-DP allows any attacker."""
     rate = np.asarray(false_positive_rate)
-    return np.minimum.reduce(
-        [
-            np.ones_like(rate),
-            np.exp(epsilon) * rate + delta,
-            1.0 - np.exp(-epsilon) * (1.0 - delta - rate),
-        ]
-    )
+    below = np.minimum(np.exp(epsilon) * rate + delta, 1.0)
+    return np.minimum(below, 1.0 - np.exp(-epsilon) * (1.0 - delta - rate))

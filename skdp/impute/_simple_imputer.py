@@ -17,7 +17,7 @@ from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.preprocessing._additive import plan_cell_weights
 from skdp.preprocessing._categories import plan_counts
-from skdp.preprocessing._planned import PlannedTransformer
+from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._frames import objects
@@ -226,15 +226,7 @@ class DPSimpleImputer(PlannedTransformer):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _ImputerPlan(MechanismPlan):
-    """What is released; `run` returns the fitted attributes."""
-
-    mechanism: object
-    n_features_out: int
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _Constant(_ImputerPlan):
+class _Constant(TransformerPlan):
     statistics: np.ndarray
 
     def run(self, table, source):
@@ -242,7 +234,7 @@ class _Constant(_ImputerPlan):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _MostFrequent(_ImputerPlan):
+class _MostFrequent(TransformerPlan):
     fill_value: object
 
     def run(self, table, source):
@@ -254,8 +246,7 @@ class _MostFrequent(_ImputerPlan):
         return {"statistics_": _statistics(chosen), "counts_": counts, "bounds_": None}
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _Location(_ImputerPlan):
+class _Location(TransformerPlan):
     """Means or medians within bounds: all are of the values that are present."""
 
     def run(self, table, source):

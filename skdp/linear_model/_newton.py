@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 from scipy.linalg import LinAlgError
+from scipy.sparse.linalg import LinearOperator, cg
 
 from skdp.linear_model._lbfgs import lbfgs
 
@@ -97,20 +98,13 @@ def _newton_system(objective, point):
     return lambda gradient: _conjugate_gradients(product, gradient)
 
 
-def _conjugate_gradients(product, target, relative_tolerance=0.03, max_steps=500):
-    solution, residual = np.zeros_like(target), target.copy()
-    direction, squared = residual.copy(), np.vdot(residual, residual)
-    goal = relative_tolerance**2 * squared
-    for _ in range(max_steps):
-        image = product(direction)
-        length = squared / np.vdot(direction, image)
-        solution += length * direction
-        residual -= length * image
-        previous, squared = squared, np.vdot(residual, residual)
-        if squared <= goal:
-            break
-        direction = residual + (squared / previous) * direction
-    return solution
+def _conjugate_gradients(product, target):
+    def image(vector):
+        return product(vector.reshape(target.shape)).ravel()
+
+    hessian = LinearOperator((target.size, target.size), image, dtype=np.float64)
+    solution, _ = cg(hessian, target.ravel(), rtol=0.03, maxiter=500)
+    return solution.reshape(target.shape)
 
 
 def _line_search(objective, point, step, fresh):

@@ -1,33 +1,28 @@
 """Scaling by private upper quantiles of magnitudes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from skdp._data._tables import read_samples
 from skdp.accounting import PrivacyAccountant
-from skdp.mechanisms._plan import MechanismPlan
 from skdp.preprocessing._planned import (
     LARGEST_TAIL,
     BoundedColumnsTransformer,
+    TransformerPlan,
     flat_ranges,
     plan_column_quantiles,
     tail_of_noise,
 )
-from skdp.stats._release import WithinBounds
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean, check_real, is_auto
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ScaledByMagnitude(MechanismPlan):
+class ScaledByMagnitude(TransformerPlan):
     """One quantile of the magnitudes of each column's values, which are clipped to bounds before.
 
     A magnitude depends on its row alone, so the sensitivities are those of quantiles of values.
     """
-
-    mechanism: WithinBounds
-    n_features_out: int
 
     def run(self, X, source):
         """Return the released attributes."""

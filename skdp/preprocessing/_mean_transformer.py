@@ -9,10 +9,10 @@ import numpy as np
 from skdp._data._tables import read_samples, read_table
 from skdp.accounting import PrivacyAccountant
 from skdp.base import TableShape, guarantee_of
-from skdp.mechanisms._plan import MechanismPlan, one_charge
+from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._additive import additive_mechanism
 from skdp.preprocessing._binning import binning_shares, declared_bounds
-from skdp.preprocessing._planned import BoundedColumnsTransformer
+from skdp.preprocessing._planned import BoundedColumnsTransformer, TransformerPlan
 from skdp.stats._bounds import BoundsPlan, plan_search
 from skdp.stats._moments import unit_sums
 from skdp.utils._validation import check_choice, check_integer, is_auto
@@ -24,7 +24,7 @@ LARGEST_COUNT = 2**31
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MeanPlan(MechanismPlan):
+class MeanPlan(TransformerPlan):
     """The sums of features scaled to [-1, 1], and with a noisy count the number of rows.
 
     Parameters
@@ -45,8 +45,6 @@ class MeanPlan(MechanismPlan):
     bounds: tuple | None
     search: BoundsPlan | None
     noisy_count: bool
-    n_features_out: int
-    mechanism: object
 
     @classmethod
     def make(cls, shape, guarantee, *, mechanism, bounds, noisy_count):

@@ -10,16 +10,15 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import read_columns
 from skdp.accounting import PrivacyAccountant
 from skdp.mechanisms import NoRelease
-from skdp.mechanisms._plan import MechanismPlan
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._binning import one_hot
 from skdp.preprocessing._categories import check_categories, plan_counts, position_of
-from skdp.preprocessing._planned import PlannedTransformer
+from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._validation import check_boolean, check_real
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class EncoderPlan(MechanismPlan):
+class EncoderPlan(TransformerPlan):
     """The categories, unless they are declared, and their counts where they are read.
 
     Parameters
@@ -34,11 +33,9 @@ class EncoderPlan(MechanismPlan):
     sparse_output : bool
     """
 
-    mechanism: object
     declared: list | None
     other: object
     least: float | None
-    n_features_out: int | None
     sparse_output: bool
 
     def run(self, table, source):
@@ -256,7 +253,7 @@ class DPOneHotEncoder(PlannedTransformer):
     def _columns_kept(self):
         """Return which categories of each column have an indicator."""
         pairs = zip(self.categories_, self.infrequent_categories_, strict=True)
-        return [~_is_among(labels, infrequent) for labels, infrequent in pairs]
+        return [~np.isin(labels, infrequent) for labels, infrequent in pairs]
 
     def _kept(self):
         """Return the categories of each column that have an indicator."""
@@ -321,8 +318,3 @@ def _with_other(labels, other):
         return labels
     extended = [*labels.tolist(), other]
     return categories_array(extended)
-
-
-def _is_among(labels, some):
-    some = set(np.asarray(some, dtype=object).tolist())
-    return np.array([label in some for label in labels.tolist()], dtype=bool)

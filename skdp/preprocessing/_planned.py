@@ -10,7 +10,7 @@ from skdp._data._tables import read_array
 from skdp.base import PrivateEstimator, PrivateFit, TableShape
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.stats._quantiles import QuantilePlan
-from skdp.stats._release import WithinBounds, plan_within_bounds
+from skdp.stats._release import plan_within_bounds
 from skdp.utils._validation import public_inputs
 
 # Between the bounds quantiles lie on a grid of 2**24 steps. A range of a few steps is no range.
@@ -85,7 +85,22 @@ class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ColumnsFit(MechanismPlan):
+class TransformerPlan(MechanismPlan):
+    """What a transformer's fit will release, and how wide its output will be.
+
+    Parameters
+    ----------
+    mechanism : mechanism
+    n_features_out : int or None
+        None where what is released decides it.
+    """
+
+    mechanism: object
+    n_features_out: int | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ColumnsFit(TransformerPlan):
     """Statistics of the columns, and what a scaler makes of them.
 
     Parameters
@@ -98,8 +113,6 @@ class ColumnsFit(MechanismPlan):
         attributes.
     """
 
-    mechanism: WithinBounds
-    n_features_out: int
     attributes: object
 
     def run(self, X, source):

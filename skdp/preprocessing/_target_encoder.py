@@ -11,10 +11,10 @@ from skdp._data._parts import sum_over
 from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
 from skdp.accounting import PrivacyAccountant
 from skdp.base import PrivateFit, TableShape
-from skdp.mechanisms._plan import MechanismPlan, one_charge
+from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._additive import plan_cell_weights
 from skdp.preprocessing._categories import StabilityThreshold, check_categories
-from skdp.preprocessing._planned import PlannedTransformer
+from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._labels import category_codes
 from skdp.utils._sums import range_shares, split_epsilon
 from skdp.utils._validation import check_classes, check_real, check_target_bounds, public_inputs
@@ -285,16 +285,14 @@ class Outcomes:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TargetPlan(MechanismPlan):
+class TargetPlan(TransformerPlan):
     """Categories, unless they are declared, then the noisy sums of their outcomes' weights."""
 
     discovery: StabilityThreshold | None
     noise: object
-    mechanism: object
     categories: list | None
     outcomes: Outcomes
     smooth: float
-    n_features_out: int
 
     def run(self, table, source):
         """Return the released attributes."""
