@@ -26,8 +26,6 @@ def _integer(name, value, low, high=_MAX_COUNT):
     return check_integer(int(value) if whole else value, name, low, high)
 
 
-
-
 def check_event(name, event):
     """Return a privacy event, or raise `ValueError`."""
     if not isinstance(event, Event):

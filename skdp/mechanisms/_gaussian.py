@@ -21,7 +21,17 @@ from skdp.mechanisms._grid import (
 from skdp.noise import LARGEST_SCALE, discrete_gaussian
 from skdp.utils._validation import check_choice, check_integer, check_positive, check_within
 
-_CALIBRATIONS = ("analytic", "classical")
+
+def _classical(epsilon, delta):
+    if epsilon > 1.0:
+        raise ValueError(
+            "the classical calibration is valid for epsilon <= 1 only, got "
+            f"epsilon={epsilon!r}; use calibration='analytic'"
+        )
+    return round_up(math.sqrt(2.0 * math.log(1.25 / delta)) / epsilon * (1.0 + 2.0**-48))
+
+
+_CALIBRATIONS = {"analytic": gaussian_noise_multiplier, "classical": _classical}
 
 
 @dataclass(frozen=True)
@@ -97,20 +107,18 @@ class GaussianMechanism(GridMechanism):
 
     def __post_init__(self):
         given = self.noise_multiplier is not None
-        numbers = {
-            "epsilon": check_within(self.epsilon, "epsilon", 0.0, ends="[)" if given else "()"),
-            "delta": check_within(self.delta, "delta", 0.0, 1.0, "()"),
-            "sensitivity": check_positive(self.sensitivity, "sensitivity"),
-        }
-        check_choice(self.calibration, "calibration", _CALIBRATIONS)
-        calibrate = _classical if self.calibration == "classical" else gaussian_noise_multiplier
+        epsilon = check_within(self.epsilon, "epsilon", 0.0, ends="[)" if given else "()")
+        delta = check_within(self.delta, "delta", 0.0, 1.0, "()")
+        sensitivity = check_positive(self.sensitivity, "sensitivity")
+        calibrate = _CALIBRATIONS[check_choice(self.calibration, "calibration", _CALIBRATIONS)]
         if given:
             multiplier = check_positive(self.noise_multiplier, "noise_multiplier")
-            _check_sufficient(multiplier, numbers["epsilon"], numbers["delta"])
+            _check_sufficient(multiplier, epsilon, delta)
         else:
-            multiplier = calibrate(numbers["epsilon"], numbers["delta"])
-        for name, value in (numbers | {"noise_multiplier": multiplier}).items():
-            object.__setattr__(self, name, value)
+            multiplier = calibrate(epsilon, delta)
+        vars(self).update(
+            epsilon=epsilon, delta=delta, sensitivity=sensitivity, noise_multiplier=multiplier
+        )
         check_scale(self.scale)
         self.check_size(1)
 
@@ -202,11 +210,11 @@ class GaussianMechanism(GridMechanism):
         """The step of the grid for `size` values, and sigma in steps."""
         root = math.sqrt(check_integer(size, "size", 1, math.inf))
         step = grid_step(self.scale, self.sensitivity / root)
-        sigma = _sigma_in_steps(self.scale, self.sensitivity, root, step)
-        return step, check_steps(sigma, 0.5 * LARGEST_SCALE, self.name, self.epsilon, size)
+        sigma = sigma_in_steps(self.scale, self.sensitivity, root, step)
+        return step, check_steps(self, sigma, size, 0.5 * LARGEST_SCALE)
 
 
-def _sigma_in_steps(scale, sensitivity, root, step):
+def sigma_in_steps(scale, sensitivity, root, step):
     """The standard deviation that pays for rounding and for pricing by the continuous law.
 
     Rounding adds at most sqrt(d) steps to the L2 distance. A discrete Gaussian of variance s**2 is
@@ -215,15 +223,6 @@ def _sigma_in_steps(scale, sensitivity, root, step):
     """
     raised = scale / step * (1.0 + root * step / sensitivity)
     return math.sqrt(raised * raised + 16.0) * (1.0 + 2.0**-40)
-
-
-def _classical(epsilon, delta):
-    if epsilon > 1.0:
-        raise ValueError(
-            "the classical calibration is valid for epsilon <= 1 only, got "
-            f"epsilon={epsilon!r}; use calibration='analytic'"
-        )
-    return round_up(math.sqrt(2.0 * math.log(1.25 / delta)) / epsilon * (1.0 + 2.0**-48))
 
 
 def _check_sufficient(multiplier, epsilon, delta):

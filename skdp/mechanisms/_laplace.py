@@ -16,7 +16,7 @@ from skdp.mechanisms._grid import (
     grid_step,
     laplace_tail,
 )
-from skdp.noise import LARGEST_SCALE, discrete_laplace
+from skdp.noise import discrete_laplace
 from skdp.utils._validation import check_integer
 
 
@@ -109,11 +109,11 @@ class LaplaceMechanism(GridMechanism, PureMechanism):
         """The step of the grid for `size` values, and the scale of the noise in steps."""
         size = check_integer(size, "size", 1, math.inf)
         step = grid_step(self.scale, self.sensitivity / size)
-        scale = _scale_in_steps(self.sensitivity, self.epsilon, size, step)
-        return step, check_steps(scale, LARGEST_SCALE, self.name, self.epsilon, size)
+        scale = scale_in_steps(self.sensitivity, self.epsilon, size, step)
+        return step, check_steps(self, scale, size)
 
 
-def _scale_in_steps(sensitivity, epsilon, d, step):
+def scale_in_steps(sensitivity, epsilon, d, step):
     """The scale, rounded up, that pays for rounding d values and for pricing by the continuous law.
 
     Rounding adds at most d steps to the L1 distance. For a scale of at least 2**18 steps the

@@ -21,7 +21,7 @@ from skdp.mechanisms._grid import (
     round_up,
     to_steps,
 )
-from skdp.noise import LARGEST_SCALE, SourceLike, as_source, discrete_laplace
+from skdp.noise import SourceLike, as_source, discrete_laplace
 from skdp.utils._validation import (
     check_boolean,
     check_choice,
@@ -308,4 +308,4 @@ class ReportNoisyMax(_Selection):
         step = grid_step(self.scale, self.sensitivity)
         distance = Fraction(self.sensitivity) / Fraction(step) + 1
         scale = float_up(self._factor * distance / Fraction(self.epsilon))
-        return step, check_steps(scale, LARGEST_SCALE, self.name, self.epsilon, 1)
+        return step, check_steps(self, scale)
