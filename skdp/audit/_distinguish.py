@@ -8,12 +8,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skdp.audit._bounds import (
-    epsilon_from_rates,
-    epsilons_of_tests,
-    gaussian_epsilon_from_rates,
-    mus_of_tests,
-)
+from skdp.audit import _bounds
 
 MOST_FEATURES = 500
 N_THRESHOLDS = 200
@@ -69,7 +64,7 @@ def distinguish(inside, outside, *, delta, confidence, gaussian=False, names=Non
     if names is None:
         names = [f"published number {column}" for column in range(inside.shape[1])]
     scorers = _scorers(inside[::2], outside[::2], names)
-    certify = gaussian_epsilon_from_rates if gaussian else epsilon_from_rates
+    certify = _bounds.gaussian_epsilon_from_rates if gaussian else _bounds.epsilon_from_rates
     # With the error of all candidates together, or the luckiest threshold would be chosen.
     error = (1.0 - confidence) / (len(scorers) * N_THRESHOLDS)
     best, chosen = -math.inf, None
@@ -79,9 +74,9 @@ def distinguish(inside, outside, *, delta, confidence, gaussian=False, names=Non
         thresholds = np.unique(quantiles)
         counts = _counts(a, b, thresholds)
         if gaussian:
-            bounds = mus_of_tests(*counts, error=error)
+            bounds = _bounds.mus_of_tests(*counts, error=error)
         else:
-            bounds = epsilons_of_tests(*counts, delta=delta, error=error)
+            bounds = _bounds.epsilons_of_tests(*counts, delta=delta, error=error)
         if bounds.max() > best:
             best, chosen = bounds.max(), (name, score, thresholds[np.argmax(bounds)])
     if chosen is None:

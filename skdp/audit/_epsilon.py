@@ -10,14 +10,8 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import check_random_state
 
 from skdp.accounting import Guarantee, Neighbours, convert_relation
+from skdp.audit import _canaries
 from skdp.audit._bounds import halved_epsilon, one_run_epsilon, one_run_gaussian_epsilon
-from skdp.audit._canaries import (
-    canary_worlds,
-    orthogonal_canaries,
-    other_tables,
-    with_as_many_rows,
-    worst_case_worlds,
-)
 from skdp.audit._distinguish import distinguish
 from skdp.audit._outputs import accountants, parameter, seeds, without_accountant
 from skdp.audit._published import as_matrix, observe
@@ -225,14 +219,14 @@ def audit_epsilon(
     if method == "one_run":
         n_canaries = check_integer(n_canaries, "n_canaries", 20)
         norm, random = _norm(estimator, X, canary_norm), check_random_state(random_state)
-        canaries = orthogonal_canaries(X, y, n_canaries, norm, relation, random)
+        canaries = _canaries.orthogonal_canaries(X, y, n_canaries, norm, relation, random)
         found = _one_run(estimator, canaries, **bounded)
     else:
         if method == "worst_case":
             n_samples = check_integer(n_samples, "n_samples", 4)
-            worlds = worst_case_worlds(estimator, n_samples, relation)
+            worlds = _canaries.worst_case_worlds(estimator, n_samples, relation)
         else:
-            worlds = canary_worlds(X, y, canary, relation, replacement)
+            worlds = _canaries.canary_worlds(X, y, canary, relation, replacement)
             if is_classifier(estimator):
                 _check_labels(worlds, y, parameter(estimator, "classes"))
         twice = method == "two_worlds" and replacement is not None and relation == "add_remove"
@@ -241,7 +235,7 @@ def audit_epsilon(
         attack = partial(_many_runs, estimator, n_fits=n_fits, parallel=parallel, **bounded)
         found = attack(worlds, claim if twice else None)
         if found.bound > claim.epsilon and len(worlds.y_in) > len(worlds.y_out) and found.states:
-            again = attack(with_as_many_rows(worlds), claim)
+            again = attack(_canaries.with_as_many_rows(worlds), claim)
             words = f"{again.test}, tables of one size"
             found = replace(again, test=words, runs=found.runs + again.runs)
     audit = EpsilonAudit(
@@ -282,7 +276,7 @@ def _many_runs(estimator, worlds, claim, *, n_fits, parallel, delta, confidence,
     private = ~_same_in_all(values)
     steady = _same_in_all(values[:n_fits]) & _same_in_all(values[n_fits:])
     if len(worlds.y_in) > len(worlds.y_out) and np.any(private & steady):
-        others = [_seen_in(estimator, tables, probe) for tables in other_tables(worlds)]
+        others = [_seen_in(estimator, tables, probe) for tables in _canaries.other_tables(worlds)]
         values, names = as_matrix([*runs, *others[0], *others[1]])
         inside, outside, other_in, other_out = np.split(
             values, np.cumsum([n_fits, n_fits, len(others[0])])

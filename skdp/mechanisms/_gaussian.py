@@ -10,14 +10,7 @@ from typing import ClassVar, Self
 from scipy.special import ndtri
 
 from skdp.accounting import Event, Gaussian, gaussian_delta, gaussian_noise_multiplier, get_epsilon
-from skdp.mechanisms._grid import (
-    GridMechanism,
-    check_scale,
-    check_steps,
-    float_up,
-    grid_step,
-    round_up,
-)
+from skdp.mechanisms import _grid
 from skdp.noise import LARGEST_SCALE, discrete_gaussian
 from skdp.utils._validation import check_choice, check_integer, check_positive, check_within
 
@@ -28,14 +21,14 @@ def _classical(epsilon, delta):
             "the classical calibration is valid for epsilon <= 1 only, got "
             f"epsilon={epsilon!r}; use calibration='analytic'"
         )
-    return round_up(math.sqrt(2.0 * math.log(1.25 / delta)) / epsilon * (1.0 + 2.0**-48))
+    return _grid.round_up(math.sqrt(2.0 * math.log(1.25 / delta)) / epsilon * (1.0 + 2.0**-48))
 
 
 _CALIBRATIONS = {"analytic": gaussian_noise_multiplier, "classical": _classical}
 
 
 @dataclass(frozen=True)
-class GaussianMechanism(GridMechanism):
+class GaussianMechanism(_grid.GridMechanism):
     """Add Gaussian noise; the release is (epsilon, delta)-DP.
 
     The values are rounded to a grid, a power of two at most 2**-20 of the standard deviation, and
@@ -119,7 +112,7 @@ class GaussianMechanism(GridMechanism):
         vars(self).update(
             epsilon=epsilon, delta=delta, sensitivity=sensitivity, noise_multiplier=multiplier
         )
-        check_scale(self.scale)
+        _grid.check_scale(self.scale)
         self.check_size(1)
 
     @classmethod
@@ -142,7 +135,7 @@ class GaussianMechanism(GridMechanism):
         rho = check_positive(rho, "rho")
         multiplier = 1.0 / math.sqrt(2.0 * rho)
         while 2 * Fraction(rho) * Fraction(multiplier) ** 2 < 1:
-            multiplier = round_up(multiplier)
+            multiplier = _grid.round_up(multiplier)
         return cls._with_multiplier(multiplier, sensitivity, delta)
 
     @classmethod
@@ -175,11 +168,11 @@ class GaussianMechanism(GridMechanism):
 
     @property
     def scale(self) -> float:
-        return round_up(self.noise_multiplier * self.sensitivity)
+        return _grid.round_up(self.noise_multiplier * self.sensitivity)
 
     @property
     def rho(self) -> float:
-        return float_up(1 / (2 * Fraction(self.noise_multiplier) ** 2))
+        return _grid.float_up(1 / (2 * Fraction(self.noise_multiplier) ** 2))
 
     @property
     def event(self) -> Event:
@@ -209,9 +202,9 @@ class GaussianMechanism(GridMechanism):
     def _on_grid(self, size):
         """The step of the grid for `size` values, and sigma in steps."""
         root = math.sqrt(check_integer(size, "size", 1, math.inf))
-        step = grid_step(self.scale, self.sensitivity / root)
+        step = _grid.grid_step(self.scale, self.sensitivity / root)
         sigma = sigma_in_steps(self.scale, self.sensitivity, root, step)
-        return step, check_steps(self, sigma, size, 0.5 * LARGEST_SCALE)
+        return step, _grid.check_steps(self, sigma, size, 0.5 * LARGEST_SCALE)
 
 
 def sigma_in_steps(scale, sensitivity, root, step):

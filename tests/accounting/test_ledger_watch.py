@@ -244,7 +244,7 @@ def test_a_ledger_that_was_moved_and_left_a_link_is_refused(path, is_under_way, 
         return _records.insert_record(*arguments) if arguments else None
 
     if is_under_way:
-        monkeypatch.setattr("skdp.accounting._sqlite_ledger.insert_record", move)
+        monkeypatch.setattr("skdp.accounting._records.insert_record", move)
     else:
         move()
     with pytest.raises(LedgerError, match="no regular file"):
