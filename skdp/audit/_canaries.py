@@ -169,12 +169,9 @@ def other_tables(worlds):
     -------
     inside, outside : list of tuple of (X, y)
     """
-    usual, found = usual_row(worlds.X_out), []
-    for X, y, n in (
-        (worlds.X_in, worlds.y_in, len(worlds.y_in)),
-        (worlds.X_in, worlds.y_in, len(worlds.y_out)),
-    ):
-        canary = len(worlds.y_in) - 1
+    X, y, usual, found = worlds.X_in, worlds.y_in, usual_row(worlds.X_out), []
+    canary = len(y) - 1
+    for n in (len(y), len(worlds.y_out)):
         same = [np.full(n, canary), np.full(n, usual)]
         near = np.append(np.arange(n - 1) % canary, usual if n > canary else canary)
         tables = [(_tables.take_rows(X, rows), _other_targets(y[:n])) for rows in same]

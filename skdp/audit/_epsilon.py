@@ -239,14 +239,7 @@ def audit_epsilon(
             words = f"{again.test}, tables of one size"
             found = replace(again, test=words, runs=found.runs + again.runs)
     audit = EpsilonAudit(
-        lower_bound=found.bound,
-        epsilon=claim.epsilon,
-        delta=claim.delta,
-        confidence=confidence,
-        method=method,
-        attack=found.test,
-        runs=found.runs,
-        gaussian=gaussian,
+        found.bound, claim.epsilon, attack=found.test, runs=found.runs, method=method, **bounded
     )
     if audit.violation:
         warnings.warn(audit.to_dict()["words"], PrivacyViolationWarning, stacklevel=2)
@@ -285,17 +278,13 @@ def _many_runs(estimator, worlds, claim, *, n_fits, parallel, delta, confidence,
         known &= _same_in_all(np.vstack([outside, other_out]))
         private = ~known & ~_same_in_all(values[: 2 * n_fits])
     columns = _distinct(values[: 2 * n_fits], np.flatnonzero(private))
+    inside, outside = np.split(values[: 2 * n_fits, columns], 2)
     bounded = {"confidence": confidence, "gaussian": gaussian}
     apart = delta
     if claim is not None:
         apart = convert_relation(claim.epsilon, claim.delta, *RELATIONS)[1]
-    verdict = distinguish(
-        values[:n_fits, columns],
-        values[n_fits : 2 * n_fits, columns],
-        delta=apart,
-        names=[names[column] for column in columns],
-        **bounded,
-    )
+    shown = [names[column] for column in columns]
+    verdict = distinguish(inside, outside, delta=apart, names=shown, **bounded)
     bound = verdict.epsilon
     if claim is not None and verdict.counts:
         bound = halved_epsilon(*verdict.counts, delta=delta, **bounded)
@@ -321,7 +310,7 @@ def _seen_in(estimator, tables, probe):
     seen = []
     for table in tables:
         try:
-            seen += [_observed(estimator, *table, probe) for _ in range(2)]
+            seen += [observe(clone(estimator).fit(*table), probe) for _ in range(2)]
         except ValueError:
             continue
     return seen
@@ -384,19 +373,13 @@ def _observed_pairs(estimator, tables, probe, n_pairs):
     seen = [], []
     for pair in range(n_pairs):
         for world in (0, 1) if pair // 2 % 2 else (1, 0):
-            seen[world].append(_observed(estimator, *tables[world], probe))
+            seen[world].append(observe(clone(estimator).fit(*tables[world]), probe))
     return seen
-
-
-def _observed(estimator, X, y, probe):
-    return observe(clone(estimator).fit(X, y), probe)
 
 
 def _relation(estimator):
     """Return the relation of the estimator's ledger, add/remove without one."""
-    for accountant in accountants(estimator):
-        return relation_of(accountant)
-    return "add_remove"
+    return next(map(relation_of, accountants(estimator)), "add_remove")
 
 
 def _claim(estimator, epsilon, delta, neighbours):
