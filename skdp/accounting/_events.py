@@ -66,10 +66,10 @@ _SAMPLED = _checked(_check_sampled)
 
 def _cached_hash(event):
     """The hash, computed once: a part that occurs twice in every level is one of 2^depth."""
-    if "_hash" not in event.__dict__:
+    if "_hash" not in vars(event):
         values = tuple(getattr(event, one.name) for one in fields(event))
-        object.__setattr__(event, "_hash", hash((type(event).__name__, values)))
-    return event._hash
+        vars(event)["_hash"] = hash((type(event).__name__, values))
+    return vars(event)["_hash"]
 
 
 class Event:
@@ -96,16 +96,14 @@ class Event:
     def __post_init__(self):
         for one in fields(self):
             if one.metadata:
-                value = one.metadata["check"](one.name, getattr(self, one.name))
-                object.__setattr__(self, one.name, value)
+                vars(self)[one.name] = one.metadata["check"](one.name, getattr(self, one.name))
         parts = _parts(self)
         if parts is not None:
             depth = 1 + max((getattr(part, "_depth", 0) for part in parts), default=0)
             if depth > _MAX_DEPTH:
                 raise ValueError(f"events may be nested {_MAX_DEPTH} deep, not deeper")
-            object.__setattr__(self, "_depth", depth)
             nodes = 1 + sum(getattr(part, "_nodes", 1) for part in parts)
-            object.__setattr__(self, "_nodes", nodes)
+            vars(self).update(_depth=depth, _nodes=nodes)
 
     def __add__(self, other):
         if not isinstance(other, Event):
@@ -465,7 +463,7 @@ class RandomStopping(Event):
     def __post_init__(self):
         super().__post_init__()
         if self.shape != math.inf:
-            object.__setattr__(self, "shape", _number("shape", self.shape, -1.0, ends="(]"))
+            vars(self)["shape"] = _number("shape", self.shape, -1.0, ends="(]")
             _number("mean", self.mean, 1.0)
         for part in leaves(self.event):
             sampled = isinstance(part, (PoissonSampled, SampledWithoutReplacement))
