@@ -240,13 +240,8 @@ def group_delta(epsilon: float, delta: float, k: int) -> float:
         return 1.0
     if epsilon < 1e-12 and k * epsilon < 1.0:
         return min(1.0, k * delta * math.exp(k * epsilon) * _UP)
-    log_delta = (
-        k * epsilon
-        + math.log(-math.expm1(-k * epsilon))
-        - epsilon
-        - math.log(-math.expm1(-epsilon))
-        + math.log(delta)
-    )
+    geometric = -math.expm1(-k * epsilon) / -math.expm1(-epsilon)
+    log_delta = (k - 1) * epsilon + math.log(geometric) + math.log(delta)
     rounding = 2.0**-50 * (k * epsilon - math.log(delta) + 30.0)
     return math.nextafter(math.exp(min(0.0, log_delta + rounding)), 1.0)
 
