@@ -12,7 +12,7 @@ from skdp.accounting import _advanced, _conversions, _gaussian, _leaf, _pld, _rd
 from skdp.accounting import _events as ev
 from skdp.accounting._gaussian import nudge
 from skdp.accounting._rdp import fixed_delta, simplified, whole_sample
-from skdp.accounting._single import closed_delta, closed_epsilon, has_loss_distribution
+from skdp.accounting._single import closed_curve, closed_epsilon, has_loss_distribution, is_exact
 from skdp.utils._validation import check_choice, check_positive, check_within
 
 METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
@@ -169,6 +169,8 @@ def _epsilon(parts, delta_, relation, method, tolerance):
         return _pld_bound(parts, delta_, relation, tolerance)
     if method != "auto":
         return _BOUNDS[method](simple, delta_, relation)
+    if is_exact(parts, relation):
+        return closed_epsilon(next(iter(parts)), delta_, relation)
     mu = ev.gaussian_mu(parts)
     if mu is not None:
         return _gaussian.gdp_to_epsilon(mu, delta_)
@@ -331,6 +333,8 @@ def _delta(parts, target, relation, method, tolerance):
     if not parts or target == math.inf:
         return 0.0
     parts = _merge(parts, relation, whole_sample)
+    if method == "auto" and is_exact(parts, relation):
+        return closed_curve(next(iter(parts)), relation)(target)
     simple = _merge(parts, relation, simplified)
     best = 1.0
     if method in ("auto", "zcdp"):
@@ -357,7 +361,7 @@ def _pld_delta(parts, simple, target, relation, tolerance):
     if mu is not None:
         return _gaussian.gdp_to_delta(mu, target)
     if sum(parts.values()) == 1:
-        return closed_delta(next(iter(parts)), target, relation)
+        return closed_curve(next(iter(parts)), relation)(target)
     bound = _pld.pld_delta(parts, target, relation, tolerance)
     if _has_bounded_range(parts):
         bound = min(bound, _rdp.rdp_delta(simple, target, relation))

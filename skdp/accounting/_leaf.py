@@ -93,7 +93,7 @@ def _sampled_pure_epsilon(event, relation):
         one = pure_epsilon(ev.merged(event.event), "add_remove")
         if all(isinstance(part, ev.ADDITIVE) for part in ev.leaves(event.event)):
             bound = min(bound, amplified(one, rate) - amplified(-one, rate))
-    return math.nextafter(bound * _UP, math.inf)
+    return math.nextafter(bound * _UP, math.inf) if bound > 0.0 else 0.0
 
 
 def amplified(epsilon, rate):
