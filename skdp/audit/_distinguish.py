@@ -99,12 +99,12 @@ def _scorers(inside, outside, names):
     with np.errstate(divide="ignore", invalid="ignore"):
         clarity = np.where(gap == 0.0, 0.0, np.abs(gap) / spread)
         unlike = np.abs(np.log(variances[0] / variances[1]))
-    scorers = []
-    for column in np.argsort(-clarity, kind="stable")[:MOST_FEATURES]:
-        sign = np.sign(gap[column]) or 1.0
-        scorers.append((names[column], _value(column, sign)))
-    used = np.argsort(-clarity, kind="stable")
-    used = used[spread[used] > 0.0][: len(inside) // ROWS_A_WEIGHT]
+    clearest = np.argsort(-clarity, kind="stable")
+    scorers = [
+        (names[column], _value(column, np.sign(gap[column]) or 1.0))
+        for column in clearest[:MOST_FEATURES]
+    ]
+    used = clearest[spread[clearest] > 0.0][: len(inside) // ROWS_A_WEIGHT]
     if len(used) > 1:
         labels = np.repeat([1, 0], [len(inside), len(outside)])
         table = np.vstack([inside, outside])[:, used]
