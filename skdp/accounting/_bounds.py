@@ -87,36 +87,20 @@ def _rdp_bound(parts, delta_, relation):
     return _rdp.rdp_epsilon(parts, delta_, relation)
 
 
-def _stated_and_gaussian(parts, relation):
-    """Return the epsilon and delta that releases state, summed, and mu of the Gaussian ones."""
+def _stated_and_gaussian(parts, delta_, relation):
+    """What releases state, plus what the Gaussian ones cost together at the rest of delta."""
     gaussians = {part: n for part, n in parts.items() if isinstance(part, ev.Gaussian)}
     others = {part: n for part, n in parts.items() if part not in gaussians}
-    if not gaussians:
-        return math.inf, 1.0, 0.0
     stated = math.fsum(
         n * (p.epsilon if isinstance(p, ev.ApproximateDP) else _leaf.pure_epsilon(p, relation))
         for p, n in others.items()
     )
-    fixed = math.fsum(n * fixed_delta(part) for part, n in others.items())
-    return stated * (1.0 + 1e-15), fixed * (1.0 + 1e-15), ev.gaussian_mu(gaussians) * (1.0 + 1e-15)
-
-
-def _stated_and_gaussian_epsilon(parts, delta_, relation):
-    """What releases state, plus what the Gaussian ones cost together at the rest of delta."""
-    stated, fixed, mu = _stated_and_gaussian(parts, relation)
+    fixed = math.fsum(n * fixed_delta(part) for part, n in others.items()) * (1.0 + 1e-15)
     left = (delta_ - fixed) * (1.0 - 1e-15)
-    if stated == math.inf or left < 0.0:
+    if not gaussians or stated == math.inf or left < 0.0:
         return math.inf
-    return (stated + _gaussian.gdp_to_epsilon(mu, left)) * (1.0 + 2.0**-52)
-
-
-def _stated_and_gaussian_delta(parts, target, relation):
-    """What releases state, plus what the Gaussian ones have together at the rest of epsilon."""
-    stated, fixed, mu = _stated_and_gaussian(parts, relation)
-    left = (target - stated) - target * 2.0**-52
-    if left < 0.0:
-        return 1.0
-    return min(1.0, (fixed + _gaussian.gdp_to_delta(mu, left)) * (1.0 + 2.0**-52))
+    together = _gaussian.gdp_to_epsilon(ev.gaussian_mu(gaussians) * (1.0 + 1e-15), left)
+    return (stated + together) * (1.0 + 2e-15)
 
 
 def _require_loss_distribution(parts, relation):
@@ -175,7 +159,7 @@ def _epsilon(parts, delta_, relation, method, tolerance):
     if mu is not None:
         return _gaussian.gdp_to_epsilon(mu, delta_)
     bounds = [bound(simple, delta_, relation) for bound in _BOUNDS.values()]
-    bounds.append(_stated_and_gaussian_epsilon(simple, delta_, relation))
+    bounds.append(_stated_and_gaussian(simple, delta_, relation))
     if has_loss_distribution(parts, relation):
         bounds.append(_pld_bound(parts, delta_, relation, tolerance))
     return min(bounds)
@@ -348,9 +332,8 @@ def _delta(parts, target, relation, method, tolerance):
         _require_loss_distribution(parts, relation)
     if method == "pld" or (method == "auto" and has_loss_distribution(parts, relation)):
         best = min(best, _pld_delta(parts, simple, target, relation, tolerance))
-    if method == "auto":
-        best = min(best, _stated_and_gaussian_delta(simple, target, relation))
-    for name, bound in (("basic", _basic), ("advanced", _advanced_bound)):
+    by_epsilon = {"basic": _basic, "advanced": _advanced_bound, "auto": _stated_and_gaussian}
+    for name, bound in by_epsilon.items():
         if method in ("auto", name):
             best = _inverted_delta(lambda d, f=bound: f(simple, d, relation), target, best)
     return best

@@ -32,9 +32,13 @@ class GridLoss:
     def log_moment(self, tilts: np.ndarray) -> np.ndarray:
         """ln E_P[e^(t L); L finite] at each tilt t."""
         keep = self.mass > 0.0
-        exponents = np.outer(tilts, self.losses[keep]) + np.log(self.mass[keep])
-        top = exponents.max(axis=1)
-        return top + np.log(np.exp(exponents - top[:, None]).sum(axis=1))
+        log_mass, losses = np.log(self.mass[keep]), self.losses[keep]
+        result = np.empty(len(tilts))
+        for i, tilt in enumerate(tilts):
+            exponent = log_mass + tilt * losses
+            top = float(exponent.max())
+            result[i] = top + math.log(float(np.exp(exponent - top).sum()))
+        return result
 
 
 _LADDER = 2.0 ** np.arange(-44.0, 60.0)

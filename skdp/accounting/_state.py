@@ -275,10 +275,7 @@ class State:
         if step is None and record.kind == "charge":
             return self
         position = (record.sequence, record.hash) if record.kind == "charge" else None
-        try:
-            rounds = self.rounds(step["name"], step["steps"]).after(step["step"], position)
-        except (IndexError, KeyError, TypeError, ValueError) as error:
-            raise LedgerError(f"record {record.sequence} cannot be read: {error}") from error
+        rounds = self.rounds(step["name"], step["steps"]).after(step["step"], position)
         reservations = dict(self.reservations) | {step["name"]: rounds}
         return replace(self, reservations=tuple(reservations.items()))
 
