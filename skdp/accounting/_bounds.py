@@ -153,7 +153,7 @@ def _epsilon(parts, delta_, relation, method, tolerance):
         return _pld_bound(parts, delta_, relation, tolerance)
     if method != "auto":
         return _BOUNDS[method](simple, delta_, relation)
-    if is_exact(parts, relation):
+    if delta_ > 0.0 and is_exact(parts, relation):
         return closed_epsilon(next(iter(parts)), delta_, relation)
     mu = ev.gaussian_mu(parts)
     if mu is not None:
