@@ -108,10 +108,8 @@ class Event:
     def __add__(self, other):
         if not isinstance(other, Event):
             return NotImplemented
-        parts = []
-        for event in (self, other):
-            parts.extend(event.events if isinstance(event, Composed) else (event,))
-        return Composed(tuple(parts))
+        one, two = (e.events if isinstance(e, Composed) else (e,) for e in (self, other))
+        return Composed(one + two)
 
     def __mul__(self, count):
         if isinstance(count, Event):
