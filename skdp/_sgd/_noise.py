@@ -7,11 +7,14 @@ continuous ones, as in `skdp.mechanisms` (``docs/mechanisms.md``, sections 2 to 
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 
+from skdp.mechanisms._gaussian import sigma_in_steps
 from skdp.mechanisms._grid import from_steps, grid_step, to_steps
+from skdp.mechanisms._laplace import scale_in_steps
 from skdp.noise import LARGEST_SCALE, discrete_gaussian, discrete_laplace
 
 BLOCK_VALUES = 1 << 14
@@ -22,16 +25,21 @@ SLACK = 1.0 + 2.0**-40
 
 
 class _GridNoise:
-    """What both kinds of noise share: a grid, blocks, and how noise is added."""
+    """What both kinds of noise share: a grid, blocks, and how noise is added.
 
-    def _set(self, step, scale_in_steps, largest):
-        if not (scale_in_steps <= largest and 1e-100 <= self.scale <= 1e100):
+    It is no mechanism (`skdp.mechanisms.Mechanism`): it is drawn for many steps at once, and what
+    a step costs is the price of the sampling that it is part of. `_on_grid` is the mechanisms'.
+    """
+
+    def __post_init__(self):
+        is_usual = 1e-100 <= self.scale <= 1e100
+        step, scale_in_steps = self._on_grid() if is_usual else (0.0, math.inf)
+        if not scale_in_steps <= self._largest:
             raise ValueError(
                 f"noise of scale {self.scale:g} cannot be drawn for {self.size} values of "
                 f"sensitivity {self.sensitivity:g}: epsilon is too small"
             )
-        object.__setattr__(self, "step", step)
-        object.__setattr__(self, "scale_in_steps", scale_in_steps)
+        vars(self).update(step=step, scale_in_steps=scale_in_steps)
 
     @property
     def drawn_scale(self):
@@ -110,12 +118,12 @@ class GaussianNoise(_GridNoise):
     sensitivity: float
     law: ClassVar[str] = "Gaussian"
     _sample = staticmethod(discrete_gaussian)
+    _largest = 0.5 * LARGEST_SCALE
 
-    def __post_init__(self):
+    def _on_grid(self):
         root = math.sqrt(self.size)
         step = grid_step(self.scale, self.sensitivity / root)
-        raised = self.scale / step * (1.0 + root * step / self.sensitivity)
-        self._set(step, math.sqrt(raised * raised + 16.0) * SLACK, 0.5 * LARGEST_SCALE)
+        return step, sigma_in_steps(self.scale, self.sensitivity, root, step)
 
 
 @dataclass(frozen=True)
@@ -149,8 +157,9 @@ class LaplaceNoise(_GridNoise):
     sensitivity: float
     law: ClassVar[str] = "Laplace"
     _sample = staticmethod(discrete_laplace)
+    _largest = LARGEST_SCALE
 
-    def __post_init__(self):
+    def _on_grid(self):
         step = grid_step(self.scale, self.sensitivity / self.size)
-        rounding = self.size * step / self.sensitivity * (1.0 + 2.0**-20)
-        self._set(step, self.scale / step * (1.0 + rounding) * SLACK, LARGEST_SCALE)
+        epsilon = Fraction(self.sensitivity) / Fraction(self.scale)
+        return step, scale_in_steps(self.sensitivity, epsilon, self.size, step)

@@ -390,13 +390,10 @@ class PrivacyAccountant(NotCopied):
         float
         """
         terms = self._now().terms
-        return get_epsilon(
-            Composed(tuple(spend.event for spend in self.spends)),
-            terms.delta if delta is None else delta,
-            relation=terms.relation,
-            method=method,
-            group_size=terms.max_rows,
-        )
+        event = Composed(tuple(spend.event for spend in self.spends))
+        delta = terms.delta if delta is None else delta
+        options = {"relation": terms.relation, "group_size": terms.max_rows}
+        return get_epsilon(event, delta, method=method, **options)
 
     def verify(self) -> str:
         """Check the ledger's hash chain and return the hash of its last record.

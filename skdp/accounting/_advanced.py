@@ -137,9 +137,6 @@ def advanced_epsilon(pairs: Iterable[tuple[float, ...]], delta: float) -> float:
         return plain
     squares = float(counts @ epsilons**2)
     mean = float(counts @ (epsilons * np.tanh(0.5 * epsilons)))
-    slack = (
-        2.0
-        * squares
-        * min(-math.log(min(spare, 1.0)), math.log(math.e + math.sqrt(squares) / spare))
-    )
-    return min(plain, (mean + math.sqrt(max(0.0, slack))) * (1.0 + 1e-14))
+    logarithm = min(-math.log(min(spare, 1.0)), math.log(math.e + math.sqrt(squares) / spare))
+    spread = math.sqrt(max(0.0, 2.0 * squares * logarithm))
+    return min(plain, (mean + spread) * (1.0 + 1e-14))

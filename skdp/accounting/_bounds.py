@@ -12,7 +12,7 @@ from skdp.accounting import _advanced, _conversions, _gaussian, _leaf, _pld, _rd
 from skdp.accounting import _events as ev
 from skdp.accounting._gaussian import nudge
 from skdp.accounting._rdp import fixed_delta, simplified, whole_sample
-from skdp.accounting._single import closed_delta, closed_epsilon, has_loss_distribution
+from skdp.accounting._single import closed_curve, closed_epsilon, has_loss_distribution, is_exact
 from skdp.utils._validation import check_choice, check_positive, check_within
 
 METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
@@ -87,36 +87,20 @@ def _rdp_bound(parts, delta_, relation):
     return _rdp.rdp_epsilon(parts, delta_, relation)
 
 
-def _stated_and_gaussian(parts, relation):
-    """Return the epsilon and delta that releases state, summed, and mu of the Gaussian ones."""
+def _stated_and_gaussian(parts, delta_, relation):
+    """What releases state, plus what the Gaussian ones cost together at the rest of delta."""
     gaussians = {part: n for part, n in parts.items() if isinstance(part, ev.Gaussian)}
     others = {part: n for part, n in parts.items() if part not in gaussians}
-    if not gaussians:
-        return math.inf, 1.0, 0.0
     stated = math.fsum(
         n * (p.epsilon if isinstance(p, ev.ApproximateDP) else _leaf.pure_epsilon(p, relation))
         for p, n in others.items()
     )
-    fixed = math.fsum(n * fixed_delta(part) for part, n in others.items())
-    return stated * (1.0 + 1e-15), fixed * (1.0 + 1e-15), ev.gaussian_mu(gaussians) * (1.0 + 1e-15)
-
-
-def _stated_and_gaussian_epsilon(parts, delta_, relation):
-    """What releases state, plus what the Gaussian ones cost together at the rest of delta."""
-    stated, fixed, mu = _stated_and_gaussian(parts, relation)
+    fixed = math.fsum(n * fixed_delta(part) for part, n in others.items()) * (1.0 + 1e-15)
     left = (delta_ - fixed) * (1.0 - 1e-15)
-    if stated == math.inf or left < 0.0:
+    if not gaussians or stated == math.inf or left < 0.0:
         return math.inf
-    return (stated + _gaussian.gdp_to_epsilon(mu, left)) * (1.0 + 2.0**-52)
-
-
-def _stated_and_gaussian_delta(parts, target, relation):
-    """What releases state, plus what the Gaussian ones have together at the rest of epsilon."""
-    stated, fixed, mu = _stated_and_gaussian(parts, relation)
-    left = (target - stated) - target * 2.0**-52
-    if left < 0.0:
-        return 1.0
-    return min(1.0, (fixed + _gaussian.gdp_to_delta(mu, left)) * (1.0 + 2.0**-52))
+    together = _gaussian.gdp_to_epsilon(ev.gaussian_mu(gaussians) * (1.0 + 1e-15), left)
+    return (stated + together) * (1.0 + 2e-15)
 
 
 def _require_loss_distribution(parts, relation):
@@ -169,11 +153,13 @@ def _epsilon(parts, delta_, relation, method, tolerance):
         return _pld_bound(parts, delta_, relation, tolerance)
     if method != "auto":
         return _BOUNDS[method](simple, delta_, relation)
+    if delta_ > 0.0 and is_exact(parts, relation):
+        return closed_epsilon(next(iter(parts)), delta_, relation)
     mu = ev.gaussian_mu(parts)
     if mu is not None:
         return _gaussian.gdp_to_epsilon(mu, delta_)
     bounds = [bound(simple, delta_, relation) for bound in _BOUNDS.values()]
-    bounds.append(_stated_and_gaussian_epsilon(simple, delta_, relation))
+    bounds.append(_stated_and_gaussian(simple, delta_, relation))
     if has_loss_distribution(parts, relation):
         bounds.append(_pld_bound(parts, delta_, relation, tolerance))
     return min(bounds)
@@ -331,6 +317,8 @@ def _delta(parts, target, relation, method, tolerance):
     if not parts or target == math.inf:
         return 0.0
     parts = _merge(parts, relation, whole_sample)
+    if method == "auto" and is_exact(parts, relation):
+        return closed_curve(next(iter(parts)), relation)(target)
     simple = _merge(parts, relation, simplified)
     best = 1.0
     if method in ("auto", "zcdp"):
@@ -344,9 +332,8 @@ def _delta(parts, target, relation, method, tolerance):
         _require_loss_distribution(parts, relation)
     if method == "pld" or (method == "auto" and has_loss_distribution(parts, relation)):
         best = min(best, _pld_delta(parts, simple, target, relation, tolerance))
-    if method == "auto":
-        best = min(best, _stated_and_gaussian_delta(simple, target, relation))
-    for name, bound in (("basic", _basic), ("advanced", _advanced_bound)):
+    by_epsilon = {"basic": _basic, "advanced": _advanced_bound, "auto": _stated_and_gaussian}
+    for name, bound in by_epsilon.items():
         if method in ("auto", name):
             best = _inverted_delta(lambda d, f=bound: f(simple, d, relation), target, best)
     return best
@@ -357,7 +344,7 @@ def _pld_delta(parts, simple, target, relation, tolerance):
     if mu is not None:
         return _gaussian.gdp_to_delta(mu, target)
     if sum(parts.values()) == 1:
-        return closed_delta(next(iter(parts)), target, relation)
+        return closed_curve(next(iter(parts)), relation)(target)
     bound = _pld.pld_delta(parts, target, relation, tolerance)
     if _has_bounded_range(parts):
         bound = min(bound, _rdp.rdp_delta(simple, target, relation))

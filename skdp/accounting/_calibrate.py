@@ -133,22 +133,15 @@ def _bracket(cost, target, start, safer, low, high):
     def moved(value, factor):
         return min(max(value * factor, low), high)
 
-    safe, unsafe = start, None
-    while cost(safe) > target:
-        unsafe, safe = safe, moved(safe, safer)
-        if safe == unsafe:
-            raise ValueError(f"no parameter in [{low:g}, {high:g}] fits the budget")
-        safer = safer**2 if 0.5 < safer < 2.0 else safer
-    while unsafe is None:
-        following = moved(safe, 1.0 / safer)
-        if following == safe:
-            break
-        if cost(following) > target:
-            unsafe = following
-        else:
-            safe = following
-        safer = safer**2 if 0.5 < safer < 2.0 else safer
-    return safe, unsafe
+    is_safe = cost(start) <= target
+    last, factor = start, 1.0 / safer if is_safe else safer
+    while (following := moved(last, factor)) != last:
+        if (cost(following) <= target) != is_safe:
+            return (last, following) if is_safe else (following, last)
+        last, factor = following, factor**2 if 0.5 < factor < 2.0 else factor
+    if not is_safe:
+        raise ValueError(f"no parameter in [{low:g}, {high:g}] fits the budget")
+    return last, None
 
 
 def _crossing(cost, target, safe, unsafe, rtol):

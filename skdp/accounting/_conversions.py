@@ -104,9 +104,8 @@ def minimum_over_orders(function, low: float = 1e-4, high: float = 1e8) -> tuple
         return 2.0, math.inf
     bounds = grid[max(0, best - 1)], grid[min(len(grid) - 1, best + 1)]
     found = minimize_scalar(at, bounds=bounds, method="bounded", options={"xatol": 1e-7})
-    if found.fun < values[best]:
-        return 1.0 + math.exp(float(found.x)), float(found.fun)
-    return 1.0 + math.exp(float(grid[best])), float(values[best])
+    value, point = min((values[best], grid[best]), (found.fun, found.x))
+    return 1.0 + math.exp(float(point)), float(value)
 
 
 def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
@@ -184,7 +183,7 @@ def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
         gain = rho * order - epsilon + math.log1p(-1.0 / order)
         return (order - 1.0) * gain - math.log(order)
 
-    centre = min(max(1e-6, 0.5 * (epsilon / rho - 1.0)), 1e150)
+    centre = min(max(math.sqrt(0.5 / rho), 0.5 * (epsilon / rho - 1.0)), 1e150)
     value = minimum_over_orders(log_delta, centre * 1e-3, centre * 1e3 + 1.0)[1]
     converted = math.exp(min(0.0, value))
     return min(1.0, rho_delta + (1.0 - rho_delta) * converted)

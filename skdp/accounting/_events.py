@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import partial
 
 from skdp.utils._validation import check_integer, check_within
@@ -26,13 +26,6 @@ def _integer(name, value, low, high=_MAX_COUNT):
     return check_integer(int(value) if whole else value, name, low, high)
 
 
-_noise = partial(_number, low=_LEAST_NOISE)
-_cost = partial(_number, low=0.0)
-_probability = partial(_number, low=0.0, high=1.0)
-_lattice_steps = partial(_integer, low=1, high=_MAX_SENSITIVITY)
-_count = partial(_integer, low=0)
-
-
 def check_event(name, event):
     """Return a privacy event, or raise `ValueError`."""
     if not isinstance(event, Event):
@@ -48,6 +41,35 @@ def _check_sampled(name, event):
             raise ValueError(f"{type(part).__name__} cannot be inside a sampling event")
     merged(event)
     return event
+
+
+def _check_events(name, events):
+    try:
+        return tuple(check_event("event", event) for event in events)
+    except TypeError:
+        raise ValueError(f"{name} must be a sequence, got {events!r}") from None
+
+
+def _checked(check, **limits):
+    """What a field holds that is checked: of the check, called with its name and value."""
+    return {"check": partial(check, **limits)}
+
+
+_NOISE = _checked(_number, low=_LEAST_NOISE)
+_COST = _checked(_number, low=0.0)
+_PROBABILITY = _checked(_number, low=0.0, high=1.0)
+_POSITIVE = _checked(_number, low=0.0, ends="(]")
+_LATTICE_STEPS = _checked(_integer, low=1, high=_MAX_SENSITIVITY)
+_EVENT = _checked(check_event)
+_SAMPLED = _checked(_check_sampled)
+
+
+def _cached_hash(event):
+    """The hash, computed once: a part that occurs twice in every level is one of 2^depth."""
+    if "_hash" not in vars(event):
+        values = tuple(getattr(event, one.name) for one in fields(event))
+        vars(event)["_hash"] = hash((type(event).__name__, values))
+    return vars(event)["_hash"]
 
 
 class Event:
@@ -71,40 +93,35 @@ class Event:
 
     __slots__ = ()
 
-    # How each field is checked: called with its name and value.
-    _checks = {}
-
     def __post_init__(self):
-        for name, check in self._checks.items():
-            object.__setattr__(self, name, check(name, getattr(self, name)))
+        for one in fields(self):
+            if one.metadata:
+                vars(self)[one.name] = one.metadata["check"](one.name, getattr(self, one.name))
         parts = _parts(self)
         if parts is not None:
             depth = 1 + max((getattr(part, "_depth", 0) for part in parts), default=0)
             if depth > _MAX_DEPTH:
                 raise ValueError(f"events may be nested {_MAX_DEPTH} deep, not deeper")
-            object.__setattr__(self, "_depth", depth)
             nodes = 1 + sum(getattr(part, "_nodes", 1) for part in parts)
-            object.__setattr__(self, "_nodes", nodes)
+            vars(self).update(_depth=depth, _nodes=nodes)
 
     def __add__(self, other):
         if not isinstance(other, Event):
             return NotImplemented
-        parts = []
-        for event in (self, other):
-            parts.extend(event.events if isinstance(event, Composed) else (event,))
-        return Composed(tuple(parts))
+        one, two = (e.events if isinstance(e, Composed) else (e,) for e in (self, other))
+        return Composed(one + two)
 
     def __mul__(self, count):
         if isinstance(count, Event):
             return NotImplemented
-        count = _count("count", count)
+        count = _integer("count", count, 0)
         return self if count == 1 else Repeated(self, count)
 
     __rmul__ = __mul__
 
     def __reduce__(self):
         # By the constructor: a cached hash holds in its own process only.
-        return type(self), tuple(getattr(self, field.name) for field in fields(self))
+        return type(self), tuple(getattr(self, one.name) for one in fields(self))
 
     def to_json(self) -> str:
         """Canonical JSON: sorted keys, no spaces, the type's name inside.
@@ -143,9 +160,7 @@ class Gaussian(Event):
     Composed(events=(Gaussian(noise_multiplier=1.0), Gaussian(noise_multiplier=2.0)))
     """
 
-    noise_multiplier: float
-
-    _checks = {"noise_multiplier": _noise}
+    noise_multiplier: float = field(metadata=_NOISE)
 
 
 @dataclass(frozen=True)
@@ -166,9 +181,7 @@ class Laplace(Event):
     1.0
     """
 
-    epsilon: float
-
-    _checks = {"epsilon": partial(_number, low=0.0, ends="(]")}
+    epsilon: float = field(metadata=_POSITIVE)
 
 
 @dataclass(frozen=True)
@@ -192,10 +205,8 @@ class DiscreteGaussian(Event):
     4.38
     """
 
-    sigma: float
-    sensitivity: int = 1
-
-    _checks = {"sigma": _noise, "sensitivity": _lattice_steps}
+    sigma: float = field(metadata=_NOISE)
+    sensitivity: int = field(default=1, metadata=_LATTICE_STEPS)
 
 
 @dataclass(frozen=True)
@@ -218,10 +229,8 @@ class DiscreteLaplace(Event):
     0.5
     """
 
-    scale: float
-    sensitivity: int = 1
-
-    _checks = {"scale": _noise, "sensitivity": _lattice_steps}
+    scale: float = field(metadata=_NOISE)
+    sensitivity: int = field(default=1, metadata=_LATTICE_STEPS)
 
 
 @dataclass(frozen=True)
@@ -248,10 +257,8 @@ class RandomizedResponse(Event):
     1.0
     """
 
-    epsilon: float
-    num_categories: int = 2
-
-    _checks = {"epsilon": _cost, "num_categories": partial(_integer, low=2)}
+    epsilon: float = field(metadata=_COST)
+    num_categories: int = field(default=2, metadata=_checked(_integer, low=2))
 
 
 @dataclass(frozen=True)
@@ -274,9 +281,7 @@ class ExponentialMechanism(Event):
     True
     """
 
-    epsilon: float
-
-    _checks = {"epsilon": _cost}
+    epsilon: float = field(metadata=_COST)
 
 
 @dataclass(frozen=True)
@@ -295,9 +300,7 @@ class PureDP(Event):
     1.0
     """
 
-    epsilon: float
-
-    _checks = {"epsilon": _cost}
+    epsilon: float = field(metadata=_COST)
 
 
 @dataclass(frozen=True)
@@ -318,10 +321,8 @@ class ApproximateDP(Event):
     0.5
     """
 
-    epsilon: float
-    delta: float
-
-    _checks = {"epsilon": _cost, "delta": _probability}
+    epsilon: float = field(metadata=_COST)
+    delta: float = field(metadata=_PROBABILITY)
 
 
 @dataclass(frozen=True)
@@ -342,10 +343,8 @@ class ZCDP(Event):
     1.914239
     """
 
-    rho: float
-    delta: float = 0.0
-
-    _checks = {"rho": _cost, "delta": _probability}
+    rho: float = field(metadata=_COST)
+    delta: float = field(default=0.0, metadata=_PROBABILITY)
 
 
 @dataclass(frozen=True)
@@ -384,10 +383,8 @@ class PoissonSampled(Event):
     1.83
     """
 
-    sampling_rate: float
-    event: Event
-
-    _checks = {"sampling_rate": _probability, "event": _check_sampled}
+    sampling_rate: float = field(metadata=_PROBABILITY)
+    event: Event = field(metadata=_SAMPLED)
 
 
 @dataclass(frozen=True)
@@ -416,15 +413,9 @@ class SampledWithoutReplacement(Event):
     True
     """
 
-    population_size: int
-    sample_size: int
-    event: Event
-
-    _checks = {
-        "population_size": partial(_integer, low=1),
-        "sample_size": _count,
-        "event": _check_sampled,
-    }
+    population_size: int = field(metadata=_checked(_integer, low=1))
+    sample_size: int = field(metadata=_checked(_integer, low=0))
+    event: Event = field(metadata=_SAMPLED)
 
     def __post_init__(self):
         super().__post_init__()
@@ -463,16 +454,14 @@ class RandomStopping(Event):
     True
     """
 
-    event: Event
-    mean: float
+    event: Event = field(metadata=_EVENT)
+    mean: float = field(metadata=_POSITIVE)
     shape: float = 1.0
-
-    _checks = {"event": check_event, "mean": partial(_number, low=0.0, ends="(]")}
 
     def __post_init__(self):
         super().__post_init__()
         if self.shape != math.inf:
-            object.__setattr__(self, "shape", _number("shape", self.shape, -1.0, ends="(]"))
+            vars(self)["shape"] = _number("shape", self.shape, -1.0, ends="(]")
             _number("mean", self.mean, 1.0)
         for part in leaves(self.event):
             sampled = isinstance(part, (PoissonSampled, SampledWithoutReplacement))
@@ -497,18 +486,9 @@ class Composed(Event):
     True
     """
 
-    events: tuple[Event, ...]
+    events: tuple[Event, ...] = field(metadata=_checked(_check_events))
 
-    def __post_init__(self):
-        try:
-            events = tuple(check_event("event", event) for event in self.events)
-        except TypeError:
-            raise ValueError(f"events must be a sequence, got {self.events!r}") from None
-        object.__setattr__(self, "events", events)
-        super().__post_init__()
-
-    def __hash__(self):
-        return _cached_hash(self)
+    __hash__ = _cached_hash
 
 
 @dataclass(frozen=True)
@@ -529,13 +509,10 @@ class Repeated(Event):
     True
     """
 
-    event: Event
-    count: int
+    event: Event = field(metadata=_EVENT)
+    count: int = field(metadata=_checked(_integer, low=0))
 
-    _checks = {"event": check_event, "count": _count}
-
-    def __hash__(self):
-        return _cached_hash(self)
+    __hash__ = _cached_hash
 
 
 # What a ledger can read in any process: the events of this file, not those that a program adds.
@@ -550,14 +527,6 @@ def _parts(event):
     if isinstance(event, Composed):
         return event.events
     return (event.event,) if hasattr(event, "event") else None
-
-
-def _cached_hash(event):
-    """The hash, computed once: a part that occurs twice in every level is one of 2^depth."""
-    if "_hash" not in event.__dict__:
-        values = tuple(getattr(event, field.name) for field in fields(event))
-        object.__setattr__(event, "_hash", hash((type(event).__name__, values)))
-    return event._hash
 
 
 def leaves(event: Event) -> dict[Event, int]:
@@ -619,15 +588,15 @@ def merged(event: Event) -> Event:
 
 def _to_dict(event: Event) -> dict:
     result: dict = {"type": type(event).__name__}
-    for field in fields(event):
-        value = getattr(event, field.name)
+    for one in fields(event):
+        value = getattr(event, one.name)
         if isinstance(value, Event):
             value = _to_dict(value)
         elif isinstance(value, tuple):
             value = [_to_dict(part) for part in value]
         elif value == math.inf:
             value = "inf"
-        result[field.name] = value
+        result[one.name] = value
     return result
 
 
@@ -638,7 +607,7 @@ def _from_dict(value) -> Event:
         raise ValueError(f"unknown event type {value['type']!r}")
     cls = _TYPES[value["type"]]
     arguments = {key: item for key, item in value.items() if key != "type"}
-    if set(arguments) != {field.name for field in fields(cls)}:
+    if set(arguments) != {one.name for one in fields(cls)}:
         raise ValueError(f"wrong fields for {cls.__name__}: {sorted(arguments)}")
     for key, item in arguments.items():
         if isinstance(item, dict):

@@ -39,7 +39,7 @@ class Neighbours:
     def __post_init__(self):
         check_choice(self.relation, "relation", RELATIONS)
         check_choice(self.unit, "unit", UNITS)
-        object.__setattr__(self, "max_rows", check_integer(self.max_rows, "max_rows", 1))
+        vars(self).update(max_rows=check_integer(self.max_rows, "max_rows", 1))
         if self.unit == "row" and self.max_rows != 1:
             raise ValueError("max_rows goes with unit='group'")
 
@@ -83,8 +83,7 @@ class Guarantee:
 
     def __post_init__(self):
         epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "delta", delta)
+        vars(self).update(epsilon=epsilon, delta=delta)
 
     @property
     def relation(self) -> str:

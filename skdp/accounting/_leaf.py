@@ -93,7 +93,7 @@ def _sampled_pure_epsilon(event, relation):
         one = pure_epsilon(ev.merged(event.event), "add_remove")
         if all(isinstance(part, ev.ADDITIVE) for part in ev.leaves(event.event)):
             bound = min(bound, amplified(one, rate) - amplified(-one, rate))
-    return math.nextafter(bound * _UP, math.inf)
+    return math.nextafter(bound * _UP, math.inf) if bound > 0.0 else 0.0
 
 
 def amplified(epsilon, rate):
@@ -240,13 +240,8 @@ def group_delta(epsilon: float, delta: float, k: int) -> float:
         return 1.0
     if epsilon < 1e-12 and k * epsilon < 1.0:
         return min(1.0, k * delta * math.exp(k * epsilon) * _UP)
-    log_delta = (
-        k * epsilon
-        + math.log(-math.expm1(-k * epsilon))
-        - epsilon
-        - math.log(-math.expm1(-epsilon))
-        + math.log(delta)
-    )
+    geometric = -math.expm1(-k * epsilon) / -math.expm1(-epsilon)
+    log_delta = (k - 1) * epsilon + math.log(geometric) + math.log(delta)
     rounding = 2.0**-50 * (k * epsilon - math.log(delta) + 30.0)
     return math.nextafter(math.exp(min(0.0, log_delta + rounding)), 1.0)
 

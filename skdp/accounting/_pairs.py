@@ -48,17 +48,8 @@ class LossPair:
                 p_cdf, p_sf, q_cdf, q_sf = self.tails(-loss)
                 return q_sf, q_cdf, p_sf, p_cdf
 
-        return LossPair(
-            tails,
-            -self.high,
-            -self.low,
-            -self.losses[::-1],
-            self.q[::-1],
-            self.p[::-1],
-            self.q_inf,
-            self.p_inf,
-            self.spacing,
-        )
+        atoms = -self.losses[::-1], self.q[::-1], self.p[::-1], self.q_inf, self.p_inf
+        return LossPair(tails, -self.high, -self.low, *atoms, self.spacing)
 
 
 def _gaussian(mu):
@@ -88,15 +79,8 @@ def _laplace(epsilon):
         below = np.clip(0.5 * (epsilon + loss), 0.0, epsilon)
         return far(below), -0.5 * np.expm1(-above), -0.5 * np.expm1(-below), far(above)
 
-    return LossPair(
-        tails,
-        -epsilon,
-        epsilon,
-        np.array([-epsilon, epsilon]),
-        np.array([small, 0.5]),
-        np.array([0.5, small]),
-        spacing=epsilon,
-    )
+    losses, p = np.array([-epsilon, epsilon]), np.array([small, 0.5])
+    return LossPair(tails, -epsilon, epsilon, losses, p, p[::-1], spacing=epsilon)
 
 
 def _bounded_range(epsilon):
@@ -169,7 +153,6 @@ def _discrete_gaussian(sigma, sensitivity):
 
 def _mixed(pair: LossPair, rate: float) -> LossPair:
     """((1 - rate) Q + rate P, Q): a record in the Poisson sample against none."""
-    log_keep = math.log1p(-rate)
 
     def forward(loss):
         return np.where(
@@ -184,25 +167,22 @@ def _mixed(pair: LossPair, rate: float) -> LossPair:
             far = loss - math.log(rate) + np.log1p(-(1.0 - rate) * np.exp(-np.maximum(loss, 1.0)))
         return np.where(loss > 30.0, far, near)
 
+    def mixed(p, q):
+        return (1.0 - rate) * q + rate * p
+
     tails = None
     if pair.tails is not None:
 
         def tails(loss):
             p_cdf, p_sf, q_cdf, q_sf = pair.tails(inverse(loss))
-            return (
-                (1.0 - rate) * q_cdf + rate * p_cdf,
-                (1.0 - rate) * q_sf + rate * p_sf,
-                q_cdf,
-                q_sf,
-            )
+            return mixed(p_cdf, q_cdf), mixed(p_sf, q_sf), q_cdf, q_sf
 
-    ends = forward(np.array([pair.low, pair.high]))
-    losses = forward(pair.losses)
-    p, q = (1.0 - rate) * pair.q + rate * pair.p, pair.q
+    low, high = forward(np.array([pair.low, pair.high])).tolist()
+    losses, p, q = forward(pair.losses), mixed(pair.p, pair.q), pair.q
     if pair.q_inf > 0.0:
-        losses = np.concatenate(([log_keep], losses))
-        p, q = np.concatenate(([(1.0 - rate) * pair.q_inf], p)), np.concatenate(([pair.q_inf], q))
-    return LossPair(tails, float(ends[0]), float(ends[1]), losses, p, q, rate * pair.p_inf, 0.0)
+        losses = np.append(math.log1p(-rate), losses)
+        p, q = np.append((1.0 - rate) * pair.q_inf, p), np.append(pair.q_inf, q)
+    return LossPair(tails, low, high, losses, p, q, rate * pair.p_inf)
 
 
 def _replace_curve(pair: LossPair, rate: float) -> LossPair:
@@ -232,16 +212,9 @@ def _replace_curve(pair: LossPair, rate: float) -> LossPair:
     keep = mix.losses > 0.0
     losses, p, q = mix.losses[keep], mix.p[keep], mix.q[keep]
     zero = max(0.0, 1.0 - left_p - left_q - float(p.sum()) - float(q.sum()))
-    return LossPair(
-        tails,
-        -mix.high,
-        mix.high,
-        np.concatenate((-losses[::-1], [0.0], losses)),
-        np.concatenate((q[::-1], [zero], p)),
-        np.concatenate((p[::-1], [zero], q)),
-        mix.p_inf,
-        mix.p_inf,
-    )
+    losses = np.concatenate((-losses[::-1], [0.0], losses))
+    p, q = np.concatenate((q[::-1], [zero], p)), np.concatenate((p[::-1], [zero], q))
+    return LossPair(tails, -mix.high, mix.high, losses, p, q, mix.p_inf, mix.p_inf)
 
 
 def replaced_gaussian_position(sigma: float, rate: float, loss: np.ndarray) -> np.ndarray:
@@ -251,14 +224,10 @@ def replaced_gaussian_position(sigma: float, rate: float, loss: np.ndarray) -> n
     """
     log_ratio = math.log1p(-rate) - math.log(rate) + 0.5 / sigma**2
     half = 0.5 * np.abs(loss)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         log_sinh = half + np.log(-np.expm1(-2.0 * half)) - math.log(2.0) + log_ratio
-    with np.errstate(over="ignore"):
-        bend = np.where(
-            log_sinh > 300.0,
-            log_sinh + math.log(2.0),
-            np.arcsinh(np.exp(np.minimum(log_sinh, 300.0))),
-        )
+        bend = np.arcsinh(np.exp(np.minimum(log_sinh, 300.0)))
+    bend = np.where(log_sinh > 300.0, log_sinh + math.log(2.0), bend)
     return np.sign(loss) * (half + bend) * sigma
 
 

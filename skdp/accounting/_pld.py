@@ -209,10 +209,10 @@ def _plan(parts, tilt, epsilon, delta, tolerance, order=None):
 
 
 def _power(values, count):
-    result = None
+    result = 1.0
     while count:
         if count & 1:
-            result = values.copy() if result is None else result * values
+            result = result * values
         count >>= 1
         if count:
             values = values * values
@@ -229,12 +229,11 @@ def _compose(parts, plan):
     if plan.log_tail == -math.inf:
         stop = sum(p.count * (g.first + len(g.mass)) for p, g in zip(parts, grids, strict=True))
     length = next_fast_len(stop - start + 1, real=True)
-    log_total, offset, log_kept, product = 0.0, 0, 0.0, None
+    log_total, offset, log_kept, product = 0.0, 0, 0.0, 1.0
     for part, grid in zip(parts, grids, strict=True):
         tilted, log_moment = _tilted(grid, plan.tilt)
         folded = np.pad(tilted, (0, -len(tilted) % length)).reshape(-1, length).sum(axis=0)
-        spectrum = _power(rfft(folded, length), part.count)
-        product = spectrum if product is None else product * spectrum
+        product = product * _power(rfft(folded, length), part.count)
         log_total += part.count * log_moment
         offset += part.count * grid.first
         log_kept += part.count * math.log1p(-min(grid.infinite, 1.0 - 1e-16))
@@ -377,11 +376,8 @@ def _most(direction):
     """The largest total loss of one direction."""
     total = 0.0
     for pair, count in direction:
-        high = max(
-            pair.high if pair.tails is not None else -math.inf,
-            float(pair.losses[-1]) if len(pair.losses) else -math.inf,
-        )
-        total += count * (math.inf if pair.p_inf > 0.0 else high)
+        ends = [*pair.losses[-1:].tolist(), *([pair.high] if pair.tails else [])]
+        total += count * (math.inf if pair.p_inf > 0.0 else max(ends, default=-math.inf))
     return max(0.0, total)
 
 

@@ -1,16 +1,8 @@
 """The ledger in a PostgreSQL database, for analysts on several hosts."""
 
+from skdp.accounting import _records
 from skdp.accounting._chain import NOTHING, next_record
 from skdp.accounting._postgres_address import check_address, driver
-from skdp.accounting._records import (
-    CONNECTIONS,
-    all_records,
-    check_chain,
-    check_position,
-    insert_record,
-    read_back,
-    select_records,
-)
 from skdp.exceptions import LedgerError
 
 SCHEMA_VERSION = 1
@@ -102,7 +94,7 @@ class PostgreSQLLedger:
         def work(execute):
             execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             self._check(execute)
-            return select_records(execute, dataset, after)
+            return _records.select_records(execute, dataset, after)
 
         return self._call(work)
 
@@ -114,13 +106,13 @@ class PostgreSQLLedger:
             execute(_WAIT_FOR_DISK)
             execute("LOCK TABLE records IN EXCLUSIVE MODE")
             end = self._check(execute)
-            records = select_records(execute, dataset, after)
+            records = _records.select_records(execute, dataset, after)
             decision = decide(records)
             if decision is None:
                 return records
             record = next_record(end, dataset, *decision)
-            insert_record(execute, record)
-            read_back(execute, record, end)
+            _records.insert_record(execute, record)
+            _records.read_back(execute, record, end)
             versions = _versions(execute, end)[1]
             execute("COMMIT")
             self._checked, self._versions = (record.sequence, record.hash), versions
@@ -130,19 +122,19 @@ class PostgreSQLLedger:
 
     def verify(self):
         """Check the whole chain and return the hash of the last record."""
-        return self._call(lambda execute: check_chain(execute)[1])
+        return self._call(lambda execute: _records.check_chain(execute)[1])
 
     def records(self):
         """Return the records of every data set, in order."""
-        return self._call(all_records)
+        return self._call(_records.all_records)
 
     def _check(self, execute):
         """Check what this object has not checked yet, or everything if rows were touched."""
         seen = self._checked
-        check_position(execute, seen)
+        _records.check_position(execute, seen)
         before, now = _versions(execute, seen)
         is_untouched = seen != NOTHING and before == self._versions
-        self._checked = check_chain(execute, seen if is_untouched else NOTHING)
+        self._checked = _records.check_chain(execute, seen if is_untouched else NOTHING)
         self._versions = now
         return self._checked
 
@@ -167,7 +159,7 @@ class PostgreSQLLedger:
             return connection.execute(statement.replace("?", "%s"), parameters or None)
 
         try:
-            with CONNECTIONS:
+            with _records.CONNECTIONS:
                 connection = psycopg.connect(self.address, **settings)
                 try:
                     timeout = f"{LOCK_TIMEOUT_SECONDS:g}s"

@@ -11,20 +11,10 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from skdp.accounting import _events as ev
+from skdp.accounting import _leaf
 from skdp.accounting._conversions import minimum_over_orders, rdp_to_delta, rdp_to_epsilon
 from skdp.accounting._gaussian import gdp_to_delta
 from skdp.accounting._grid import discretise
-from skdp.accounting._leaf import (
-    check_neighbours,
-    group_event,
-    inner_event,
-    is_sampled,
-    laplace_rho,
-    pure_epsilon,
-    pure_rho,
-    sampling_rate,
-    squared,
-)
 from skdp.accounting._pairs import LossPair, loss_pairs
 from skdp.utils._validation import check_within
 
@@ -49,7 +39,7 @@ def _pure(epsilon, order, num_categories=2):
     ]
     peak = max(terms)
     total = peak + math.log(math.fsum(math.exp(term - peak) for term in terms))
-    small = order * pure_rho(epsilon)
+    small = order * _leaf.pure_rho(epsilon)
     round_off = _ROUND_OFF * (1.0 - top)
     return min(epsilon, small, (max(0.0, total) * _UP + round_off) / (order - 1.0))
 
@@ -60,7 +50,7 @@ def _laplace(epsilon, order):
     first = math.log(order / width) + (order - 1.0) * epsilon
     second = math.log((order - 1.0) / width) - order * epsilon
     total = max(first, second) + math.log1p(math.exp(-abs(first - second)))
-    small = order * laplace_rho(epsilon)
+    small = order * _leaf.laplace_rho(epsilon)
     return min(epsilon, small, (max(0.0, total) * _UP + _ROUND_OFF) / (order - 1.0))
 
 
@@ -70,7 +60,7 @@ def _bounded_range(epsilon, order):
     With x = e^t the moment is x^s (A - x B) / (e^epsilon - 1), s = order - 1,
     A = e^epsilon - e^(-s epsilon), B = 1 - e^(-s epsilon); it is largest at x = s A / (order B).
     """
-    bound = min(order * squared(epsilon) / 8.0 * _UP, epsilon)
+    bound = min(order * _leaf.squared(epsilon) / 8.0 * _UP, epsilon)
     s = order - 1.0
     if epsilon < 1e-3 or epsilon > 300.0:
         return bound
@@ -165,8 +155,8 @@ def _pair_curve(pairs: tuple[LossPair, ...], cap):
 
 
 def _sampled_curve(event, relation):
-    rate = sampling_rate(event)
-    inner = inner_event(event, relation)
+    rate = _leaf.sampling_rate(event)
+    inner = _leaf.inner_event(event, relation)
     if rate == 0.0:
         return lambda order: 0.0
     if rate == 1.0:
@@ -178,7 +168,7 @@ def _sampled_curve(event, relation):
         if relation == "replace_one":
             return _gaussian_quadrature(2.0 * z, rate, "replaced")
         return _gaussian_quadrature(z, rate, "poisson")
-    pure = pure_epsilon(event, relation)
+    pure = _leaf.pure_epsilon(event, relation)
     if isinstance(inner, ev.DiscreteGaussian):
         ratio = inner.sensitivity / inner.sigma
 
@@ -221,7 +211,7 @@ def _stopping_curve(event, relation):
     def base(order):
         return composed_rdp(parts, relation, order)
 
-    pure = pure_epsilon(event, relation)
+    pure = _leaf.pure_epsilon(event, relation)
     mean, shape = event.mean, event.shape
     if shape == math.inf:
         hat = _base_delta(parts, relation)
@@ -249,7 +239,7 @@ def _base_delta(parts, relation):
     mu = ev.gaussian_mu(parts)
     if mu is not None:
         return lambda epsilon: gdp_to_delta(mu, epsilon)
-    pure = math.fsum(n * pure_epsilon(part, relation) for part, n in parts.items())
+    pure = math.fsum(n * _leaf.pure_epsilon(part, relation) for part, n in parts.items())
 
     @lru_cache(maxsize=512)
     def hat(epsilon):
@@ -279,9 +269,9 @@ def leaf_curve(event: ev.Event, relation: str):
             return partial(divergence, event)
     if isinstance(event, ev.RandomStopping):
         return _stopping_curve(event, relation)
-    if is_sampled(event):
+    if _leaf.is_sampled(event):
         return _sampled_curve(event, relation)
-    pure = pure_epsilon(event, relation)
+    pure = _leaf.pure_epsilon(event, relation)
     if isinstance(event, ev.DiscreteLaplace) and event.sensitivity < 100_000:
         return _pair_curve(loss_pairs(event, relation), lambda order: _pure(pure, order))
     return lambda order: _pure(pure, order)
@@ -337,14 +327,14 @@ def rdp(
     4.0
     """
     check_within(order, "order", 1.0, ends="()")
-    check_neighbours(relation, group_size)
+    _leaf.check_neighbours(relation, group_size)
     parts = ev.leaves(event).items()
     costs = (n * _group_rdp(part, float(order), relation, group_size) for part, n in parts)
     return sum(costs, 0.0)
 
 
 def _group_rdp(part, order, relation, k):
-    grouped = group_event(part, k)
+    grouped = _leaf.group_event(part, k)
     if grouped is not None:
         if any(fixed_delta(leaf) > 0.0 for leaf in ev.leaves(grouped)):
             return math.inf
@@ -360,25 +350,25 @@ def fixed_delta(event: ev.Event) -> float:
     """The part of an event's delta that no epsilon makes smaller."""
     if isinstance(event, (ev.ApproximateDP, ev.ZCDP)):
         return event.delta
-    if is_sampled(event):
+    if _leaf.is_sampled(event):
         inner = ev.merged(event.event)
-        return sampling_rate(event) * fixed_delta(inner)
+        return _leaf.sampling_rate(event) * fixed_delta(inner)
     return 0.0
 
 
 def whole_sample(event: ev.Event, relation: str) -> ev.Event:
     """A sampling event of rate 1 as the event that it holds; others unchanged."""
-    if is_sampled(event) and sampling_rate(event) == 1.0:
-        return inner_event(event, relation)
+    if _leaf.is_sampled(event) and _leaf.sampling_rate(event) == 1.0:
+        return _leaf.inner_event(event, relation)
     return event
 
 
 def simplified(event: ev.Event, relation: str) -> ev.Event:
     """A sampled (epsilon, delta) event as the (epsilon', q delta) one that it amplifies to
     (Balle, Barthe and Gaboardi 2018); others unchanged."""
-    if is_sampled(event):
-        inner = inner_event(event, relation)
+    if _leaf.is_sampled(event):
+        inner = _leaf.inner_event(event, relation)
         if isinstance(inner, ev.ApproximateDP):
-            amplified = pure_epsilon(replace(event, event=ev.PureDP(inner.epsilon)), relation)
-            return ev.ApproximateDP(amplified, sampling_rate(event) * inner.delta)
+            amplified = _leaf.pure_epsilon(replace(event, event=ev.PureDP(inner.epsilon)), relation)
+            return ev.ApproximateDP(amplified, _leaf.sampling_rate(event) * inner.delta)
     return event

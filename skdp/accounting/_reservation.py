@@ -270,9 +270,7 @@ class Allowance(NotCopied):
             total = (self.planned.epsilon, self.planned.delta)
             raise BudgetExceededError(price, (0.0, 0.0), total) from None
         spend = Spend(label, event, *price, bool(seeded), "", __version__)
-        if self.spend is None:
-            return spend
-        names = ("time", "part", "sequence", "hash")
+        names = ("time", "part", "sequence", "hash") if self.spend else ()
         return replace(spend, **{name: getattr(self.spend, name) for name in names})
 
     def __repr__(self):
@@ -320,7 +318,7 @@ class Reservation(NotCopied):
     def __post_init__(self):
         if not self.planned:
             raise ValueError("a plan must have a step")
-        object.__setattr__(self, "planned", tuple(self.planned))
+        vars(self).update(planned=tuple(self.planned))
 
     @property
     def event(self) -> Event:

@@ -9,17 +9,9 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from skdp.accounting import _records
 from skdp.accounting._chain import NOTHING, next_record
 from skdp.accounting._file_lock import LOCK_SUFFIX, QUEUE_SUFFIX, locked
-from skdp.accounting._records import (
-    CONNECTIONS,
-    all_records,
-    check_chain,
-    check_position,
-    insert_record,
-    read_back,
-    select_records,
-)
 from skdp.exceptions import LedgerError
 
 APPLICATION_ID = 0x736B6470  # "skdp"
@@ -106,7 +98,7 @@ class SQLiteLedger:
 
         def work(connection, lock):
             self._check(connection, lock)
-            return select_records(connection.execute, dataset, after)
+            return _records.select_records(connection.execute, dataset, after)
 
         return self._call(work, reading=True)
 
@@ -116,17 +108,17 @@ class SQLiteLedger:
         def work(connection, lock):
             connection.execute("BEGIN IMMEDIATE")
             end = self._check(connection, lock)
-            records = select_records(connection.execute, dataset, after)
+            records = _records.select_records(connection.execute, dataset, after)
             decision = decide(records)
             if decision is None:
                 return records
             record = next_record(end, dataset, *decision)
-            insert_record(connection.execute, record)
+            _records.insert_record(connection.execute, record)
             self._check_lock(lock)
             connection.execute("COMMIT")
             stamp = self._stamp()
             connection.close()
-            self._connection(lambda again: read_back(again.execute, record, end))
+            self._connection(lambda again: _records.read_back(again.execute, record, end))
             self._check_lock(lock)
             self._checked = record.sequence, record.hash
             lock.write(_seal(stamp, self._checked))
@@ -140,7 +132,9 @@ class SQLiteLedger:
 
     def records(self):
         """Return the records of every data set, in order."""
-        return self._call(lambda connection, lock: all_records(connection.execute), reading=True)
+        return self._call(
+            lambda connection, lock: _records.all_records(connection.execute), reading=True
+        )
 
     def _call(self, work, reading=False):
         """Return what `work` returns of a connection and the lock."""
@@ -174,11 +168,11 @@ class SQLiteLedger:
         newest = "SELECT sequence, hash FROM records ORDER BY sequence DESC LIMIT 1"
         end = connection.execute(newest).fetchone() or NOTHING
         seen, is_sealed = self._checked, text == _seal(stamp, end)
-        end = check_chain(connection.execute, seen if is_sealed and not whole else NOTHING)
-        check_position(connection.execute, seen)
+        end = _records.check_chain(connection.execute, seen if is_sealed and not whole else NOTHING)
+        _records.check_position(connection.execute, seen)
         if not is_sealed:
             try:
-                check_position(connection.execute, _sealed_end(text))
+                _records.check_position(connection.execute, _sealed_end(text))
             except LedgerError as error:
                 restored = f"if you restored an older copy on purpose, remove {lock.path}"
                 raise LedgerError(f"{error}; {restored}") from None
@@ -271,7 +265,7 @@ def _connected(address, work, **options):
     Nothing is held by a context manager written in Python: an interrupt at the entry of its
     `__exit__` would leave it open as long as anybody keeps the exception.
     """
-    with CONNECTIONS:
+    with _records.CONNECTIONS:
         connection = sqlite3.connect(address, **options)
         try:
             return work(connection)

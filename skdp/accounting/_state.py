@@ -41,13 +41,12 @@ class Terms:
 
     def __post_init__(self):
         epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "delta", delta)
-        object.__setattr__(self, "max_rows", self.neighbours.max_rows)
-        if self.rdp_order is not None:
-            order = check_within(self.rdp_order, "rdp_order", 1.0, ends="()")
-            object.__setattr__(self, "rdp_order", order)
-        composition_rule(self.composition, self.relation, self.max_rows, self.rdp_order)
+        order = self.rdp_order
+        if order is not None:
+            order = check_within(order, "rdp_order", 1.0, ends="()")
+        rows = self.neighbours.max_rows
+        vars(self).update(epsilon=epsilon, delta=delta, rdp_order=order, max_rows=rows)
+        composition_rule(self.composition, self.relation, rows, order)
 
     @property
     def cap(self):
@@ -255,14 +254,12 @@ class State:
         rule, cost = self.terms.rule, self.terms.rule.cost(spend)
         if spend.part is None:
             return replace(self, whole=rule.add(self.whole, cost))
-        partitions = dict(self.partitions)
-        key = spend.part.partition
-        same = [p for p, _ in partitions.get(key, ())]
-        if any((p.parts, p.by_index) != (spend.part.parts, spend.part.by_index) for p in same):
-            raise ValueError(f"partition {key!r} was charged with other parts before")
-        totals = dict(partitions.get(key, ()))
-        totals[spend.part] = rule.add(totals.get(spend.part, rule.zero), cost)
-        partitions[key] = tuple(totals.items())
+        partitions, part = dict(self.partitions), spend.part
+        totals = dict(partitions.get(part.partition, ()))
+        if any((p.parts, p.by_index) != (part.parts, part.by_index) for p in totals):
+            raise ValueError(f"partition {part.partition!r} was charged with other parts before")
+        totals[part] = rule.add(totals.get(part, rule.zero), cost)
+        partitions[part.partition] = tuple(totals.items())
         return replace(self, partitions=tuple(partitions.items()))
 
     def rounds(self, name, steps):
@@ -278,10 +275,7 @@ class State:
         if step is None and record.kind == "charge":
             return self
         position = (record.sequence, record.hash) if record.kind == "charge" else None
-        try:
-            rounds = self.rounds(step["name"], step["steps"]).after(step["step"], position)
-        except (IndexError, KeyError, TypeError, ValueError) as error:
-            raise LedgerError(f"record {record.sequence} cannot be read: {error}") from error
+        rounds = self.rounds(step["name"], step["steps"]).after(step["step"], position)
         reservations = dict(self.reservations) | {step["name"]: rounds}
         return replace(self, reservations=tuple(reservations.items()))
 

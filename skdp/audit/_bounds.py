@@ -19,7 +19,7 @@ from scipy.special import betaincinv, ndtr, ndtri
 from scipy.stats import binom
 
 from skdp.accounting import convert_relation, gdp_to_epsilon
-from skdp.utils._validation import check_delta, check_integer, check_real
+from skdp.utils._validation import check_choice, check_delta, check_integer, check_within
 
 LARGEST_EPSILON = 100.0
 LARGEST_MU = 30.0
@@ -135,16 +135,14 @@ def one_run_epsilon(correct, guesses, canaries, *, delta=0.0, confidence=0.95, m
     >>> round(one_run_epsilon(90, 100, 1000, method="binomial"), 2)
     1.63
     """
+    check_choice(method, "method", ("f-dp", "binomial"))
     counts = _counts(correct, guesses, canaries)
     delta, p = check_delta(delta), _error(confidence)
-    if method == "binomial":
-        return _largest(
-            lambda epsilon: _binomial_tail(*counts, epsilon, delta) < p, LARGEST_EPSILON
-        )
-    if method != "f-dp":
-        raise ValueError(f"method must be 'f-dp' or 'binomial', got {method!r}")
 
     def rejected(epsilon):
+        if method == "binomial":
+            return _binomial_tail(*counts, epsilon, delta) < p
+
         def least(r):
             unlikely = 1.0 - delta - math.exp(epsilon) * (1.0 - r)
             return max(0.0, (r - delta) * math.exp(-epsilon), unlikely)
@@ -220,9 +218,8 @@ def epsilons_of_tests(true_positives, n_in, false_positives, n_out, *, delta, er
     n_in, n_out : int
     delta, error : float
     """
-    (low_in, high_in), (low_out, high_out) = _limits(
-        true_positives, n_in, false_positives, n_out, error
-    )
+    limits = _limits(true_positives, n_in, false_positives, n_out, error)
+    (low_in, high_in), (low_out, high_out) = limits
     with np.errstate(divide="ignore", invalid="ignore"):
         events = [
             np.log(np.maximum(low - delta, 0.0) / high)
@@ -274,10 +271,8 @@ def mus_of_tests(true_positives, n_in, false_positives, n_out, *, error):
 
 def _limits(true_positives, n_in, false_positives, n_out, error):
     """Return the limits of both rates, which hold together but for the error."""
-    each = 1.0 - error / 2.0
-    return clopper_pearson(true_positives, n_in, each), clopper_pearson(
-        false_positives, n_out, each
-    )
+    counts = (true_positives, n_in), (false_positives, n_out)
+    return tuple(clopper_pearson(hits, n, 1.0 - error / 2.0) for hits, n in counts)
 
 
 def _gaussian_epsilon(mu, delta):
@@ -292,10 +287,8 @@ def _positive_delta(delta):
 
 
 def _runs(true_positives, n_in, false_positives, n_out):
-    for hits, n, name in (
-        (true_positives, n_in, "true_positives"),
-        (false_positives, n_out, "false_positives"),
-    ):
+    counts = {"true_positives": (true_positives, n_in), "false_positives": (false_positives, n_out)}
+    for name, (hits, n) in counts.items():
         if not 0 <= check_integer(hits, name, 0) <= check_integer(n, "the number of runs", 1):
             raise ValueError(f"{name} must not exceed its number of runs, got {hits} of {n}")
     return true_positives, n_in, false_positives, n_out
@@ -361,7 +354,4 @@ def _counts(correct, guesses, canaries):
 
 
 def _error(confidence):
-    confidence = check_real(confidence, "confidence")
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}")
-    return 1.0 - confidence
+    return 1.0 - check_within(confidence, "confidence", 0.0, 1.0, "()")

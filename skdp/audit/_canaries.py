@@ -6,18 +6,8 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import is_classifier, is_regressor
 
+from skdp.audit import _tables
 from skdp.audit._outputs import parameter
-from skdp.audit._tables import (
-    append_columns,
-    append_row,
-    as_table,
-    column_of,
-    coordinates,
-    is_numeric,
-    null_rows,
-    stack_rows,
-    take_rows,
-)
 
 # The short rows' length, as a part of the longest row's.
 SHORT = 0.01
@@ -52,22 +42,22 @@ def canary_worlds(X, y, canary, relation, replacement=None):
     -------
     Worlds
     """
-    X, y = as_table(X), np.asarray(y)
+    X, y = _tables.as_table(X), np.asarray(y)
     labels, counts = np.unique(y, return_counts=True)
     if canary is None:
         canary = long_row(X), labels[np.argmin(counts)]
     row, label = canary
-    pool, targets, n = append_row(X, row), np.append(y, label), len(y)
+    pool, targets, n = _tables.append_row(X, row), np.append(y, label), len(y)
     if replacement is not None:
-        pool, targets = append_row(pool, replacement[0]), np.append(targets, replacement[1])
+        pool, targets = _tables.append_row(pool, replacement[0]), np.append(targets, replacement[1])
     # Both tables are cut from one, so that the container's types are those of all rows in both.
     shared = np.arange(n)
-    inside = take_rows(pool, np.append(shared, n)), targets[: n + 1]
+    inside = _tables.take_rows(pool, np.append(shared, n)), targets[: n + 1]
     if replacement is not None:
         other = np.append(shared, n + 1)
-        return Worlds(*inside, take_rows(pool, other), targets[other])
+        return Worlds(*inside, _tables.take_rows(pool, other), targets[other])
     if relation == "add_remove":
-        return Worlds(*inside, take_rows(pool, shared), targets[:n])
+        return Worlds(*inside, _tables.take_rows(pool, shared), targets[:n])
     other = labels[-1] if labels[-1] != label else labels[0]
     return Worlds(*inside, inside[0], np.append(y, other))
 
@@ -85,12 +75,12 @@ def long_row(X):
     -------
     list of length n_features
     """
-    numbers = coordinates(X)
+    numbers = _tables.coordinates(X)
     if issparse(X):
         numeric, row = np.ones(X.shape[1], dtype=bool), [0.0] * X.shape[1]
     else:
-        columns = [column_of(X, place) for place in range(X.shape[1])]
-        numeric = np.array([is_numeric(column) for column in columns])
+        columns = [_tables.column_of(X, place) for place in range(X.shape[1])]
+        numeric = np.array([_tables.is_numeric(column) for column in columns])
         rarest = np.argmax(numbers, axis=0)
         row = [
             0.0 if is_number else column[rare]
@@ -152,7 +142,7 @@ def with_as_many_rows(worlds):
     """
     X, y = worlds.X_out, worlds.y_out
     rows = np.append(np.arange(len(y)), usual_row(X))
-    return Worlds(worlds.X_in, worlds.y_in, take_rows(X, rows), y[rows])
+    return Worlds(worlds.X_in, worlds.y_in, _tables.take_rows(X, rows), y[rows])
 
 
 def usual_row(X):
@@ -162,7 +152,7 @@ def usual_row(X):
     ----------
     X : table, as `as_table` returns it
     """
-    numbers = coordinates(X)
+    numbers = _tables.coordinates(X)
     return int(np.argmin(np.linalg.norm(numbers - numbers.mean(axis=0), axis=1)))
 
 
@@ -179,16 +169,13 @@ def other_tables(worlds):
     -------
     inside, outside : list of tuple of (X, y)
     """
-    usual, found = usual_row(worlds.X_out), []
-    for X, y, n in (
-        (worlds.X_in, worlds.y_in, len(worlds.y_in)),
-        (worlds.X_in, worlds.y_in, len(worlds.y_out)),
-    ):
-        canary = len(worlds.y_in) - 1
+    X, y, usual, found = worlds.X_in, worlds.y_in, usual_row(worlds.X_out), []
+    canary = len(y) - 1
+    for n in (len(y), len(worlds.y_out)):
         same = [np.full(n, canary), np.full(n, usual)]
         near = np.append(np.arange(n - 1) % canary, usual if n > canary else canary)
-        tables = [(take_rows(X, rows), _other_targets(y[:n])) for rows in same]
-        found.append([*tables, (take_rows(X, near), y[near])])
+        tables = [(_tables.take_rows(X, rows), _other_targets(y[:n])) for rows in same]
+        found.append([*tables, (_tables.take_rows(X, near), y[near])])
     return tuple(found)
 
 
@@ -246,18 +233,18 @@ def orthogonal_canaries(X, y, n_canaries, norm, relation, random):
     -------
     Canaries
     """
-    X, y = as_table(X), np.asarray(y)
+    X, y = _tables.as_table(X), np.asarray(y)
     coins = random.randint(0, 2, n_canaries).astype(bool)
     known = np.unique(y)
     codes = random.randint(0, len(known), n_canaries)
     labels, others = known[codes], known[(codes + len(known) // 2) % len(known)]
-    rows = append_columns(null_rows(X, n_canaries), norm * np.eye(n_canaries))
-    null = append_columns(null_rows(X, 1), np.zeros((1, n_canaries)))
+    rows = _tables.append_columns(_tables.null_rows(X, n_canaries), norm * np.eye(n_canaries))
+    null = _tables.append_columns(_tables.null_rows(X, 1), np.zeros((1, n_canaries)))
     targets, present = np.where(coins, labels, others), np.full(n_canaries, True)
     if relation == "add_remove":
         targets, present = labels[coins], coins
-    wide = append_columns(X, np.zeros((len(y), n_canaries)))
-    table = stack_rows(wide, take_rows(rows, present))
+    wide = _tables.append_columns(X, np.zeros((len(y), n_canaries)))
+    table = _tables.stack_rows(wide, _tables.take_rows(rows, present))
     return Canaries(table, np.append(y, targets), rows, null, labels, coins)
 
 

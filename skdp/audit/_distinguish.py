@@ -8,12 +8,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skdp.audit._bounds import (
-    epsilon_from_rates,
-    epsilons_of_tests,
-    gaussian_epsilon_from_rates,
-    mus_of_tests,
-)
+from skdp.audit import _bounds
 
 MOST_FEATURES = 500
 N_THRESHOLDS = 200
@@ -69,7 +64,7 @@ def distinguish(inside, outside, *, delta, confidence, gaussian=False, names=Non
     if names is None:
         names = [f"published number {column}" for column in range(inside.shape[1])]
     scorers = _scorers(inside[::2], outside[::2], names)
-    certify = gaussian_epsilon_from_rates if gaussian else epsilon_from_rates
+    certify = _bounds.gaussian_epsilon_from_rates if gaussian else _bounds.epsilon_from_rates
     # With the error of all candidates together, or the luckiest threshold would be chosen.
     error = (1.0 - confidence) / (len(scorers) * N_THRESHOLDS)
     best, chosen = -math.inf, None
@@ -79,9 +74,9 @@ def distinguish(inside, outside, *, delta, confidence, gaussian=False, names=Non
         thresholds = np.unique(quantiles)
         counts = _counts(a, b, thresholds)
         if gaussian:
-            bounds = mus_of_tests(*counts, error=error)
+            bounds = _bounds.mus_of_tests(*counts, error=error)
         else:
-            bounds = epsilons_of_tests(*counts, delta=delta, error=error)
+            bounds = _bounds.epsilons_of_tests(*counts, delta=delta, error=error)
         if bounds.max() > best:
             best, chosen = bounds.max(), (name, score, thresholds[np.argmax(bounds)])
     if chosen is None:
@@ -104,12 +99,12 @@ def _scorers(inside, outside, names):
     with np.errstate(divide="ignore", invalid="ignore"):
         clarity = np.where(gap == 0.0, 0.0, np.abs(gap) / spread)
         unlike = np.abs(np.log(variances[0] / variances[1]))
-    scorers = []
-    for column in np.argsort(-clarity, kind="stable")[:MOST_FEATURES]:
-        sign = np.sign(gap[column]) or 1.0
-        scorers.append((names[column], _value(column, sign)))
-    used = np.argsort(-clarity, kind="stable")
-    used = used[spread[used] > 0.0][: len(inside) // ROWS_A_WEIGHT]
+    clearest = np.argsort(-clarity, kind="stable")
+    scorers = [
+        (names[column], _value(column, np.sign(gap[column]) or 1.0))
+        for column in clearest[:MOST_FEATURES]
+    ]
+    used = clearest[spread[clearest] > 0.0][: len(inside) // ROWS_A_WEIGHT]
     if len(used) > 1:
         labels = np.repeat([1, 0], [len(inside), len(outside)])
         table = np.vstack([inside, outside])[:, used]

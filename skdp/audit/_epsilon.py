@@ -10,14 +10,8 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import check_random_state
 
 from skdp.accounting import Guarantee, Neighbours, convert_relation
+from skdp.audit import _canaries
 from skdp.audit._bounds import halved_epsilon, one_run_epsilon, one_run_gaussian_epsilon
-from skdp.audit._canaries import (
-    canary_worlds,
-    orthogonal_canaries,
-    other_tables,
-    with_as_many_rows,
-    worst_case_worlds,
-)
 from skdp.audit._distinguish import distinguish
 from skdp.audit._outputs import accountants, parameter, seeds, without_accountant
 from skdp.audit._published import as_matrix, observe
@@ -225,14 +219,14 @@ def audit_epsilon(
     if method == "one_run":
         n_canaries = check_integer(n_canaries, "n_canaries", 20)
         norm, random = _norm(estimator, X, canary_norm), check_random_state(random_state)
-        canaries = orthogonal_canaries(X, y, n_canaries, norm, relation, random)
+        canaries = _canaries.orthogonal_canaries(X, y, n_canaries, norm, relation, random)
         found = _one_run(estimator, canaries, **bounded)
     else:
         if method == "worst_case":
             n_samples = check_integer(n_samples, "n_samples", 4)
-            worlds = worst_case_worlds(estimator, n_samples, relation)
+            worlds = _canaries.worst_case_worlds(estimator, n_samples, relation)
         else:
-            worlds = canary_worlds(X, y, canary, relation, replacement)
+            worlds = _canaries.canary_worlds(X, y, canary, relation, replacement)
             if is_classifier(estimator):
                 _check_labels(worlds, y, parameter(estimator, "classes"))
         twice = method == "two_worlds" and replacement is not None and relation == "add_remove"
@@ -241,18 +235,11 @@ def audit_epsilon(
         attack = partial(_many_runs, estimator, n_fits=n_fits, parallel=parallel, **bounded)
         found = attack(worlds, claim if twice else None)
         if found.bound > claim.epsilon and len(worlds.y_in) > len(worlds.y_out) and found.states:
-            again = attack(with_as_many_rows(worlds), claim)
+            again = attack(_canaries.with_as_many_rows(worlds), claim)
             words = f"{again.test}, tables of one size"
             found = replace(again, test=words, runs=found.runs + again.runs)
     audit = EpsilonAudit(
-        lower_bound=found.bound,
-        epsilon=claim.epsilon,
-        delta=claim.delta,
-        confidence=confidence,
-        method=method,
-        attack=found.test,
-        runs=found.runs,
-        gaussian=gaussian,
+        found.bound, claim.epsilon, attack=found.test, runs=found.runs, method=method, **bounded
     )
     if audit.violation:
         warnings.warn(audit.to_dict()["words"], PrivacyViolationWarning, stacklevel=2)
@@ -282,7 +269,7 @@ def _many_runs(estimator, worlds, claim, *, n_fits, parallel, delta, confidence,
     private = ~_same_in_all(values)
     steady = _same_in_all(values[:n_fits]) & _same_in_all(values[n_fits:])
     if len(worlds.y_in) > len(worlds.y_out) and np.any(private & steady):
-        others = [_seen_in(estimator, tables, probe) for tables in other_tables(worlds)]
+        others = [_seen_in(estimator, tables, probe) for tables in _canaries.other_tables(worlds)]
         values, names = as_matrix([*runs, *others[0], *others[1]])
         inside, outside, other_in, other_out = np.split(
             values, np.cumsum([n_fits, n_fits, len(others[0])])
@@ -291,17 +278,13 @@ def _many_runs(estimator, worlds, claim, *, n_fits, parallel, delta, confidence,
         known &= _same_in_all(np.vstack([outside, other_out]))
         private = ~known & ~_same_in_all(values[: 2 * n_fits])
     columns = _distinct(values[: 2 * n_fits], np.flatnonzero(private))
+    inside, outside = np.split(values[: 2 * n_fits, columns], 2)
     bounded = {"confidence": confidence, "gaussian": gaussian}
     apart = delta
     if claim is not None:
         apart = convert_relation(claim.epsilon, claim.delta, *RELATIONS)[1]
-    verdict = distinguish(
-        values[:n_fits, columns],
-        values[n_fits : 2 * n_fits, columns],
-        delta=apart,
-        names=[names[column] for column in columns],
-        **bounded,
-    )
+    shown = [names[column] for column in columns]
+    verdict = distinguish(inside, outside, delta=apart, names=shown, **bounded)
     bound = verdict.epsilon
     if claim is not None and verdict.counts:
         bound = halved_epsilon(*verdict.counts, delta=delta, **bounded)
@@ -327,7 +310,7 @@ def _seen_in(estimator, tables, probe):
     seen = []
     for table in tables:
         try:
-            seen += [_observed(estimator, *table, probe) for _ in range(2)]
+            seen += [observe(clone(estimator).fit(*table), probe) for _ in range(2)]
         except ValueError:
             continue
     return seen
@@ -390,19 +373,13 @@ def _observed_pairs(estimator, tables, probe, n_pairs):
     seen = [], []
     for pair in range(n_pairs):
         for world in (0, 1) if pair // 2 % 2 else (1, 0):
-            seen[world].append(_observed(estimator, *tables[world], probe))
+            seen[world].append(observe(clone(estimator).fit(*tables[world]), probe))
     return seen
-
-
-def _observed(estimator, X, y, probe):
-    return observe(clone(estimator).fit(X, y), probe)
 
 
 def _relation(estimator):
     """Return the relation of the estimator's ledger, add/remove without one."""
-    for accountant in accountants(estimator):
-        return relation_of(accountant)
-    return "add_remove"
+    return next(map(relation_of, accountants(estimator)), "add_remove")
 
 
 def _claim(estimator, epsilon, delta, neighbours):

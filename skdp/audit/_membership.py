@@ -235,12 +235,11 @@ def membership_inference(
     else:
         fitted = _halves(n_rows, n_shadow, random)
         drawn = random.randint(np.iinfo(np.int32).max, size=n_shadow)
-        shadows = np.array(
-            Parallel(n_jobs=n_jobs, verbose=verbose)(
-                delayed(_shadow_statistic)(estimator, X, y, mask, access, seed)
-                for mask, seed in zip(fitted, drawn, strict=True)
-            )
+        runs = (
+            delayed(_shadow_statistic)(estimator, X, y, mask, access, seed)
+            for mask, seed in zip(fitted, drawn, strict=True)
         )
+        shadows = np.array(Parallel(n_jobs=n_jobs, verbose=verbose)(runs))
         scores = _score(attack, target, shadows, fitted, y, estimator, offline, variance)
     fpr, tpr = roc(members, scores)
     train_score, test_score = (

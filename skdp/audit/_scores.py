@@ -38,10 +38,8 @@ def lira(target, shadows, fitted, *, offline=False, variance="row"):
     mean_out, deviation_out = _gaussian(shadows, ~fitted, variance)
     if offline:
         return log_ndtr((target - mean_out) / deviation_out)
-    mean_in, deviation_in = _gaussian(shadows, fitted, variance)
-    return _log_density(target, mean_in, deviation_in) - _log_density(
-        target, mean_out, deviation_out
-    )
+    inside = _log_density(target, *_gaussian(shadows, fitted, variance))
+    return inside - _log_density(target, mean_out, deviation_out)
 
 
 def rmia(target, shadows, fitted, *, offline=False, gamma=2.0, offline_scale=0.3):
@@ -69,10 +67,8 @@ def rmia(target, shadows, fitted, *, offline=False, gamma=2.0, offline_scale=0.3
     """
     p = expit(shadows)
     out = _mean(p, ~fitted)
-    if offline:
-        prior = 0.5 * ((1.0 + offline_scale) * out + 1.0 - offline_scale)
-    else:
-        prior = 0.5 * (_mean(p, fitted) + out)
+    inside = offline_scale * out + 1.0 - offline_scale if offline else _mean(p, fitted)
+    prior = 0.5 * (inside + out)
     ratio = expit(target) / np.maximum(prior, np.finfo(float).tiny)
     order = np.sort(ratio)
     beaten = np.searchsorted(order, ratio / gamma, side="right") / len(ratio)

@@ -11,20 +11,13 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaincinv
 
 from skdp.accounting import Event, PureDP
-from skdp.mechanisms._grid import (
-    PureMechanism,
-    check_values,
-    fractions_of_steps,
-    from_steps,
-    power_of_two_below,
-    to_steps,
-)
+from skdp.mechanisms import _grid
 from skdp.noise import SourceLike, as_source, rounded_norm_noise
 from skdp.utils._validation import check_integer, check_within
 
 
 @dataclass(frozen=True)
-class GammaNormMechanism(PureMechanism):
+class GammaNormMechanism(_grid.PureMechanism):
     """Add noise b with density proportional to exp(-epsilon ||b||_2 / sensitivity).
 
     The release is epsilon-DP for a vector whose L2 sensitivity is known. The direction of b is
@@ -146,10 +139,10 @@ class GammaNormMechanism(PureMechanism):
         ValueError
             If the values are not finite real numbers.
         """
-        array, shape = check_values(values)
-        step = power_of_two_below(self.scale * math.sqrt(array.size)) * 2.0**-20
-        steps = to_steps(array, step)
-        rest = fractions_of_steps(array, step)
+        array, shape = _grid.check_values(values)
+        step = _grid.power_of_two_below(self.scale * math.sqrt(array.size)) * 2.0**-20
+        steps = _grid.to_steps(array, step)
+        rest = _grid.fractions_of_steps(array, step)
         stream = as_source(random_state).stream()
         noise = rounded_norm_noise(rest, self.scale / step, stream)
-        return from_steps(steps + noise, step, shape)
+        return _grid.from_steps(steps + noise, step, shape)

@@ -10,22 +10,25 @@ from typing import ClassVar, Self
 from scipy.special import ndtri
 
 from skdp.accounting import Event, Gaussian, gaussian_delta, gaussian_noise_multiplier, get_epsilon
-from skdp.mechanisms._grid import (
-    GridMechanism,
-    check_scale,
-    check_steps,
-    float_up,
-    grid_step,
-    round_up,
-)
+from skdp.mechanisms import _grid
 from skdp.noise import LARGEST_SCALE, discrete_gaussian
 from skdp.utils._validation import check_choice, check_integer, check_positive, check_within
 
-_CALIBRATIONS = ("analytic", "classical")
+
+def _classical(epsilon, delta):
+    if epsilon > 1.0:
+        raise ValueError(
+            "the classical calibration is valid for epsilon <= 1 only, got "
+            f"epsilon={epsilon!r}; use calibration='analytic'"
+        )
+    return _grid.round_up(math.sqrt(2.0 * math.log(1.25 / delta)) / epsilon * (1.0 + 2.0**-48))
+
+
+_CALIBRATIONS = {"analytic": gaussian_noise_multiplier, "classical": _classical}
 
 
 @dataclass(frozen=True)
-class GaussianMechanism(GridMechanism):
+class GaussianMechanism(_grid.GridMechanism):
     """Add Gaussian noise; the release is (epsilon, delta)-DP.
 
     The values are rounded to a grid, a power of two at most 2**-20 of the standard deviation, and
@@ -97,21 +100,19 @@ class GaussianMechanism(GridMechanism):
 
     def __post_init__(self):
         given = self.noise_multiplier is not None
-        numbers = {
-            "epsilon": check_within(self.epsilon, "epsilon", 0.0, ends="[)" if given else "()"),
-            "delta": check_within(self.delta, "delta", 0.0, 1.0, "()"),
-            "sensitivity": check_positive(self.sensitivity, "sensitivity"),
-        }
-        check_choice(self.calibration, "calibration", _CALIBRATIONS)
-        calibrate = _classical if self.calibration == "classical" else gaussian_noise_multiplier
+        epsilon = check_within(self.epsilon, "epsilon", 0.0, ends="[)" if given else "()")
+        delta = check_within(self.delta, "delta", 0.0, 1.0, "()")
+        sensitivity = check_positive(self.sensitivity, "sensitivity")
+        calibrate = _CALIBRATIONS[check_choice(self.calibration, "calibration", _CALIBRATIONS)]
         if given:
             multiplier = check_positive(self.noise_multiplier, "noise_multiplier")
-            _check_sufficient(multiplier, numbers["epsilon"], numbers["delta"])
+            _check_sufficient(multiplier, epsilon, delta)
         else:
-            multiplier = calibrate(numbers["epsilon"], numbers["delta"])
-        for name, value in (numbers | {"noise_multiplier": multiplier}).items():
-            object.__setattr__(self, name, value)
-        check_scale(self.scale)
+            multiplier = calibrate(epsilon, delta)
+        vars(self).update(
+            epsilon=epsilon, delta=delta, sensitivity=sensitivity, noise_multiplier=multiplier
+        )
+        _grid.check_scale(self.scale)
         self.check_size(1)
 
     @classmethod
@@ -134,7 +135,7 @@ class GaussianMechanism(GridMechanism):
         rho = check_positive(rho, "rho")
         multiplier = 1.0 / math.sqrt(2.0 * rho)
         while 2 * Fraction(rho) * Fraction(multiplier) ** 2 < 1:
-            multiplier = round_up(multiplier)
+            multiplier = _grid.round_up(multiplier)
         return cls._with_multiplier(multiplier, sensitivity, delta)
 
     @classmethod
@@ -167,11 +168,11 @@ class GaussianMechanism(GridMechanism):
 
     @property
     def scale(self) -> float:
-        return round_up(self.noise_multiplier * self.sensitivity)
+        return _grid.round_up(self.noise_multiplier * self.sensitivity)
 
     @property
     def rho(self) -> float:
-        return float_up(1 / (2 * Fraction(self.noise_multiplier) ** 2))
+        return _grid.float_up(1 / (2 * Fraction(self.noise_multiplier) ** 2))
 
     @property
     def event(self) -> Event:
@@ -201,12 +202,12 @@ class GaussianMechanism(GridMechanism):
     def _on_grid(self, size):
         """The step of the grid for `size` values, and sigma in steps."""
         root = math.sqrt(check_integer(size, "size", 1, math.inf))
-        step = grid_step(self.scale, self.sensitivity / root)
-        sigma = _sigma_in_steps(self.scale, self.sensitivity, root, step)
-        return step, check_steps(sigma, 0.5 * LARGEST_SCALE, self.name, self.epsilon, size)
+        step = _grid.grid_step(self.scale, self.sensitivity / root)
+        sigma = sigma_in_steps(self.scale, self.sensitivity, root, step)
+        return step, _grid.check_steps(self, sigma, size, 0.5 * LARGEST_SCALE)
 
 
-def _sigma_in_steps(scale, sensitivity, root, step):
+def sigma_in_steps(scale, sensitivity, root, step):
     """The standard deviation that pays for rounding and for pricing by the continuous law.
 
     Rounding adds at most sqrt(d) steps to the L2 distance. A discrete Gaussian of variance s**2 is
@@ -215,15 +216,6 @@ def _sigma_in_steps(scale, sensitivity, root, step):
     """
     raised = scale / step * (1.0 + root * step / sensitivity)
     return math.sqrt(raised * raised + 16.0) * (1.0 + 2.0**-40)
-
-
-def _classical(epsilon, delta):
-    if epsilon > 1.0:
-        raise ValueError(
-            "the classical calibration is valid for epsilon <= 1 only, got "
-            f"epsilon={epsilon!r}; use calibration='analytic'"
-        )
-    return round_up(math.sqrt(2.0 * math.log(1.25 / delta)) / epsilon * (1.0 + 2.0**-48))
 
 
 def _check_sufficient(multiplier, epsilon, delta):

@@ -64,10 +64,8 @@ class GeometricMechanism(PureMechanism):
     name: ClassVar[str] = "Geometric mechanism"
 
     def __post_init__(self):
-        epsilon = check_positive(self.epsilon, "epsilon")
-        object.__setattr__(self, "epsilon", epsilon)
         sensitivity = check_integer(self.sensitivity, "sensitivity", 1, math.inf)
-        object.__setattr__(self, "sensitivity", sensitivity)
+        vars(self).update(epsilon=check_positive(self.epsilon, "epsilon"), sensitivity=sensitivity)
         if sensitivity > LARGEST_SCALE or not 0 < self.scale <= LARGEST_SCALE:
             raise ValueError("the noise scale sensitivity / epsilon must be at most 2**48")
 

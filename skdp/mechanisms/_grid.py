@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.noise import SourceLike, as_source
+from skdp.noise import LARGEST_SCALE, SourceLike, as_source
 from skdp.utils._validation import check_integer, check_positive, check_within
 
 _LARGEST_STEP = 2.0**61
@@ -65,12 +65,12 @@ def float_up(number: Fraction) -> float:
     return nearest if nearest == math.inf or Fraction(nearest) >= number else round_up(nearest)
 
 
-def check_steps(steps: float, largest: float, name: str, epsilon: float, size: int) -> float:
+def check_steps(mechanism, steps: float, size: int = 1, most: float = LARGEST_SCALE) -> float:
     """Return a noise scale in steps of its grid, unless it is more than can be drawn."""
-    if not steps <= largest:
+    if not steps <= most:
         raise ValueError(
-            f"{name}: epsilon={epsilon!r} is too small for {size} value(s) released together; "
-            "raise epsilon or release fewer values at once"
+            f"{mechanism.name}: epsilon={mechanism.epsilon!r} is too small for {size} value(s) "
+            "released together; raise epsilon or release fewer values at once"
         )
     return float(steps)
 
@@ -143,9 +143,9 @@ class PureMechanism:
     _factor = 1
 
     def __post_init__(self):
-        for name in ("epsilon", "sensitivity"):
-            checked = check_positive(getattr(self, name), name)
-            object.__setattr__(self, name, checked)
+        vars(self).update(
+            {name: check_positive(getattr(self, name), name) for name in ("epsilon", "sensitivity")}
+        )
         check_scale(self.scale)
 
     @classmethod
@@ -253,8 +253,7 @@ class GridMechanism:
             No error of the `size` values exceeds it, with probability `confidence`.
         """
         # One more step covers the rounding of the values and that the noise is discrete.
-        step, _ = self._on_grid(size)
-        return step + self.tail(0.5 * check_tail(confidence, size), size)
+        return self._on_grid(size)[0] + self.tail(0.5 * check_tail(confidence, size), size)
 
     def release(self, values: ArrayLike, *, random_state: SourceLike = None) -> float | np.ndarray:
         """Return the values with fresh noise.

@@ -8,20 +8,13 @@ from fractions import Fraction
 from typing import ClassVar
 
 from skdp.accounting import Event, Laplace
-from skdp.mechanisms._grid import (
-    GridMechanism,
-    PureMechanism,
-    check_steps,
-    float_up,
-    grid_step,
-    laplace_tail,
-)
-from skdp.noise import LARGEST_SCALE, discrete_laplace
+from skdp.mechanisms import _grid
+from skdp.noise import discrete_laplace
 from skdp.utils._validation import check_integer
 
 
 @dataclass(frozen=True)
-class LaplaceMechanism(GridMechanism, PureMechanism):
+class LaplaceMechanism(_grid.GridMechanism, _grid.PureMechanism):
     """Add Laplace noise of scale sensitivity / epsilon; the release is epsilon-DP.
 
     The values are rounded to a grid, a power of two at most 2**-20 of the scale, and discrete
@@ -100,7 +93,7 @@ class LaplaceMechanism(GridMechanism, PureMechanism):
         -------
         float
         """
-        return laplace_tail(self.scale_for(size), probability, terms)
+        return _grid.laplace_tail(self.scale_for(size), probability, terms)
 
     def _sample(self, scale, size, stream):
         return discrete_laplace(scale, size, stream)
@@ -108,12 +101,12 @@ class LaplaceMechanism(GridMechanism, PureMechanism):
     def _on_grid(self, size):
         """The step of the grid for `size` values, and the scale of the noise in steps."""
         size = check_integer(size, "size", 1, math.inf)
-        step = grid_step(self.scale, self.sensitivity / size)
-        scale = _scale_in_steps(self.sensitivity, self.epsilon, size, step)
-        return step, check_steps(scale, LARGEST_SCALE, self.name, self.epsilon, size)
+        step = _grid.grid_step(self.scale, self.sensitivity / size)
+        scale = scale_in_steps(self.sensitivity, self.epsilon, size, step)
+        return step, _grid.check_steps(self, scale, size)
 
 
-def _scale_in_steps(sensitivity, epsilon, d, step):
+def scale_in_steps(sensitivity, epsilon, d, step):
     """The scale, rounded up, that pays for rounding d values and for pricing by the continuous law.
 
     Rounding adds at most d steps to the L1 distance. For a scale of at least 2**18 steps the
@@ -121,4 +114,4 @@ def _scale_in_steps(sensitivity, epsilon, d, step):
     coordinate.
     """
     distance = Fraction(sensitivity) / Fraction(step) + d * (1 + Fraction(1, 2**20))
-    return float_up(distance / Fraction(epsilon))
+    return _grid.float_up(distance / Fraction(epsilon))

@@ -78,8 +78,10 @@ class RandomizedResponse:
     sensitivity: ClassVar[float] = 1.0
 
     def __post_init__(self):
-        object.__setattr__(self, "epsilon", check_positive(self.epsilon, "epsilon"))
-        object.__setattr__(self, "categories", _check_categories(self.categories))
+        vars(self).update(
+            epsilon=check_positive(self.epsilon, "epsilon"),
+            categories=_check_categories(self.categories),
+        )
 
     @classmethod
     def from_scale(cls, scale: float, categories: Sequence[object] = (0, 1)) -> Self:

@@ -12,16 +12,9 @@ from numpy.typing import ArrayLike
 
 from skdp.accounting import Event, PureDP
 from skdp.accounting import ExponentialMechanism as ExponentialMechanismEvent
+from skdp.mechanisms import _grid
 from skdp.mechanisms._choice import Acceptance, check_scores, choose_exponentially, permute_and_flip
-from skdp.mechanisms._grid import (
-    PureMechanism,
-    check_steps,
-    float_up,
-    grid_step,
-    round_up,
-    to_steps,
-)
-from skdp.noise import LARGEST_SCALE, SourceLike, as_source, discrete_laplace
+from skdp.noise import SourceLike, as_source, discrete_laplace
 from skdp.utils._validation import (
     check_boolean,
     check_choice,
@@ -34,7 +27,7 @@ _NOISES = ("gumbel", "laplace", "exponential")
 
 
 @dataclass(frozen=True)
-class _Selection(PureMechanism):
+class _Selection(_grid.PureMechanism):
     """Parameters and utility of a choice, which `_choose` makes by chances of acceptance."""
 
     monotonic: bool = False
@@ -67,7 +60,7 @@ class _Selection(PureMechanism):
         scale = check_positive(scale, "scale")
         sensitivity = check_positive(sensitivity, "sensitivity")
         factor = 1 if monotonic else 2
-        return cls(round_up(factor * sensitivity / scale), sensitivity, monotonic, **options)
+        return cls(_grid.round_up(factor * sensitivity / scale), sensitivity, monotonic, **options)
 
     @property
     def _factor(self):
@@ -297,7 +290,7 @@ class ReportNoisyMax(_Selection):
         step, scale = self._laplace_grid()
         candidates = np.flatnonzero(scores > -np.inf)
         noise = discrete_laplace(scale, candidates.size, stream)
-        return int(candidates[np.argmax(to_steps(scores[candidates], step) + noise)])
+        return int(candidates[np.argmax(_grid.to_steps(scores[candidates], step) + noise)])
 
     def _choose(self, *arguments):
         choose = choose_exponentially if self.noise == "gumbel" else permute_and_flip
@@ -305,7 +298,7 @@ class ReportNoisyMax(_Selection):
 
     def _laplace_grid(self):
         """Step and scale in steps: rounding moves the difference of two scores by one at most."""
-        step = grid_step(self.scale, self.sensitivity)
+        step = _grid.grid_step(self.scale, self.sensitivity)
         distance = Fraction(self.sensitivity) / Fraction(step) + 1
-        scale = float_up(self._factor * distance / Fraction(self.epsilon))
-        return step, check_steps(scale, LARGEST_SCALE, self.name, self.epsilon, 1)
+        scale = _grid.float_up(self._factor * distance / Fraction(self.epsilon))
+        return step, _grid.check_steps(self, scale)

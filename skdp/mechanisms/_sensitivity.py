@@ -95,10 +95,9 @@ def bounded_sum_sensitivity(
             moved = high - low
         moved = np.where(_inexact(high, low, moved), np.nextafter(moved, np.inf), moved)
     try:
-        sensitivity = _norm_up(moved.tolist(), norm)
+        return check_positive(_norm_up(moved.tolist(), norm), "sensitivity")
     except OverflowError:
-        sensitivity = math.inf
-    return check_positive(sensitivity, "sensitivity")
+        return check_positive(math.inf, "sensitivity")
 
 
 def histogram_sensitivity(relation: str = "add_remove", norm: str = "l1") -> float:
@@ -122,9 +121,8 @@ def histogram_sensitivity(relation: str = "add_remove", norm: str = "l1") -> flo
     """
     check_choice(norm, "norm", _NORMS)
     check_relation(relation)
-    if relation == "add_remove":
-        return 1.0
-    return {"l1": 2.0, "l2": round_up(math.sqrt(2.0)), "linf": 1.0}[norm]
+    replaced = {"l1": 2.0, "l2": round_up(math.sqrt(2.0)), "linf": 1.0}[norm]
+    return 1.0 if relation == "add_remove" else replaced
 
 
 def convert_sensitivity(sensitivity: float, n_values: int, source: str, target: str) -> float:
@@ -160,10 +158,8 @@ def convert_sensitivity(sensitivity: float, n_values: int, source: str, target: 
     )
     if step <= 0:
         return sensitivity
-    if step == 2:
-        factor = float(d)
-    else:
-        factor = float(math.isqrt(d)) if math.isqrt(d) ** 2 == d else round_up(math.sqrt(d))
+    root = math.isqrt(d)
+    factor = float(d if step == 2 else root if root**2 == d else round_up(math.sqrt(d)))
     product = sensitivity * factor
     rounded = product if factor in (1.0, 2.0, 4.0) else round_up(product)
     return check_positive(rounded, "sensitivity")

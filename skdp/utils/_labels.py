@@ -10,6 +10,7 @@ UNDECLARED = -1
 
 PLAIN = frozenset({bool, int, bytes})
 DAY = 86_400
+EPOCH, MICROSECOND = datetime.datetime(1970, 1, 1), datetime.timedelta(microseconds=1)
 # Every unit of numpy's dates but years and months, in attoseconds.
 ATTOSECONDS = {
     unit: size * 10**18 for unit, size in {"W": 7 * DAY, "D": DAY, "h": 3600, "m": 60}.items()
@@ -165,21 +166,15 @@ def _key_of_numpy_time(value):
 
 
 def _key_of_date(value):
-    days = value.toordinal() - 719_163  # of 1970-01-01
     if not isinstance(value, datetime.datetime):
-        return "instant", days * DAY * 10**18
-    seconds = days * DAY + value.hour * 3600 + value.minute * 60 + value.second
-    key = "instant", _attoseconds(seconds, value.microsecond, value, "nanosecond")
-    offset = value.utcoffset()
-    if offset is None:
-        return key
-    shift = offset.days * DAY + offset.seconds
-    return "instant in UTC", key[1] - _attoseconds(shift, offset.microseconds)
+        value = datetime.datetime.combine(value, datetime.time())
+    key, offset = _attoseconds(value.replace(tzinfo=None) - EPOCH), value.utcoffset()
+    return ("instant", key) if offset is None else ("instant in UTC", key - _attoseconds(offset))
 
 
-def _attoseconds(seconds, microseconds, value=None, name=""):
-    """Return a time in attoseconds; pandas' types hold nanoseconds beside it."""
-    return seconds * 10**18 + microseconds * 10**12 + getattr(value, name, 0) * 10**9
+def _attoseconds(duration):
+    """Return a duration in attoseconds; pandas' type holds nanoseconds beside microseconds."""
+    return duration // MICROSECOND * 10**12 + getattr(duration, "nanoseconds", 0) * 10**9
 
 
 def _key_of_object(value):
@@ -188,8 +183,7 @@ def _key_of_object(value):
     if isinstance(value, datetime.date):
         return _key_of_date(value)
     if isinstance(value, datetime.timedelta):
-        seconds = value.days * DAY + value.seconds
-        return "duration", _attoseconds(seconds, value.microseconds, value, "nanoseconds")
+        return "duration", _attoseconds(value)
     for plain in (int, float, bytes):
         if isinstance(value, plain):
             return plain(value)

@@ -228,7 +228,7 @@ def test_an_interrupted_charge_leaves_the_ledger_free(path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("skdp.accounting._sqlite_ledger.insert_record", interrupted)
+        patch.setattr("skdp.accounting._records.insert_record", interrupted)
         with pytest.raises(KeyboardInterrupt):
             accountant.charge(PureDP(0.5))
     assert len(accountant.spends) == 3

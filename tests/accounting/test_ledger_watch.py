@@ -235,16 +235,16 @@ def test_a_record_that_would_not_be_read_back_is_refused(path, monkeypatch):
 
 @pytest.mark.parametrize("is_under_way", [False, True])
 def test_a_ledger_that_was_moved_and_left_a_link_is_refused(path, is_under_way, monkeypatch):
-    accountant = charged(path)
+    accountant, insert = charged(path), _records.insert_record
     moved = path.with_name("moved.db")
 
     def move(*arguments):
         os.rename(path, moved)
         path.symlink_to(moved)
-        return _records.insert_record(*arguments) if arguments else None
+        return insert(*arguments) if arguments else None
 
     if is_under_way:
-        monkeypatch.setattr("skdp.accounting._sqlite_ledger.insert_record", move)
+        monkeypatch.setattr("skdp.accounting._records.insert_record", move)
     else:
         move()
     with pytest.raises(LedgerError, match="no regular file"):

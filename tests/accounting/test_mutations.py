@@ -108,7 +108,7 @@ def cut_orders(monkeypatch):
 
 
 def never_double(monkeypatch):
-    for module in (_pairs, _rdp, _leaf, _bounds._leaf):
+    for module in (_pairs, _leaf):
         monkeypatch.setattr(
             module, "inner_event", lambda event, relation: _leaf.ev.merged(event.event)
         )

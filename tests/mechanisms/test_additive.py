@@ -248,8 +248,8 @@ def check_gaussian_pays(epsilon, d, sigma_in_steps):
 @pytest.mark.parametrize("d", [1, 100, 10**6])
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 50.0])
 def test_the_noise_pays_for_rounding(d, epsilon):
-    check_laplace_pays(epsilon, d, _laplace._scale_in_steps)
-    check_gaussian_pays(epsilon, d, _gaussian._sigma_in_steps)
+    check_laplace_pays(epsilon, d, _laplace.scale_in_steps)
+    check_gaussian_pays(epsilon, d, _gaussian.sigma_in_steps)
 
 
 @pytest.mark.parametrize("d", [1, 100])

@@ -144,7 +144,7 @@ MUTATIONS = [
     Mutation(
         "half-the-laplace-noise",
         "mechanisms._laplace",
-        "_scale_in_steps",
+        "scale_in_steps",
         rules.result_times(0.5),
         ("mechanisms/test_additive.py::test_noise_is_centred_and_of_the_stated_scale",),
         "epsilon is twice the claim",
@@ -152,7 +152,7 @@ MUTATIONS = [
     Mutation(
         "laplace-rounding-unpaid",
         "mechanisms._laplace",
-        "_scale_in_steps",
+        "scale_in_steps",
         rules.term_dropped("d * (1 + Fraction(1, 2 ** 20))"),
         ("mechanisms/test_additive.py::test_the_noise_pays_for_rounding",),
         "rounding to the grid moves neighbours further apart",
@@ -160,7 +160,7 @@ MUTATIONS = [
     Mutation(
         "gaussian-rounding-unpaid",
         "mechanisms._gaussian",
-        "_sigma_in_steps",
+        "sigma_in_steps",
         rules.term_dropped("root * step / sensitivity"),
         ("mechanisms/test_additive.py::test_the_noise_pays_for_rounding",),
         "rounding to the grid moves neighbours further apart",
@@ -536,8 +536,10 @@ MUTATIONS = [
     Mutation(
         "step-rounding-unpaid",
         "_sgd._noise",
-        "GaussianNoise.__post_init__",
-        rules.term_dropped("root * step / self.sensitivity"),
+        "GaussianNoise._on_grid",
+        rules.put_for(
+            "sigma_in_steps(self.scale, self.sensitivity, root, step)", "self.scale / step"
+        ),
         ("_sgd/test_noise.py::test_scales_pay_for_rounding",),
         "rounding to the grid moves neighbours further apart",
     ),
