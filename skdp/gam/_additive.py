@@ -2,17 +2,18 @@
 
 import copy
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._kinds import read_kinds
 from skdp._data._parts import row_blocks
 from skdp.base import PrivateFit, PrivateMixin, TableShape
 from skdp.gam._cells import BLOCK_ROWS, Term
-from skdp.gam._columns import Column, declared_columns, read_kinds
+from skdp.gam._columns import Column, declared_columns
 from skdp.gam._pairs import check_interactions
 from skdp.gam._plan import AdditivePlan
 from skdp.gam._shapes import centred, directions, importance, monotone, shape_functions
@@ -26,19 +27,6 @@ N_BINS = 32
 AUTO_PAIRS = 5
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ColumnShape(TableShape):
-    """A `TableShape` with what the container says of the columns' kinds.
-
-    Parameters
-    ----------
-    kinds : list of str, default=None
-        Of `container_kinds`; None takes every column for one of numbers.
-    """
-
-    kinds: list = None
-
-
 class PrivateAdditiveMixin(CallbackSupportMixin, PrivateMixin):
     """Scores and reasons from `shape_functions_` and `intercept_`."""
 
@@ -47,7 +35,7 @@ class PrivateAdditiveMixin(CallbackSupportMixin, PrivateMixin):
         with PrivateFit(self) as fit:
             table, kinds = read_kinds(self, X)
             classes, targets = self._read_target(y, table.shape[0])
-            shape = ColumnShape(
+            shape = TableShape(
                 n_rows=table.shape[0],
                 n_columns=table.shape[1],
                 classes=classes,
@@ -79,7 +67,7 @@ class PrivateAdditiveMixin(CallbackSupportMixin, PrivateMixin):
         """Return the plan of a task on a table of that shape."""
         if not (isinstance(self.verbose, Integral) and self.verbose >= 0):
             raise ValueError(f"verbose must be an integer of at least 0, got {self.verbose!r}")
-        kinds = getattr(shape, "kinds", None) or ["object"] * shape.n_columns
+        kinds = shape.kinds or ["object"] * shape.n_columns
         columns = declared_columns(kinds, self.bounds, self.categories, shape.names)
         signs = directions(self.monotonic_cst, shape.names, columns)
         unpaired = tuple(j for j, sign in enumerate(signs) if sign)

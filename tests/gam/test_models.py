@@ -99,7 +99,8 @@ def test_without_noise_it_is_the_penalised_optimum(monkeypatch, delta):
     if delta == 0.0:
         terms = layout.weights_sum, layout.size
         monkeypatch.setattr(AdditivePlan, "_schedule", lambda self, b: self._objective(*terms, b))
-    from skdp.gam._additive import _as_term, read_kinds
+    from skdp._data._kinds import read_kinds
+    from skdp.gam._additive import _as_term
 
     table, _ = read_kinds(model, X, reset=False)
     cells = [_as_term(shape).cells(table, slice(0, 1500)) for shape in model.shape_functions_]
