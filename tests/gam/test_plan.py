@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, PrivacyAccountant
+from skdp._data._kinds import read_kinds
 from skdp._sgd._noise import GaussianNoise
 from skdp.accounting import ApproximateDP, Gaussian, gaussian_delta, get_delta, get_epsilon
 from skdp.base import TableShape
