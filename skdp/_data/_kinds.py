@@ -5,6 +5,15 @@ import numpy as np
 from skdp._data._columns import read_columns
 from skdp.utils._frames import is_frame
 
+# How the names of types begin.
+STARTS = {
+    "number": ("int", "uint", "float", "double", "halffloat", "decimal"),
+    "boolean": ("bool",),
+    "label": ("str", "large_str", "cat", "enum", "dictionary", "utf8"),
+    "date": ("date", "timestamp"),
+    "duration": ("duration",),
+}
+
 
 def read_kinds(estimator, X, *, reset=True):
     """Return a table as a `ColumnTable` and the kind that its container gives each column."""
@@ -13,13 +22,17 @@ def read_kinds(estimator, X, *, reset=True):
 
 
 def container_kinds(X, table):
-    """Return "number", "date", "boolean", "label" or "object" for each column, by its type alone.
+    """Return the kind of each column, by its type alone.
 
     Parameters
     ----------
     X : array-like or DataFrame
     table : ColumnTable
         The same.
+
+    Returns
+    -------
+    list of {"number", "date", "duration", "boolean", "label", "object"}
     """
     if not is_frame(X):
         return [_kind_of_type(table.matrix.dtype)] * table.shape[1]
@@ -37,19 +50,11 @@ def _kind_of_type(dtype):
         return _kind_of_words(str(dtype))
     if kind in "iuf":
         return "number"
-    return {"b": "boolean", "M": "date", "m": "date", "U": "label", "T": "label"}.get(
-        kind, "object"
-    )
+    others = {"b": "boolean", "M": "date", "m": "duration", "U": "label", "T": "label"}
+    return others.get(kind, "object")
 
 
 def _kind_of_words(words):
     """The kind of a type of Arrow, polars or an extension, by its name."""
-    words = words.lower()
-    if words.startswith(("bool",)):
-        return "boolean"
-    if words.startswith(("str", "large_str", "cat", "enum", "dictionary", "utf8")):
-        return "label"
-    if words.startswith(("date", "timestamp", "duration")):
-        return "date"
-    numbers = ("int", "uint", "float", "double", "halffloat", "decimal")
-    return "number" if words.startswith(numbers) else "object"
+    found = (kind for kind, starts in STARTS.items() if words.lower().startswith(starts))
+    return next(found, "object")

@@ -120,7 +120,8 @@ class TableShape:
     names : ndarray of str of shape (n_columns,), default=None
         The columns' names, where the container has them.
     kinds : list of str of length n_columns, default=None
-        What the container says of each column: "number", "date", "boolean", "label" or "object".
+        What the container says of each column: "number", "date", "duration", "boolean", "label" or
+        "object".
 
     Examples
     --------

@@ -14,9 +14,10 @@ from skdp._data._parts import row_blocks
 from skdp.base import PrivateFit, PrivateMixin, TableShape
 from skdp.gam._cells import BLOCK_ROWS, Term
 from skdp.gam._columns import Column, declared_columns
+from skdp.gam._document import model_document
 from skdp.gam._pairs import check_interactions
 from skdp.gam._plan import AdditivePlan
-from skdp.gam._shapes import centred, directions, importance, monotone, shape_functions
+from skdp.gam._shapes import centred, directions, importance, monotone, place_of, shape_functions
 from skdp.linear_model._dp_sgd_progress import Progress
 from skdp.preprocessing._binning import input_names
 from skdp.utils._callbacks import CallbackSupportMixin
@@ -168,11 +169,7 @@ class PrivateAdditiveMixin(CallbackSupportMixin, PrivateMixin):
             If there is no such term, or the values are of another shape.
         """
         check_is_fitted(self)
-        names = [shape.name for shape in self.shape_functions_]
-        place = names.index(term) if term in names else term
-        is_place = isinstance(place, int | np.integer) and not isinstance(place, bool)
-        if not is_place or not -len(names) <= place < len(names):
-            raise ValueError(f"there is no term {term!r}, only {names}")
+        place = place_of(self.shape_functions_, term)
         shapes = list(self.shape_functions_)
         shape = shapes[place].values.shape
         try:
@@ -186,6 +183,15 @@ class PrivateAdditiveMixin(CallbackSupportMixin, PrivateMixin):
         edited.shape_functions_ = shapes
         edited.feature_importances_ = self._importances(shapes)
         return edited
+
+    @property
+    def _repr_html_(self):
+        unfitted = super()._repr_html_
+        return partial(model_document, self) if hasattr(self, "privacy_") else unfitted
+
+    def _repr_mimebundle_(self, **kwargs):
+        bundle = super()._repr_mimebundle_(**kwargs)
+        return bundle | ({"text/html": self._repr_html_()} if "text/html" in bundle else {})
 
     def _assumptions(self):
         """Say in words what a fit takes to be public."""

@@ -26,8 +26,8 @@ class Column:
 
     Parameters
     ----------
-    kind : {"number", "date", "label"}
-        Dates count days from 1970 on.
+    kind : {"number", "date", "duration", "label"}
+        Durations count days, dates those from 1970 on.
     bounds : tuple of (float, float) or None
         Of numbers and dates; None where they have to be found.
     categories : ndarray or None
@@ -48,7 +48,7 @@ class Column:
 
     def numbers(self, values):
         """Return values as doubles, NaN where one is missing."""
-        return _days(values) if self.kind == "date" else as_numbers(values)
+        return as_numbers(values) if self.kind == "number" else _days(values)
 
     def check(self, values, position):
         """Raise `ValueError` unless values are those of a column of this kind."""
@@ -122,7 +122,7 @@ def declared_columns(kinds, bounds, categories, names):
             found = own is None or is_auto(own)
             column = Column(kind="label", categories=None if found else categories_array(own))
         else:
-            column = Column(kind="date" if kind == "date" else "number")
+            column = Column(kind=kind if kind in ("date", "duration") else "number")
         if limit is not None and isinstance(bounds, Mapping) and column.is_label:
             raise ValueError(f"bounds: column {j} is categorical")
         if limit is not None and not column.is_label:
@@ -158,11 +158,13 @@ def _bound_entries(bounds, names, n_features):
 
 
 def _checked_bounds(column, limit):
-    if column.kind == "date":
+    if column.kind != "number":
         try:
             limit = _days(np.array([*limit], dtype=object))
         except (TypeError, ValueError):
-            raise ValueError(f"bounds of dates must be dates, got {limit!r}") from None
+            raise ValueError(
+                f"bounds of {column.kind}s must be {column.kind}s, got {limit!r}"
+            ) from None
     low, high = check_bounds(limit, 1)
     check_edges(uniform_edges(low, high, CELLS)[0], "bounds are too close to one another")
     return float(low[0]), float(high[0])
