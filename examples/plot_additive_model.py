@@ -21,6 +21,8 @@ import pandas as pd
 from skdp import DPAdditiveClassifier, PrivacyAccountant
 from skdp.display import AdditiveDisplay
 
+EFFECTS = {"school": 0.0, "college": 0.7, "university": 1.5}
+
 
 def drawn_table(n=30_000):
     """Return a table like Adult's, in which it is known what has an effect."""
@@ -29,12 +31,12 @@ def drawn_table(n=30_000):
         {
             "age": 17 + 73 * rng.beta(1.6, 3.5, n),
             "hours_per_week": np.where(rng.random(n) < 0.4, 40.0, rng.normal(40, 12, n)),
-            "education": rng.choice(["school", "college", "university"], n, p=[0.5, 0.3, 0.2]),
+            "education": pd.array(rng.choice(list(EFFECTS), n, p=[0.5, 0.3, 0.2]), dtype="string"),
             "hired": pd.Timestamp("2010-01-01") + pd.to_timedelta(rng.integers(0, 5000, n), "D"),
         }
     )
     score = 3 * np.exp(-(((table["age"] - 50) / 14) ** 2)) + 0.04 * table["hours_per_week"]
-    score += table["education"].map({"school": 0.0, "college": 0.7, "university": 1.5})
+    score += table["education"].map(EFFECTS).astype(float)
     table.loc[rng.random(n) < 0.1, "hours_per_week"] = np.nan
     return table.assign(target=(score + rng.logistic(size=n) > 4.5).astype(int))
 
@@ -43,8 +45,11 @@ def drawn_table(n=30_000):
 # The whole way from a CSV file. Without ``bounds`` and ``categories`` both are found privately.
 
 folder = os.environ.get("SKDP_DATA")
-table = pd.read_csv(Path(folder) / "adult_train.csv.gz") if folder else drawn_table()
-y = np.where(table.pop("target"), ">50K", "<=50K")  # dollars a year
+if folder:
+    table = pd.read_csv(Path(folder) / "adult_train.csv.gz", dtype_backend="numpy_nullable")
+else:
+    table = drawn_table()
+y = np.where(table.pop("target") == 1, ">50K", "<=50K")  # dollars a year
 
 accountant = PrivacyAccountant(epsilon=1.0, delta=1e-5, dataset="incomes")
 model = DPAdditiveClassifier(epsilon=1.0, delta=1e-5, accountant=accountant).fit(table, y)

@@ -64,8 +64,9 @@ def main():
                     flush=True,
                 )
             if epsilon == 1.0:
+                labels = np.tile(y_test, fits)
                 tables = {
-                    kind: np.mean([reliability(p[kind], y_test) for p in found], axis=0)
+                    kind: reliability(np.concatenate([p[kind] for p in found]), labels)
                     for kind in ("corrected", "uncorrected")
                 }
                 print("    tenth    corrected: rows  predicted  positive   uncorrected: the same")
