@@ -48,10 +48,9 @@ def _kind_of_type(dtype):
     kind = getattr(dtype, "kind", None)
     if kind is None or (kind == "O" and not isinstance(dtype, np.dtype)):
         return _kind_of_words(str(dtype))
-    if kind in "iuf":
-        return "number"
-    others = {"b": "boolean", "M": "date", "m": "duration", "U": "label", "T": "label"}
-    return others.get(kind, "object")
+    known = dict.fromkeys("iuf", "number") | dict.fromkeys("UT", "label")
+    known |= {"b": "boolean", "M": "date", "m": "duration"}
+    return known.get(kind, "object")
 
 
 def _kind_of_words(words):

@@ -117,10 +117,9 @@ class AdditiveDisplay(Display):
     def _draw(self, ax):
         """Divide the place of axes, and draw a panel a term."""
         n, several = len(self.shapes), len(self.outputs) > 1
-        low = high = 0.0
-        for shape in self.shapes:
-            shown = shape.values.reshape(shape.counts.size, -1)[words.shown_cells(shape)]
-            low, high = min(low, shown.min(initial=low)), max(high, shown.max(initial=high))
+        seen = [s.values.reshape(s.counts.size, -1)[words.shown_cells(s)] for s in self.shapes]
+        low = min(values.min(initial=0.0) for values in seen)
+        high = max(values.max(initial=0.0) for values in seen)
         room = (high - low) or 1.0
         ax.set_axis_off()
         place = ax.figure.add_subfigure(ax.get_subplotspec())
@@ -144,8 +143,7 @@ class AdditiveDisplay(Display):
         place.suptitle(f"added to {target} ({part})", fontsize="medium")
         if several:
             lines = [self.axes_[0].plot([], color=f"C{k}")[0] for k in range(len(self.outputs))]
-            labels = map(plain, self.outputs)
-            place.legend(lines, labels, loc="outside lower center", ncols=5)
+            place.legend(lines, map(plain, self.outputs), loc="outside lower center", ncols=5)
 
 
 def draw_curve(ax, shape):
@@ -169,8 +167,7 @@ def draw_curve(ax, shape):
     at, dots = (edges[:-1] + 0.5 * widths)[spikes], np.flatnonzero(spikes)
     if missing in words.shown_cells(shape):
         at, dots = np.append(at, edges[-1] + 0.1 * whole), np.append(dots, missing)
-        turned = {"rotation": 90, "ha": "center", "va": "bottom", "fontsize": "x-small"}
-        ax.text(at[-1], 0.03, "missing", transform=at_foot, **turned)
+        ax.text(at[-1], 0.03, "missing", transform=at_foot, rotation=90, ha="center", size=7)
     for k, own in enumerate(shape.values.T):
         ax.stairs(own[:-1], edges, baseline=None, color=f"C{k}", linewidth=1.5)
         ax.plot(at, own[dots], "o", color=f"C{k}", markersize=3)
@@ -194,8 +191,7 @@ def draw_bars(ax, shape):
 
 def draw_table(ax, shape, largest):
     """Draw the first output's table of a pair of columns, the first one to the right."""
-    shown = np.unravel_index(words.shown_cells(shape), shape.counts.shape)
-    first, second = map(np.unique, shown)
+    first, second = map(np.unique, np.unravel_index(words.shown_cells(shape), shape.counts.shape))
     values = shape.values[np.ix_(first, second, [0])][..., 0]
     colours = {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
     picture = ax.imshow(values.T, origin="lower", aspect="auto", **colours)

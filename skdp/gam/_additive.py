@@ -184,14 +184,9 @@ class PrivateAdditiveMixin(CallbackSupportMixin, PrivateMixin):
         edited.feature_importances_ = self._importances(shapes)
         return edited
 
-    @property
-    def _repr_html_(self):
-        unfitted = super()._repr_html_
-        return partial(model_document, self) if hasattr(self, "privacy_") else unfitted
-
-    def _repr_mimebundle_(self, **kwargs):
-        bundle = super()._repr_mimebundle_(**kwargs)
-        return bundle | ({"text/html": self._repr_html_()} if "text/html" in bundle else {})
+    def _html_repr(self):
+        """Return what scikit-learn's `ReprHTMLMixin` asks for."""
+        return model_document(self) if hasattr(self, "privacy_") else super()._html_repr()
 
     def _assumptions(self):
         """Say in words what a fit takes to be public."""

@@ -74,10 +74,10 @@ def cell_names(shape):
     names = []
     for kind, edges in zip(shape.kinds, shape.edges, strict=True):
         if kind == "label":
-            names.append([*map(str, edges), "others", "missing"])
+            own = [*map(str, edges), "others"]
         else:
-            ends = itertools.pairwise(edge_names(kind, edges))
-            names.append([*(f"{low} to {high}" for low, high in ends), "missing"])
+            own = map(" to ".join, itertools.pairwise(edge_names(kind, edges)))
+        names.append([*own, "missing"])
     return names
 
 
@@ -93,15 +93,14 @@ def model_document(model):
     str
     """
     shapes, outputs = ranked(model.shape_functions_, MOST_TERMS), output_names(model)
-    constant = np.ravel(model.intercept_)[:MOST_OUTPUTS]
-    words = f"{len(shapes)} of {len(model.shape_functions_)} terms add to the start of a score, "
-    words += f"the most important first ({len(constant)} of {len(outputs)} scores):"
     head = [f"score of {label}" for label in outputs[:MOST_OUTPUTS]]
-    largest = max(map(importance, shapes))
+    start = [f"{value:+.4g}" for value in np.ravel(model.intercept_)[:MOST_OUTPUTS]]
+    words = f"{len(shapes)} of {len(model.shape_functions_)} terms, the most important first"
+    largest = importance(shapes[0])
     return html_fragment(
         f"<p>{html_text(str(model.privacy_).splitlines()[0])}.</p>",
-        html_table([["start", *(f"{value:+.4g}" for value in constant)]], head=["", *head]),
-        f"<p>{words}</p>",
+        html_table([["start", *start]], head=["", *head]),
+        f"<p>What each adds to the start: {words}; {len(head)} of {len(outputs)} scores.</p>",
         *(_term(shape, head, largest) for shape in shapes),
     )
 
