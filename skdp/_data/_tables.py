@@ -119,6 +119,9 @@ class TableShape:
         The label set of y, sorted; None without labels.
     names : ndarray of str of shape (n_columns,), default=None
         The columns' names, where the container has them.
+    kinds : list of str of length n_columns, default=None
+        What the container says of each column: "number", "date", "duration", "boolean", "label" or
+        "object".
 
     Examples
     --------
@@ -131,6 +134,7 @@ class TableShape:
     n_columns: int
     classes: object = None
     names: object = None
+    kinds: object = None
 
 
 @dataclass(frozen=True, eq=False)

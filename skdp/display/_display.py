@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 class Display(ABC):
     """A picture that is drawn on axes, as scikit-learn's displays are."""
 
+    _size = None
+
     def plot(self, ax=None):
         """Draw it.
 
@@ -22,7 +24,7 @@ class Display(ABC):
         import matplotlib.pyplot as plt
 
         if ax is None:
-            _, ax = plt.subplots(layout="constrained")
+            _, ax = plt.subplots(figsize=self._size, layout="constrained")
         self._draw(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -2,20 +2,22 @@
 
 import copy
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._kinds import read_kinds
 from skdp._data._parts import row_blocks
 from skdp.base import PrivateFit, PrivateMixin, TableShape
 from skdp.gam._cells import BLOCK_ROWS, Term
-from skdp.gam._columns import Column, declared_columns, read_kinds
+from skdp.gam._columns import Column, declared_columns
+from skdp.gam._document import model_document
 from skdp.gam._pairs import check_interactions
 from skdp.gam._plan import AdditivePlan
-from skdp.gam._shapes import centred, directions, importance, monotone, shape_functions
+from skdp.gam._shapes import centred, directions, importance, monotone, place_of, shape_functions
 from skdp.linear_model._dp_sgd_progress import Progress
 from skdp.preprocessing._binning import input_names
 from skdp.utils._callbacks import CallbackSupportMixin
@@ -26,19 +28,6 @@ N_BINS = 32
 AUTO_PAIRS = 5
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ColumnShape(TableShape):
-    """A `TableShape` with what the container says of the columns' kinds.
-
-    Parameters
-    ----------
-    kinds : list of str, default=None
-        Of `container_kinds`; None takes every column for one of numbers.
-    """
-
-    kinds: list = None
-
-
 class PrivateAdditiveMixin(CallbackSupportMixin, PrivateMixin):
     """Scores and reasons from `shape_functions_` and `intercept_`."""
 
@@ -47,7 +36,7 @@ class PrivateAdditiveMixin(CallbackSupportMixin, PrivateMixin):
         with PrivateFit(self) as fit:
             table, kinds = read_kinds(self, X)
             classes, targets = self._read_target(y, table.shape[0])
-            shape = ColumnShape(
+            shape = TableShape(
                 n_rows=table.shape[0],
                 n_columns=table.shape[1],
                 classes=classes,
@@ -79,7 +68,7 @@ class PrivateAdditiveMixin(CallbackSupportMixin, PrivateMixin):
         """Return the plan of a task on a table of that shape."""
         if not (isinstance(self.verbose, Integral) and self.verbose >= 0):
             raise ValueError(f"verbose must be an integer of at least 0, got {self.verbose!r}")
-        kinds = getattr(shape, "kinds", None) or ["object"] * shape.n_columns
+        kinds = shape.kinds or ["object"] * shape.n_columns
         columns = declared_columns(kinds, self.bounds, self.categories, shape.names)
         signs = directions(self.monotonic_cst, shape.names, columns)
         unpaired = tuple(j for j, sign in enumerate(signs) if sign)
@@ -180,11 +169,7 @@ class PrivateAdditiveMixin(CallbackSupportMixin, PrivateMixin):
             If there is no such term, or the values are of another shape.
         """
         check_is_fitted(self)
-        names = [shape.name for shape in self.shape_functions_]
-        place = names.index(term) if term in names else term
-        is_place = isinstance(place, int | np.integer) and not isinstance(place, bool)
-        if not is_place or not -len(names) <= place < len(names):
-            raise ValueError(f"there is no term {term!r}, only {names}")
+        place = place_of(self.shape_functions_, term)
         shapes = list(self.shape_functions_)
         shape = shapes[place].values.shape
         try:
@@ -198,6 +183,10 @@ class PrivateAdditiveMixin(CallbackSupportMixin, PrivateMixin):
         edited.shape_functions_ = shapes
         edited.feature_importances_ = self._importances(shapes)
         return edited
+
+    def _html_repr(self):
+        """Return what scikit-learn's `ReprHTMLMixin` asks for."""
+        return model_document(self) if hasattr(self, "privacy_") else super()._html_repr()
 
     def _assumptions(self):
         """Say in words what a fit takes to be public."""

@@ -56,7 +56,8 @@ class DPAdditiveClassifier(PrivateAdditiveMixin, ClassifierMixin, BaseEstimator)
         None draws noise from the operating system's cryptographic generator. An int makes
         the noise reproducible and thereby removable by whoever knows it.
     verbose : int, default=0
-        Whether to print the steps: 1 about ten lines, more a line each step.
+        Whether to print the steps: 1 about ten lines, more a line each step. With a `delta` of 0
+        nothing is printed: how many steps there are depends on the data.
 
     Attributes
     ----------

@@ -8,13 +8,12 @@ from functools import partial
 import numpy as np
 from sklearn.utils import assert_all_finite
 
-from skdp._data._columns import column_entries, read_columns
+from skdp._data._columns import column_entries
 from skdp._data._containers import as_numbers
 from skdp._data._histogram import bin_numbers, check_edges, uniform_edges
 from skdp.gam._bins import CELLS
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._binning import category_entries
-from skdp.utils._frames import is_frame
 from skdp.utils._labels import category_codes, is_missing
 from skdp.utils._validation import check_bounds, is_auto
 
@@ -27,8 +26,8 @@ class Column:
 
     Parameters
     ----------
-    kind : {"number", "date", "label"}
-        Dates count days from 1970 on.
+    kind : {"number", "date", "duration", "label"}
+        Durations count days, dates those from 1970 on.
     bounds : tuple of (float, float) or None
         Of numbers and dates; None where they have to be found.
     categories : ndarray or None
@@ -49,7 +48,7 @@ class Column:
 
     def numbers(self, values):
         """Return values as doubles, NaN where one is missing."""
-        return _days(values) if self.kind == "date" else as_numbers(values)
+        return as_numbers(values) if self.kind == "number" else _days(values)
 
     def check(self, values, position):
         """Raise `ValueError` unless values are those of a column of this kind."""
@@ -94,62 +93,13 @@ def n_cells(column, edges):
     return len(edges) + 2 if column.is_label else len(edges)
 
 
-def read_kinds(estimator, X, *, reset=True):
-    """Return a table as a `ColumnTable` and the kind that its container gives each column."""
-    table = read_columns(estimator, X, reset=reset)
-    return table, container_kinds(X, table)
-
-
-def container_kinds(X, table):
-    """Return "number", "date", "boolean", "label" or "object" for each column, by its type alone.
-
-    Parameters
-    ----------
-    X : array-like or DataFrame
-    table : ColumnTable
-        The same.
-    """
-    if not is_frame(X):
-        return [_kind_of_type(table.matrix.dtype)] * table.shape[1]
-    if hasattr(X, "schema") and hasattr(X, "column_names"):
-        return [_kind_of_words(str(each)) for each in X.schema.types]
-    return [_kind_of_type(dtype) for dtype in X.dtypes]
-
-
-def _kind_of_type(dtype):
-    dtype = getattr(dtype, "subtype", dtype)
-    if hasattr(dtype, "categories"):
-        return "label"
-    kind = getattr(dtype, "kind", None)
-    if kind is None or (kind == "O" and not isinstance(dtype, np.dtype)):
-        return _kind_of_words(str(dtype))
-    if kind in "iuf":
-        return "number"
-    return {"b": "boolean", "M": "date", "m": "date", "U": "label", "T": "label"}.get(
-        kind, "object"
-    )
-
-
-def _kind_of_words(words):
-    """The kind of a type of Arrow, polars or an extension, by its name."""
-    words = words.lower()
-    if words.startswith(("bool",)):
-        return "boolean"
-    if words.startswith(("str", "large_str", "cat", "enum", "dictionary", "utf8")):
-        return "label"
-    if words.startswith(("date", "timestamp", "duration")):
-        return "date"
-    numbers = ("int", "uint", "float", "double", "halffloat", "decimal")
-    return "number" if words.startswith(numbers) else "object"
-
-
 def declared_columns(kinds, bounds, categories, names):
     """Return a `Column` for each column, from its container's kind and from what is declared.
 
     Parameters
     ----------
     kinds : list of str
-        Of `container_kinds`.
+        Of `skdp._data._kinds.container_kinds`.
     bounds, categories
         As the estimators take them.
     names : ndarray of str or None
@@ -172,7 +122,7 @@ def declared_columns(kinds, bounds, categories, names):
             found = own is None or is_auto(own)
             column = Column(kind="label", categories=None if found else categories_array(own))
         else:
-            column = Column(kind="date" if kind == "date" else "number")
+            column = Column(kind=kind if kind in ("date", "duration") else "number")
         if limit is not None and isinstance(bounds, Mapping) and column.is_label:
             raise ValueError(f"bounds: column {j} is categorical")
         if limit is not None and not column.is_label:
@@ -208,11 +158,13 @@ def _bound_entries(bounds, names, n_features):
 
 
 def _checked_bounds(column, limit):
-    if column.kind == "date":
+    if column.kind != "number":
         try:
             limit = _days(np.array([*limit], dtype=object))
         except (TypeError, ValueError):
-            raise ValueError(f"bounds of dates must be dates, got {limit!r}") from None
+            raise ValueError(
+                f"bounds of {column.kind}s must be {column.kind}s, got {limit!r}"
+            ) from None
     low, high = check_bounds(limit, 1)
     check_edges(uniform_edges(low, high, CELLS)[0], "bounds are too close to one another")
     return float(low[0]), float(high[0])

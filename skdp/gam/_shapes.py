@@ -18,8 +18,8 @@ class ShapeFunction:
         Of the column; of two, their names with " x " between them.
     features : tuple of int
         Their positions in the table.
-    kinds : tuple of {"number", "date", "label"}
-        Dates count days from 1970 on.
+    kinds : tuple of {"number", "date", "duration", "label"}
+        Durations count days, dates those from 1970 on.
     edges : tuple of ndarray
         One a column: the edges of its bins, or its categories.
     values : ndarray of shape (n_cells,), or (n_cells, n_cells) of two columns
@@ -88,6 +88,16 @@ def importance(shape):
     size = np.abs(shape.values)
     size = size.mean(axis=-1) if size.ndim > shape.counts.ndim else size
     return float((size * shape.counts).sum() / max(shape.counts.sum(), 1.0))
+
+
+def place_of(shapes, term):
+    """Return the place of a term, which is given by its name or place, or raise `ValueError`."""
+    names = [shape.name for shape in shapes]
+    place = names.index(term) if term in names else term
+    is_place = isinstance(place, int | np.integer) and not isinstance(place, bool)
+    if not is_place or not -len(names) <= place < len(names):
+        raise ValueError(f"there is no term {term!r}, only {names}")
+    return place
 
 
 def directions(monotonic_cst, names, columns):

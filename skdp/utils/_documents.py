@@ -14,9 +14,20 @@ def printable(text):
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
 
 
+class Markup(str):
+    """A text that is HTML already."""
+
+
 def html_text(text):
     """Return a text as it may stand between tags and in attributes."""
-    return escape(printable(text))
+    return text if isinstance(text, Markup) else escape(printable(text))
+
+
+def html_bar(value, largest):
+    """Return a number with a bar to the right of the middle, or the left of it if negative."""
+    width = 50.0 * min(abs(value) / (largest or 1.0), 1.0)
+    bar = f"margin-left:{50.0 - width * (value < 0.0):.1f}%;width:{width:.1f}%"
+    return Markup(f'<span class="skdp-bar"><span style="{bar}"></span></span>&#160;{value:+.4g}')
 
 
 def markdown_text(text):

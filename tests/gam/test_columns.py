@@ -1,6 +1,7 @@
 """What a column is by its container and by what is declared; missing and other values."""
 
 import datetime
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -106,6 +107,43 @@ def test_after_a_frame_rows_of_any_kind_are_read_by_position():
     with pytest.warns(UserWarning, match="valid feature names"):
         np.testing.assert_array_equal(model.decision_function(cells[:20].tolist()), expected[:20])
     np.testing.assert_array_equal(model.decision_function(frame.astype({"day": "M8[s]"})), expected)
+
+
+def test_after_a_frame_predictions_have_the_kinds_of_the_fit():
+    """Of labels that look like numbers, and numbers among objects, by position."""
+    rng = np.random.default_rng(0)
+    codes, sizes = rng.integers(0, 3, size=1000), rng.uniform(0, 10, size=1000)
+    frame = pd.DataFrame({"code": pd.Series(codes).astype("category"), "size": sizes})
+    y = np.where(codes == 1, 9.0, 0.0) + sizes / 10
+    params = {"bounds": {"size": (0, 10)}, "categories": {"code": [0, 1, 2]}}
+    models = (exact(**params), DPAdditiveRegressor(1e4, target_bounds=(0, 10), **params))
+    for model, target in zip(models, (y > 5, y), strict=True):
+        expected = model.fit(frame, target).predict(frame)
+        assert kinds(model) == ["label", "number"] and len(set(expected)) > 1
+        array = np.column_stack([codes, sizes])
+        for X in (
+            array,
+            array.astype(object),
+            array.tolist(),
+            list(zip(codes, sizes, strict=True)),
+        ):
+            with pytest.warns(UserWarning, match="valid feature names"):
+                np.testing.assert_array_equal(model.predict(X), expected)
+        odd = array.astype(object)
+        odd[0, 1] = "red"
+        with pytest.raises(ValueError, match="column 1"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.predict(odd)
+
+
+def test_a_duration_is_no_date():
+    hours = np.arange(400) % 48
+    frame = pd.DataFrame({"wait": pd.to_timedelta(hours, "h")})
+    limits = {"wait": (datetime.timedelta(0), datetime.timedelta(2))}
+    for X in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+        model = exact(bounds=limits).fit(X, hours > 24)
+        assert kinds(model) == ["duration"] and model.score(X, hours > 24) > 0.95
+        assert list(model.shape_functions_[0].edges[0][[0, -1]]) == [0.0, 2.0]
 
 
 def test_values_never_seen_are_others_and_values_outside_are_clipped():

@@ -1,7 +1,11 @@
 """What additive models learn, what they say about it, and what changes it afterwards."""
 
+import os
 import pickle
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,6 +15,7 @@ from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
+import skdp
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, PrivacyAccountant
 from skdp.gam._plan import AdditivePlan
 from skdp.gam._tasks import BinaryTask, MultinomialTask
@@ -99,7 +104,8 @@ def test_without_noise_it_is_the_penalised_optimum(monkeypatch, delta):
     if delta == 0.0:
         terms = layout.weights_sum, layout.size
         monkeypatch.setattr(AdditivePlan, "_schedule", lambda self, b: self._objective(*terms, b))
-    from skdp.gam._additive import _as_term, read_kinds
+    from skdp._data._kinds import read_kinds
+    from skdp.gam._additive import _as_term
 
     table, _ = read_kinds(model, X, reset=False)
     cells = [_as_term(shape).cells(table, slice(0, 1500)) for shape in model.shape_functions_]
@@ -267,6 +273,58 @@ def test_a_pickle_predicts_the_same():
     model = classifier(accountant=PrivacyAccountant(10.0, 1e-3)).fit(X, y)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.slow
+def test_a_pickle_predicts_the_same_in_another_process(tmp_path):
+    X, y = two_classes(500)
+    model = classifier().fit(X, y)
+    (tmp_path / "model").write_bytes(pickle.dumps((model, X)))
+    script = "import pickle, sys; model, X = pickle.load(open('model', 'rb')); "
+    script += "sys.stdout.buffer.write(pickle.dumps((model.predict_proba(X), model.explain(X))))"
+    command = [sys.executable, "-c", script]
+    environment = os.environ | {"PYTHONPATH": str(Path(skdp.__file__).parents[1])}
+    result = subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    for found, own in zip(
+        pickle.loads(result.stdout), (model.predict_proba(X), model.explain(X)), strict=True
+    ):
+        np.testing.assert_array_equal(found, own)
+
+
+class Recorder:
+    """A callback of scikit-learn that asks for everything."""
+
+    def __init__(self):
+        self.told = []
+
+    def setup(self, estimator, context):
+        self.told.append(context.max_subtasks)
+
+    def teardown(self, estimator, context):
+        self.told.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context, *, X, y, metadata, fitted_estimator):
+        assert X is y is metadata is fitted_estimator is None
+
+    def on_fit_task_end(self, estimator, context, *, X, y, metadata, fitted_estimator):
+        assert X is y is fitted_estimator is None
+        self.told.append(metadata)
+
+
+def test_callbacks_are_told_steps_and_epsilon(capsys):
+    pytest.importorskip("sklearn.callback")
+    X, y = two_classes(300)
+    recorder = Recorder()
+    model = classifier(verbose=1).set_callbacks(recorder).fit(X, y)
+    _, *steps, whole, last = recorder.told
+    spent = [step["epsilon"] for step in steps]
+    assert len(spent) >= 10 and spent == sorted(spent) and last == "teardown"
+    assert whole == steps[-1] == {"epsilon": pytest.approx(1.0), "delta": 1e-6}
+    # How many steps the search for an optimum takes depends on the rows: nobody is told.
+    recorder.told.clear()
+    capsys.readouterr()
+    model.set_params(delta=0.0).fit(X, y)
+    assert not recorder.told and not capsys.readouterr().out
 
 
 def test_steps_are_shown(capsys):

@@ -9,15 +9,15 @@ import pytest
 from scipy.stats import norm
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, PrivacyAccountant
+from skdp._data._kinds import read_kinds
 from skdp._sgd._noise import GaussianNoise
 from skdp.accounting import ApproximateDP, Gaussian, gaussian_delta, get_delta, get_epsilon
 from skdp.base import TableShape
 from skdp.gam import _plan as module
-from skdp.gam._additive import ColumnShape
 from skdp.gam._blocks import WEIGHT_STEP, joint_layout, main_layout
 from skdp.gam._budget import Budget
 from skdp.gam._cells import PackedCells, exact_counts, finest_edges
-from skdp.gam._columns import declared_columns, read_kinds
+from skdp.gam._columns import declared_columns
 from skdp.gam._descent import residual_grid, residual_sums, residuals_at
 from skdp.gam._pairs import all_pairs, pair_of, pair_sums
 from skdp.gam._plan import AdditivePlan
@@ -356,7 +356,7 @@ def test_the_noise_of_a_label_does_not_depend_on_how_many_there_are(monkeypatch)
 
 
 def test_plans_of_kinds_that_containers_give():
-    shape = ColumnShape(n_rows=100, n_columns=2, classes=[0, 1], kinds=["number", "label"])
+    shape = TableShape(n_rows=100, n_columns=2, classes=[0, 1], kinds=["number", "label"])
     plan = DPAdditiveClassifier(bounds=(0, 1)).plan_fit(shape, meet(1.0, 1e-6))
     assert plan.discovery is not None and plan.search is None
     plan = DPAdditiveRegressor(target_bounds=(0, 1)).plan_fit(shape, meet(1.0, 1e-6))

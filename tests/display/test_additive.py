@@ -1,0 +1,182 @@
+"""The picture of an additive model shows what the model holds, and says what it leaves out."""
+
+import datetime
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdp import DPAdditiveClassifier, DPAdditiveRegressor
+from skdp.gam._shapes import importance
+
+pyplot = pytest.importorskip("matplotlib.pyplot")
+from skdp.display import AdditiveDisplay  # noqa: E402
+
+N, START = 2000, datetime.datetime(2020, 1, 1)
+CITIES = [f"$city_{i}$ of a rather long name" for i in range(20)]
+
+
+def make_frame():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "size": np.where(rng.random(N) < 0.2, np.nan, rng.uniform(0, 10, size=N)),
+            "city_$": rng.choice(CITIES, size=N),
+            "day": [START + datetime.timedelta(int(day)) for day in rng.integers(0, 900, size=N)],
+            "of no use": rng.uniform(0, 1, size=N),
+        }
+    )
+    score = frame["size"].fillna(20) + 2 * (frame["city_$"] == CITIES[3])
+    return frame, score.to_numpy()
+
+
+DECLARED = {
+    "bounds": {"size": (0, 10), "of no use": (0, 1), "day": (START, START.replace(year=2023))},
+    "categories": {"city_$": CITIES},
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_window():
+    pyplot.switch_backend("agg")
+    yield
+    pyplot.close("all")
+
+
+@pytest.fixture(scope="module")
+def model():
+    frame, score = make_frame()
+    pairs = [("size", "city_$"), ("size", "day")]
+    model = DPAdditiveClassifier(100.0, interactions=pairs, **DECLARED, random_state=0)
+    return model.fit(frame, np.where(score > 6, "many $", "few"))
+
+
+@pytest.fixture(scope="module")
+def three():
+    frame, score = make_frame()
+    y = np.digitize(score, [4, 8])
+    return DPAdditiveClassifier(100.0, **DECLARED, random_state=0).fit(frame, y)
+
+
+@pytest.fixture(scope="module")
+def display(model):
+    return AdditiveDisplay.from_estimator(model)
+
+
+def panel_of(display, name):
+    place = [shape.name for shape in display.shapes].index(name)
+    return display.axes_[place], display.shapes[place]
+
+
+def steps_of(panel):
+    """The curves of a panel, without the filled counts."""
+    return [patch.get_data() for patch in panel.patches if not patch.get_fill()]
+
+
+def test_terms_are_in_the_order_of_their_importance_on_one_scale(model, display):
+    display.figure_.canvas.draw()
+    sizes = [importance(shape) for shape in model.shape_functions_]
+    names = np.array([shape.name for shape in model.shape_functions_])[np.argsort(sizes)[::-1]]
+    assert [shape.name for shape in display.shapes] == list(names)
+    curves = [a for a, s in zip(display.axes_, display.shapes, strict=True) if len(s.features) == 1]
+    assert len({axes.get_ylim() for axes in curves}) == 1 and len(curves) == 4
+    assert display.n_terms == 6 and "6 of 6 terms" in display.axes_[0].figure.get_suptitle()
+    fewer = AdditiveDisplay.from_estimator(model, max_terms=2)
+    assert [shape.name for shape in fewer.shapes] == list(names[:2])
+    assert "2 of 6 terms" in fewer.axes_[0].figure.get_suptitle()
+
+
+def test_a_number_is_a_curve_with_what_is_missing_beside_it(display):
+    panel, shape = panel_of(display, "size")
+    ((values, edges, _),) = steps_of(panel)
+    np.testing.assert_array_equal(values, shape.values[:-1, 0])
+    np.testing.assert_array_equal(edges, shape.edges[0])
+    dots = next(line for line in panel.lines if line.get_marker() == "o")
+    assert dots.get_xdata()[-1] > 10 and dots.get_ydata()[-1] == shape.values[-1, 0]
+    assert "missing" in [text.get_text() for text in panel.texts]
+    panel, _ = panel_of(display, "of no use")
+    assert not panel.texts
+
+
+def test_a_single_value_with_many_rows_is_seen():
+    X = np.concatenate([np.zeros(1500), np.random.default_rng(0).uniform(0, 100, size=500)])
+    spiked = DPAdditiveClassifier(1000.0, bounds=(0, 100)).fit(X[:, None], X > 0)
+    panel, shape = panel_of(AdditiveDisplay.from_estimator(spiked), "x0")
+    dots = next(line for line in panel.lines if line.get_marker() == "o")
+    assert dots.get_xdata()[0] < 0.1 and dots.get_ydata()[0] == shape.values[0, 0]
+    counts = next(patch for patch in panel.patches if patch.get_fill()).get_data().values
+    # Counts of other values keep some height.
+    assert counts.max() == counts[0] and np.median(counts) > 0.2 * counts[0]
+
+
+def test_a_date_has_an_axis_of_dates(display):
+    panel, shape = panel_of(display, "day")
+    formatter = panel.xaxis.get_major_formatter()
+    assert type(formatter).__name__ == "ConciseDateFormatter"
+    days = (START - datetime.datetime(1970, 1, 1)).days
+    ((_, edges, _),) = steps_of(panel)
+    from matplotlib.dates import num2date
+
+    assert edges[0] == pytest.approx(days) and num2date(edges[0]).year == 2020
+    # Dates that no calendar has are days.
+    far = replace(shape, edges=(shape.edges[0] * 1e9,))
+    AdditiveDisplay([far], outputs=["x"], names={}, n_terms=1).plot().figure_.canvas.draw()
+
+
+def test_labels_are_bars_of_which_the_largest_are_drawn(display):
+    panel, shape = panel_of(display, "city_$")
+    counts, bars = panel.containers
+    most = np.argsort(-shape.counts[:20], kind="stable")[:12]
+    heights = [bar.get_height() for bar in bars]
+    np.testing.assert_allclose(heights, np.sort(shape.values[most, 0]))
+    assert len(counts) == 12 and panel.get_title().endswith(", 12 of 20")
+    named = panel.get_xticklabels()[heights.index(max(heights))].get_text()
+    assert "city_3" in named and r"\$" in named and len(named.replace("\\", "")) == 18
+
+
+def test_a_pair_is_a_table_of_one_colour_scale(display):
+    panel, shape = panel_of(display, "size x city_$")
+    (picture,) = panel.images
+    # Cities that are not listed, or missing, have no rows: they are left out.
+    kept = shape.values.shape[1] - 1
+    np.testing.assert_array_equal(picture.get_array(), shape.values[:, :kept, 0].T)
+    assert (panel.get_xlabel(), panel.get_ylabel()) == ("size", r"city_\$")
+    labels = [text.get_text() for text in panel.get_xticklabels()]
+    assert labels[0] == "0" and labels[-1] == "missing"
+    other, _ = panel_of(display, "size x day")
+    assert other.images[0].get_clim() == picture.get_clim()
+    assert picture.get_clim()[1] == -picture.get_clim()[0]
+
+
+def test_several_classes_have_a_line_each(three):
+    display = AdditiveDisplay.from_estimator(three, terms=["size", "city_$"])
+    panel, shape = panel_of(display, "size")
+    for k, (values, _, _) in enumerate(steps_of(panel)):
+        np.testing.assert_array_equal(values, shape.values[:-1, k])
+    assert len(steps_of(panel)) == 3
+    (legend,) = display.axes_[0].figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["0", "1", "2"]
+    one = AdditiveDisplay.from_estimator(three, classes=[2], terms=["size", 0, "day"])
+    assert [shape.values.shape[-1] for shape in one.shapes] == [1, 1, 1] and one.n_terms == 4
+    np.testing.assert_array_equal(
+        panel_of(one, "size")[1].values[:, 0], three.shape_functions_[0].values[:, 2]
+    )
+
+
+@pytest.mark.parametrize("choice", [{"terms": ["nothing"]}, {"terms": [9]}, {"classes": ["no"]}])
+def test_what_is_not_there_is_refused(model, choice):
+    with pytest.raises(ValueError):
+        AdditiveDisplay.from_estimator(model, **choice)
+
+
+def test_it_can_share_a_figure():
+    frame, score = make_frame()
+    model = DPAdditiveRegressor(10.0, target_bounds=(0, 22), **DECLARED).fit(frame, score)
+    figure, (left, right) = pyplot.subplots(1, 2, layout="constrained")
+    display = AdditiveDisplay.from_estimator(model, ax=right, max_terms=2)
+    assert display.figure_ is figure and display.ax_ is right
+    figure.canvas.draw()
+    assert all(axes.get_position().x0 >= 0 for axes in display.axes_) and left.axison
+    assert "score of the target" in display.axes_[0].figure.get_suptitle()
+    assert display.plot().figure_ is not figure
