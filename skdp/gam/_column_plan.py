@@ -40,7 +40,8 @@ class ColumnsPlan:
 
     def __post_init__(self):
         # What could not be drawn is refused before the charge.
-        self._cells_noise(2 * CELLS * len(self.columns))
+        if self.shares["cells"]:
+            self._cells_noise(2 * CELLS * len(self.columns))
         if self.discovery is not None:
             self.discovery.release(np.zeros(0), random_state=None)
         # It refuses what it could not draw when it is made.
