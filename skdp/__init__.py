@@ -17,6 +17,7 @@ from skdp.linear_model import (
     DPSGDRegressor,
 )
 from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV
+from skdp.pipeline import DPTableVectorizer, tabular_pipeline
 from skdp.preprocessing import (
     DPHistogramTransformer,
     DPKBinsDiscretizer,
@@ -56,6 +57,7 @@ __all__ = [
     "DPSGDRegressor",
     "DPSimpleImputer",
     "DPStandardScaler",
+    "DPTableVectorizer",
     "DPTargetEncoder",
     "LedgerError",
     "PrivacyAccountant",
@@ -65,4 +67,5 @@ __all__ = [
     "SeededNoiseWarning",
     "__version__",
     "privacy_report",
+    "tabular_pipeline",
 ]

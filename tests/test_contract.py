@@ -32,6 +32,7 @@ from skdp import (
     DPSGDRegressor,
     DPSimpleImputer,
     DPStandardScaler,
+    DPTableVectorizer,
     DPTargetEncoder,
     RandomizedResponseTransformer,
 )
@@ -117,6 +118,8 @@ ESTIMATORS = [
     DPAdditiveClassifier(categories=[0, 1, 2]),
     DPAdditiveRegressor(target_bounds=(-10, 10)),
     DPAdditiveRegressor(target_bounds=(-10, 10), bounds=(-10, 10), n_bins=8),
+    DPTableVectorizer(),
+    DPTableVectorizer(delta=0.0, bounds=(-10, 10), n_bins=8),
 ]
 
 OLD_SKLEARN = sklearn.__version__.startswith("1.7")

@@ -132,18 +132,35 @@ def main_layout(terms, n_rows, constant_share=0.0):
     constant = {"groups": np.zeros(1, dtype=np.intp), "counts": np.array([float(n_rows)])}
     blocks = [Block(term=-1, weight=dyadic_weight(math.sqrt(constant_share)), **constant)]
     for j, term in enumerate(terms):
-        groups = [np.arange(len(term.counts))]
-        numeric = not term.columns[0].is_label
-        while numeric and math.ceil(groups[-1][-1] / COARSER) >= FEWEST_CELLS:
-            coarse = groups[-1] // COARSER
-            # What is missing stays apart.
-            coarse[-1] = coarse[-2] + 1
-            groups.append(coarse)
+        groups = resolutions(len(term.counts), coarser=not term.columns[0].is_label)
         weight = dyadic_weight(math.sqrt(share / len(groups)))
         for group in groups:
             counts = np.bincount(group, weights=term.counts)
             blocks.append(Block(term=j, weight=weight, groups=group, counts=counts))
     return Layout(blocks)
+
+
+def resolutions(n_cells, *, coarser):
+    """Return, finest first, the cell of each resolution in which each finest cell lies.
+
+    Parameters
+    ----------
+    n_cells : int
+        With that of missing values, which stays apart, at the end.
+    coarser : bool
+        Whether there are coarser ones: neighbours are alike.
+
+    Returns
+    -------
+    list of ndarray of shape (n_cells,)
+        Increasing, from 0 on.
+    """
+    groups = [np.arange(n_cells)]
+    while coarser and math.ceil(groups[-1][-1] / COARSER) >= FEWEST_CELLS:
+        coarse = groups[-1] // COARSER
+        coarse[-1] = coarse[-2] + 1
+        groups.append(coarse)
+    return groups
 
 
 def joint_layout(layout, pairs, main_share):

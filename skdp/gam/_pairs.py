@@ -8,9 +8,9 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils import gen_batches
 
-from skdp._data._columns import column_entries
 from skdp.gam._bins import merged_cells
 from skdp.gam._cells import BLOCK_ROWS, PackedCells, Term
+from skdp.preprocessing._binning import column_pairs
 from skdp.utils._validation import check_integer, is_auto
 
 TABLE_CELLS, CHOICE_CELLS = 12, 8
@@ -143,16 +143,7 @@ def check_interactions(interactions, names, n_features):
         return [], None
     if isinstance(interactions, Integral):
         return [], check_integer(interactions, "interactions", 0)
-    declared = []
-    for pair in interactions if isinstance(interactions, list | tuple) else [interactions]:
-        if isinstance(pair, str) or np.ndim(pair) != 1 or len(pair := tuple(pair)) != 2:
-            raise ValueError(f"interactions must hold pairs of columns, got {pair!r}")
-        found = column_entries(dict.fromkeys(pair, True), names, n_features, "interactions")
-        places = tuple(j for j, named in enumerate(found) if named)
-        if len(places) != 2 or places in declared:
-            raise ValueError(f"interactions: {pair!r} is one column, or named twice")
-        declared.append(places)
-    return declared, 0
+    return column_pairs(interactions, names, n_features), 0
 
 
 def all_pairs(terms, left_out):

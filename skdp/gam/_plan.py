@@ -1,18 +1,22 @@
 """What a fit of an additive model releases, stage by stage, in one budget."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from operator import attrgetter
 
 import numpy as np
 
 from skdp._data._parts import row_blocks
 from skdp.accounting import get_epsilon
-from skdp.gam._bins import CELLS, LEVELS, consistent_counts, merged_cells, nearest_masses
 from skdp.gam._blocks import joint_layout, main_layout
-from skdp.gam._budget import Budget
-from skdp.gam._cells import BLOCK_ROWS, PackedCells, Term, exact_counts, finest_edges
+from skdp.gam._cells import BLOCK_ROWS, PackedCells
+from skdp.gam._column_plan import (
+    CELLS_SHARE,
+    DISCOVERY_SHARE,
+    PURE_CELLS_SHARE,
+    SEARCH_SHARE,
+    ColumnsPlan,
+)
 from skdp.gam._descent import (
     CONDITION,
     MOST_STEPS,
@@ -32,20 +36,8 @@ from skdp.gam._pairs import (
     pair_sums,
     pair_term,
 )
-from skdp.gam._searches import (
-    LARGEST_LIST,
-    GaussianSearch,
-    GaussianThreshold,
-    LabelColumns,
-    NumberColumns,
-)
-from skdp.stats._bounds import BoundsPlan
+from skdp.gam._searches import LARGEST_LIST
 
-# Shares of mu squared, or of epsilon with delta = 0.
-SEARCH_SHARE = 0.05
-DISCOVERY_SHARE = 0.1
-CELLS_SHARE = 0.05
-PURE_CELLS_SHARE = 0.15
 # Where pairs are chosen: of the steps before, and of the choice.
 FIRST_SHARE, CHOICE_SHARE = 0.2, 0.1
 # What of the first steps' result the joint ones start from.
@@ -62,17 +54,13 @@ EXACT_ENOUGH = 2.0**-60
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class AdditivePlan:
+class AdditivePlan(ColumnsPlan):
     """A fit's plan; see `skdp.mechanisms._plan.Plan`.
 
     Parameters
     ----------
-    columns : list of Column
-    n_rows : int
-    n_bins : int
     task : task
         Of `skdp.gam._tasks`.
-    guarantee : Guarantee
     declared_pairs : list of (int, int), default=()
     n_chosen : int, default=0
         How many pairs are chosen at most.
@@ -80,11 +68,7 @@ class AdditivePlan:
         Columns that are in no chosen pair.
     """
 
-    columns: list
-    n_rows: int
-    n_bins: int
     task: object
-    guarantee: object
     declared_pairs: list = ()
     n_chosen: int = 0
     unpaired: tuple = ()
@@ -98,8 +82,7 @@ class AdditivePlan:
         return f"{kind} on private bins"
 
     def __post_init__(self):
-        # What could not be drawn is refused before the charge.
-        self._cells_noise(2 * CELLS * len(self.columns))
+        super().__post_init__()
         largest = sum(2 * max(4 * self.n_bins, _most_labels(each)) for each in self.columns)
         largest += (len(self.declared_pairs) + self.n_chosen) * (2 * TABLE_CELLS + 2) ** 2
         largest *= self.task.n_outputs
@@ -111,18 +94,6 @@ class AdditivePlan:
             if self.budget.pure:
                 raise ValueError("pairs are chosen with delta > 0 only; declare interactions")
             self._choice_noise(largest * len(self.columns), len(self.columns))
-        if self.discovery is not None:
-            self.discovery.release(np.zeros(0), random_state=None)
-        # It refuses what it could not draw when it is made.
-        _ = self.search
-
-    @cached_property
-    def budget(self):
-        return Budget(guarantee=self.guarantee, discovers=bool(self._undeclared(True)))
-
-    event = property(attrgetter("budget.event"))
-    epsilon = property(attrgetter("guarantee.epsilon"))
-    delta = property(attrgetter("guarantee.delta"))
 
     @property
     def scale(self):
@@ -135,13 +106,6 @@ class AdditivePlan:
     def sensitivity(self):
         """By how much a gradient moves; with delta = 0 where a row's features have L1 norm 1."""
         return (self.task.clip_l1 if self.budget.pure else self.task.clip) * self._moved
-
-    @property
-    def _moved(self):
-        return self.guarantee.neighbours.rows_moved
-
-    def _undeclared(self, label):
-        return [j for j, c in enumerate(self.columns) if c.is_label == label and not c.is_declared]
 
     @property
     def constant_share(self):
@@ -166,38 +130,6 @@ class AdditivePlan:
         }
         return shares | {"steps": 1.0 - math.fsum(shares.values()) - 2.0**-50}
 
-    @cached_property
-    def search(self):
-        """Finds the bounds that are not declared, None where all are."""
-        n_columns, share = len(self._undeclared(False)), self.shares["search"]
-        if not n_columns:
-            return None
-        sizes = {"n_rows": self.n_rows, "n_columns": n_columns}
-        if self.budget.pure:
-            own = replace(self.guarantee, epsilon=share * self.guarantee.epsilon)
-            return BoundsPlan(guarantee=own, **sizes)
-        multiplier = self.budget.multiplier / math.sqrt(share)
-        return GaussianSearch(guarantee=self.guarantee, noise_multiplier=multiplier, **sizes)
-
-    @cached_property
-    def discovery(self):
-        """Finds the categories that are not declared, None where all are."""
-        n_columns, share = len(self._undeclared(True)), self.shares["discovery"]
-        if not n_columns:
-            return None
-        return GaussianThreshold(
-            n_columns=n_columns,
-            n_rows=self.n_rows,
-            guarantee=self.guarantee,
-            noise_multiplier=self.budget.multiplier / math.sqrt(share),
-            threshold_delta=self.budget.threshold_delta,
-        )
-
-    def _cells_noise(self, size):
-        squares = sum(1 if column.is_label else LEVELS for column in self.columns) * self._moved
-        l2 = math.nextafter(math.sqrt(squares), math.inf)
-        return self.budget.noise(self.shares["cells"], size, l1=float(squares), l2=l2)
-
     def _steps_noise(self, size, n_steps, share=None):
         moved, share = self.sensitivity, share or self.shares["steps"]
         return self.budget.noise(share, size, l1=moved, l2=moved, n_steps=n_steps)
@@ -205,12 +137,6 @@ class AdditivePlan:
     def _choice_noise(self, size, n_pairs):
         moved = self.sensitivity * math.nextafter(math.sqrt(n_pairs), math.inf)
         return self.budget.noise(self.shares["choice"], size, l1=moved, l2=moved)
-
-    def check(self, table):
-        """Raise `ValueError` where a column holds what its kind does not."""
-        for rows in row_blocks(table, BLOCK_ROWS):
-            for j, column in enumerate(self.columns):
-                column.check(table.values(j, rows), j)
 
     def run(self, table, targets, source, progress=None):
         """Return the terms, their values and the constant: all that is released.
@@ -251,45 +177,6 @@ class AdditivePlan:
         tables = layout.tables(weights)
         values = [tables[t].reshape(*term.counts.shape, -1) for t, term in enumerate(terms)]
         return terms, values, tables[-1][0]
-
-    def _found(self, table, source):
-        """Return the columns with the bounds and categories that they lacked."""
-        columns = list(self.columns)
-        if self.discovery is not None:
-            chosen = self._undeclared(True)
-            labels, _ = self.discovery.run(LabelColumns(table, chosen), source)
-            for j, own in zip(chosen, labels, strict=True):
-                columns[j] = replace(columns[j], categories=own)
-        if self.search is not None:
-            chosen = self._undeclared(False)
-            ends = self.search.run(NumberColumns(table, [(columns[j], j) for j in chosen]), source)
-            for j, low, high in zip(chosen, *ends, strict=True):
-                columns[j] = replace(columns[j], bounds=(low, high))
-        return columns
-
-    def _counted(self, columns, table, source):
-        """Return a term for each column, its bins made from noisy counts of cells."""
-        edges = [finest_edges(column) for column in columns]
-        exact = exact_counts(columns, edges, table)
-        noise = self._cells_noise(sum(map(len, exact)))
-        noisy = noise.add(
-            np.concatenate(exact).astype(np.float64), next(noise.draw(1, source.stream()))
-        )
-        noisy = np.split(noisy, np.cumsum([len(each) for each in exact])[:-1])
-        return [
-            self._term(j, columns[j], edges[j], noisy[j], noise.scale) for j in range(len(columns))
-        ]
-
-    def _term(self, j, column, edges, noisy, scale):
-        counts = np.clip(noisy, 0.0, self.n_rows)
-        if not column.is_label:
-            missing = counts[-1]
-            total = self.n_rows - missing
-            masses = nearest_masses(consistent_counts(noisy[:-1], total), total)
-            starts = merged_cells(masses, self.n_bins, scale)
-            counts = np.append(np.add.reduceat(masses, starts), missing)
-            edges = np.append(edges[starts], edges[-1])
-        return Term(columns=(column,), positions=(j,), edges=(edges,), counts=counts)
 
     def _chosen(self, terms, cells, layout, targets, weights, source):
         """Return the pairs that the residuals of some weights ask for."""

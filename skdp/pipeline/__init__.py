@@ -4,8 +4,11 @@ from skdp.pipeline._check import PipelineCheck, check_pipeline
 from skdp.pipeline._kinds import step_kind
 from skdp.pipeline._planning import PipelinePlan, joint_scale, plan_pipeline, planned_charge
 from skdp.pipeline._split import split_budget
+from skdp.pipeline._table_vectorizer import DPTableVectorizer
+from skdp.pipeline._tabular_pipeline import tabular_pipeline
 
 __all__ = [
+    "DPTableVectorizer",
     "PipelineCheck",
     "PipelinePlan",
     "check_pipeline",
@@ -14,4 +17,5 @@ __all__ = [
     "planned_charge",
     "split_budget",
     "step_kind",
+    "tabular_pipeline",
 ]

@@ -24,6 +24,7 @@ from skdp.base import TableShape, terms_of
 from skdp.pipeline._instances import is_estimator, of_skdp
 from skdp.pipeline._kinds import REASONS, plans_its_fit
 from skdp.pipeline._steps import find_steps, unaccepted
+from skdp.preprocessing._binning import names_in
 from skdp.utils._validation import check_integer, is_auto
 
 # Each transformer takes this share of what is left for the others.
@@ -35,8 +36,10 @@ SAME_FOR_EVERY_SHAPE = {
     *("DPLinearRegression", "DPLinearSVC", "DPLogisticRegression", "DPPCA", "DPPoissonRegressor"),
     *("DPRidge", "DPSimpleImputer", "DPStandardScaler", "DPTargetEncoder"),
 }
+# Nor does what these do, whatever is "auto".
+SAME_FOR_EVERY_TABLE = ("DPTableVectorizer",)
 # These release nothing if their parameters declare everything.
-MAY_RELEASE_NOTHING = ("DPOneHotEncoder", "DPSimpleImputer")
+MAY_RELEASE_NOTHING = ("DPOneHotEncoder", "DPSimpleImputer", "DPTableVectorizer")
 NOTHING = Composed(())
 
 
@@ -88,13 +91,12 @@ def planned_charge(
     )
     unknown = None in (n_samples, n_features)
     left_open = any(is_auto(params.get(name)) for name in ("mechanism", "bounds", "data_norm"))
-    same = not unknown or (
-        of_skdp(estimator)
-        and type(estimator).__name__ in SAME_FOR_EVERY_SHAPE
-        and not left_open
-        and params.get("strategy", "mean") == "mean"
+    kind = type(estimator).__name__ if of_skdp(estimator) else ""
+    same = not unknown or kind in SAME_FOR_EVERY_TABLE
+    same = same or (
+        kind in SAME_FOR_EVERY_SHAPE and not left_open and params.get("strategy", "mean") == "mean"
     )
-    nothing = of_skdp(estimator) and type(estimator).__name__ in MAY_RELEASE_NOTHING
+    nothing = kind in MAY_RELEASE_NOTHING
     if not (plans_its_fit(estimator) and (same or nothing)):
         return planned
     if params.get("classes") is not None:
@@ -102,7 +104,10 @@ def planned_charge(
     classes = np.unique([0, 1] if classes is None else classes)
     try:
         plans = [
-            estimator.plan_fit(TableShape(n_rows=n, n_columns=d, classes=classes), guarantee)
+            estimator.plan_fit(
+                TableShape(n_rows=n, n_columns=d, classes=classes, names=names_in(params, d)),
+                guarantee,
+            )
             for n, d in dict.fromkeys((n_samples or n, n_features or d) for n, d in SHAPES)
         ]
     except ValueError:

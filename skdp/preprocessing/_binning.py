@@ -17,6 +17,9 @@ from skdp.utils._labels import UNDECLARED, category_codes
 from skdp.utils._validation import check_bounds, check_integer, check_real, is_auto
 
 AUTOMATIC = ("uniform", "quantile")
+# Of n_bins="auto": a bin of quantiles holds so many times the scale of the ranks' errors.
+FEWEST_BINS, MOST_BINS = 8, 32
+ROWS_PER_SCALE = 2.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,13 +135,14 @@ class EdgesPlan:
 
         Parameters
         ----------
+        n_bins : int or "auto"
         shares : tuple of (float, float)
             The epsilon of the search and of the quantiles.
         shape : TableShape
         guarantee : Guarantee
             Its delta is that of both.
         """
-        n_bins = check_integer(n_bins, "n_bins", 2)
+        n_bins = MOST_BINS if (auto := is_auto(n_bins)) else check_integer(n_bins, "n_bins", 2)
         ranged = _columns_of(bins, AUTOMATIC)
         chosen = _columns_of(bins, ("quantile",))
         search = quantiles = None
@@ -157,6 +161,10 @@ class EdgesPlan:
                 guarantee=replace(guarantee, epsilon=shares[1]),
                 n_rows=shape.n_rows,
             )
+            if auto:
+                affordable = shape.n_rows / (ROWS_PER_SCALE * quantiles.scale)
+                n_bins = int(np.clip(affordable, FEWEST_BINS, MOST_BINS))
+                quantiles = replace(quantiles, quantiles=np.arange(1, n_bins) / n_bins)
         return cls(bins, n_bins, bounds, search, quantiles)
 
     @property
@@ -297,6 +305,57 @@ def category_entries(categories, names, n_features):
     return column_entries(categories, names, n_features, "categories")
 
 
+def column_pairs(interactions, names, n_features):
+    """Return declared pairs of columns by their positions.
+
+    Parameters
+    ----------
+    interactions : list of pairs of columns
+    names, n_features
+        As in `column_entries`.
+
+    Returns
+    -------
+    list of (int, int)
+
+    Raises
+    ------
+    ValueError
+        If it is no list of pairs of columns, or a pair is named twice.
+    """
+    declared = []
+    for pair in interactions if isinstance(interactions, list | tuple) else [interactions]:
+        if isinstance(pair, str) or np.ndim(pair) != 1 or len(pair := tuple(pair)) != 2:
+            raise ValueError(f"interactions must hold pairs of columns, got {pair!r}")
+        found = column_entries(dict.fromkeys(pair, True), names, n_features, "interactions")
+        places = tuple(j for j, named in enumerate(found) if named)
+        if len(places) != 2 or places in declared:
+            raise ValueError(f"interactions: {pair!r} is one column, or named twice")
+        declared.append(places)
+    return declared
+
+
+def crossed(codes, n_bins, pairs):
+    """Return the codes of columns and of pairs, and how many each has.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_rows, n_features)
+        -1 where a value is in no bin; so is its pair.
+    n_bins : ndarray of shape (n_features,)
+    pairs : list of (int, int)
+
+    Returns
+    -------
+    codes : ndarray of shape (n_rows, n_features + n_pairs)
+    n_bins : ndarray of shape (n_features + n_pairs,)
+    """
+    one, two = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+    cells = codes[:, one] * n_bins[two] + codes[:, two]
+    cells[(codes[:, one] < 0) | (codes[:, two] < 0)] = UNDECLARED
+    return np.hstack([codes, cells]), np.append(n_bins, n_bins[one] * n_bins[two])
+
+
 def _edge_entries(edges, names, n_features):
     """ "uniform", "quantile" or an array for each column."""
     if isinstance(edges, str):
@@ -342,3 +401,24 @@ def input_names(estimator, input_features):
             f"({estimator.n_features_in_}), got {len(names)}"
         )
     return names
+
+
+def names_in(params, n_features):
+    """Return names for columns of which no table was seen: those that dicts mention.
+
+    They stand where no dict names a column by its position.
+
+    Parameters
+    ----------
+    params : dict of str to object
+        An estimator's.
+    n_features : int
+
+    Returns
+    -------
+    list of str or None
+    """
+    dicts = (params.get(name) for name in ("bounds", "categories", "edges", "monotonic_cst"))
+    keys = [key for each in dicts if isinstance(each, Mapping) for key in each]
+    named = iter(dict.fromkeys(key for key in keys if isinstance(key, str)))
+    return [None if j in keys else next(named, None) for j in range(n_features)]

@@ -1,7 +1,6 @@
 """Histograms of features with differential privacy, and features encoded by their bins."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,9 +18,12 @@ from skdp.preprocessing._binning import (
     binning_shares,
     check_share,
     column_bins,
+    column_pairs,
     count_columns,
+    crossed,
     declared_bounds,
     input_names,
+    names_in,
     numeric_columns,
     one_hot,
 )
@@ -46,6 +48,7 @@ class HistogramPlan(MechanismPlan):
     mechanism : plan
         What is charged.
     encode : str
+    pairs : list of (int, int)
     unit_norm : bool
     n_features_out : int or None
     sparse_output : bool
@@ -55,6 +58,7 @@ class HistogramPlan(MechanismPlan):
     counts: object
     mechanism: object
     encode: str
+    pairs: list
     unit_norm: bool
     n_features_out: int | None
     sparse_output: bool
@@ -74,7 +78,7 @@ class HistogramPlan(MechanismPlan):
                 for each, noisy in pairs
             ]
         if not self.unit_norm:
-            norm = _norm_bound(self.encode, self.bins, edges, counts)
+            norm = _norm_bound(self.encode, self.bins, edges, counts, self.pairs)
         return {
             "bin_edges_": objects(edges),
             "counts_": None if counts is None else objects(counts),
@@ -114,9 +118,11 @@ class DPHistogramTransformer(TransformerMixin, PrivateMixin, BaseEstimator):
         of one entry a column, or a dict of column to entry, may give each column its own.
         Declared edges are within -1e150 and 1e150 and at least 1e-150 apart. Values beyond the
         outermost edges belong to the outermost bins.
-    n_bins : int, default=32
+    n_bins : int or "auto", default="auto"
         The number of bins of columns without declared edges, at least 2. Columns in which a few
-        values are common get fewer.
+        values are common get fewer. "auto" is 32 for "uniform"; for "quantile" as many, from 8 to
+        32, as leave each bin 2.5 times as many rows as the scale of the noise in a quantile's
+        rank: few for few rows, many columns or a small epsilon.
     categories : dict of column to list, list, default=None
         The categories of categorical columns, declared, never read off the data: a dict, a list
         of one entry a column (None for a numeric one), or one flat list for every column. None
@@ -129,10 +135,14 @@ class DPHistogramTransformer(TransformerMixin, PrivateMixin, BaseEstimator):
         share of the rows in the bin, by its width if the column is numeric. "cumulative": the
         share of the rows below the value, linear within the bin; for a category half of its own
         rows count. A value in no bin is all zeros, -1, 0 and 0.5.
+    interactions : list of pairs of columns, default=None
+        For "onehot": a column for each bin of one feature and each bin of another, for models
+        that only add up what features say. Columns are named by their position or name. These
+        cells are products of the released bins, so that they cost no privacy.
     unit_norm : bool or "auto", default="auto"
         Whether to divide the output by the bound on its rows' Euclidean norm, so that it is at
         most 1, the `data_norm` that linear models take by default. "auto" does so for "onehot":
-        an entry is then ``1 / sqrt(n_features)``.
+        an entry is then ``1 / sqrt(n_features + n_pairs)``.
     edges_share : float or "auto", default="auto"
         What "quantile" edges take of the epsilon that the bounds leave, in (0, 1]. With 1 no counts
         are released and `counts_` is None. "auto" is 0.9 for "onehot" and "ordinal", which do not
@@ -215,10 +225,11 @@ class DPHistogramTransformer(TransformerMixin, PrivateMixin, BaseEstimator):
         delta=0.0,
         bounds="auto",
         edges="quantile",
-        n_bins=32,
+        n_bins="auto",
         categories=None,
         other=None,
         encode="onehot",
+        interactions=None,
         unit_norm="auto",
         edges_share="auto",
         sparse_output=False,
@@ -233,6 +244,7 @@ class DPHistogramTransformer(TransformerMixin, PrivateMixin, BaseEstimator):
         self.categories = categories
         self.other = other
         self.encode = encode
+        self.interactions = interactions
         self.unit_norm = unit_norm
         self.edges_share = edges_share
         self.sparse_output = sparse_output
@@ -270,7 +282,7 @@ class DPHistogramTransformer(TransformerMixin, PrivateMixin, BaseEstimator):
             source = fit.charge(plan)
             public = ("the numbers of rows and columns", *_assumptions(plan.bins, self.bounds))
             fit.publish(plan, public=public, **plan.run(table, source))
-            self._declared = plan.bins
+            self._declared, self._pairs = plan.bins, plan.pairs
         return self
 
     def plan_fit(self, shape, guarantee):
@@ -299,6 +311,9 @@ class DPHistogramTransformer(TransformerMixin, PrivateMixin, BaseEstimator):
         if not is_auto(self.unit_norm):
             check_boolean(self.unit_norm, "unit_norm")
         n_features, names = shape.n_columns, shape.names
+        pairs = column_pairs(self.interactions or [], names, n_features)
+        if pairs and self.encode != "onehot":
+            raise ValueError("interactions are for encode='onehot' only")
         bins = column_bins(self.categories, self.other, self.edges, names, n_features)
         quantiles = any(each.kind == "quantile" for each in bins)
         ranged = [j for j, each in enumerate(bins) if each.kind in ("uniform", "quantile")]
@@ -321,7 +336,7 @@ class DPHistogramTransformer(TransformerMixin, PrivateMixin, BaseEstimator):
         edges = EdgesPlan.make(bins, self.n_bins, bounds, **terms)
         counts = None
         if release_counts:
-            size = _largest_size(bins, self.n_bins)
+            size = _largest_size(bins, edges.n_bins)
             rest = replace(guarantee, epsilon=shares[2], delta=rest)
             counts = counts_mechanism(n_features, size, rest)
         return HistogramPlan(
@@ -329,6 +344,7 @@ class DPHistogramTransformer(TransformerMixin, PrivateMixin, BaseEstimator):
             counts=counts,
             mechanism=one_charge((*edges.parts, counts), guarantee),
             encode=self.encode,
+            pairs=pairs,
             unit_norm=self._divides(),
             n_features_out=None if self.encode == "onehot" else n_features,
             sparse_output=bool(self.sparse_output),
@@ -360,12 +376,12 @@ class DPHistogramTransformer(TransformerMixin, PrivateMixin, BaseEstimator):
         2.8
         """
         n_features = check_integer(n_features, "n_features", low=1)
-        names = _names_in((self.categories, self.edges, self.bounds), n_features)
+        names = names_in(self.get_params(deep=False), n_features)
         shape = TableShape(n_rows=1, n_columns=n_features, names=names)
         plan = self.plan_fit(shape, guarantee_of(self))
         if plan.counts is None:
             raise ValueError("with edges_share=1 no counts are released")
-        return plan.counts.deviation(_largest_size(plan.bins, self.n_bins))
+        return plan.counts.deviation(_largest_size(plan.bins, plan.edges.n_bins))
 
     def transform(self, X):
         """Encode each value by its bin.
@@ -378,7 +394,8 @@ class DPHistogramTransformer(TransformerMixin, PrivateMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_outputs), float64, or csr_array
-            As `encode` says; `n_outputs` is `n_features`, for "onehot" the sum of `n_bins_`.
+            As `encode` says; `n_outputs` is `n_features`, for "onehot" the sum of `n_bins_` and of
+            the products of pairs.
         """
         check_is_fitted(self)
         table = self._read(X, reset=False)
@@ -386,7 +403,8 @@ class DPHistogramTransformer(TransformerMixin, PrivateMixin, BaseEstimator):
         codes = bin_codes(table, self._declared, self.bin_edges_)
         factor = self._factor()
         if self.encode == "onehot":
-            return one_hot(codes, self.n_bins_, factor, self.sparse_output)
+            crosses = crossed(codes, self.n_bins_, self._pairs)
+            return one_hot(*crosses, factor, self.sparse_output)
         if self.encode == "ordinal":
             return codes * factor
         encoded = np.empty(table.shape)
@@ -416,7 +434,8 @@ class DPHistogramTransformer(TransformerMixin, PrivateMixin, BaseEstimator):
         Returns
         -------
         ndarray of str
-            For "onehot" the name of the column and the number of the bin or the category.
+            For "onehot" the name of the column and the number of the bin or the category; of a
+            pair both, with a space between them.
         """
         check_is_fitted(self)
         names = input_names(self, input_features)
@@ -426,8 +445,11 @@ class DPHistogramTransformer(TransformerMixin, PrivateMixin, BaseEstimator):
             each.categories.tolist() if each.categories is not None else range(size)
             for each, size in zip(self._declared, self.n_bins_, strict=True)
         ]
-        pairs = zip(names, labels, strict=True)
-        return np.array([f"{name}_{label}" for name, own in pairs for label in own], dtype=object)
+        cells = [
+            [f"{name}_{label}" for label in own] for name, own in zip(names, labels, strict=True)
+        ]
+        cells += [[f"{a} {b}" for a in cells[i] for b in cells[j]] for i, j in self._pairs]
+        return np.array(sum(cells, []), dtype=object)
 
     def _read(self, X, reset=True):
         read = read_numeric_columns if self.categories is None else read_columns
@@ -442,7 +464,8 @@ class DPHistogramTransformer(TransformerMixin, PrivateMixin, BaseEstimator):
     def _factor(self):
         if not self._divides():
             return 1.0
-        bound = _norm_bound(self.encode, self._declared, self.bin_edges_, self.counts_)
+        known = self._declared, self.bin_edges_, self.counts_
+        bound = _norm_bound(self.encode, *known, self._pairs)
         # Rounded down, so that no row's norm exceeds 1.
         return math.nextafter(1.0 / bound, 0.0) * (1.0 - 2.0**-50)
 
@@ -508,10 +531,10 @@ def _cumulative(counts):
     return np.minimum(below / max(below[-1], 1.0), 1.0)
 
 
-def _norm_bound(encode, bins, edges, counts):
+def _norm_bound(encode, bins, edges, counts, pairs=()):
     """Return a bound on the norm of an encoded row, from released values alone."""
     if encode in ("onehot", "cumulative"):
-        root = math.sqrt(len(bins))
+        root = math.sqrt(len(bins) + len(pairs))
         return root if root.is_integer() else math.nextafter(root, math.inf)
     if encode == "ordinal":
         largest = [max(_n_bins(*pair) - 1, 1) for pair in zip(bins, edges, strict=True)]
@@ -540,13 +563,3 @@ def _assumptions(bins, bounds):
     said = {"categories": "categories", "declared": "edges"}
     words = [said[kind] for kind in sorted(kinds) if kind in said]
     return (*words, "bounds") if kinds & {"uniform", "quantile"} and not is_auto(bounds) else words
-
-
-def _names_in(parameters, n_features):
-    """Return names for columns of which no table was seen: those that dicts mention.
-
-    They stand where no dict names a column by its position.
-    """
-    keys = [key for each in parameters if isinstance(each, Mapping) for key in each]
-    named = iter(dict.fromkeys(key for key in keys if isinstance(key, str)))
-    return [None if j in keys else next(named, None) for j in range(n_features)]

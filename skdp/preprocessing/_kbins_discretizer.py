@@ -55,8 +55,10 @@ class DPKBinsDiscretizer(PlannedTransformer):
         The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
         column. It must not be computed from the data. "auto" finds it privately, for a fifth of
         epsilon with "quantile" and for all of it with "uniform".
-    n_bins : int, default=5
+    n_bins : int or "auto", default=5
         The number of bins, at least 2. Features in which a few values are common get fewer.
+        "auto" is 32 for "uniform"; for "quantile" as many, from 8 to 32, as leave each bin 2.5
+        times as many rows as the scale of the noise in a quantile's rank.
     encode : {"onehot", "onehot-dense", "ordinal"}, default="onehot"
         "onehot": a sparse column for each bin. "onehot-dense": the same in an array. "ordinal":
         the number of the bin, from 0.

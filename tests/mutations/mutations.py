@@ -777,8 +777,8 @@ MUTATIONS = [
     # gam
     Mutation(
         "cells-of-all-levels-at-the-price-of-one",
-        "gam._plan",
-        "AdditivePlan._cells_noise",
+        "gam._column_plan",
+        "ColumnsPlan._cells_noise",
         rules.put_for("LEVELS", "1"),
         ("gam/test_plan.py::test_brute_force_sensitivity_of_the_cells",),
         "a row is in a cell of every level",

@@ -1,0 +1,140 @@
+"""What is learnt of a table's columns: bounds, categories, and bins with noisy counts."""
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from operator import attrgetter
+
+import numpy as np
+
+from skdp._data._parts import row_blocks
+from skdp.gam._bins import CELLS, LEVELS, consistent_counts, merged_cells, nearest_masses
+from skdp.gam._budget import Budget
+from skdp.gam._cells import BLOCK_ROWS, Term, exact_counts, finest_edges
+from skdp.gam._searches import GaussianSearch, GaussianThreshold, LabelColumns, NumberColumns
+from skdp.stats._bounds import BoundsPlan
+
+# Shares of mu squared, or of epsilon with delta = 0.
+SEARCH_SHARE = 0.05
+DISCOVERY_SHARE = 0.1
+CELLS_SHARE = 0.05
+PURE_CELLS_SHARE = 0.15
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ColumnsPlan:
+    """The stages before a model; `shares` says what each of them gets.
+
+    Parameters
+    ----------
+    columns : list of Column
+    n_rows : int
+    n_bins : int
+    guarantee : Guarantee
+    """
+
+    columns: list
+    n_rows: int
+    n_bins: int
+    guarantee: object
+
+    def __post_init__(self):
+        # What could not be drawn is refused before the charge.
+        if self.shares["cells"]:
+            self._cells_noise(2 * CELLS * len(self.columns))
+        if self.discovery is not None:
+            self.discovery.release(np.zeros(0), random_state=None)
+        # It refuses what it could not draw when it is made.
+        _ = self.search
+
+    @cached_property
+    def budget(self):
+        return Budget(guarantee=self.guarantee, discovers=bool(self._undeclared(True)))
+
+    event = property(attrgetter("budget.event"))
+    epsilon = property(attrgetter("guarantee.epsilon"))
+    delta = property(attrgetter("guarantee.delta"))
+
+    @property
+    def _moved(self):
+        return self.guarantee.neighbours.rows_moved
+
+    def _undeclared(self, label):
+        return [j for j, c in enumerate(self.columns) if c.is_label == label and not c.is_declared]
+
+    @cached_property
+    def search(self):
+        """Finds the bounds that are not declared, None where all are."""
+        n_columns, share = len(self._undeclared(False)), self.shares["search"]
+        if not n_columns:
+            return None
+        sizes = {"n_rows": self.n_rows, "n_columns": n_columns}
+        if self.budget.pure:
+            own = replace(self.guarantee, epsilon=share * self.guarantee.epsilon)
+            return BoundsPlan(guarantee=own, **sizes)
+        multiplier = self.budget.multiplier / math.sqrt(share)
+        return GaussianSearch(guarantee=self.guarantee, noise_multiplier=multiplier, **sizes)
+
+    @cached_property
+    def discovery(self):
+        """Finds the categories that are not declared, None where all are."""
+        n_columns, share = len(self._undeclared(True)), self.shares["discovery"]
+        if not n_columns:
+            return None
+        return GaussianThreshold(
+            n_columns=n_columns,
+            n_rows=self.n_rows,
+            guarantee=self.guarantee,
+            noise_multiplier=self.budget.multiplier / math.sqrt(share),
+            threshold_delta=self.budget.threshold_delta,
+        )
+
+    def _cells_noise(self, size):
+        squares = sum(1 if column.is_label else LEVELS for column in self.columns) * self._moved
+        l2 = math.nextafter(math.sqrt(squares), math.inf)
+        return self.budget.noise(self.shares["cells"], size, l1=float(squares), l2=l2)
+
+    def check(self, table):
+        """Raise `ValueError` where a column holds what its kind does not."""
+        for rows in row_blocks(table, BLOCK_ROWS):
+            for j, column in enumerate(self.columns):
+                column.check(table.values(j, rows), j)
+
+    def _found(self, table, source):
+        """Return the columns with the bounds and categories that they lacked."""
+        columns = list(self.columns)
+        if self.discovery is not None:
+            chosen = self._undeclared(True)
+            labels, _ = self.discovery.run(LabelColumns(table, chosen), source)
+            for j, own in zip(chosen, labels, strict=True):
+                columns[j] = replace(columns[j], categories=own)
+        if self.search is not None:
+            chosen = self._undeclared(False)
+            ends = self.search.run(NumberColumns(table, [(columns[j], j) for j in chosen]), source)
+            for j, low, high in zip(chosen, *ends, strict=True):
+                columns[j] = replace(columns[j], bounds=(low, high))
+        return columns
+
+    def _counted(self, columns, table, source):
+        """Return a term for each column, its bins made from noisy counts of cells."""
+        edges = [finest_edges(column) for column in columns]
+        exact = exact_counts(columns, edges, table)
+        noise = self._cells_noise(sum(map(len, exact)))
+        noisy = noise.add(
+            np.concatenate(exact).astype(np.float64), next(noise.draw(1, source.stream()))
+        )
+        noisy = np.split(noisy, np.cumsum([len(each) for each in exact])[:-1])
+        return [
+            self._term(j, columns[j], edges[j], noisy[j], noise.scale) for j in range(len(columns))
+        ]
+
+    def _term(self, j, column, edges, noisy, scale):
+        counts = np.clip(noisy, 0.0, self.n_rows)
+        if not column.is_label:
+            missing = counts[-1]
+            total = self.n_rows - missing
+            masses = nearest_masses(consistent_counts(noisy[:-1], total), total)
+            starts = merged_cells(masses, self.n_bins, scale)
+            counts = np.append(np.add.reduceat(masses, starts), missing)
+            edges = np.append(edges[starts], edges[-1])
+        return Term(columns=(column,), positions=(j,), edges=(edges,), counts=counts)

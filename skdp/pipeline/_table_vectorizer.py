@@ -1,0 +1,366 @@
+"""Whole tables as rows of norm 1: what stands between a raw table and a private model."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._data._parts import row_blocks
+from skdp.base import PrivateFit, PrivateMixin
+from skdp.gam._additive import N_BINS, ColumnShape
+from skdp.gam._blocks import dyadic_weight, resolutions
+from skdp.gam._budget import Budget
+from skdp.gam._cells import BLOCK_ROWS
+from skdp.gam._column_plan import (
+    CELLS_SHARE,
+    DISCOVERY_SHARE,
+    PURE_CELLS_SHARE,
+    SEARCH_SHARE,
+    ColumnsPlan,
+)
+from skdp.gam._columns import Column, declared_columns, n_cells, read_kinds
+from skdp.mechanisms import NoRelease
+from skdp.mechanisms._plan import MechanismPlan, Price
+from skdp.preprocessing._binning import input_names
+from skdp.utils._frames import objects
+from skdp.utils._validation import check_choice, check_integer, is_auto, public_inputs
+
+NUMBERS = ("bins", "scaled")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class VectorizerPlan(MechanismPlan, ColumnsPlan):
+    """Bounds and categories that are not declared, and bins unless numbers are scaled.
+
+    Parameters
+    ----------
+    binned : bool
+    """
+
+    binned: bool
+
+    @property
+    def sparse_output(self):
+        return self.binned
+
+    @cached_property
+    def budget(self):
+        # Whether labels are sought or not: so that the price hangs on no table's columns.
+        discovers = self.guarantee.delta > 0.0 or bool(self._undeclared(True))
+        return Budget(guarantee=self.guarantee, discovers=discovers)
+
+    @cached_property
+    def shares(self):
+        """What each stage gets of the whole: all of it, if there is any."""
+        weights = {
+            "search": SEARCH_SHARE * bool(self._undeclared(False)),
+            "discovery": DISCOVERY_SHARE * bool(self._undeclared(True)),
+            "cells": (PURE_CELLS_SHARE if self.budget.pure else CELLS_SHARE) * self.binned,
+        }
+        total = math.fsum(weights.values()) * (1.0 + 2.0**-50) or 1.0
+        return {stage: weight / total for stage, weight in weights.items()}
+
+    @cached_property
+    def mechanism(self):
+        if not any(self.shares.values()):
+            return NoRelease()
+        noise = self._cells_noise(1) if self.binned else self.search or self.discovery._noise
+        terms = {"scale": noise.scale, "sensitivity": noise.sensitivity}
+        name = "noisy counts of cells" if self.binned else "search for bounds and categories"
+        return Price(name=name, event=self.budget.event, guarantee=self.guarantee, **terms)
+
+    def run(self, table, source):
+        """Return the released attributes."""
+        columns, counts = self._found(table, source), None
+        edges = [c.categories if c.is_label else np.array(c.bounds) for c in columns]
+        if self.binned:
+            terms = self._counted(columns, table, source)
+            edges, counts = [t.edges[0] for t in terms], objects([t.counts for t in terms])
+        kinds = [column.kind for column in columns]
+        return {"kinds_": kinds, "bin_edges_": objects(edges), "counts_": counts}
+
+
+class DPTableVectorizer(TransformerMixin, PrivateMixin, BaseEstimator):
+    r"""Turn a raw table into rows of norm at most 1, for the model that follows.
+
+    Numbers, dates, strings, categories and booleans, with or without missing values, are taken as
+    they are. A column's kind is that of its type, or what is declared, never inferred from values.
+    What is not declared is found privately, and all of it together is one charge.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive.
+    delta : float, default=1e-6
+        The delta of a fit, in [0, 1). Finding categories needs a positive one.
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+        The range of columns of numbers and dates, by position or name; it must not be computed
+        from the data. Values outside are clipped. What is not declared is found privately.
+    categories : dict of column to list, list, default=None
+        The categories of columns of labels, declared, never read off the data; "auto" in the
+        place of a list finds them privately, as in columns of strings and categories that are not
+        declared. Values that are not among them share a feature.
+    numbers : {"bins", "scaled"}, default="bins"
+        "bins": private bins of about equal counts, at several resolutions, as in the additive
+        models. "scaled": the range is scaled to [-1, 1]. It is for models that release one number
+        for each pair of features. Where bounds and categories are declared it learns nothing from
+        the data, and nothing is charged.
+    n_bins : int or "auto", default="auto"
+        About as many bins are made of a column of numbers; noise makes fewer of small tables.
+        "auto" is 32.
+    accountant : PrivacyAccountant, default=None
+        Where fits are charged. None charges nothing and protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes
+        the noise reproducible and thereby removable by whoever knows it.
+
+    Attributes
+    ----------
+    kinds_ : list of {"number", "date", "label"}
+        The kind of each column.
+    bin_edges_ : ndarray of shape (n_features_in_,), of ndarray
+        The edges of each number's bins (its bounds if it is scaled; dates in days since 1970),
+        and the categories of labels.
+    counts_ : ndarray of shape (n_features_in_,), of ndarray, or None
+        Noisy counts of each column's cells; of labels the last but one is of other values, the
+        last one of all columns of missing values. None where numbers are scaled.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of columns, where X has string names.
+    privacy_ : PrivacyStatement
+        What was guaranteed, and under which assumptions.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses; the estimator is left unfitted.
+
+    See Also
+    --------
+    tabular_pipeline : Puts it before a model, in one budget.
+    DPAdditiveClassifier : Needs no front.
+
+    Notes
+    -----
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
+    the row as the unit. It is the first stage of an additive model, and its proof is in
+    ``docs/additive_models.md``. A missing value is a feature of its own; nothing is imputed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPTableVectorizer
+    >>> age = np.random.default_rng(0).integers(17, 90, size=10_000)
+    >>> job = np.where(age < 60, "works", "retired")
+    >>> X = np.array([age, job], dtype=object).T
+    >>> front = DPTableVectorizer(bounds={0: (17, 90)}, categories={1: ["retired", "works"]})
+    >>> rows = front.fit_transform(X)
+    >>> bool((rows.multiply(rows).sum(axis=1) <= 1.0).all())
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        *,
+        delta=1e-6,
+        bounds="auto",
+        categories=None,
+        numbers="bins",
+        n_bins="auto",
+        accountant=None,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.categories = categories
+        self.numbers = numbers
+        self.n_bins = n_bins
+        self.accountant = accountant
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Release what is not declared, and bins, and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
+            Rows, of numbers, labels and dates.
+        y : array-like of shape (n_samples,), default=None
+            Nothing is learnt from it; one of another length is refused before the charge.
+
+        Returns
+        -------
+        self : DPTableVectorizer
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are not as described; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses; the estimator is left unfitted.
+        """
+        with PrivateFit(self) as fit:
+            table, kinds = read_kinds(self, X)
+            if y is not None:
+                check_consistent_length(X, y)
+            names = getattr(self, "feature_names_in_", None)
+            sizes = {"n_rows": table.shape[0], "n_columns": table.shape[1]}
+            plan = self.plan_fit(ColumnShape(names=names, kinds=kinds, **sizes), fit.guarantee)
+            plan.check(table)
+            source = fit.charge(plan)
+            public = (*public_inputs(self, "bounds", "categories"), "the columns' types and names")
+            fit.publish(plan, public=public, **plan.run(table, source))
+        return self
+
+    def plan_fit(self, shape, guarantee):
+        """Return what a fit to a table of that shape will release.
+
+        Parameters
+        ----------
+        shape : TableShape
+            What of the table is public. Where it does not tell the columns' kinds, a column is
+            one of numbers, and its bounds are sought if parameters leave anything to be found.
+        guarantee : Guarantee
+            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            It is frozen and holds nothing of a table. Nothing was charged or drawn.
+
+        Raises
+        ------
+        ValueError
+            If a fit would refuse a parameter.
+        """
+        binned = check_choice(self.numbers, "numbers", NUMBERS) == "bins"
+        n_bins = N_BINS if is_auto(self.n_bins) else check_integer(self.n_bins, "n_bins", 2, 1024)
+        kinds, seeks = getattr(shape, "kinds", None), self._seeks()
+        if kinds is None:
+            sought = is_auto(self.bounds) if binned else seeks
+            known = None if sought else (0.0, 1.0)
+            columns = [Column(kind="number", bounds=known)] * shape.n_columns
+        else:
+            columns = declared_columns(kinds, self.bounds, self.categories, shape.names)
+            left = [j for j, column in enumerate(columns) if not column.is_declared]
+            if left and not (binned or seeks):
+                raise ValueError(
+                    f"columns {left[:5]} are not declared: declare their bounds or categories, or "
+                    "give 'auto' in their place to find them"
+                )
+        sizes = {"n_rows": shape.n_rows, "n_bins": n_bins}
+        return VectorizerPlan(columns=columns, guarantee=guarantee, binned=binned, **sizes)
+
+    def _seeks(self):
+        """Say whether the parameters leave bounds or categories to be found."""
+        given = (self.bounds, self.categories)
+        entries = [v for each in given if isinstance(each, Mapping) for v in each.values()]
+        return is_auto(self.bounds) or self.categories is None or any(map(is_auto, entries))
+
+    def transform(self, X):
+        """Turn rows into features; what is known of a row depends on nothing but the row.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Samples. After a fit to a DataFrame, an array has the same columns in the same order.
+
+        Returns
+        -------
+        csr_array or ndarray of shape (n_samples, n_outputs), float64
+            Sparse for bins. The norm of a row is at most 1.
+        """
+        check_is_fitted(self)
+        table, _ = read_kinds(self, X, reset=False)
+        columns, groups = self._columns(), self._groups()
+        for rows in row_blocks(table, BLOCK_ROWS):
+            for j, column in enumerate(columns):
+                column.check(table.values(j, rows), j)
+        encode = self._scaled if self.counts_ is None else self._binned
+        return encode(table, columns, groups)
+
+    def _binned(self, table, columns, groups):
+        parts = [np.empty((table.shape[0], len(own)), dtype=np.int64) for own in groups]
+        for rows in row_blocks(table, BLOCK_ROWS):
+            for j, column in enumerate(columns):
+                cells = column.cells(table.values(j, rows), self.bin_edges_[j])
+                parts[j][rows] = np.array(groups[j])[:, cells].T
+        sizes = [group[-1] + 1 for own in groups for group in own]
+        places = np.hstack(parts) + np.cumsum([0, *sizes[:-1]])
+        weights = [dyadic_weight(math.sqrt(1.0 / (len(groups) * len(own)))) for own in groups]
+        data = np.tile(np.repeat(weights, [len(own) for own in groups]), len(places))
+        ends = np.arange(len(places) + 1) * len(sizes)
+        return csr_array((data, places.ravel(), ends), shape=(len(places), sum(sizes)))
+
+    def _scaled(self, table, columns, groups):
+        sizes = [own[0][-1] + 1 for own in groups]
+        firsts = np.cumsum([0, *sizes[:-1]])
+        features = np.zeros((table.shape[0], sum(sizes)))
+        weight = dyadic_weight(math.sqrt(1.0 / len(groups)))
+        for rows in row_blocks(table, BLOCK_ROWS):
+            block = features[rows]
+            for j, column in enumerate(columns):
+                values, edges = table.values(j, rows), self.bin_edges_[j]
+                cells, parts = column.cells(values, edges), 1.0
+                if not column.is_label:
+                    low, high = edges
+                    inside = np.clip(
+                        (2.0 * column.numbers(values) - low - high) / (high - low), -1, 1
+                    )
+                    parts = np.where(cells, 1.0, inside)
+                block[np.arange(len(block)), firsts[j] + cells] = weight * parts
+        return features
+
+    def get_feature_names_out(self, input_features=None):
+        """Return names of the features.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Names of columns; None takes those of `fit`, or x0, x1, ...
+
+        Returns
+        -------
+        ndarray of str, object
+            The column's name, then the category, "other" or "missing", or the bin's number; of
+            coarser bins the resolution before it.
+        """
+        check_is_fitted(self)
+        names, groups = input_names(self, input_features), self._groups()
+        made = []
+        for name, kind, edges, own in zip(names, self.kinds_, self.bin_edges_, groups, strict=True):
+            for k, group in enumerate(own):
+                cells = [*edges.tolist(), "other"] if kind == "label" else range(group[-1])
+                start = f"{name}_coarser{k}" if k else name
+                made += [f"{start}_{cell}" for cell in (*cells, "missing")]
+        return np.array(made, dtype=object)
+
+    def _columns(self):
+        pairs = zip(self.kinds_, self.bin_edges_, strict=True)
+        return [Column(kind=k, categories=e if k == "label" else None) for k, e in pairs]
+
+    def _groups(self):
+        """Return the resolutions of each column."""
+        return [
+            resolutions(n_cells(column, edges), coarser=not column.is_label)
+            for column, edges in zip(self._columns(), self.bin_edges_, strict=True)
+        ]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        kinds = tags.input_tags
+        kinds.categorical = kinds.string = kinds.allow_nan = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
