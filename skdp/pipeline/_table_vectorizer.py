@@ -11,9 +11,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._kinds import read_kinds
 from skdp._data._parts import row_blocks
-from skdp.base import PrivateFit, PrivateMixin
-from skdp.gam._additive import N_BINS, ColumnShape
+from skdp.base import PrivateFit, PrivateMixin, TableShape
+from skdp.gam._additive import N_BINS
 from skdp.gam._blocks import dyadic_weight, resolutions
 from skdp.gam._budget import Budget
 from skdp.gam._cells import BLOCK_ROWS
@@ -24,7 +25,7 @@ from skdp.gam._column_plan import (
     SEARCH_SHARE,
     ColumnsPlan,
 )
-from skdp.gam._columns import Column, declared_columns, n_cells, read_kinds
+from skdp.gam._columns import Column, declared_columns, n_cells
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan, Price
 from skdp.preprocessing._binning import input_names
@@ -217,7 +218,7 @@ class DPTableVectorizer(TransformerMixin, PrivateMixin, BaseEstimator):
                 check_consistent_length(X, y)
             names = getattr(self, "feature_names_in_", None)
             sizes = {"n_rows": table.shape[0], "n_columns": table.shape[1]}
-            plan = self.plan_fit(ColumnShape(names=names, kinds=kinds, **sizes), fit.guarantee)
+            plan = self.plan_fit(TableShape(names=names, kinds=kinds, **sizes), fit.guarantee)
             plan.check(table)
             source = fit.charge(plan)
             public = (*public_inputs(self, "bounds", "categories"), "the columns' types and names")
