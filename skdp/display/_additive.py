@@ -127,7 +127,7 @@ class AdditiveDisplay(Display):
         self.axes_ = [place.add_subplot(grid[i]) for i in range(n)]
         for panel, shape in zip(self.axes_, self.shapes, strict=True):
             panel.tick_params(labelsize="x-small")
-            title = plain(shape.name, 28)
+            title = plain(shape.name, 24)
             if len(shape.features) == 2:
                 draw_table(panel, shape, max(-low, high) or 1.0)
                 first, second = (plain(self.names[j]) for j in shape.features)
@@ -139,8 +139,7 @@ class AdditiveDisplay(Display):
                 panel.set_ylim(low - FOOT * room, high + 0.05 * room)
             panel.set_title(title, fontsize="medium")
         target = "the scores" if several else f"the score of {plain(self.outputs[0])}"
-        part = f"{n} of {self.n_terms} terms; grey: rows"
-        place.suptitle(f"added to {target} ({part})", fontsize="medium")
+        place.suptitle(f"{n} of {self.n_terms} terms of {target}; grey: rows", fontsize="medium")
         if several:
             lines = [self.axes_[0].plot([], color=f"C{k}")[0] for k in range(len(self.outputs))]
             place.legend(lines, map(plain, self.outputs), loc="outside lower center", ncols=5)
@@ -167,7 +166,7 @@ def draw_curve(ax, shape):
     at, dots = (edges[:-1] + 0.5 * widths)[spikes], np.flatnonzero(spikes)
     if missing in words.shown_cells(shape):
         at, dots = np.append(at, edges[-1] + 0.1 * whole), np.append(dots, missing)
-        ax.text(at[-1], 0.03, "missing", transform=at_foot, rotation=90, ha="center", size=7)
+        ax.text(at[-1], -0.05, "missing", transform=at_foot, va="top", size=7, **TURNED)
     for k, own in enumerate(shape.values.T):
         ax.stairs(own[:-1], edges, baseline=None, color=f"C{k}", linewidth=1.5)
         ax.plot(at, own[dots], "o", color=f"C{k}", markersize=3)
@@ -206,7 +205,7 @@ def ticks(shape, axis, shown):
     names = [plain(name, 12) for name in words.cell_names(shape)[axis]]
     if kind == "label":
         return np.arange(len(shown)), [names[i] for i in shown]
-    places = np.arange(0, len(edges), 3)
+    places = np.arange(0, len(edges) - 1, 3)
     ends, missing = words.edge_names(kind, edges), shown[shown == len(edges) - 1]
     return [*(places - 0.5), *missing], [*(ends[i] for i in places), *(names[i] for i in missing)]
 

@@ -96,12 +96,11 @@ def model_document(model):
     head = [f"score of {label}" for label in outputs[:MOST_OUTPUTS]]
     start = [f"{value:+.4g}" for value in np.ravel(model.intercept_)[:MOST_OUTPUTS]]
     words = f"{len(shapes)} of {len(model.shape_functions_)} terms, the most important first"
-    largest = importance(shapes[0])
     return html_fragment(
         f"<p>{html_text(str(model.privacy_).splitlines()[0])}.</p>",
         html_table([["start", *start]], head=["", *head]),
         f"<p>What each adds to the start: {words}; {len(head)} of {len(outputs)} scores.</p>",
-        *(_term(shape, head, largest) for shape in shapes),
+        *(_term(shape, head, importance(shapes[0])) for shape in shapes),
     )
 
 
