@@ -33,7 +33,8 @@ OLD_SKLEARN = sklearn.__version__.startswith("1.7")
 WITHIN_BOUNDS = [
     kind
     for kind in dict.fromkeys(map(type, ESTIMATORS))
-    if issubclass(kind, TransformerMixin) and hasattr(kind(), "bounds")
+    if issubclass(kind, TransformerMixin)
+    and hasattr(kind(), "bounds")
     # It takes words, and what is missing.
     and kind is not DPTableVectorizer
 ]

@@ -120,7 +120,7 @@ class DPHistogramTransformer(TransformerMixin, PrivateMixin, BaseEstimator):
         outermost edges belong to the outermost bins.
     n_bins : int or "auto", default="auto"
         The number of bins of columns without declared edges, at least 2. Columns in which a few
-        values are common get fewer. "auto" is 32 for "uniform"; for "quantile" as many, from 8 to
+        values are common get fewer. "auto" is 32 for "uniform"; for "quantile" as many, from 16 to
         32, as leave each bin 2.5 times as many rows as the scale of the noise in a quantile's
         rank: few for few rows, many columns or a small epsilon.
     categories : dict of column to list, list, default=None
