@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_consistent_length
+from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._parts import row_blocks
@@ -186,7 +186,8 @@ class DPTableVectorizer(TransformerMixin, PrivateMixin, BaseEstimator):
         X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
             Rows, of numbers, labels and dates.
         y : array-like of shape (n_samples,), default=None
-            Nothing is learnt from it; one of another length is refused before the charge.
+            Nothing is learnt from it; one of another length, or with missing values, is refused
+            before the charge.
 
         Returns
         -------
@@ -203,6 +204,8 @@ class DPTableVectorizer(TransformerMixin, PrivateMixin, BaseEstimator):
         with PrivateFit(self) as fit:
             table, kinds = read_kinds(self, X)
             if y is not None:
+                # A model behind would refuse it after the charge.
+                check_array(y, ensure_2d=False, dtype=None, input_name="y")
                 check_consistent_length(X, y)
             names = getattr(self, "feature_names_in_", None)
             sizes = {"n_rows": table.shape[0], "n_columns": table.shape[1]}

@@ -128,6 +128,8 @@ def test_what_cannot_be_read_is_refused_before_the_charge(frame, message):
         DPTableVectorizer(accountant=accountant).fit(frame)
     with pytest.raises(ValueError, match="inconsistent numbers"):
         DPTableVectorizer(accountant=accountant).fit(make_frame(), np.zeros(3))
+    with pytest.raises(ValueError, match="y contains NaN"):
+        DPTableVectorizer(accountant=accountant).fit(make_frame(3), [1.0, np.nan, 0.0])
     assert accountant.spends == []
 
 
