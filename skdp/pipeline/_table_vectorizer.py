@@ -144,6 +144,13 @@ class DPTableVectorizer(TransformerMixin, PrivateMixin, BaseEstimator):
     the row as the unit. It is the first stage of an additive model, and its proof is in
     ``docs/additive_models.md``. A missing value is a feature of its own; nothing is imputed.
 
+    References
+    ----------
+    M. Hay, V. Rastogi, G. Miklau and D. Suciu. Boosting the accuracy of differentially private
+    histograms through consistency. VLDB 2010.
+
+    J. Dong, A. Roth and W. Su. Gaussian differential privacy. JRSS B 2022.
+
     Examples
     --------
     >>> import numpy as np

@@ -18,7 +18,7 @@ from skdp.utils._validation import check_bounds, check_integer, check_real, is_a
 
 AUTOMATIC = ("uniform", "quantile")
 # Of n_bins="auto": a bin of quantiles holds so many times the scale of the ranks' errors.
-FEWEST_BINS, MOST_BINS = 16, 32
+FEWEST_BINS, MOST_BINS = 8, 32
 ROWS_PER_SCALE = 2.5
 
 

@@ -58,7 +58,7 @@ class DPKBinsDiscretizer(PlannedTransformerMixin, BaseEstimator):
         epsilon with "quantile" and for all of it with "uniform".
     n_bins : int or "auto", default=5
         The number of bins, at least 2. Features in which a few values are common get fewer.
-        "auto" is 32 for "uniform"; for "quantile" as many, from 16 to 32, as leave each bin 2.5
+        "auto" is 32 for "uniform"; for "quantile" as many, from 8 to 32, as leave each bin 2.5
         times as many rows as the scale of the noise in a quantile's rank.
     encode : {"onehot", "onehot-dense", "ordinal"}, default="onehot"
         "onehot": a sparse column for each bin. "onehot-dense": the same in an array. "ordinal":
