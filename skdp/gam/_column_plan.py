@@ -62,6 +62,15 @@ class ColumnsPlan:
     def _undeclared(self, label):
         return [j for j, c in enumerate(self.columns) if c.is_label == label and not c.is_declared]
 
+    @property
+    def column_shares(self):
+        """What the stages of the columns get where a model follows."""
+        return {
+            "search": SEARCH_SHARE * bool(self._undeclared(False)),
+            "discovery": DISCOVERY_SHARE * bool(self._undeclared(True)),
+            "cells": PURE_CELLS_SHARE if self.budget.pure else CELLS_SHARE,
+        }
+
     @cached_property
     def search(self):
         """Finds the bounds that are not declared, None where all are."""

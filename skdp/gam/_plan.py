@@ -10,13 +10,7 @@ from skdp._data._parts import row_blocks
 from skdp.accounting import get_epsilon
 from skdp.gam._blocks import joint_layout, main_layout
 from skdp.gam._cells import BLOCK_ROWS, PackedCells
-from skdp.gam._column_plan import (
-    CELLS_SHARE,
-    DISCOVERY_SHARE,
-    PURE_CELLS_SHARE,
-    SEARCH_SHARE,
-    ColumnsPlan,
-)
+from skdp.gam._column_plan import ColumnsPlan
 from skdp.gam._descent import (
     CONDITION,
     MOST_STEPS,
@@ -121,10 +115,7 @@ class AdditivePlan(ColumnsPlan):
     @cached_property
     def shares(self):
         """What each stage gets of the whole."""
-        shares = {
-            "search": SEARCH_SHARE * bool(self._undeclared(False)),
-            "discovery": DISCOVERY_SHARE * bool(self._undeclared(True)),
-            "cells": PURE_CELLS_SHARE if self.budget.pure else CELLS_SHARE,
+        shares = self.column_shares | {
             "first": FIRST_SHARE * bool(self.n_chosen),
             "choice": CHOICE_SHARE * bool(self.n_chosen),
         }

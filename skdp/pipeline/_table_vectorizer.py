@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_consistent_length
+from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._kinds import read_kinds
@@ -18,13 +18,7 @@ from skdp.gam._additive import N_BINS
 from skdp.gam._blocks import dyadic_weight, resolutions
 from skdp.gam._budget import Budget
 from skdp.gam._cells import BLOCK_ROWS
-from skdp.gam._column_plan import (
-    CELLS_SHARE,
-    DISCOVERY_SHARE,
-    PURE_CELLS_SHARE,
-    SEARCH_SHARE,
-    ColumnsPlan,
-)
+from skdp.gam._column_plan import ColumnsPlan
 from skdp.gam._columns import Column, declared_columns, n_cells
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan, Price
@@ -46,9 +40,7 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
 
     binned: bool
 
-    @property
-    def sparse_output(self):
-        return self.binned
+    sparse_output = True
 
     @cached_property
     def budget(self):
@@ -59,11 +51,8 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
     @cached_property
     def shares(self):
         """What each stage gets of the whole: all of it, if there is any."""
-        weights = {
-            "search": SEARCH_SHARE * bool(self._undeclared(False)),
-            "discovery": DISCOVERY_SHARE * bool(self._undeclared(True)),
-            "cells": (PURE_CELLS_SHARE if self.budget.pure else CELLS_SHARE) * self.binned,
-        }
+        weights = self.column_shares
+        weights["cells"] *= self.binned
         total = math.fsum(weights.values()) * (1.0 + 2.0**-50) or 1.0
         return {stage: weight / total for stage, weight in weights.items()}
 
@@ -156,6 +145,13 @@ class DPTableVectorizer(TransformerMixin, PrivateMixin, BaseEstimator):
     the row as the unit. It is the first stage of an additive model, and its proof is in
     ``docs/additive_models.md``. A missing value is a feature of its own; nothing is imputed.
 
+    References
+    ----------
+    M. Hay, V. Rastogi, G. Miklau and D. Suciu. Boosting the accuracy of differentially private
+    histograms through consistency. VLDB 2010.
+
+    J. Dong, A. Roth and W. Su. Gaussian differential privacy. JRSS B 2022.
+
     Examples
     --------
     >>> import numpy as np
@@ -198,7 +194,8 @@ class DPTableVectorizer(TransformerMixin, PrivateMixin, BaseEstimator):
         X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
             Rows, of numbers, labels and dates.
         y : array-like of shape (n_samples,), default=None
-            Nothing is learnt from it; one of another length is refused before the charge.
+            Nothing is learnt from it; one of another length, or with missing values, is refused
+            before the charge.
 
         Returns
         -------
@@ -215,6 +212,8 @@ class DPTableVectorizer(TransformerMixin, PrivateMixin, BaseEstimator):
         with PrivateFit(self) as fit:
             table, kinds = read_kinds(self, X)
             if y is not None:
+                # A model behind would refuse it after the charge.
+                check_array(y, ensure_2d=False, dtype=None, input_name="y")
                 check_consistent_length(X, y)
             names = getattr(self, "feature_names_in_", None)
             sizes = {"n_rows": table.shape[0], "n_columns": table.shape[1]}
@@ -280,49 +279,31 @@ class DPTableVectorizer(TransformerMixin, PrivateMixin, BaseEstimator):
 
         Returns
         -------
-        csr_array or ndarray of shape (n_samples, n_outputs), float64
-            Sparse for bins. The norm of a row is at most 1.
+        csr_array of shape (n_samples, n_outputs), float64
+            The norm of a row is at most 1.
         """
         check_is_fitted(self)
         table, _ = read_kinds(self, X, reset=False)
         columns, groups = self._columns(), self._groups()
+        levels = [len(own) for own in groups]
+        weights = [dyadic_weight(math.sqrt(1.0 / (len(groups) * level))) for level in levels]
+        places = np.empty((table.shape[0], sum(levels)), dtype=np.int64)
+        values = np.tile(np.repeat(weights, levels), (table.shape[0], 1))
         for rows in row_blocks(table, BLOCK_ROWS):
-            for j, column in enumerate(columns):
-                column.check(table.values(j, rows), j)
-        encode = self._scaled if self.counts_ is None else self._binned
-        return encode(table, columns, groups)
-
-    def _binned(self, table, columns, groups):
-        parts = [np.empty((table.shape[0], len(own)), dtype=np.int64) for own in groups]
-        for rows in row_blocks(table, BLOCK_ROWS):
-            for j, column in enumerate(columns):
-                cells = column.cells(table.values(j, rows), self.bin_edges_[j])
-                parts[j][rows] = np.array(groups[j])[:, cells].T
-        sizes = [group[-1] + 1 for own in groups for group in own]
-        places = np.hstack(parts) + np.cumsum([0, *sizes[:-1]])
-        weights = [dyadic_weight(math.sqrt(1.0 / (len(groups) * len(own)))) for own in groups]
-        data = np.tile(np.repeat(weights, [len(own) for own in groups]), len(places))
-        ends = np.arange(len(places) + 1) * len(sizes)
-        return csr_array((data, places.ravel(), ends), shape=(len(places), sum(sizes)))
-
-    def _scaled(self, table, columns, groups):
-        sizes = [own[0][-1] + 1 for own in groups]
-        firsts = np.cumsum([0, *sizes[:-1]])
-        features = np.zeros((table.shape[0], sum(sizes)))
-        weight = dyadic_weight(math.sqrt(1.0 / len(groups)))
-        for rows in row_blocks(table, BLOCK_ROWS):
-            block = features[rows]
-            for j, column in enumerate(columns):
-                values, edges = table.values(j, rows), self.bin_edges_[j]
-                cells, parts = column.cells(values, edges), 1.0
-                if not column.is_label:
+            for j, (column, edges) in enumerate(zip(columns, self.bin_edges_, strict=True)):
+                raw, blocks = table.values(j, rows), slice(sum(levels[:j]), sum(levels[: j + 1]))
+                column.check(raw, j)
+                cells = column.cells(raw, edges)
+                places[rows, blocks] = np.array(groups[j])[:, cells].T
+                if self.counts_ is None and not column.is_label:
                     low, high = edges
-                    inside = np.clip(
-                        (2.0 * column.numbers(values) - low - high) / (high - low), -1, 1
-                    )
-                    parts = np.where(cells, 1.0, inside)
-                block[np.arange(len(block)), firsts[j] + cells] = weight * parts
-        return features
+                    inside = (2.0 * column.numbers(raw) - low - high) / (high - low)
+                    scaled = np.where(cells, 1.0, np.clip(inside, -1.0, 1.0))
+                    values[rows, blocks] *= scaled[:, None]
+        sizes = [group[-1] + 1 for own in groups for group in own]
+        places += np.cumsum([0, *sizes[:-1]])
+        ends = np.arange(len(places) + 1) * len(sizes)
+        return csr_array((values.ravel(), places.ravel(), ends), shape=(len(places), sum(sizes)))
 
     def get_feature_names_out(self, input_features=None):
         """Return names of the features.

@@ -118,7 +118,7 @@ class DPHistogramTransformer(TransformerMixin, PrivateMixin, BaseEstimator):
         of one entry a column, or a dict of column to entry, may give each column its own.
         Declared edges are within -1e150 and 1e150 and at least 1e-150 apart. Values beyond the
         outermost edges belong to the outermost bins.
-    n_bins : int or "auto", default="auto"
+    n_bins : int or "auto", default=32
         The number of bins of columns without declared edges, at least 2. Columns in which a few
         values are common get fewer. "auto" is 32 for "uniform"; for "quantile" as many, from 8 to
         32, as leave each bin 2.5 times as many rows as the scale of the noise in a quantile's
@@ -225,7 +225,7 @@ class DPHistogramTransformer(TransformerMixin, PrivateMixin, BaseEstimator):
         delta=0.0,
         bounds="auto",
         edges="quantile",
-        n_bins="auto",
+        n_bins=32,
         categories=None,
         other=None,
         encode="onehot",

@@ -969,6 +969,16 @@ MUTATIONS = [
         "relation ignored: 1 for 2",
     ),
     Mutation(
+        "norm-without-the-crosses",
+        "preprocessing._histogram_transformer",
+        "_norm_bound",
+        rules.put_for("len(pairs)", "0"),
+        (
+            "preprocessing/test_histogram_transformer.py::test_brute_force_norm_of_rows_with_crosses",
+        ),
+        "a row is longer than the data_norm of the model behind",
+    ),
+    Mutation(
         "edges-spend-all",
         "preprocessing._binning",
         "binning_shares",
@@ -1281,6 +1291,22 @@ MUTATIONS = [
         "one label moves thousands of rows between folds",
     ),
     # pipeline
+    Mutation(
+        "every-stage-of-the-front-spends-all",
+        "pipeline._table_vectorizer",
+        "VectorizerPlan.shares",
+        rules.put_for("weight / total", "1.0"),
+        ("pipeline/test_table_vectorizer.py::test_what_is_released_together_is_the_event",),
+        "bounds, categories and bins at the price of one of them",
+    ),
+    Mutation(
+        "norm-of-one-resolution",
+        "pipeline._table_vectorizer",
+        "DPTableVectorizer.transform",
+        rules.put_for("len(groups) * level", "len(groups)"),
+        ("pipeline/test_table_vectorizer.py::test_every_row_has_a_norm_of_one_at_most",),
+        "a row is longer than the data_norm of the model behind",
+    ),
     Mutation(
         "plan-priced-by-its-last-step",
         "pipeline._planning",

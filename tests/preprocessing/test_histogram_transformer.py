@@ -410,3 +410,63 @@ def test_bounds_without_room_for_the_bins_are_refused_before_the_charge():
 
 def test_counts_beyond_the_last_digit_are_made_consistent():
     assert np.isfinite(module.consistent_counts(np.array([1e18, -1e18, 3.0]), 1.0)).all()
+
+
+PAIRS = [(0, 2), (2, 1)]
+
+
+def test_a_cross_is_the_product_of_the_cells():
+    X = make_mixed(500)
+    X[:3, 2] = "undeclared"
+    fitted = mixed(n_bins=4, interactions=PAIRS, unit_norm=False, random_state=0).fit(X)
+    plain = mixed(n_bins=4, unit_norm=False, random_state=0).fit(X)
+    rows, names = fitted.transform(X), fitted.get_feature_names_out().tolist()
+    cells = {name: rows[:, k] for k, name in enumerate(plain.get_feature_names_out())}
+    assert len(names) == rows.shape[1] == sum(fitted.n_bins_) + 3 * sum(fitted.n_bins_[:2])
+    for name, column in zip(names[len(cells) :], rows.T[len(cells) :], strict=True):
+        # A pair is one of positions: the second one, (2, 1), is (1, 2).
+        one, two = name.split(" ")
+        np.testing.assert_array_equal(column, cells[one] * cells[two])
+    # Nothing else is released, and nothing else charged.
+    for name in ("bin_edges_", "counts_"):
+        for a, b in zip(getattr(fitted, name), getattr(plain, name), strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert fitted.privacy_.epsilon == plain.privacy_.epsilon
+    sparse = fitted.set_params(sparse_output=True).transform(X)
+    np.testing.assert_array_equal(sparse.toarray(), rows)
+
+
+@pytest.mark.parametrize("unit_norm", [True, False])
+def test_brute_force_norm_of_rows_with_crosses(unit_norm):
+    X = make_mixed(500)
+    fitted = mixed(n_bins=4, interactions=PAIRS, unit_norm=unit_norm).fit(X)
+    extremes = [[a, b, c] for a in (-1e9, 0.0, 1e9) for b in (-1e9, 1e9) for c in COLOURS]
+    norms = np.linalg.norm(fitted.transform(np.array(extremes, dtype=object)), axis=1)
+    assert norms.max() <= fitted.output_norm_ <= norms.min() * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("pairs", [[(0, 0)], [(0, 7)], [(0, 1), (1, 0)], ["ab"], 3])
+def test_pairs_that_are_none_are_refused(pairs):
+    accountant = PrivacyAccountant(9.0, 0.0)
+    with pytest.raises(ValueError, match="interactions"):
+        mixed(interactions=pairs, accountant=accountant).fit(make_mixed(20))
+    with pytest.raises(ValueError, match="onehot"):
+        mixed(interactions=PAIRS, encode="ordinal", accountant=accountant).fit(make_mixed(20))
+    assert accountant.spends == []
+
+
+def bins_of(n_rows, epsilon, n_columns=5, **params):
+    transformer = DPHistogramTransformer(**{"bounds": (0, 1), "n_bins": "auto"} | params)
+    shape = TableShape(n_rows=n_rows, n_columns=n_columns)
+    return transformer.plan_fit(shape, meet(epsilon, 0.0)).edges
+
+
+def test_automatic_bins_hold_more_rows_than_the_noise_of_their_edges():
+    sizes = [bins_of(n, 0.1).n_bins for n in (100, 15_000, 10**6)]
+    assert sizes[0] == 8 < sizes[1] < sizes[2] == 32
+    assert bins_of(15_000, 0.1, n_columns=20).n_bins < sizes[1] < bins_of(15_000, 0.2).n_bins
+    scale = bins_of(15_000, 0.1, n_bins=32).quantiles.scale
+    assert sizes[1] == int(15_000 / (2.5 * scale))
+    edges = bins_of(15_000, 0.1)
+    assert len(edges.quantiles.quantiles) == edges.n_bins - 1
+    assert bins_of(100, 0.1, edges="uniform").n_bins == 32

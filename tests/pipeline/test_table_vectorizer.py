@@ -1,0 +1,142 @@
+"""The front of raw tables: what it releases, in which budget, and rows of norm 1."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdp import DPTableVectorizer, PrivacyAccountant
+from skdp.accounting import Composed, get_delta
+from skdp.base import TableShape
+from skdp.gam._additive import ColumnShape
+from skdp.pipeline import planned_charge
+from tests._guarantees import meet
+
+BOUNDS = {"age": (17, 90), "since": (np.datetime64("2020-01-01"), np.datetime64("2024-01-01"))}
+CATEGORIES = {"job": ["works", "studies"]}
+KINDS = ["number", "date", "label", "boolean"]
+
+
+def make_frame(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(10, 100, n).astype(float),
+            "since": np.datetime64("2020-01-01") + rng.integers(0, 1400, n).astype("m8[D]"),
+            "job": pd.Series(rng.choice(["works", "studies", "hunts"], n), dtype="str"),
+            "owns": rng.random(n) < 0.5,
+        }
+    )
+    frame.loc[::7, "age"] = np.nan
+    frame.loc[::5, "job"] = None
+    return frame
+
+
+def shape_of(names=("age", "since", "job", "owns"), kinds=KINDS):
+    return ColumnShape(n_rows=400, n_columns=4, names=np.array(names), kinds=kinds)
+
+
+def entry(row, names, name):
+    return row[list(names).index(name)]
+
+
+@pytest.mark.parametrize("numbers", ["bins", "scaled"])
+def test_every_row_has_a_norm_of_one_at_most(numbers):
+    frame = make_frame()
+    front = DPTableVectorizer(numbers=numbers, bounds=BOUNDS, categories=CATEGORIES).fit(frame)
+    rows = front.transform(frame).toarray()
+    norms = np.linalg.norm(rows, axis=1)
+    assert norms.max() <= 1.0
+    # As much of it as the weights' grid allows, so that no signal is given away.
+    assert numbers == "scaled" or norms.min() > 0.99
+    assert len(set(front.get_feature_names_out())) == rows.shape[1]
+
+
+def test_scaled_numbers_and_cells_stand_where_their_names_say():
+    frame = make_frame(5)
+    frame["age"] = [17.0, 90.0, 53.5, 200.0, np.nan]
+    frame["job"] = ["works", "studies", "hunts", None, "works"]
+    accountant = PrivacyAccountant(1.0, 1e-6)
+    params = {"bounds": BOUNDS, "categories": CATEGORIES, "accountant": accountant}
+    front = DPTableVectorizer(numbers="scaled", **params).fit(frame)
+    assert accountant.spends == [] and front.privacy_.epsilon == 0.0
+    # Half of the norm for each of four columns.
+    rows = 2.0 * front.transform(frame).toarray()
+    names = front.get_feature_names_out()
+    assert [entry(row, names, "age_0") for row in rows] == [-1.0, 1.0, 0.0, 1.0, 0.0]
+    assert [entry(row, names, "age_missing") for row in rows] == [0, 0, 0, 0, 1]
+    labels = ["works", "studies", "other", "missing", "works"]
+    assert all(entry(row, names, f"job_{x}") == 1 for row, x in zip(rows, labels, strict=True))
+
+
+@pytest.mark.parametrize("numbers", ["bins", "scaled"])
+@pytest.mark.parametrize("declared", [True, False])
+def test_what_is_released_together_is_the_event(numbers, declared):
+    params = {"bounds": BOUNDS, "categories": CATEGORIES} if declared else {}
+    front = DPTableVectorizer(numbers=numbers, **params)
+    plan = front.plan_fit(shape_of(), meet(1.0, 1e-6, "replace_one"))
+    if declared and numbers == "scaled":
+        assert plan.event == Composed(()) and plan.epsilon == 0.0
+        return
+    parts = [] if declared else [plan.search.mechanism, plan.discovery._noise]
+    parts += [plan._cells_noise(3000)] if numbers == "bins" else []
+    precision = sum((part.sensitivity / part.scale) ** 2 for part in parts)
+    mu = 1.0 / plan.budget.multiplier
+    assert 0.999 * mu**2 < precision <= mu**2
+    assert get_delta(plan.event, 1.0, relation="replace_one") <= 1e-6
+
+
+def test_without_delta_the_stages_share_epsilon():
+    front = DPTableVectorizer(delta=0.0, categories=CATEGORIES)
+    plan = front.plan_fit(shape_of(), meet(1.0, 0.0))
+    cells = plan._cells_noise(3000)
+    assert 0.999 < plan.search.epsilon + cells.sensitivity / cells.scale <= 1.0
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 4.0])
+@pytest.mark.parametrize("bounds", ["auto", BOUNDS])
+def test_the_price_is_known_without_a_table(bounds, epsilon):
+    frame, accountant = make_frame(), PrivacyAccountant(10.0, 1e-5)
+    front = DPTableVectorizer(epsilon, bounds=bounds, accountant=accountant)
+    planned = planned_charge(front)
+    front.fit(frame)
+    assert planned.exact and accountant.spends[0].event == planned.event
+
+
+def test_scaling_learns_nothing_of_a_declared_table_and_refuses_a_column_that_is_not():
+    accountant = PrivacyAccountant(10.0, 1e-5)
+    front = DPTableVectorizer(numbers="scaled", bounds=BOUNDS, categories={}, accountant=accountant)
+    assert planned_charge(front).event == Composed(())
+    with pytest.raises(ValueError, match=r"columns \[2\] are not declared.*'auto'"):
+        front.fit(make_frame())
+    front.set_params(categories={"job": "auto"})
+    assert planned_charge(front).event != Composed(())
+    assert accountant.spends == [] and front.fit(make_frame()).kinds_[2] == "label"
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (pd.DataFrame({"x": np.array(["a", 1.0], dtype=object)}), "declare its categories"),
+        (pd.DataFrame({"x": [1.0, np.inf]}), "infinity"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_before_the_charge(frame, message):
+    accountant = PrivacyAccountant(1.0, 1e-6)
+    with pytest.raises(ValueError, match=message):
+        DPTableVectorizer(accountant=accountant).fit(frame)
+    with pytest.raises(ValueError, match="inconsistent numbers"):
+        DPTableVectorizer(accountant=accountant).fit(make_frame(), np.zeros(3))
+    with pytest.raises(ValueError, match="y contains NaN"):
+        DPTableVectorizer(accountant=accountant).fit(make_frame(3), [1.0, np.nan, 0.0])
+    assert accountant.spends == []
+
+
+def test_a_row_is_encoded_by_itself():
+    frame = make_frame()
+    front = DPTableVectorizer(bounds=BOUNDS, categories=CATEGORIES, random_state=0).fit(frame)
+    whole = front.transform(frame).toarray()
+    np.testing.assert_array_equal(front.transform(frame.iloc[[3]]).toarray()[0], whole[3])
+    assert front.plan_fit(TableShape(n_rows=5, n_columns=2), meet(1.0, 1e-6)).n_features_out is None
+    assert math.isclose(np.linalg.norm(whole[3]), 1.0, rel_tol=0.01)

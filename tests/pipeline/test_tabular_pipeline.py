@@ -1,0 +1,127 @@
+"""One call from a raw table to a private model."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold, cross_val_score
+
+from skdp import (
+    DPPCA,
+    DPAdditiveClassifier,
+    DPAdditiveRegressor,
+    DPGridSearchCV,
+    DPLinearRegression,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    DPRidge,
+    DPSGDClassifier,
+    DPSGDRegressor,
+    PrivacyAccountant,
+    tabular_pipeline,
+)
+from skdp.model_selection import dp_cross_val_score
+from skdp.pipeline import check_pipeline
+from tests.pipeline.test_table_vectorizer import BOUNDS, CATEGORIES, make_frame
+
+DECLARED = {"bounds": BOUNDS, "categories": CATEGORIES}
+CLASSIFIERS = ["classifier", DPLogisticRegression, DPLinearSVC, DPSGDClassifier]
+REGRESSORS = ["regressor", DPLinearRegression, DPRidge, DPPoissonRegressor, DPSGDRegressor]
+TARGET_BOUNDS = (0, 100)
+
+
+def make(estimator, **params):
+    if estimator in REGRESSORS:
+        params = {"target_bounds": TARGET_BOUNDS} | params
+    return tabular_pipeline(estimator, **params)
+
+
+def target_of(estimator, frame):
+    age = np.nan_to_num(frame["age"].to_numpy())
+    return age if estimator in REGRESSORS else age > 50
+
+
+@pytest.mark.parametrize(
+    ("estimator", "declared"),
+    [*((each, DECLARED) for each in CLASSIFIERS + REGRESSORS), (DPLinearSVC, {}), (DPRidge, {})],
+    ids=str,
+)
+def test_a_fit_is_one_charge_of_the_budget(estimator, declared):
+    accountant, frame = PrivacyAccountant(2.0, 2e-5), make_frame()
+    pipe = make(estimator, delta=1e-5, accountant=accountant, **declared)
+    checked = check_pipeline(pipe, n_samples=400, n_features=4)
+    assert checked.accepted and not list(checked)
+    assert (checked.epsilon, checked.delta) == pytest.approx((1.0, 1e-5))
+    pipe.fit(frame, target_of(estimator, frame))
+    assert (accountant.epsilon_spent, len(accountant.spends)) == (1.0, 1)
+    assert pipe.predict(frame).shape == (400,)
+
+
+def test_additive_models_need_no_front():
+    assert isinstance(tabular_pipeline("classifier")[0], DPAdditiveClassifier)
+    pipe = make("regressor", epsilon=2.0, **DECLARED)
+    assert isinstance(pipe[0], DPAdditiveRegressor) and len(pipe) == 1
+    assert (pipe[0].epsilon, pipe[0].bounds, pipe[0].target_bounds) == (2.0, BOUNDS, TARGET_BOUNDS)
+    own = DPAdditiveClassifier(bounds={0: (0, 1)}, classes=[0, 1], interactions=3)
+    pipe = tabular_pipeline(own)
+    assert (pipe[0].bounds, pipe[0].interactions) == (own.bounds, 3) and pipe[0] is not own
+
+
+def test_the_model_gets_the_norm_of_the_front_and_keeps_the_rest():
+    accountant = PrivacyAccountant(1.0, 1e-5)
+    own = DPLogisticRegression(7.0, data_norm=50.0, C=0.5, accountant=accountant, random_state=1)
+    pipe = tabular_pipeline(own, epsilon=1.0, delta=1e-5, **DECLARED)
+    model = pipe[-1]
+    assert (model.data_norm, model.C, model.random_state, own.data_norm) == (1.0, 0.5, 1, 50.0)
+    frame = make_frame()
+    pipe.fit(frame, target_of("classifier", frame))
+    # The accountant of an instance is not lost.
+    assert accountant.epsilon_spent == 1.0
+    assert tabular_pipeline(DPRidge(target_bounds=(0, 1)))[0].numbers == "scaled"
+    gradient = DPRidge(target_bounds=(0, 1), mechanism="gradient")
+    assert tabular_pipeline(gradient)[0].numbers == "bins"
+
+
+@pytest.mark.parametrize("estimator", ["trees", 3, DPPCA, LogisticRegression])
+def test_what_is_no_private_model_is_refused(estimator):
+    with pytest.raises(ValueError, match="a classifier or regressor of skdp"):
+        tabular_pipeline(estimator)
+    with pytest.raises(ValueError, match=r"DPGridSearchCV\(tabular_pipeline"):
+        tabular_pipeline(DPGridSearchCV(DPLogisticRegression(), {"C": [1.0]}))
+
+
+def test_what_the_model_would_refuse_is_refused_before_the_front_is_charged():
+    with pytest.raises(ValueError, match="target_bounds"):
+        tabular_pipeline(DPRidge)
+    with pytest.raises(ValueError, match="C must be positive"):
+        tabular_pipeline(DPLogisticRegression(C=-1.0))
+
+
+@pytest.mark.parametrize("estimator", ["classifier", DPLogisticRegression], ids=str)
+def test_folds_and_searches_price_it_as_one(estimator):
+    frame = make_frame()
+    y = target_of(estimator, frame)
+    pipe = make(estimator, delta=1e-5, **DECLARED)
+    accountant = PrivacyAccountant(3.0, 1e-3)
+    dp_cross_val_score(pipe, frame, y, epsilon=3.0, delta=1e-4, cv=2, accountant=accountant)
+    assert accountant.epsilon_spent == pytest.approx(3.0)
+    accountant = PrivacyAccountant(3.0, 3e-5)
+    pipe = make(estimator, delta=1e-5, accountant=accountant, **DECLARED)
+    folds = KFold(3, shuffle=True, random_state=0)
+    assert np.isfinite(cross_val_score(pipe, frame, y, cv=folds)).all()
+    assert accountant.epsilon_spent == pytest.approx(3.0)
+
+
+def test_a_fitted_pipeline_predicts_in_another_process(tmp_path):
+    frame, accountant = make_frame(), PrivacyAccountant(1.0, 1e-6)
+    pipe = tabular_pipeline(DPLogisticRegression, accountant=accountant, **DECLARED)
+    pipe.fit(frame, target_of("classifier", frame))
+    (tmp_path / "model").write_bytes(pickle.dumps((pipe, frame)))
+    code = "import pickle, sys; m, X = pickle.load(open(sys.argv[1], 'rb')); print(*m.predict(X))"
+    run = [sys.executable, "-c", code, str(tmp_path / "model")]
+    there = subprocess.run(run, capture_output=True, text=True, check=True).stdout.split()
+    assert there == [str(label) for label in pipe.predict(frame)]
