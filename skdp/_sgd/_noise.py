@@ -7,6 +7,7 @@ continuous ones, as in `skdp.mechanisms` (``docs/mechanisms.md``, sections 2 to 
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,13 +21,8 @@ LARGEST_STEPS = 2.0**61
 SLACK = 1.0 + 2.0**-40
 
 
-@dataclass(frozen=True)
 class _GridNoise:
     """What both kinds of noise share: a grid, blocks, and how noise is added."""
-
-    scale: float
-    size: int
-    sensitivity: float
 
     def _set(self, step, scale_in_steps, largest):
         if not (scale_in_steps <= largest and 1e-100 <= self.scale <= 1e100):
@@ -109,7 +105,10 @@ class GaussianNoise(_GridNoise):
         If the scale is too large or too small to draw noise of.
     """
 
-    law = "Gaussian"
+    scale: float
+    size: int
+    sensitivity: float
+    law: ClassVar[str] = "Gaussian"
     _sample = staticmethod(discrete_gaussian)
 
     def __post_init__(self):
@@ -145,7 +144,10 @@ class LaplaceNoise(_GridNoise):
         If the scale is too large or too small to draw noise of.
     """
 
-    law = "Laplace"
+    scale: float
+    size: int
+    sensitivity: float
+    law: ClassVar[str] = "Laplace"
     _sample = staticmethod(discrete_laplace)
 
     def __post_init__(self):

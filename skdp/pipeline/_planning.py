@@ -24,7 +24,8 @@ from skdp.base import TableShape, terms_of
 from skdp.pipeline._instances import is_estimator, of_skdp
 from skdp.pipeline._kinds import REASONS, plans_its_fit
 from skdp.pipeline._steps import find_steps, unaccepted
-from skdp.utils._validation import check_integer, is_auto
+from skdp.pipeline._twice import is_auto
+from skdp.utils._validation import check_integer
 
 # Each transformer takes this share of what is left for the others.
 TRANSFORMER_SHARE = 0.15
@@ -87,7 +88,7 @@ def planned_charge(
         name or type(estimator).__name__, stand_in(guarantee), guarantee.epsilon, guarantee.delta
     )
     unknown = None in (n_samples, n_features)
-    left_open = any(is_auto(params.get(name)) for name in ("mechanism", "bounds", "data_norm"))
+    left_open = any(is_auto(params, name) for name in ("mechanism", "bounds", "data_norm"))
     same = not unknown or (
         of_skdp(estimator)
         and type(estimator).__name__ in SAME_FOR_EVERY_SHAPE

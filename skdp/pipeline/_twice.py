@@ -4,8 +4,6 @@ import itertools
 
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, QuantileTransformer
 
-from skdp.utils._validation import is_auto
-
 BUDGET = ("epsilon", "delta", "accountant", "random_state")
 
 KNOWN_RANGE = (MaxAbsScaler, MinMaxScaler, QuantileTransformer)
@@ -37,10 +35,10 @@ def paid_twice(steps):
         if rescales and getattr(step.estimator, "_undoes_scaling", False):
             yield earlier, f"{step.title!r} shifts and scales the same features again"
         known_range = isinstance(before, KNOWN_RANGE) or getattr(before, "_known_range", False)
-        if known_range and is_auto(params.get("bounds")):
+        if known_range and is_auto(params, "bounds"):
             message = f"bounds='auto' is paid for, but {earlier.title!r} makes the range known"
             yield step, message
-        if isinstance(before, Normalizer) and is_auto(params.get("data_norm")):
+        if isinstance(before, Normalizer) and is_auto(params, "data_norm"):
             message = f"data_norm='auto' is paid for, but {earlier.title!r} makes every norm 1"
             yield step, message
 
@@ -50,3 +48,8 @@ def _learned(step):
     params = step.estimator.get_params(deep=False).items()
     known = {name: repr(value) for name, value in params if name not in BUDGET}
     return type(step.estimator), step.before, step.columns, known
+
+
+def is_auto(params, name):
+    """Say whether a parameter leaves it to the fit what it is."""
+    return isinstance(params.get(name), str) and params[name] == "auto"
