@@ -1,11 +1,13 @@
 """What every private fit has from `PrivateFit`."""
 
+from inspect import Parameter, signature
+
 import numpy as np
 import pytest
 from sklearn import config_context
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
-from skdp.base import PrivateFit
+from skdp.base import PrivateEstimator, PrivateFit
 from skdp.testing import dp_checks
 from tests.test_contract import ESTIMATORS
 
@@ -30,3 +32,40 @@ def test_targets_that_are_required_are_not_forgotten():
         fit.read(np.ones((3, 2)), None)
     with PrivateFit(Transformer()) as fit:
         assert fit.read(np.ones((3, 2))).shape == (3, 2)
+
+
+class Declared(PrivateEstimator):
+    weights: dict | None = None
+    clip: float = 1.0
+
+
+class Narrow(Declared):
+    """Takes fewer parameters than it stores."""
+
+    def __init__(self, epsilon=1.0):
+        super().__init__(epsilon, clip=2.0)
+
+
+def test_declared_parameters_are_stored_as_they_were_given():
+    weights = {0: 2.0}
+    estimator = Declared(0.5, weights=weights)
+    assert estimator.get_params() == {"clip": 1.0, "epsilon": 0.5, "weights": weights}
+    assert estimator.weights is weights and str(estimator).startswith("Declared(epsilon=0.5")
+    assert clone(estimator).get_params() == estimator.get_params()
+    assert estimator != Declared(0.5, weights=weights) and hash(estimator) != hash(Declared())
+    with pytest.raises(TypeError, match="positional"):
+        Declared(0.5, weights)
+
+
+def test_a_subclass_may_have_an_init_of_its_own():
+    assert Narrow(0.5).get_params() == {"epsilon": 0.5} and Narrow().clip == 2.0
+
+
+@pytest.mark.parametrize("kind", {type(e): e for e in ESTIMATORS}, ids=lambda kind: kind.__name__)
+def test_parameters_that_all_estimators_have_stand_first_and_last(kind):
+    if not issubclass(kind, PrivateEstimator):
+        pytest.skip("has an __init__ of its own")
+    first, *others = signature(kind).parameters.values()
+    assert first.name == "epsilon" and first.kind is Parameter.POSITIONAL_OR_KEYWORD
+    assert {p.kind for p in others} == {Parameter.KEYWORD_ONLY}
+    assert [p.name for p in others[-2:]] == ["accountant", "random_state"]

@@ -6,6 +6,7 @@ sorted arrays of distinct row numbers (None for all rows).
 
 import math
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
@@ -39,10 +40,8 @@ class PoissonBatches:
         if self.rate < 1.0 and not self._scale <= LARGEST_WAITING_TIME:
             raise ValueError(f"rate={self.rate!r} is too small: batches would all be empty")
 
-    @property
-    def largest(self):
-        """The largest batch there can be."""
-        return self.n_rows
+    # The largest batch there can be.
+    largest = property(attrgetter("n_rows"))
 
     @property
     def expected_size(self):
@@ -113,14 +112,7 @@ class FixedSizeBatches:
         if not 1 <= self.size <= self.n_rows:
             raise ValueError(f"size must be in [1, {self.n_rows}], got {self.size!r}")
 
-    @property
-    def largest(self):
-        """The largest batch there can be."""
-        return self.size
-
-    @property
-    def expected_size(self):
-        return self.size
+    largest = expected_size = property(attrgetter("size"))
 
     def draw(self, n_steps, stream):
         """Yield the rows of each step.
@@ -176,14 +168,7 @@ class FullBatches:
 
     n_rows: int
 
-    @property
-    def largest(self):
-        """The largest batch there can be."""
-        return self.n_rows
-
-    @property
-    def expected_size(self):
-        return self.n_rows
+    largest = expected_size = property(attrgetter("n_rows"))
 
     def draw(self, n_steps, stream):
         """Yield None, for all rows, once for each step; nothing is drawn.

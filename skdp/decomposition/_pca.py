@@ -227,10 +227,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 def _check_n_components(n_components, shape):
     if n_components is None:
         return min(shape.n_rows, shape.n_columns)
-    n_components = check_integer(n_components, "n_components", 1)
-    if n_components > shape.n_columns:
-        raise ValueError(f"n_components={n_components} exceeds the {shape.n_columns} features of X")
-    return n_components
+    return check_integer(n_components, "n_components", 1, shape.n_columns)
 
 
 def _check_center(center, n_features):

@@ -250,9 +250,7 @@ class _Location(TransformerPlan):
     """Means or medians within bounds: all are of the values that are present."""
 
     def run(self, table, source):
-        search, plan = self.mechanism.search, self.mechanism.main
-        if search is not None:
-            plan = self.mechanism.within(search.run(table.numbers(), source))
+        plan = self.mechanism.find(table.numbers(), source)
         if isinstance(plan, QuantilePlan):
             statistics = plan.run(present_columns(table), source)[0]
         else:

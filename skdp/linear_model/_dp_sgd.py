@@ -193,7 +193,7 @@ class PrivateSGDModel(CallbackSupportMixin, PrivateLinearModel):
             public |= {"sampler": sampler, "n_partial_fits_": call}
         fit.publish(plan, **public, **plan.run(table, source, start=start, progress=progress))
 
-    def _given_settings(self, delta):
+    def _given_settings(self, n_rows, delta):
         def given(name, check, *limits):
             value = getattr(self, name)
             return None if is_auto(value) else check(value, name, *limits)
@@ -203,7 +203,7 @@ class PrivateSGDModel(CallbackSupportMixin, PrivateLinearModel):
             raise ValueError("sampling='poisson' needs delta > 0; 'without_replacement' takes 0")
         if sampling == "without_replacement" and delta > 0.0:
             raise ValueError("sampling='without_replacement' needs delta=0; 'poisson' takes others")
-        batch_size = given("batch_size", check_integer, 1)
+        batch_size = given("batch_size", check_integer, 1, n_rows)
         if sampling == "full" and batch_size is not None:
             raise ValueError("sampling='full' takes all rows: leave batch_size='auto'")
         return Settings(
@@ -227,11 +227,7 @@ class PrivateSGDModel(CallbackSupportMixin, PrivateLinearModel):
         check_choice(self.penalty, "penalty", ("l2", None))
         if not (isinstance(self.verbose, Integral | bool) and self.verbose >= 0):
             raise ValueError(f"verbose must be an integer of at least 0, got {self.verbose!r}")
-        given = self._given_settings(guarantee.delta)
-        if given.batch_size is not None and given.batch_size > shape.n_rows:
-            raise ValueError(
-                f"batch_size={given.batch_size} exceeds the number of rows, {shape.n_rows}"
-            )
+        given = self._given_settings(shape.n_rows, guarantee.delta)
         norm = math.hypot(data_norm, constant)
         problem = Problem(task=task, shape=shape, norm=norm, guarantee=guarantee)
         settings = automatic_settings(problem, given)

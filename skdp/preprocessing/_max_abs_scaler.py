@@ -15,7 +15,7 @@ from skdp.preprocessing._planned import (
     tail_of_noise,
 )
 from skdp.utils._clipping import finite_doubles
-from skdp.utils._validation import check_boolean, check_real, is_auto
+from skdp.utils._validation import check_boolean, check_within, is_auto
 
 
 class ScaledByMagnitude(TransformerPlan):
@@ -151,9 +151,7 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         if is_auto(self.quantile):
             share = 1.0 - tail_of_noise(planned(1.0 - LARGEST_TAIL))
         else:
-            share = check_real(self.quantile, "quantile") / 100.0
-            if not 0.0 < share <= 1.0:
-                raise ValueError(f"quantile must be a percentage above 0, got {self.quantile!r}")
+            share = check_within(self.quantile, "quantile", 0.0, 100.0, "(]") / 100.0
         return ScaledByMagnitude(mechanism=planned(share), n_features_out=shape.n_columns)
 
     @np.errstate(over="ignore")

@@ -1,7 +1,6 @@
 """Scaling to a range between private extreme quantiles."""
 
 from functools import partial
-from numbers import Real
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from skdp.preprocessing._planned import (
     tail_of_noise,
 )
 from skdp.utils._clipping import finite_doubles
-from skdp.utils._validation import check_boolean
+from skdp.utils._validation import check_boolean, check_increasing, is_auto
 
 
 class DPMinMaxScaler(BoundedColumnsTransformer):
@@ -129,7 +128,8 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
             If a fit would refuse a parameter.
         """
         check_boolean(self.clip, "clip")
-        first, last = _check_feature_range(self.feature_range)
+        # A quantile is at most 2**74 of the least ranges from 0, so that `min_` is finite.
+        first, last = check_increasing(self.feature_range, "feature_range", -1e100, 1e100, 1e-100)
         below, above = self._tails(shape, guarantee)
         # The middle one costs nothing: two levels of choices hold three quantiles.
         plan = plan_column_quantiles((below, 0.5, above), self.bounds, shape, guarantee)
@@ -170,12 +170,8 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         return (X - self.min_) / self.scale_
 
     def _tails(self, shape, guarantee):
-        if not isinstance(self.quantile_range, str):
+        if not is_auto(self.quantile_range):
             return check_quantile_range(self.quantile_range)
-        if self.quantile_range != "auto":
-            raise ValueError(
-                f"quantile_range must be 'auto' or two numbers, got {self.quantile_range!r}"
-            )
         widest = (LARGEST_TAIL, 0.5, 1.0 - LARGEST_TAIL)
         tail = tail_of_noise(plan_column_quantiles(widest, self.bounds, shape, guarantee))
         return tail, 1.0 - tail
@@ -183,30 +179,8 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
 
 def check_quantile_range(quantile_range):
     """Return two quantiles as shares, or raise `ValueError`."""
-    try:
-        below, above = quantile_range
-    except (TypeError, ValueError, OverflowError):
-        below = above = None
-    numbers = isinstance(below, Real) and isinstance(above, Real)
-    if not (numbers and 0 <= below < above <= 100):
-        raise ValueError(
-            f"quantile_range must be two percentages in increasing order, got {quantile_range!r}"
-        )
-    return float(below) / 100.0, float(above) / 100.0
-
-
-def _check_feature_range(feature_range):
-    try:
-        first, last = map(float, feature_range)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"feature_range must be two numbers, got {feature_range!r}") from None
-    # A quantile is at most 2**74 of the least ranges from 0, so that `min_` is finite.
-    if not (-1e100 <= first < last <= 1e100 and last - first >= 1e-100):
-        raise ValueError(
-            "feature_range must be increasing, within -1e100 and 1e100 and at least 1e-100 apart, "
-            f"got {feature_range!r}"
-        )
-    return first, last
+    below, above = check_increasing(quantile_range, "quantile_range", 0.0, 100.0)
+    return below / 100.0, above / 100.0
 
 
 def _attributes(quantiles, low, high, *, first, last, quantile_range):

@@ -250,15 +250,10 @@ class DPOneHotEncoder(PlannedTransformer):
         pairs = zip(names, self._kept(), strict=True)
         return np.array([f"{name}_{c}" for name, kept in pairs for c in kept.tolist()], object)
 
-    def _columns_kept(self):
-        """Return which categories of each column have an indicator."""
-        pairs = zip(self.categories_, self.infrequent_categories_, strict=True)
-        return [~np.isin(labels, infrequent) for labels, infrequent in pairs]
-
     def _kept(self):
         """Return the categories of each column that have an indicator."""
-        pairs = zip(self.categories_, self._columns_kept(), strict=True)
-        return [labels[kept] for labels, kept in pairs]
+        pairs = zip(self.categories_, self.infrequent_categories_, strict=True)
+        return [labels[~_is_among(labels, infrequent)] for labels, infrequent in pairs]
 
     def _places(self):
         """Return the place of each category's indicator, -1 for none; of other values at the end.
@@ -266,7 +261,8 @@ class DPOneHotEncoder(PlannedTransformer):
         A code of -1, of what is no category, finds the end.
         """
         places = []
-        for labels, kept in zip(self.categories_, self._columns_kept(), strict=True):
+        for labels, shown in zip(self.categories_, self._kept(), strict=True):
+            kept = _is_among(labels, shown)
             place_of = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
             if self.other is not None:
                 place_of[place_of < 0] = place_of[position_of(self.other, labels)]
@@ -318,3 +314,8 @@ def _with_other(labels, other):
         return labels
     extended = [*labels.tolist(), other]
     return categories_array(extended)
+
+
+def _is_among(labels, some):
+    some = set(np.asarray(some, dtype=object).tolist())
+    return np.array([label in some for label in labels.tolist()], dtype=bool)

@@ -6,7 +6,7 @@ from scipy.special import ndtr, ndtri
 from skdp._data._tables import read_samples
 from skdp.accounting import PrivacyAccountant
 from skdp.preprocessing._planned import BoundedColumnsTransformer, ColumnsFit, plan_column_quantiles
-from skdp.utils._validation import check_choice, check_integer
+from skdp.utils._validation import check_choice, check_integer, is_auto
 
 OUTPUTS = ("uniform", "normal")
 
@@ -169,7 +169,7 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
 
 def _plan_quantiles(n_quantiles, bounds, shape, guarantee):
     """Plan the quantiles between the two bounds."""
-    if not (isinstance(n_quantiles, str) and n_quantiles == "auto"):
+    if not is_auto(n_quantiles):
         n_quantiles = check_integer(n_quantiles, "n_quantiles", 3)
         wanted = np.linspace(0, 1, n_quantiles)[1:-1]
         return plan_column_quantiles(wanted, bounds, shape, guarantee)

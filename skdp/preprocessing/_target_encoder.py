@@ -17,7 +17,7 @@ from skdp.preprocessing._categories import StabilityThreshold, check_categories
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._labels import category_codes
 from skdp.utils._sums import range_shares, split_epsilon
-from skdp.utils._validation import check_classes, check_real, check_target_bounds, public_inputs
+from skdp.utils._validation import check_classes, check_target_bounds, check_within, public_inputs
 
 # What part of epsilon goes to the discovery of categories.
 DISCOVERY_SHARE = 0.5
@@ -171,9 +171,7 @@ class DPTargetEncoder(PlannedTransformer):
         ValueError
             If a fit would refuse a parameter.
         """
-        smooth = check_real(self.smooth, "smooth")
-        if not 0.0 <= smooth < np.inf:
-            raise ValueError(f"smooth must be at least 0 and finite, got {self.smooth!r}")
+        smooth = check_within(self.smooth, "smooth", 0.0, np.inf, "[)")
         outcomes = _check_outcomes(self.target_bounds, self.classes, shape.classes)
         categories, discovery, rest = self.categories, None, guarantee
         if categories is None:

@@ -106,8 +106,8 @@ def dp_mean(
     X, flat = check_rows(a, axis)
 
     plan = partial(MomentsPlan, n_rows=len(X))
-    terms = {"epsilon": epsilon, "delta": delta, "accountant": accountant}
-    mean, _ = release_within("dp_mean", X, plan, bounds, **terms, random_state=random_state)
+    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
+    mean, _ = release_within("dp_mean", X, plan, bounds, **terms)
     return shaped(mean, flat)
 
 
@@ -154,8 +154,8 @@ def dp_var(
     X, flat = check_rows(a, axis)
 
     plan = partial(MomentsPlan, n_rows=len(X), n_moments=2)
-    terms = {"epsilon": epsilon, "delta": delta, "accountant": accountant}
-    _, variance = release_within("dp_var", X, plan, bounds, **terms, random_state=random_state)
+    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
+    _, variance = release_within("dp_var", X, plan, bounds, **terms)
     return shaped(variance, flat)
 
 
@@ -201,8 +201,8 @@ def dp_sum(
     X, flat = check_rows(a, axis)
 
     plan = partial(SumPlan, n_rows=len(X))
-    terms = {"epsilon": epsilon, "delta": delta, "accountant": accountant}
-    sums = release_within("dp_sum", X, plan, bounds, **terms, random_state=random_state)
+    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
+    sums = release_within("dp_sum", X, plan, bounds, **terms)
     return shaped(sums, flat)
 
 
@@ -248,8 +248,8 @@ def dp_count(
     def plan(shape, guarantee):
         return CountPlan(n_columns=shape.n_columns, guarantee=guarantee)
 
-    terms = {"epsilon": epsilon, "delta": delta, "accountant": accountant}
-    return shaped(release("dp_count", X, plan, **terms, random_state=random_state), flat)
+    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
+    return shaped(release("dp_count", X, plan, **terms), flat)
 
 
 @_documented
@@ -305,10 +305,8 @@ def dp_histogram(
     """
     X, flat = check_rows(a, axis)
     bins = check_bins(bins, X.shape[1])
-    terms = {"epsilon": epsilon, "delta": delta, "accountant": accountant}
-    counts, edges = _release_histogram(
-        "dp_histogram", X, bins, range, **terms, random_state=random_state
-    )
+    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
+    counts, edges = _release_histogram("dp_histogram", X, bins, range, **terms)
     return (counts[0], edges[0]) if flat else (np.stack(counts), np.stack(edges))
 
 
@@ -373,10 +371,8 @@ def dp_histogram2d(
                 raise ValueError(
                     f"range must be ((low, high), (low, high)), got {range!r}"
                 ) from None
-    terms = {"epsilon": epsilon, "delta": delta, "accountant": accountant}
-    counts, edges = _release_histogram(
-        "dp_histogram2d", X, bins, range, joint=True, **terms, random_state=random_state
-    )
+    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
+    counts, edges = _release_histogram("dp_histogram2d", X, bins, range, joint=True, **terms)
     return counts, *edges
 
 
@@ -435,8 +431,7 @@ def dp_quantile(
     >>> bool(np.abs(quartiles - [25, 50, 75]).max() < 5)
     True
     """
-    terms = {"epsilon": epsilon, "delta": delta, "accountant": accountant}
-    terms["random_state"] = random_state
+    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
     return _release_quantiles("dp_quantile", a, q, bounds=bounds, axis=axis, **terms)
 
 
@@ -475,8 +470,7 @@ def dp_median(
     >>> bool(abs(dp_median(ages, epsilon=1.0, bounds=(0, 100)) - 50) < 5)
     True
     """
-    terms = {"epsilon": epsilon, "delta": delta, "accountant": accountant}
-    terms["random_state"] = random_state
+    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
     return _release_quantiles("dp_median", a, 0.5, bounds=bounds, axis=axis, **terms)
 
 
@@ -541,6 +535,6 @@ def estimate_bounds(
     def plan(shape, guarantee):
         return BoundsPlan(n_rows=len(X), n_columns=shape.n_columns, guarantee=guarantee)
 
-    terms = {"epsilon": epsilon, "delta": delta, "accountant": accountant}
-    low, high = release("estimate_bounds", X, plan, **terms, random_state=random_state)
+    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
+    low, high = release("estimate_bounds", X, plan, **terms)
     return shaped(low, flat), shaped(high, flat)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 
 import numpy as np
 from sklearn import config_context
@@ -92,10 +93,8 @@ class WithinBounds(MechanismPlan):
     main: object
     mechanism: object
 
-    @property
-    def size(self):
-        """How many values the main plan releases together."""
-        return self.main.size
+    # How many values are released together.
+    size = property(attrgetter("main.size"))
 
     def check_size(self, size):
         self.main.check_size(size)
@@ -104,16 +103,12 @@ class WithinBounds(MechanismPlan):
         """Return the main plan with its bounds, which are released if they are not declared."""
         if self.search is None:
             return self.main
-        return self.within(self.search.run(X, source))
+        low, high = self.search.run(X, source)
+        return replace(self.main, low=low, high=high)
 
     def run(self, X, source):
         """Release what the main plan releases, within bounds that are released first."""
         return self.find(X, source).run(X, source)
-
-    def within(self, bounds):
-        """Return the main plan with other bounds."""
-        low, high = bounds
-        return replace(self.main, low=low, high=high)
 
 
 def plan_within_bounds(plan_main, bounds, shape, guarantee):

@@ -4,7 +4,7 @@ from skdp._losses import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
 from skdp.accounting import PrivacyAccountant
 from skdp.linear_model._classifier import PrivateLinearClassifier
 from skdp.linear_model._output_perturbation import check_strength, plan_output_fit
-from skdp.utils._validation import check_positive
+from skdp.utils._validation import check_within
 
 
 class DPLinearSVC(PrivateLinearClassifier):
@@ -128,9 +128,7 @@ class DPLinearSVC(PrivateLinearClassifier):
         ValueError
             If a fit would refuse a parameter.
         """
-        h = check_positive(self.huber_threshold, "huber_threshold")
-        if not 1e-4 <= h <= 1e4:
-            raise ValueError(f"huber_threshold must be between 1e-4 and 1e4, got {h!r}")
+        h = check_within(self.huber_threshold, "huber_threshold", 1e-4, 1e4)
         C, k = check_strength(self.C, "C"), len(self._planned_classes(shape))
         loss = BinaryHuberisedHingeLoss(h) if k == 2 else MulticlassHuberisedHingeLoss(k, h)
         return plan_output_fit(self, shape, guarantee, loss, C)

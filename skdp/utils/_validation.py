@@ -182,20 +182,31 @@ def check_classes(classes, y):
     return classes, codes
 
 
+def check_increasing(value, name, low, high, least=0.0):
+    """Return two floats from `low` to `high`, the second larger and by `least` at least.
+
+    Raises
+    ------
+    ValueError
+        If the value is anything else.
+    """
+    try:
+        first, last = value
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be two numbers, got {value!r}") from None
+    first, last = check_within(first, name, low, high), check_within(last, name, low, high)
+    if not (first < last and last - first >= least):
+        raise ValueError(f"{name} must increase, by {least:g} at least, got {value!r}")
+    return first, last
+
+
 def check_target_bounds(target_bounds, smallest=-math.inf):
     """Return (low, high) as floats with smallest <= low < high, or raise `ValueError`."""
     if target_bounds is None:
         raise ValueError("target_bounds=(low, high) must be given")
-    try:
-        low, high = target_bounds
-    except (TypeError, ValueError):
-        raise ValueError(f"target_bounds must be (low, high), got {target_bounds!r}") from None
-    low, high = check_real(low, "target_bounds"), check_real(high, "target_bounds")
-    if not (math.isfinite(low) and math.isfinite(high) and smallest <= low < high):
-        rule = "low < high" if smallest == -math.inf else f"{smallest:g} <= low < high"
-        raise ValueError(f"target_bounds must be finite with {rule}, got {target_bounds!r}")
-    if not 1e-100 <= high - low <= 1e100:
-        raise ValueError("target_bounds must span between 1e-100 and 1e100")
+    low, high = check_increasing(target_bounds, "target_bounds", smallest, math.inf, 1e-100)
+    if not high - low <= 1e100:
+        raise ValueError(f"target_bounds must span at most 1e100, got {target_bounds!r}")
     return low, high
 
 
