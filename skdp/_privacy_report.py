@@ -168,13 +168,9 @@ class PrivacyReport:
         for statement in self.statements:
             yield _Section(f"Guarantee of {statement.estimator}", _statement_rows(statement))
         if self.without_statement:
-            yield _Section(
-                "Not private, as far as is known",
-                notes=tuple(
-                    f"{part} says nothing of its privacy: what it learnt from rows is not covered."
-                    for part in self.without_statement
-                ),
-            )
+            words = "says nothing of its privacy: what it learnt from rows is not covered."
+            notes = tuple(f"{part} {words}" for part in self.without_statement)
+            yield _Section("Not private, as far as is known", notes=notes)
         for budget in self.budgets:
             heading = f"Budget and ledger of {budget.dataset!r}"
             table = tuple(budget.charges())

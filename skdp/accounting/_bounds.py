@@ -154,10 +154,7 @@ def _epsilon(parts, delta_, relation, method, tolerance):
     if method != "auto":
         return _BOUNDS[method](simple, delta_, relation)
     if delta_ > 0.0 and is_exact(parts, relation):
-        return closed_epsilon(next(iter(parts)), delta_, relation)
-    mu = ev.gaussian_mu(parts)
-    if mu is not None:
-        return _gaussian.gdp_to_epsilon(mu, delta_)
+        return _pld_bound(parts, delta_, relation, tolerance)
     bounds = [bound(simple, delta_, relation) for bound in _BOUNDS.values()]
     bounds.append(_stated_and_gaussian(simple, delta_, relation))
     if has_loss_distribution(parts, relation):
@@ -317,9 +314,9 @@ def _delta(parts, target, relation, method, tolerance):
     if not parts or target == math.inf:
         return 0.0
     parts = _merge(parts, relation, whole_sample)
-    if method == "auto" and is_exact(parts, relation):
-        return closed_curve(next(iter(parts)), relation)(target)
     simple = _merge(parts, relation, simplified)
+    if method == "auto" and is_exact(parts, relation):
+        return _pld_delta(parts, simple, target, relation, tolerance)
     best = 1.0
     if method in ("auto", "zcdp"):
         rho, rho_delta = _leaf.composed_zcdp(simple, relation)

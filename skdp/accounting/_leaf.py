@@ -144,9 +144,9 @@ def leaf_zcdp(event: ev.Event, relation: str) -> tuple[float, float]:
     return rho, delta
 
 
-def composed_zcdp(parts: dict[ev.Event, int], relation: str) -> tuple[float, float]:
-    """Sums of the events' (rho, delta)."""
-    costs = [(count, leaf_zcdp(part, relation)) for part, count in parts.items()]
+def composed_zcdp(parts: dict[ev.Event, int], relation: str, k: int = 1) -> tuple[float, float]:
+    """Sums of the events' (rho, delta) for a group of k records."""
+    costs = [(count, _group_zcdp(part, relation, k)) for part, count in parts.items()]
     rho = math.fsum(count * cost[0] for count, cost in costs)
     delta = sum(count * Fraction(cost[1]) for count, cost in costs)
     return rho, min(1.0, float(delta) if float(delta) >= delta else math.nextafter(delta, 1.0))
@@ -183,22 +183,15 @@ def zcdp(
     (2.0, 0.0)
     """
     check_neighbours(relation, group_size)
-    if group_size > 1:
-        return _group_zcdp(event, relation, group_size)
-    return composed_zcdp(ev.leaves(event), relation)
+    return composed_zcdp(ev.leaves(event), relation, group_size)
 
 
-def _group_zcdp(event, relation, k):
-    rho = delta = 0.0
-    for part, count in ev.leaves(event).items():
-        grouped = group_event(part, k)
-        if grouped is not None:
-            cost = leaf_zcdp(grouped, relation)
-        else:
-            single = leaf_zcdp(part, relation)
-            cost = (k * k * single[0], 0.0) if single[1] == 0.0 else (math.inf, 1.0)
-        rho, delta = rho + count * cost[0], delta + count * cost[1]
-    return rho, min(1.0, delta)
+def _group_zcdp(part, relation, k):
+    grouped = group_event(part, k)
+    if grouped is not None:
+        return leaf_zcdp(grouped, relation)
+    rho, delta = leaf_zcdp(part, relation)
+    return (k * k * rho, 0.0) if delta == 0.0 else (math.inf, 1.0)
 
 
 def group_event(event: ev.Event, k: int) -> ev.Event | None:

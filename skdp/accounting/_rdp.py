@@ -329,18 +329,15 @@ def rdp(
     check_within(order, "order", 1.0, ends="()")
     _leaf.check_neighbours(relation, group_size)
     parts = ev.leaves(event).items()
-    costs = (n * _group_rdp(part, float(order), relation, group_size) for part, n in parts)
-    return sum(costs, 0.0)
+    return sum(n * _group_rdp(part, float(order), relation, group_size) for part, n in parts) + 0.0
 
 
 def _group_rdp(part, order, relation, k):
     grouped = _leaf.group_event(part, k)
-    if grouped is not None:
-        if any(fixed_delta(leaf) > 0.0 for leaf in ev.leaves(grouped)):
-            return math.inf
-        return composed_rdp(ev.leaves(grouped), relation, order)
-    if fixed_delta(part) > 0.0:
+    if fixed_delta(grouped or part) > 0.0:
         return math.inf
+    if grouped is not None:
+        return leaf_curve(grouped, relation)(order)
     # Mironov (2017), proposition 2: a group of 2^c at order a costs 3^c r(2^c a), for a >= 2.
     c = math.ceil(math.log2(k))
     return 3.0**c * leaf_curve(part, relation)(2.0**c * max(order, 2.0))

@@ -29,9 +29,9 @@ def has_loss_distribution(parts, relation):
 
 
 def is_exact(parts, relation):
-    """Whether there is one event alone and `closed_curve` is its least curve."""
+    """Whether the least curve is known in closed form: of Gaussians, or of one event alone."""
     one = sum(parts.values()) == 1 and not isinstance(next(iter(parts)), ev.RandomStopping)
-    return one and has_loss_distribution(parts, relation)
+    return ev.gaussian_mu(parts) is not None or (one and has_loss_distribution(parts, relation))
 
 
 def _has_loss_distribution(part, relation):
