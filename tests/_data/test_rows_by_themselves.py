@@ -1,6 +1,7 @@
 """What one row holds has no say in how another one is read, in any container."""
 
 import datetime
+import itertools
 from fractions import Fraction
 
 import dask.array
@@ -88,6 +89,7 @@ def reported(X):
 def kept(X):
     """The rows that each of some persons keeps."""
     rows = limit_rows(X, None, list(range(len(X))), 1)[0]
+    rows = as_cells(rows) if is_sequence(rows) else rows
     # Of several lengths they are no table, which every estimator refuses.
     return np.vectorize(repr, otypes=[object])(rows) if rows.ndim == 2 else None
 
@@ -175,6 +177,19 @@ def test_what_discovery_counts(container):
         for (one, counts), (other, other_counts) in zip(before, after, strict=True):
             assert list(one) == list(other)
             np.testing.assert_array_equal(counts, other_counts)
+
+
+def test_codes_are_the_same_of_numbers_and_of_objects():
+    rng = np.random.default_rng(0)
+    kinds = (np.int64, np.uint8, np.float16, np.float64, bool)
+    for kind, other in itertools.product(kinds, kinds):
+        # Of equal categories, as predictions are, the first has the code in either.
+        categories, values = rng.integers(0, 4, 9).astype(kind), rng.integers(0, 6, 30)
+        values = values.astype(other)
+        expected = category_codes(values, categories).tolist()
+        for one, two in ((object, kind), (other, object), (object, object)):
+            again = category_codes(values.astype(one), categories.astype(two))
+            assert again.tolist() == expected
 
 
 def test_groups_are_read_one_by_one():
