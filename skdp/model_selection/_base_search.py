@@ -79,7 +79,8 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
 def charge_runs(fit, plan, task, rows, *, accountant, n_jobs):
     """Charge a plan whose every run could read its rows, and return what its fits share."""
     terms = terms_of(accountant)
-    effective_n_jobs(None if n_jobs is None else int(n_jobs))
+    if n_jobs is not None:
+        n_jobs = min(effective_n_jobs(int(n_jobs)), len(plan.runs))
     rehearse_runs(plan, rows, terms)
     source = fit.charge(plan)
     return SearchRun(rows, task.score, Paid(terms, fit.spend, plan.releases), source, n_jobs)

@@ -90,8 +90,10 @@ def check_boolean(value: object, name: str) -> bool:
 
 def check_choice(value, name, choices):
     """Return a value that is one of some, or raise `ValueError`."""
-    if value not in tuple(choices):
-        raise ValueError(f"{name} must be one of {tuple(choices)}, got {value!r}")
+    choices = tuple(choices)
+    # What is of another type may say of itself that it is equal to all.
+    if not (isinstance(value, tuple(map(type, choices))) and value in choices):
+        raise ValueError(f"{name} must be one of {choices}, got {value!r}")
     return value
 
 

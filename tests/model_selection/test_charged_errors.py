@@ -331,6 +331,12 @@ def test_tables_whose_rows_cannot_be_taken_cost_nothing(search, container):
     assert accountant.spends == []
 
 
+@pytest.mark.parametrize("strategy", ["holdout", "random_stopping"])
+def test_no_more_workers_are_begun_than_there_are_runs(strategy):
+    params = BUDGET | {"strategy": strategy, "delta": 1e-4}
+    DPGridSearchCV(classifier(), {}, **params, n_jobs=2**64).fit(*table())
+
+
 @pytest.mark.parametrize("options", [{"n_jobs": 0}, {"n_jobs": "two"}], ids=str)
 def test_a_number_of_workers_that_cannot_be_costs_nothing(options):
     X, y = table()
