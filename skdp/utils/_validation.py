@@ -91,8 +91,8 @@ def check_boolean(value: object, name: str) -> bool:
 def check_choice(value, name, choices):
     """Return a value that is one of some, or raise `ValueError`."""
     choices = tuple(choices)
-    # What is of another type may say of itself that it is equal to all.
-    if not (isinstance(value, tuple(map(type, choices))) and value in choices):
+    # An array is equal to all of whose comparison is an array; a set looks at hashes first.
+    if not (isinstance(value, tuple(map(type, choices))) and value in set(choices)):
         raise ValueError(f"{name} must be one of {choices}, got {value!r}")
     return value
 

@@ -28,6 +28,7 @@ from skdp._data._tables import (
 from skdp.mechanisms import RandomizedResponse
 from skdp.preprocessing._categories import _value_counts
 from skdp.utils import ChunkedArray, limit_rows
+from skdp.utils._frames import column_values
 from skdp.utils._labels import category_codes, label_codes
 from skdp.utils._validation import check_classes
 from tests._containers import (
@@ -190,6 +191,13 @@ def test_codes_are_the_same_of_numbers_and_of_objects():
         for one, two in ((object, kind), (other, object), (object, object)):
             again = category_codes(values.astype(one), categories.astype(two))
             assert again.tolist() == expected
+
+
+def test_zeros_of_categories_have_no_sign():
+    for other in (0.25, True, "x", None):
+        column = pd.Series([other, -0.0, 0.5, 0.0], dtype=object).astype("category")
+        zero, _, same = column_values(column)[0][1:]
+        assert not np.signbit([zero, same]).any()
 
 
 def test_groups_are_read_one_by_one():

@@ -30,7 +30,16 @@ def test_statements_of_fits(estimator, declared):
     assert fitted.privacy_.public == SIZES + declared
 
 
-@pytest.mark.parametrize("value", [pd.array([0, None]), pd.Series(["one"]), ["one"], 1, None])
+class EqualToAll(str):
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        return True
+
+
+@pytest.mark.parametrize(
+    "value", [pd.array([0, None]), pd.Series(["one"]), ["one"], EqualToAll("three"), 1, None]
+)
 def test_what_is_no_choice_is_refused(value):
     """An array of pandas that compares as one of missing values counts as true."""
     assert check_choice("one", "name", ("one", "two")) == "one"
