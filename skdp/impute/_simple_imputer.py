@@ -9,7 +9,7 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns, read_numeric_columns
-from skdp._data._containers import as_numbers, is_sequence
+from skdp._data._containers import as_cells, as_numbers, is_sequence
 from skdp._data._parts import sum_over
 from skdp._data._tables import indexable_table
 from skdp.accounting import PrivacyAccountant
@@ -20,7 +20,7 @@ from skdp.preprocessing._categories import plan_counts
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
-from skdp.utils._frames import objects
+from skdp.utils._frames import TIMES, objects
 from skdp.utils._labels import is_missing
 from skdp.utils._sums import range_shares
 from skdp.utils._validation import check_boolean, check_choice
@@ -183,7 +183,9 @@ class DPSimpleImputer(PlannedTransformer):
         numeric = self.statistics_.dtype.kind == "f" and all(table.numeric_types)
         filled = np.empty(table.shape, dtype=np.float64 if numeric else object)
         for j, column in enumerate(columns):
-            filled[:, j] = as_numbers(column) if numeric else column
+            # On the way to objects numpy turns dates of nanoseconds into integers.
+            cells = as_cells(column) if column.dtype.kind in TIMES else column
+            filled[:, j] = as_numbers(column) if numeric else cells
             filled[missing[:, j], j] = self.statistics_[j]
         if not self.add_indicator:
             return filled

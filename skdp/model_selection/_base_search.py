@@ -19,7 +19,7 @@ from skdp.model_selection._candidates import Paid, Rows, check_names, make_candi
 from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._progress import Stages
 from skdp.model_selection._rehearsal import check_frozen, rehearse, rehearse_runs
-from skdp.model_selection._runs import SearchRun, run_plan
+from skdp.model_selection._runs import SearchRun, check_sent, run_plan
 from skdp.model_selection._scores import default_score
 from skdp.model_selection._splits import check_cv, make_splits
 from skdp.model_selection._strategies import STRATEGIES, best_strategy, plan_search
@@ -79,8 +79,10 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
 def charge_runs(fit, plan, task, rows, *, accountant, n_jobs):
     """Charge a plan whose every run could read its rows, and return what its fits share."""
     terms = terms_of(accountant)
-    effective_n_jobs(None if n_jobs is None else int(n_jobs))
+    if n_jobs is not None:
+        n_jobs = min(effective_n_jobs(int(n_jobs)), len(plan.runs))
     rehearse_runs(plan, rows, terms)
+    check_sent(n_jobs, tuple(plan.runs.values()), rows, task.score)
     source = fit.charge(plan)
     return SearchRun(rows, task.score, Paid(terms, fit.spend, plan.releases), source, n_jobs)
 

@@ -82,6 +82,16 @@ class SearchRun:
             )
 
 
+def check_sent(n_jobs, *objects):
+    """Raise what sending objects to workers would raise: a cell may be one that no pickle holds."""
+    with _silence():
+        Parallel(n_jobs=n_jobs)([delayed(_nothing)(objects)])
+
+
+def _nothing(_):
+    pass
+
+
 @contextmanager
 def _silence():
     """Keep the warnings of fits, and joblib's progress, which would count them.

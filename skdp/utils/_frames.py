@@ -118,7 +118,7 @@ def _pandas_values(column, without_zones=False):
         labels, _ = column_values(dtype.categories)
         # A column's zeros have the sign of the first of them; what is missing has the code -1,
         # which finds the end.
-        labels = labels + 0.0 if labels.dtype.kind == "f" else labels
+        labels = [each + 0.0 if isinstance(each, float | np.floating) else each for each in labels]
         # Which labels its list holds depends on rows, also those that no row has any more.
         return objects([*labels, None])[np.asarray(column.cat.codes)], False
     if hasattr(dtype, "fill_value") and hasattr(dtype, "subtype"):

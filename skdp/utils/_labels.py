@@ -93,7 +93,7 @@ def category_codes(values, categories, other=UNDECLARED):
     values : ndarray of shape (n_rows,)
         Of any type; what cannot be compared is undeclared. It never raises.
     categories : ndarray of shape (n_categories,)
-        Distinct labels.
+        Labels; of equal ones the first counts.
     other : int, default=-1
         The code of a value that is not among them.
 
@@ -109,8 +109,9 @@ def category_codes(values, categories, other=UNDECLARED):
         place = np.searchsorted(categories, values, sorter=order)
         codes = order[np.minimum(place, len(categories) - 1)] if len(order) else place
         return np.where(categories[codes] == values, codes, other) if len(order) else place + other
-    index = {key: code for code, key in enumerate(_keys(categories))}
-    index[None] = other
+    index = {None: other}
+    for code, key in enumerate(_keys(categories)):
+        index.setdefault(key, code)
     codes = (_found(index.get, other, key, other) for key in _keys(values))
     return np.fromiter(codes, dtype=np.int64, count=len(values))
 

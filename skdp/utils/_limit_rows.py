@@ -28,9 +28,9 @@ def limit_rows(X, y, groups, max_rows):
     Returns
     -------
     X : array-like of shape (n_kept, n_features)
-        The rows kept, in their order.
+        The rows kept, in their order and in the same kind of container; a list of those of a list.
     y : array-like of shape (n_kept,) or None
-        Their labels.
+        Their labels, likewise.
 
     Raises
     ------
@@ -71,11 +71,13 @@ def limit_rows(X, y, groups, max_rows):
 def _take(table, rows):
     if hasattr(table, "iloc"):
         return table.iloc[rows]
-    return (table if hasattr(table, "shape") else _as_array(table))[rows]
+    if hasattr(type(table), "to_pylist"):
+        return table.take(rows)
+    return table[rows] if hasattr(table, "shape") else [table[row] for row in rows]
 
 
-def _as_array(table):
+def _as_array(groups):
     """Return what is no array as one of objects: no value has a say in another's type."""
-    if not (hasattr(table, "shape") or hasattr(type(table), "to_pylist")):
-        return np.array(list(table), dtype=object)
-    return np.asarray(table) if is_frame(table) else column_values(table)[0]
+    if not (hasattr(groups, "shape") or hasattr(type(groups), "to_pylist")):
+        return np.array(list(groups), dtype=object)
+    return np.asarray(groups) if is_frame(groups) else column_values(groups)[0]

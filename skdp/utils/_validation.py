@@ -90,8 +90,10 @@ def check_boolean(value: object, name: str) -> bool:
 
 def check_choice(value, name, choices):
     """Return a value that is one of some, or raise `ValueError`."""
-    if value not in tuple(choices):
-        raise ValueError(f"{name} must be one of {tuple(choices)}, got {value!r}")
+    choices = tuple(choices)
+    # An array is equal to all of whose comparison is an array; a set looks at hashes first.
+    if not (isinstance(value, tuple(map(type, choices))) and value in set(choices)):
+        raise ValueError(f"{name} must be one of {choices}, got {value!r}")
     return value
 
 
@@ -157,17 +159,17 @@ def check_classes(classes, y):
     """
     if classes is None:
         check_classification_targets(y)
+        if y.dtype.kind == "O":
+            # A string of a class of its own may say that it is equal to others.
+            y = np.array([str.__str__(label) for label in y], dtype=object)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
                 f"y holds one class only, {classes[0]!r}; declare classes if others can occur"
             )
-        # Which of equal labels is found, of which sign a zero or of which class a string, is
-        # decided by single rows.
+        # Which of equal zeros is found, and so its sign, is decided by single rows.
         if classes.dtype.kind == "f":
             classes += 0.0
-        if classes.dtype.kind == "O":
-            classes = np.array([str.__str__(label) for label in classes], dtype=object)
         return classes, codes
     classes = np.asarray(classes)
     missing = classes.dtype.kind == "f" and np.isnan(classes).any()

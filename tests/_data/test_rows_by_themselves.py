@@ -1,6 +1,7 @@
 """What one row holds has no say in how another one is read, in any container."""
 
 import datetime
+import itertools
 from fractions import Fraction
 
 import dask.array
@@ -27,6 +28,7 @@ from skdp._data._tables import (
 from skdp.mechanisms import RandomizedResponse
 from skdp.preprocessing._categories import _value_counts
 from skdp.utils import ChunkedArray, limit_rows
+from skdp.utils._frames import column_values
 from skdp.utils._labels import category_codes, label_codes
 from skdp.utils._validation import check_classes
 from tests._containers import (
@@ -88,6 +90,7 @@ def reported(X):
 def kept(X):
     """The rows that each of some persons keeps."""
     rows = limit_rows(X, None, list(range(len(X))), 1)[0]
+    rows = as_cells(rows) if is_sequence(rows) else rows
     # Of several lengths they are no table, which every estimator refuses.
     return np.vectorize(repr, otypes=[object])(rows) if rows.ndim == 2 else None
 
@@ -175,6 +178,26 @@ def test_what_discovery_counts(container):
         for (one, counts), (other, other_counts) in zip(before, after, strict=True):
             assert list(one) == list(other)
             np.testing.assert_array_equal(counts, other_counts)
+
+
+def test_codes_are_the_same_of_numbers_and_of_objects():
+    rng = np.random.default_rng(0)
+    kinds = (np.int64, np.uint8, np.float16, np.float64, bool)
+    for kind, other in itertools.product(kinds, kinds):
+        # Of equal categories, as predictions are, the first has the code in either.
+        categories, values = rng.integers(0, 4, 9).astype(kind), rng.integers(0, 6, 30)
+        values = values.astype(other)
+        expected = category_codes(values, categories).tolist()
+        for one, two in ((object, kind), (other, object), (object, object)):
+            again = category_codes(values.astype(one), categories.astype(two))
+            assert again.tolist() == expected
+
+
+def test_zeros_of_categories_have_no_sign():
+    for other in (0.25, True, "x", None):
+        column = pd.Series([other, -0.0, 0.5, 0.0], dtype=object).astype("category")
+        zero, _, same = column_values(column)[0][1:]
+        assert not np.signbit([zero, same]).any()
 
 
 def test_groups_are_read_one_by_one():
@@ -280,6 +303,27 @@ def test_large_labels_of_a_series_stay_apart_beside_a_float(odd, build):
     assert y.dtype == np.int64
     with pytest.raises(ValueError, match="several kinds"):
         read_target(BaseEstimator(), build([True, *EQUAL_DOUBLES]), 3)
+
+
+class EqualToAll(str):
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        return True
+
+    def __ne__(self, other):
+        return False
+
+
+def test_a_label_that_says_it_equals_all_joins_no_classes():
+    rng = np.random.default_rng(0)
+    for row in rng.integers(0, 40, size=100):
+        y = np.array([*"abc", *rng.choice([*"abc"], size=37)], dtype=object)
+        before, codes = check_classes(None, y)
+        y[row] = EqualToAll(y[row])
+        after, again = check_classes(None, y)
+        assert after.tolist() == before.tolist() and codes.tolist() == again.tolist()
+        assert set(map(type, after)) == {str}
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")

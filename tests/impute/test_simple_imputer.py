@@ -12,6 +12,7 @@ from skdp.impute import _simple_imputer
 from skdp.impute._simple_imputer import means_of_present, present_columns
 from skdp.noise import RandomSource
 from skdp.stats._bounds import BoundsPlan
+from skdp.utils._labels import label_codes
 from tests._attacks import attack_choices
 from tests._guarantees import meet
 
@@ -151,6 +152,14 @@ def test_types_of_output():
         assert DPSimpleImputer(**params).fit(numbers).transform(numbers).dtype == np.float64
     words = DPSimpleImputer(strategy="constant", fill_value="x").fit(numbers)
     assert words.transform(numbers).dtype == object
+
+
+@pytest.mark.parametrize("unit", ["D", "us", "ns"])
+def test_dates_stay_dates(unit):
+    days = np.array(["2020-01-01", "2020-01-02"] * 2, dtype=f"M8[{unit}]")
+    X = np.array([*days, np.datetime64("NaT")])[:, np.newaxis]
+    filled = DPSimpleImputer(strategy="constant", fill_value=days[0]).fit_transform(X)
+    assert label_codes(filled[:, 0]).tolist() == [0, 1, 0, 1, 0]
 
 
 def test_frames_and_metadata_routing():

@@ -1,5 +1,8 @@
 """What any private step of a search refuses, it refuses before the charge."""
 
+import threading
+from pickle import PicklingError
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -329,6 +332,23 @@ def test_tables_whose_rows_cannot_be_taken_cost_nothing(search, container):
     with pytest.raises((TypeError, ValueError)):
         search(DPLogisticRegression(classes=[0, 1], data_norm=2.0), X, y, accountant)
     assert accountant.spends == []
+
+
+def test_a_cell_that_cannot_be_sent_to_workers_costs_nothing():
+    X = np.array([["a"], ["b"]] * (N // 2), dtype=object)
+    X[0, 0] = threading.Lock()
+    accountant = PrivacyAccountant(1.0, 1e-5, ledger="memory://")
+    pipe = make_pipeline(DPOneHotEncoder(categories=["a", "b"]), classifier())
+    search = DPGridSearchCV(pipe, {}, cv=2, n_jobs=2, accountant=accountant, **BUDGET)
+    with pytest.raises(PicklingError):
+        search.fit(X, table()[1])
+    assert accountant.spends == []
+
+
+@pytest.mark.parametrize("strategy", ["holdout", "random_stopping"])
+def test_no_more_workers_are_begun_than_there_are_runs(strategy):
+    params = BUDGET | {"strategy": strategy, "delta": 1e-4}
+    DPGridSearchCV(classifier(), {}, **params, n_jobs=2**64).fit(*table())
 
 
 @pytest.mark.parametrize("options", [{"n_jobs": 0}, {"n_jobs": "two"}], ids=str)

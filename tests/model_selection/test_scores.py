@@ -1,6 +1,7 @@
 """Scores: their values, and their sensitivities by brute force on neighbouring tables."""
 
 import datetime
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.metrics import (
 )
 
 from skdp import BudgetExceededError, PrivacyAccountant
+from skdp._data._tables import read_numeric_target, read_target
 from skdp.model_selection import bounded_score, make_dp_scorer
 from tests._containers import GONE, Raises
 
@@ -92,6 +94,32 @@ def test_no_neighbour_moves_a_score_by_more_than_its_sensitivity(score, relation
     assert moved <= claimed
     # The search by chance comes near it, so that half the sensitivity would be caught.
     assert moved > 0.55 * claimed
+
+
+LABELS_OF_OTHER_TYPES = [2**64, -(10**30), 2**63, 0.5, np.longdouble(1) / 3, None, "a", 1j, np.nan]
+
+
+@pytest.mark.parametrize("score", SCORES, ids=lambda s: s.name)
+def test_a_label_of_any_type_moves_a_score_by_no_more_than_its_sensitivity(score):
+    X, _ = make_rows(np.random.default_rng(4), 40)
+    labels = X[:, 0].astype(int).tolist()
+    read = read_target if score.of_labels else read_numeric_target
+    containers = (list, column_of_objects, lambda y: pd.Series(y, dtype=object).astype("category"))
+    for container, odd in itertools.product(containers, LABELS_OF_OTHER_TYPES):
+        values = []
+        for first in (labels[0], odd):
+            try:
+                y = read(None, container([first, *labels[1:]]), 40)
+            except (ValueError, TypeError):
+                continue
+            values.append(score.value(Oracle(), X, y))
+        assert np.ptp(values) <= score.sensitivity(40, "replace_one"), odd
+    if score.name == "accuracy":
+        assert score.value(Oracle(), X, column_of_objects(labels)) == 1.0
+
+
+def column_of_objects(values):
+    return np.array([*values, None], dtype=object)[:-1]
 
 
 @pytest.mark.parametrize("score", SCORES, ids=lambda s: s.name)

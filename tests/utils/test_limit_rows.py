@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from skdp import DPLinearSVC
 from skdp.utils import limit_rows
 
 
@@ -20,7 +21,17 @@ def test_frames_lists_and_no_labels():
     X, y = limit_rows(frame, None, ["p", "p", "q"], max_rows=1)
     assert list(X.index) == [7, 9] and y is None
     X, y = limit_rows([[1], [2]], ["no", "yes"], [0, 0], max_rows=1)
-    assert X.tolist() == [[1]] and y.tolist() == ["no"]
+    assert X == [[1]] and y == ["no"]
+    pyarrow = pytest.importorskip("pyarrow")
+    X, y = limit_rows(pyarrow.table({"a": [1, 2]}), pyarrow.array([3, 4]), [0, 0], max_rows=1)
+    assert X.to_pylist() == [{"a": 1}] and y.to_pylist() == [3]
+
+
+def test_an_estimator_reads_what_is_kept_of_lists():
+    X, y = [[i % 2, i] for i in range(40)], [i % 2 for i in range(40)]
+    kept = limit_rows(X, y, list(range(40)), max_rows=1)
+    one, other = (DPLinearSVC(random_state=0).fit(*rows).coef_ for rows in ((X, y), kept))
+    np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("max_rows", [0, -1, 1.5, None, True])

@@ -1,9 +1,10 @@
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 
 from skdp import DPPCA, DPMinMaxScaler
-from skdp.utils._validation import is_auto, public_inputs
+from skdp.utils._validation import check_choice, is_auto, public_inputs
 
 SIZES = ("the numbers of rows and columns",)
 
@@ -27,3 +28,20 @@ def test_what_is_found_or_left_out_is_not_called_public():
 def test_statements_of_fits(estimator, declared):
     fitted = estimator.fit([[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]])
     assert fitted.privacy_.public == SIZES + declared
+
+
+class EqualToAll(str):
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        return True
+
+
+@pytest.mark.parametrize(
+    "value", [pd.array([0, None]), pd.Series(["one"]), ["one"], EqualToAll("three"), 1, None]
+)
+def test_what_is_no_choice_is_refused(value):
+    """An array of pandas that compares as one of missing values counts as true."""
+    assert check_choice("one", "name", ("one", "two")) == "one"
+    with pytest.raises(ValueError, match="name must be one of"):
+        check_choice(value, "name", ("one", "two"))
