@@ -301,7 +301,10 @@ REMEDIES = {
         "sparse_output_ tells an exact count: use sparse_threshold=0, or dense steps"
     ),
     "set_output": FRAMES,
-    "memory": "use None, a path or a joblib.Memory without methods of its own",
+    "memory": (
+        "use None: a private step that is remembered makes the same release again if no row has "
+        "changed, and so tells of each; for other steps a path or a joblib.Memory will do"
+    ),
     "FeatureHasher": (
         "it adds colliding numbers in an order that other rows decide, so that their sum may round "
         "differently: use input_type='string', or an integer dtype"
