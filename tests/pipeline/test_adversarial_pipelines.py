@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from scipy import special
 from sklearn import config_context
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -1211,6 +1212,9 @@ def encoder(**params):
         (columns((scaler(), [0]), (encoder(handle_unknown="ignore"), [1])), set()),
         (then(scaler(), OrdinalEncoder(categories=WORDS)), {"ordinalencoder"}),
         (then(scaler(), FunctionTransformer(np.log)), {"functiontransformer"}),
+        (then(scaler(), FunctionTransformer(partial(special.xlogy, 2.0))), {"functiontransformer"}),
+        (then(scaler(), FunctionTransformer(partial(np.divide, 1.0))), {"functiontransformer"}),
+        (then(scaler(), FunctionTransformer(partial(np.multiply, [2.0, 3.0]))), set()),
         (then(scaler(), FunctionTransformer(np.abs)), set()),
         (
             then(scaler(), SplineTransformer(knots=KNOTS, extrapolation="error")),
