@@ -4,6 +4,7 @@ A composition of estimators is read like a single one: attributes, parameters, l
 functions' variables and objects that hold estimators are searched, as a pickle would hold them.
 """
 
+import copyreg
 import types
 import zlib
 from collections.abc import Iterator
@@ -48,8 +49,9 @@ def walk(value):
         name, part = stack.pop()
         numbers = _numbers(part)
         if numbers is not None:
-            yield name, numbers
-        elif part is not None and id(part) not in seen:
+            yield name + _form(part), numbers
+        holds_more = numbers is None or (hasattr(part, "__array__") and not _is_array(part))
+        if part is not None and holds_more and id(part) not in seen:
             # Kept, as the identity of an object that is gone is given to another.
             seen[id(part)] = part
             stack += [(name + place, item) for place, item in reversed(_inner(part))]
@@ -175,8 +177,25 @@ def _array(value):
     return np.asarray(value) if hasattr(value, "__array__") else None
 
 
+def _is_array(value):
+    """Say whether a value is an array or a number of numpy's, and holds nothing beside."""
+    return type(value) is np.ndarray or isinstance(value, np.generic)
+
+
+def _form(value):
+    """Return in words what of an array is not in its numbers, and tells of rows, too."""
+    if not _is_array(value) or (value.dtype == np.float64 and value.size):
+        return ""
+    return f" ({value.dtype.str}, {value.shape if not value.size else value.ndim})"
+
+
 def _inner(value):
     """Return what is within a value, as pairs of place and part."""
+    plain = type(value) in (dict, list, tuple, set, frozenset) or _is_array(value)
+    return _items(value) if plain else [*_items(value), *_state(value)]
+
+
+def _items(value):
     if isinstance(value, types.FunctionType) and "<" in value.__qualname__:
         # Made while something ran, so that it may keep what it saw.
         kept = (value.__defaults__, value.__kwdefaults__, vars(value))
@@ -187,16 +206,24 @@ def _inner(value):
     if isinstance(value, dict):
         items = sorted(value.items(), key=lambda item: repr(item[0]))
         keys = [(f"[{i}].key", key) for i, (key, _) in enumerate(items)]
+        keys.append((".order", list(value)))
         return keys + [(f"[{i}]", item) for i, (_, item) in enumerate(items)]
     if isinstance(value, set | frozenset):
         value = sorted(value, key=repr)
+    if isinstance(value, list | tuple):
+        return [(".size", len(value)), *((f"[{i}]", item) for i, item in enumerate(value))]
     array = _array(value)
     if array is not None and array.dtype.names:
         return [(f".{name}", array[name]) for name in array.dtype.names]
-    if array is not None:
-        value = array.ravel().tolist()
-    if isinstance(value, list | tuple):
-        return [(f"[{i}]", item) for i, item in enumerate(value)]
+    if array is not None and _numbers(value) is None:
+        return [(f"[{i}]", item) for i, item in enumerate(array.ravel().tolist())]
+    return []
+
+
+def _state(value):
+    """Return what an object is made of again by a pickle, beside its items."""
+    if isinstance(value, CODE | types.FunctionType) or hasattr(type(value), "charge"):
+        return []
     own = vars(value) if hasattr(value, "__dict__") else {}
     found = [(f".{name}", own[name]) for name in sorted(own)]
     kind = type(value)
@@ -205,7 +232,7 @@ def _inner(value):
         return found
     try:
         # What it is made of again: a function, a range, a generator's position, a queue's items.
-        made = value.__reduce_ex__(4)[1:5]
+        made = copyreg.dispatch_table.get(kind, lambda v: v.__reduce_ex__(4))(value)[1:5]
     except Exception:
         # What has no state to show, a lock say, is no release.
         return found

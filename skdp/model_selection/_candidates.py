@@ -8,8 +8,9 @@ from sklearn.utils import check_consistent_length, column_or_1d
 
 from skdp._data._tables import indexable_table, target_array
 from skdp.accounting import Allowance, plan_event
-from skdp.model_selection._progress import fitted_params, quiet, told_by_params
+from skdp.model_selection._progress import quiet, told_by_params
 from skdp.pipeline import plan_pipeline
+from skdp.pipeline._instances import fitted_params, without_memory
 from skdp.utils._validation import check_classes
 
 # What a search sets itself, from its own total.
@@ -155,7 +156,7 @@ class FitPlan:
     def with_accountant(self, model, accountant):
         """Give the private steps of a fitted model an accountant for later fits.
 
-        Their `verbose` and `memory` are those of the user's estimator again.
+        Their `verbose` is that of the user's estimator again.
         """
         handles = {step.parameter("accountant"): accountant for step in self.pipeline.steps}
         return model.set_params(**told_by_params(self.pipeline.pipe), **handles)
@@ -198,7 +199,7 @@ def make_candidate(estimator, params, y, public_steps=(), accountant=None):
         If a step would learn from the data without privacy, or has an accountant that would not
         be charged, or y holds fewer than two labels, or one that is not declared.
     """
-    model = clone(estimator).set_params(**clone(params, safe=False))
+    model = without_memory(clone(estimator).set_params(**clone(params, safe=False)))
     steps = plan_pipeline(model, public_steps=public_steps).steps
     for step in steps:
         for name, own in fitted_params(step.estimator, "accountant").items():

@@ -1,13 +1,13 @@
 """What a search tells while it runs: callbacks hear of stages alone, and inner fits are silent."""
 
+import warnings
 from contextlib import contextmanager
 
+from joblib import parallel_config
 from sklearn.frozen import FrozenEstimator
 
+from skdp.pipeline._instances import fitted_params
 from skdp.utils._callbacks import callback_context
-
-# Parameters by which an estimator tells of each fit, and what makes it silent.
-TELLING = {"verbose": 0, "memory": None}
 
 
 class Stages:
@@ -46,37 +46,13 @@ class Stages:
             self.context.call_on_fit_task_end(estimator=self.estimator)
 
 
-def fitted_params(model, *names):
-    """Return the parameters of some names, of an estimator and all in it that will be fitted.
-
-    Parameters
-    ----------
-    model : estimator
-    *names : str
-        Without the prefix by which ``set_params`` knows them.
-
-    Returns
-    -------
-    dict
-    """
-    params = model.get_params()
-    frozen = [f"{name}__" for name, part in params.items() if isinstance(part, FrozenEstimator)]
-    return {
-        name: value
-        for name, value in params.items()
-        if name.rpartition("__")[2] in names and not name.startswith(tuple(frozen))
-    }
-
-
 def told_by_params(model):
-    """Return the parameters that make a model print something at each fit, or keep its rows."""
-    return {name: value for name, value in fitted_params(model, *TELLING).items() if value}
+    """Return the parameters that make a model print something at each fit."""
+    return {name: value for name, value in fitted_params(model, "verbose").items() if value}
 
 
 def quiet(model):
-    """Take from a clone what would see rows, keep them or count fits.
-
-    These are callbacks, `verbose`, and the `memory` of pipelines.
+    """Take from a clone what would see rows or count fits: callbacks and `verbose`.
 
     Parameters
     ----------
@@ -88,14 +64,22 @@ def quiet(model):
     estimator
         The same.
     """
-    silent = {}
-    for name, value in told_by_params(model).items():
-        word = TELLING[name.rpartition("__")[2]]
-        silent[name] = False if isinstance(value, bool) else word
-    model.set_params(**silent)
+    told = told_by_params(model).items()
+    model.set_params(**{name: False if isinstance(value, bool) else 0 for name, value in told})
     parts = [model, *model.get_params().values()]
     fixed = {id(part.estimator) for part in parts if isinstance(part, FrozenEstimator)}
     for part in parts:
         if hasattr(part, "set_callbacks") and id(part) not in fixed:
             part.set_callbacks()
     return model
+
+
+@contextmanager
+def silence():
+    """Keep the warnings of fits, and joblib's progress, which would count them.
+
+    What a warning says can be private, and so can the number of warnings.
+    """
+    with warnings.catch_warnings(), parallel_config(verbose=0):
+        warnings.simplefilter("ignore")
+        yield

@@ -1,5 +1,7 @@
 """Fits up to their charge, for the errors that bad parameters and bad data raise."""
 
+from numbers import Real
+
 import numpy as np
 from joblib import parallel_config
 from scipy.sparse import csr_array, issparse
@@ -9,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.impute import DPSimpleImputer
-from skdp.model_selection._progress import quiet
+from skdp.model_selection._progress import quiet, silence
 from skdp.pipeline._instances import of_skdp
 from skdp.pipeline._kinds import estimators_in, is_estimator, plans_its_fit
 from skdp.pipeline._steps import find_steps
@@ -89,13 +91,17 @@ class _Rehearsed(TransformerMixin, BaseEstimator):
 def _filling_at_random(estimator, X):
     """Return an imputer that fills in some category, None in the place of other steps.
 
-    What is present comes out of it as it is, and the next step may refuse that.
+    What is present comes out of it as it is, and the next step may refuse that. Where it would
+    discover categories, a column's first one stands for them: nothing is released.
     """
     if not isinstance(estimator, DPSimpleImputer) or estimator.strategy != "most_frequent":
         return None
     imputer = clone(estimator).set_params(accountant=None)
     if estimator.categories is None:
-        return imputer.set_params(epsilon=1e6, delta=0.5).fit(X)
+        table, other = imputer._read(X), [imputer.fill_value or 0]
+        columns = (table.column(j).whole().tolist() for j in range(table.shape[1]))
+        found = ([v for v in column if isinstance(v, str | Real) and v == v] for column in columns)
+        imputer.set_params(categories=[(values or other)[:1] for values in found])
     imputer.fit(np.full((1, X.shape[1]), None, dtype=object))
     validate_data(imputer, X, reset=True, skip_check_array=True)
     return imputer
@@ -122,16 +128,19 @@ def rehearse(pipeline, guarantee, rows, terms):
     """
 
     def fit(model, rows):
-        with parallel_config("sequential", verbose=0):
-            rows.fit(model)
+        # A copy: some steps write into the rows that they are given.
+        with silence(), parallel_config("sequential"):
+            rows.take(np.arange(len(rows.y))).fit(model)
 
     model = _rehearsed(pipeline, guarantee, terms)
     try:
         fit(model, rows)
-    except Exception:
+    except Exception as error:
         parts = model.get_params().values()
         read_ones = any(getattr(part, "was_read", False) is True for part in parts)
-        if not read_ones or _ones_are_read(pipeline, rows.X):
+        # Other numbers than ones are refused like them if their type is.
+        typed = isinstance(error, TypeError) and all(map(_makes_numbers, pipeline.steps))
+        if not read_ones or typed or _ones_are_read(pipeline, rows.X):
             raise
         for row in np.linspace(0, len(rows.y) - 1, ROWS_TRIED).astype(int):
             # The ones are in every row: if a table of this row alone is read, so are they.
@@ -154,6 +163,10 @@ def _rehearsed(pipeline, guarantee, terms):
     if pipeline.steps[0].name == "":
         return _Rehearsed(model)
     return model.set_params(**{s.name: _Rehearsed(parts[s.name]) for s in pipeline.steps})
+
+
+def _makes_numbers(step):
+    return of_skdp(step.estimator) and not isinstance(step.estimator, DPSimpleImputer)
 
 
 def _ones_are_read(pipeline, X):

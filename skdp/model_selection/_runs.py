@@ -1,14 +1,12 @@
 """Running what a plan holds, once it is charged."""
 
-import warnings
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
-from joblib import parallel_config
 from sklearn.utils.parallel import Parallel, delayed
 
 from skdp.model_selection._candidates import Paid, Rows
+from skdp.model_selection._progress import silence
 from skdp.noise import uniform_integers
 
 
@@ -75,7 +73,7 @@ class SearchRun:
         """
         splits, fits = plan.layout.splits, [plan.runs[number] for number in numbers]
         shared = {"rows": self.rows, "paid": self.paid, "score": self.score, "keep": keep}
-        with _silence():
+        with silence():
             return Parallel(n_jobs=self.n_jobs)(
                 delayed(_fit_and_score)(fit, splits.train[s], splits.test[s], seeds, **shared)
                 for fit, (_, s), seeds in zip(fits, numbers, map(self.seeds, fits), strict=True)
@@ -84,7 +82,7 @@ class SearchRun:
 
 def check_sent(n_jobs, *objects):
     """Raise what sending objects to workers would raise: a cell may be one that no pickle holds."""
-    with _silence():
+    with silence():
         Parallel(n_jobs=n_jobs)([delayed(_nothing)(objects)])
 
 
@@ -92,19 +90,8 @@ def _nothing(_):
     pass
 
 
-@contextmanager
-def _silence():
-    """Keep the warnings of fits, and joblib's progress, which would count them.
-
-    What a warning says can be private, and so can the number of warnings.
-    """
-    with warnings.catch_warnings(), parallel_config(verbose=0):
-        warnings.simplefilter("ignore")
-        yield
-
-
 def _fit_and_score(fit, train, test, seeds, *, rows, paid, score, keep):
-    with _silence():
+    with silence():
         model = fit.fitted(rows.take(train), paid, seeds)
         tested = rows.take(test)
         raw = score.value(model, tested.X, tested.y)
@@ -128,7 +115,7 @@ def run_plan(plan, run, stages):
         outcome = (_stop_at_random if plan.mean_runs else _choose)(plan, run)
     if plan.refits:
         fit = plan.refits[outcome.best]
-        with stages.stage("refit"), _silence():
+        with stages.stage("refit"), silence():
             outcome = replace(outcome, model=fit.fitted(run.rows, run.paid, run.seeds(fit)))
     return outcome
 

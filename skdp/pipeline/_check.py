@@ -13,6 +13,7 @@ from skdp.pipeline._prices import accountant_of, price_steps, priced_steps, tota
 from skdp.pipeline._steps import Fits, find_steps, holds_private, steps_of_search, unaccepted
 from skdp.pipeline._twice import paid_twice
 from skdp.pipeline._verified import adds_entries, fails_on, sklearn_name, turned_by_nulls
+from skdp.pipeline._widths import stacks_entries
 from skdp.utils._documents import html_fragment, html_table, html_text
 from skdp.utils._validation import check_integer
 
@@ -218,6 +219,11 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     findings += [Finding(s.title, "paid twice", message) for s, message in paid_twice(steps)]
     findings += _by_values(steps)
     findings += _caches(pipe)
+    findings += [
+        Finding(name or type(part).__name__, "assumes of the table", SUMS)
+        for name, part in deep_params(pipe).items()
+        if stacks_entries(part)
+    ]
     priced = list(priced_steps(steps))
     findings += _accountants(priced)
     prices = price_steps(priced, n_samples)
@@ -301,7 +307,10 @@ REMEDIES = {
         "sparse_output_ tells an exact count: use sparse_threshold=0, or dense steps"
     ),
     "set_output": FRAMES,
-    "memory": "use None, a path or a joblib.Memory without methods of its own",
+    "memory": (
+        "use None: a private step that is remembered makes the same release again if no row has "
+        "changed, and so tells of each; for other steps a path or a joblib.Memory will do"
+    ),
     "FeatureHasher": (
         "it adds colliding numbers in an order that other rows decide, so that their sum may round "
         "differently: use input_type='string', or an integer dtype"
@@ -376,7 +385,9 @@ def _by_values(steps):
     charged = False
     for step in steps:
         for part in estimators_in(step.estimator, set()):
-            for message in compress((NULLS, SUMS), (turned_by_nulls(part), adds_entries(part))):
+            for message in compress(
+                (NULLS, SUMS), (turned_by_nulls(part), adds_entries(part) or stacks_entries(part))
+            ):
                 yield Finding(step.title, "assumes of the table", message)
             if charged and fails_on(part):
                 message = "what was fitted before it stays charged if its fit raises on "

@@ -65,6 +65,33 @@ def named_parts(estimator):
             yield from ((name, part) for part in value if is_estimator(part))
 
 
+def fitted_params(model, *names):
+    """Return the parameters of some names, of an estimator and all in it that will be fitted.
+
+    Parameters
+    ----------
+    model : estimator
+    *names : str
+        Without the prefix by which ``set_params`` knows them.
+
+    Returns
+    -------
+    dict
+    """
+    params = model.get_params()
+    frozen = [f"{name}__" for name, part in params.items() if isinstance(part, FrozenEstimator)]
+    return {
+        name: value
+        for name, value in params.items()
+        if name.rpartition("__")[2] in names and not name.startswith(tuple(frozen))
+    }
+
+
+def without_memory(model):
+    """Take from a clone the memories, which keep rows and make a release again, and return it."""
+    return model.set_params(**dict.fromkeys(fitted_params(model, "memory")))
+
+
 def parts_of(union):
     """Return what stands side by side in a FeatureUnion or a ColumnTransformer."""
     if type(union) is FeatureUnion:

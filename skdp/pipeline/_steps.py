@@ -9,7 +9,7 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.pipeline._functions import is_plain
-from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp
+from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp, without_memory
 from skdp.pipeline._kinds import ACCEPTED, is_private, step_kind
 from skdp.pipeline._widths import chosen_places, density_decides, output_width
 from skdp.utils._validation import check_integer
@@ -170,15 +170,18 @@ def _walk(estimator, place, found):
         width = output_width(estimator, place.n_features)
         return replace(place, n_features=width, before=(*place.before, place.name))
     if type(estimator) is Pipeline:
-        memory, after = estimator.memory, place
-        if type(memory) not in (type(None), str, joblib.Memory) or is_changed(memory):
-            found.append(place.choice("memory", by=memory))
+        memory, after, first = estimator.memory, place, len(found)
+        refused = type(memory) not in (type(None), str, joblib.Memory) or is_changed(memory)
         for part, inner in estimator.steps:
             # What a memory remembers is not fitted again.
-            remembered = memory is not None and part != estimator.steps[-1][0]
+            remembered = _remembers(memory) and part != estimator.steps[-1][0]
             given = {"n_features": after.n_features, "before": after.before}
             given["fits"] = UNKNOWN if remembered else place.fits
             after = _walk(inner, place.inside(part, **given), found)
+            # A release that is made again tells that no row has changed.
+            refused |= remembered and any(step.kind == "private" for step in found[first:])
+        if refused:
+            found.append(place.choice("memory", by=memory))
         return after
     if type(estimator) is FeatureUnion:
         parts = [(inner, place.inside(part)) for part, inner in estimator.transformer_list]
@@ -194,19 +197,21 @@ def _walk(estimator, place, found):
     return replace(place, n_features=None if None in widths else sum(widths), before=before)
 
 
+def _remembers(memory):
+    return getattr(memory, "location", memory) is not None
+
+
 def steps_of_search(step):
     """Return the steps of what a private search fits, one list a candidate; of others nothing."""
     search = step.estimator
     if step.kind != "private" or not (of_skdp(search) and hasattr(search, "public_steps")):
         return []
     tried = [
-        clone(search.estimator).set_params(**clone(params, safe=False))
-        for params in search._candidate_params()
+        without_memory(clone(search.estimator).set_params(**clone(params, safe=False)))
+        for params in ({}, *search._candidate_params())
     ]
     name = _join(step.name, "estimator")
-    return [
-        find_steps(each, None, name, step.fits, step.before) for each in (search.estimator, *tried)
-    ]
+    return [find_steps(each, None, name, step.fits, step.before) for each in tried]
 
 
 def _refused_by_search(step):
@@ -238,8 +243,10 @@ def unaccepted(steps, public_steps=()):
 
 
 def holds_private(estimator):
-    """Say whether a private estimator is among the parameters of an estimator, at any depth."""
-    return is_estimator(estimator) and any(map(is_private, estimator.get_params().values()))
+    """Say whether an estimator, or one among its parameters at any depth, is charged."""
+    return is_estimator(estimator) and any(
+        map(is_private, (estimator, *estimator.get_params().values()))
+    )
 
 
 def _is_as_made(container):

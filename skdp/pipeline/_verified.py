@@ -11,7 +11,13 @@ from warnings import catch_warnings
 import numpy as np
 from scipy.sparse import csr_array
 
-from skdp.pipeline._functions import has_bounded_domain, is_elementwise, is_plain, treats_rows_alone
+from skdp.pipeline._functions import (
+    has_bounded_domain,
+    is_elementwise,
+    is_known,
+    is_plain,
+    treats_rows_alone,
+)
 
 
 def sklearn_name(estimator):
@@ -247,11 +253,12 @@ def adds_entries(estimator):
     If one row is not sorted, scipy sorts all, and changes the order of equal places.
     """
     name = sklearn_name(estimator)
-    if name == "FunctionTransformer" and not is_elementwise(estimator.func, estimator.kw_args):
-        return False
+    known = name == "Normalizer" or (
+        name == "FunctionTransformer" and is_known(estimator.func, estimator.kw_args)
+    )
     with suppress(Exception), catch_warnings(action="ignore"):
-        twice = csr_array(([1.0, 1.0], [0, 0], [0, 2]))
-        return name in ("Normalizer", "FunctionTransformer") and estimator.transform(twice).nnz < 2
+        once, twice = csr_array([[2.0]]), csr_array(([1.0, 1.0], [0, 0], [0, 2]))
+        return known and estimator.transform(twice).nnz == estimator.transform(once).nnz
     return False
 
 

@@ -126,6 +126,18 @@ def _leaves_frames(params):
     return params["validate"] is False and not of_sklearn_function(params["func"])
 
 
+def stacks_entries(union):
+    """Say whether a FeatureUnion may stack a sparse table as it came beside something else.
+
+    What is beside it may have another format: then scipy adds up the entries for one cell.
+    """
+    if type(union) is not FeatureUnion:
+        return False
+    parts = [part for part in parts_of(union) if part != "drop"]
+    kept = [may_be_sparse(part, "matrix") and not may_be_sparse(part) for part in parts]
+    return len(parts) > 1 and any(kept)
+
+
 def refuses_sparse(estimator, n_features=None):
     """Say whether a step's fit is known to raise on a sparse matrix.
 

@@ -1,9 +1,10 @@
 """Checks that releases are charged: before they are made, once, at the price that was asked."""
 
 import copy
+import io
 import pickle
 import warnings
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import replace
 from unittest.mock import patch
 
@@ -178,19 +179,20 @@ def _recorded_mechanisms():
 
 
 def check_public_words(estimator):
-    """What a fit books, warns of and keeps on its class is the same for other rows."""
+    """What a fit books, warns of, prints and keeps on its class is the same for other rows."""
     case, told = Case(estimator, *CHARGED), []
     # What a warning may say of released numbers is alike: the noise drowns the rows.
     params = {"epsilon": UNTELLING_EPSILON}
     params |= dict.fromkeys(case.params.keys() & {"random_state"}, 0)
     for X, y in ((case.X, case.y), (make_table(estimator, seed=1)[0], case.y[::-1])):
         accountant = case.budget(1)
-        with warnings.catch_warnings(record=True) as caught:
+        printed = io.StringIO()
+        with warnings.catch_warnings(record=True) as caught, redirect_stdout(printed):
             warnings.simplefilter("always")
             case.published(case.fit(X, y, accountant=accountant, **params), X)
         booked = [replace(spend, time="", hash="") for spend in accountant.spends]
         words = sorted(str(warning.message) for warning in caught)
-        told.append((booked, words, repr(vars(type(estimator)))))
+        told.append((booked, words, printed.getvalue(), repr(vars(type(estimator)))))
     assert told[0] == told[1], f"for one table it tells {told[0]}, for another {told[1]}"
 
 

@@ -1,6 +1,7 @@
+import re
 import threading
 import zlib
-from collections import deque
+from collections import defaultdict, deque
 from functools import partial
 from itertools import count
 
@@ -65,13 +66,49 @@ def test_a_number_is_seen_wherever_it_is(place):
     assert np.isclose(seen, SECRET).any()
 
 
+class Words(list):
+    pass
+
+
+def words_about(secret):
+    words = Words([1.0])
+    words.secret = secret
+    return words
+
+
+@pytest.mark.parametrize(
+    "hold",
+    [
+        lambda secret: pd.Series([1.0], index=[secret]),
+        lambda secret: pd.DataFrame({str(secret): [1.0]}),
+        lambda secret: pd.Categorical([1.0], categories=[1.0, secret]),
+        lambda secret: np.ma.array([secret], mask=[True]),
+        lambda secret: dict.fromkeys(["a", "b"] if secret < 0.5 else ["b", "a"]),
+        lambda secret: np.ones(2, "f4" if secret < 0.5 else "f8"),
+        lambda secret: np.ones((0, round(10 * secret))),
+        lambda secret: [None] * round(10 * secret),
+        words_about,
+        lambda secret: defaultdict(lambda: secret),
+        lambda secret: re.compile(str(secret)),
+    ],
+    ids=["index", "column", "category", "masked", "order", "dtype", "shape", "size"]
+    + ["attribute of a list", "default of a dict", "pattern"],
+)
+def test_what_a_container_tells_beside_its_numbers_is_seen(hold):
+    values, _ = as_matrix([observe(Part(kept_=hold(secret))) for secret in (SECRET, 1.0 - SECRET)])
+    assert (values[0] != values[1]).any()
+    values, _ = as_matrix([observe(Part(kept_=hold(SECRET))) for _ in range(2)])
+    assert (values[0] == values[1]).all()
+
+
 def test_what_is_not_a_number():
     assert zlib.crc32(b"text") in published_floats(Part(mode_=np.array(["text"], dtype=object)))
     assert zlib.crc32(b"text") in published_floats(Part(mode_=np.array(["text"])))
     date = np.datetime64("1970-01-02", "D")
     assert 1.0 in published_floats(Part(first_=np.array([date])))
     assert len(published_floats(Part(huge=2**100))) == 1
-    nothing = Part(lock=threading.Lock(), code=[len, np, Part, BaseEstimator.get_params], none=None)
+    nothing = Part(lock=threading.Lock(), none=None, code=len, module=np, kind=Part)
+    nothing.method = BaseEstimator.get_params
     assert not published_floats(nothing).size
     accountant = PrivacyAccountant(1.0, 0.0)
     assert not published_floats(Part(accountant=accountant)).size

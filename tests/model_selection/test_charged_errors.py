@@ -12,7 +12,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
 from sklearn.preprocessing import (
+    Binarizer,
     FunctionTransformer,
+    Normalizer,
     OneHotEncoder,
     PolynomialFeatures,
     StandardScaler,
@@ -238,14 +240,12 @@ def words():
             None,
         ),
         (
-            make_pipeline(
-                DPOneHotEncoder(delta=1e-6), DPStandardScaler(bounds=(0, 1)), classifier()
-            ),
+            make_pipeline(DPOneHotEncoder(delta=1e-6, sparse_output=False), scaler(), classifier()),
             None,
         ),
         (
             make_pipeline(
-                DPOneHotEncoder(delta=1e-6),
+                DPOneHotEncoder(delta=1e-6, sparse_output=False),
                 DPStandardScaler(bounds=([0] * 6, [1] * 6)),
                 classifier(),
             ),
@@ -277,6 +277,47 @@ def test_a_search_fits_what_it_must_and_reads_the_rows_once_a_candidate(monkeypa
     DPGridSearchCV(classifier(), grid, strategy="cv", cv=4, **BUDGET).fit(X, y)
     read_before_the_charge = 3 * [N]
     assert fits == read_before_the_charge + 3 * 4 * [N - N // 4] + [N]
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (scaler(), PolynomialFeatures(-1)),
+        (scaler(), Normalizer("l7")),
+        (scaler(), FunctionTransformer(np.invert)),
+        (DPOneHotEncoder(delta=1e-6, sparse_output=True), scaler()),
+    ],
+)
+def test_a_step_that_refuses_all_numbers_costs_nothing(steps):
+    """Its error is no matter of the ones that stand for what a private step makes."""
+    assert spent(by_grid, make_pipeline(*steps, classifier()), *table()) == 0.0
+
+
+def test_nothing_is_released_before_the_charge(monkeypatch):
+    """An imputer that discovers categories reads rows for errors, and releases nothing of them."""
+    fit, seen = DPSimpleImputer.fit, []
+
+    def watched(self, X, y=None):
+        if self.accountant is None:
+            seen.append(X.tolist())
+        return fit(self, X, y)
+
+    monkeypatch.setattr(DPSimpleImputer, "fit", watched)
+    X, y = np.where(np.arange(3 * N).reshape(N, 3) % 5 == 2, None, words()), table()[1]
+    imputer = DPSimpleImputer(strategy="most_frequent", delta=1e-6)
+    encoder = OneHotEncoder(categories=WORDS, sparse_output=False)
+    rehearsed(make_pipeline(imputer, encoder, classifier()), X, y)
+    assert seen == [[[None] * 3]]
+
+
+def test_a_trial_neither_warns_of_rows_nor_writes_into_them(recwarn):
+    X, y = table()
+    X[3] = -X[3]
+    before = X.copy()
+    warns = FunctionTransformer(np.abs, inverse_func=np.positive)
+    for step in (warns, Binarizer(threshold=-1, copy=False)):
+        rehearsed(make_pipeline(step, scaler(), classifier()), X, y)
+    assert not recwarn.list and np.array_equal(X, before)
 
 
 def test_names_reach_the_steps_behind():

@@ -92,7 +92,7 @@ def test_no_rows_are_kept_on_disk(tmp_path):
     pipe = Pipeline([("unit", Normalizer()), *steps], memory=str(tmp_path))
     found = DPGridSearchCV(pipe, {"model__C": [0.1, 1.0]}, strategy="holdout").fit(X, y)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert found.best_estimator_.memory == str(tmp_path)
+    assert found.best_estimator_.memory is None and pipe.memory == str(tmp_path)
 
 
 def test_scores_that_cannot_be_released_are_not_charged(table):

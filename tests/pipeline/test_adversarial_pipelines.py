@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from scipy import special
 from sklearn import config_context
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -531,6 +532,10 @@ ADVERSARIAL = {
     "a memory with a method of its own": lambda: Pipeline(
         [("s", scaler()), ("m", model())], memory=patched(joblib.Memory(None), cache=demean)
     ),
+    "a memory of a release": lambda: Pipeline([("s", scaler()), ("m", model())], memory="rows"),
+    "a memory of a release within": lambda: Pipeline(
+        [("u", make_union(make_pipeline(Normalizer(), scaler()))), ("m", model())], memory="rows"
+    ),
     "a number that compares the table": lambda: then(Binarizer(threshold=Number(0.5))),
     "a weight that multiplies the table": lambda: then(
         FeatureUnion([("s", scaler())], transformer_weights={"s": Number(1.0)})
@@ -941,6 +946,12 @@ HONEST = {
         FeatureUnion([("s", scaler())], transformer_weights={"s": 2.0}, n_jobs=2)
     ),
     "a memory": lambda: Pipeline([("s", scaler()), ("m", model())], memory=joblib.Memory(None)),
+    "a memory of no release": lambda: Pipeline(
+        [("n", Normalizer()), ("m", model())], memory="rows"
+    ),
+    "a memory that a search leaves out": lambda: DPGridSearchCV(
+        Pipeline([("s", scaler()), ("m", model())], memory="rows"), {"m__C": [0.1, 1.0]}
+    ),
     "nested": lambda: then(
         make_pipeline(make_union(make_pipeline(Normalizer(), scaler()), scaler(delta=1e-6)))
     ),
@@ -1077,6 +1088,18 @@ def test_why_it_leaks(name, tables, seen):
     assert found[0] != found[1]
 
 
+def test_why_a_memory_tells_of_each_row(tmp_path):
+    """Folds of equal rows are one table, so that they are charged, and released, once."""
+    charges, table = [], np.zeros((12, 1))
+    for name, cell in (("equal", 0.0), ("other", 1.0)):
+        table[3], accountant = cell, PrivacyAccountant(10.0, 0.0)
+        steps = [("s", scaler(accountant=accountant)), ("n", Normalizer())]
+        for rows, _ in KFold(6).split(table):
+            Pipeline(steps, memory=str(tmp_path / name)).fit(table[rows])
+        charges.append(len(accountant.spends))
+    assert charges == [1, 3]
+
+
 def colliding(first):
     """Return rows whose many features all fall into bin 0, below one of two that is given."""
     hasher, bins = FeatureHasher(2), ([], [])
@@ -1189,6 +1212,9 @@ def encoder(**params):
         (columns((scaler(), [0]), (encoder(handle_unknown="ignore"), [1])), set()),
         (then(scaler(), OrdinalEncoder(categories=WORDS)), {"ordinalencoder"}),
         (then(scaler(), FunctionTransformer(np.log)), {"functiontransformer"}),
+        (then(scaler(), FunctionTransformer(partial(special.xlogy, 2.0))), {"functiontransformer"}),
+        (then(scaler(), FunctionTransformer(partial(np.divide, 1.0))), {"functiontransformer"}),
+        (then(scaler(), FunctionTransformer(partial(np.multiply, [2.0, 3.0]))), set()),
         (then(scaler(), FunctionTransformer(np.abs)), set()),
         (
             then(scaler(), SplineTransformer(knots=KNOTS, extrapolation="error")),
@@ -1247,8 +1273,9 @@ def test_what_the_remedies_lead_to_is_accepted():
         assert check_pipeline(then(step)).accepted
 
 
-def test_a_local_step_is_not_excused():
-    for pipe in (then(FLIP), then(frozen(FLIP))):
+def test_what_is_charged_is_not_excused():
+    """A search would charge it for each of a secret number of runs."""
+    for pipe in map(then, (FLIP, frozen(FLIP), LeakyFit(bounds=(0, 1)))):
         assert not check_pipeline(pipe, public_steps=[pipe.steps[0][0]]).accepted
 
 

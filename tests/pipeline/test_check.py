@@ -15,8 +15,10 @@ from sklearn.preprocessing import (
     Normalizer,
     OneHotEncoder,
     StandardScaler,
+    add_dummy_feature,
     normalize,
 )
+from sklearn.random_projection import GaussianRandomProjection
 
 from skdp import (
     DPGridSearchCV,
@@ -333,6 +335,17 @@ def test_entries_that_are_added_in_the_order_of_other_rows_are_named(step):
         table.sum_duplicates()
     one, other = (step.transform(table.tocsr()).toarray()[1:] for table in tables)
     assert (one == other).all()
+
+
+def test_a_union_that_adds_entries_is_named():
+    union = make_union("passthrough", GaussianRandomProjection(2, random_state=0))
+    firsts = ((0, 1), (1, 0))
+    one, other = (union.fit_transform(several_entries(first)).toarray()[1:] for first in firsts)
+    assert (one[:, 0] != other[:, 0]).all()
+    ones = FunctionTransformer(add_dummy_feature)
+    for pipe in (make_pipeline(union), FrozenEstimator(union), make_pipeline(ones, scaler())):
+        assert any(map(is_assumed, check_pipeline(pipe)))
+    assert not any(map(is_assumed, check_pipeline(make_union(scaler(), scaler(delta=1e-6)))))
 
 
 def is_assumed(finding):

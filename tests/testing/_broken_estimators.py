@@ -410,11 +410,11 @@ class MeddlingMean(PrivateMean):
 
 
 class TellingMean(PlainMean):
-    """Tells of raw values in a place that no release is in: the ledger, a warning, its class.
+    """Tells of raw values where no release is: in the ledger, a warning, its class, or in print.
 
     Parameters
     ----------
-    where : {"ledger", "warning", "class"}
+    where : {"ledger", "warning", "class", "print"}
     """
 
     def __init__(self, epsilon=1.0, *, where="ledger", accountant=None):
@@ -432,5 +432,7 @@ class TellingMean(PlainMean):
         self.accountant.charge(PureDP(self.epsilon), epsilon=self.epsilon, label=label)
         if self.where == "warning":
             warnings.warn(words, stacklevel=2)
+        if self.where == "print":
+            print(words)
         if self.where == "class":
             type(self).words = words

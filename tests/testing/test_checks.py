@@ -56,6 +56,7 @@ MORE = [
     ("check_neighbours", zoo.UnclippedMean()),
     ("check_public_words", zoo.TellingMean(where="warning")),
     ("check_public_words", zoo.TellingMean(where="class")),
+    ("check_public_words", zoo.TellingMean(where="print")),
     *(("check_no_raw_statistic", zoo.HidingMean(place=p)) for p in zoo.HIDING_PLACES),
 ]
 
