@@ -19,7 +19,7 @@ from skdp.accounting._ledger import one_address, open_ledger
 from skdp.accounting._report import BudgetReport
 from skdp.accounting._state import Draw, NotCopied, Part, Spend, State, Terms, read_entries
 from skdp.exceptions import BudgetExceededError, LedgerError
-from skdp.utils._validation import check_integer, check_privacy_parameters
+from skdp.utils._validation import check_boolean, check_integer, check_privacy_parameters
 
 _live = weakref.WeakValueDictionary()
 
@@ -366,9 +366,9 @@ class PrivacyAccountant(NotCopied):
             raise ValueError("a part cannot be partitioned again")
         if not (isinstance(name, str) and name):
             raise ValueError(f"name must be a name, got {name!r}")
-        parts = check_integer(parts, "parts", 2)
+        parts, by_index = check_integer(parts, "parts", 2), check_boolean(by_index, "by_index")
         return [
-            attach(self._address, self._dataset, Part(name, i, parts, bool(by_index)))
+            attach(self._address, self._dataset, Part(name, i, parts, by_index))
             for i in range(parts)
         ]
 

@@ -127,9 +127,10 @@ def advanced_epsilon(pairs: Iterable[tuple[float, ...]], delta: float) -> float:
     pairs = [(*pair, 1)[:3] for pair in pairs]
     if not pairs:
         return 0.0
-    epsilons = np.array([float(pair[0]) for pair in pairs])
-    counts = np.array([float(pair[2]) for pair in pairs])
-    spare = spare_delta([float(p[1]) for p in pairs], [p[2] for p in pairs], float(delta))
+    epsilons = np.array([check_within(pair[0], "epsilon", 0.0) for pair in pairs])
+    deltas = [check_within(pair[1], "delta", 0.0, 1.0) for pair in pairs]
+    counts = np.array([check_within(pair[2], "count", 0.0) for pair in pairs])
+    spare = spare_delta(deltas, [pair[2] for pair in pairs], float(delta))
     plain = float(math.fsum(epsilons * counts)) * (1.0 + 1e-15)
     if spare < 0.0 or not math.isfinite(plain):
         return math.inf

@@ -116,8 +116,8 @@ def _pld_bound(parts, delta_, relation, tolerance):
     mu = ev.gaussian_mu(parts)
     if mu is not None:
         return _gaussian.gdp_to_epsilon(mu, delta_)
-    if sum(parts.values()) == 1 and delta_ > 0.0:
-        return closed_epsilon(next(iter(parts)), delta_, relation)
+    if sum(parts.values()) == 1 or delta_ == 0.0:
+        return _basic(parts, delta_, relation)
     bound = _pld.pld_epsilon(parts, delta_, relation, tolerance)
     if _has_bounded_range(parts):
         bound = min(bound, _rdp_bound(_merge(parts, relation, simplified), delta_, relation))

@@ -36,11 +36,12 @@ def rdp_to_epsilon(rdp: float, order: float, delta: float) -> float:
     >>> round(rdp_to_epsilon(0.5, 8.0, 1e-5), 6)
     1.714109
     """
+    check_within(rdp, "rdp", 0.0)
     check_within(order, "order", 1.0, ends="()")
     check_within(delta, "delta", 0.0, 1.0)
     if delta >= 1.0:
         return 0.0
-    if delta == 0.0 or math.isnan(rdp):
+    if delta == 0.0:
         return math.inf
     bound = rdp + math.log1p(-1.0 / order) - (math.log(delta) + math.log(order)) / (order - 1.0)
     return max(0.0, bound)
@@ -71,6 +72,7 @@ def rdp_to_delta(rdp: float, order: float, epsilon: float) -> float:
     >>> round(rdp_to_delta(0.5, 8.0, 1.714109), 8)
     1e-05
     """
+    check_within(rdp, "rdp", 0.0)
     check_within(order, "order", 1.0, ends="()")
     check_within(epsilon, "epsilon", 0.0)
     if epsilon == math.inf:
@@ -134,7 +136,9 @@ def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
     >>> round(zcdp_to_epsilon(0.1, 1e-5), 6)
     1.914239
     """
+    check_within(rho, "rho", 0.0)
     check_within(delta, "delta", 0.0, 1.0)
+    check_within(rho_delta, "rho_delta", 0.0, 1.0)
     if rho == 0.0 and delta >= rho_delta:
         return 0.0
     spare = (delta - rho_delta) / (1.0 - rho_delta) if rho_delta < 1.0 else -1.0
@@ -173,7 +177,9 @@ def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
     >>> round(zcdp_to_delta(0.1, 1.914239), 8)
     1e-05
     """
+    check_within(rho, "rho", 0.0)
     check_within(epsilon, "epsilon", 0.0)
+    check_within(rho_delta, "rho_delta", 0.0, 1.0)
     if rho == 0.0 or rho_delta >= 1.0:
         return rho_delta
     if not rho < math.inf:

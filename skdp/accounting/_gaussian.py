@@ -38,6 +38,7 @@ def gdp_to_delta(mu: float, epsilon: float) -> float:
     >>> round(gdp_to_delta(1.0, 1.0), 6)
     0.126937
     """
+    mu, epsilon = check_within(mu, "mu", 0.0), check_within(epsilon, "epsilon", -math.inf)
     if mu == 0.0:
         return max(0.0, -math.expm1(min(epsilon, 0.0)))
     if mu == math.inf:
@@ -82,6 +83,7 @@ def gdp_to_epsilon(mu: float, delta: float) -> float:
     >>> round(gdp_to_epsilon(1.0, 1e-5), 6)
     4.377178
     """
+    delta = check_within(delta, "delta", 0.0, 1.0)
     if gdp_to_delta(mu, 0.0) <= delta:
         return 0.0
     if delta <= 0.0 or mu == math.inf:

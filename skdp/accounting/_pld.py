@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
+from scipy.signal import lfilter
 
 from skdp.accounting import _events as ev
 from skdp.accounting import _leaf
@@ -61,16 +62,17 @@ class _Total:
         losses, spare = self.losses, delta - self.beyond
         if spare < 0.0 or not len(losses):
             return math.inf
-        # delta at every loss, as a sum of positive terms, and the Q-mass from there up.
-        centre = losses[-1] - 0.5 * (losses[-1] - losses[0])
-        q_above = np.cumsum((self.masses * np.exp(centre - losses))[::-1])[::-1]
-        pieces = q_above * np.exp(losses - centre) * -math.expm1(-self.step)
+        # delta at every loss, as a sum of positive terms, and e^loss times the Q-mass from there
+        # up, which no factor e^loss by itself could hold: losses may lie thousands apart.
+        decay = math.nextafter(math.exp(-self.step), 1.0)
+        q_above = lfilter([1.0], [1.0, -decay], self.masses[::-1])[::-1]
+        pieces = q_above * -math.expm1(-self.step)
         curve = np.append(np.cumsum(pieces[::-1])[::-1][1:], 0.0)
         index = int(np.argmax(curve <= spare))
         if index == 0:
             return max(0.0, float(losses[0]))
         # Below losses[index], delta grows by (e^l - e^epsilon) times the Q-mass from there up.
-        room = (spare - curve[index]) / (q_above[index] * math.exp(losses[index] - centre))
+        room = (spare - curve[index]) / q_above[index]
         if room >= 1.0:
             return max(0.0, float(losses[index - 1]))
         return max(0.0, float(losses[index]) + math.log1p(-room))
@@ -373,12 +375,12 @@ def _raised(losses, parts):
 
 
 def _most(direction):
-    """The largest total loss of one direction."""
-    total = 0.0
+    """The largest total loss of one direction, rounded up."""
+    losses = []
     for pair, count in direction:
         ends = [*pair.losses[-1:].tolist(), *([pair.high] if pair.tails else [])]
-        total += count * (math.inf if pair.p_inf > 0.0 else max(ends, default=-math.inf))
-    return max(0.0, total)
+        losses.append(count * (math.inf if pair.p_inf > 0.0 else max(ends, default=-math.inf)))
+    return max(0.0, math.fsum(losses)) * (1.0 + 2.0**-49)
 
 
 def _any_infinite(parts):

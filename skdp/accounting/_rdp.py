@@ -103,7 +103,9 @@ def _gaussian_quadrature(sigma, rate, kind):
 
     def curve(order):
         plain = order * 0.5 / scale**2
-        panels = math.ceil((order + 10.0 * sigma - start) / width) + 1
+        # "replaced": with q near 1 and x far out, R(x)^a R(-x)^(1-a) has its mode at 2a - 1.
+        mode = 2.0 * order if kind == "replaced" else order
+        panels = math.ceil((mode + 10.0 * sigma - start) / width) + 1
         if 16 * panels > _MAX_NODES:
             return plain
         ratio, density, mirror = arrays(panels)
@@ -175,7 +177,8 @@ def _sampled_curve(event, relation):
         def whole(order):
             return 0.5 * order * ratio**2
 
-        exact = _pair_curve(loss_pairs(event, relation), whole) if inner.sigma < 1e4 else whole
+        near = inner.sigma < 1e4 and ratio < 25.0
+        exact = _pair_curve(loss_pairs(event, relation), whole) if near else whole
         return lambda order: exact(order) if order * ratio < 25.0 else whole(order)
     if pure == math.inf:
         raise ValueError(f"no Renyi bound is known for a sampled {type(inner).__name__}")

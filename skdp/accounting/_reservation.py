@@ -122,7 +122,7 @@ class PlannedCharge:
             )
         if epsilon is None:
             epsilon, delta = self.epsilon, self.delta if delta is None else delta
-        delta = delta or 0.0
+        delta = 0.0 if delta is None else delta
         if terms.max_rows > 1:
             at = {"relation": terms.relation, "group_size": terms.max_rows}
             cost = get_epsilon(event, delta, **at)

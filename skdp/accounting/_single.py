@@ -20,7 +20,7 @@ _UP = 1.0 + 2.0**-50
 _DOWN = 1.0 - 2.0**-50
 # More than the curves below are off by, relatively.
 _ROUND_OFF = 1.0 + 5e-13
-_LARGEST_SIGMA = 5e4
+_LARGEST_SIGMA, _LARGEST_SENSITIVITY = 5e4, 10**6
 
 
 def has_loss_distribution(parts, relation):
@@ -37,7 +37,7 @@ def is_exact(parts, relation):
 def _has_loss_distribution(part, relation):
     base = _leaf.inner_event(part, relation) if _leaf.is_sampled(part) else part
     if isinstance(base, ev.DiscreteGaussian):
-        return base.sigma <= _LARGEST_SIGMA
+        return base.sigma <= _LARGEST_SIGMA and base.sensitivity <= _LARGEST_SENSITIVITY
     if isinstance(base, (ev.Gaussian, ev.ApproximateDP)):
         return True
     return _leaf.pure_epsilon(base, relation) < math.inf
@@ -88,7 +88,8 @@ def _replaced_gaussian_delta(part, epsilon):
     if not epsilon - t - half <= 600.0:  # The second factor may have underflowed.
         return math.inf
     second = math.exp(epsilon - t - half) * _gaussian.gdp_to_delta(mu, t + half)
-    return rate * (_gaussian.gdp_to_delta(mu, t - half) + second) * _ROUND_OFF
+    # The position of a loss is inexact too, and a tail tells it where delta is tiny.
+    return rate * (_gaussian.gdp_to_delta(mu, t - half) + second) * (1.0 + 1e-11)
 
 
 def closed_curve(part, relation):

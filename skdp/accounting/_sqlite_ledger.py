@@ -56,7 +56,7 @@ class SQLiteLedger:
     """
 
     def __init__(self, path):
-        self.path = Path(path).resolve()
+        self.path = Path(self.address_of(path))
         if self.path.name.lower().endswith(_BESIDE):
             raise LedgerError(
                 f"the name of a ledger cannot end in {', '.join(_BESIDE)}: files of such names "
@@ -68,16 +68,16 @@ class SQLiteLedger:
     @staticmethod
     def address_of(address):
         """Return the one spelling of where the file is."""
-        return str(Path(address).resolve())
+        return os.path.realpath(address)
 
     def create(self):
         """Create the file, with its schema, unless there is one."""
-        if self.path.exists():
+        if os.path.exists(self.path):
             return
         locked(self.path, BUSY_TIMEOUT_SECONDS, self._create)
 
     def _create(self, lock):
-        if self.path.exists():
+        if os.path.exists(self.path):
             return
         self._remove_drafts(lambda draft: _is_empty(draft.path))
         lock.write("")

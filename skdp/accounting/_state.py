@@ -318,7 +318,8 @@ class State:
         """
         rule, cap = self.terms.rule, self.terms.cap
         if epsilon is not None:
-            price = claimed_price(spend.event, epsilon, delta or 0.0, self.terms.relation)
+            claim = epsilon, 0.0 if delta is None else delta
+            price = claimed_price(spend.event, *claim, self.terms.relation)
         if epsilon is None or self.terms.max_rows > 1:
             price = rule.price(spend.event, self.total, cap, delta)
         spend = replace(spend, epsilon=price[0], delta=price[1])

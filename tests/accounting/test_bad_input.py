@@ -3,6 +3,7 @@ import pickle
 
 import pytest
 
+from skdp import PrivacyAccountant
 from skdp.accounting import (
     ZCDP,
     ApproximateDP,
@@ -16,16 +17,23 @@ from skdp.accounting import (
     RandomStopping,
     Repeated,
     SampledWithoutReplacement,
+    advanced_epsilon,
     calibrate,
     convert_relation,
     event_from_json,
     gaussian_delta,
     gdp,
+    gdp_to_delta,
+    gdp_to_epsilon,
     get_delta,
     get_epsilon,
     rdp,
+    rdp_to_delta,
+    rdp_to_epsilon,
     trade_off,
     zcdp,
+    zcdp_to_delta,
+    zcdp_to_epsilon,
 )
 
 
@@ -195,3 +203,40 @@ def test_a_pickle_holds_no_cached_hash():
     assert hash(pickle.loads(before)) == hash(event)
     assert pickle.dumps(event) == before
     assert pickle.loads(before) == event
+
+
+NO_NUMBER = (math.nan, -1.0, True, "0.1", 10**400)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda value: gdp_to_epsilon(value, 1e-5),
+        lambda value: gdp_to_epsilon(1.0, value),
+        lambda value: gdp_to_delta(value, 1.0),
+        lambda value: rdp_to_epsilon(value, 2.0, 1e-5),
+        lambda value: rdp_to_delta(value, 2.0, 1.0),
+        lambda value: zcdp_to_epsilon(value, 1e-5),
+        lambda value: zcdp_to_epsilon(0.1, 1e-5, value),
+        lambda value: zcdp_to_delta(value, 1.0),
+        lambda value: zcdp_to_delta(0.1, 1.0, value),
+        lambda value: advanced_epsilon([(value, 0.0)], 1e-6),
+        lambda value: advanced_epsilon([(0.1, value)], 1e-6),
+        lambda value: advanced_epsilon([(0.1, 0.0, value)], 1e-6),
+    ],
+)
+def test_conversions_take_numbers_in_range_alone(call):
+    for value in NO_NUMBER:
+        with pytest.raises(ValueError, match="must be a number"):
+            call(value)
+
+
+def test_no_charge_or_partition_by_what_only_looks_false():
+    accountant = PrivacyAccountant(1.0, 1e-6, ledger="memory://")
+    for value in (False, "", [], {}):
+        with pytest.raises(ValueError, match="delta must be a number"):
+            accountant.charge(PureDP(0.1), epsilon=0.1, delta=value)
+    assert accountant.epsilon_spent == 0.0
+    for value in ("no", 0, None):
+        with pytest.raises(ValueError, match="by_index"):
+            accountant.partition("part", 2, by_index=value)

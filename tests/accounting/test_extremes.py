@@ -11,10 +11,13 @@ from skdp.accounting import (
     DiscreteGaussian,
     DiscreteLaplace,
     Gaussian,
+    Laplace,
+    PoissonSampled,
     PureDP,
     convert_relation,
     get_delta,
     get_epsilon,
+    rdp,
 )
 from skdp.accounting._advanced import optimal_delta
 
@@ -136,3 +139,35 @@ RESPONSES = [
 def test_optimal_delta_of_many_releases(epsilon0, count, epsilon, truth):
     found = optimal_delta(epsilon0, count, epsilon)
     assert truth * (1 - 1e-15) <= found <= truth * (1 + (1e-11 if count <= 10**5 else 1e-8))
+
+
+@pytest.mark.parametrize("method", ["auto", "pld"])
+def test_a_sum_of_pure_releases_is_rounded_up(method):
+    for event, count in [(Laplace(0.3), 3), (PureDP(0.1), 5), (Laplace(1 / 3), 5)]:
+        exact = count * Fraction(event.epsilon)
+        assert exact <= Fraction(get_epsilon(event * count, 0.0, method=method))
+    sampled = PoissonSampled(3.5269870884287635e-09, PureDP(13.198355420789786))
+    with localcontext(Context(prec=50)):
+        grown = Decimal(sampled.sampling_rate) * (Decimal(sampled.event.epsilon).exp() - 1)
+        price = get_epsilon(sampled, 0.0, relation="replace_one", method=method)
+        assert (1 + grown).ln() <= Decimal(price)
+
+
+def test_losses_thousands_apart_have_a_price():
+    event, at = DiscreteGaussian(0.5126265875501058) * 5000, 1.2421e-4
+    assert get_epsilon(event, at, method="pld") <= get_epsilon(event, at, method="rdp")
+
+
+@pytest.mark.parametrize("event", [DiscreteGaussian(1.0, 10**7), DiscreteGaussian(0.1, 10**40)])
+def test_a_discrete_gaussian_with_too_many_atoms_has_a_price(event):
+    for asked in (event, event * 3, PoissonSampled(0.1, event)):
+        assert get_epsilon(asked, 1e-5) < math.inf
+        assert rdp(asked, 4.0) < math.inf
+
+
+def test_a_rarely_sampled_gaussian_at_a_tiny_delta():
+    event = PoissonSampled(2.423130896111718e-10, Gaussian(8438.11706277407))
+    # By 60 digits.
+    truth = 3.0594924094146173e-208
+    found = get_delta(event, 1.7030241831094252e-12, relation="replace_one", method="pld")
+    assert truth <= found <= truth * (1.0 + 1e-9)

@@ -294,6 +294,14 @@ def test_a_missing_folder_is_refused(tmp_path):
         PrivacyAccountant(1.0, 0.0, ledger=tmp_path / "nowhere" / "budget.db")
 
 
+def test_a_path_that_cannot_be_a_file_is_an_error_of_the_ledger(tmp_path):
+    loop = tmp_path / "loop.db"
+    loop.symlink_to(loop)
+    for path in (loop, tmp_path / ("a" * 300)):
+        with pytest.raises(LedgerError):
+            PrivacyAccountant(1.0, 0.0, ledger=path)
+
+
 def test_unknown_kinds_of_ledger_are_refused():
     with pytest.raises(LedgerError, match="no ledger of kind"):
         PrivacyAccountant(1.0, 0.0, ledger="gopher://host/budget")

@@ -177,3 +177,17 @@ def test_conversion_is_inverse_to_itself():
     for order in (1.5, 8.0, 100.0):
         eps = rdp_to_epsilon(0.3, order, 1e-6)
         assert rdp_to_delta(0.3, order, eps) == pytest.approx(1e-6, rel=1e-9)
+
+
+@pytest.mark.parametrize("q, sigma, order", [(0.999, 20.0, 600.0), (1 - 1e-9, 3.0, 100.0)])
+def test_replaced_gaussian_where_nearly_all_records_are_sampled(q, sigma, order):
+    # With q near 1 the integrand has its mode near 2 order - 1, not near the order.
+    x = np.linspace(-12.0 * sigma, 2.0 * order + 12.0 * sigma, 400_001)
+    up, down = (
+        np.logaddexp(math.log1p(-q), math.log(q) + (sign * x - 0.5) / sigma**2) for sign in (1, -1)
+    )
+    log_terms = norm.logpdf(x, scale=sigma) + order * up + (1.0 - order) * down
+    peak = log_terms.max()
+    truth = (peak + math.log(trapezoid(np.exp(log_terms - peak), x))) / (order - 1.0)
+    found = rdp(PoissonSampled(q, Gaussian(sigma)), order, relation="replace_one")
+    assert truth * (1.0 - 1e-12) <= found <= truth * (1.0 + 1e-9)
