@@ -184,9 +184,8 @@ def _is_array(value):
 
 def _form(value):
     """Return in words what of an array is not in its numbers, and tells of rows, too."""
-    if not _is_array(value) or (value.dtype == np.float64 and value.size):
-        return ""
-    return f" ({value.dtype.str}, {value.shape if not value.size else value.ndim})"
+    usual = not _is_array(value) or (value.dtype == np.float64 and value.size)
+    return "" if usual else f" ({value.dtype.str}, {value.shape if not value.size else value.ndim})"
 
 
 def _inner(value):

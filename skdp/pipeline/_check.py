@@ -385,9 +385,8 @@ def _by_values(steps):
     charged = False
     for step in steps:
         for part in estimators_in(step.estimator, set()):
-            for message in compress(
-                (NULLS, SUMS), (turned_by_nulls(part), adds_entries(part) or stacks_entries(part))
-            ):
+            adds = adds_entries(part) or stacks_entries(part)
+            for message in compress((NULLS, SUMS), (turned_by_nulls(part), adds)):
                 yield Finding(step.title, "assumes of the table", message)
             if charged and fails_on(part):
                 message = "what was fitted before it stays charged if its fit raises on "

@@ -253,9 +253,8 @@ def adds_entries(estimator):
     If one row is not sorted, scipy sorts all, and changes the order of equal places.
     """
     name = sklearn_name(estimator)
-    known = name == "Normalizer" or (
-        name == "FunctionTransformer" and is_known(estimator.func, estimator.kw_args)
-    )
+    function = name == "FunctionTransformer"
+    known = is_known(estimator.func, estimator.kw_args) if function else name == "Normalizer"
     with suppress(Exception), catch_warnings(action="ignore"):
         once, twice = csr_array([[2.0]]), csr_array(([1.0, 1.0], [0, 0], [0, 2]))
         return known and estimator.transform(twice).nnz == estimator.transform(once).nnz

@@ -131,7 +131,7 @@ def stacks_entries(union):
 
     What is beside it may have another format: then scipy adds up the entries for one cell.
     """
-    if type(union) is not FeatureUnion:
+    if type(union) is not FeatureUnion or refuses_sparse(union):
         return False
     parts = [part for part in parts_of(union) if part != "drop"]
     kept = [may_be_sparse(part, "matrix") and not may_be_sparse(part) for part in parts]
