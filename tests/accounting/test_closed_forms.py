@@ -23,6 +23,8 @@ from skdp.accounting import (
     get_delta,
     get_epsilon,
     zcdp,
+    zcdp_to_delta,
+    zcdp_to_epsilon,
 )
 from skdp.accounting._gaussian import summed_noise_multiplier
 
@@ -169,3 +171,9 @@ def test_groups_run_random_stopping_at_the_price_of_their_runs():
     )
     sampled = RandomStopping(PoissonSampled(0.1, Gaussian(4.0)) * 3, 10.0)
     assert get_epsilon(sampled, 1e-5, group_size=2) > get_epsilon(sampled, 1e-5)
+
+
+@pytest.mark.parametrize("rho", [5e-9, 1e-4, 0.1, 10.0])
+@pytest.mark.parametrize("delta", [1e-9, 1e-4, 0.1])
+def test_zcdp_has_the_delta_whose_epsilon_it_has(rho, delta):
+    assert zcdp_to_delta(rho, zcdp_to_epsilon(rho, delta)) <= delta * (1.0 + 1e-6)
