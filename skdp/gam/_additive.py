@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._kinds import read_kinds
 from skdp._data._parts import row_blocks
-from skdp.base import PrivateFit, PrivateMixin, TableShape
+from skdp.base import PrivateEstimator, PrivateFit, TableShape
 from skdp.gam._cells import BLOCK_ROWS, Term
 from skdp.gam._columns import Column, declared_columns
 from skdp.gam._document import model_document
@@ -28,8 +28,15 @@ N_BINS = 32
 AUTO_PAIRS = 5
 
 
-class PrivateAdditiveMixin(CallbackSupportMixin, PrivateMixin):
+class PrivateAdditiveModel(CallbackSupportMixin, PrivateEstimator):
     """Scores and reasons from `shape_functions_` and `intercept_`."""
+
+    delta: float = 1e-6
+    bounds: tuple | dict | str = "auto"
+    categories: dict | list | None = None
+    n_bins: int | str = "auto"
+    interactions: int | list | str = 0
+    monotonic_cst: dict | list | None = None
 
     def _fit(self, X, y):
         """Read, plan, charge, run and publish; a subclass reads the target and makes the task."""

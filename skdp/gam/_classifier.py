@@ -1,17 +1,18 @@
 """Classification by an additive model on private bins."""
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 
 from skdp._data._tables import read_target
-from skdp.gam._additive import PrivateAdditiveMixin
+from skdp.accounting import PrivacyAccountant
+from skdp.gam._additive import PrivateAdditiveModel
 from skdp.gam._tasks import BinaryTask, MultinomialTask
 from skdp.linear_model._classifier import check_class_weight
 from skdp.utils._callbacks import with_callbacks
 from skdp.utils._validation import check_classes
 
 
-class DPAdditiveClassifier(PrivateAdditiveMixin, ClassifierMixin, BaseEstimator):
+class DPAdditiveClassifier(ClassifierMixin, PrivateAdditiveModel):
     r"""Classifier that adds up one private curve a column.
 
     Each column is cut into bins by private counts, or has categories; each bin and category has a
@@ -118,34 +119,11 @@ class DPAdditiveClassifier(PrivateAdditiveMixin, ClassifierMixin, BaseEstimator)
     (5,)
     """
 
-    def __init__(
-        self,
-        epsilon=1.0,
-        *,
-        delta=1e-6,
-        bounds="auto",
-        categories=None,
-        n_bins="auto",
-        interactions=0,
-        monotonic_cst=None,
-        classes=None,
-        class_weight=None,
-        accountant=None,
-        random_state=None,
-        verbose=0,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.categories = categories
-        self.n_bins = n_bins
-        self.interactions = interactions
-        self.monotonic_cst = monotonic_cst
-        self.classes = classes
-        self.class_weight = class_weight
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
+    classes: object = None
+    class_weight: dict | None = None
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
+    verbose: int = 0
 
     @with_callbacks
     def fit(self, X, y):

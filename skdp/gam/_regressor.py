@@ -3,16 +3,17 @@
 from dataclasses import replace
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 
 from skdp._data._tables import read_numeric_target
-from skdp.gam._additive import PrivateAdditiveMixin
+from skdp.accounting import PrivacyAccountant
+from skdp.gam._additive import PrivateAdditiveModel
 from skdp.gam._tasks import NumberTask
 from skdp.utils._callbacks import with_callbacks
 from skdp.utils._validation import check_target_bounds
 
 
-class DPAdditiveRegressor(PrivateAdditiveMixin, RegressorMixin, BaseEstimator):
+class DPAdditiveRegressor(RegressorMixin, PrivateAdditiveModel):
     r"""Regressor that adds up one private curve a column.
 
     Each column is cut into bins by private counts, or has categories; each bin and category has a
@@ -116,32 +117,10 @@ class DPAdditiveRegressor(PrivateAdditiveMixin, RegressorMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        epsilon=1.0,
-        *,
-        delta=1e-6,
-        target_bounds=None,
-        bounds="auto",
-        categories=None,
-        n_bins="auto",
-        interactions=0,
-        monotonic_cst=None,
-        accountant=None,
-        random_state=None,
-        verbose=0,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.target_bounds = target_bounds
-        self.bounds = bounds
-        self.categories = categories
-        self.n_bins = n_bins
-        self.interactions = interactions
-        self.monotonic_cst = monotonic_cst
-        self.accountant = accountant
-        self.random_state = random_state
-        self.verbose = verbose
+    target_bounds: tuple[float, float] | None = None
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
+    verbose: int = 0
 
     @with_callbacks
     def fit(self, X, y):

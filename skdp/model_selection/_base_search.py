@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import field, replace
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -13,8 +13,8 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.accounting import Guarantee, Neighbours
-from skdp.base import PrivateFit, PrivateMixin, terms_of
+from skdp.accounting import Guarantee, Neighbours, PrivacyAccountant
+from skdp.base import DeclaredParameters, PrivateFit, PrivateMixin, terms_of
 from skdp.model_selection._candidates import Paid, Rows, check_names, make_candidate
 from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._progress import Stages
@@ -103,8 +103,25 @@ def _of_published(name):
     return available_if(is_there)(call)
 
 
-class BasePrivateSearch(CallbackSupportMixin, MetaEstimatorMixin, PrivateMixin, BaseEstimator, ABC):
+class BasePrivateSearch(
+    CallbackSupportMixin, MetaEstimatorMixin, DeclaredParameters, PrivateMixin, BaseEstimator, ABC
+):
     """What searches share: a candidate list that is public, and one charge."""
+
+    estimator: BaseEstimator = field(kw_only=False)
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    strategy: str = "auto"
+    selection: str = "exponential"
+    cv: object = None
+    scoring: object = None
+    refit: bool = True
+    mean_runs: int | None = None
+    public_steps: tuple[str, ...] = ()
+    n_jobs: int | None = None
+    verbose: int = 0
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
 
     @abstractmethod
     def _candidate_params(self):

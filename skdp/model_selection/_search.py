@@ -1,5 +1,7 @@
 """Search for hyperparameters within one privacy budget."""
 
+from dataclasses import field
+
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from skdp.model_selection._base_search import BasePrivateSearch
@@ -127,40 +129,7 @@ class DPGridSearchCV(BasePrivateSearch):
     (1.0, 1)
     """
 
-    def __init__(
-        self,
-        estimator,
-        param_grid,
-        *,
-        epsilon=1.0,
-        delta=1e-6,
-        strategy="auto",
-        selection="exponential",
-        cv=None,
-        scoring=None,
-        refit=True,
-        mean_runs=None,
-        public_steps=(),
-        n_jobs=None,
-        verbose=0,
-        accountant=None,
-        random_state=None,
-    ):
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.epsilon = epsilon
-        self.delta = delta
-        self.strategy = strategy
-        self.selection = selection
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.mean_runs = mean_runs
-        self.public_steps = public_steps
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.accountant = accountant
-        self.random_state = random_state
+    param_grid: dict | list = field(kw_only=False)
 
     def _candidate_params(self):
         return ParameterGrid(self.param_grid)
@@ -291,44 +260,9 @@ class DPRandomizedSearchCV(BasePrivateSearch):
     (1.0, 1)
     """
 
-    def __init__(
-        self,
-        estimator,
-        param_distributions,
-        *,
-        n_iter=10,
-        sampling_seed=0,
-        epsilon=1.0,
-        delta=1e-6,
-        strategy="auto",
-        selection="exponential",
-        cv=None,
-        scoring=None,
-        refit=True,
-        mean_runs=None,
-        public_steps=(),
-        n_jobs=None,
-        verbose=0,
-        accountant=None,
-        random_state=None,
-    ):
-        self.estimator = estimator
-        self.param_distributions = param_distributions
-        self.n_iter = n_iter
-        self.sampling_seed = sampling_seed
-        self.epsilon = epsilon
-        self.delta = delta
-        self.strategy = strategy
-        self.selection = selection
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.mean_runs = mean_runs
-        self.public_steps = public_steps
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.accountant = accountant
-        self.random_state = random_state
+    param_distributions: dict | list = field(kw_only=False)
+    n_iter: int = 10
+    sampling_seed: int = 0
 
     def _candidate_params(self):
         check_integer(self.n_iter, "n_iter", 1)

@@ -7,13 +7,14 @@ from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._kinds import read_kinds
 from skdp._data._parts import row_blocks
-from skdp.base import PrivateFit, PrivateMixin, TableShape
+from skdp.accounting import PrivacyAccountant
+from skdp.base import PrivateEstimator, PrivateFit, TableShape
 from skdp.gam._additive import N_BINS
 from skdp.gam._blocks import dyadic_weight, resolutions
 from skdp.gam._budget import Budget
@@ -76,7 +77,7 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
         return {"kinds_": kinds, "bin_edges_": objects(edges), "counts_": counts}
 
 
-class DPTableVectorizer(TransformerMixin, PrivateMixin, BaseEstimator):
+class DPTableVectorizer(TransformerMixin, PrivateEstimator):
     r"""Turn a raw table into rows of norm at most 1, for the model that follows.
 
     Numbers, dates, strings, categories and booleans, with or without missing values, are taken as
@@ -165,26 +166,13 @@ class DPTableVectorizer(TransformerMixin, PrivateMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        epsilon=1.0,
-        *,
-        delta=1e-6,
-        bounds="auto",
-        categories=None,
-        numbers="bins",
-        n_bins="auto",
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.categories = categories
-        self.numbers = numbers
-        self.n_bins = n_bins
-        self.accountant = accountant
-        self.random_state = random_state
+    delta: float = 1e-6
+    bounds: tuple | dict | str = "auto"
+    categories: dict | list | None = None
+    numbers: str = "bins"
+    n_bins: int | str = "auto"
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
 
     def fit(self, X, y=None):
         """Release what is not declared, and bins, and charge the accountant.

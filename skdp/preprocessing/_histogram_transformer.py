@@ -4,12 +4,13 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns, read_numeric_columns
 from skdp._data._containers import as_numbers
-from skdp.base import PrivateFit, PrivateMixin, TableShape, guarantee_of
+from skdp.accounting import PrivacyAccountant
+from skdp.base import PrivateEstimator, PrivateFit, TableShape, guarantee_of
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.preprocessing._additive import additive_mechanism
 from skdp.preprocessing._binning import (
@@ -94,7 +95,7 @@ class HistogramPlan(MechanismPlan):
         return np.split(np.asarray(released, dtype=np.float64), ends)
 
 
-class DPHistogramTransformer(TransformerMixin, PrivateMixin, BaseEstimator):
+class DPHistogramTransformer(TransformerMixin, PrivateEstimator):
     r"""Encode features by the bins of noisy histograms.
 
     Each numeric column is cut into bins, whose edges are declared or found privately; each
@@ -218,38 +219,19 @@ class DPHistogramTransformer(TransformerMixin, PrivateMixin, BaseEstimator):
     >>> model = make_pipeline(histogram, DPLogisticRegression()).fit(X, age > 40)
     """
 
-    def __init__(
-        self,
-        epsilon=1.0,
-        *,
-        delta=0.0,
-        bounds="auto",
-        edges="quantile",
-        n_bins=32,
-        categories=None,
-        other=None,
-        encode="onehot",
-        interactions=None,
-        unit_norm="auto",
-        edges_share="auto",
-        sparse_output=False,
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.edges = edges
-        self.n_bins = n_bins
-        self.categories = categories
-        self.other = other
-        self.encode = encode
-        self.interactions = interactions
-        self.unit_norm = unit_norm
-        self.edges_share = edges_share
-        self.sparse_output = sparse_output
-        self.accountant = accountant
-        self.random_state = random_state
+    delta: float = 0.0
+    bounds: tuple | dict | str = "auto"
+    edges: object = "quantile"
+    n_bins: int | str = 32
+    categories: dict | list | None = None
+    other: object = None
+    encode: str = "onehot"
+    interactions: list | None = None
+    unit_norm: bool | str = "auto"
+    edges_share: float | str = "auto"
+    sparse_output: bool = False
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
 
     def fit(self, X, y=None):
         """Release edges and counts and charge the accountant.

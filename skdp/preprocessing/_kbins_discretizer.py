@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_numeric_columns
+from skdp.accounting import PrivacyAccountant
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.preprocessing._binning import (
     ColumnBins,
@@ -117,26 +118,12 @@ class DPKBinsDiscretizer(PlannedTransformer):
 
     _undoes_scaling = True
 
-    def __init__(
-        self,
-        epsilon=1.0,
-        *,
-        delta=0.0,
-        bounds="auto",
-        n_bins=5,
-        encode="onehot",
-        strategy="quantile",
-        accountant=None,
-        random_state=None,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.n_bins = n_bins
-        self.encode = encode
-        self.strategy = strategy
-        self.accountant = accountant
-        self.random_state = random_state
+    bounds: tuple | dict | str = "auto"
+    n_bins: int | str = 5
+    encode: str = "onehot"
+    strategy: str = "quantile"
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
 
     def _read(self, X, reset=True):
         return read_numeric_columns(self, X, reset=reset)
