@@ -65,7 +65,8 @@ def pure_epsilon(event: ev.Event, relation: str) -> float:
     if isinstance(event, (ev.Laplace, ev.RandomizedResponse, ev.ExponentialMechanism, ev.PureDP)):
         return event.epsilon
     if isinstance(event, ev.DiscreteLaplace):
-        return event.sensitivity / event.scale * _UP
+        exact = event.sensitivity / Fraction(event.scale)
+        return float(exact) if float(exact) >= exact else math.nextafter(exact, math.inf)
     if isinstance(event, ev.ZCDP) and event.rho == 0.0 and event.delta == 0.0:
         return 0.0
     if isinstance(event, ev.ApproximateDP) and event.delta == 0.0:
