@@ -669,14 +669,6 @@ MUTATIONS = [
         "many steps at the price of one",
     ),
     Mutation(
-        "search-for-a-norm-for-free",
-        "stats._bounds",
-        "plan_norm",
-        rules.share_forgotten(),
-        (checked("DPLinearSVC(data_norm='auto')", "check_cost_of_mechanisms"),),
-        "a share forgotten: the search and the fit both spend all",
-    ),
-    Mutation(
         "hessian-of-a-replaced-row",
         "linear_model._standard_errors",
         "",
@@ -1080,6 +1072,15 @@ MUTATIONS = [
         ("utils/test_symmetric.py::test_packing_keeps_frobenius_norms",),
         "a square root dropped: the vector is longer than the matrix",
     ),
+    # stats
+    Mutation(
+        "search-for-a-norm-for-free",
+        "stats._bounds",
+        "plan_norm",
+        rules.share_forgotten(),
+        (checked("DPLinearSVC(data_norm='auto')", "check_cost_of_mechanisms"),),
+        "a share forgotten: the search and the fit both spend all",
+    ),
     Mutation(
         "pca-norm-for-free",
         "stats._bounds",
@@ -1088,7 +1089,6 @@ MUTATIONS = [
         (checked("DPPCA(center=None, data_norm='auto')", "check_cost_of_mechanisms"),),
         "a share forgotten",
     ),
-    # stats
     Mutation(
         "moments-of-one-column",
         "stats._moments",
