@@ -671,14 +671,6 @@ MUTATIONS = [
         "many steps at the price of one",
     ),
     Mutation(
-        "search-for-a-norm-for-free",
-        "stats._bounds",
-        "plan_norm",
-        rules.share_forgotten(),
-        (checked("DPLinearSVC(data_norm='auto')", "check_cost_of_mechanisms"),),
-        "a share forgotten: the search and the fit both spend all",
-    ),
-    Mutation(
         "hessian-of-a-replaced-row",
         "linear_model._standard_errors",
         "",
@@ -1092,6 +1084,15 @@ MUTATIONS = [
         ("utils/test_symmetric.py::test_packing_keeps_frobenius_norms",),
         "a square root dropped: the vector is longer than the matrix",
     ),
+    # stats
+    Mutation(
+        "search-for-a-norm-for-free",
+        "stats._bounds",
+        "plan_norm",
+        rules.share_forgotten(),
+        (checked("DPLinearSVC(data_norm='auto')", "check_cost_of_mechanisms"),),
+        "a share forgotten: the search and the fit both spend all",
+    ),
     Mutation(
         "pca-norm-for-free",
         "stats._bounds",
@@ -1100,7 +1101,6 @@ MUTATIONS = [
         (checked("DPPCA(center=None, data_norm='auto')", "check_cost_of_mechanisms"),),
         "a share forgotten",
     ),
-    # stats
     Mutation(
         "moments-of-one-column",
         "stats._moments",
