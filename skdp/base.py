@@ -130,8 +130,33 @@ class DeclaredParameters:
             dataclass(cls, eq=False, repr=False, kw_only=True)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ReadTable:
+    """What a fit has read, before its charge.
+
+    Parameters
+    ----------
+    rows : object
+        As the estimator's plan takes them.
+    shape : TableShape
+        What of them is public.
+    """
+
+    rows: object
+    shape: TableShape
+
+    @property
+    def labels(self):
+        """What a fit publishes of its labels, which are public."""
+        return {} if self.shape.classes is None else {"classes_": self.shape.classes}
+
+
 class PrivateEstimator(DeclaredParameters, PrivateMixin, BaseEstimator):
     """An estimator whose class declares its parameters; `epsilon` alone is given by position.
+
+    A subclass reads a table by ``_read_table(X, y)``, which returns a `ReadTable`, plans by
+    ``plan_fit(shape, guarantee)`` and says by ``_statement(plan)`` what its statement says beside
+    the price; its ``fit`` is ``return self._fit(X, y)``.
 
     Examples
     --------
@@ -145,6 +170,37 @@ class PrivateEstimator(DeclaredParameters, PrivateMixin, BaseEstimator):
     """
 
     epsilon: float = field(default=1.0, kw_only=False)
+
+    def _fit(self, X, y=None):
+        """Fit and return the estimator: the life of a private fit."""
+        with PrivateFit(self) as fit:
+            table = self._read_table(X, y)
+            plan = self._checked_plan(table, fit.guarantee)
+            source = fit.charge(plan)
+            released = table.labels | plan.run(table.rows, source)
+            fit.publish(plan, **self._statement(plan), **released)
+        return self
+
+    def _checked_plan(self, table, guarantee):
+        """Return the plan of a fit to a table that was read, all of whose rows it can take."""
+        plan = self.plan_fit(table.shape, guarantee)
+        self._check_rows(table.rows, plan)
+        return plan
+
+    def _check_rows(self, rows, plan):
+        """Raise `ValueError` if rows hold what a plan cannot take."""
+
+    def _rehearse(self, X, y=None):
+        """Do what a fit does before its charge, for the errors that it raises; return its plan."""
+        with PrivateFit(self) as fit:
+            plan = self._checked_plan(self._read_table(X, y), fit.guarantee)
+            fit.check_output(plan)
+        return plan
+
+    def _shape_of(self, rows, **more):
+        """Return the `TableShape` of rows that were read."""
+        names = getattr(self, "feature_names_in_", None)
+        return TableShape(n_rows=rows.shape[0], n_columns=rows.shape[1], names=names, **more)
 
 
 class PrivateRelease:
@@ -230,7 +286,7 @@ class PrivateRelease:
             self._charged = True
             return None
         source = RandomSource(self._random_state)
-        self._check_output(plan)
+        self.check_output(plan)
         if self._accountant is not None:
             self.spend = self._accountant.charge(
                 plan.event,
@@ -243,7 +299,7 @@ class PrivateRelease:
         self._door.source = source
         return source
 
-    def _check_output(self, plan):
+    def check_output(self, plan):
         """Raise what could not be done with the release; called before the charge."""
 
 
@@ -321,7 +377,7 @@ class PrivateFit(PrivateRelease):
         """What the fit must meet; see `guarantee_of`."""
         return guarantee_of(self._estimator)
 
-    def _check_output(self, plan):
+    def check_output(self, plan):
         check_output_setting(self._estimator, sparse=getattr(plan, "sparse_output", False))
 
     def publish(

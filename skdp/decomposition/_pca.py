@@ -145,9 +145,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     def _read(self, X, reset=True):
         return read_table(self, X, reset=reset, accept_sparse=True)
 
-    def _assumptions(self, plan):
+    def _statement(self, plan):
         declared = () if plan.moment.constant else ("center",)
-        return public_inputs(self, "data_norm", *declared)
+        return {"public": public_inputs(self, "data_norm", *declared)}
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.

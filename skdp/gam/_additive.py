@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._kinds import read_kinds
 from skdp._data._parts import row_blocks
-from skdp.base import PrivateEstimator, PrivateFit, TableShape
+from skdp._data._tables import RowsAndTarget
+from skdp.base import PrivateEstimator, PrivateFit, ReadTable
 from skdp.gam._cells import BLOCK_ROWS, Term
 from skdp.gam._columns import Column, declared_columns
 from skdp.gam._document import model_document
@@ -38,28 +39,24 @@ class PrivateAdditiveModel(CallbackSupportMixin, PrivateEstimator):
     interactions: int | list | str = 0
     monotonic_cst: dict | list | None = None
 
-    def _fit(self, X, y):
-        """Read, plan, charge, run and publish; a subclass reads the target and makes the task."""
+    def _fit(self, X, y=None):
         with PrivateFit(self) as fit:
-            table, kinds = read_kinds(self, X)
-            classes, targets = self._read_target(y, table.shape[0])
-            shape = TableShape(
-                n_rows=table.shape[0],
-                n_columns=table.shape[1],
-                classes=classes,
-                names=getattr(self, "feature_names_in_", None),
-                kinds=kinds,
-            )
-            plan = self.plan_fit(shape, fit.guarantee)
-            plan.check(table)
+            table = self._read_table(X, y)
+            plan = self._checked_plan(table, fit.guarantee)
             source = fit.charge(plan)
-            run = plan.run(table, targets, source, self._progress(plan))
-            released = self._released(run, shape)
-            classes = {} if classes is None else {"classes_": classes}
-            fit.publish(
-                plan, public=self._assumptions(), sampler=plan.sampler, **classes, **released
-            )
+            run = plan.run(table.rows.X, table.rows.y, source, self._progress(plan))
+            released = table.labels | self._released(run, table.shape)
+            fit.publish(plan, public=self._assumptions(), sampler=plan.sampler, **released)
         return self
+
+    def _check_rows(self, rows, plan):
+        plan.check(rows.X)
+
+    def _read_table(self, X, y=None):
+        columns, kinds = read_kinds(self, X)
+        classes, targets = self._read_target(y, columns.shape[0])
+        shape = self._shape_of(columns, classes=classes, kinds=kinds)
+        return ReadTable(rows=RowsAndTarget(columns, targets), shape=shape)
 
     def _progress(self, plan):
         def begin(n_steps):

@@ -119,7 +119,7 @@ class DPAdditiveClassifier(ClassifierMixin, PrivateAdditiveModel):
     (5,)
     """
 
-    classes: object = None
+    classes: list | np.ndarray | None = None
     class_weight: dict | None = None
     accountant: PrivacyAccountant | None = None
     random_state: int | None = None

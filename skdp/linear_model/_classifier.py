@@ -6,7 +6,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import RowsAndTarget, linear_scores, read_rows_and_target, read_table
-from skdp.base import TableShape
+from skdp.base import ReadTable
 from skdp.linear_model._regressor import PrivateLinearModel
 from skdp.utils._validation import check_classes, check_magnitude, public_inputs
 
@@ -16,11 +16,10 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateLinearModel):
 
     classes: list | np.ndarray | None = None
 
-    def _read_rows(self, X, y, reset=True, classes=None):
+    def _read_table(self, X, y=None, reset=True, classes=None):
         X, y = read_rows_and_target(self, X, y, reset=reset)
         classes, codes = check_classes(self.classes if classes is None else classes, y)
-        shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1], classes=classes)
-        return RowsAndTarget(X, codes), shape
+        return ReadTable(rows=RowsAndTarget(X, codes), shape=self._shape_of(X, classes=classes))
 
     def decision_function(self, X):
         """Return the scores of samples.

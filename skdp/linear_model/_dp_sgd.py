@@ -14,7 +14,7 @@ from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS, Update, run_sgd
 from skdp.base import PrivateFit, fitted_names
 from skdp.linear_model._data_norm import constant_feature
 from skdp.linear_model._dp_sgd_progress import Progress
-from skdp.linear_model._regressor import PrivateLinearModel, labels_of
+from skdp.linear_model._regressor import PrivateLinearModel
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
 from skdp.utils._validation import (
@@ -175,23 +175,24 @@ class PrivateSGDModel(CallbackSupportMixin, PrivateLinearModel):
         # It is in no partition with earlier calls of partial_fit.
         self.__dict__.pop("_partition", None)
         with PrivateFit(self) as fit:
-            self._run(fit, *self._read_rows(X, y))
+            self._run(fit, self._read_table(X, y))
         return self
 
-    def _run(self, fit, table, shape, call=None):
+    def _run(self, fit, table, call=None):
         """Plan, charge, run and publish; as a call of partial_fit from the released weights on."""
-        plan = self.plan_fit(shape, fit.guarantee)
+        plan = self._checked_plan(table, fit.guarantee)
         start = plan.weights_of(self) if call and hasattr(self, "coef_") else None
         sgd, n_epochs = plan.mechanism, plan.settings.max_iter
         steps = {"n_steps": sgd.n_steps, "spent_after": sgd.spent_after}
         progress = Progress(self, sgd, n_epochs=n_epochs, **steps)
         source = fit.charge(plan)
-        public = {"public": self._assumptions(), "sampler": plan.sampler, **labels_of(shape)}
+        public = self._statement(plan) | table.labels
         if call:
             rows = ROWS_OF_A_CALL[self.partial_fit_rows]
             sampler = f"{plan.sampler}; call {call} of partial_fit: {rows}"
             public |= {"sampler": sampler, "n_partial_fits_": call}
-        fit.publish(plan, **public, **plan.run(table, source, start=start, progress=progress))
+        released = plan.run(table.rows, source, start=start, progress=progress)
+        fit.publish(plan, **public, **released)
 
     def _given_settings(self, n_rows, delta):
         def given(name, check, *limits):

@@ -226,8 +226,8 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
         with PartialFit(self) as fit:
             earlier = getattr(self, "classes_", None)
             labels = _agreed(earlier, self.classes, classes)
-            table, shape = self._read_rows(X, y, earlier is None, labels)
-            self._run(fit, table, shape, call=getattr(self, "n_partial_fits_", 0) + 1)
+            table = self._read_table(X, y, earlier is None, labels)
+            self._run(fit, table, call=getattr(self, "n_partial_fits_", 0) + 1)
         return self
 
     def plan_fit(self, shape, guarantee):

@@ -201,8 +201,8 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
             If the accountant refuses.
         """
         with PartialFit(self) as fit:
-            table, shape = self._read_rows(X, y, not hasattr(self, "coef_"))
-            self._run(fit, table, shape, call=getattr(self, "n_partial_fits_", 0) + 1)
+            table = self._read_table(X, y, not hasattr(self, "coef_"))
+            self._run(fit, table, call=getattr(self, "n_partial_fits_", 0) + 1)
         return self
 
     def plan_fit(self, shape, guarantee):

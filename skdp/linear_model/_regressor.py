@@ -5,15 +5,15 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import RowsAndTarget, linear_scores, read_rows_and_target, read_table
-from skdp.base import PrivateEstimator, PrivateFit, TableShape
+from skdp.base import PrivateEstimator, ReadTable
 from skdp.utils._validation import public_inputs
 
 
 class PrivateLinearModel(PrivateEstimator):
     """The parameters of linear models, and their fit by their plans.
 
-    A model reads its rows by ``_read_rows(X, y)``, which returns a `RowsAndTarget` and its
-    `TableShape`, and says in words by ``_assumptions()`` what it takes to be public.
+    A model reads by ``_read_table(X, y)``, which returns a `RowsAndTarget` with its shape, and says
+    in words by ``_assumptions()`` what it takes to be public.
     """
 
     delta: float = 1e-6
@@ -44,13 +44,10 @@ class PrivateLinearModel(PrivateEstimator):
         BudgetExceededError
             If the accountant refuses; the estimator is left unfitted.
         """
-        with PrivateFit(self) as fit:
-            table, shape = self._read_rows(X, y)
-            plan = self.plan_fit(shape, fit.guarantee)
-            source = fit.charge(plan)
-            public = {"public": self._assumptions(), "sampler": plan.sampler}
-            fit.publish(plan, **public, **labels_of(shape), **plan.run(table, source))
-        return self
+        return self._fit(X, y)
+
+    def _statement(self, plan):
+        return {"public": self._assumptions(), "sampler": plan.sampler}
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -58,19 +55,14 @@ class PrivateLinearModel(PrivateEstimator):
         return tags
 
 
-def labels_of(shape):
-    """Return what a fit publishes of its labels, which are public."""
-    return {} if shape.classes is None else {"classes_": shape.classes}
-
-
 class PrivateLinearRegressor(RegressorMixin, PrivateLinearModel):
     """Predictions from `coef_` of shape (n_features,), `intercept_` and `target_bounds_`."""
 
     target_bounds: tuple[float, float] | None = None
 
-    def _read_rows(self, X, y, reset=True):
+    def _read_table(self, X, y=None, reset=True):
         X, y = read_rows_and_target(self, X, y, reset=reset, numeric=True)
-        return RowsAndTarget(X, y), TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
+        return ReadTable(rows=RowsAndTarget(X, y), shape=self._shape_of(X))
 
     def _assumptions(self):
         return public_inputs(self, "data_norm", "target_bounds")

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from copy import deepcopy
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -76,15 +76,42 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
     )
 
 
-def charge_runs(fit, plan, task, rows, *, accountant, n_jobs):
-    """Charge a plan whose every run could read its rows, and return what its fits share."""
+@dataclass(frozen=True)
+class PreparedSearch:
+    """A plan whose every run could read its rows.
+
+    Parameters
+    ----------
+    plan : SearchPlan
+    task : SearchTask
+    rows : Rows
+    terms : Terms
+        Of the accountant.
+    n_jobs : int or None
+        How many fits run at a time.
+    """
+
+    plan: object
+    task: SearchTask
+    rows: Rows
+    terms: object
+    n_jobs: int | None
+
+    def charge(self, fit):
+        """Charge the plan and return what its fits share."""
+        source = fit.charge(self.plan)
+        paid = Paid(self.terms, fit.spend, self.plan.releases)
+        return SearchRun(self.rows, self.task.score, paid, source, self.n_jobs)
+
+
+def prepare_runs(plan, task, rows, *, accountant, n_jobs):
+    """Return a plan once every run of it has read its rows."""
     terms = terms_of(accountant)
     if n_jobs is not None:
         n_jobs = min(effective_n_jobs(int(n_jobs)), len(plan.runs))
     rehearse_runs(plan, rows, terms)
     check_sent(n_jobs, tuple(plan.runs.values()), rows, task.score)
-    source = fit.charge(plan)
-    return SearchRun(rows, task.score, Paid(terms, fit.spend, plan.releases), source, n_jobs)
+    return PreparedSearch(plan, task, rows, terms, n_jobs)
 
 
 def _of_published(name):
@@ -155,32 +182,44 @@ class BasePrivateSearch(
         """
         stages = Stages(self, 1 + bool(self.refit))
         with PrivateFit(self) as fit:
-            guarantee = Guarantee(epsilon=self.epsilon, delta=self.delta)
-            self._check_choices()
-            # Once: an iterator can be read once.
-            cv = None if self.cv is None else check_cv(self.cv)
-            if y is None:
-                raise ValueError(
-                    f"{type(self).__name__} requires y to be passed, but the target y is None"
-                )
-            groups, params = self._routed(params)
-            rows = Rows.read(X, y, params)
-            grid = list(self._candidate_params())
-            if not grid:
-                raise ValueError("there is no candidate: the parameter grid is empty")
-            check_names(grid)
-            given = ("accountant", "scoring", "public_steps", "selection", "refit")
-            options = {name: getattr(self, name) for name in given}
-            task = make_task(self.estimator, grid, rows, guarantee, **options)
-            strategy = self._strategy(task, cv, groups)
-            plan = plan_search(task, strategy, cv, groups, self.mean_runs)
-            options = {"accountant": self.accountant, "n_jobs": self.n_jobs}
-            run = charge_runs(fit, plan, task, rows, **options)
+            prepared = self._prepare(X, y, params)
+            plan, candidates = prepared.plan, prepared.task.candidates
+            run = prepared.charge(fit)
             if self.verbose:
-                print(f"{type(self).__name__}: {len(grid)} candidates, {WORDS[strategy]}")
-            self._publish(fit, plan, run_plan(plan, run, stages), task.candidates)
+                words = WORDS[plan.strategy]
+                print(f"{type(self).__name__}: {len(candidates)} candidates, {words}")
+            self._publish(fit, plan, run_plan(plan, run, stages), candidates)
         stages.end()
         return self
+
+    def _prepare(self, X, y, params):
+        """Read the rows and plan: all of a fit that is before its charge."""
+        guarantee = Guarantee(epsilon=self.epsilon, delta=self.delta)
+        self._check_choices()
+        # Once: an iterator can be read once.
+        cv = None if self.cv is None else check_cv(self.cv)
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        groups, params = self._routed(params)
+        rows = Rows.read(X, y, params)
+        grid = list(self._candidate_params())
+        if not grid:
+            raise ValueError("there is no candidate: the parameter grid is empty")
+        check_names(grid)
+        given = ("accountant", "scoring", "public_steps", "selection", "refit")
+        options = {name: getattr(self, name) for name in given}
+        task = make_task(self.estimator, grid, rows, guarantee, **options)
+        strategy = self._strategy(task, cv, groups)
+        plan = plan_search(task, strategy, cv, groups, self.mean_runs)
+        options = {"accountant": self.accountant, "n_jobs": self.n_jobs}
+        return prepare_runs(plan, task, rows, **options)
+
+    def _rehearse(self, X, y=None, **params):
+        """Do what a fit does before its charge, for the errors that it raises; return its plan."""
+        with PrivateFit(self):
+            return self._prepare(X, y, params).plan
 
     def cost(self):
         """Return what the whole search costs, the final model included.

@@ -6,7 +6,7 @@ from sklearn.utils import shuffle
 
 from skdp.accounting import Guarantee
 from skdp.base import PrivateFit
-from skdp.model_selection._base_search import charge_runs, make_task
+from skdp.model_selection._base_search import make_task, prepare_runs
 from skdp.model_selection._candidates import Rows, check_names
 from skdp.model_selection._plans import plan_scores
 from skdp.model_selection._splits import PUBLIC_SEED, Layout, Splits, make_splits
@@ -331,7 +331,7 @@ def _scored(
         train = [np.sort(o[: max(1, round(share * len(o)))]) for share in sizes for o in orders]
         nested = Splits(tuple(train), splits.test * len(sizes), len(rows.y))
         plan = plan_scores(task, Layout.all_on_all(nested, len(grid)))
-        run = charge_runs(fit, plan, task, rows, accountant=accountant, n_jobs=n_jobs)
+        run = prepare_runs(plan, task, rows, accountant=accountant, n_jobs=n_jobs).charge(fit)
         raw = [value for value, _ in run.fit(plan, list(plan.runs))]
         noisy = plan.noisy.release(raw, random_state=run.source)
         if is_curve:

@@ -1,4 +1,4 @@
-"""Fits up to their charge, for the errors that bad parameters and bad data raise."""
+"""What fits do before their charge, for the errors that bad parameters and bad data raise."""
 
 from numbers import Real
 
@@ -10,6 +10,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdp.accounting import Allowance
+from skdp.base import NOTHING
 from skdp.impute import DPSimpleImputer
 from skdp.model_selection._progress import quiet, silence
 from skdp.pipeline._instances import of_skdp
@@ -24,25 +26,8 @@ ROWS_TRIED = 4
 TAKE_OTHER_WIDTHS = {"", "ColumnTransformer", "FunctionTransformer"}
 
 
-class _Charged(Exception):
-    """A private step would charge now: everything before it is done."""
-
-
-class _Rehearsal:
-    """An accountant that ends a fit at its first charge."""
-
-    def __init__(self, terms):
-        self.terms = terms
-
-    def charge(self, event, **words):
-        raise _Charged
-
-    def __sklearn_clone__(self):
-        return self
-
-
 class _Rehearsed(TransformerMixin, BaseEstimator):
-    """A private step whose fit ends at its charge, and which makes ones of every row."""
+    """A private step that is fitted up to its charge, and makes ones of every row."""
 
     def __init__(self, estimator):
         # scikit-learn keeps what `set_output` was told among the attributes.
@@ -51,11 +36,7 @@ class _Rehearsed(TransformerMixin, BaseEstimator):
         self.was_read = False
 
     def fit(self, X, y=None, **params):
-        self.fitted_ = clone(self.estimator)
-        try:
-            self.fitted_.fit(X, y, **params)
-        except _Charged:
-            self.fitted_ = _filling_at_random(self.estimator, X)
+        self.fitted_ = _stand_in(clone(self.estimator), X, y, params)
         validate_data(self, X, reset=True, skip_check_array=True)
         return self
 
@@ -88,6 +69,18 @@ class _Rehearsed(TransformerMixin, BaseEstimator):
         return self
 
 
+def _stand_in(estimator, X, y, params):
+    """Return what transforms rows in a step's place, None for ones: nothing is released.
+
+    Somebody else's estimator is not asked.
+    """
+    if not hasattr(estimator, "_rehearse"):
+        return None
+    if estimator._rehearse(X, y, **params).event == NOTHING:
+        return estimator.fit(X, y, **params)
+    return _filling_at_random(estimator, X)
+
+
 def _filling_at_random(estimator, X):
     """Return an imputer that fills in some category, None in the place of other steps.
 
@@ -108,7 +101,7 @@ def _filling_at_random(estimator, X):
 
 
 def rehearse(pipeline, guarantee, rows, terms):
-    """Fit each private step up to its charge, for the errors that parameters and data raise.
+    """Do what each private step does before its charge, for the errors that it raises.
 
     Nothing is released, and nothing is kept. What a private transformer will make is not known
     before its charge: in its place the steps behind it read ones.
@@ -128,9 +121,10 @@ def rehearse(pipeline, guarantee, rows, terms):
     """
 
     def fit(model, rows):
-        # A copy: some steps write into the rows that they are given.
+        if any(map(_may_write, find_steps(pipeline.pipe))):
+            rows = rows.take(np.arange(len(rows.y)))
         with silence(), parallel_config("sequential"):
-            rows.take(np.arange(len(rows.y))).fit(model)
+            rows.fit(model)
 
     model = _rehearsed(pipeline, guarantee, terms)
     try:
@@ -154,15 +148,17 @@ def rehearse(pipeline, guarantee, rows, terms):
 
 def _rehearsed(pipeline, guarantee, terms):
     """Return the pipeline with each private step replaced."""
-    handles = [_Rehearsal(terms) for _ in pipeline.steps]
+    handles = [Allowance(None, terms, None) for _ in pipeline.steps]
     model = quiet(pipeline.with_budget(guarantee.epsilon, guarantee.delta, handles))
-    unseeded = {
-        name: None for name in model.get_params() if name.rpartition("__")[2] == "random_state"
-    }
-    parts = model.set_params(**unseeded).get_params()
+    parts = model.get_params()
     if pipeline.steps[0].name == "":
         return _Rehearsed(model)
     return model.set_params(**{s.name: _Rehearsed(parts[s.name]) for s in pipeline.steps})
+
+
+def _may_write(step):
+    """Say whether a step may write into the rows that it is given."""
+    return is_estimator(step.estimator) and not of_skdp(step.estimator)
 
 
 def _makes_numbers(step):

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._kinds import read_kinds
 from skdp._data._parts import row_blocks
 from skdp.accounting import PrivacyAccountant
-from skdp.base import PrivateEstimator, PrivateFit, TableShape
+from skdp.base import PrivateEstimator, ReadTable
 from skdp.gam._additive import N_BINS
 from skdp.gam._blocks import dyadic_weight, resolutions
 from skdp.gam._budget import Budget
@@ -197,20 +197,22 @@ class DPTableVectorizer(TransformerMixin, PrivateEstimator):
         BudgetExceededError
             If the accountant refuses; the estimator is left unfitted.
         """
-        with PrivateFit(self) as fit:
-            table, kinds = read_kinds(self, X)
-            if y is not None:
-                # A model behind would refuse it after the charge.
-                check_array(y, ensure_2d=False, dtype=None, input_name="y")
-                check_consistent_length(X, y)
-            names = getattr(self, "feature_names_in_", None)
-            sizes = {"n_rows": table.shape[0], "n_columns": table.shape[1]}
-            plan = self.plan_fit(TableShape(names=names, kinds=kinds, **sizes), fit.guarantee)
-            plan.check(table)
-            source = fit.charge(plan)
-            public = (*public_inputs(self, "bounds", "categories"), "the columns' types and names")
-            fit.publish(plan, public=public, **plan.run(table, source))
-        return self
+        return self._fit(X, y)
+
+    def _read_table(self, X, y=None):
+        columns, kinds = read_kinds(self, X)
+        if y is not None:
+            # A model behind would refuse it after the charge.
+            check_array(y, ensure_2d=False, dtype=None, input_name="y")
+            check_consistent_length(X, y)
+        return ReadTable(rows=columns, shape=self._shape_of(columns, kinds=kinds))
+
+    def _check_rows(self, rows, plan):
+        plan.check(rows)
+
+    def _statement(self, plan):
+        declared = public_inputs(self, "bounds", "categories")
+        return {"public": (*declared, "the columns' types and names")}
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.

@@ -4,13 +4,12 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns, read_numeric_columns
 from skdp._data._containers import as_numbers
 from skdp.accounting import PrivacyAccountant
-from skdp.base import PrivateEstimator, PrivateFit, TableShape, guarantee_of
+from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.preprocessing._additive import additive_mechanism
 from skdp.preprocessing._binning import (
@@ -28,6 +27,7 @@ from skdp.preprocessing._binning import (
     numeric_columns,
     one_hot,
 )
+from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._frames import objects
 from skdp.utils._validation import check_boolean, check_choice, check_integer, is_auto
 
@@ -85,6 +85,8 @@ class HistogramPlan(MechanismPlan):
             "counts_": None if counts is None else objects(counts),
             "n_bins_": np.array([_n_bins(*pair) for pair in zip(self.bins, edges, strict=True)]),
             "output_norm_": norm,
+            "_declared": self.bins,
+            "_pairs": self.pairs,
         }
 
     def noisy_counts(self, table, edges, source):
@@ -95,7 +97,7 @@ class HistogramPlan(MechanismPlan):
         return np.split(np.asarray(released, dtype=np.float64), ends)
 
 
-class DPHistogramTransformer(TransformerMixin, PrivateEstimator):
+class DPHistogramTransformer(PlannedTransformer):
     r"""Encode features by the bins of noisy histograms.
 
     Each numeric column is cut into bins, whose edges are declared or found privately; each
@@ -219,7 +221,6 @@ class DPHistogramTransformer(TransformerMixin, PrivateEstimator):
     >>> model = make_pipeline(histogram, DPLogisticRegression()).fit(X, age > 40)
     """
 
-    delta: float = 0.0
     bounds: tuple | dict | str = "auto"
     edges: object = "quantile"
     n_bins: int | str = 32
@@ -233,39 +234,12 @@ class DPHistogramTransformer(TransformerMixin, PrivateEstimator):
     accountant: PrivacyAccountant | None = None
     random_state: int | None = None
 
-    def fit(self, X, y=None):
-        """Release edges and counts and charge the accountant.
+    def _statement(self, plan):
+        assumed = _assumptions(plan.bins, self.bounds)
+        return {"public": ("the numbers of rows and columns", *assumed)}
 
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_samples, n_features)
-            Rows, of numbers where a column has no categories. They are read block by block.
-        y : None
-            Ignored, present for pipelines.
-
-        Returns
-        -------
-        self : DPHistogramTransformer
-            The fitted transformer.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are not as described; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses; the estimator is left unfitted.
-        """
-        with PrivateFit(self) as fit:
-            table = self._read(X)
-            names = getattr(self, "feature_names_in_", None)
-            shape = TableShape(n_rows=table.shape[0], n_columns=table.shape[1], names=names)
-            plan = self.plan_fit(shape, fit.guarantee)
-            self._check_values(table, plan.bins)
-            source = fit.charge(plan)
-            public = ("the numbers of rows and columns", *_assumptions(plan.bins, self.bounds))
-            fit.publish(plan, public=public, **plan.run(table, source))
-            self._declared, self._pairs = plan.bins, plan.pairs
-        return self
+    def _check_rows(self, rows, plan):
+        self._check_values(rows, plan.bins)
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.

@@ -180,11 +180,11 @@ class DPMeanTransformer(BoundedColumnsTransformer):
     def _read(self, X, reset=True):
         return read_table(self, X, reset=reset)
 
-    def _assumptions(self, plan):
+    def _statement(self, plan):
         sizes = ("the number of columns",)
         if not plan.noisy_count:
             sizes = ("the number of rows", *sizes)
-        return (*sizes, "bounds") if plan.bounds else sizes
+        return {"public": (*sizes, "bounds") if plan.bounds else sizes}
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
 from skdp._data._tables import read_array
-from skdp.base import PrivateEstimator, PrivateFit, TableShape
+from skdp.base import PrivateEstimator, ReadTable
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
@@ -25,8 +25,8 @@ LARGEST_TAIL = 0.05
 class PlannedTransformer(TransformerMixin, PrivateEstimator):
     """The fit of transformers by their plans.
 
-    They read a table by ``_read(X, reset)`` and name in `_public` the parameters that declare
-    something of it.
+    They read rows by ``_read(X, reset)`` and name in `_public` the parameters that declare
+    something of them.
     """
 
     delta: float = 0.0
@@ -59,18 +59,14 @@ class PlannedTransformer(TransformerMixin, PrivateEstimator):
         BudgetExceededError
             If the accountant refuses; the estimator is left unfitted.
         """
-        with PrivateFit(self) as fit:
-            table = self._read(X)
-            names = getattr(self, "feature_names_in_", None)
-            shape = TableShape(n_rows=table.shape[0], n_columns=table.shape[1], names=names)
-            plan = self.plan_fit(shape, fit.guarantee)
-            source = fit.charge(plan)
-            fit.publish(plan, public=self._assumptions(plan), **plan.run(table, source))
-        return self
+        return self._fit(X, y)
 
-    def _assumptions(self, plan):
-        """Say in words what a fit takes to be public."""
-        return public_inputs(self, *self._public)
+    def _read_table(self, X, y=None):
+        rows = self._read(X)
+        return ReadTable(rows=rows, shape=self._shape_of(rows))
+
+    def _statement(self, plan):
+        return {"public": public_inputs(self, *self._public)}
 
 
 class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):

@@ -10,7 +10,7 @@ from skdp._data._columns import read_columns
 from skdp._data._parts import sum_over
 from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
 from skdp.accounting import PrivacyAccountant
-from skdp.base import PrivateFit, TableShape
+from skdp.base import ReadTable
 from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._additive import plan_cell_weights
 from skdp.preprocessing._categories import StabilityThreshold, check_categories
@@ -137,19 +137,19 @@ class DPTargetEncoder(PlannedTransformer):
         BudgetExceededError
             If the accountant refuses; the estimator is left unfitted.
         """
-        with PrivateFit(self) as fit:
-            table, classes = read_columns(self, X), None
-            n_rows, n_columns = table.shape
-            if self.target_bounds is None:
-                classes, target = check_classes(self.classes, read_target(self, y, n_rows))
-            else:
-                target = read_numeric_target(self, y, n_rows)
-            shape = TableShape(n_rows=n_rows, n_columns=n_columns, classes=classes)
-            plan = self.plan_fit(shape, fit.guarantee)
-            source = fit.charge(plan)
-            public = (*public_inputs(self, "categories", "target_bounds"), "the label set")
-            fit.publish(plan, public=public, **plan.run(RowsAndTarget(table, target), source))
-        return self
+        return self._fit(X, y)
+
+    def _read_table(self, X, y=None):
+        columns, classes = read_columns(self, X), None
+        if self.target_bounds is None:
+            classes, target = check_classes(self.classes, read_target(self, y, columns.shape[0]))
+        else:
+            target = read_numeric_target(self, y, columns.shape[0])
+        rows = RowsAndTarget(columns, target)
+        return ReadTable(rows=rows, shape=self._shape_of(columns, classes=classes))
+
+    def _statement(self, plan):
+        return {"public": (*public_inputs(self, "categories", "target_bounds"), "the label set")}
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.

@@ -735,7 +735,7 @@ MUTATIONS = [
     Mutation(
         "classes-from-the-labels",
         "linear_model._classifier",
-        "PrivateLinearClassifier._read_rows",
+        "PrivateLinearClassifier._read_table",
         rules.argument_put("check_classes", 0, "None"),
         ("svm/test_linear_svc.py::test_declared_classes_need_no_rows",),
         "a label that one row has is published though others were declared",
@@ -743,7 +743,7 @@ MUTATIONS = [
     Mutation(
         "scaled-before-the-charge",
         "linear_model._classifier",
-        "PrivateLinearClassifier._read_rows",
+        "PrivateLinearClassifier._read_table",
         rules.inserted("X = X / abs(X).max()", "check_classes(_, y)"),
         (checked("DPLinearSVC()", "check_charge_before_touch"),),
         "values are used before the charge: one row scales all others",
@@ -751,7 +751,7 @@ MUTATIONS = [
     Mutation(
         "every-row-twice",
         "linear_model._classifier",
-        "PrivateLinearClassifier._read_rows",
+        "PrivateLinearClassifier._read_table",
         rules.inserted(
             "X, y = X[[*range(len(y))] * 2], y[[*range(len(y))] * 2]", "check_classes(_, y)"
         ),
