@@ -17,6 +17,7 @@ from skdp.accounting import Composed, Guarantee, Neighbours, Spend, get_epsilon
 from skdp.accounting._report import describe_composition, describe_unit
 from skdp.accounting._state import Terms
 from skdp.noise import Door, RandomSource
+from skdp.utils._docstrings import complete_docstrings
 from skdp.utils._output import check_output_setting
 
 __all__ = [
@@ -110,7 +111,15 @@ def _composition(accountant, terms):
 
 
 class PrivateMixin:
-    """An estimator that is fitted once it has a statement of what was guaranteed."""
+    """An estimator that is fitted once it has a statement of what was guaranteed.
+
+    Lines of docstrings that private estimators share are filled in; see
+    `skdp.utils._docstrings`.
+    """
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        complete_docstrings(cls)
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")
@@ -170,6 +179,28 @@ class PrivateEstimator(DeclaredParameters, PrivateMixin, BaseEstimator):
     """
 
     epsilon: float = field(default=1.0, kw_only=False)
+
+    def plan_fit(self, shape, guarantee):
+        """Return what a fit to a table of that shape will release.
+
+        Parameters
+        ----------
+        shape : TableShape
+            What of the table is public, with its labels unless `classes` declares them.
+        guarantee : Guarantee
+            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
+
+        Returns
+        -------
+        Plan
+            It is frozen and holds nothing of a table. Nothing was charged or drawn.
+
+        Raises
+        ------
+        ValueError
+            If a fit would refuse a parameter.
+        """
+        raise NotImplementedError
 
     def _fit(self, X, y=None):
         """Fit and return the estimator: the life of a private fit."""

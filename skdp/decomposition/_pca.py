@@ -78,11 +78,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         "mean" releases the mean as well, which makes the noise of the second moment 22 % larger
         (add/remove). Numbers are subtracted as they are; they must not be computed from the data.
         None subtracts nothing.
-    accountant : PrivacyAccountant, default=None
-        Where fits are charged. None charges nothing and protects under "add_remove".
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    {accountant}
+    {random_state}
 
     Attributes
     ----------
@@ -99,19 +96,13 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         Number of components.
     data_norm_ : float
         The bound on a row's norm, declared or found.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has string names.
-    privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions.
+    {n_features_in_}
+    {feature_names_in_}
+    {privacy_}
 
     Raises
     ------
-    ValueError
-        If a parameter or the data are not as described; nothing was charged.
-    BudgetExceededError
-        If the accountant refuses; the estimator is left unfitted.
+    {raises}
 
     Notes
     -----
@@ -150,25 +141,6 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         return {"public": public_inputs(self, "data_norm", *declared)}
 
     def plan_fit(self, shape, guarantee):
-        """Return what a fit to a table of that shape will release.
-
-        Parameters
-        ----------
-        shape : TableShape
-            What of the table is public.
-        guarantee : Guarantee
-            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
-
-        Returns
-        -------
-        Plan
-            It is frozen and holds nothing of a table. Nothing was charged or drawn.
-
-        Raises
-        ------
-        ValueError
-            If a fit would refuse a parameter.
-        """
         n_components = _check_n_components(self.n_components, shape)
         with_mean, center = _check_center(self.center, shape.n_columns)
         search, rest, data_norm = plan_norm(self.data_norm, shape.n_rows, guarantee)

@@ -51,11 +51,8 @@ class DPAdditiveClassifier(ClassifierMixin, PrivateAdditiveModel):
     class_weight : dict, default=None
         Public weights of classes, positive: a row's loss counts by that of its class. A class
         that is not named has weight 1. "balanced" would be computed from the data and is refused.
-    accountant : PrivacyAccountant, default=None
-        Where fits are charged. None charges nothing and protects under "add_remove".
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    {accountant}
+    {random_state}
     verbose : int, default=0
         Whether to print the steps: 1 about ten lines, more a line each step. With a `delta` of 0
         nothing is printed: how many steps there are depends on the data.
@@ -70,19 +67,13 @@ class DPAdditiveClassifier(ClassifierMixin, PrivateAdditiveModel):
         The mean magnitude of each column's values over the noisy counts, of sum 1.
     classes_ : ndarray of shape (n_classes,)
         The labels.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has string names.
-    privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions.
+    {n_features_in_}
+    {feature_names_in_}
+    {privacy_}
 
     Raises
     ------
-    ValueError
-        If a parameter or the data are not as described; nothing was charged.
-    BudgetExceededError
-        If the accountant refuses; the estimator is left unfitted.
+    {raises}
 
     See Also
     --------
@@ -144,33 +135,11 @@ class DPAdditiveClassifier(ClassifierMixin, PrivateAdditiveModel):
 
         Raises
         ------
-        ValueError
-            If a parameter or the data are not as described; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses; the estimator is left unfitted.
+        {raises}
         """
         return self._fit(X, y)
 
     def plan_fit(self, shape, guarantee):
-        """Return what a fit to a table of that shape will release.
-
-        Parameters
-        ----------
-        shape : TableShape
-            What of the table is public, with its labels unless `classes` declares them.
-        guarantee : Guarantee
-            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
-
-        Returns
-        -------
-        Plan
-            It is frozen and holds nothing of a table. Nothing was charged or drawn.
-
-        Raises
-        ------
-        ValueError
-            If a fit would refuse a parameter.
-        """
         classes = self._planned_classes(shape)
         weights = np.array(check_class_weight(self.class_weight, classes))
         weights = tuple((weights / weights.max()).tolist())

@@ -28,9 +28,6 @@ class DPAdditiveRegressor(RegressorMixin, PrivateAdditiveModel):
     delta : float, default=1e-6
         The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
         categories must be declared.
-    target_bounds : tuple of (float, float)
-        The range of targets, required; it must not be computed from the data. Targets are clipped
-        to it, and predictions lie within it.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
         The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
         (n_features,), or a pair for some columns. It must not be computed from the data. What is
@@ -49,11 +46,11 @@ class DPAdditiveRegressor(RegressorMixin, PrivateAdditiveModel):
         at most, chosen within the same budget. "auto" follows a public rule.
     monotonic_cst : dict of column to int, list of int, default=None
         1 for columns of numbers whose values must not fall, -1 for those that must not rise.
-    accountant : PrivacyAccountant, default=None
-        Where fits are charged. None charges nothing and protects under "add_remove".
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    target_bounds : tuple of (float, float)
+        The range of targets, required; it must not be computed from the data. Targets are clipped
+        to it, and predictions lie within it.
+    {accountant}
+    {random_state}
     verbose : int, default=0
         Whether to print the steps: 1 about ten lines, more a line each step. With a `delta` of 0
         nothing is printed: how many steps there are depends on the data.
@@ -68,19 +65,13 @@ class DPAdditiveRegressor(RegressorMixin, PrivateAdditiveModel):
         The mean magnitude of each column's values over the noisy counts, of sum 1.
     target_bounds_ : tuple of (float, float)
         As declared.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has string names.
-    privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions.
+    {n_features_in_}
+    {feature_names_in_}
+    {privacy_}
 
     Raises
     ------
-    ValueError
-        If a parameter or the data are not as described; nothing was charged.
-    BudgetExceededError
-        If the accountant refuses; the estimator is left unfitted.
+    {raises}
 
     See Also
     --------
@@ -141,33 +132,11 @@ class DPAdditiveRegressor(RegressorMixin, PrivateAdditiveModel):
 
         Raises
         ------
-        ValueError
-            If a parameter or the data are not as described; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses; the estimator is left unfitted.
+        {raises}
         """
         return self._fit(X, y)
 
     def plan_fit(self, shape, guarantee):
-        """Return what a fit to a table of that shape will release.
-
-        Parameters
-        ----------
-        shape : TableShape
-            What of the table is public.
-        guarantee : Guarantee
-            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
-
-        Returns
-        -------
-        Plan
-            It is frozen and holds nothing of a table. Nothing was charged or drawn.
-
-        Raises
-        ------
-        ValueError
-            If a fit would refuse a parameter.
-        """
         check_target_bounds(self.target_bounds)
         return self._plan(NumberTask(), shape, guarantee)
 

@@ -57,11 +57,8 @@ class DPSimpleImputer(PlannedTransformer):
         For "constant", and for "most_frequent" where no category was discovered; None is 0.
     add_indicator : bool, default=False
         Whether `transform` appends, for every column, whether its value was missing.
-    accountant : PrivacyAccountant, default=None
-        Where fits are charged. None charges nothing and protects under "add_remove".
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    {accountant}
+    {random_state}
 
     Attributes
     ----------
@@ -77,15 +74,11 @@ class DPSimpleImputer(PlannedTransformer):
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of columns, where X has string names.
-    privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions.
+    {privacy_}
 
     Raises
     ------
-    ValueError
-        If a parameter or the data are not as described; nothing was charged.
-    BudgetExceededError
-        If the accountant refuses; the estimator is left unfitted.
+    {raises}
 
     Notes
     -----
@@ -122,25 +115,6 @@ class DPSimpleImputer(PlannedTransformer):
     random_state: int | None = None
 
     def plan_fit(self, shape, guarantee):
-        """Return what a fit to a table of that shape will release.
-
-        Parameters
-        ----------
-        shape : TableShape
-            What of the table is public.
-        guarantee : Guarantee
-            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
-
-        Returns
-        -------
-        Plan
-            It is frozen and holds nothing of a table. Nothing was charged or drawn.
-
-        Raises
-        ------
-        ValueError
-            If a fit would refuse a parameter.
-        """
         width = shape.n_columns * (1 + check_boolean(self.add_indicator, "add_indicator"))
         check_choice(self.strategy, "strategy", STRATEGIES)
         fill_value = _check_fill_value(self.fill_value)

@@ -167,10 +167,7 @@ class PrivateSGDModel(CallbackSupportMixin, PrivateLinearModel):
 
         Raises
         ------
-        ValueError
-            If a parameter or the data are not as described; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses; the estimator is left unfitted.
+        {raises}
         """
         # It is in no partition with earlier calls of partial_fit.
         self.__dict__.pop("_partition", None)

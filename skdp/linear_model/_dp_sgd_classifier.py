@@ -120,8 +120,7 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
     class_weight : dict, default=None
         Public weights of classes, positive: a row's loss counts by that of its class. A class
         that is not named has weight 1. "balanced" would be computed from the data and is refused.
-    accountant : PrivacyAccountant, default=None
-        Where fits are charged. None charges nothing and protects under "add_remove".
+    {accountant}
     random_state : int or None, default=None
         None draws batches and noise from the operating system's cryptographic generator. An int
         makes them reproducible and the noise thereby removable by whoever knows it.
@@ -144,10 +143,8 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
         The sampling used.
     n_partial_fits_ : int
         After `partial_fit`: how many calls there were.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has string names.
+    {n_features_in_}
+    {feature_names_in_}
     privacy_ : PrivacyStatement
         What was guaranteed by the last call, and under which assumptions.
 
@@ -231,25 +228,6 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
         return self
 
     def plan_fit(self, shape, guarantee):
-        """Return what a fit, or a call of `partial_fit`, on a table of that shape will release.
-
-        Parameters
-        ----------
-        shape : TableShape
-            Of the table, with its labels unless `classes` declares them.
-        guarantee : Guarantee
-            What the fit must meet. The estimator's accountant is not read.
-
-        Returns
-        -------
-        Plan
-            Its price, its noise, and how to run it.
-
-        Raises
-        ------
-        ValueError
-            If a fit would refuse a parameter.
-        """
         classes = self._planned_classes(shape)
         class_weight = check_class_weight(self.class_weight, classes)
         loss = check_choice(self.loss, "loss", LOSSES)

@@ -106,8 +106,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         have used.
     huber_threshold : float or "auto", default="auto"
         In the units of targets, positive. "auto" is a tenth of their range.
-    accountant : PrivacyAccountant, default=None
-        Where fits are charged. None charges nothing and protects under "add_remove".
+    {accountant}
     random_state : int or None, default=None
         None draws batches and noise from the operating system's cryptographic generator. An int
         makes them reproducible and the noise thereby removable by whoever knows it.
@@ -130,10 +129,8 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         The sampling used.
     n_partial_fits_ : int
         After `partial_fit`: how many calls there were.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has string names.
+    {n_features_in_}
+    {feature_names_in_}
     privacy_ : PrivacyStatement
         What was guaranteed by the last call, and under which assumptions.
 
@@ -206,25 +203,6 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         return self
 
     def plan_fit(self, shape, guarantee):
-        """Return what a fit, or a call of `partial_fit`, on a table of that shape will release.
-
-        Parameters
-        ----------
-        shape : TableShape
-            Of the table.
-        guarantee : Guarantee
-            What the fit must meet. The estimator's accountant is not read.
-
-        Returns
-        -------
-        Plan
-            Its price, its noise, and how to run it.
-
-        Raises
-        ------
-        ValueError
-            If a fit would refuse a parameter.
-        """
         scale = self._scale()
         task = self._task(scale)
         return self._plan_sgd(_RegressorFit, task, shape, guarantee, units=scale)

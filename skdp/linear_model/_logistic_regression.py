@@ -72,11 +72,8 @@ class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
         no cost. "total": sampling and privacy noise together. That takes the Hessian of the
         loss, which is released with noise for an eighth of the budget in the same charge; at
         most 5000 weights. With it C="auto" and the noise are those of the rest of the budget.
-    accountant : PrivacyAccountant, default=None
-        Where fits are charged. None charges nothing and protects under "add_remove".
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    {accountant}
+    {random_state}
 
     Attributes
     ----------
@@ -98,19 +95,13 @@ class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
         tell. See ``docs/standard_errors.md``.
     data_norm_ : float
         The given `data_norm`, or the released one.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has string names.
-    privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions.
+    {n_features_in_}
+    {feature_names_in_}
+    {privacy_}
 
     Raises
     ------
-    ValueError
-        If a parameter or the data are not as described; nothing was charged.
-    BudgetExceededError
-        If the accountant refuses; the estimator is left unfitted.
+    {raises}
 
     Notes
     -----
@@ -159,25 +150,6 @@ class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
     random_state: int | None = None
 
     def plan_fit(self, shape, guarantee):
-        """Return what a fit to a table of that shape will release.
-
-        Parameters
-        ----------
-        shape : TableShape
-            Of the table, with its labels unless `classes` declares them.
-        guarantee : Guarantee
-            What the fit must meet. The estimator's accountant is not read.
-
-        Returns
-        -------
-        Plan
-            Its price, its noise, and how to run it.
-
-        Raises
-        ------
-        ValueError
-            If a fit would refuse a parameter.
-        """
         classes = self._planned_classes(shape)
         class_weight = check_class_weight(self.class_weight, classes)
         loss = _loss(len(classes), class_weight)

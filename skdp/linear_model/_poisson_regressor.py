@@ -48,11 +48,8 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         plus alpha / 2 times the squared norm of all weights, the intercept's included. The
         noise shrinks as alpha grows. "auto" balances regularisation against noise from public
         quantities.
-    accountant : PrivacyAccountant, default=None
-        Where fits are charged. None charges nothing and protects under "add_remove".
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    {accountant}
+    {random_state}
 
     Attributes
     ----------
@@ -66,19 +63,13 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         The bounds that predictions are clipped to.
     data_norm_ : float
         The given `data_norm`, or the released one.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has string names.
-    privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions.
+    {n_features_in_}
+    {feature_names_in_}
+    {privacy_}
 
     Raises
     ------
-    ValueError
-        If a parameter or the data are not as described; nothing was charged.
-    BudgetExceededError
-        If the accountant refuses; the estimator is left unfitted.
+    {raises}
 
     Notes
     -----

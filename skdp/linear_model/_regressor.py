@@ -39,10 +39,7 @@ class PrivateLinearModel(PrivateEstimator):
 
         Raises
         ------
-        ValueError
-            If a parameter or the data are not as described; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses; the estimator is left unfitted.
+        {raises}
         """
         return self._fit(X, y)
 

@@ -131,11 +131,8 @@ class DPLinearRegression(LeastSquaresRegressor):
         ridge that balances regularisation against noise. It was better on tables whose features
         explain much of the target, the more so the more features; worse where they explain
         little. With next to no noise a small ridge remains.
-    accountant : PrivacyAccountant, default=None
-        Where fits are charged. None charges nothing and protects under "add_remove".
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    {accountant}
+    {random_state}
 
     Attributes
     ----------
@@ -147,19 +144,13 @@ class DPLinearRegression(LeastSquaresRegressor):
         The bounds that predictions are clipped to.
     data_norm_ : float
         The given `data_norm`, or the released one.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has string names.
-    privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions.
+    {n_features_in_}
+    {feature_names_in_}
+    {privacy_}
 
     Raises
     ------
-    ValueError
-        If a parameter or the data are not as described; nothing was charged.
-    BudgetExceededError
-        If the accountant refuses; the estimator is left unfitted.
+    {raises}
 
     Notes
     -----
@@ -235,11 +226,8 @@ class DPRidge(LeastSquaresRegressor):
         Regularisation strength as in scikit-learn: the objective is the summed squared error
         plus alpha times the squared norm of `coef_`. At least 0. With "sufficient_statistics"
         it does not change the noise.
-    accountant : PrivacyAccountant, default=None
-        Where fits are charged. None charges nothing and protects under "add_remove".
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    {accountant}
+    {random_state}
 
     Attributes
     ----------
@@ -251,19 +239,13 @@ class DPRidge(LeastSquaresRegressor):
         The bounds that predictions are clipped to.
     data_norm_ : float
         The given `data_norm`, or the released one.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has string names.
-    privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions.
+    {n_features_in_}
+    {feature_names_in_}
+    {privacy_}
 
     Raises
     ------
-    ValueError
-        If a parameter or the data are not as described; nothing was charged.
-    BudgetExceededError
-        If the accountant refuses; the estimator is left unfitted.
+    {raises}
 
     Notes
     -----

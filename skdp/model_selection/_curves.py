@@ -10,6 +10,7 @@ from skdp.model_selection._base_search import make_task, prepare_runs
 from skdp.model_selection._candidates import Rows, check_names
 from skdp.model_selection._plans import plan_scores
 from skdp.model_selection._splits import PUBLIC_SEED, Layout, Splits, make_splits
+from skdp.utils._docstrings import documented
 
 
 class DPScores:
@@ -45,6 +46,45 @@ class DPScores:
         return f"DPScores(mean={self.mean_}, noise ± {self.mean_noise_:.3g})"
 
 
+_documented = documented(
+    common="""\
+epsilon : float, default=1.0
+    Of everything together, positive.
+delta : float, default=1e-6
+    Of everything together, in [0, 1).
+cv : int, splitter or iterable, default=None
+    As in `DPGridSearchCV`; None is 5 folds.
+scoring : str or BoundedScore, default=None
+    As in `DPGridSearchCV`.
+groups : array-like of shape (n_samples,), default=None
+    Public; for ``GroupKFold``.
+public_steps : tuple of str, default=()
+    Names of steps that learn from data which are public.
+n_jobs : int, default=None
+    How many fits run at a time.
+accountant : PrivacyAccountant, default=None
+    Where all of it is charged, once and before the first fit.
+random_state : int or None, default=None
+    None draws noise from the operating system's cryptographic generator. An int makes
+    the noise reproducible and thereby removable by whoever knows it.""",
+    guarantee="""\
+Raises
+------
+ValueError
+    If a parameter or the data are not as described; nothing was charged.
+BudgetExceededError
+    If the accountant cannot pay for all of it; no fit was made.
+
+Notes
+-----
+All fits, none of which is released, and all scores together are
+(`epsilon`, `delta`)-differentially private under the accountant's relation. With k folds a
+row is in k - 1 training sets and in one test set; the guarantee composes these, see
+``docs/model_selection.md``. The estimator's own epsilon and delta are set here.""",
+)
+
+
+@_documented
 def dp_cross_val_score(
     estimator,
     X,
@@ -70,25 +110,7 @@ def dp_cross_val_score(
         Rows.
     y : array-like of shape (n_samples,)
         Targets or labels.
-    epsilon : float, default=1.0
-        Of everything together, positive.
-    delta : float, default=1e-6
-        Of everything together, in [0, 1).
-    cv : int, splitter or iterable, default=None
-        As in `DPGridSearchCV`; None is 5 folds.
-    scoring : str or BoundedScore, default=None
-        As in `DPGridSearchCV`.
-    groups : array-like of shape (n_samples,), default=None
-        Public; for ``GroupKFold``.
-    public_steps : tuple of str, default=()
-        Names of steps that learn from data which are public.
-    n_jobs : int, default=None
-        How many fits run at a time.
-    accountant : PrivacyAccountant, default=None
-        Where all of it is charged, once and before the first fit.
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    {common}
 
     Returns
     -------
@@ -96,19 +118,7 @@ def dp_cross_val_score(
         With `scores_` of shape (n_folds,), the standard deviation `noise_` of the
         noise in each, `mean_`, `mean_noise_` and `privacy_`.
 
-    Raises
-    ------
-    ValueError
-        If a parameter or the data are not as described; nothing was charged.
-    BudgetExceededError
-        If the accountant cannot pay for all of it; no fit was made.
-
-    Notes
-    -----
-    All fits, none of which is released, and all scores together are
-    (`epsilon`, `delta`)-differentially private under the accountant's relation. With k folds a
-    row is in k - 1 training sets and in one test set; the guarantee composes these, see
-    ``docs/model_selection.md``. The estimator's own epsilon and delta are set here.
+    {guarantee}
 
     Examples
     --------
@@ -125,6 +135,7 @@ def dp_cross_val_score(
     return _scored(result, estimator, X, y, guarantee, cv=cv, groups=groups, **options)
 
 
+@_documented
 def dp_validation_curve(
     estimator,
     X,
@@ -156,25 +167,7 @@ def dp_validation_curve(
         Not one of epsilon, delta, accountant and random_state, which are set here.
     param_range : sequence
         Public values.
-    epsilon : float, default=1.0
-        Of everything together, positive.
-    delta : float, default=1e-6
-        Of everything together, in [0, 1).
-    cv : int, splitter or iterable, default=None
-        As in `DPGridSearchCV`; None is 5 folds.
-    scoring : str or BoundedScore, default=None
-        As in `DPGridSearchCV`.
-    groups : array-like of shape (n_samples,), default=None
-        Public; for ``GroupKFold``.
-    public_steps : tuple of str, default=()
-        Names of steps that learn from data which are public.
-    n_jobs : int, default=None
-        How many fits run at a time.
-    accountant : PrivacyAccountant, default=None
-        Where all of it is charged, once and before the first fit.
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    {common}
 
     Returns
     -------
@@ -182,19 +175,7 @@ def dp_validation_curve(
         With `scores_` of shape (n_values, n_folds), the standard deviation `noise_` of the
         noise in each, `mean_`, `mean_noise_` and `privacy_`.
 
-    Raises
-    ------
-    ValueError
-        If a parameter or the data are not as described; nothing was charged.
-    BudgetExceededError
-        If the accountant cannot pay for all of it; no fit was made.
-
-    Notes
-    -----
-    All fits, none of which is released, and all scores together are
-    (`epsilon`, `delta`)-differentially private under the accountant's relation. With k folds a
-    row is in k - 1 training sets and in one test set; the guarantee composes these, see
-    ``docs/model_selection.md``. The estimator's own epsilon and delta are set here.
+    {guarantee}
 
     Examples
     --------
@@ -218,6 +199,7 @@ def dp_validation_curve(
     return _scored(result, estimator, X, y, guarantee, grid=grid, is_curve=True, **options)
 
 
+@_documented
 def dp_learning_curve(
     estimator,
     X,
@@ -246,25 +228,7 @@ def dp_learning_curve(
         Targets or labels.
     train_sizes : sequence of float, default=(0.1, 0.33, 1.0)
         Shares of the training rows of each fold; smaller sets are within larger ones.
-    epsilon : float, default=1.0
-        Of everything together, positive.
-    delta : float, default=1e-6
-        Of everything together, in [0, 1).
-    cv : int, splitter or iterable, default=None
-        As in `DPGridSearchCV`; None is 5 folds.
-    scoring : str or BoundedScore, default=None
-        As in `DPGridSearchCV`.
-    groups : array-like of shape (n_samples,), default=None
-        Public; for ``GroupKFold``.
-    public_steps : tuple of str, default=()
-        Names of steps that learn from data which are public.
-    n_jobs : int, default=None
-        How many fits run at a time.
-    accountant : PrivacyAccountant, default=None
-        Where all of it is charged, once and before the first fit.
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    {common}
 
     Returns
     -------
@@ -272,19 +236,7 @@ def dp_learning_curve(
         With `scores_` of shape (n_sizes, n_folds), the standard deviation `noise_` of the
         noise in each, `mean_`, `mean_noise_` and `privacy_`.
 
-    Raises
-    ------
-    ValueError
-        If a parameter or the data are not as described; nothing was charged.
-    BudgetExceededError
-        If the accountant cannot pay for all of it; no fit was made.
-
-    Notes
-    -----
-    All fits, none of which is released, and all scores together are
-    (`epsilon`, `delta`)-differentially private under the accountant's relation. With k folds a
-    row is in k - 1 training sets and in one test set; the guarantee composes these, see
-    ``docs/model_selection.md``. The estimator's own epsilon and delta are set here.
+    {guarantee}
 
     Examples
     --------

@@ -61,9 +61,7 @@ class DPGridSearchCV(BasePrivateSearch):
         the number of runs, is printed.
     accountant : PrivacyAccountant, default=None
         Where the search is charged. None charges nothing and protects under "add_remove".
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    {random_state}
 
     Attributes
     ----------
@@ -83,10 +81,8 @@ class DPGridSearchCV(BasePrivateSearch):
         The strategy used, from public quantities.
     classes_ : ndarray of shape (n_classes,)
         The class labels, of a classifier.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has string names.
+    {n_features_in_}
+    {feature_names_in_}
     privacy_ : PrivacyStatement
         What was guaranteed, and under which assumptions. It is the statement to quote: that
         of `best_estimator_` speaks of one step.
@@ -150,10 +146,6 @@ class DPRandomizedSearchCV(BasePrivateSearch):
     param_distributions : dict or list of dict
         As in scikit-learn; public. No parameter may end in epsilon, delta, accountant or
         random_state.
-    n_iter : int, default=10
-        How many candidates are drawn, before anything is computed from the data.
-    sampling_seed : int or None, default=0
-        The public seed of that draw.
     epsilon : float, default=1.0
         Of the whole search, positive.
     delta : float, default=1e-6
@@ -192,9 +184,11 @@ class DPRandomizedSearchCV(BasePrivateSearch):
         the number of runs, is printed.
     accountant : PrivacyAccountant, default=None
         Where the search is charged. None charges nothing and protects under "add_remove".
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    {random_state}
+    n_iter : int, default=10
+        How many candidates are drawn, before anything is computed from the data.
+    sampling_seed : int or None, default=0
+        The public seed of that draw.
 
     Attributes
     ----------
@@ -214,10 +208,8 @@ class DPRandomizedSearchCV(BasePrivateSearch):
         The strategy used, from public quantities.
     classes_ : ndarray of shape (n_classes,)
         The class labels, of a classifier.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has string names.
+    {n_features_in_}
+    {feature_names_in_}
     privacy_ : PrivacyStatement
         What was guaranteed, and under which assumptions. It is the statement to quote: that
         of `best_estimator_` speaks of one step.

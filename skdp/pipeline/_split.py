@@ -3,9 +3,11 @@
 from skdp.accounting import PrivacyAccountant, Reservation
 from skdp.base import terms_of
 from skdp.pipeline._planning import joint_scale, plan_pipeline
+from skdp.utils._docstrings import documented
 from skdp.utils._validation import check_privacy_parameters
 
 
+@documented()
 def split_budget(
     pipe,
     epsilon,
@@ -34,8 +36,7 @@ def split_budget(
         What one fit of the whole pipeline costs, for the accountant's unit.
     delta : float, default=0.0
         Likewise. Every step that has a parameter `delta` gets its share.
-    accountant : PrivacyAccountant, default=None
-        Where fits are charged. None charges nothing and protects under "add_remove".
+    {accountant}
     shares : dict of str to float, default=None
         Each private step's share, by its name as in `set_params`, in any unit. By default the
         final estimator after k transformers gets ``0.85**k``, and the transformers share the

@@ -105,11 +105,8 @@ class DPTableVectorizer(TransformerMixin, PrivateEstimator):
     n_bins : int or "auto", default="auto"
         About as many bins are made of a column of numbers; noise makes fewer of small tables.
         "auto" is 32.
-    accountant : PrivacyAccountant, default=None
-        Where fits are charged. None charges nothing and protects under "add_remove".
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    {accountant}
+    {random_state}
 
     Attributes
     ----------
@@ -125,15 +122,11 @@ class DPTableVectorizer(TransformerMixin, PrivateEstimator):
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of columns, where X has string names.
-    privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions.
+    {privacy_}
 
     Raises
     ------
-    ValueError
-        If a parameter or the data are not as described; nothing was charged.
-    BudgetExceededError
-        If the accountant refuses; the estimator is left unfitted.
+    {raises}
 
     See Also
     --------
@@ -192,10 +185,7 @@ class DPTableVectorizer(TransformerMixin, PrivateEstimator):
 
         Raises
         ------
-        ValueError
-            If a parameter or the data are not as described; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses; the estimator is left unfitted.
+        {raises}
         """
         return self._fit(X, y)
 

@@ -11,6 +11,7 @@ from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._kinds import plans_its_fit, step_kind
 from skdp.pipeline._split import split_budget
 from skdp.pipeline._table_vectorizer import DPTableVectorizer
+from skdp.utils._docstrings import documented
 from skdp.utils._validation import is_auto
 
 ADDITIVE = {"classifier": DPAdditiveClassifier, "regressor": DPAdditiveRegressor}
@@ -18,6 +19,7 @@ ADDITIVE = {"classifier": DPAdditiveClassifier, "regressor": DPAdditiveRegressor
 ANY_TABLE = {"n_rows": 1000, "n_columns": 10}
 
 
+@documented()
 def tabular_pipeline(
     estimator,
     *,
@@ -54,9 +56,7 @@ def tabular_pipeline(
     accountant : PrivacyAccountant, default=None
         Where fits are charged. None takes that of an instance, or charges nothing and protects
         under "add_remove".
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    {random_state}
 
     Returns
     -------

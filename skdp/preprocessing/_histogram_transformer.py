@@ -152,11 +152,8 @@ class DPHistogramTransformer(PlannedTransformer):
         read the counts, and 0.5 for the others. Without "quantile" columns it must be "auto".
     sparse_output : bool, default=False
         Whether `transform` returns a CSR array, for "onehot" only.
-    accountant : PrivacyAccountant, default=None
-        Where fits are charged. None charges nothing and protects under "add_remove".
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    {accountant}
+    {random_state}
 
     Attributes
     ----------
@@ -170,19 +167,13 @@ class DPHistogramTransformer(PlannedTransformer):
     output_norm_ : float
         A bound on the Euclidean norm of every row that `transform` returns, from the parameters
         and released values alone: a `data_norm` for the model that follows.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has string names.
-    privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions.
+    {n_features_in_}
+    {feature_names_in_}
+    {privacy_}
 
     Raises
     ------
-    ValueError
-        If a parameter or the data are not as described; nothing was charged.
-    BudgetExceededError
-        If the accountant refuses; the estimator is left unfitted.
+    {raises}
 
     See Also
     --------
@@ -242,25 +233,6 @@ class DPHistogramTransformer(PlannedTransformer):
         self._check_values(rows, plan.bins)
 
     def plan_fit(self, shape, guarantee):
-        """Return what a fit to a table of that shape will release.
-
-        Parameters
-        ----------
-        shape : TableShape
-            What of the table is public.
-        guarantee : Guarantee
-            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
-
-        Returns
-        -------
-        Plan
-            It is frozen and holds nothing of a table. Nothing was charged or drawn.
-
-        Raises
-        ------
-        ValueError
-            If a fit would refuse a parameter.
-        """
         check_choice(self.encode, "encode", ENCODINGS)
         if check_boolean(self.sparse_output, "sparse_output") and self.encode != "onehot":
             raise ValueError("sparse_output is for encode='onehot' only")

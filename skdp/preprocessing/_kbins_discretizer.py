@@ -66,11 +66,8 @@ class DPKBinsDiscretizer(PlannedTransformer):
     strategy : {"quantile", "uniform"}, default="quantile"
         "quantile": about as many rows in each bin. "uniform": bins of equal width between the
         bounds, which must then be "auto": between declared bounds nothing is left to learn.
-    accountant : PrivacyAccountant, default=None
-        Where fits are charged. None charges nothing and protects under "add_remove".
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    {accountant}
+    {random_state}
 
     Attributes
     ----------
@@ -78,19 +75,13 @@ class DPKBinsDiscretizer(PlannedTransformer):
         The edges of each feature's bins, the bounds outermost.
     n_bins_ : ndarray of shape (n_features,)
         The number of bins of each feature.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has string names.
-    privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions.
+    {n_features_in_}
+    {feature_names_in_}
+    {privacy_}
 
     Raises
     ------
-    ValueError
-        If a parameter or the data are not as described; nothing was charged.
-    BudgetExceededError
-        If the accountant refuses; the estimator is left unfitted.
+    {raises}
 
     See Also
     --------
@@ -129,25 +120,6 @@ class DPKBinsDiscretizer(PlannedTransformer):
         return read_numeric_columns(self, X, reset=reset)
 
     def plan_fit(self, shape, guarantee):
-        """Return what a fit to a table of that shape will release.
-
-        Parameters
-        ----------
-        shape : TableShape
-            What of the table is public.
-        guarantee : Guarantee
-            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
-
-        Returns
-        -------
-        Plan
-            It is frozen and holds nothing of a table. Nothing was charged or drawn.
-
-        Raises
-        ------
-        ValueError
-            If a fit would refuse a parameter.
-        """
         check_choice(self.encode, "encode", ENCODINGS)
         check_choice(self.strategy, "strategy", STRATEGIES)
         if self.strategy == "uniform" and not is_auto(self.bounds):

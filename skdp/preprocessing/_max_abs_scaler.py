@@ -66,11 +66,8 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         min(0.05, 12 s / n_samples) of the rows is left out: none as epsilon grows.
     clip : bool, default=False
         Whether `transform` clips to [-1, 1].
-    accountant : PrivacyAccountant, default=None
-        Where fits are charged. None charges nothing and protects under "add_remove".
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    {accountant}
+    {random_state}
 
     Attributes
     ----------
@@ -83,19 +80,13 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         The quantile, in per cent.
     bounds_ : tuple of ndarray of shape (n_features,)
         The bounds, declared or found.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has string names.
-    privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions.
+    {n_features_in_}
+    {feature_names_in_}
+    {privacy_}
 
     Raises
     ------
-    ValueError
-        If a parameter or the data are not as described; nothing was charged.
-    BudgetExceededError
-        If the accountant refuses; the estimator is left unfitted.
+    {raises}
 
     Notes
     -----
@@ -124,25 +115,6 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
     _undoes_scaling, _known_range = False, True
 
     def plan_fit(self, shape, guarantee):
-        """Return what a fit to a table of that shape will release.
-
-        Parameters
-        ----------
-        shape : TableShape
-            What of the table is public.
-        guarantee : Guarantee
-            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
-
-        Returns
-        -------
-        Plan
-            It is frozen and holds nothing of a table. Nothing was charged or drawn.
-
-        Raises
-        ------
-        ValueError
-            If a fit would refuse a parameter.
-        """
         check_boolean(self.clip, "clip")
 
         def planned(share):

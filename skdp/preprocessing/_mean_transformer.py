@@ -119,29 +119,20 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         the bounds. "noisy": a noisy count, released together with the sums, for tables whose
         very number of rows is private; the noise is larger. Where one row is replaced by
         another ("replace_one") the number of rows is public and "noisy" is refused.
-    accountant : PrivacyAccountant, default=None
-        Where fits are charged. None charges nothing and protects under "add_remove".
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    {accountant}
+    {random_state}
 
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
         Noisy means, within the bounds.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has string names.
-    privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions.
+    {n_features_in_}
+    {feature_names_in_}
+    {privacy_}
 
     Raises
     ------
-    ValueError
-        If a parameter or the data are not as described; nothing was charged.
-    BudgetExceededError
-        If the accountant refuses; the estimator is left unfitted.
+    {raises}
 
     See Also
     --------
@@ -187,25 +178,6 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         return {"public": (*sizes, "bounds") if plan.bounds else sizes}
 
     def plan_fit(self, shape, guarantee):
-        """Return what a fit to a table of that shape will release.
-
-        Parameters
-        ----------
-        shape : TableShape
-            What of the table is public.
-        guarantee : Guarantee
-            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
-
-        Returns
-        -------
-        Plan
-            It is frozen and holds nothing of a table. Nothing was charged or drawn.
-
-        Raises
-        ------
-        ValueError
-            If a fit would refuse a parameter.
-        """
         if shape.n_rows > LARGEST_COUNT:
             raise ValueError(f"at most 2**31 rows can be summed, got {shape.n_rows}")
         check_choice(self.count, "count", COUNTS)

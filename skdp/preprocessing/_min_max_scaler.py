@@ -45,11 +45,8 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         rows is left out at either end: none as epsilon grows.
     clip : bool, default=False
         Whether `transform` clips to `feature_range`.
-    accountant : PrivacyAccountant, default=None
-        Where fits are charged. None charges nothing and protects under "add_remove".
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    {accountant}
+    {random_state}
 
     Attributes
     ----------
@@ -64,19 +61,13 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         The two quantiles, in per cent.
     bounds_ : tuple of ndarray of shape (n_features,)
         The bounds, declared or found.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has string names.
-    privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions.
+    {n_features_in_}
+    {feature_names_in_}
+    {privacy_}
 
     Raises
     ------
-    ValueError
-        If a parameter or the data are not as described; nothing was charged.
-    BudgetExceededError
-        If the accountant refuses; the estimator is left unfitted.
+    {raises}
 
     Notes
     -----
@@ -108,25 +99,6 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
     _known_range = True
 
     def plan_fit(self, shape, guarantee):
-        """Return what a fit to a table of that shape will release.
-
-        Parameters
-        ----------
-        shape : TableShape
-            What of the table is public.
-        guarantee : Guarantee
-            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
-
-        Returns
-        -------
-        Plan
-            It is frozen and holds nothing of a table. Nothing was charged or drawn.
-
-        Raises
-        ------
-        ValueError
-            If a fit would refuse a parameter.
-        """
         check_boolean(self.clip, "clip")
         # A quantile is at most 2**74 of the least ranges from 0, so that `min_` is finite.
         first, last = check_increasing(self.feature_range, "feature_range", -1e100, 1e100, 1e-100)

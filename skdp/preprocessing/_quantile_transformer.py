@@ -43,11 +43,8 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
         the numbers of rows and features, epsilon and delta alone.
     output_distribution : {"uniform", "normal"}, default="uniform"
         What features are mapped to. The normal one ends at -5.2 and 5.2.
-    accountant : PrivacyAccountant, default=None
-        Where fits are charged. None charges nothing and protects under "add_remove".
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    {accountant}
+    {random_state}
 
     Attributes
     ----------
@@ -59,19 +56,13 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
         Number of quantiles.
     bounds_ : tuple of ndarray of shape (n_features,)
         The bounds, declared or found.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has string names.
-    privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions.
+    {n_features_in_}
+    {feature_names_in_}
+    {privacy_}
 
     Raises
     ------
-    ValueError
-        If a parameter or the data are not as described; nothing was charged.
-    BudgetExceededError
-        If the accountant refuses; the estimator is left unfitted.
+    {raises}
 
     Notes
     -----
@@ -103,25 +94,6 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
     _rescales, _known_range = False, True
 
     def plan_fit(self, shape, guarantee):
-        """Return what a fit to a table of that shape will release.
-
-        Parameters
-        ----------
-        shape : TableShape
-            What of the table is public.
-        guarantee : Guarantee
-            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
-
-        Returns
-        -------
-        Plan
-            It is frozen and holds nothing of a table. Nothing was charged or drawn.
-
-        Raises
-        ------
-        ValueError
-            If a fit would refuse a parameter.
-        """
         check_choice(self.output_distribution, "output_distribution", OUTPUTS)
         plan = _plan_quantiles(self.n_quantiles, self.bounds, shape, guarantee)
         return ColumnsFit(mechanism=plan, n_features_out=shape.n_columns, attributes=_attributes)

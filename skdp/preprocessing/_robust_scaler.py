@@ -39,11 +39,8 @@ class DPRobustScaler(BoundedColumnsTransformer):
         released, with less noise.
     quantile_range : tuple of (float, float), default=(25.0, 75.0)
         The range's ends, in per cent.
-    accountant : PrivacyAccountant, default=None
-        Where fits are charged. None charges nothing and protects under "add_remove".
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    {accountant}
+    {random_state}
 
     Attributes
     ----------
@@ -54,19 +51,13 @@ class DPRobustScaler(BoundedColumnsTransformer):
         less) counts as the bounds' range. None without `with_scaling`.
     bounds_ : tuple of ndarray of shape (n_features,)
         The bounds, declared or found.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has string names.
-    privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions.
+    {n_features_in_}
+    {feature_names_in_}
+    {privacy_}
 
     Raises
     ------
-    ValueError
-        If a parameter or the data are not as described; nothing was charged.
-    BudgetExceededError
-        If the accountant refuses; the estimator is left unfitted.
+    {raises}
 
     Notes
     -----
@@ -96,25 +87,6 @@ class DPRobustScaler(BoundedColumnsTransformer):
     random_state: int | None = None
 
     def plan_fit(self, shape, guarantee):
-        """Return what a fit to a table of that shape will release.
-
-        Parameters
-        ----------
-        shape : TableShape
-            What of the table is public.
-        guarantee : Guarantee
-            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
-
-        Returns
-        -------
-        Plan
-            It is frozen and holds nothing of a table. Nothing was charged or drawn.
-
-        Raises
-        ------
-        ValueError
-            If a fit would refuse a parameter.
-        """
         with_centering = check_boolean(self.with_centering, "with_centering")
         with_scaling = check_boolean(self.with_scaling, "with_scaling")
         if not (with_centering or with_scaling):

@@ -36,11 +36,8 @@ class DPStandardScaler(BoundedColumnsTransformer):
     with_std : bool, default=True
         Whether `transform` divides by the standard deviation. Without it only the means are
         released, with less noise.
-    accountant : PrivacyAccountant, default=None
-        Where fits are charged. None charges nothing and protects under "add_remove".
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    {accountant}
+    {random_state}
 
     Attributes
     ----------
@@ -55,19 +52,13 @@ class DPStandardScaler(BoundedColumnsTransformer):
         None without `with_std`.
     scale_ : ndarray of shape (n_features,) or None
         Square roots of `var_`.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has string names.
-    privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions.
+    {n_features_in_}
+    {feature_names_in_}
+    {privacy_}
 
     Raises
     ------
-    ValueError
-        If a parameter or the data are not as described; nothing was charged.
-    BudgetExceededError
-        If the accountant refuses; the estimator is left unfitted.
+    {raises}
 
     Notes
     -----
@@ -95,25 +86,6 @@ class DPStandardScaler(BoundedColumnsTransformer):
     random_state: int | None = None
 
     def plan_fit(self, shape, guarantee):
-        """Return what a fit to a table of that shape will release.
-
-        Parameters
-        ----------
-        shape : TableShape
-            What of the table is public.
-        guarantee : Guarantee
-            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
-
-        Returns
-        -------
-        Plan
-            It is frozen and holds nothing of a table. Nothing was charged or drawn.
-
-        Raises
-        ------
-        ValueError
-            If a fit would refuse a parameter.
-        """
         with_mean = check_boolean(self.with_mean, "with_mean")
         with_std = check_boolean(self.with_std, "with_std")
         if not (with_mean or with_std):

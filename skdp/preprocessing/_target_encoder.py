@@ -48,11 +48,8 @@ class DPTargetEncoder(PlannedTransformer):
     smooth : float, default=10.0
         By how many rows of the overall mean each category's mean is shrunk, at least 0, as in
         scikit-learn. Noise shrinks it further, as much as its known variance calls for.
-    accountant : PrivacyAccountant, default=None
-        Where fits are charged. None charges nothing and protects under "add_remove".
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    {accountant}
+    {random_state}
 
     Attributes
     ----------
@@ -71,15 +68,11 @@ class DPTargetEncoder(PlannedTransformer):
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of columns, where X has string names.
-    privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions.
+    {privacy_}
 
     Raises
     ------
-    ValueError
-        If a parameter or the data are not as described; nothing was charged.
-    BudgetExceededError
-        If the accountant refuses; the estimator is left unfitted.
+    {raises}
 
     Notes
     -----
@@ -132,10 +125,7 @@ class DPTargetEncoder(PlannedTransformer):
 
         Raises
         ------
-        ValueError
-            If a parameter or the data are not as described; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses; the estimator is left unfitted.
+        {raises}
         """
         return self._fit(X, y)
 
@@ -152,25 +142,6 @@ class DPTargetEncoder(PlannedTransformer):
         return {"public": (*public_inputs(self, "categories", "target_bounds"), "the label set")}
 
     def plan_fit(self, shape, guarantee):
-        """Return what a fit to a table of that shape will release.
-
-        Parameters
-        ----------
-        shape : TableShape
-            What of the table is public.
-        guarantee : Guarantee
-            What the fit must meet; `epsilon`, `delta` and `accountant` are not read.
-
-        Returns
-        -------
-        Plan
-            It is frozen and holds nothing of a table. Nothing was charged or drawn.
-
-        Raises
-        ------
-        ValueError
-            If a fit would refuse a parameter.
-        """
         smooth = check_within(self.smooth, "smooth", 0.0, np.inf, "[)")
         outcomes = _check_outcomes(self.target_bounds, self.classes, shape.classes)
         categories, discovery, rest = self.categories, None, guarantee

@@ -15,53 +15,48 @@ from skdp.stats._counts import CountPlan, HistogramPlan, check_bins
 from skdp.stats._moments import MomentsPlan, SumPlan
 from skdp.stats._quantiles import QuantilePlan, check_quantiles
 from skdp.stats._release import check_rows, release, release_within, shaped
+from skdp.utils._docstrings import documented
 from skdp.utils._validation import is_auto
 
 _ROWS = """a : array-like of shape (n_rows,) or (n_rows, n_columns)
-        Finite numbers. A row is what is protected; the number of rows is public."""
+    Finite numbers. A row is what is protected; the number of rows is public."""
 _BUDGET = """epsilon : float, default=1.0
-        What the release costs, positive.
-    delta : float, default=0.0
-        In [0, 1). {delta}"""
+    What the release costs, positive.
+delta : float, default=0.0
+    In [0, 1). {delta}"""
 _BOUNDS = """bounds : "auto" or tuple of (low, high), default="auto"
-        Numbers or arrays of shape (n_columns,), with low < high; values are clipped to them. They
-        must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
-        in the same charge."""
+    Numbers or arrays of shape (n_columns,), with low < high; values are clipped to them. They
+    must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
+    in the same charge."""
 _AXIS = """axis : None or 0, default=None
-        The axis of the rows. It must be 0 for a matrix: one number for each column."""
+    The axis of the rows. It must be 0 for a matrix: one number for each column."""
 _END = """accountant : PrivacyAccountant, default=None
-        Where the release is charged, before anything is computed. None charges nothing and
-        protects under "add_remove".
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes the
-        noise reproducible and thereby removable by whoever knows it."""
+    Where the release is charged, before anything is computed. None charges nothing and
+    protects under "add_remove".
+random_state : int or None, default=None
+    None draws noise from the operating system's cryptographic generator. An int makes the
+    noise reproducible and thereby removable by whoever knows it."""
 _RAISES = """Raises
-    ------
-    ValueError
-        If a parameter or the data are not as described; nothing was charged.
-    BudgetExceededError
-        If the accountant refuses; nothing was computed."""
+------
+ValueError
+    If a parameter or the data are not as described; nothing was charged.
+BudgetExceededError
+    If the accountant refuses; nothing was computed."""
 _NOISE = "0 adds Laplace noise, a positive delta Gaussian noise."
 _COUNT_NOISE = "0 adds discrete Laplace noise, a positive delta Gaussian noise where it is smaller."
 _COMPOSITION = "A positive delta composes the choices more tightly; it helps where there are many."
 
 
-def _documented(function):
-    """Fill in what the docstrings have in common."""
-    parts = {
-        "{rows}": _ROWS,
-        "{noise}": _BUDGET.format(delta=_NOISE),
-        "{count_noise}": _BUDGET.format(delta=_COUNT_NOISE),
-        "{composition}": _BUDGET.format(delta=_COMPOSITION),
-        "{bounds}": _BOUNDS,
-        "{axis}": _AXIS,
-        "{end}": _END,
-        "{raises}": _RAISES,
-    }
-    for mark, text in parts.items():
-        # None where Python runs without docstrings.
-        function.__doc__ = function.__doc__ and function.__doc__.replace(mark, text)
-    return function
+_documented = documented(
+    rows=_ROWS,
+    noise=_BUDGET.format(delta=_NOISE),
+    count_noise=_BUDGET.format(delta=_COUNT_NOISE),
+    composition=_BUDGET.format(delta=_COMPOSITION),
+    bounds=_BOUNDS,
+    axis=_AXIS,
+    end=_END,
+    raises=_RAISES,
+)
 
 
 @_documented

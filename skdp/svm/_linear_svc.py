@@ -45,11 +45,8 @@ class DPLinearSVC(PrivateLinearClassifier):
         Half the width h of the margins over which the hinge's corner is rounded, between 1e-4
         and 1e4. The loss is at most h / 4 (several classes: h / 2) above the hinge. The noise
         does not depend on it; small values take longer to fit.
-    accountant : PrivacyAccountant, default=None
-        Where fits are charged. None charges nothing and protects under "add_remove".
-    random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. An int makes
-        the noise reproducible and thereby removable by whoever knows it.
+    {accountant}
+    {random_state}
 
     Attributes
     ----------
@@ -63,19 +60,13 @@ class DPLinearSVC(PrivateLinearClassifier):
         The regularisation used, from public quantities.
     data_norm_ : float
         The given `data_norm`, or the released one.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where X has string names.
-    privacy_ : PrivacyStatement
-        What was guaranteed, and under which assumptions.
+    {n_features_in_}
+    {feature_names_in_}
+    {privacy_}
 
     Raises
     ------
-    ValueError
-        If a parameter or the data are not as described; nothing was charged.
-    BudgetExceededError
-        If the accountant refuses; the estimator is left unfitted.
+    {raises}
 
     Notes
     -----
@@ -109,25 +100,6 @@ class DPLinearSVC(PrivateLinearClassifier):
     random_state: int | None = None
 
     def plan_fit(self, shape, guarantee):
-        """Return what a fit to a table of that shape will release.
-
-        Parameters
-        ----------
-        shape : TableShape
-            Of the table, with its labels unless `classes` declares them.
-        guarantee : Guarantee
-            What the fit must meet. The estimator's accountant is not read.
-
-        Returns
-        -------
-        Plan
-            Its price, its noise, and how to run it.
-
-        Raises
-        ------
-        ValueError
-            If a fit would refuse a parameter.
-        """
         h = check_within(self.huber_threshold, "huber_threshold", 1e-4, 1e4)
         C, k = check_strength(self.C, "C"), len(self._planned_classes(shape))
         loss = BinaryHuberisedHingeLoss(h) if k == 2 else MulticlassHuberisedHingeLoss(k, h)

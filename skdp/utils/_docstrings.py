@@ -1,0 +1,62 @@
+"""What docstrings of estimators say alike, written once."""
+
+import textwrap
+from inspect import isfunction
+
+# In a docstring a line that is one of these names in braces stands for the text.
+PARTS = {
+    "accountant": """\
+accountant : PrivacyAccountant, default=None
+    Where fits are charged. None charges nothing and protects under "add_remove".""",
+    "random_state": """\
+random_state : int or None, default=None
+    None draws noise from the operating system's cryptographic generator. An int makes
+    the noise reproducible and thereby removable by whoever knows it.""",
+    "n_features_in_": """\
+n_features_in_ : int
+    Number of features.""",
+    "feature_names_in_": """\
+feature_names_in_ : ndarray of shape (n_features_in_,)
+    Names of features, where X has string names.""",
+    "privacy_": """\
+privacy_ : PrivacyStatement
+    What was guaranteed, and under which assumptions.""",
+    "raises": """\
+ValueError
+    If a parameter or the data are not as described; nothing was charged.
+BudgetExceededError
+    If the accountant refuses; the estimator is left unfitted.""",
+}
+
+
+def complete_docstrings(cls):
+    """Fill in the parts of a class's docstrings; a method without one gets that of its base."""
+    cls.__doc__ = completed(cls.__doc__)
+    for name, method in vars(cls).items():
+        if isfunction(method):
+            method.__doc__ = completed(method.__doc__)
+            if method.__doc__ is None and not name.startswith("_"):
+                method.__doc__ = getattr(getattr(super(cls, cls), name, None), "__doc__", None)
+
+
+def documented(**parts):
+    """Make a decorator that fills in a docstring, with more parts."""
+
+    def decorate(documented):
+        documented.__doc__ = completed(documented.__doc__, PARTS | parts)
+        return documented
+
+    return decorate
+
+
+def completed(docstring, parts=PARTS):
+    """Return a docstring with its parts filled in, None where Python runs without docstrings."""
+    if docstring is None:
+        return None
+    lines = []
+    for line in docstring.split("\n"):
+        mark = line.strip()
+        known = mark[:1] == "{" and mark[-1:] == "}" and parts.get(mark[1:-1])
+        indent = line[: len(line) - len(line.lstrip())]
+        lines.append(textwrap.indent(known, indent) if known else line)
+    return "\n".join(lines)
