@@ -121,8 +121,15 @@ class PrivateMixin:
         super().__init_subclass__(**options)
         complete_docstrings(cls)
 
+    # Whether a fit releases nothing where parameters declare everything; pipelines ask.
+    _may_release_nothing = False
+
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")
+
+    def _charge_needs_no_shape(self):
+        """Say whether what a fit charges is the same for every shape of table."""
+        return False
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))

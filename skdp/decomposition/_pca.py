@@ -13,7 +13,7 @@ from skdp.decomposition._second_moment import SecondMoment, plan_second_moment
 from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._bounds import NormPlan, plan_norm
-from skdp.utils._validation import check_integer, public_inputs
+from skdp.utils._validation import check_integer, is_auto, public_inputs
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -135,6 +135,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
     def _read(self, X, reset=True):
         return read_table(self, X, reset=reset, accept_sparse=True)
+
+    def _charge_needs_no_shape(self):
+        return not is_auto(self.data_norm)
 
     def _statement(self, plan):
         declared = () if plan.moment.constant else ("center",)

@@ -23,7 +23,7 @@ from skdp.stats._release import plan_within_bounds
 from skdp.utils._frames import TIMES, objects
 from skdp.utils._labels import is_missing
 from skdp.utils._sums import range_shares
-from skdp.utils._validation import check_boolean, check_choice
+from skdp.utils._validation import check_boolean, check_choice, is_auto
 
 STRATEGIES = ("mean", "median", "most_frequent", "constant")
 
@@ -113,6 +113,11 @@ class DPSimpleImputer(PlannedTransformer):
     add_indicator: bool = False
     accountant: PrivacyAccountant | None = None
     random_state: int | None = None
+
+    _may_release_nothing = True
+
+    def _charge_needs_no_shape(self):
+        return self.strategy == "mean" and not is_auto(self.bounds)
 
     def plan_fit(self, shape, guarantee):
         width = shape.n_columns * (1 + check_boolean(self.add_indicator, "add_indicator"))

@@ -175,6 +175,9 @@ class PrivateSGDModel(CallbackSupportMixin, PrivateLinearModel):
             self._run(fit, self._read_table(X, y))
         return self
 
+    def _charge_needs_no_shape(self):
+        return False
+
     def _run(self, fit, table, call=None):
         """Plan, charge, run and publish; as a call of partial_fit from the released weights on."""
         plan = self._checked_plan(table, fit.guarantee)

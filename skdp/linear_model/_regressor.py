@@ -6,7 +6,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import RowsAndTarget, linear_scores, read_rows_and_target, read_table
 from skdp.base import PrivateEstimator, ReadTable
-from skdp.utils._validation import public_inputs
+from skdp.utils._validation import is_auto, public_inputs
 
 
 class PrivateLinearModel(PrivateEstimator):
@@ -42,6 +42,9 @@ class PrivateLinearModel(PrivateEstimator):
         {raises}
         """
         return self._fit(X, y)
+
+    def _charge_needs_no_shape(self):
+        return not (is_auto(self.data_norm) or is_auto(getattr(self, "mechanism", None)))
 
     def _statement(self, plan):
         return {"public": self._assumptions(), "sampler": plan.sampler}

@@ -9,7 +9,7 @@ from sklearn.model_selection import ParameterGrid, check_cv
 from skdp.base import terms_of
 from skdp.pipeline._instances import is_changed, is_estimator, of_skdp
 from skdp.pipeline._kinds import is_private, step_kind
-from skdp.pipeline._planning import MAY_RELEASE_NOTHING
+from skdp.pipeline._planning import may_release_nothing
 from skdp.pipeline._steps import UNKNOWN, Fits
 from skdp.pipeline._verified import sklearn_name
 
@@ -75,7 +75,7 @@ def _keeps_its_price(known, name):
     return (
         of_skdp(owner)
         and step_kind(owner) == "private"
-        and type(owner).__name__ not in MAY_RELEASE_NOTHING
+        and not may_release_nothing(owner)
         and parameter not in ("epsilon", "delta", "accountant")
         and terms_of(owner.get_params(deep=False)["accountant"]).max_rows == 1
     )

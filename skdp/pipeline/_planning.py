@@ -25,21 +25,12 @@ from skdp.pipeline._instances import is_estimator, of_skdp
 from skdp.pipeline._kinds import REASONS, plans_its_fit
 from skdp.pipeline._steps import find_steps, unaccepted
 from skdp.preprocessing._binning import names_in
-from skdp.utils._validation import check_integer, is_auto
+from skdp.utils._validation import check_integer
 
 # Each transformer takes this share of what is left for the others.
 TRANSFORMER_SHARE = 0.15
 # Shapes (rows, columns) at which a plan is made where the table's is not known.
 SHAPES = ((2_000, 8), (100_000, 4), (2_000, 1), (60, 100))
-# What these charge depends on no shape, unless a parameter leaves them a choice by "auto".
-SAME_FOR_EVERY_SHAPE = {
-    *("DPLinearRegression", "DPLinearSVC", "DPLogisticRegression", "DPPCA", "DPPoissonRegressor"),
-    *("DPRidge", "DPSimpleImputer", "DPStandardScaler", "DPTargetEncoder"),
-}
-# Nor does what these do, whatever is "auto".
-SAME_FOR_EVERY_TABLE = ("DPTableVectorizer",)
-# These release nothing if their parameters declare everything.
-MAY_RELEASE_NOTHING = ("DPOneHotEncoder", "DPSimpleImputer", "DPTableVectorizer")
 NOTHING = Composed(())
 
 
@@ -90,14 +81,8 @@ def planned_charge(
         name or type(estimator).__name__, stand_in(guarantee), guarantee.epsilon, guarantee.delta
     )
     unknown = None in (n_samples, n_features)
-    left_open = any(is_auto(params.get(name)) for name in ("mechanism", "bounds", "data_norm"))
-    kind = type(estimator).__name__ if of_skdp(estimator) else ""
-    same = not unknown or kind in SAME_FOR_EVERY_TABLE
-    same = same or (
-        kind in SAME_FOR_EVERY_SHAPE and not left_open and params.get("strategy", "mean") == "mean"
-    )
-    nothing = kind in MAY_RELEASE_NOTHING
-    if not (plans_its_fit(estimator) and (same or nothing)):
+    same = not unknown or (of_skdp(estimator) and estimator._charge_needs_no_shape())
+    if not (plans_its_fit(estimator) and (same or may_release_nothing(estimator))):
         return planned
     if params.get("classes") is not None:
         classes = params["classes"]
@@ -121,6 +106,11 @@ def planned_charge(
     if not same or event is None:
         return planned
     return PlannedCharge(planned.name, event, plans[0].epsilon, plans[0].delta)
+
+
+def may_release_nothing(estimator):
+    """Say whether a fit releases nothing if its parameters declare everything."""
+    return of_skdp(estimator) and getattr(estimator, "_may_release_nothing", False)
 
 
 def stand_in(guarantee):
@@ -247,8 +237,8 @@ def _releases(step):
     """Say whether a fit of a step releases anything: not if it gets no column."""
     if step.n_features == 0:
         return False
-    may_not = type(step.estimator).__name__ in MAY_RELEASE_NOTHING
-    return not (may_not and planned_charge(step.estimator).event == NOTHING)
+    nothing = may_release_nothing(step.estimator)
+    return not (nothing and planned_charge(step.estimator).event == NOTHING)
 
 
 def _takes_delta(step):

@@ -167,6 +167,8 @@ class DPTableVectorizer(TransformerMixin, PrivateEstimator):
     accountant: PrivacyAccountant | None = None
     random_state: int | None = None
 
+    _may_release_nothing = True
+
     def fit(self, X, y=None):
         """Release what is not declared, and bins, and charge the accountant.
 
@@ -199,6 +201,9 @@ class DPTableVectorizer(TransformerMixin, PrivateEstimator):
 
     def _check_rows(self, rows, plan):
         plan.check(rows)
+
+    def _charge_needs_no_shape(self):
+        return True
 
     def _statement(self, plan):
         declared = public_inputs(self, "bounds", "categories")

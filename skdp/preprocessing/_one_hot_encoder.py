@@ -138,6 +138,8 @@ class DPOneHotEncoder(PlannedTransformer):
     accountant: PrivacyAccountant | None = None
     random_state: int | None = None
 
+    _may_release_nothing = True
+
     def _read(self, X, reset=True):
         return read_columns(self, X, reset=reset)
 

@@ -10,7 +10,7 @@ from skdp.preprocessing._planned import BoundedColumnsTransformer, ColumnsFit
 from skdp.stats._moments import MomentsPlan
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._clipping import finite_doubles
-from skdp.utils._validation import check_boolean
+from skdp.utils._validation import check_boolean, is_auto
 
 
 class DPStandardScaler(BoundedColumnsTransformer):
@@ -84,6 +84,9 @@ class DPStandardScaler(BoundedColumnsTransformer):
     with_std: bool = True
     accountant: PrivacyAccountant | None = None
     random_state: int | None = None
+
+    def _charge_needs_no_shape(self):
+        return not is_auto(self.bounds)
 
     def plan_fit(self, shape, guarantee):
         with_mean = check_boolean(self.with_mean, "with_mean")

@@ -138,6 +138,9 @@ class DPTargetEncoder(PlannedTransformer):
         rows = RowsAndTarget(columns, target)
         return ReadTable(rows=rows, shape=self._shape_of(columns, classes=classes))
 
+    def _charge_needs_no_shape(self):
+        return True
+
     def _statement(self, plan):
         return {"public": (*public_inputs(self, "categories", "target_bounds"), "the label set")}
 

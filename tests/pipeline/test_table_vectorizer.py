@@ -9,7 +9,6 @@ import pytest
 from skdp import DPTableVectorizer, PrivacyAccountant
 from skdp.accounting import Composed, get_delta
 from skdp.base import TableShape
-from skdp.gam._additive import ColumnShape
 from skdp.pipeline import planned_charge
 from tests._guarantees import meet
 
@@ -34,7 +33,7 @@ def make_frame(n=400, seed=0):
 
 
 def shape_of(names=("age", "since", "job", "owns"), kinds=KINDS):
-    return ColumnShape(n_rows=400, n_columns=4, names=np.array(names), kinds=kinds)
+    return TableShape(n_rows=400, n_columns=4, names=np.array(names), kinds=kinds)
 
 
 def entry(row, names, name):
