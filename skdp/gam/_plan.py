@@ -50,10 +50,11 @@ PURE_CELLS_SHARE = 0.15
 FIRST_SHARE, CHOICE_SHARE = 0.2, 0.1
 # What of the first steps' result the joint ones start from.
 KEPT = 0.8
-# Below so many times 1 / mu rows a model falls back towards a constant.
-FEW_ROWS_MU = 45.0
+# A column of numbers has so many standard deviations of a count's noise spread evenly over its
+# bounds, beside its noisy counts: where noise hides these, its bins have equal widths.
+EVEN_NOISES = 2.0
 # From so many times 1 / mu rows on a choice of pairs is worth it, in regression.
-LEAST_ROWS_MU = 8000.0
+LEAST_ROWS_MU = 5000.0
 # Of the penalty: a cell of no row keeps some even where noise is next to none.
 LEAST_STRENGTH = 0.01
 LARGEST_STRENGTH = 2.0
@@ -144,15 +145,15 @@ class AdditivePlan:
         return [j for j, c in enumerate(self.columns) if c.is_label == label and not c.is_declared]
 
     @property
-    def constant_share(self):
-        """What the constant gets at least: the less noise leaves to learn, the more."""
-        strength = self.epsilon if self.budget.pure else 1.0 / self.budget.multiplier
-        return 1.0 - self.n_rows * strength / FEW_ROWS_MU
+    def clearness(self):
+        """The number of rows beside the noise, n mu or n epsilon: what can be learnt at all."""
+        return self.n_rows * (self.epsilon if self.budget.pure else 1.0 / self.budget.multiplier)
 
     @property
     def pays_for_pairs(self):
         """Whether a choice of pairs is worth its price, as far as public numbers tell."""
-        return self.task.has_pairs and self.n_rows >= LEAST_ROWS_MU * self.budget.multiplier
+        is_enough = self.clearness >= LEAST_ROWS_MU and not self.budget.pure
+        return self.task.has_pairs and is_enough
 
     @cached_property
     def shares(self):
@@ -235,7 +236,7 @@ class AdditivePlan:
         cells = PackedCells([term.counts.size for term in terms], self.n_rows)
         for rows in row_blocks(table, BLOCK_ROWS):
             cells.set(rows, np.array([term.cells(table, rows) for term in terms]))
-        layout, start = main_layout(terms, self.n_rows, self.constant_share), None
+        layout, start = main_layout(terms, self.n_rows, self.clearness), None
         pairs = [pair_of(terms, *places, TABLE_CELLS) for places in self.declared_pairs]
         if self.n_chosen:
             start = self._descent(cells, layout, targets, source, share=self.shares["first"])
@@ -286,7 +287,8 @@ class AdditivePlan:
             missing = counts[-1]
             total = self.n_rows - missing
             masses = nearest_masses(consistent_counts(noisy[:-1], total), total)
-            starts = merged_cells(masses, self.n_bins, scale)
+            even = EVEN_NOISES * scale / len(masses)
+            starts = merged_cells(masses + even, self.n_bins, scale)
             counts = np.append(np.add.reduceat(masses, starts), missing)
             edges = np.append(edges[starts], edges[-1])
         return Term(columns=(column,), positions=(j,), edges=(edges,), counts=counts)
