@@ -5,8 +5,8 @@ Usage: SKDP_DATA=folder python docs/benchmarks/additive.py [fits] [row ...]
 Rows: adult, credit_default, bank_marketing, california_housing, kdd, marital (Adult's marital
 status, 8 classes, without the relationship), pure (Adult with delta = 0), undeclared (Adult,
 bounds and categories found privately). ``peers`` adds today's private bins with a private model,
-a linear model on columns scaled by public bounds, `DPSGDClassifier`, and DP-EBM at its defaults
-and with 3000 rounds (3 fits) where interpret-core can be imported; see ``private_bins.py``.
+linear models on columns scaled by public bounds, and DP-EBM at its defaults and with 3000 rounds
+(3 fits) where interpret-core can be imported; see ``private_bins.py``.
 
 Everything is learnt in one fit and one budget: epsilon in the table, delta = 1e-5 (0 in "pure"),
 add/remove. Bounds and categories are those of the published descriptions (``_tables.py``), but in
@@ -24,12 +24,19 @@ from importlib.util import find_spec
 import numpy as np
 import pandas as pd
 import private_bins
-from _tables import SCHEMAS, read_rows, split_rows
+from _tables import SCHEMAS, one_hot, read_rows, split_rows
 from dpsgd_utility import KDD_CATEGORIES, KDD_LARGEST, KDD_OTHER_COUNTS
-from private_bins import FEW, private_pipeline, raw_table
+from private_bins import FEW, private_pipeline
 from sklearn.metrics import r2_score, roc_auc_score
 
-from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPLogisticRegression, DPSGDClassifier
+from skdp import (
+    DPAdditiveClassifier,
+    DPAdditiveRegressor,
+    DPLogisticRegression,
+    DPRidge,
+    DPSGDClassifier,
+    DPSGDRegressor,
+)
 
 DELTA = 1e-5
 EPSILONS = (0.1, 1.0, 4.0)
@@ -109,7 +116,7 @@ def marital():
 
 def quality(model, X, y):
     """Return R² of a regressor; of a classifier its accuracy, and of two classes the AUC."""
-    if not hasattr(model, "classes_"):
+    if not hasattr(model, "predict_proba"):
         return r2_score(y, model.predict(X)), np.nan
     auc = np.nan
     if len(model.classes_) == 2:
@@ -149,27 +156,70 @@ def additive_rows(name, table, fits):
             )
 
 
-def peers(name, fits):
-    """Measure today's pipeline, linear models and DP-EBM on a table of two classes."""
-    schema = SCHEMAS[name]
-    table = *(raw_table(rows, schema) for rows in split_rows(name)), None
-    from _tables import load
+def scaled(X, declared):
+    """Return one-hot categories and min-max numbers, rows of norm 1; a gap is a lower bound."""
+    parts = []
+    for name, (low, high) in declared["bounds"].items():
+        values = np.clip(X[name].fillna(low), low, high).to_numpy(dtype=float)
+        parts.append((values[:, None] - low) / (high - low))
+    parts += [one_hot(X[name], values) for name, values in declared["categories"].items()]
+    rows = np.hstack(parts)
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
-    linear = load(name)
-    linear = linear[:2], linear[2:], None
+
+def raw(X, declared):
+    """Return an array of numbers and strings as the bins and DP-EBM take it, without gaps."""
+    numbers = [X[name].fillna(low) for name, (low, _) in declared["bounds"].items()]
+    columns = [*numbers, *(X[name] for name in declared["categories"])]
+    return np.array([column.to_numpy(dtype=object) for column in columns]).T
+
+
+def schema_of(declared):
+    """Return bounds and categories as ``_tables.py`` has them."""
+    return declared["bounds"], {n: " ".join(v) for n, v in declared["categories"].items()}
+
+
+def boosting(name, epsilon, declared, **params):
+    """Return DP-EBM, given the bounds, and those of the target."""
+    private_bins.EPSILON = epsilon
+    schema = schema_of(declared)
+    if name != "california_housing":
+        return private_bins.boosting(schema, **params)
+    from interpret.privacy import DPExplainableBoostingRegressor
+
+    low, high = PRICES
+    bounds = private_bins.public_schema(schema)[0]
+    kinds = ["continuous"] * len(bounds) + ["nominal"] * len(schema[1])
+    params |= {"epsilon": epsilon, "delta": DELTA, "privacy_bounds": bounds, "n_jobs": 1}
+    params |= {"privacy_target_min": low, "privacy_target_max": high}
+    return DPExplainableBoostingRegressor(feature_types=kinds, **params)
+
+
+def peers(name, table, fits):
+    """Measure today's pipeline, linear models and DP-EBM on a table."""
+    declared = table[2]
+    linear, objects = (
+        (*((encode(X, declared), y) for X, y in table[:2]), None) for encode in (scaled, raw)
+    )
+    kinds, target = (DPLogisticRegression, DPSGDClassifier), {}
+    if name == "california_housing":
+        kinds, target = (DPRidge, DPSGDRegressor), {"target_bounds": PRICES}
     for epsilon in EPSILONS:
-        private_bins.EPSILON = epsilon
-        private_bins.BINS_EPSILON = 0.1 * epsilon
-        measure(f"bins and model, ε = {epsilon:g}", lambda: private_pipeline(schema), table, fits)
-        for kind in (DPLogisticRegression, DPSGDClassifier):
+        words = f"bins and model, ε = {epsilon:g}"
+        if not target:
+            private_bins.EPSILON, private_bins.BINS_EPSILON = epsilon, 0.1 * epsilon
+            measure(words, lambda: private_pipeline(schema_of(declared)), objects, fits)
+        for kind in kinds:
             words = f"{kind.__name__}, scaled, ε = {epsilon:g}"
-            measure(words, lambda e=epsilon, k=kind: k(e, delta=DELTA), linear, fits)
+            terms = {"delta": DELTA} | target
+            measure(words, lambda e=epsilon, k=kind, t=terms: k(e, **t), linear, fits)
         if find_spec("interpret") is None:
             print("  DP-EBM: interpret-core is not installed", flush=True)
             continue
-        measure(f"DP-EBM, ε = {epsilon:g}", lambda: private_bins.boosting(schema), table, fits)
+        make = partial(boosting, name, epsilon, declared)
+        measure(f"DP-EBM, ε = {epsilon:g}", make, objects, fits)
         words = f"DP-EBM, 3000 rounds, ε = {epsilon:g}"
-        measure(words, partial(private_bins.boosting, schema, max_rounds=3000), table, FEW)
+        measure(words, partial(make, max_rounds=3000), objects, min(fits, FEW))
 
 
 LOADERS = {
@@ -193,8 +243,8 @@ def main():
         print(f"{name}: {len(y)} rows, {X.shape[1]} columns, {len(X_test)} to test on", flush=True)
         for words, make in additive_rows(name, table, fits):
             measure(words, make, table, fits)
-        if "peers" in rows and name in SCHEMAS:
-            peers(name, fits)
+        if "peers" in rows and (name in SCHEMAS or name == "california_housing"):
+            peers(name, table, fits)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,12 @@ class Term:
     edges: tuple
     counts: np.ndarray
 
+    @property
+    def variety(self):
+        """How likely two rows are in different cells, by the noisy counts."""
+        parts = self.counts / max(self.counts.sum(), 1.0)
+        return float(np.sum(parts * (1.0 - parts)))
+
     def cells(self, table, rows):
         """Return the cell of each of a slice of rows."""
         parts = zip(self.columns, self.positions, self.edges, strict=True)

@@ -19,6 +19,9 @@ SEARCH_SHARE = 0.05
 DISCOVERY_SHARE = 0.1
 CELLS_SHARE = 0.05
 PURE_CELLS_SHARE = 0.15
+# A column of numbers has so many standard deviations of a count's noise spread evenly over its
+# bounds, beside its noisy counts: where noise hides these, its bins have equal widths.
+EVEN_NOISES = 2.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -143,7 +146,8 @@ class ColumnsPlan:
             missing = counts[-1]
             total = self.n_rows - missing
             masses = nearest_masses(consistent_counts(noisy[:-1], total), total)
-            starts = merged_cells(masses, self.n_bins, scale)
+            even = EVEN_NOISES * scale / len(masses)
+            starts = merged_cells(masses + even, self.n_bins, scale)
             counts = np.append(np.add.reduceat(masses, starts), missing)
             edges = np.append(edges[starts], edges[-1])
         return Term(columns=(column,), positions=(j,), edges=(edges,), counts=counts)

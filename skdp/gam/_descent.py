@@ -10,7 +10,9 @@ from skdp.gam._blocks import WEIGHT_STEP
 from skdp.gam._cells import BLOCK_ROWS
 from skdp.utils import sum_grid
 
-FEWEST_STEPS, MOST_TIMES = 10, 7.0
+FEWEST_STEPS, MOST_TIMES = 4, 7.0
+# The root of the condition number from which on noise leaves time for all steps.
+ENOUGH_ROOT = 20.0
 # The condition number is kept at most this by the penalty.
 CONDITION = 22_500.0
 MOST_STEPS = 2_200
@@ -87,9 +89,10 @@ class Schedule:
 
     @property
     def n_steps(self):
-        """Twice the root of the condition number, or more where noise is small beside steps."""
+        """Twice the root of the condition number; more or fewer where noise is small or large."""
         root = math.sqrt(self.smoothness / self.strength)
-        return max(int(2.0 * self._times * root), FEWEST_STEPS)
+        part = min(self.quiet * math.sqrt(root / ENOUGH_ROOT), 1.0)
+        return max(int(2.0 * part * self._times * root), FEWEST_STEPS)
 
     @property
     def averaged(self):

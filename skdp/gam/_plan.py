@@ -36,10 +36,8 @@ from skdp.gam._searches import LARGEST_LIST
 FIRST_SHARE, CHOICE_SHARE = 0.2, 0.1
 # What of the first steps' result the joint ones start from.
 KEPT = 0.8
-# Below so many times 1 / mu rows a model falls back towards a constant.
-FEW_ROWS_MU = 45.0
 # From so many times 1 / mu rows on a choice of pairs is worth it, in regression.
-LEAST_ROWS_MU = 8000.0
+LEAST_ROWS_MU = 5000.0
 # Of the penalty: a cell of no row keeps some even where noise is next to none.
 LEAST_STRENGTH = 0.01
 LARGEST_STRENGTH = 2.0
@@ -102,15 +100,15 @@ class AdditivePlan(ColumnsPlan):
         return (self.task.clip_l1 if self.budget.pure else self.task.clip) * self._moved
 
     @property
-    def constant_share(self):
-        """What the constant gets at least: the less noise leaves to learn, the more."""
-        strength = self.epsilon if self.budget.pure else 1.0 / self.budget.multiplier
-        return 1.0 - self.n_rows * strength / FEW_ROWS_MU
+    def clearness(self):
+        """The number of rows beside the noise, n mu or n epsilon: what can be learnt at all."""
+        return self.n_rows * (self.epsilon if self.budget.pure else 1.0 / self.budget.multiplier)
 
     @property
     def pays_for_pairs(self):
         """Whether a choice of pairs is worth its price, as far as public numbers tell."""
-        return self.task.has_pairs and self.n_rows >= LEAST_ROWS_MU * self.budget.multiplier
+        is_enough = self.clearness >= LEAST_ROWS_MU and not self.budget.pure
+        return self.task.has_pairs and is_enough
 
     @cached_property
     def shares(self):
@@ -152,7 +150,7 @@ class AdditivePlan(ColumnsPlan):
         cells = PackedCells([term.counts.size for term in terms], self.n_rows)
         for rows in row_blocks(table, BLOCK_ROWS):
             cells.set(rows, np.array([term.cells(table, rows) for term in terms]))
-        layout, start = main_layout(terms, self.n_rows, self.constant_share), None
+        layout, start = main_layout(terms, self.n_rows, self.clearness), None
         pairs = [pair_of(terms, *places, TABLE_CELLS) for places in self.declared_pairs]
         if self.n_chosen:
             start = self._descent(cells, layout, targets, source, share=self.shares["first"])

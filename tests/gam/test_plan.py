@@ -14,11 +14,12 @@ from skdp._sgd._noise import GaussianNoise
 from skdp.accounting import ApproximateDP, Gaussian, gaussian_delta, get_delta, get_epsilon
 from skdp.base import TableShape
 from skdp.gam import _plan as module
+from skdp.gam._bins import CELLS, level_counts
 from skdp.gam._blocks import WEIGHT_STEP, joint_layout, main_layout
 from skdp.gam._budget import Budget
-from skdp.gam._cells import PackedCells, exact_counts, finest_edges
+from skdp.gam._cells import PackedCells, Term, exact_counts, finest_edges
 from skdp.gam._columns import declared_columns
-from skdp.gam._descent import residual_grid, residual_sums, residuals_at
+from skdp.gam._descent import Schedule, residual_grid, residual_sums, residuals_at
 from skdp.gam._pairs import all_pairs, pair_of, pair_sums
 from skdp.gam._plan import AdditivePlan
 from skdp.gam._searches import GaussianThreshold
@@ -154,6 +155,54 @@ def test_a_row_has_at_most_norm_1():
     heavy = [replace(block, weight=2 * block.weight) for block in layout.blocks]
     with pytest.raises(ValueError, match="more than 1"):
         type(layout)(heavy)
+
+
+def term_of(counts):
+    column = declared_columns(["object"], "auto", {0: list(range(len(counts) - 2))}, None)[0]
+    counts = np.array(counts, dtype=float)
+    return Term(columns=(column,), positions=(0,), edges=(column.categories,), counts=counts)
+
+
+def test_where_noise_hides_the_counts_bins_have_equal_widths():
+    plan = plan_of(BinaryTask(), meet(1.0, 1e-6))
+    column, edges = plan.columns[1], finest_edges(plan.columns[1])
+    for seed in range(5):
+        noisy = np.random.default_rng(seed).normal(0, 4000.0, size=2 * CELLS - 1)
+        term = plan._term(1, column, edges, noisy, 4000.0)
+        np.testing.assert_allclose(term.edges[0], [0.0, 5.0, 10.0], atol=0.2)
+        # What is spread evenly makes bins, not rows.
+        assert term.counts[:-1].sum() <= 40.0
+    exact = np.append(level_counts(np.bincount(np.arange(40), minlength=CELLS)), 0.0)
+    term = plan._term(1, column, edges, exact, 1e-3)
+    # Without noise they are where the rows are.
+    assert len(term.edges[0]) == 9 and term.edges[0][-2] < 0.4
+
+
+def test_columns_that_hardly_vary_get_less_where_noise_is_large():
+    terms = [term_of([96, 4, 0, 0]), term_of([50, 50, 0, 0])]
+
+    def squares(clearness):
+        return [block.weight**2 for block in main_layout(terms, 100, clearness).blocks]
+
+    np.testing.assert_allclose(squares(1e9), 1 / 3, rtol=1e-2)
+    # Two rows differ with the probabilities 0.0768 and 0.5; n mu is a twentieth of 500.
+    constant, one, other = squares(25.0)
+    assert one / other == pytest.approx(math.sqrt((0.05 + 0.0768) / (0.05 + 0.5)), rel=1e-2)
+    assert constant + one + other <= 1.0
+    # A model of next to no rows is a constant.
+    assert squares(1e-9)[0] > 0.999
+
+
+def test_large_noise_takes_fewer_steps():
+    def steps(bend, quiet=1.0):
+        return Schedule(bend=bend, strength=1.0, quiet=quiet).n_steps
+
+    # The root of the condition number is 40: twice that. 5: half of the ten; 1: the fewest.
+    assert steps(1599.0) == 80
+    assert steps(24.0) == 5 and steps(0.1) == 4
+    # Where the penalty is far above the noise, steps need not be saved.
+    assert steps(24.0, quiet=2.0) == 10
+    assert Schedule(bend=24.0, strength=1.0, quiet=1.0).averaged == 3
 
 
 # One budget
