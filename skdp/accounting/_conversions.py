@@ -189,7 +189,7 @@ def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
         gain = rho * order - epsilon + math.log1p(-1.0 / order)
         return (order - 1.0) * gain - math.log(order)
 
-    centre = min(max(math.sqrt(0.5 / rho), 0.5 * (epsilon / rho - 1.0)), 1e150)
+    centre = min(max(1e-6, math.sqrt(0.5 / rho), 0.5 * (epsilon / rho - 1.0)), 1e150)
     value = minimum_over_orders(log_delta, centre * 1e-3, centre * 1e3 + 1.0)[1]
     converted = math.exp(min(0.0, value))
     return min(1.0, rho_delta + (1.0 - rho_delta) * converted)

@@ -10,7 +10,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp.accounting import Allowance
 from skdp.base import NOTHING
 from skdp.impute import DPSimpleImputer
 from skdp.model_selection._progress import quiet, silence
@@ -24,6 +23,23 @@ from skdp.pipeline._widths import may_be_sparse, output_width
 ROWS_TRIED = 4
 # Of a data frame some read the columns that they know by name, and functions may read any.
 TAKE_OTHER_WIDTHS = {"", "ColumnTransformer", "FunctionTransformer"}
+
+
+class _Charged(Exception):
+    """Somebody else's step would charge now: everything before it is done."""
+
+
+class _NoCharge:
+    """An accountant that ends a fit at its first charge."""
+
+    def __init__(self, terms):
+        self.terms = terms
+
+    def charge(self, event, **words):
+        raise _Charged
+
+    def __sklearn_clone__(self):
+        return self
 
 
 class _Rehearsed(TransformerMixin, BaseEstimator):
@@ -70,15 +86,13 @@ class _Rehearsed(TransformerMixin, BaseEstimator):
 
 
 def _stand_in(estimator, X, y, params):
-    """Return what transforms rows in a step's place, None for ones: nothing is released.
-
-    Somebody else's estimator is not asked.
-    """
-    if not hasattr(estimator, "_rehearse"):
-        return None
-    if estimator._rehearse(X, y, **params).event == NOTHING:
+    """Return what transforms rows in a step's place, None for ones: nothing is released."""
+    if of_skdp(estimator) and estimator._rehearse(X, y, **params).event != NOTHING:
+        return _filling_at_random(estimator, X)
+    try:
         return estimator.fit(X, y, **params)
-    return _filling_at_random(estimator, X)
+    except _Charged:
+        return None
 
 
 def _filling_at_random(estimator, X):
@@ -148,7 +162,7 @@ def rehearse(pipeline, guarantee, rows, terms):
 
 def _rehearsed(pipeline, guarantee, terms):
     """Return the pipeline with each private step replaced."""
-    handles = [Allowance(None, terms, None) for _ in pipeline.steps]
+    handles = [_NoCharge(terms) for _ in pipeline.steps]
     model = quiet(pipeline.with_budget(guarantee.epsilon, guarantee.delta, handles))
     parts = model.get_params()
     if pipeline.steps[0].name == "":

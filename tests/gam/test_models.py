@@ -331,7 +331,7 @@ class Recorder:
 
 def test_callbacks_are_told_steps_and_epsilon(capsys):
     pytest.importorskip("sklearn.callback")
-    X, y = two_classes(300)
+    X, y = two_classes(3000)
     recorder = Recorder()
     model = classifier(verbose=1).set_callbacks(recorder).fit(X, y)
     _, *steps, whole, last = recorder.told
