@@ -1456,10 +1456,8 @@ MUTATIONS = [
     Mutation(
         "slots-not-looked-into",
         "audit._published",
-        "_inner",
-        rules.put_for(
-            "copyreg.dispatch_table.get(kind, lambda v: v.__reduce_ex__(4))(value)[1:5]", "()"
-        ),
+        "_state",
+        rules.put_for("_(value)[1:5]", "()"),
         ("testing/test_checks.py::test_checks_find_mistakes_that_are_not_theirs_alone",),
         "statistics that are kept in odd places pass",
     ),
