@@ -184,13 +184,8 @@ def plan_output_fit(estimator, shape, guarantee, loss, C=None):
         If a parameter is not as described, or epsilon is too small.
     """
     rows = plan_rows(estimator, shape.n_rows, guarantee)
-    weights = plan_output_weights(rows, shape, loss, C)
-    return WeightsFit(rows=rows, loss=loss, weights=weights)
-
-
-def plan_output_weights(rows, shape, loss, C):
-    """Plan the weights of bounded rows, see `plan_output_fit`."""
     problem = rows.problem(loss, shape)
     if C is None:
         C = balanced_C(problem, BALANCED_WEIGHTS_NORM / rows.data_norm, rows.left)
-    return plan_output_perturbation(problem, C, rows.left)
+    weights = plan_output_perturbation(problem, C, rows.left)
+    return WeightsFit(rows=rows, loss=loss, weights=weights)

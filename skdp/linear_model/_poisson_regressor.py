@@ -10,12 +10,8 @@ from skdp._losses import ClippedPoissonLoss
 from skdp._sgd._defaults import Task
 from skdp.accounting import PrivacyAccountant
 from skdp.linear_model._clipped_descent import plan_clipped_descent
-from skdp.linear_model._data_norm import WeightsFit, plan_rows
-from skdp.linear_model._output_perturbation import (
-    check_strength,
-    expected_excess,
-    plan_output_weights,
-)
+from skdp.linear_model._data_norm import WeightsFit
+from skdp.linear_model._output_perturbation import check_strength, expected_excess, plan_output_fit
 from skdp.linear_model._regressor import PrivateLinearRegressor
 from skdp.utils._validation import check_choice, check_target_bounds
 
@@ -153,28 +149,23 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         alpha = check_strength(self.alpha, "alpha")
         if alpha is not None and not 1e-100 <= alpha * shape.n_rows <= 1e100:
             raise ValueError(f"alpha={alpha!r} is out of range for {shape.n_rows} rows")
+        C = None if alpha is None else 1.0 / (shape.n_rows * alpha)
         low, high = check_target_bounds(self.target_bounds, smallest=0.0)
-        rows, loss = plan_rows(self, shape.n_rows, guarantee), ClippedPoissonLoss(high)
-        weights = self._plan_weights(rows, shape, loss, alpha)
-        if alpha is None or weights.C * shape.n_rows * alpha < 0.999:
-            alpha = 1.0 / (shape.n_rows * weights.C)
-        bounds = {"low": low, "high": high}
-        return _PoissonFit(rows=rows, loss=loss, weights=weights, alpha=alpha, **bounds)
+        output = plan_output_fit(self, shape, guarantee, ClippedPoissonLoss(high), C)
+        weights = self._choose_weights(output, shape, alpha or 0.0)
+        alpha = 1.0 / (shape.n_rows * weights.C)
+        return _PoissonFit(**vars(output) | {"weights": weights}, alpha=alpha, low=low, high=high)
 
-    def _plan_weights(self, rows, shape, loss, alpha):
+    def _choose_weights(self, output, shape, alpha):
         mechanism = check_choice(self.mechanism, "mechanism", MECHANISMS)
-        if mechanism != "gradient":
-            C = None if alpha is None else 1.0 / (shape.n_rows * alpha)
-            output = plan_output_weights(rows, shape, loss, C)
         if mechanism == "output":
-            return output
+            return output.weights
+        rows, loss = output.rows, output.loss
         expected = Task(loss, loss.high, CURVATURE * loss.high, WEIGHTS_NORM, SIGNAL * loss.high)
-        descent = plan_clipped_descent(rows, shape, expected, alpha or 0.0)
-        if mechanism == "gradient":
-            return descent
+        descent = plan_clipped_descent(rows, shape, expected, alpha)
         norm, problem = WEIGHTS_NORM / rows.norm, rows.problem(loss, shape)
-        excess = expected_excess(problem, output.C, norm, rows.left)
-        return output if excess < descent.excess else descent
+        excess = expected_excess(problem, output.weights.C, norm, rows.left)
+        return output.weights if mechanism == "auto" and excess < descent.excess else descent
 
     def score(self, X, y):
         """Return the fraction of the Poisson deviance that is explained (D²).

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp._data._tables import RowsAndTarget
-from skdp._losses import ClippedSquaredLoss
+from skdp._losses import HuberLoss
 from skdp._sgd._defaults import Task
 from skdp.accounting import PrivacyAccountant
 from skdp.linear_model._adassp import plan_adassp
@@ -18,7 +18,7 @@ from skdp.utils._validation import check_choice, check_target_bounds, check_with
 MECHANISMS = ("auto", "sufficient_statistics", "gradient")
 
 # For targets in [-1, 1]; chosen with made tables and training rows of California housing in view.
-TASK = Task(ClippedSquaredLoss(), slope=1.0, curvature=1.0, weights_norm=10.0, signal=0.003)
+TASK = Task(HuberLoss(1.0), slope=1.0, curvature=1.0, weights_norm=10.0, signal=0.003)
 
 # The norm of weights, times that of rows, at which statistics are expected to be as good as they
 # were beside gradients on the same tables.
