@@ -1,18 +1,15 @@
 """Poisson regression with differential privacy."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from sklearn.metrics import d2_tweedie_score
 
-from skdp._data._tables import RowsAndTarget
 from skdp._losses import ClippedPoissonLoss
 from skdp._sgd._defaults import Task
 from skdp.accounting import PrivacyAccountant
 from skdp.linear_model._clipped_descent import plan_clipped_descent
-from skdp.linear_model._data_norm import WeightsFit
+from skdp.linear_model._data_norm import TargetsFit
 from skdp.linear_model._output_perturbation import check_strength, expected_excess, plan_output_fit
-from skdp.linear_model._regressor import PrivateLinearRegressor
+from skdp.linear_model._regressor import PrivateLinearRegressor, TargetScale
 from skdp.utils._validation import check_choice, check_target_bounds
 
 MECHANISMS = ("auto", "output", "gradient")
@@ -153,8 +150,9 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         low, high = check_target_bounds(self.target_bounds, smallest=0.0)
         output = plan_output_fit(self, shape, guarantee, ClippedPoissonLoss(high), C)
         weights = self._choose_weights(output, shape, alpha or 0.0)
-        alpha = 1.0 / (shape.n_rows * weights.C)
-        return _PoissonFit(**vars(output) | {"weights": weights}, alpha=alpha, low=low, high=high)
+        public = {"alpha_": 1.0 / (shape.n_rows * weights.C)}
+        units = TargetScale(low, high, 0.0, 1.0)
+        return TargetsFit(**vars(output) | {"weights": weights}, units=units, public=public)
 
     def _choose_weights(self, output, shape, alpha):
         mechanism = check_choice(self.mechanism, "mechanism", MECHANISMS)
@@ -187,23 +185,3 @@ class DPPoissonRegressor(PrivateLinearRegressor):
 
     def _means(self, scores):
         return np.exp(np.minimum(scores, np.log(self.target_bounds_[1]) + 1.0))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _PoissonFit(WeightsFit):
-    """What a fit will release: one number a weight, from clipped targets."""
-
-    alpha: float
-    low: float
-    high: float
-
-    def run(self, table, source):
-        targets = np.clip(table.y, self.low, self.high, dtype=np.float64)
-        released = super().run(RowsAndTarget(table.X, targets), source)
-        return {
-            "coef_": released["coef_"][0],
-            "intercept_": float(released["intercept_"][0]),
-            "alpha_": self.alpha,
-            "target_bounds_": (self.low, self.high),
-            "data_norm_": released["data_norm_"],
-        }

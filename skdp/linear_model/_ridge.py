@@ -1,19 +1,15 @@
 """Linear least squares with differential privacy, with and without a ridge."""
 
 import math
-from dataclasses import dataclass
 
-import numpy as np
-
-from skdp._data._tables import RowsAndTarget
 from skdp._losses import HuberLoss
 from skdp._sgd._defaults import Task
 from skdp.accounting import PrivacyAccountant
 from skdp.linear_model._adassp import plan_adassp
 from skdp.linear_model._clipped_descent import plan_clipped_descent
-from skdp.linear_model._data_norm import WeightsFit, plan_rows
-from skdp.linear_model._regressor import PrivateLinearRegressor
-from skdp.utils._validation import check_choice, check_target_bounds, check_within
+from skdp.linear_model._data_norm import TargetsFit, plan_rows
+from skdp.linear_model._regressor import PrivateLinearRegressor, target_scale
+from skdp.utils._validation import check_choice, check_within
 
 MECHANISMS = ("auto", "sufficient_statistics", "gradient")
 
@@ -51,13 +47,10 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
             If a fit would refuse a parameter.
         """
         alpha = self._check_alpha()
-        low, high = check_target_bounds(self.target_bounds)
-        middle = low + (high - low) / 2 if self.fit_intercept else 0.0
+        units = target_scale(self)
         rows = plan_rows(self, shape.n_rows, guarantee)
-        unit = max(abs(high - middle), abs(low - middle))
-        targets = {"low": low, "high": high, "middle": middle, "unit": unit}
         weights = self._plan_weights(rows, shape, alpha)
-        return _LeastSquaresFit(rows=rows, loss=TASK.loss, weights=weights, **targets)
+        return TargetsFit(rows=rows, loss=TASK.loss, weights=weights, units=units)
 
     def _plan_weights(self, rows, shape, alpha):
         mechanism = check_choice(self.mechanism, "mechanism", MECHANISMS)
@@ -73,26 +66,6 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
 
     def _check_alpha(self):
         return 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class _LeastSquaresFit(WeightsFit):
-    """What a fit will release, from targets that are clipped, centred and divided by a unit."""
-
-    low: float
-    high: float
-    middle: float
-    unit: float
-
-    def run(self, table, source):
-        targets = _centred(table.y, self.low, self.high, self.middle) / self.unit
-        released = super().run(RowsAndTarget(table.X, targets), source)
-        return {
-            "coef_": self.unit * released["coef_"][0],
-            "intercept_": float(self.middle + self.unit * released["intercept_"][0]),
-            "target_bounds_": (self.low, self.high),
-            "data_norm_": released["data_norm_"],
-        }
 
 
 class DPLinearRegression(LeastSquaresRegressor):
@@ -296,7 +269,3 @@ class DPRidge(LeastSquaresRegressor):
 
     def _check_alpha(self):
         return check_within(self.alpha, "alpha", 0.0, math.inf, "[)")
-
-
-def _centred(y, low, high, middle):
-    return np.clip(y, low, high, dtype=np.float64) - middle

@@ -10,7 +10,8 @@ from skdp import DPLinearRegression, DPLinearSVC, DPPoissonRegressor, DPRidge
 from skdp._data._bounded import BoundedRows
 from skdp._losses import BinaryHuberisedHingeLoss, ClippedPoissonLoss, MulticlassHuberisedHingeLoss
 from skdp.accounting import Neighbours, gaussian_noise_multiplier
-from skdp.linear_model import _adassp, _ridge
+from skdp.linear_model import _adassp
+from skdp.linear_model._regressor import TargetScale
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from tests._attacks import epsilon_lower_bound
 from tests._releases import moved_over_claimed, record_releases
@@ -221,7 +222,10 @@ class TestMutations:
 
     @pytest.mark.parametrize("name", ["least squares", "ridge"])
     def test_targets_not_clipped(self, name, monkeypatch):
-        monkeypatch.setattr(_ridge, "_centred", lambda y, low, high, middle: y - middle)
+        def targets(self, y):
+            return (y - self.middle) / self.half
+
+        monkeypatch.setattr(TargetScale, "targets", targets)
         with pytest.raises(AssertionError):
             check_random(monkeypatch, name, "add_remove")
 
