@@ -153,20 +153,20 @@ def one_hot(n, blocks, bins, seed):
     return X, np.clip(values[:, 0] / bins + 0.1 * rng.normal(size=n), 0.0, 1.0)
 
 
-@pytest.mark.parametrize("mechanism", ["auto", "sufficient_statistics"])
-def test_binned_columns_are_no_worse_than_a_constant(mechanism):
-    """Their Gram matrix is singular: noise must not blow weights up. Mean R² of ten fits.
+@pytest.mark.parametrize(("mechanism", "least"), [("auto", -0.05), ("sufficient_statistics", -0.6)])
+def test_binned_columns_do_not_blow_weights_up(mechanism, least):
+    """Their Gram matrix is singular. Mean R² of ten fits.
 
-    For statistics it is 0.03 with a standard deviation of the mean of 0.01; where eigenvalues were
-    raised to the noise of one entry only, it was below -1.
+    That of statistics is about -.2, with a standard deviation of .1; with eigenvalues raised to
+    the noise of one entry only it is below -1.5, and predictions that are not clipped have -25.
     """
     X, y = one_hot(1500, 10, 20, 0)
     params = {"data_norm": 10**0.5, "target_bounds": (0, 1), "mechanism": mechanism}
     scores = [
-        DPLinearRegression(0.5, random_state=seed, **params).fit(X, y).score(X, y)
+        DPLinearRegression(0.1, random_state=seed, **params).fit(X, y).score(X, y)
         for seed in range(10)
     ]
-    assert np.mean(scores) > -0.1
+    assert np.mean(scores) > least
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.1])
