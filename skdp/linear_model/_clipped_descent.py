@@ -13,6 +13,7 @@ from skdp._sgd._plan import plan_sgd
 from skdp.linear_model._dp_sgd import SGDFit, plan_run
 from skdp.linear_model._planning import Perturbation, quadratic_excess
 from skdp.mechanisms._plan import vector_noise
+from skdp.utils._validation import check_within
 
 # The clip over the bound on a gradient, which grows where there is less noise than KNEE; at most
 # it cuts nothing. Chosen with made tables and the training rows of California housing in view.
@@ -27,7 +28,7 @@ class ClippedDescent(Perturbation):
     Parameters
     ----------
     fit : SGDFit
-        For rows whose norm has not been searched, or has been found to be 1.
+        For rows whose norm is given, or is found to be 1.
     C : float
         Inverse regularisation strength, as in scikit-learn.
     excess : float
@@ -99,6 +100,9 @@ def plan_clipped_descent(rows, shape, expected, least_alpha):
     settings = automatic_settings(problem, Settings("nesterov"))
     if least_alpha > settings.alpha:
         settings = automatic_settings(problem, Settings("nesterov", alpha=least_alpha))
+    if rows.search is not None:
+        # The engine takes it times any norm that can be found, 2**-100 to 2**100.
+        check_within(settings.clip, "the clip that target_bounds lead to", 1e-19, 1e19)
     fit = plan_run(problem, settings, rows.constant)
     n_rows, alpha = shape.n_rows, fit.alpha
     plan, of_rows = fit.mechanism, rows.problem(task.loss, shape)

@@ -10,6 +10,7 @@ from skdp.accounting import get_epsilon
 from skdp.base import TableShape
 from skdp.linear_model._clipped_descent import _in_units
 from skdp.linear_model._ridge import TASK
+from skdp.noise import RandomSource
 from tests._guarantees import meet
 
 
@@ -97,6 +98,17 @@ def test_the_search_for_a_norm_is_paid_from_the_same_budget(regressor):
     model.fit(X, np.abs(y))
     (spend,) = accountant.spends
     assert get_epsilon(spend.event, 1e-6) <= 1.0
+
+
+def test_no_norm_that_is_found_leads_out_of_what_the_engine_takes():
+    """A fit that failed after its charge would tell of the rows."""
+    params = {"mechanism": "gradient", "data_norm": "auto"}
+    fit = descent(DPRidge(target_bounds=(0, 1), **params), 100, 3)
+    for unit in (2.0**-100, 2.0**100):
+        X, y = np.full((4, 3), 0.1 * unit), np.zeros(4)
+        assert np.isfinite(_in_units(fit, unit).weights(X, y, RandomSource(0))).all()
+    with pytest.raises(ValueError, match="target_bounds"):
+        descent(DPPoissonRegressor(target_bounds=(0, 1e30), **params), 100, 3)
 
 
 def test_rows_of_a_searched_norm_are_fitted_in_its_unit():
