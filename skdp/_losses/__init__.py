@@ -2,7 +2,7 @@
 
 from skdp._losses._base import BoundedLoss, ClippableLoss
 from skdp._losses._class_weighted import ClassWeightedLoss
-from skdp._losses._difference import ClippedSquaredLoss, HuberLoss, SquaredLoss
+from skdp._losses._difference import HuberLoss, SquaredLoss
 from skdp._losses._hinge import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
 from skdp._losses._logistic import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp._losses._margin import ModifiedHuberLoss, SquaredHingeLoss
@@ -16,7 +16,6 @@ __all__ = [
     "ClassWeightedLoss",
     "ClippableLoss",
     "ClippedPoissonLoss",
-    "ClippedSquaredLoss",
     "HuberLoss",
     "ModifiedHuberLoss",
     "MulticlassHuberisedHingeLoss",

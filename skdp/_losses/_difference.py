@@ -1,11 +1,11 @@
 """Losses of the difference between a score and a number."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from skdp._losses._base import BoundedLoss, ClippableLoss
+from skdp._losses._base import ClippableLoss
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class HuberLoss(ClippableLoss):
 
     threshold: float
     target_bounds = (-math.inf, math.inf)
-    curvature_bound = 1.0
+    curvature_bound = trace_bound = 1.0
 
     def value(self, scores, y):
         inner = np.clip(scores - y, -self.threshold, self.threshold)
@@ -42,23 +42,3 @@ class HuberLoss(ClippableLoss):
 
     def residual(self, scores, y):
         return np.clip(scores - y, -self.threshold, self.threshold)
-
-
-@dataclass(frozen=True)
-class ClippedSquaredLoss(HuberLoss, BoundedLoss):
-    r"""The loss of Huber (1964) with the threshold 1, for targets in [-1, 1].
-
-    It is half the squared error with its slope clipped to 1.
-    """
-
-    threshold: float = field(default=1.0, init=False)
-    target_bounds = (-1.0, 1.0)
-    slope_bound = 1.0
-    # Unclipped, a residual of a target in [-1, 1] has a score of at most 2.
-    residual_error = 8.0 * np.finfo(np.float64).eps
-
-    def value_at_zero(self):
-        return 0.5
-
-    def curvature(self, scores, y):
-        return (np.abs(scores - y) <= 1.0).astype(float)

@@ -20,6 +20,8 @@ LAPLACE_STEPS_PER_ROOT = 2.5
 FEWEST_STEPS, MOST_STEPS = 4, 20_000
 FEWEST_STEPS_TO_SAVE_TIME = 25
 STEPS_FOR_AUTOMATIC_ALPHA = 1000
+# Of the bound on it, at the end of a run: rows whose gradient is clipped have none.
+USUAL_CURVATURE = 0.25
 # How many values of X a run may read: a few seconds' worth.
 READ_VALUES = 2e9
 SMALLEST_BATCH = 256
@@ -40,12 +42,16 @@ class Task:
         The bound on the loss's curvature by a score.
     weights_norm : float
         The expected norm of the weights, times that of rows.
+    signal : float, default=inf
+        The expected variance of scores, times the curvature. A finite one makes the penalty grow
+        with the square of the noise where there is much, so that weights end near 0 there.
     """
 
     loss: object
     slope: float
     curvature: float
     weights_norm: float
+    signal: float = math.inf
 
     @property
     def n_outputs(self):
@@ -63,12 +69,15 @@ class Problem:
     norm : float
         The expected norm of a row, its constant feature included.
     guarantee : Guarantee
+    constant : float, default=0.0
+        The constant feature, where steps are to be enough for it under a large penalty too.
     """
 
     task: Task
     shape: TableShape
     norm: float
     guarantee: Guarantee
+    constant: float = 0.0
 
     # It decides the law of the noise and what is clipped.
     delta = property(attrgetter("guarantee.delta"))
@@ -77,6 +86,16 @@ class Problem:
     def size(self):
         """The number of weights, one constant feature included."""
         return (self.shape.n_columns + 1) * self.task.n_outputs
+
+    @property
+    def curvature(self):
+        """The bound on the loss's curvature by the weights, for rows of the norm."""
+        return self.task.curvature * self.norm**2
+
+    def condition(self, alpha):
+        """Return the condition number under a penalty, which the constant feature has not."""
+        unpenalised = USUAL_CURVATURE * self.task.curvature * self.constant**2
+        return (self.curvature + alpha) / min(alpha, unpenalised or alpha)
 
 
 @dataclass(frozen=True)
@@ -120,17 +139,16 @@ def automatic_settings(problem, given):
     Settings
     """
     clip = _clip(problem) if given.clip is None else given.clip
-    curvature = problem.task.curvature * problem.norm**2
-    strength, n_steps = _balance(problem, clip, curvature, given)
+    strength, n_steps = _balance(problem, clip, given)
     alpha = strength if given.alpha is None else given.alpha
     batches = _batches(problem, given, n_steps)
-    condition = 1.0 + curvature / max(strength, alpha)
+    stronger = max(strength, alpha)
     momentum = given.momentum
     if momentum is None:
-        momentum = _momentum(given.optimizer, condition)
+        momentum = _momentum(given.optimizer, problem.condition(stronger))
     eta0 = given.eta0
     if eta0 is None:
-        eta0 = _rate(given.optimizer, problem, curvature + max(strength, alpha), momentum)
+        eta0 = _rate(given.optimizer, problem, problem.curvature + stronger, momentum)
     return Settings(given.optimizer, *batches, clip, alpha, eta0, momentum)
 
 
@@ -141,24 +159,24 @@ def _clip(problem):
     return clip * min(math.sqrt(problem.size), LARGEST_L1_OVER_L2)
 
 
-def _balance(problem, clip, curvature, given):
+def _balance(problem, clip, given):
     """Return the strength of the regulariser that balances the noise, and the number of steps."""
     weights_norm = problem.task.weights_norm / problem.norm
     pure = problem.delta == 0.0
     per_root = LAPLACE_STEPS_PER_ROOT if pure else STEPS_PER_ROOT
     most = _most_steps(problem, given)
-    least = curvature / (min(most, STEPS_FOR_AUTOMATIC_ALPHA) / per_root) ** 2
+    least = problem.curvature / (min(most, STEPS_FOR_AUTOMATIC_ALPHA) / per_root) ** 2
     n_steps = FEWEST_STEPS
     # The noise of Laplace steps grows with their number, and that falls with the noise.
     for _ in range(30 if pure else 1):
         noise = _noise(problem, clip, n_steps) * math.sqrt(problem.size)
-        strength = max(noise / weights_norm, least)
-        condition = max(strength, given.alpha or 0.0)
+        strength = max(noise / weights_norm + noise**2 / problem.task.signal, least)
+        stronger = max(strength, given.alpha or 0.0)
         steps = per_root
         if given.alpha is not None:
             # Where the noise is smaller than a given alpha's bias, so must be what steps leave.
-            steps += 2.0 * max(0.0, math.log(condition) - math.log(noise / weights_norm))
-        n_steps = math.ceil(steps * math.sqrt(1.0 + curvature / condition))
+            steps += 2.0 * max(0.0, math.log(stronger) - math.log(noise / weights_norm))
+        n_steps = math.ceil(steps * math.sqrt(problem.condition(stronger)))
         n_steps = min(max(n_steps, FEWEST_STEPS), most)
     return strength, n_steps
 

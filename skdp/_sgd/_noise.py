@@ -8,6 +8,7 @@ continuous ones, as in `skdp.mechanisms` (``docs/mechanisms.md``, sections 2 to 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import attrgetter
 from typing import ClassVar
 
 import numpy as np
@@ -117,6 +118,7 @@ class GaussianNoise(_GridNoise):
     size: int
     sensitivity: float
     law: ClassVar[str] = "Gaussian"
+    deviation = property(attrgetter("scale"))
     _sample = staticmethod(discrete_gaussian)
     _largest = 0.5 * LARGEST_SCALE
 
@@ -156,6 +158,11 @@ class LaplaceNoise(_GridNoise):
     size: int
     sensitivity: float
     law: ClassVar[str] = "Laplace"
+
+    @property
+    def deviation(self):
+        return math.sqrt(2.0) * self.scale
+
     _sample = staticmethod(discrete_laplace)
     _largest = LARGEST_SCALE
 

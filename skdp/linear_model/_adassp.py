@@ -1,6 +1,6 @@
 r"""Linear regression from noisy sufficient statistics: AdaSSP (Wang 2018, algorithm 2).
 
-With rows :math:`z_i = (x_i, c)` of norm at most R and centred targets :math:`|u_i| \le T` the
+With rows :math:`z_i = (x_i, c)` of norm at most R and centred targets :math:`|u_i| \le 1` the
 release is one vector: :math:`A = \sum z_i z_i^\top`, :math:`b = \sum u_i z_i` and A's least
 eigenvalue. The ridge is what the noise in A needs beyond that eigenvalue.
 
@@ -12,7 +12,6 @@ stands for two, so its noise is smaller by :math:`\sqrt 2`; the last entry of A 
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import eigh, eigvalsh
@@ -20,6 +19,7 @@ from scipy.special import ndtri
 
 from skdp._data._bounded import bounded_additions
 from skdp._data._parts import sum_over
+from skdp.linear_model._planning import Perturbation, quadratic_excess
 from skdp.mechanisms._plan import vector_noise
 from skdp.utils._symmetric import FAILURE, pack_symmetric, spectral_margin, unpack_symmetric
 
@@ -31,7 +31,7 @@ SHARES = (0.5, 0.4, 0.1)
 
 
 @dataclass(frozen=True)
-class AdaSSP:
+class AdaSSP(Perturbation):
     """What a fit from sufficient statistics will do.
 
     Parameters
@@ -39,8 +39,8 @@ class AdaSSP:
     n_rows : int
     data_norm, constant : float
         The bound on a row and its constant feature, 0 for none.
-    target_norm : float
-        The bound T on a centred target.
+    alpha : float
+        The least ridge, of the coefficients alone.
     mechanism : GaussianMechanism or GammaNormMechanism
         The noise on the weighted statistics, their sensitivity and event.
     """
@@ -48,36 +48,50 @@ class AdaSSP:
     n_rows: int
     data_norm: float
     constant: float
-    target_norm: float
+    alpha: float
     mechanism: object
-    sampler: ClassVar[str] = "all rows, once"
 
-    def run(self, rows, targets, alpha, source):
-        """Return the coefficients and the intercept of the centred targets.
+    @property
+    def C(self):
+        return math.inf if self.alpha == 0.0 else 1.0 / self.alpha
+
+    def run(self, loss, rows, targets, source):
+        """Return the weights, that of the constant feature last.
 
         Parameters
         ----------
+        loss : loss
+            The squared one; it is not read.
         rows : BoundedRows
         targets : ndarray of shape (n_rows,)
-            Centred targets, at most `target_norm` in magnitude.
-        alpha : float
-            The least ridge, of the coefficients alone.
+            Centred targets, at most 1 in magnitude.
         source : RandomSource
 
         Returns
         -------
-        coef : ndarray of shape (n_columns,)
-        intercept : float
+        ndarray of shape (n_features,)
         """
         A, b = _statistics(rows, targets)
         released = self.mechanism.release(self._weighted(A, b), random_state=source)
-        return self._solve(*self._unweighted(released, rows.n_features), alpha)
+        return self._solve(*self._unweighted(released, rows.n_features))
+
+    def expected_excess(self, problem, weights_norm):
+        """Return the summed loss expected above that of weights of a norm."""
+        noise_A, noise_b, _ = self._noise(problem.n_features)
+        margin = spectral_margin(noise_A, problem.n_features)
+        noise = math.hypot(noise_b, noise_A * weights_norm)
+        return quadratic_excess(problem, max(self.alpha, margin), weights_norm, noise)
+
+    def _noise(self, p):
+        """Return the standard deviations of the noise in entries of A and b and the eigenvalue."""
+        noise = self.mechanism.deviation(_n_values(p, self.constant))
+        return tuple(noise * unit for unit in self._units)
 
     @property
     def _units(self):
         """Return what A, b and the eigenvalue are divided by: their size over root share."""
         R = math.hypot(self.data_norm, self.constant)
-        sizes = (R**2, R * self.target_norm, R**2)
+        sizes = (R**2, R, R**2)
         return tuple(size / math.sqrt(share) for size, share in zip(sizes, SHARES, strict=True))
 
     def _weighted(self, A, b):
@@ -92,25 +106,23 @@ class AdaSSP:
         A = _as_matrix(released[: -p - 1] * unit_A, p, self.constant, self.n_rows)
         return A, released[-p - 1 : -1] * unit_b, released[-1] * unit_eigenvalue
 
-    def _solve(self, A, b, least, alpha):
-        p = len(b)
-        noise = self.mechanism.deviation(_n_values(p, self.constant))
-        noise_A, _, noise_least = (noise * unit for unit in self._units)
-        margin = spectral_margin(noise_A, p)
+    def _solve(self, A, b, least):
+        noise_A, _, noise_least = self._noise(len(b))
+        margin = spectral_margin(noise_A, len(b))
         least = max(0.0, least - noise_least * float(-ndtri(FAILURE)))
-        ridge = max(alpha, margin - least)
+        ridge = max(self.alpha, margin - least)
         if not self.constant:
-            return _ridge_solution(A, b, ridge, noise_A), 0.0
+            return _ridge_solution(A, b, ridge, margin)
         size = self.n_rows * self.constant
         mean = A[:-1, -1] / size
         mean *= min(1.0, self.data_norm / max(np.linalg.norm(mean), 1e-300))
-        target = float(np.clip(b[-1] / size, -self.target_norm, self.target_norm))
+        target = float(np.clip(b[-1] / size, -1.0, 1.0))
         A = A[:-1, :-1] - self.n_rows * np.outer(mean, mean)
-        coef = _ridge_solution(A, b[:-1] - self.n_rows * target * mean, ridge, noise_A)
-        return coef, target - float(mean @ coef)
+        coef = _ridge_solution(A, b[:-1] - self.n_rows * target * mean, ridge, margin)
+        return np.append(coef, (target - mean @ coef) / self.constant)
 
 
-def plan_adassp(rows, shape, target_norm):
+def plan_adassp(rows, shape, alpha):
     r"""Plan a fit from public quantities alone.
 
     Parameters
@@ -118,7 +130,8 @@ def plan_adassp(rows, shape, target_norm):
     rows : RowPlan
         With the guarantee that is left for the fit; delta = 0 takes the Gamma-norm mechanism.
     shape : TableShape
-    target_norm : float
+    alpha : float
+        The least ridge.
 
     Returns
     -------
@@ -129,7 +142,7 @@ def plan_adassp(rows, shape, target_norm):
     sensitivity = (moved + 2.0 * _rounding(shape.n_rows, n_features)) * (1.0 + 1e-12)
     mechanism = vector_noise(rows.left, sensitivity)
     mechanism.check_size(_n_values(n_features, rows.constant))
-    return AdaSSP(shape.n_rows, rows.data_norm, rows.constant, target_norm, mechanism)
+    return AdaSSP(shape.n_rows, rows.data_norm, rows.constant, alpha, mechanism)
 
 
 def _weighted_sensitivity(constant, relation):
@@ -181,6 +194,9 @@ def _as_matrix(vector, p, constant, n_rows):
 
 
 def _ridge_solution(A, b, ridge, floor):
-    """Solve with A + ridge, eigenvalues below the noise of an entry raised to it."""
+    """Solve with A + ridge, eigenvalues below a floor raised to it.
+
+    With the margin of the noise as the floor: without noise none is smaller.
+    """
     values, vectors = eigh(A, check_finite=False)
     return vectors @ ((vectors.T @ b) / np.maximum(values + ridge, floor))

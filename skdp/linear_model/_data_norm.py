@@ -1,14 +1,16 @@
 """How a fit bounds its rows: by a given norm, or by one found privately in the same charge."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 
 import numpy as np
 
 from skdp._data._bounded import BoundedRows
+from skdp._data._tables import RowsAndTarget
 from skdp.accounting import Guarantee
 from skdp.linear_model._planning import Perturbation, Problem
+from skdp.linear_model._regressor import TargetScale
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.stats._bounds import NormPlan, plan_norm
 from skdp.utils._validation import check_boolean, check_magnitude
@@ -165,3 +167,28 @@ class WeightsFit(MechanismPlan):
         rows = self.rows.run(table.X, source)
         weights = self.weights.run(self.loss, rows, table.y, source)
         return {"C_": self.weights.C, **released_model(rows, weights)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetsFit(WeightsFit):
+    """What a regression will release, from targets that are clipped and scaled.
+
+    Parameters
+    ----------
+    units : TargetScale
+    public : dict, default={}
+        Other fitted attributes.
+    """
+
+    units: TargetScale
+    public: dict = field(default_factory=dict)
+
+    def run(self, table, source):
+        units, targets = self.units, self.units.targets(table.y)
+        released = super().run(RowsAndTarget(table.X, targets), source)
+        return self.public | {
+            "coef_": units.half * released["coef_"][0],
+            "intercept_": float(units.middle + units.half * released["intercept_"][0]),
+            "target_bounds_": (units.low, units.high),
+            "data_norm_": released["data_norm_"],
+        }

@@ -2,7 +2,7 @@
 
 import math
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from operator import attrgetter
 
@@ -102,6 +102,41 @@ class SGDFit(MechanismPlan):
             "momentum_": self.settings.momentum,
             "n_iter_": self.settings.max_iter,
         }
+
+
+def plan_run(problem, settings, constant):
+    """Plan a run at a constant rate, averaged over its last half, or raise `ValueError`.
+
+    Parameters
+    ----------
+    problem : Problem
+    settings : Settings
+        With everything decided.
+    constant : float
+        The constant feature that carries the intercept; 0 for none.
+
+    Returns
+    -------
+    SGDFit
+    """
+    shape, guarantee = problem.shape, problem.guarantee
+    n_steps = settings.n_steps(shape.n_rows)
+    model = Linear(
+        n_rows=shape.n_rows,
+        n_columns=shape.n_columns,
+        n_outputs=problem.task.n_outputs,
+        constant=constant,
+        clip=check_magnitude(settings.clip, "max_grad_norm"),
+        norm=clip_norm(guarantee.delta),
+    )
+    eta0, momentum, averaged = settings.eta0, settings.momentum, max(1, n_steps // 2)
+    return SGDFit(
+        task=problem.task,
+        settings=settings,
+        mechanism=plan_sgd(settings.sampling, settings.batch_size, n_steps, model, guarantee),
+        update=Update(settings.optimizer, "constant", eta0, 0.5, momentum, n_steps, averaged),
+        alpha=settings.alpha,
+    )
 
 
 class PartialFit(PrivateFit):
@@ -231,34 +266,16 @@ class PrivateSGDModel(CallbackSupportMixin, PrivateLinearModel):
         given = self._given_settings(shape.n_rows, guarantee.delta)
         norm = math.hypot(data_norm, constant)
         problem = Problem(task=task, shape=shape, norm=norm, guarantee=guarantee)
-        settings = automatic_settings(problem, given)
-        n_steps = settings.n_steps(shape.n_rows)
-        model = Linear(
-            n_rows=shape.n_rows,
-            n_columns=shape.n_columns,
-            n_outputs=task.n_outputs,
-            constant=constant,
-            clip=check_magnitude(settings.clip, "max_grad_norm"),
-            norm=clip_norm(guarantee.delta),
+        fit = plan_run(problem, automatic_settings(problem, given), constant)
+        update = replace(
+            fit.update,
+            learning_rate=check_choice(self.learning_rate, "learning_rate", LEARNING_RATES),
+            power_t=check_within(self.power_t, "power_t", 0.0, LARGEST),
+            n_averaged=fit.update.n_averaged if check_boolean(self.average, "average") else 1,
+            radius=radius,
         )
-        update = Update(
-            settings.optimizer,
-            check_choice(self.learning_rate, "learning_rate", LEARNING_RATES),
-            settings.eta0,
-            check_within(self.power_t, "power_t", 0.0, LARGEST),
-            settings.momentum,
-            n_steps,
-            max(1, n_steps // 2) if check_boolean(self.average, "average") else 1,
-            radius,
-        )
-        return kind(
-            task=task,
-            settings=settings,
-            mechanism=plan_sgd(settings.sampling, settings.batch_size, n_steps, model, guarantee),
-            update=update,
-            alpha=0.0 if self.penalty is None else settings.alpha,
-            **of_kind,
-        )
+        alpha = 0.0 if self.penalty is None else fit.alpha
+        return kind(**vars(fit) | {"update": update, "alpha": alpha}, **of_kind)
 
     def _next_part(self):
         """Return the handle that a call of partial_fit charges."""

@@ -8,9 +8,9 @@ from skdp._losses import HuberLoss, SquaredLoss
 from skdp._sgd._defaults import Task
 from skdp.accounting import PrivacyAccountant
 from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDModel, SGDFit
-from skdp.linear_model._regressor import PrivateLinearRegressor
+from skdp.linear_model._regressor import PrivateLinearRegressor, TargetScale, target_scale
 from skdp.utils._callbacks import with_callbacks
-from skdp.utils._validation import check_choice, check_positive, check_target_bounds, is_auto
+from skdp.utils._validation import check_choice, check_positive, is_auto
 
 LOSSES = ("squared_error", "huber")
 
@@ -19,19 +19,6 @@ LOSSES = ("squared_error", "huber")
 LARGE_RESIDUAL = 0.5
 HUBER_THRESHOLD = 0.2
 WEIGHTS_NORM = 4.0
-
-
-@dataclass(frozen=True)
-class _Scale:
-    """Targets are fitted as (y - middle) / half, within [-1, 1]."""
-
-    low: float
-    high: float
-    middle: float
-    half: float
-
-    def targets(self, y):
-        return (np.clip(y, self.low, self.high, dtype=np.float64) - self.middle) / self.half
 
 
 class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
@@ -203,17 +190,11 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         return self
 
     def plan_fit(self, shape, guarantee):
-        scale = self._scale()
+        scale = target_scale(self)
+        if max(abs(scale.low), abs(scale.high)) > 1e100:
+            raise ValueError("target_bounds must lie within -1e100 and 1e100")
         task = self._task(scale)
         return self._plan_sgd(_RegressorFit, task, shape, guarantee, units=scale)
-
-    def _scale(self):
-        low, high = check_target_bounds(self.target_bounds)
-        if max(abs(low), abs(high)) > 1e100:
-            raise ValueError("target_bounds must lie within -1e100 and 1e100")
-        if self.fit_intercept:
-            return _Scale(low, high, 0.5 * (low + high), 0.5 * (high - low))
-        return _Scale(low, high, 0.0, max(abs(low), abs(high)))
 
     def _task(self, scale):
         if check_choice(self.loss, "loss", LOSSES) == "squared_error":
@@ -232,7 +213,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
 class _RegressorFit(SGDFit):
     """What a fit will release, from targets that are clipped and scaled."""
 
-    units: _Scale
+    units: TargetScale
 
     def run(self, table, source, *, start=None, progress=None):
         weights = self.weights(table.X, self.units.targets(table.y), source, start, progress)

@@ -17,8 +17,8 @@ from skdp.linear_model._objective import loss_gradient
 from skdp.linear_model._planning import (
     EXPECTED_WEIGHTS_NORM,
     Perturbation,
-    gradient_noise_cost,
     gradient_rounding,
+    quadratic_excess,
     rounding_per_weight,
 )
 from skdp.mechanisms import GaussianMechanism
@@ -236,5 +236,4 @@ def _noise(problem, guarantee):
 
 
 def _excess(problem, C, weights_norm, noise):
-    cost = NOISE_FACTOR * gradient_noise_cost(problem, 1.0 / C)
-    return 0.5 * weights_norm**2 / C + cost * noise * noise
+    return quadratic_excess(problem, 1.0 / C, weights_norm, math.sqrt(NOISE_FACTOR) * noise)

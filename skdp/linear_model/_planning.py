@@ -90,6 +90,16 @@ def gradient_noise_cost(problem, strength):
     return 0.5 * problem.size * (h / (h + strength)) / (h + strength)
 
 
+def quadratic_excess(problem, strength, weights_norm, noise):
+    r"""Return the summed loss expected above that of weights of norm W, in the quadratic model.
+
+    A regulariser of strength :math:`\lambda` costs at most :math:`\lambda W^2 / 2`, and noise on
+    the summed gradient, of a standard deviation, what `gradient_noise_cost` says.
+    """
+    cost = gradient_noise_cost(problem, strength)
+    return 0.5 * weights_norm**2 * strength + cost * noise * noise
+
+
 def gradient_rounding(problem, C, weights_norm, *, penalised=True):
     r"""Bound the rounding error of the gradient of an objective at weights of bounded norm.
 

@@ -1,25 +1,30 @@
 """Poisson regression with differential privacy."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from sklearn.metrics import d2_tweedie_score
 
-from skdp._data._tables import RowsAndTarget
 from skdp._losses import ClippedPoissonLoss
+from skdp._sgd._defaults import Task
 from skdp.accounting import PrivacyAccountant
-from skdp.linear_model._data_norm import WeightsFit
-from skdp.linear_model._output_perturbation import check_strength, plan_output_fit
-from skdp.linear_model._regressor import PrivateLinearRegressor
-from skdp.utils._validation import check_target_bounds
+from skdp.linear_model._clipped_descent import plan_clipped_descent
+from skdp.linear_model._data_norm import TargetsFit
+from skdp.linear_model._output_perturbation import check_strength, expected_excess, plan_output_fit
+from skdp.linear_model._regressor import PrivateLinearRegressor, TargetScale
+from skdp.utils._validation import check_choice, check_target_bounds
+
+MECHANISMS = ("auto", "output", "gradient")
+
+# What is expected of counts, for bounds of 0 and 1; chosen with made tables in view.
+CURVATURE, WEIGHTS_NORM, SIGNAL = 1.0, 10.0, 0.003
 
 
 class DPPoissonRegressor(PrivateLinearRegressor):
-    r"""Poisson regression with a log link by output perturbation.
+    r"""Poisson regression with a log link by noisy clipped gradients or output perturbation.
 
-    The regularised Poisson deviance, its slope bounded, is minimised to a certified gradient
-    norm and noise is added to the weights. Rows longer than `data_norm` are scaled down to it
-    in `fit` only, and targets and predictions are clipped to `target_bounds`.
+    The regularised Poisson deviance, its slope bounded, is minimised by noisy steps, or to a
+    certified gradient norm before noise is added to the weights. Rows longer than `data_norm` are
+    scaled down to it in `fit` only, or their gradients are clipped. Targets and predictions are
+    clipped to `target_bounds`.
 
     Parameters
     ----------
@@ -45,9 +50,14 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         the data. The noise grows with high.
     alpha : float or "auto", default="auto"
         Regularisation strength as in scikit-learn: the objective is half the mean deviance
-        plus alpha / 2 times the squared norm of all weights, the intercept's included. The
-        noise shrinks as alpha grows. "auto" balances regularisation against noise from public
-        quantities.
+        plus alpha / 2 times the squared norm of `coef_`, for "output" that of all weights. "auto"
+        balances regularisation against noise from public quantities; "gradient" raises a smaller
+        one to that.
+    mechanism : {"auto", "output", "gradient"}, default="auto"
+        "output" adds noise to the minimiser, "gradient" to the gradients of the steps of an
+        accelerated descent, each row's clipped at a share of its bound. "auto" takes the one with
+        less expected loss, which follows from public quantities: gradients, unless there is next
+        to no noise.
     {accountant}
     {random_state}
 
@@ -100,38 +110,32 @@ class DPPoissonRegressor(PrivateLinearRegressor):
     """
 
     alpha: float | str = "auto"
+    mechanism: str = "auto"
     accountant: PrivacyAccountant | None = None
     random_state: int | None = None
 
     def plan_fit(self, shape, guarantee):
-        """Return what a fit to a table of that shape will release.
-
-        Parameters
-        ----------
-        shape : TableShape
-            Of the table.
-        guarantee : Guarantee
-            What the fit must meet. The estimator's accountant is not read.
-
-        Returns
-        -------
-        Plan
-            Its price, its noise, and how to run it.
-
-        Raises
-        ------
-        ValueError
-            If a fit would refuse a parameter.
-        """
         alpha = check_strength(self.alpha, "alpha")
         if alpha is not None and not 1e-100 <= alpha * shape.n_rows <= 1e100:
             raise ValueError(f"alpha={alpha!r} is out of range for {shape.n_rows} rows")
         C = None if alpha is None else 1.0 / (shape.n_rows * alpha)
         low, high = check_target_bounds(self.target_bounds, smallest=0.0)
         output = plan_output_fit(self, shape, guarantee, ClippedPoissonLoss(high), C)
-        if alpha is None:
-            alpha = 1.0 / (shape.n_rows * output.weights.C)
-        return _PoissonFit(**vars(output), alpha=alpha, low=low, high=high)
+        weights = self._choose_weights(output, shape, alpha or 0.0)
+        public = {"alpha_": 1.0 / (shape.n_rows * weights.C)}
+        units = TargetScale(low, high, 0.0, 1.0)
+        return TargetsFit(**vars(output) | {"weights": weights}, units=units, public=public)
+
+    def _choose_weights(self, output, shape, alpha):
+        mechanism = check_choice(self.mechanism, "mechanism", MECHANISMS)
+        if mechanism == "output":
+            return output.weights
+        rows, loss = output.rows, output.loss
+        expected = Task(loss, loss.high, CURVATURE * loss.high, WEIGHTS_NORM, SIGNAL * loss.high)
+        descent = plan_clipped_descent(rows, shape, expected, alpha)
+        norm, problem = WEIGHTS_NORM / rows.norm, rows.problem(loss, shape)
+        excess = expected_excess(problem, output.weights.C, norm, rows.left)
+        return output.weights if mechanism == "auto" and excess < descent.excess else descent
 
     def score(self, X, y):
         """Return the fraction of the Poisson deviance that is explained (D²).
@@ -153,23 +157,3 @@ class DPPoissonRegressor(PrivateLinearRegressor):
 
     def _means(self, scores):
         return np.exp(np.minimum(scores, np.log(self.target_bounds_[1]) + 1.0))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _PoissonFit(WeightsFit):
-    """What a fit will release: one number a weight, from clipped targets."""
-
-    alpha: float
-    low: float
-    high: float
-
-    def run(self, table, source):
-        targets = np.clip(table.y, self.low, self.high, dtype=np.float64)
-        released = super().run(RowsAndTarget(table.X, targets), source)
-        return {
-            "coef_": released["coef_"][0],
-            "intercept_": float(released["intercept_"][0]),
-            "alpha_": self.alpha,
-            "target_bounds_": (self.low, self.high),
-            "data_norm_": released["data_norm_"],
-        }

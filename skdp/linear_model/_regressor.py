@@ -1,12 +1,14 @@
 """What linear models have in common: the fit by a plan; and regressors their predictions."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import RowsAndTarget, linear_scores, read_rows_and_target, read_table
 from skdp.base import PrivateEstimator, ReadTable
-from skdp.utils._validation import is_auto, public_inputs
+from skdp.utils._validation import check_target_bounds, is_auto, public_inputs
 
 
 class PrivateLinearModel(PrivateEstimator):
@@ -53,6 +55,26 @@ class PrivateLinearModel(PrivateEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+@dataclass(frozen=True)
+class TargetScale:
+    """Targets are clipped and fitted as (y - middle) / half."""
+
+    low: float
+    high: float
+    middle: float
+    half: float
+
+    def targets(self, y):
+        return (np.clip(y, self.low, self.high, dtype=np.float64) - self.middle) / self.half
+
+
+def target_scale(estimator):
+    """Return the scale on which targets lie in [-1, 1]; without an intercept it keeps their 0."""
+    low, high = check_target_bounds(estimator.target_bounds)
+    middle = low + (high - low) / 2 if estimator.fit_intercept else 0.0
+    return TargetScale(low, high, middle, max(abs(high - middle), abs(low - middle)))
 
 
 class PrivateLinearRegressor(RegressorMixin, PrivateLinearModel):

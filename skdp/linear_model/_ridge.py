@@ -1,105 +1,60 @@
 """Linear least squares with differential privacy, with and without a ridge."""
 
 import math
-from dataclasses import dataclass
-from operator import attrgetter
 
-import numpy as np
-
+from skdp._losses import HuberLoss
+from skdp._sgd._defaults import Task
 from skdp.accounting import PrivacyAccountant
-from skdp.linear_model._adassp import AdaSSP, plan_adassp
-from skdp.linear_model._data_norm import RowPlan, plan_rows
-from skdp.linear_model._least_squares_descent import LeastSquaresDescent, plan_descent
-from skdp.linear_model._regressor import PrivateLinearRegressor
-from skdp.mechanisms._plan import MechanismPlan
-from skdp.utils._validation import check_choice, check_target_bounds, check_within
+from skdp.linear_model._adassp import plan_adassp
+from skdp.linear_model._clipped_descent import plan_clipped_descent
+from skdp.linear_model._data_norm import TargetsFit, plan_rows
+from skdp.linear_model._regressor import PrivateLinearRegressor, target_scale
+from skdp.utils._validation import check_choice, check_within
 
-MECHANISMS = ("sufficient_statistics", "gradient")
+MECHANISMS = ("auto", "sufficient_statistics", "gradient")
+
+# For targets in [-1, 1]; chosen with made tables and training rows of California housing in view.
+TASK = Task(HuberLoss(1.0), slope=1.0, curvature=1.0, weights_norm=10.0, signal=0.003)
+
+# The norm of weights, times that of rows, at which statistics are expected to be as good as they
+# were beside gradients on the same tables.
+WEIGHTS_NORM_OF_STATISTICS = 4.0
 
 
 class LeastSquaresRegressor(PrivateLinearRegressor):
     """The plan that `DPLinearRegression` and `DPRidge` share; they differ in the ridge."""
 
-    mechanism: str = "sufficient_statistics"
+    mechanism: str = "auto"
 
     def plan_fit(self, shape, guarantee):
-        """Return what a fit to a table of that shape will release.
-
-        Parameters
-        ----------
-        shape : TableShape
-            Of the table.
-        guarantee : Guarantee
-            What the fit must meet. The estimator's accountant is not read.
-
-        Returns
-        -------
-        Plan
-            Its price, its noise, and how to run it.
-
-        Raises
-        ------
-        ValueError
-            If a fit would refuse a parameter.
-        """
-        check_choice(self.mechanism, "mechanism", MECHANISMS)
-        if self.mechanism == "gradient" and guarantee.delta == 0.0:
-            raise ValueError(
-                "mechanism='gradient' needs delta > 0; 'sufficient_statistics' takes delta = 0"
-            )
         alpha = self._check_alpha()
-        low, high = check_target_bounds(self.target_bounds)
-        middle = low + (high - low) / 2 if self.fit_intercept else 0.0
+        units = target_scale(self)
         rows = plan_rows(self, shape.n_rows, guarantee)
-        target_norm = max(abs(high - middle), abs(low - middle))
-        if self.mechanism == "gradient":
-            model = plan_descent(rows, shape, target_norm, alpha)
-        else:
-            model = plan_adassp(rows, shape, target_norm)
-        targets = {"low": low, "high": high, "middle": middle}
-        return _LeastSquaresFit(rows=rows, model=model, alpha=alpha, **targets)
+        weights = self._plan_weights(rows, shape, alpha)
+        return TargetsFit(rows=rows, loss=TASK.loss, weights=weights, units=units)
+
+    def _plan_weights(self, rows, shape, alpha):
+        mechanism = check_choice(self.mechanism, "mechanism", MECHANISMS)
+        if mechanism == "sufficient_statistics":
+            return plan_adassp(rows, shape, alpha)
+        descent = plan_clipped_descent(rows, shape, TASK, alpha / shape.n_rows)
+        if mechanism == "gradient":
+            return descent
+        statistics = plan_adassp(rows, shape, alpha)
+        norm = WEIGHTS_NORM_OF_STATISTICS / rows.norm
+        excess = statistics.expected_excess(rows.problem(TASK.loss, shape), norm)
+        return statistics if excess < descent.excess else descent
 
     def _check_alpha(self):
         return 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class _LeastSquaresFit(MechanismPlan):
-    """What a fit will release, from targets that are clipped and centred."""
-
-    rows: RowPlan
-    model: AdaSSP | LeastSquaresDescent
-    alpha: float
-    low: float
-    high: float
-    middle: float
-
-    sampler = property(attrgetter("model.sampler"))
-
-    @property
-    def mechanism(self):
-        return self.rows.joined(self.model.mechanism)
-
-    def run(self, table, source):
-        rows = self.rows.run(table.X, source)
-        targets = _centred(table.y, self.low, self.high, self.middle)
-        coef, intercept = self.model.run(rows, targets, self.alpha, source)
-        return {
-            "coef_": coef / rows.unit,
-            "intercept_": intercept + self.middle,
-            "target_bounds_": (self.low, self.high),
-            "data_norm_": rows.unit * rows.data_norm,
-        }
-
-
 class DPLinearRegression(LeastSquaresRegressor):
-    r"""Ordinary least squares from noisy sufficient statistics (AdaSSP) or noisy gradients.
+    r"""Ordinary least squares from noisy clipped gradients or noisy sufficient statistics.
 
-    By default one joint release holds the noisy Gram matrix of X, its least eigenvalue and the
-    product of X and y; the model is solved from it with the ridge that their noise needs,
-    which vanishes as the noise does. Rows longer than
-    `data_norm` are scaled down to it in `fit` only. Targets and predictions are clipped to
-    `target_bounds`.
+    What `mechanism` takes is regularised as far as the noise needs it, which vanishes as the noise
+    does. Rows longer than `data_norm` are scaled down to it in `fit` only, or their gradients are
+    clipped. Targets and predictions are clipped to `target_bounds`.
 
     Parameters
     ----------
@@ -107,7 +62,7 @@ class DPLinearRegression(LeastSquaresRegressor):
         The epsilon of a fit, positive.
     delta : float, default=1e-6
         The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
-        with the number of features.
+        faster with the number of features.
     data_norm : float or "auto", default=1.0
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
@@ -124,13 +79,13 @@ class DPLinearRegression(LeastSquaresRegressor):
         The range of targets, low < high. It must be given and must not be computed from the
         data. The noise grows with the range; without `fit_intercept`, with the larger
         magnitude.
-    mechanism : {"sufficient_statistics", "gradient"}, default="sufficient_statistics"
-        "gradient" releases each gradient of an accelerated descent on all rows, with errors
-        clipped at half the range of targets, or the larger magnitude without `fit_intercept`.
-        It needs delta > 0 and penalises all weights, the intercept's too, with at least the
-        ridge that balances regularisation against noise. It was better on tables whose features
-        explain much of the target, the more so the more features; worse where they explain
-        little. With next to no noise a small ridge remains.
+    mechanism : {"auto", "sufficient_statistics", "gradient"}, default="auto"
+        "sufficient_statistics" releases the products of the columns and the targets once.
+        "gradient" releases the gradients of the steps of an accelerated descent, each row's
+        clipped at a share of its bound. "auto" takes the one with less expected loss, which
+        follows from public quantities: gradients, unless there is next to no noise. Gradients
+        raise the ridge to the one that balances regularisation against noise; the intercept has
+        none.
     {accountant}
     {random_state}
 
@@ -184,13 +139,11 @@ class DPLinearRegression(LeastSquaresRegressor):
 
 
 class DPRidge(LeastSquaresRegressor):
-    r"""Ridge regression from noisy sufficient statistics (AdaSSP) or noisy gradients.
+    r"""Ridge regression from noisy clipped gradients or noisy sufficient statistics.
 
-    By default one joint release holds the noisy Gram matrix of X, its least eigenvalue and the
-    product of X and y; the model is solved from it with `alpha`, or with the ridge that
-    their noise needs if that is more. Rows longer than
-    `data_norm` are scaled down to it in `fit` only. Targets and predictions are clipped to
-    `target_bounds`.
+    The ridge is `alpha`, or the one that the noise of the `mechanism` needs if that is more. Rows
+    longer than `data_norm` are scaled down to it in `fit` only, or their gradients are clipped.
+    Targets and predictions are clipped to `target_bounds`.
 
     Parameters
     ----------
@@ -198,7 +151,7 @@ class DPRidge(LeastSquaresRegressor):
         The epsilon of a fit, positive.
     delta : float, default=1e-6
         The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
-        with the number of features.
+        faster with the number of features.
     data_norm : float or "auto", default=1.0
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
@@ -215,17 +168,16 @@ class DPRidge(LeastSquaresRegressor):
         The range of targets, low < high. It must be given and must not be computed from the
         data. The noise grows with the range; without `fit_intercept`, with the larger
         magnitude.
-    mechanism : {"sufficient_statistics", "gradient"}, default="sufficient_statistics"
-        "gradient" releases each gradient of an accelerated descent on all rows, with errors
-        clipped at half the range of targets, or the larger magnitude without `fit_intercept`.
-        It needs delta > 0 and penalises all weights, the intercept's too, with at least the
-        ridge that balances regularisation against noise. It was better on tables whose features
-        explain much of the target, the more so the more features; worse where they explain
-        little. With next to no noise a small ridge remains.
+    mechanism : {"auto", "sufficient_statistics", "gradient"}, default="auto"
+        "sufficient_statistics" releases the products of the columns and the targets once.
+        "gradient" releases the gradients of the steps of an accelerated descent, each row's
+        clipped at a share of its bound. "auto" takes the one with less expected loss, which
+        follows from public quantities: gradients, unless there is next to no noise. Gradients
+        raise the ridge to the one that balances regularisation against noise; the intercept has
+        none.
     alpha : float, default=1.0
         Regularisation strength as in scikit-learn: the objective is the summed squared error
-        plus alpha times the squared norm of `coef_`. At least 0. With "sufficient_statistics"
-        it does not change the noise.
+        plus alpha times the squared norm of `coef_`. At least 0.
     {accountant}
     {random_state}
 
@@ -280,7 +232,3 @@ class DPRidge(LeastSquaresRegressor):
 
     def _check_alpha(self):
         return check_within(self.alpha, "alpha", 0.0, math.inf, "[)")
-
-
-def _centred(y, low, high, middle):
-    return np.clip(y, low, high, dtype=np.float64) - middle

@@ -10,23 +10,25 @@ from skdp import DPLinearRegression, DPLinearSVC, DPPoissonRegressor, DPRidge
 from skdp._data._bounded import BoundedRows
 from skdp._losses import BinaryHuberisedHingeLoss, ClippedPoissonLoss, MulticlassHuberisedHingeLoss
 from skdp.accounting import Neighbours, gaussian_noise_multiplier
-from skdp.linear_model import _adassp, _ridge
+from skdp.linear_model import _adassp
+from skdp.linear_model._regressor import TargetScale
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from tests._attacks import epsilon_lower_bound
 from tests._releases import moved_over_claimed, record_releases
 
 RELATIONS = ("add_remove", "replace_one")
 HIGH = 60.0
+STATISTICS = "sufficient_statistics"
 ESTIMATORS = {
     "svc": DPLinearSVC(epsilon=1e3, classes=[0, 1], data_norm=2.0),
     "svc of three": DPLinearSVC(epsilon=1e3, classes=[0, 1, 2], data_norm=2.0),
-    "poisson": DPPoissonRegressor(epsilon=1e3, target_bounds=(0, HIGH), data_norm=2.0),
-    "least squares": DPLinearRegression(epsilon=1e3, target_bounds=(-3, 5), data_norm=2.0),
-    "ridge": DPRidge(epsilon=1e3, target_bounds=(1, 5), data_norm=2.0, fit_intercept=False),
-    "wide constant": DPRidge(
-        epsilon=1e3, target_bounds=(1, 5), data_norm=2.0, intercept_scaling=1.5
-    ),
+    "poisson": DPPoissonRegressor(target_bounds=(0, HIGH), mechanism="output"),
+    "least squares": DPLinearRegression(target_bounds=(-3, 5), mechanism=STATISTICS),
+    "ridge": DPRidge(target_bounds=(1, 5), fit_intercept=False, mechanism=STATISTICS),
+    "wide constant": DPRidge(target_bounds=(1, 5), intercept_scaling=1.5, mechanism=STATISTICS),
 }
+for regressor in ESTIMATORS.values():
+    regressor.set_params(epsilon=1e3, data_norm=2.0)
 
 
 def with_strength(name, strength, tables):
@@ -220,7 +222,10 @@ class TestMutations:
 
     @pytest.mark.parametrize("name", ["least squares", "ridge"])
     def test_targets_not_clipped(self, name, monkeypatch):
-        monkeypatch.setattr(_ridge, "_centred", lambda y, low, high, middle: y - middle)
+        def targets(self, y):
+            return (y - self.middle) / self.half
+
+        monkeypatch.setattr(TargetScale, "targets", targets)
         with pytest.raises(AssertionError):
             check_random(monkeypatch, name, "add_remove")
 

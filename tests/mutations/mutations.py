@@ -403,7 +403,7 @@ MUTATIONS = [
         "HuberLoss.residual",
         rules.call_dropped("clip"),
         (
-            "linear_model/test_least_squares_descent.py::test_the_loss_is_half_the_squared_error_up_to_its_bounds",
+            "linear_model/test_clipped_descent.py::test_the_loss_is_half_the_squared_error_up_to_its_bounds",
         ),
         "one row moves a gradient without bound",
     ),
@@ -602,19 +602,37 @@ MUTATIONS = [
     ),
     Mutation(
         "targets-not-clipped",
-        "linear_model._ridge",
-        "_centred",
+        "linear_model._regressor",
+        "TargetScale.targets",
         rules.call_dropped("clip"),
-        ("linear_model/test_ridge.py::test_long_rows_and_far_targets_are_clipped",),
-        "a target outside the bounds moves the sums without limit",
+        (
+            "linear_model/test_ridge.py::test_long_rows_and_far_targets_are_clipped",
+            "linear_model/test_poisson_regressor.py::test_far_targets_are_clipped",
+        ),
+        "a target outside the bounds moves sums and weights without limit",
     ),
     Mutation(
-        "counts-not-clipped",
-        "linear_model._poisson_regressor",
-        "_PoissonFit.run",
-        rules.call_dropped("clip"),
-        ("linear_model/test_poisson_regressor.py::test_far_targets_are_clipped",),
-        "a target outside the bounds moves the weights without limit",
+        "clip-of-a-unit-at-the-noise-of-another",
+        "linear_model._clipped_descent",
+        "_in_units",
+        rules.put_for(
+            "plan_sgd(of.sampling, of.batch_size, plan.n_steps, model, plan.guarantee)",
+            "replace(plan, model=model)",
+        ),
+        (
+            "linear_model/test_clipped_descent.py::test_neighbours_sums_come_near_the_sensitivity_and_stay_within",
+        ),
+        "gradients are clipped in the unit of a searched norm, noise is made for another",
+    ),
+    Mutation(
+        "search-unpaid-by-gradients",
+        "linear_model._clipped_descent",
+        "plan_clipped_descent",
+        rules.put_for("rows.left", "rows.whole"),
+        (
+            "linear_model/test_clipped_descent.py::test_the_search_for_a_norm_is_paid_from_the_same_budget",
+        ),
+        "the search for a norm and the steps cost more than the budget",
     ),
     Mutation(
         "statistics-of-a-replaced-row",

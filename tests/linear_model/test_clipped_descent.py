@@ -1,0 +1,211 @@
+"""Regression by noisy clipped gradients: the loss, the bound on a step, the price, the choice."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+
+from skdp import DPLinearRegression, DPPoissonRegressor, DPRidge, PrivacyAccountant
+from skdp.accounting import get_epsilon
+from skdp.base import TableShape
+from skdp.linear_model._clipped_descent import _in_units
+from skdp.linear_model._ridge import TASK
+from skdp.noise import RandomSource
+from tests._guarantees import meet
+
+
+def make_table(n=4000, d=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    w = rng.normal(size=d)
+    return X, np.clip(X @ (w / np.linalg.norm(w)) + 0.1 * rng.normal(size=n), -1.0, 1.0)
+
+
+def test_the_loss_is_half_the_squared_error_up_to_its_bounds():
+    loss, rng = TASK.loss, np.random.default_rng(0)
+    scores, y = 3.0 * rng.normal(size=500), rng.uniform(-1, 1, 500)
+    step = 1e-6
+    for score, target in zip(scores, y, strict=True):
+        ends = [loss.value(np.array([score + s]), np.array([target])) for s in (step, -step)]
+        slope = loss.residual(np.array([score]), np.array([target]))[0]
+        assert slope == pytest.approx((ends[0] - ends[1]) / (2 * step), abs=1e-6)
+        assert abs(slope) <= TASK.slope
+    near = np.abs(scores - y) <= 1
+    np.testing.assert_allclose(loss.residual(scores, y)[near], (scores - y)[near])
+
+
+def descent(regressor, n_rows, n_columns, relation="add_remove", delta=1e-6):
+    shape = TableShape(n_rows=n_rows, n_columns=n_columns)
+    return regressor.plan_fit(shape, meet(1.0, delta, relation)).weights.fit
+
+
+REGRESSORS = (
+    DPRidge(mechanism="gradient", data_norm=2.0, target_bounds=(-1, 1)),
+    DPPoissonRegressor(mechanism="gradient", data_norm=2.0, target_bounds=(0, 1)),
+)
+
+
+def moved(regressor, relation, delta, seed):
+    """Return how far neighbours' clipped sums are apart, over what a step allows for."""
+    rng = np.random.default_rng(seed)
+    X, y = 10.0 * rng.normal(size=(12, 2)), rng.choice([0.0, 1.0], 12)
+    X[1], y[1] = -X[0], y[0]
+    fit = _in_units(descent(regressor, 12, 2, relation, delta), rng.choice([1.0, 3.7]))
+    weights = rng.choice([0.0, 1.0, 50.0]) * rng.normal(size=3)
+    kept = [np.arange(1, 12) if relation == "add_remove" else np.r_[1, 1:12], np.arange(12)]
+    one, other = (fit.model.sums(X[i], y[i], fit.task.loss).sums(weights, None) for i in kept)
+    norm = np.linalg.norm(one - other, 1 if delta == 0.0 else 2)
+    return norm / fit.mechanism.sensitivity
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("regressor", REGRESSORS)
+def test_neighbours_sums_come_near_the_sensitivity_and_stay_within(regressor, relation, delta):
+    ratios = [moved(regressor, relation, delta, seed) for seed in range(200)]
+    assert 0.9 < max(ratios) <= 1.0
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("regressor", REGRESSORS)
+def test_all_steps_are_one_charge_of_the_budget(regressor, relation, delta):
+    X, y = make_table(n=300)
+    accountant = PrivacyAccountant(1.0, 1e-6, relation=relation)
+    model = clone(regressor).set_params(accountant=accountant, delta=delta).fit(X, np.abs(y))
+    (spend,) = accountant.spends
+    assert 0.999 < get_epsilon(spend.event, delta, relation=relation) <= 1.0
+    assert "steps" in model.privacy_.sampler
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_a_unit_of_rows_changes_neither_the_price_nor_the_noise_beside_the_clip(delta):
+    one = descent(REGRESSORS[0], 1000, 3, delta=delta)
+    other = _in_units(one, 0.3)
+    assert other.mechanism.event == one.mechanism.event
+    assert other.mechanism.scale / other.model.clip == pytest.approx(
+        one.mechanism.scale / one.model.clip
+    )
+    assert other.model.clip == pytest.approx(0.3 * one.model.clip)
+
+
+@pytest.mark.parametrize("regressor", REGRESSORS)
+def test_the_search_for_a_norm_is_paid_from_the_same_budget(regressor):
+    X, y = make_table(n=300)
+    accountant = PrivacyAccountant(1.0, 1e-6)
+    model = clone(regressor).set_params(data_norm="auto", accountant=accountant, delta=1e-6)
+    model.fit(X, np.abs(y))
+    (spend,) = accountant.spends
+    assert get_epsilon(spend.event, 1e-6) <= 1.0
+
+
+def test_no_norm_that_is_found_leads_out_of_what_the_engine_takes():
+    """A fit that failed after its charge would tell of the rows."""
+    params = {"mechanism": "gradient", "data_norm": "auto"}
+    fit = descent(DPRidge(target_bounds=(0, 1), **params), 100, 3)
+    for unit in (2.0**-100, 2.0**100):
+        X, y = np.full((4, 3), 0.1 * unit), np.zeros(4)
+        assert np.isfinite(_in_units(fit, unit).weights(X, y, RandomSource(0))).all()
+    with pytest.raises(ValueError, match="target_bounds"):
+        descent(DPPoissonRegressor(target_bounds=(0, 1e30), **params), 100, 3)
+
+
+def test_rows_of_a_searched_norm_are_fitted_in_its_unit():
+    X, y = make_table()
+    params = {"mechanism": "gradient", "target_bounds": (-1, 1)}
+    peer = Ridge(5.0).fit(X, y)
+    model = DPRidge(1e8, data_norm="auto", alpha=5.0, **params).fit(40.0 * X, y)
+    assert 39 < model.data_norm_ < 60
+    np.testing.assert_allclose(40.0 * model.coef_, peer.coef_, atol=0.02)
+    assert model.intercept_ == pytest.approx(peer.intercept_, abs=0.01)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("target_bounds", [(-1, 1), (-3, 1), (999, 1003)])
+def test_little_noise_gives_the_ridge_of_sklearn(target_bounds, delta):
+    X, y = make_table()
+    middle = 0.0 if target_bounds[0] < 0 else 1001.0
+    params = {"target_bounds": target_bounds, "mechanism": "gradient", "alpha": 5.0}
+    model = DPRidge(1e10, delta=delta, fit_intercept=middle > 0, **params).fit(X, y + middle)
+    peer = Ridge(5.0, fit_intercept=middle > 0).fit(X, y + middle)
+    np.testing.assert_allclose(model.coef_, peer.coef_, atol=1e-3)
+    assert model.intercept_ == pytest.approx(peer.intercept_, abs=1e-3)
+
+
+def chosen(epsilon, delta, n_rows, n_columns):
+    model = DPLinearRegression(target_bounds=(-1, 1), data_norm=n_columns**0.5)
+    shape = TableShape(n_rows=n_rows, n_columns=n_columns)
+    return type(model.plan_fit(shape, meet(epsilon, delta)).weights).__name__
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "n_rows", "n_columns", "name"),
+    [
+        (1.0, 1e-6, 500, 13, "ClippedDescent"),
+        (4.0, 1e-6, 15_000, 13, "ClippedDescent"),
+        (1.0, 1e-6, 1400, 3000, "ClippedDescent"),
+        (1.0, 0.0, 1400, 13, "ClippedDescent"),
+        (1.0, 0.0, 20_000, 3, "AdaSSP"),
+        (1e6, 1e-6, 1000, 13, "AdaSSP"),
+        (1e10, 0.0, 1000, 13, "AdaSSP"),
+    ],
+)
+def test_the_choice_follows_from_public_quantities(epsilon, delta, n_rows, n_columns, name):
+    assert chosen(epsilon, delta, n_rows, n_columns) == name
+
+
+def one_hot(n, blocks, bins, seed):
+    """Return rows of one-hot blocks, whose sums are all equal, and targets in [0, 1]."""
+    rng = np.random.default_rng(seed)
+    values = rng.integers(bins, size=(n, blocks))
+    X = np.zeros((n, blocks * bins))
+    for block in range(blocks):
+        X[np.arange(n), block * bins + values[:, block]] = 1.0
+    return X, np.clip(values[:, 0] / bins + 0.1 * rng.normal(size=n), 0.0, 1.0)
+
+
+@pytest.mark.parametrize(("mechanism", "least"), [("auto", -0.05), ("sufficient_statistics", -0.6)])
+def test_binned_columns_do_not_blow_weights_up(mechanism, least):
+    """Their Gram matrix is singular. Mean R² of ten fits.
+
+    That of statistics is about -.2, with a standard deviation of .1; with eigenvalues raised to
+    the noise of one entry only it is below -1.5, and predictions that are not clipped have -25.
+    """
+    X, y = one_hot(1500, 10, 20, 0)
+    params = {"data_norm": 10**0.5, "target_bounds": (0, 1), "mechanism": mechanism}
+    scores = [
+        DPLinearRegression(0.1, random_state=seed, **params).fit(X, y).score(X, y)
+        for seed in range(10)
+    ]
+    assert np.mean(scores) > least
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.1])
+def test_fits_without_information_end_near_the_constant(epsilon):
+    """Targets that lie off the middle of their range, and nothing to learn. Mean R² of ten fits.
+
+    It is about -.15 and -.08, with a standard deviation of .05 and .01. With the penalty of usual
+    noise it is below -1.5; with too few steps for the intercept below -.5 at the smaller epsilon.
+    """
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (1000, 100)), rng.beta(2, 5, 1000)
+    params = {"data_norm": 10.0, "target_bounds": (0, 1), "epsilon": epsilon}
+    scores = [DPRidge(random_state=seed, **params).fit(X, y).score(X, y) for seed in range(10)]
+    assert np.mean(scores) > -0.4
+
+
+def test_it_is_better_than_sufficient_statistics_with_many_features():
+    X, _ = make_table(5000, 100)
+    w = np.random.default_rng(1).normal(size=100)
+    y = np.clip(X @ (4.0 * w / np.linalg.norm(w)), -1.0, 1.0)
+    scores = [
+        [
+            DPLinearRegression(1.0, mechanism=mechanism, target_bounds=(-1, 1))
+            .fit(X, y)
+            .score(X, y)
+            for _ in range(5)
+        ]
+        for mechanism in ("gradient", "sufficient_statistics")
+    ]
+    assert np.mean(scores[0]) > np.mean(scores[1]) + 0.05
