@@ -146,10 +146,10 @@ def test_one_fit_is_one_charge():
     ("params", "words"),
     [
         ({"target_bounds": None}, "must be given"),
-        ({"target_bounds": (1, 1)}, "must increase"),
-        ({"target_bounds": (2, 1)}, "must increase"),
+        ({"target_bounds": (1, 1)}, "low < high"),
+        ({"target_bounds": (2, 1)}, "low < high"),
         ({"target_bounds": (0, np.inf)}, "span"),
-        ({"target_bounds": (np.nan, 1)}, "target_bounds must be a number"),
+        ({"target_bounds": (np.nan, 1)}, "finite"),
         ({"target_bounds": 3}, "target_bounds"),
         ({"target_bounds": ("0", 1)}, "target_bounds"),
         ({"target_bounds": (0, 1e101)}, "span"),
