@@ -39,6 +39,11 @@ def gdp_to_delta(mu: float, epsilon: float) -> float:
     0.126937
     """
     mu, epsilon = check_within(mu, "mu", 0.0), check_within(epsilon, "epsilon", -math.inf)
+    return delta_of_mu(mu, epsilon)
+
+
+def delta_of_mu(mu, epsilon):
+    """As `gdp_to_delta`, of numbers that are known to be in range."""
     if mu == 0.0:
         return max(0.0, -math.expm1(min(epsilon, 0.0)))
     if mu == math.inf:
@@ -84,16 +89,16 @@ def gdp_to_epsilon(mu: float, delta: float) -> float:
     4.377178
     """
     delta = check_within(delta, "delta", 0.0, 1.0)
-    if gdp_to_delta(mu, 0.0) <= delta:
+    if delta_of_mu(mu, 0.0) <= delta:
         return 0.0
     if delta <= 0.0 or mu == math.inf:
         return math.inf
     low, high = 0.0, 0.5 * mu * mu + mu * math.sqrt(2.0 * math.log(1.0 / delta))
-    while gdp_to_delta(mu, high) > delta:
+    while delta_of_mu(mu, high) > delta:
         low, high = high, high * (1.0 + 1e-9)
         if not math.isfinite(high):
             return math.inf
-    return least_epsilon(lambda e: gdp_to_delta(mu, e), delta, high, low)
+    return least_epsilon(lambda e: delta_of_mu(mu, e), delta, high, low)
 
 
 def least_epsilon(curve, delta, high, low=0.0):
@@ -148,7 +153,7 @@ def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
     """
     check_within(epsilon, "epsilon", 0.0)
     noise = check_within(noise_multiplier, "noise_multiplier", 0.0, ends="(]")
-    return gdp_to_delta(1.0 / noise, float(epsilon))
+    return delta_of_mu(1.0 / noise, float(epsilon))
 
 
 def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
@@ -185,7 +190,7 @@ def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
 
     def is_safe(value):
         mu = 1.0 / value
-        return gdp_to_delta(mu, epsilon) <= delta and gdp_to_epsilon(mu, delta) <= epsilon
+        return delta_of_mu(mu, epsilon) <= delta and gdp_to_epsilon(mu, delta) <= epsilon
 
     return nudge(is_safe, _multiplier_root(((1.0, 1.0, epsilon),), delta))
 
@@ -209,7 +214,7 @@ def summed_noise_multiplier(curves, delta):
 
 
 def _summed_delta(curves, multiplier):
-    return sum(weight * gdp_to_delta(moved / multiplier, eps) for weight, moved, eps in curves)
+    return sum(weight * delta_of_mu(moved / multiplier, eps) for weight, moved, eps in curves)
 
 
 def _multiplier_root(curves, delta):
