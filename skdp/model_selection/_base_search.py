@@ -69,6 +69,7 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
     return SearchTask(
         candidates=candidates,
         shape=rows.X.shape,
+        columns=rows.columns,
         score=score,
         guarantee=replace(guarantee, neighbours=Neighbours(relation=terms.relation)),
         public_steps=public_steps,

@@ -3,14 +3,18 @@
 from dataclasses import dataclass, field
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.validation import validate_data
 
+from skdp._data._columns import ColumnTable
+from skdp._data._kinds import container_kinds
 from skdp._data._tables import indexable_table, target_array
 from skdp.accounting import Allowance, plan_event
 from skdp.model_selection._progress import quiet, told_by_params
 from skdp.pipeline import plan_pipeline
 from skdp.pipeline._instances import fitted_params, without_memory
+from skdp.utils._frames import is_frame
 from skdp.utils._validation import check_classes
 
 # What a search sets itself, from its own total.
@@ -60,6 +64,15 @@ class Rows:
         if not len(y):
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
         return cls(X, y, params)
+
+    @property
+    def columns(self):
+        """What the container says of its columns: their `names` and `kinds`."""
+        reader = BaseEstimator()
+        validate_data(reader, self.X, skip_check_array=True)
+        table = ColumnTable(self.X.shape, None if is_frame(self.X) else self.X)
+        names = getattr(reader, "feature_names_in_", None)
+        return {"names": names, "kinds": container_kinds(self.X, table)}
 
     def take(self, rows):
         """Return some rows, by number."""

@@ -63,6 +63,8 @@ class SearchTask:
     selection : str
     refit : bool
     public_steps : tuple of str
+    columns : dict or None
+        The `names` and `kinds` of the table's columns.
     """
 
     candidates: tuple
@@ -72,6 +74,7 @@ class SearchTask:
     selection: str = "exponential"
     refit: bool = False
     public_steps: tuple = ()
+    columns: dict = None
 
     def fit_plan(self, candidate, n_samples, guarantee):
         """Return the plan of one candidate's fit on so many rows."""
@@ -92,6 +95,7 @@ class SearchTask:
                 classes=self.candidates[candidate].classes,
                 terms=terms,
                 public_steps=self.public_steps,
+                columns=self.columns,
             )
 
         return planned

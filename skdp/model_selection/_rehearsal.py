@@ -1,5 +1,6 @@
 """What fits do before their charge, for the errors that bad parameters and bad data raise."""
 
+from dataclasses import replace
 from numbers import Real
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp.base import NOTHING
+from skdp.base import NOTHING, guarantee_of
 from skdp.impute import DPSimpleImputer
 from skdp.model_selection._progress import quiet, silence
 from skdp.pipeline._instances import of_skdp
@@ -21,6 +22,10 @@ from skdp.pipeline._widths import may_be_sparse, output_width
 
 # How many rows are tried alone where an error can be that of the ones in a release's place.
 ROWS_TRIED = 4
+# Widths of which a model that refuses its parameters at every one is taken to refuse them at any.
+WIDTHS_TRIED = (1, 10, 1000)
+# Parameters that hold several values, none of which is of a column.
+OF_NO_COLUMN = {"classes", "class_weight", "target_bounds"}
 # Of a data frame some read the columns that they know by name, and functions may read any.
 TAKE_OTHER_WIDTHS = {"", "ColumnTransformer", "FunctionTransformer"}
 
@@ -32,8 +37,13 @@ class _Charged(Exception):
 class _NoCharge:
     """An accountant that ends a fit at its first charge."""
 
-    def __init__(self, terms):
-        self.terms = terms
+    def __init__(self, terms, planned):
+        self.terms, self.planned = terms, planned
+
+    def check(self, plan):
+        """Raise what a charge would: types of columns that a step changed may have a price."""
+        if self.planned is not None:
+            self.planned.price(plan.event, plan.epsilon, plan.delta, self.terms)
 
     def charge(self, event, **words):
         raise _Charged
@@ -87,8 +97,11 @@ class _Rehearsed(TransformerMixin, BaseEstimator):
 
 def _stand_in(estimator, X, y, params):
     """Return what transforms rows in a step's place, None for ones: nothing is released."""
-    if of_skdp(estimator) and estimator._rehearse(X, y, **params).event != NOTHING:
-        return _filling_at_random(estimator, X)
+    if of_skdp(estimator):
+        plan = estimator._rehearse(X, y, **params)
+        if plan.event != NOTHING:
+            estimator.accountant.check(plan)
+            return _filling_at_random(estimator, X)
     try:
         return estimator.fit(X, y, **params)
     except _Charged:
@@ -114,7 +127,7 @@ def _filling_at_random(estimator, X):
     return imputer
 
 
-def rehearse(pipeline, guarantee, rows, terms):
+def rehearse(pipeline, guarantee, rows, terms, charges=None):
     """Do what each private step does before its charge, for the errors that it raises.
 
     Nothing is released, and nothing is kept. What a private transformer will make is not known
@@ -127,6 +140,8 @@ def rehearse(pipeline, guarantee, rows, terms):
         What the steps share.
     rows : Rows
     terms : Terms
+    charges : tuple of PlannedCharge, default=None
+        Of the steps' fits to so many rows; None asks no step whether it keeps to them.
 
     Raises
     ------
@@ -140,7 +155,8 @@ def rehearse(pipeline, guarantee, rows, terms):
         with silence(), parallel_config("sequential"):
             rows.fit(model)
 
-    model = _rehearsed(pipeline, guarantee, terms)
+    charges = charges or [None] * len(pipeline.steps)
+    model = _rehearsed(pipeline, guarantee, terms, charges)
     try:
         fit(model, rows)
     except Exception as error:
@@ -150,19 +166,39 @@ def rehearse(pipeline, guarantee, rows, terms):
         typed = isinstance(error, TypeError) and all(map(_makes_numbers, pipeline.steps))
         if not read_ones or typed or _ones_are_read(pipeline, rows.X):
             raise
+        for part in parts:
+            if isinstance(part, _Rehearsed) and hasattr(part.estimator, "predict"):
+                _check_model(part.estimator, rows.y)
         for row in np.linspace(0, len(rows.y) - 1, ROWS_TRIED).astype(int):
             # The ones are in every row: if a table of this row alone is read, so are they.
             alone = rows.take(np.full(len(rows.y), row))
             try:
-                fit(_rehearsed(pipeline, guarantee, terms), alone)
+                fit(_rehearsed(pipeline, guarantee, terms, charges), alone)
             except Exception:
                 continue
             raise
 
 
-def _rehearsed(pipeline, guarantee, terms):
+def _check_model(estimator, y):
+    """Raise what a model of skdp says of its targets and parameters, whatever the rows hold."""
+    if not (hasattr(estimator, "_read_table") and plans_its_fit(estimator)):
+        return
+    estimator = clone(estimator)
+    shape, errors = estimator._read_table(np.ones((len(y), 1)), y).shape, []
+    for width in WIDTHS_TRIED:
+        try:
+            estimator.plan_fit(replace(shape, n_columns=width, names=None), guarantee_of(estimator))
+        except ValueError as error:
+            errors.append(error)
+    params = estimator.get_params(deep=False).items()
+    several = {name for name, v in params if np.iterable(v) and not isinstance(v, str)}
+    if len(errors) == len(WIDTHS_TRIED) and several <= OF_NO_COLUMN:
+        raise errors[0]
+
+
+def _rehearsed(pipeline, guarantee, terms, charges):
     """Return the pipeline with each private step replaced."""
-    handles = [_NoCharge(terms) for _ in pipeline.steps]
+    handles = [_NoCharge(terms, planned) for planned in charges]
     model = quiet(pipeline.with_budget(guarantee.epsilon, guarantee.delta, handles))
     parts = model.get_params()
     if pipeline.steps[0].name == "":
@@ -240,7 +276,8 @@ def rehearse_runs(plan, rows, terms):
         if candidate or not planned:
             rehearse(fit.pipeline, fit.guarantee, rows, terms)
         if not planned:
-            rehearse(fit.pipeline, fit.guarantee, rows.take(train[smallest]), terms)
+            own = rows.take(train[smallest])
+            rehearse(fit.pipeline, fit.guarantee, own, terms, fit.charges)
 
 
 def _is_planned(pipeline):

@@ -35,7 +35,7 @@ NOTHING = Composed(())
 
 
 def planned_charge(
-    estimator, n_samples=None, n_features=None, *, classes=None, terms=None, name=""
+    estimator, n_samples=None, n_features=None, *, classes=None, terms=None, name="", columns=None
 ):
     """Return what a private estimator's fit will charge, before it sees a table.
 
@@ -52,6 +52,8 @@ def planned_charge(
         Of the accountant that will be charged, as `skdp.base.terms_of` gives them.
     name : str, default=""
         What the step is called; empty takes the class.
+    columns : dict, default=None
+        The `names` and `kinds` of a `TableShape` of `n_features` columns, where they are known.
 
     Returns
     -------
@@ -87,11 +89,14 @@ def planned_charge(
     if params.get("classes") is not None:
         classes = params["classes"]
     classes = np.unique([0, 1] if classes is None else classes)
+
+    def known(n_columns):
+        return columns or {"names": names_in(params, n_columns)}
+
     try:
         plans = [
             estimator.plan_fit(
-                TableShape(n_rows=n, n_columns=d, classes=classes, names=names_in(params, d)),
-                guarantee,
+                TableShape(n_rows=n, n_columns=d, classes=classes, **known(d)), guarantee
             )
             for n, d in dict.fromkeys((n_samples or n, n_features or d) for n, d in SHAPES)
         ]
@@ -139,6 +144,8 @@ class PipelinePlan:
         The labels of y, if they are known.
     terms : Terms
         Of the accountant that will be charged.
+    columns : dict or None, default=None
+        The `names` and `kinds` of the table's columns, if they are known.
     """
 
     pipe: object
@@ -147,6 +154,7 @@ class PipelinePlan:
     n_samples: int | None
     classes: object
     terms: object
+    columns: dict = None
 
     def budgets(self, epsilon, delta):
         """Return each step's (epsilon, delta): its share of what is given.
@@ -192,6 +200,8 @@ class PipelinePlan:
             return PlannedCharge(step.title, NOTHING, params["epsilon"], params.get("delta") or 0.0)
         estimator = clone(step.estimator).set_params(**_parameters(step, budget))
         known = {"classes": self.classes, "terms": self.terms, "name": step.title}
+        if not (step.before or step.columns or may_release_nothing(step.estimator)):
+            known["columns"] = self.columns
         return planned_charge(estimator, self.n_samples, step.n_features, **known)
 
     def event(self, epsilon, delta):
@@ -258,7 +268,15 @@ def _parameters(step, budget):
 
 
 def plan_pipeline(
-    pipe, n_samples=None, n_features=None, *, classes=None, terms=None, shares=None, public_steps=()
+    pipe,
+    n_samples=None,
+    n_features=None,
+    *,
+    classes=None,
+    terms=None,
+    shares=None,
+    public_steps=(),
+    columns=None,
 ):
     """Return the plan of a pipeline whose every step is private or learns nothing.
 
@@ -279,6 +297,8 @@ def plan_pipeline(
         Without a private final estimator all steps get the same.
     public_steps : sequence of str, default=()
         Names of steps that learn from data which are public.
+    columns : dict, default=None
+        The `names` and `kinds` of the table's columns: some steps' charges depend on them.
 
     Returns
     -------
@@ -324,7 +344,7 @@ def plan_pipeline(
     terms = terms_of(None) if terms is None else terms
     shared = dict(zip((s.name for s in releasing), _check_shares(releasing, shares), strict=True))
     shares = tuple(shared.get(step.name, 0.0) for step in private)
-    return PipelinePlan(clone(pipe), private, shares, n_samples, classes, terms)
+    return PipelinePlan(clone(pipe), private, shares, n_samples, classes, terms, columns)
 
 
 def _check_shares(steps, shares):

@@ -25,6 +25,7 @@ from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan, Price
 from skdp.preprocessing._binning import input_names
 from skdp.utils._frames import objects
+from skdp.utils._labels import is_missing
 from skdp.utils._validation import check_choice, check_integer, is_auto, public_inputs
 
 NUMBERS = ("bins", "scaled")
@@ -110,7 +111,7 @@ class DPTableVectorizer(TransformerMixin, PrivateEstimator):
 
     Attributes
     ----------
-    kinds_ : list of {"number", "date", "label"}
+    kinds_ : list of {"number", "date", "duration", "label"}
         The kind of each column.
     bin_edges_ : ndarray of shape (n_features_in_,), of ndarray
         The edges of each number's bins (its bounds if it is scaled; dates in days since 1970),
@@ -195,7 +196,9 @@ class DPTableVectorizer(TransformerMixin, PrivateEstimator):
         columns, kinds = read_kinds(self, X)
         if y is not None:
             # A model behind would refuse it after the charge.
-            check_array(y, ensure_2d=False, dtype=None, input_name="y")
+            checked = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+            if checked.dtype.kind == "O" and any(map(is_missing, checked.ravel())):
+                raise ValueError("Input y contains missing values.")
             check_consistent_length(X, y)
         return ReadTable(rows=columns, shape=self._shape_of(columns, kinds=kinds))
 
@@ -252,6 +255,8 @@ class DPTableVectorizer(TransformerMixin, PrivateEstimator):
         """Say whether the parameters leave bounds or categories to be found."""
         given = (self.bounds, self.categories)
         entries = [v for each in given if isinstance(each, Mapping) for v in each.values()]
+        if isinstance(self.categories, list | tuple):
+            entries += self.categories
         return is_auto(self.bounds) or self.categories is None or any(map(is_auto, entries))
 
     def transform(self, X):

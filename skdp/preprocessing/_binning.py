@@ -404,9 +404,9 @@ def input_names(estimator, input_features):
 
 
 def names_in(params, n_features):
-    """Return names for columns of which no table was seen: those that dicts mention.
+    """Return names for columns of which no table was seen: those that parameters mention.
 
-    They stand where no dict names a column by its position.
+    They stand where no parameter names a column by its position.
 
     Parameters
     ----------
@@ -419,6 +419,9 @@ def names_in(params, n_features):
     list of str or None
     """
     dicts = (params.get(name) for name in ("bounds", "categories", "edges", "monotonic_cst"))
-    keys = [key for each in dicts if isinstance(each, Mapping) for key in each]
+    groups = [each for each in dicts if isinstance(each, Mapping)]
+    pairs = params.get("interactions")
+    groups += [each for each in pairs if np.ndim(each) == 1] if isinstance(pairs, list) else []
+    keys = [key for each in groups for key in each]
     named = iter(dict.fromkeys(key for key in keys if isinstance(key, str)))
     return [None if j in keys else next(named, None) for j in range(n_features)]

@@ -22,6 +22,7 @@ from sklearn.preprocessing import (
 
 from skdp import (
     DPPCA,
+    DPAdditiveClassifier,
     DPGridSearchCV,
     DPLinearRegression,
     DPLogisticRegression,
@@ -33,6 +34,7 @@ from skdp import (
     DPRobustScaler,
     DPSimpleImputer,
     DPStandardScaler,
+    DPTableVectorizer,
     PrivacyAccountant,
 )
 from skdp.accounting import Guarantee
@@ -506,3 +508,40 @@ def test_a_search_of_what_got_no_columns_states_its_price():
     model = FrozenEstimator(LogisticRegression().fit(X, y))
     search = DPGridSearchCV(make_pipeline(nothing, model), {}, strategy="holdout", **BUDGET)
     assert search.fit(frame, y).privacy_.epsilon == 1.0
+
+
+MIXED = pd.DataFrame({"size": np.arange(N) / N, "kind": ["a", "b"] * (N // 2)})
+
+
+@pytest.mark.parametrize("search", SEARCHES[:4], ids=lambda search: search.__name__)
+@pytest.mark.parametrize("declared", [None, {"kind": ["a", "b"]}], ids=["found", "declared"])
+def test_a_model_whose_charge_depends_on_the_kinds_of_columns_is_searched(search, declared):
+    accountant = PrivacyAccountant(epsilon=10.0, delta=1e-4)
+    model = DPAdditiveClassifier(categories=declared, bounds={"size": (0, 1)})
+    search(model, MIXED, np.arange(N) % 2, accountant)
+    assert accountant.epsilon_spent == 1.0
+
+
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [
+        (DPLogisticRegression(C=-1.0), np.arange(N) % 2),
+        (DPLinearRegression(target_bounds=(0, 1)), np.array(["low", "high"] * (N // 2))),
+    ],
+    ids=["parameter", "target"],
+)
+def test_a_model_behind_a_table_of_unknown_width_refuses_before_the_charge(model, y):
+    accountant = PrivacyAccountant(epsilon=10.0, delta=1e-4)
+    pipe = make_pipeline(DPTableVectorizer(), model)
+    with pytest.raises(ValueError, match="C must be|y must hold numbers"):
+        by_grid(pipe, MIXED, y, accountant)
+    assert not accountant.spends
+
+
+def test_a_charge_that_is_not_as_planned_is_refused_before_the_search_is_charged():
+    accountant = PrivacyAccountant(epsilon=10.0, delta=1e-4)
+    # Behind a step, the plan knows no types of columns.
+    pipe = make_pipeline(FunctionTransformer(), DPAdditiveClassifier())
+    with pytest.raises(ValueError, match="what was not planned"):
+        by_grid(pipe, MIXED, np.arange(N) % 2, accountant)
+    assert not accountant.spends

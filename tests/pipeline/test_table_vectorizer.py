@@ -139,3 +139,19 @@ def test_a_row_is_encoded_by_itself():
     np.testing.assert_array_equal(front.transform(frame.iloc[[3]]).toarray()[0], whole[3])
     assert front.plan_fit(TableShape(n_rows=5, n_columns=2), meet(1.0, 1e-6)).n_features_out is None
     assert math.isclose(np.linalg.norm(whole[3]), 1.0, rel_tol=0.01)
+
+
+def test_categories_in_a_list_are_found_where_numbers_are_scaled():
+    front = DPTableVectorizer(numbers="scaled", bounds=(0, 1), categories=[None, "auto"])
+    fitted = front.fit(np.array([[0.5, "a"], [0.2, "b"]] * 100, dtype=object))
+    assert fitted.kinds_ == ["number", "label"]
+    assert fitted.privacy_.epsilon == 1.0
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, np.datetime64("NaT")], ids=repr)
+def test_labels_that_are_missing_cost_nothing(missing):
+    accountant = PrivacyAccountant(epsilon=10.0, delta=1e-4)
+    y = np.array(["a", "b", missing, "a"] * 100, dtype=object)
+    with pytest.raises(ValueError, match=r"y contains|contains NaN"):
+        DPTableVectorizer(accountant=accountant).fit(make_frame(), y)
+    assert not accountant.spends

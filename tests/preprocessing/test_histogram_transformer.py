@@ -14,6 +14,7 @@ from skdp._data._columns import read_columns, read_numeric_columns
 from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms import GaussianMechanism, GeometricMechanism
 from skdp.noise import RandomSource
+from skdp.pipeline import planned_charge
 from skdp.preprocessing import _histogram_transformer as module
 from skdp.preprocessing._binning import bin_codes, column_bins, count_columns, quantile_edges
 from skdp.stats._quantiles import CELLS, QuantilePlan
@@ -470,3 +471,14 @@ def test_automatic_bins_hold_more_rows_than_the_noise_of_their_edges():
     edges = bins_of(15_000, 0.1)
     assert len(edges.quantiles.quantiles) == edges.n_bins - 1
     assert bins_of(100, 0.1, edges="uniform").n_bins == 32
+
+
+def test_crosses_are_named_where_no_table_is_seen():
+    named = DPHistogramTransformer(
+        bounds={"b": (0, 1), "a": (0, 2), "c": (0, 1)}, interactions=[("a", "c")]
+    )
+    placed = DPHistogramTransformer(bounds=(0, 1), interactions=[(0, 2)])
+    assert named.expected_error(3) == placed.expected_error(3)
+    assert planned_charge(named, 50, 3).event == planned_charge(placed, 50, 3).event
+    mixed_up = DPHistogramTransformer(bounds=(0, 1), interactions=[("a", 0)])
+    assert mixed_up.expected_error(2) > 0.0
