@@ -88,7 +88,7 @@ def gdp_to_epsilon(mu: float, delta: float) -> float:
     >>> round(gdp_to_epsilon(1.0, 1e-5), 6)
     4.377178
     """
-    delta = check_within(delta, "delta", 0.0, 1.0)
+    mu, delta = check_within(mu, "mu", 0.0), check_within(delta, "delta", 0.0, 1.0)
     if delta_of_mu(mu, 0.0) <= delta:
         return 0.0
     if delta <= 0.0 or mu == math.inf:

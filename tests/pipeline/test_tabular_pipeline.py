@@ -81,9 +81,9 @@ def test_the_model_gets_the_norm_of_the_front_and_keeps_the_rest():
     pipe.fit(frame, target_of("classifier", frame))
     # The accountant of an instance is not lost.
     assert accountant.epsilon_spent == 1.0
-    assert tabular_pipeline(DPRidge(target_bounds=(0, 1)))[0].numbers == "scaled"
-    gradient = DPRidge(target_bounds=(0, 1), mechanism="gradient")
-    assert tabular_pipeline(gradient)[0].numbers == "bins"
+    for mechanism, numbers in (("sufficient_statistics", "scaled"), ("auto", "bins")):
+        model = DPRidge(target_bounds=(0, 1), mechanism=mechanism)
+        assert tabular_pipeline(model)[0].numbers == numbers
 
 
 @pytest.mark.parametrize("estimator", ["trees", 3, DPPCA, LogisticRegression])
