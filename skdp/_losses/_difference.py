@@ -36,6 +36,10 @@ class HuberLoss(ClippableLoss):
     target_bounds = (-math.inf, math.inf)
     curvature_bound = trace_bound = 1.0
 
+    def value_at_zero(self):
+        """Bound the loss of a row whose score is 0, over targets up to the threshold."""
+        return 0.5 * self.threshold**2
+
     def value(self, scores, y):
         inner = np.clip(scores - y, -self.threshold, self.threshold)
         return float(np.sum(inner * (scores - y - 0.5 * inner)))

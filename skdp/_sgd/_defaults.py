@@ -37,7 +37,8 @@ class Task:
     ----------
     loss : loss
     slope : float
-        The norm of a typical residual.
+        The bound on the norm of a residual, or a typical one. Of a `Problem` it is that at which
+        residuals are clipped.
     curvature : float
         The bound on the loss's curvature by a score.
     weights_norm : float
@@ -45,6 +46,10 @@ class Task:
     signal : float, default=inf
         The expected variance of scores, times the curvature. A finite one makes the penalty grow
         with the square of the noise where there is much, so that weights end near 0 there.
+    least_clip : float, default=1.0
+        The share of the slope at which residuals are clipped; it grows where there is less noise
+        on the mean gradient than `knee`, in units of its bound.
+    knee : float, default=0.0
     """
 
     loss: object
@@ -52,6 +57,8 @@ class Task:
     curvature: float
     weights_norm: float
     signal: float = math.inf
+    least_clip: float = 1.0
+    knee: float = 0.0
 
     @property
     def n_outputs(self):
@@ -71,6 +78,8 @@ class Problem:
     guarantee : Guarantee
     constant : float, default=0.0
         The constant feature, where steps are to be enough for it under a large penalty too.
+    centre_deviation : float, default=inf
+        The standard deviation of the score at which the constant feature's weights start.
     """
 
     task: Task
@@ -78,6 +87,7 @@ class Problem:
     norm: float
     guarantee: Guarantee
     constant: float = 0.0
+    centre_deviation: float = math.inf
 
     # It decides the law of the noise and what is clipped.
     delta = property(attrgetter("guarantee.delta"))
@@ -92,10 +102,12 @@ class Problem:
         """The bound on the loss's curvature by the weights, for rows of the norm."""
         return self.task.curvature * self.norm**2
 
-    def condition(self, alpha):
-        """Return the condition number under a penalty, which the constant feature has not."""
-        unpenalised = USUAL_CURVATURE * self.task.curvature * self.constant**2
-        return (self.curvature + alpha) / min(alpha, unpenalised or alpha)
+    def condition(self, alpha, tie):
+        """Return the condition number under a penalty; the constant feature has the tie."""
+        least = alpha
+        if self.constant:
+            least = min(alpha, tie + USUAL_CURVATURE * self.task.curvature * self.constant**2)
+        return (self.curvature + alpha) / least
 
 
 @dataclass(frozen=True)
@@ -109,6 +121,8 @@ class Settings:
     batch_size, max_iter : int, default=None
         `max_iter` counts passes over as many rows as the table has.
     clip, alpha, eta0, momentum : float, default=None
+    tie : float, default=None
+        The strength at which the constant feature's weights are held to where they start.
     """
 
     optimizer: str
@@ -119,6 +133,7 @@ class Settings:
     alpha: float | None = None
     eta0: float | None = None
     momentum: float | None = None
+    tie: float | None = None
 
     def n_steps(self, n_rows):
         """Return how many batches make `max_iter` passes."""
@@ -139,17 +154,28 @@ def automatic_settings(problem, given):
     Settings
     """
     clip = _clip(problem) if given.clip is None else given.clip
-    strength, n_steps = _balance(problem, clip, given)
+    strength, tie, n_steps = _balance(problem, clip, given)
     alpha = strength if given.alpha is None else given.alpha
     batches = _batches(problem, given, n_steps)
     stronger = max(strength, alpha)
     momentum = given.momentum
     if momentum is None:
-        momentum = _momentum(given.optimizer, problem.condition(stronger))
+        momentum = _momentum(given.optimizer, problem.condition(stronger, tie))
     eta0 = given.eta0
     if eta0 is None:
         eta0 = _rate(given.optimizer, problem, problem.curvature + stronger, momentum)
-    return Settings(given.optimizer, *batches, clip, alpha, eta0, momentum)
+    return Settings(given.optimizer, *batches, clip, alpha, eta0, momentum, tie)
+
+
+def _tie(problem, given, strength, noise):
+    """Return the given tie, or the one that weighs the start against noisy gradients.
+
+    A start of variance s² in the score and gradients of variance t² are best together where it is
+    t² over s² and the curvature.
+    """
+    if given.tie is not None or problem.centre_deviation == math.inf:
+        return given.tie or 0.0
+    return min(strength, (noise / problem.centre_deviation) ** 2 / problem.task.curvature)
 
 
 def _clip(problem):
@@ -160,7 +186,7 @@ def _clip(problem):
 
 
 def _balance(problem, clip, given):
-    """Return the strength of the regulariser that balances the noise, and the number of steps."""
+    """Return the strengths of the penalty and the tie that balance the noise, and the steps."""
     weights_norm = problem.task.weights_norm / problem.norm
     pure = problem.delta == 0.0
     per_root = LAPLACE_STEPS_PER_ROOT if pure else STEPS_PER_ROOT
@@ -169,16 +195,17 @@ def _balance(problem, clip, given):
     n_steps = FEWEST_STEPS
     # The noise of Laplace steps grows with their number, and that falls with the noise.
     for _ in range(30 if pure else 1):
-        noise = _noise(problem, clip, n_steps) * math.sqrt(problem.size)
+        noise = release_noise(problem, clip, n_steps) * math.sqrt(problem.size)
         strength = max(noise / weights_norm + noise**2 / problem.task.signal, least)
         stronger = max(strength, given.alpha or 0.0)
         steps = per_root
         if given.alpha is not None:
             # Where the noise is smaller than a given alpha's bias, so must be what steps leave.
             steps += 2.0 * max(0.0, math.log(stronger) - math.log(noise / weights_norm))
-        n_steps = math.ceil(steps * math.sqrt(problem.condition(stronger)))
+        tie = _tie(problem, given, strength, noise / math.sqrt(problem.size))
+        n_steps = math.ceil(steps * math.sqrt(problem.condition(stronger, tie)))
         n_steps = min(max(n_steps, FEWEST_STEPS), most)
-    return strength, n_steps
+    return strength, tie, n_steps
 
 
 def _most_steps(problem, given):
@@ -189,7 +216,7 @@ def _most_steps(problem, given):
     return min(max(int(2.0 * READ_VALUES / values), FEWEST_STEPS_TO_SAVE_TIME), MOST_STEPS)
 
 
-def _noise(problem, clip, n_steps):
+def release_noise(problem, clip, n_steps):
     """Return the standard deviation, on a mean gradient, of one release worth the whole run."""
     scale = problem.guarantee.neighbours.rows_moved * clip / problem.shape.n_rows
     if problem.delta > 0.0:

@@ -21,11 +21,12 @@ ADAM_SECOND_MOMENT = 0.999
 ADAM_LEAST_ROOT = 1e-8
 
 
-def run_sgd(plan, table, update, start, alpha, source, after_step=None):
+def run_sgd(plan, table, update, start, alpha, source, after_step=None, tie=0.0):
     r"""Return the weights after all steps of a plan.
 
     The objective is the mean loss of a row plus :math:`\tfrac\alpha2 \|w\|^2` over the
-    weights of features; that of the constant feature is not penalised. BLAS runs on one thread
+    weights of features; the penalty of the constant feature's is that of its distance from the
+    start, times `tie`. BLAS runs on one thread
     meanwhile: products are too small for more, and are to be rounded the same way in every step.
 
     Parameters
@@ -42,6 +43,7 @@ def run_sgd(plan, table, update, start, alpha, source, after_step=None):
         Of the charge.
     after_step : callable, default=None
         Called with the number of steps taken; it sees no iterate.
+    tie : float, default=0.0
 
     Returns
     -------
@@ -60,6 +62,7 @@ def run_sgd(plan, table, update, start, alpha, source, after_step=None):
     with threadpool_limits(1, "blas"):
         for taken, gradient in enumerate(means, start=1):
             gradient[..., :features] += alpha * walk.point[..., :features]
+            gradient[..., features:] += tie * (walk.point - start)[..., features:]
             walk.step(gradient)
             if after_step is not None:
                 after_step(taken)

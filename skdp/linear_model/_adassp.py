@@ -55,7 +55,7 @@ class AdaSSP(Perturbation):
     def C(self):
         return math.inf if self.alpha == 0.0 else 1.0 / self.alpha
 
-    def run(self, loss, rows, targets, source):
+    def run(self, loss, rows, targets, source, start=None):
         """Return the weights, that of the constant feature last.
 
         Parameters
@@ -66,6 +66,8 @@ class AdaSSP(Perturbation):
         targets : ndarray of shape (n_rows,)
             Centred targets, at most 1 in magnitude.
         source : RandomSource
+        start : ndarray
+            It is not read.
 
         Returns
         -------

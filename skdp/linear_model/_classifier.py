@@ -1,14 +1,25 @@
 """What linear classifiers have in common: labels, class weights, predictions."""
 
+import math
+
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import RowsAndTarget, linear_scores, read_rows_and_target, read_table
+from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
+from skdp._sgd._defaults import Task
 from skdp.base import ReadTable
 from skdp.linear_model._regressor import PrivateLinearModel
 from skdp.utils._validation import check_classes, check_magnitude, public_inputs
+
+# What is expected of weights, times the norm of rows, and of the variance of a score, times its
+# curvature; and the noise below which clips grow. Chosen with training rows in view, see
+# docs/benchmarks/constants.md.
+WEIGHTS_NORM, SIGNAL, KNEE = 20.0, 0.04, 1e-4
+# That of a score alone, for hinges.
+HINGE_SIGNAL = 0.1
 
 
 class PrivateLinearClassifier(ClassifierMixin, PrivateLinearModel):
@@ -150,3 +161,23 @@ def check_class_weight(class_weight, classes):
     if unknown:
         raise ValueError(f"class_weight names {unknown[0]!r}, which is not among the classes")
     return [check_magnitude(class_weight.get(label, 1.0), "a class weight") for label in labels]
+
+
+def logistic_task(class_weight):
+    """Return the logistic loss of so many classes with weights, and what is expected of it."""
+    n_classes = len(class_weight)
+    loss = BinaryLogisticLoss() if n_classes == 2 else MultinomialLogisticLoss(n_classes)
+    # The residual at zero weights.
+    usual = 0.5 if n_classes == 2 else math.sqrt(1.0 - 1.0 / n_classes)
+    share = usual / loss.slope_bound
+    if any(weight != 1.0 for weight in class_weight):
+        loss = ClassWeightedLoss(loss, tuple(class_weight))
+    return Task(
+        loss,
+        slope=loss.slope_bound,
+        curvature=loss.curvature_bound,
+        weights_norm=WEIGHTS_NORM,
+        signal=SIGNAL * math.prod(loss.weights_shape),
+        least_clip=share,
+        knee=KNEE,
+    )

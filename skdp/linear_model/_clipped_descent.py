@@ -1,4 +1,4 @@
-"""Regression by noisy clipped gradients: runs of `skdp._sgd` that are made for bounded losses.
+"""Noisy clipped gradients (runs of `skdp._sgd`) of a loss that is bounded over bounded rows.
 
 The guarantee is that of DP-SGD (``docs/dp_sgd.md``, section 3): it rests on no bound of the loss
 or of the rows. These bounds make the settings.
@@ -8,17 +8,13 @@ import math
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
-from skdp._sgd._defaults import Problem, Settings, automatic_settings
+import numpy as np
+
 from skdp._sgd._plan import plan_sgd
 from skdp.linear_model._dp_sgd import SGDFit, plan_run
-from skdp.linear_model._planning import Perturbation, quadratic_excess
-from skdp.mechanisms._plan import vector_noise
-from skdp.utils._validation import check_within
+from skdp.linear_model._planning import Perturbation
 
-# The clip over the bound on a gradient, which grows where there is less noise than KNEE; at most
-# it cuts nothing. Chosen with made tables and the training rows of California housing in view.
-LEAST_CLIP, LARGEST_CLIP, KNEE = 0.05, 1.01, 0.03
-LARGEST_SIGNAL = 100
+RESPONSE_BLOCK = 256
 
 
 @dataclass(frozen=True)
@@ -31,18 +27,16 @@ class ClippedDescent(Perturbation):
         For rows whose norm is given, or is found to be 1.
     C : float
         Inverse regularisation strength, as in scikit-learn.
-    excess : float
-        The summed loss expected above that of weights of the expected norm.
     """
 
     fit: SGDFit
     C: float
-    excess: float
+    quadratic = 1.0
 
-    mechanism = property(attrgetter("fit.mechanism"))
+    mechanism = property(attrgetter("fit.sgd"))
     sampler = property(attrgetter("fit.sampler"))
 
-    def run(self, loss, rows, y, source):
+    def run(self, loss, rows, y, source, start):
         """Return the weights of rows in their unit; the rows are read as they are.
 
         Parameters
@@ -52,12 +46,86 @@ class ClippedDescent(Perturbation):
         rows : BoundedRows
         y : array of shape (n_rows,)
         source : RandomSource
+        start : ndarray of shape (*loss.weights_shape, n_features)
+
+        Returns
+        -------
+        ndarray of the shape of `start`
+        """
+        fit = _in_units(self.fit, rows.unit)
+        weights = fit.weights(rows.X, y, source, start / rows.unit)
+        return rows.unit * weights.reshape(start.shape)
+
+    def noise_variance(self, curvature):
+        """Return the variance of the noise in the weights, where the summed loss has a curvature.
+
+        It is exact for a quadratic loss: how far the noise of each step moves each later iterate.
+
+        Parameters
+        ----------
+        curvature : ndarray
+            Eigenvalues of the summed loss's Hessian.
 
         Returns
         -------
         ndarray
         """
-        return rows.unit * _in_units(self.fit, rows.unit).weights(rows.X, y, source)[0]
+        curvature = np.asarray(curvature)
+        variance = np.empty(curvature.shape)
+        for first in range(0, len(curvature), RESPONSE_BLOCK):
+            block = slice(first, first + RESPONSE_BLOCK)
+            variance[block] = self._noise_variance(curvature[block])
+        return variance
+
+    def _noise_variance(self, curvature):
+        n_steps, averaged = self.mechanism.n_steps, self.fit.update.n_averaged
+        summed = np.zeros((n_steps + 1, len(curvature)))
+        for step, response in enumerate(self._responses(curvature)):
+            summed[step + 1] = summed[step] + response
+        of_average = summed[:0:-1].copy()
+        first = n_steps - averaged
+        of_average[:first] -= summed[first:0:-1]
+        return np.sum((of_average * (self._deviation / averaged)) ** 2, axis=0)
+
+    @property
+    def _deviation(self):
+        """The standard deviation of the noise on a mean gradient."""
+        return self.mechanism.noise.deviation / self.mechanism.batches.expected_size
+
+    def _responses(self, curvature):
+        """Yield what a step's noise of size 1 adds to the iterates, from the next on."""
+        rate, momentum = self.fit.update.eta0, self.fit.update.momentum
+        kept = 1.0 - rate * (curvature / self.mechanism.model.n_rows + self.fit.alpha)
+        current, previous = np.full(len(kept), rate), 0.0
+        for _ in range(self.mechanism.n_steps):
+            yield current
+            point = current + momentum * (current - previous)
+            previous, current = current, kept * point
+
+    def lengthening(self, curvature, norm):
+        r"""Return by which share noise in the iterates lengthens their average, about.
+
+        Iterates whose scores vary by :math:`s^2` see the loss blurred. A logistic slope blurred by
+        a Gaussian is about that of scores divided by :math:`\sqrt{1 + \pi s^2 / 8}` (Spiegelhalter
+        and Lauritzen 1990), and so the iterates are longer by that factor where it vanishes.
+
+        Parameters
+        ----------
+        curvature : ndarray
+            Eigenvalues of the summed loss's Hessian, at least 0.
+        norm : float
+            The bound on a row's norm; shorter rows have a smaller s².
+
+        Returns
+        -------
+        float
+        """
+        total = np.sum(curvature)
+        if total == 0.0:
+            return 0.0
+        spread = sum(response**2 for response in self._responses(curvature)) * self._deviation**2
+        variance = norm**2 * float(curvature @ spread) / total
+        return math.sqrt(1.0 + math.pi * variance / 8.0) - 1.0
 
 
 def _in_units(fit, unit):
@@ -65,57 +133,29 @@ def _in_units(fit, unit):
     if unit == 1.0:
         return fit
     model = replace(fit.model, clip=unit * fit.model.clip, constant=unit * fit.model.constant)
-    plan, of = fit.mechanism, fit.settings
+    plan, of = fit.sgd, fit.settings
     return replace(
         fit,
-        mechanism=plan_sgd(of.sampling, of.batch_size, plan.n_steps, model, plan.guarantee),
+        sgd=plan_sgd(of.sampling, of.batch_size, plan.n_steps, model, plan.guarantee),
         update=replace(fit.update, eta0=fit.update.eta0 / unit**2),
         alpha=unit**2 * fit.alpha,
+        tie=unit**2 * fit.tie,
     )
 
 
-def plan_clipped_descent(rows, shape, expected, least_alpha):
+def plan_clipped_descent(problem, settings):
     """Plan a fit from public quantities alone.
 
     Parameters
     ----------
-    rows : RowPlan
-        With the guarantee that is left for the fit.
-    shape : TableShape
-    expected : Task
-        Of a bounded loss, with the bound on the slope, of which the clip is a share, and the
-        signal of one column; many have more, by the root of their number up to a hundred.
-    least_alpha : float
-        The strength of the penalty on the mean loss, which is raised to the one that balances
-        regularisation against noise.
+    problem : Problem
+        Of a run, see `RowPlan.sgd_problem`.
+    settings : Settings
+        With everything decided.
 
     Returns
     -------
     ClippedDescent
     """
-    given = {"shape": shape, "norm": rows.norm, "guarantee": rows.left, "constant": rows.constant}
-    signal = expected.signal * math.sqrt(min(rows.n_features(shape.n_columns), LARGEST_SIGNAL))
-    task = replace(expected, slope=expected.slope * _share(rows, shape), signal=signal)
-    problem = Problem(task=task, **given)
-    settings = automatic_settings(problem, Settings("nesterov"))
-    if least_alpha > settings.alpha:
-        settings = automatic_settings(problem, Settings("nesterov", alpha=least_alpha))
-    if rows.search is not None:
-        # The engine takes it times any norm that can be found, 2**-100 to 2**100.
-        check_within(settings.clip, "the clip that target_bounds lead to", 1e-19, 1e19)
-    fit = plan_run(problem, settings, rows.constant)
-    n_rows, alpha = shape.n_rows, fit.alpha
-    plan, of_rows = fit.mechanism, rows.problem(task.loss, shape)
-    # The average over the steps has the noise of one release that is worth all of them.
-    noise = n_rows * plan.noise.deviation / plan.batches.expected_size / math.sqrt(plan.n_steps)
-    weights_norm = task.weights_norm / rows.norm
-    excess = quadratic_excess(of_rows, n_rows * alpha, weights_norm, noise)
-    return ClippedDescent(fit, 1.0 / (n_rows * alpha), excess)
-
-
-def _share(rows, shape):
-    """Return the clip over the bound on a gradient."""
-    size = rows.n_features(shape.n_columns)
-    noise = vector_noise(rows.left, rows.left.neighbours.rows_moved).deviation(size)
-    noise *= math.sqrt(size) / shape.n_rows
-    return min(LEAST_CLIP * max(1.0, math.sqrt(KNEE / noise)), LARGEST_CLIP)
+    fit = plan_run(problem, settings, problem.constant)
+    return ClippedDescent(fit, 1.0 / (problem.shape.n_rows * settings.alpha))

@@ -1,19 +1,26 @@
 """How a fit bounds its rows: by a given norm, or by one found privately in the same charge."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 import numpy as np
 
 from skdp._data._bounded import BoundedRows
 from skdp._data._tables import RowsAndTarget
+from skdp._sgd._defaults import Problem as SGDProblem
 from skdp.accounting import Guarantee
+from skdp.linear_model._centre import ClassCentre, MeanCentre
 from skdp.linear_model._planning import Perturbation, Problem
 from skdp.linear_model._regressor import TargetScale
-from skdp.mechanisms._plan import MechanismPlan, one_charge
+from skdp.mechanisms._plan import MechanismPlan, one_charge, vector_noise
 from skdp.stats._bounds import NormPlan, plan_norm
 from skdp.utils._validation import check_boolean, check_magnitude
+
+# Columns whose signals count, by the root of their number.
+MOST_COLUMNS = 100
+# The clip over the bound on a gradient at most: it cuts nothing.
+LARGEST_CLIP = 1.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +36,9 @@ class RowPlan:
     constant : float
         The value of the constant feature that carries the intercept; 0 for none.
     whole, left : Guarantee
-        Of the fit, and of what comes after the search.
+        Of the fit, and of what comes after the search and the centre.
+    centre : ClassCentre or MeanCentre, default=None
+        What releases the scores that weights shrink to; None for 0.
     """
 
     search: NormPlan | None
@@ -37,6 +46,7 @@ class RowPlan:
     constant: float
     whole: Guarantee
     left: Guarantee
+    centre: ClassCentre | MeanCentre | None = None
 
     @property
     def norm(self):
@@ -47,14 +57,49 @@ class RowPlan:
         """Return the number of features of so many columns, the constant one included."""
         return n_columns + (self.constant > 0)
 
-    def problem(self, loss, shape):
-        """Return what is public of the bounded rows of a table of some shape."""
+    def problem(self, loss, shape, signal=math.inf):
+        """Return what is public of the bounded rows of a table of some shape.
+
+        The signal is that of one column.
+        """
         n_features = self.n_features(shape.n_columns)
-        return Problem(loss=loss, n_rows=shape.n_rows, n_features=n_features, norm=self.norm)
+        centre = 0.0 if self.centre is None else self.centre.norm / self.constant
+        return Problem(
+            loss=loss,
+            n_rows=shape.n_rows,
+            n_features=n_features,
+            norm=self.norm,
+            signal=signal * math.sqrt(min(n_features, MOST_COLUMNS)),
+            centre=centre,
+        )
+
+    def task(self, shape, expected):
+        """Return a `Task` with the slope that is clipped at and the signal of all columns.
+
+        The clip grows as there is less noise on the mean gradient.
+        """
+        problem = self.problem(expected.loss, shape, expected.signal)
+        size = problem.n_features * expected.n_outputs
+        noise = vector_noise(self.left, self.left.neighbours.rows_moved).deviation(size)
+        noise *= math.sqrt(size) / shape.n_rows
+        share = expected.least_clip * math.sqrt(max(1.0, expected.knee / noise))
+        slope = expected.slope * min(share, LARGEST_CLIP)
+        return replace(expected, slope=slope, signal=problem.signal)
+
+    def sgd_problem(self, shape, expected):
+        """Return what is public of a run of clipped gradients for a `Task`."""
+        return SGDProblem(
+            task=self.task(shape, expected),
+            shape=shape,
+            norm=self.norm,
+            guarantee=self.left,
+            constant=self.constant,
+            centre_deviation=math.inf if self.centre is None else self.centre.deviation,
+        )
 
     def joined(self, mechanism):
-        """Return what is charged: the model's mechanism, after the search if there is one."""
-        return one_charge((self.search, mechanism), self.whole)
+        """Return what is charged: the model's mechanism, after what is searched or centred."""
+        return one_charge((self.search, self.centre, mechanism), self.whole)
 
     def run(self, X, source):
         """Return the rows, bounded; their norm is released first if it is searched.
@@ -70,6 +115,26 @@ class RowPlan:
         """
         unit = 1.0 if self.search is None else self.search.run(X, source)
         return BoundedRows(X, self.data_norm, self.constant, unit)
+
+    def start(self, shape, y, source):
+        """Return the weights that predict the centre, which is released; 0 without one.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Of the weights, the last one that of the constant feature.
+        y : ndarray of shape (n_rows,)
+            Codes of classes or scaled targets.
+        source : RandomSource
+
+        Returns
+        -------
+        ndarray
+        """
+        start = np.zeros(shape)
+        if self.centre is not None:
+            start[..., -1] = self.centre.run(y, source) / self.constant
+        return start
 
 
 def plan_rows(estimator, n_rows, guarantee):
@@ -165,7 +230,8 @@ class WeightsFit(MechanismPlan):
             `coef_` and `intercept_` have an entry for each output.
         """
         rows = self.rows.run(table.X, source)
-        weights = self.weights.run(self.loss, rows, table.y, source)
+        start = self.rows.start((*self.loss.weights_shape, rows.n_features), table.y, source)
+        weights = self.weights.run(self.loss, rows, table.y, source, start)
         return {"C_": self.weights.C, **released_model(rows, weights)}
 
 

@@ -6,13 +6,11 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 from operator import attrgetter
 
-import numpy as np
-
-from skdp._sgd._defaults import Problem, Settings, Task, automatic_settings
+from skdp._sgd._defaults import Settings, Task, automatic_settings
 from skdp._sgd._plan import SAMPLINGS, Linear, SGDPlan, clip_norm, plan_sgd
 from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS, Update, run_sgd
 from skdp.base import PrivateFit, fitted_names
-from skdp.linear_model._data_norm import constant_feature
+from skdp.linear_model._data_norm import RowPlan
 from skdp.linear_model._dp_sgd_progress import Progress
 from skdp.linear_model._regressor import PrivateLinearModel
 from skdp.mechanisms._plan import MechanismPlan
@@ -44,21 +42,37 @@ class SGDFit(MechanismPlan):
     task : Task
     settings : Settings
         With everything decided.
-    mechanism : SGDPlan
+    sgd : SGDPlan
         What is drawn and clipped, its noise and its price.
     update : Update
     alpha : float
         The strength of the penalty, 0 without one.
+    tie : float
+        That at which the constant feature's weights are held to where they start.
+    rows : RowPlan, default=None
+        With what is released before the weights; None where another plan holds this one.
     """
 
     task: Task
     settings: Settings
-    mechanism: SGDPlan
+    sgd: SGDPlan
     update: Update
     alpha: float
+    tie: float
+    rows: RowPlan | None = None
 
-    model = property(attrgetter("mechanism.model"))
-    sampler = property(attrgetter("mechanism.sampler"))
+    model = property(attrgetter("sgd.model"))
+    sampler = property(attrgetter("sgd.sampler"))
+
+    @property
+    def mechanism(self):
+        """What is charged: the steps, after the centre if there is one."""
+        return self.rows.joined(self.sgd)
+
+    def spent_after(self, n_steps):
+        """Return the epsilon of the first steps, with what was released before them."""
+        first = 0.0 if self.rows.centre is None else self.rows.centre.epsilon
+        return first + self.sgd.spent_after(n_steps)
 
     def weights(self, X, targets, source, start=None, progress=None):
         """Return the released weights.
@@ -70,7 +84,7 @@ class SGDFit(MechanismPlan):
             As the loss takes them.
         source : RandomSource
         start : ndarray of shape (n_outputs, n_features), default=None
-            Weights that were released earlier; None begins at 0.
+            Weights that were released earlier; None begins at the centre, or at 0.
         progress : Progress, default=None
             Told of the steps; it sees no iterate.
 
@@ -80,14 +94,17 @@ class SGDFit(MechanismPlan):
             The last column is that of the constant feature, if there is one.
         """
         loss, shape = self.task.loss, (self.task.n_outputs, self.model.n_features)
-        start = np.zeros(shape) if start is None else start
-        start = start.reshape((*loss.weights_shape, self.model.n_features))
+        of_loss = (*loss.weights_shape, self.model.n_features)
+        if start is None:
+            start = self.rows.start(of_loss, targets, source)
+        start = start.reshape(of_loss)
         table = X, targets, loss
         after_step = None
         if progress is not None:
             progress.begin()
             after_step = progress.after_step
-        weights = run_sgd(self.mechanism, table, self.update, start, self.alpha, source, after_step)
+        given = self.update, start, self.alpha, source, after_step, self.tie
+        weights = run_sgd(self.sgd, table, *given)
         return weights.reshape(shape)
 
     @property
@@ -133,9 +150,10 @@ def plan_run(problem, settings, constant):
     return SGDFit(
         task=problem.task,
         settings=settings,
-        mechanism=plan_sgd(settings.sampling, settings.batch_size, n_steps, model, guarantee),
+        sgd=plan_sgd(settings.sampling, settings.batch_size, n_steps, model, guarantee),
         update=Update(settings.optimizer, "constant", eta0, 0.5, momentum, n_steps, averaged),
         alpha=settings.alpha,
+        tie=settings.tie,
     )
 
 
@@ -215,11 +233,11 @@ class PrivateSGDModel(CallbackSupportMixin, PrivateLinearModel):
 
     def _run(self, fit, table, call=None):
         """Plan, charge, run and publish; as a call of partial_fit from the released weights on."""
-        plan = self._checked_plan(table, fit.guarantee)
-        start = plan.weights_of(self) if call and hasattr(self, "coef_") else None
-        sgd, n_epochs = plan.mechanism, plan.settings.max_iter
-        steps = {"n_steps": sgd.n_steps, "spent_after": sgd.spent_after}
-        progress = Progress(self, sgd, n_epochs=n_epochs, **steps)
+        goes_on = bool(call) and hasattr(self, "coef_")
+        plan = self._plan_call(table.shape, fit.guarantee, centred=not goes_on)
+        start = plan.weights_of(self) if goes_on else None
+        steps = {"n_steps": plan.sgd.n_steps, "spent_after": plan.spent_after}
+        progress = Progress(self, plan, n_epochs=plan.settings.max_iter, **steps)
         source = fit.charge(plan)
         public = self._statement(plan) | table.labels
         if call:
@@ -253,20 +271,20 @@ class PrivateSGDModel(CallbackSupportMixin, PrivateLinearModel):
             momentum=given("momentum", check_within, 0.0, 1.0, "[)"),
         )
 
-    def _plan_sgd(self, kind, task, shape, guarantee, **of_kind):
+    def plan_fit(self, shape, guarantee):
+        return self._plan_call(shape, guarantee)
+
+    def _plan_sgd(self, kind, task, shape, rows, **of_kind):
         """Plan a run, as a plan of a kind, from public quantities, or raise `ValueError`."""
-        data_norm = check_magnitude(self.data_norm, "data_norm")
-        constant = constant_feature(self, data_norm)
         check_choice(self.partial_fit_rows, "partial_fit_rows", ROWS_OF_A_CALL)
         radius = self.projection_radius
         radius = math.inf if radius is None else check_magnitude(radius, "projection_radius")
         check_choice(self.penalty, "penalty", ("l2", None))
         if not (isinstance(self.verbose, Integral | bool) and self.verbose >= 0):
             raise ValueError(f"verbose must be an integer of at least 0, got {self.verbose!r}")
-        given = self._given_settings(shape.n_rows, guarantee.delta)
-        norm = math.hypot(data_norm, constant)
-        problem = Problem(task=task, shape=shape, norm=norm, guarantee=guarantee)
-        fit = plan_run(problem, automatic_settings(problem, given), constant)
+        given = self._given_settings(shape.n_rows, rows.left.delta)
+        problem = rows.sgd_problem(shape, task)
+        fit = plan_run(problem, automatic_settings(problem, given), rows.constant)
         update = replace(
             fit.update,
             learning_rate=check_choice(self.learning_rate, "learning_rate", LEARNING_RATES),
@@ -274,8 +292,10 @@ class PrivateSGDModel(CallbackSupportMixin, PrivateLinearModel):
             n_averaged=fit.update.n_averaged if check_boolean(self.average, "average") else 1,
             radius=radius,
         )
-        alpha = 0.0 if self.penalty is None else fit.alpha
-        return kind(**vars(fit) | {"update": update, "alpha": alpha}, **of_kind)
+        decided = {"update": update, "rows": rows}
+        if self.penalty is None:
+            decided |= {"alpha": 0.0, "tie": 0.0}
+        return kind(**vars(fit) | decided, **of_kind)
 
     def _next_part(self):
         """Return the handle that a call of partial_fit charges."""

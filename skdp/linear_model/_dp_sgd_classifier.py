@@ -8,23 +8,26 @@ from sklearn.utils.metaestimators import available_if
 
 from skdp._losses import (
     BinaryHuberisedHingeLoss,
-    BinaryLogisticLoss,
     ClassWeightedLoss,
     ModifiedHuberLoss,
-    MultinomialLogisticLoss,
     OneVersusRestLoss,
     SquaredHingeLoss,
 )
 from skdp._sgd._defaults import Task
 from skdp.accounting import PrivacyAccountant
+from skdp.linear_model._centre import LARGEST_SCORE, with_class_centre
 from skdp.linear_model._classifier import (
+    HINGE_SIGNAL,
+    WEIGHTS_NORM,
     LogisticProbabilitiesMixin,
     PrivateLinearClassifier,
     check_class_weight,
+    logistic_task,
 )
+from skdp.linear_model._data_norm import plan_rows
 from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDModel, SGDFit
 from skdp.utils._callbacks import with_callbacks
-from skdp.utils._validation import check_choice
+from skdp.utils._validation import check_choice, check_magnitude
 
 LOSSES = ("log_loss", "hinge", "squared_hinge", "modified_huber")
 
@@ -34,9 +37,6 @@ HINGE_CORNER = 2.0**-10
 
 # The slope at zero weights and a curvature for step sizes; the hinge has none of its own.
 TYPICAL = {"hinge": (1.0, 1.0), "squared_hinge": (2.0, 2.0), "modified_huber": (2.0, 2.0)}
-
-# The expected norm of weights, times that of rows.
-WEIGHTS_NORM = 20.0
 
 
 def _has_probabilities(estimator):
@@ -227,12 +227,17 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
             self._run(fit, table, call=getattr(self, "n_partial_fits_", 0) + 1)
         return self
 
-    def plan_fit(self, shape, guarantee):
+    def _plan_call(self, shape, guarantee, centred=True):
         classes = self._planned_classes(shape)
         class_weight = check_class_weight(self.class_weight, classes)
         loss = check_choice(self.loss, "loss", LOSSES)
-        task = _task(loss, len(classes), class_weight)
-        return self._plan_sgd(_ClassifierFit, task, shape, guarantee)
+        task = _task(loss, class_weight)
+        check_magnitude(self.data_norm, "data_norm")
+        rows = plan_rows(self, shape.n_rows, guarantee)
+        if centred:
+            largest = LARGEST_SCORE if loss == "log_loss" else 1.0
+            rows = with_class_centre(rows, shape.n_rows, class_weight, largest)
+        return self._plan_sgd(_ClassifierFit, task, shape, rows)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X):
@@ -299,26 +304,24 @@ class _ClassifierFit(SGDFit):
         return np.column_stack([fitted.coef_, fitted.intercept_ / constant])
 
 
-def _task(loss, n_classes, class_weight):
+def _task(loss, class_weight):
+    n_classes = len(class_weight)
     if loss == "log_loss":
-        binary = n_classes == 2
-        function = BinaryLogisticLoss() if binary else MultinomialLogisticLoss(n_classes)
-        slope = 0.5 if binary else math.sqrt(1.0 - 1.0 / n_classes)
-        curvature = function.curvature_bound
-    else:
-        losses = {
-            "hinge": BinaryHuberisedHingeLoss(HINGE_CORNER),
-            "squared_hinge": SquaredHingeLoss(),
-            "modified_huber": ModifiedHuberLoss(),
-        }
-        function, (slope, curvature) = losses[loss], TYPICAL[loss]
-        if n_classes > 2:
-            function = OneVersusRestLoss(function, n_classes)
-            slope *= math.sqrt(n_classes)
+        return logistic_task(class_weight)
+    losses = {
+        "hinge": BinaryHuberisedHingeLoss(HINGE_CORNER),
+        "squared_hinge": SquaredHingeLoss(),
+        "modified_huber": ModifiedHuberLoss(),
+    }
+    function, (slope, curvature) = losses[loss], TYPICAL[loss]
+    if n_classes > 2:
+        function = OneVersusRestLoss(function, n_classes)
+        slope *= math.sqrt(n_classes)
     if any(weight != 1.0 for weight in class_weight):
         function = ClassWeightedLoss(function, tuple(class_weight))
     largest = max(class_weight)
-    return Task(function, largest * slope, largest * curvature, WEIGHTS_NORM)
+    signal = HINGE_SIGNAL * curvature * largest * math.prod(function.weights_shape)
+    return Task(function, largest * slope, largest * curvature, WEIGHTS_NORM, signal)
 
 
 def _agreed(*declared):

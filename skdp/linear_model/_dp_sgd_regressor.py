@@ -1,24 +1,23 @@
 """Linear regression by noisy stochastic gradients."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from skdp._losses import HuberLoss, SquaredLoss
-from skdp._sgd._defaults import Task
 from skdp.accounting import PrivacyAccountant
+from skdp.linear_model._centre import with_mean_centre
+from skdp.linear_model._data_norm import plan_rows
 from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDModel, SGDFit
 from skdp.linear_model._regressor import PrivateLinearRegressor, TargetScale, target_scale
+from skdp.linear_model._ridge import TASK
 from skdp.utils._callbacks import with_callbacks
-from skdp.utils._validation import check_choice, check_positive, is_auto
+from skdp.utils._validation import check_choice, check_magnitude, check_positive, is_auto
 
 LOSSES = ("squared_error", "huber")
 
-# In units of half the range of targets: a residual that is large, Huber's threshold and the
-# expected norm of weights, times that of rows.
-LARGE_RESIDUAL = 0.5
+# In units of half the range of targets.
 HUBER_THRESHOLD = 0.2
-WEIGHTS_NORM = 4.0
 
 
 class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
@@ -189,24 +188,27 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
             self._run(fit, table, call=getattr(self, "n_partial_fits_", 0) + 1)
         return self
 
-    def plan_fit(self, shape, guarantee):
+    def _plan_call(self, shape, guarantee, centred=True):
         scale = target_scale(self)
         if max(abs(scale.low), abs(scale.high)) > 1e100:
             raise ValueError("target_bounds must lie within -1e100 and 1e100")
-        task = self._task(scale)
-        return self._plan_sgd(_RegressorFit, task, shape, guarantee, units=scale)
+        check_magnitude(self.data_norm, "data_norm")
+        rows = plan_rows(self, shape.n_rows, guarantee)
+        if centred:
+            rows = with_mean_centre(rows, shape.n_rows)
+        return self._plan_sgd(_RegressorFit, self._task(scale), shape, rows, units=scale)
 
     def _task(self, scale):
         if check_choice(self.loss, "loss", LOSSES) == "squared_error":
             loss = SquaredLoss()
-            return Task(loss, LARGE_RESIDUAL, loss.curvature_bound, WEIGHTS_NORM)
+            return replace(TASK, loss=loss)
         threshold = HUBER_THRESHOLD
         if not is_auto(self.huber_threshold):
             threshold = check_positive(self.huber_threshold, "huber_threshold") / scale.half
         if not 1e-50 <= threshold <= 1e50:
             raise ValueError(f"huber_threshold={self.huber_threshold!r} is out of range")
         loss = HuberLoss(threshold)
-        return Task(loss, min(threshold, LARGE_RESIDUAL), loss.curvature_bound, WEIGHTS_NORM)
+        return replace(TASK, loss=loss, slope=min(1.0, threshold))
 
 
 @dataclass(frozen=True, kw_only=True)

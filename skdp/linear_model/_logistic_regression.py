@@ -4,19 +4,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.accounting import PrivacyAccountant
 from skdp.base import TableShape, guarantee_of
+from skdp.linear_model._centre import with_class_centre
 from skdp.linear_model._classifier import (
     LogisticProbabilitiesMixin,
     PrivateLinearClassifier,
     check_class_weight,
+    logistic_task,
 )
 from skdp.linear_model._data_norm import WeightsFit, plan_rows, released_model
-from skdp.linear_model._mechanism_choice import MECHANISMS, choose_mechanism, plan_weights
+from skdp.linear_model._mechanism_choice import MECHANISMS, choose_mechanism
 from skdp.linear_model._output_perturbation import check_strength
 from skdp.linear_model._standard_errors import HessianRelease, plan_hessian, total_price
-from skdp.utils._validation import check_choice, check_integer, is_auto
+from skdp.utils._validation import check_choice, check_integer
 
 
 class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
@@ -152,17 +153,12 @@ class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
     def plan_fit(self, shape, guarantee):
         classes = self._planned_classes(shape)
         class_weight = check_class_weight(self.class_weight, classes)
-        loss = _loss(len(classes), class_weight)
-        rows = plan_rows(self, shape.n_rows, guarantee)
-        problem = rows.problem(loss, shape)
-        choice = self._choose(problem, rows)
-        automatic = is_auto(self.C)
-        weights = plan_weights(choice.mechanism, problem, choice.C, choice.guarantee, automatic)
-        hessian = None if choice.hessian is None else plan_hessian(problem, choice.hessian)
+        rows, choice = self._choose(shape, guarantee, class_weight)
+        hessian = None if choice.hessian is None else plan_hessian(choice.problem, choice.hessian)
         return _LogisticFit(
             rows=rows,
-            loss=loss,
-            weights=weights,
+            loss=choice.problem.loss,
+            weights=choice.plan(),
             hessian=hessian,
             kind=choice.mechanism,
             largest_weight=max(class_weight),
@@ -209,20 +205,20 @@ class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
             classes = self.classes if self.classes is not None else list(self.class_weight)
             weights = check_class_weight(self.class_weight, np.unique(classes))
             weights = [max(weights)] * n_classes
-        rows = plan_rows(self, n_samples, guarantee_of(self))
         shape = TableShape(n_rows=n_samples, n_columns=n_features)
-        problem = rows.problem(_loss(n_classes, weights), shape)
-        return self._choose(problem, rows).excess / n_samples
+        return self._choose(shape, guarantee_of(self), weights)[1].excess / n_samples
 
-    def _choose(self, problem, rows):
-        """Return the `Choice` of the mechanism and of C, or raise `ValueError`."""
+    def _choose(self, shape, guarantee, class_weight):
+        """Return the `RowPlan` and the `Choice` of mechanism and C, or raise `ValueError`."""
         check_choice(self.mechanism, "mechanism", ("auto", *MECHANISMS))
         check_choice(self.penalty, "penalty", ("l2",))
         check_choice(self.standard_errors, "standard_errors", ("noise", "total"))
-        if self.mechanism == "gradient" and rows.left.delta == 0.0:
-            raise ValueError("mechanism='gradient' needs delta > 0; 'objective' takes delta = 0")
         C, total = check_strength(self.C, "C"), self.standard_errors == "total"
-        return choose_mechanism(self.mechanism, C, problem, rows, total)
+        rows = plan_rows(self, shape.n_rows, guarantee)
+        if C is None:
+            rows = with_class_centre(rows, shape.n_rows, class_weight)
+        expected = logistic_task(class_weight)
+        return rows, choose_mechanism(self.mechanism, C, rows, shape, expected, total)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,7 +238,8 @@ class _LogisticFit(WeightsFit):
 
     def run(self, table, source):
         rows = self.rows.run(table.X, source)
-        weights = self.weights.run(self.loss, rows, table.y, source)
+        start = self.rows.start((*self.loss.weights_shape, rows.n_features), table.y, source)
+        weights = self.weights.run(self.loss, rows, table.y, source, start)
         model = released_model(rows, weights)
         if self.hessian is None:
             errors = self.weights.standard_error(model["coef_"].shape)
@@ -256,10 +253,3 @@ class _LogisticFit(WeightsFit):
             "coef_standard_error_": None if errors is None else errors / rows.unit,
             **model,
         }
-
-
-def _loss(n_classes, class_weight):
-    loss = BinaryLogisticLoss() if n_classes == 2 else MultinomialLogisticLoss(n_classes)
-    if all(weight == 1.0 for weight in class_weight):
-        return loss
-    return ClassWeightedLoss(loss, tuple(class_weight))

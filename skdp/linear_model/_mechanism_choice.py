@@ -1,30 +1,26 @@
 """Which mechanism a fit uses and with which regularisation, from public quantities alone."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 
-from skdp.accounting import Guarantee
-from skdp.linear_model import _gradient_perturbation, _objective_perturbation, _output_perturbation
-from skdp.linear_model._planning import EXPECTED_WEIGHTS_NORM
+from skdp._sgd._defaults import Settings, automatic_settings, release_noise
+from skdp.linear_model import _objective_perturbation, _output_perturbation
+from skdp.linear_model._clipped_descent import plan_clipped_descent
+from skdp.linear_model._planning import (
+    EXPECTED_WEIGHTS_NORM,
+    Perturbation,
+    Problem,
+    quadratic_excess,
+)
 from skdp.linear_model._standard_errors import HessianShare, split_guarantee
+from skdp.utils._validation import check_choice, check_within
 
-# Each with the plan, the automatic C and the expected excess loss.
-MECHANISMS = {
-    "output": (
-        _output_perturbation.plan_output_perturbation,
-        _output_perturbation.balanced_C,
-        _output_perturbation.expected_excess,
-    ),
-    "objective": (
-        _objective_perturbation.plan_objective_perturbation,
-        _objective_perturbation.objective_C,
-        _objective_perturbation.expected_excess,
-    ),
-    "gradient": (
-        _gradient_perturbation.plan_gradient_perturbation,
-        _gradient_perturbation.gradient_C,
-        _gradient_perturbation.expected_excess,
-    ),
-}
+MECHANISMS = ("output", "objective", "gradient")
+
+# "auto" takes gradients where they are expected to save more than so many nats a row: they are
+# slower, and the better the more noise there is.
+SAVED = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,36 +30,48 @@ class Choice:
     Parameters
     ----------
     mechanism : {"output", "objective", "gradient"}
+    problem : Problem
     C : float
-    guarantee : Guarantee
-        Of the weights.
     hessian : HessianShare or None
         None without a Hessian.
     excess : float
         The summed loss expected above that of weights of an expected norm.
+    regularised : float
+        The part of it that regularisation costs at most.
+    plan : callable
+        Returns the plan of the weights, which knows how to make them and what they cost.
     """
 
     mechanism: str
+    problem: Problem
     C: float
-    guarantee: Guarantee
     hessian: HessianShare | None
     excess: float
+    regularised: float
+    plan: Callable[[], Perturbation]
+
+    @property
+    def expected(self):
+        """The excess where regularisation costs no more than the loss of weights of 0."""
+        lost = self.problem.n_rows * self.problem.loss.value_at_zero()
+        return self.excess - max(0.0, self.regularised - lost)
 
 
-def choose_mechanism(mechanism, C, problem, rows, with_hessian=False):
+def choose_mechanism(mechanism, C, rows, shape, expected, with_hessian=False):
     """Return the mechanism and C that are asked for or expected to cost least.
 
     Parameters
     ----------
     mechanism : {"auto", "output", "objective", "gradient"}
-        "auto" is "objective" or, for delta > 0, "gradient", whichever is expected to cost less.
-        It is not "output": noise on the gradient reaches weights divided by the curvature plus
-        the regularisation, noise on the minimiser is made for the regularisation alone.
+        "auto" is "objective", or "gradient" if that is expected to cost clearly less. It is not
+        "output": noise on the gradient reaches weights divided by the curvature plus the
+        regularisation, noise on the minimiser is made for the regularisation alone.
     C : float or None
         None is the C at which regularisation and noise are expected to cost least together.
-    problem : Problem
     rows : RowPlan
         With the guarantee that is left for the weights.
+    shape : TableShape
+    expected : Task
     with_hessian : bool, default=False
         Whether a share of the guarantee goes to the release of a Hessian.
 
@@ -71,38 +79,101 @@ def choose_mechanism(mechanism, C, problem, rows, with_hessian=False):
     -------
     Choice
     """
-    weights_norm = EXPECTED_WEIGHTS_NORM / rows.data_norm
-    names = [mechanism]
-    if mechanism == "auto":
-        names = ["objective", "gradient"] if rows.left.delta > 0.0 else ["objective"]
-    choices = []
-    for name in names:
-        _, automatic_C, expected_excess = MECHANISMS[name]
-        own, hessian = split_guarantee(name, rows.left) if with_hessian else (rows.left, None)
-        chosen = automatic_C(problem, weights_norm, own) if C is None else C
-        extra = _extra(name, C is None)
-        excess = expected_excess(problem, chosen, weights_norm, own, **extra)
-        shares = {"guarantee": own, "hessian": hessian}
-        choices.append(Choice(mechanism=name, C=chosen, excess=excess, **shares))
-    return min(choices, key=lambda choice: choice.excess)
+    names = ("objective", "gradient") if mechanism == "auto" else (mechanism,)
+    choices = [_choice(name, C, rows, shape, expected, with_hessian) for name in names]
+    saved = {"gradient": SAVED * shape.n_rows}
+    return min(choices, key=lambda choice: choice.expected + saved.get(choice.mechanism, 0.0))
 
 
-def _extra(mechanism, automatic):
-    """Return what else a plan is made from: an automatic C leaves no quadratic term to add."""
-    return {"quadratic": 1.0} if automatic and mechanism == "objective" else {}
-
-
-def plan_weights(mechanism, problem, C, guarantee, automatic=False):
-    """Return the plan of the weights, which knows how to make them and what they cost.
+def descent_choice(rows, shape, expected, given=None, least_alpha=0.0, hessian=None):
+    """Return the `Choice` of clipped gradients.
 
     Parameters
     ----------
-    mechanism : {"output", "objective", "gradient"}
-    problem : Problem
-    C : float
-    guarantee : Guarantee
-        Of the weights.
-    automatic : bool, default=False
-        Whether C is that of `choose_mechanism` for the same guarantee and C=None.
+    rows : RowPlan
+    shape : TableShape
+    expected : Task
+    given : Settings, default=None
+        None leaves all to the rule.
+    least_alpha : float, default=0.0
+        The strength of the penalty on the mean loss, which is raised to the one that balances
+        regularisation against noise.
+    hessian : HessianShare, default=None
     """
-    return MECHANISMS[mechanism][0](problem, C, guarantee, **_extra(mechanism, automatic))
+    given = Settings("nesterov") if given is None else given
+    problem, n_rows = rows.sgd_problem(shape, expected), shape.n_rows
+    settings = automatic_settings(problem, given)
+    if least_alpha > settings.alpha:
+        settings = automatic_settings(problem, replace(given, alpha=least_alpha))
+    if rows.search is not None:
+        # The engine takes it times any norm that can be found, 2**-100 to 2**100.
+        check_within(settings.clip, "the clip that target_bounds lead to", 1e-19, 1e19)
+    # The average over the steps has the noise of one release that is worth all of them.
+    noise = n_rows * release_noise(problem, settings.clip, settings.n_steps(n_rows))
+    of_rows, strength = rows.problem(expected.loss, shape), n_rows * settings.alpha
+    weights_norm = EXPECTED_WEIGHTS_NORM / rows.data_norm
+    return Choice(
+        mechanism="gradient",
+        problem=of_rows,
+        C=1.0 / strength,
+        hessian=hessian,
+        excess=quadratic_excess(of_rows, strength, weights_norm, noise),
+        regularised=0.5 * weights_norm**2 * strength,
+        plan=partial(plan_clipped_descent, problem, settings),
+    )
+
+
+def _choice(name, C, rows, shape, expected, with_hessian=False):
+    own, hessian = split_guarantee(name, rows.left) if with_hessian else (rows.left, None)
+    if name == "gradient":
+        given = Settings("nesterov")
+        if C is not None:
+            alpha = 1.0 / (shape.n_rows * C)
+            given = replace(given, alpha=alpha, tie=alpha)
+        if with_hessian:
+            # Its standard errors are those of gradients of all rows that nothing cuts.
+            given, expected = replace(given, sampling="full"), replace(expected, least_clip=2.0)
+        return descent_choice(replace(rows, left=own), shape, expected, given, hessian=hessian)
+    functions = {"output": _output_perturbation, "objective": _objective_perturbation}[name]
+    problem = rows.problem(expected.loss, shape, expected.signal)
+    # An automatic C leaves no quadratic term to add.
+    extra = {"quadratic": 1.0} if C is None and name == "objective" else {}
+    if C is None:
+        C = functions.automatic_C(problem, functions.BALANCED_WEIGHTS_NORM / rows.data_norm, own)
+    weights_norm = EXPECTED_WEIGHTS_NORM / rows.data_norm
+    return Choice(
+        mechanism=name,
+        problem=problem,
+        C=C,
+        hessian=hessian,
+        excess=functions.expected_excess(problem, C, weights_norm, own, **extra),
+        regularised=0.5 * weights_norm**2 / C,
+        plan=partial(getattr(functions, f"plan_{name}_perturbation"), problem, C, own, **extra),
+    )
+
+
+def output_or_gradient(mechanism, C, rows, shape, expected):
+    """Return the plan of weights by noise on the minimiser or on gradients.
+
+    Parameters
+    ----------
+    mechanism : {"auto", "output", "gradient"}
+        "auto" takes what is expected to cost less.
+    C : float or None
+        None balances regularisation against noise.
+    rows : RowPlan
+        With the guarantee that is left for the weights.
+    shape : TableShape
+    expected : Task
+
+    Returns
+    -------
+    Perturbation
+    """
+    check_choice(mechanism, "mechanism", ("auto", "output", "gradient"))
+    output = _choice("output", C, rows, shape, expected)
+    if mechanism != "output":
+        gradient = _choice("gradient", C, rows, shape, expected)
+        if mechanism == "gradient" or gradient.expected <= output.expected:
+            return gradient.plan()
+    return output.plan()

@@ -1,4 +1,4 @@
-r"""The objective :math:`C \sum_i \ell(\langle w, x_i \rangle, y_i) + \tfrac q2 \|w\|^2 + b^T w`."""
+r"""The objective :math:`C \sum_i \ell(\langle w, x_i\rangle, y_i) + \frac q2 |w - v|^2 + b^T w`."""
 
 import math
 from dataclasses import dataclass
@@ -82,15 +82,17 @@ class LinearObjective:
     C : float
     quadratic : float, default=1.0
         The factor q of half the squared norm, at least 1.
-    linear : ndarray of the shape of the weights, default=None
-        The vector b; None for zero.
+    linear : ndarray of the shape of the weights, default=0.0
+        The vector b.
+    centre : ndarray of the shape of the weights, default=0.0
+        The vector v, which no row moves.
     """
 
-    def __init__(self, loss, rows, y, C, quadratic=1.0, linear=None):
+    def __init__(self, loss, rows, y, C, quadratic=1.0, linear=0.0, centre=0.0):
         self.loss, self.rows, self.y, self.C = loss, rows, y, C
         self.shape = (*loss.weights_shape, rows.n_features)
         self.quadratic = quadratic
-        self.linear = np.zeros(self.shape) if linear is None else linear
+        self.linear = np.zeros(self.shape) + linear - quadratic * centre
         self.smoothness = quadratic + C * rows.n_rows * loss.curvature_bound * rows.norm**2
 
     def at(self, weights):

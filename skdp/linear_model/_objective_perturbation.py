@@ -20,10 +20,11 @@ from skdp.accounting._gaussian import summed_noise_multiplier
 from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._planning import (
+    EXPECTED_WEIGHTS_NORM,
     LARGEST_CURVATURE,
     Perturbation,
-    gradient_noise_cost,
     gradient_rounding,
+    quadratic_excess,
     rounding_per_weight,
 )
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
@@ -40,6 +41,8 @@ GRID_DISTANCE = {"Gaussian": 160.0, "Gamma-norm": 0.5}
 SLACK = 1e-12
 # C="auto" is at most this, in units of the expected norm of the weights over that of a gradient.
 LARGEST_C = 100.0
+# The norm of weights, times data_norm, for which C="auto" balances regularisation against noise.
+BALANCED_WEIGHTS_NORM = EXPECTED_WEIGHTS_NORM
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ class ObjectivePerturbation(Perturbation):
     output: object
     mechanism: Price
 
-    def run(self, loss, rows, y, source):
+    def run(self, loss, rows, y, source, start=0.0):
         """Return the minimiser of the perturbed objective, with the output noise.
 
         Parameters
@@ -138,7 +141,7 @@ class ObjectivePerturbation(Perturbation):
         """
         shape = (*loss.weights_shape, rows.n_features)
         linear = self.noise.draw(source.stream()).reshape(shape)
-        objective = LinearObjective(loss, rows, y, self.C, self.quadratic, linear)
+        objective = LinearObjective(loss, rows, y, self.C, self.quadratic, linear, start)
         weights = minimise(objective, self.tolerance, self.radius)
         weights /= max(1.0, np.linalg.norm(weights) / self.radius)
         return self.output.release(weights, random_state=source)
@@ -170,7 +173,7 @@ def plan_objective_perturbation(problem, C, guarantee, quadratic=None):
         Of the fit; delta = 0 takes noise of Gamma-distributed norm.
     quadratic : float, default=None
         1 plus the extra quadratic term; None for the least that leaves most of epsilon to the
-        noise. For the C of `objective_C` it is 1.
+        noise. For the C of `automatic_C` it is 1.
 
     Returns
     -------
@@ -215,7 +218,7 @@ def log_jacobian(problem, C):
     return rank * math.log1p(C * problem.curvature_trace / rank)
 
 
-def objective_C(problem, weights_norm, guarantee):
+def automatic_C(problem, weights_norm, guarantee):
     """Return the C for which `expected_excess` is least without an extra quadratic term."""
 
     def excess(log_C):
@@ -231,7 +234,8 @@ def objective_C(problem, weights_norm, guarantee):
         high = math.log(min(edge, largest)) - SLACK
         best = minimize_scalar(excess, bounds=(high - 25.0, high), method="bounded")
         found += [(best.fun, best.x), (excess(high), high)]
-    return math.exp(min(found)[1])
+    C = math.exp(min(found)[1])
+    return min(C, problem.largest_C(_deviation(problem, C, guarantee)))
 
 
 def expected_excess(problem, C, weights_norm, guarantee, quadratic=None):
@@ -244,11 +248,15 @@ def expected_excess(problem, C, weights_norm, guarantee, quadratic=None):
     if quadratic is None:
         quadratic = _quadratic(problem, C, guarantee)
     strength = quadratic / C
-    multiplier, _ = _noise_multiplier(problem, C / quadratic, guarantee)
+    noise = _deviation(problem, 1.0 / strength, guarantee)
+    return quadratic_excess(problem, strength, weights_norm, noise)
+
+
+def _deviation(problem, C, guarantee):
+    """Return the standard deviation of the noise on the summed gradient, C over the quadratic."""
+    multiplier, _ = _noise_multiplier(problem, C, guarantee)
     law = "Gaussian" if guarantee.delta > 0.0 else "Gamma-norm"
-    noise = LinearNoise(law, problem.lipschitz * multiplier, problem.size).deviation
-    cost = gradient_noise_cost(problem, strength)
-    return 0.5 * strength * weights_norm**2 + cost * noise * noise
+    return LinearNoise(law, problem.lipschitz * multiplier, problem.size).deviation
 
 
 def _quadratic(problem, C, guarantee):
@@ -328,11 +336,11 @@ def _output_mechanism(guarantee, multiplier, sensitivity):
 
 
 def _radius(problem, C, quadratic, linear_norm):
-    r"""Bound the minimiser for a linear term of that norm, from J at 0 and the gradient, twice."""
-    at_zero = C * problem.n_rows * problem.loss.value_at_zero()
-    by_value = math.hypot(linear_norm, math.sqrt(2.0 * quadratic * at_zero))
+    r"""Bound the minimiser for a linear term of that norm, from J at the centre and gradients."""
+    at_centre = C * problem.n_rows * problem.value_at_centre
+    by_value = math.hypot(linear_norm, math.sqrt(2.0 * quadratic * at_centre))
     by_gradient = C * problem.n_rows * problem.lipschitz
-    return 2.0 * (linear_norm + min(by_value, by_gradient)) / quadratic
+    return problem.centre + 2.0 * (linear_norm + min(by_value, by_gradient)) / quadratic
 
 
 def _rounding(problem, C, quadratic, radius):

@@ -13,7 +13,6 @@ from numbers import Real
 
 import numpy as np
 
-from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._planning import (
@@ -54,7 +53,7 @@ class OutputPerturbation(Perturbation):
     mechanism: object
     quadratic = 1.0
 
-    def run(self, loss, rows, y, source):
+    def run(self, loss, rows, y, source, start=0.0):
         """Return the noisy minimiser.
 
         Parameters
@@ -68,7 +67,8 @@ class OutputPerturbation(Perturbation):
         -------
         ndarray
         """
-        weights = minimise(LinearObjective(loss, rows, y, self.C), self.tolerance)
+        objective = LinearObjective(loss, rows, y, self.C, centre=start)
+        weights = minimise(objective, self.tolerance)
         return self.mechanism.release(weights, random_state=source)
 
     def noise_variance(self, curvature=0.0):
@@ -112,7 +112,7 @@ def plan_output_perturbation(problem, C, guarantee):
     return OutputPerturbation(C=C, tolerance=tolerance, size=problem.size, mechanism=mechanism)
 
 
-def balanced_C(problem, weights_norm, guarantee):
+def automatic_C(problem, weights_norm, guarantee):
     r"""Return the C at which regularisation and noise are expected to cost least together.
 
     Weights of norm W lose at most :math:`W^2 / (2C)` in summed loss to the regulariser; noise
@@ -121,9 +121,10 @@ def balanced_C(problem, weights_norm, guarantee):
     The sum is least at :math:`C^3 = W^2 / (2 n \kappa R^2 s^2)`.
     """
     curvature = problem.n_rows * problem.smoothness
-    C = ((weights_norm / _noise(problem, guarantee)) ** 2 / (2.0 * curvature)) ** (1.0 / 3.0)
+    noise = _noise(problem, guarantee)
+    C = ((weights_norm / noise) ** 2 / (2.0 * curvature)) ** (1.0 / 3.0)
     # Beyond this condition number less regularisation buys nothing but rounding errors.
-    return min(C, LARGEST_CURVATURE / curvature)
+    return min(C, problem.largest_C(noise), LARGEST_CURVATURE / curvature)
 
 
 def expected_excess(problem, C, weights_norm, guarantee):
@@ -142,7 +143,8 @@ def _noise(problem, guarantee):
 def _gradient_rounding(problem, C):
     r"""Bound the rounding error near the minimiser, where :math:`\|w\|^2 \le 2 C n \ell(0)`."""
     summed, moved = C * problem.n_rows, C * problem.lipschitz
-    weights = min(math.sqrt(2.0 * summed * problem.loss.value_at_zero()), problem.n_rows * moved)
+    weights = min(math.sqrt(2.0 * summed * problem.value_at_centre), problem.n_rows * moved)
+    weights += problem.centre
     # The solver stops within its tolerance of the minimiser, which is below what one row moves
     # plus four rounding errors: a linear equation for the rounding error.
     weights += moved
@@ -158,34 +160,3 @@ def check_strength(value, name):
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ValueError(f"{name} must be a positive number or 'auto', got {value!r}")
     return check_positive(value, name)
-
-
-def plan_output_fit(estimator, shape, guarantee, loss, C=None):
-    """Plan a fit from public quantities alone.
-
-    Parameters
-    ----------
-    estimator : estimator
-        As in `plan_rows`.
-    shape : TableShape
-    guarantee : Guarantee
-    loss : loss
-        From `skdp._losses`.
-    C : float, default=None
-        Inverse regularisation strength; None balances it against the noise.
-
-    Returns
-    -------
-    WeightsFit
-
-    Raises
-    ------
-    ValueError
-        If a parameter is not as described, or epsilon is too small.
-    """
-    rows = plan_rows(estimator, shape.n_rows, guarantee)
-    problem = rows.problem(loss, shape)
-    if C is None:
-        C = balanced_C(problem, BALANCED_WEIGHTS_NORM / rows.data_norm, rows.left)
-    weights = plan_output_perturbation(problem, C, rows.left)
-    return WeightsFit(rows=rows, loss=loss, weights=weights)

@@ -14,6 +14,9 @@ LARGEST_CURVATURE = 1e9
 # chosen with the benchmarks' tables in view, see docs/benchmarks/utility.md.
 EXPECTED_WEIGHTS_NORM = 10.0
 
+# Of a signal, what noise that is added once is to leave at least, on average; chosen likewise.
+LEAST_SIGNAL = 0.4
+
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 # Squares of what solvers compare must not underflow; they are far smaller than what one row moves.
 SMALLEST_MOVE = 1e-100
@@ -50,12 +53,18 @@ class Problem:
         The constant feature included.
     norm : float
         The bound on a row's norm, the constant feature included.
+    signal : float, default=inf
+        As in `skdp._sgd._defaults.Task`.
+    centre : float, default=0.0
+        The largest norm of the weights that regularisation pulls to.
     """
 
     loss: object
     n_rows: int
     n_features: int
     norm: float
+    signal: float = math.inf
+    centre: float = 0.0
 
     @property
     def size(self):
@@ -76,6 +85,19 @@ class Problem:
     def curvature_trace(self):
         """The bound on the trace of a row's curvature."""
         return self.loss.trace_bound * self.norm**2
+
+    @property
+    def value_at_centre(self):
+        """The bound on a row's loss where the weights are the centre."""
+        return self.loss.value_at_zero() + self.lipschitz * self.centre
+
+    def largest_C(self, noise):
+        """Return the C beyond which noise on the summed gradient would drown the signal.
+
+        The weights that noise of a standard deviation leads to are then expected to have norms that
+        fall as it grows, as under the penalty of clipped gradients.
+        """
+        return LEAST_SIGNAL * self.n_rows * self.signal / (noise**2 * self.size)
 
 
 def gradient_noise_cost(problem, strength):

@@ -6,16 +6,17 @@ from sklearn.metrics import d2_tweedie_score
 from skdp._losses import ClippedPoissonLoss
 from skdp._sgd._defaults import Task
 from skdp.accounting import PrivacyAccountant
-from skdp.linear_model._clipped_descent import plan_clipped_descent
-from skdp.linear_model._data_norm import TargetsFit
-from skdp.linear_model._output_perturbation import check_strength, expected_excess, plan_output_fit
+from skdp.linear_model._centre import with_mean_centre
+from skdp.linear_model._data_norm import TargetsFit, plan_rows
+from skdp.linear_model._mechanism_choice import choose_mechanism, descent_choice
+from skdp.linear_model._output_perturbation import check_strength
 from skdp.linear_model._regressor import PrivateLinearRegressor, TargetScale
 from skdp.utils._validation import check_choice, check_target_bounds
 
 MECHANISMS = ("auto", "output", "gradient")
 
 # What is expected of counts, for bounds of 0 and 1; chosen with made tables in view.
-CURVATURE, WEIGHTS_NORM, SIGNAL = 1.0, 10.0, 0.003
+CURVATURE, WEIGHTS_NORM, SIGNAL, LEAST_CLIP, KNEE = 1.0, 10.0, 0.003, 0.05, 0.03
 
 
 class DPPoissonRegressor(PrivateLinearRegressor):
@@ -120,22 +121,21 @@ class DPPoissonRegressor(PrivateLinearRegressor):
             raise ValueError(f"alpha={alpha!r} is out of range for {shape.n_rows} rows")
         C = None if alpha is None else 1.0 / (shape.n_rows * alpha)
         low, high = check_target_bounds(self.target_bounds, smallest=0.0)
-        output = plan_output_fit(self, shape, guarantee, ClippedPoissonLoss(high), C)
-        weights = self._choose_weights(output, shape, alpha or 0.0)
+        loss, rows = ClippedPoissonLoss(high), plan_rows(self, shape.n_rows, guarantee)
+        known = high, CURVATURE * high, WEIGHTS_NORM, SIGNAL * high, LEAST_CLIP, KNEE
+        expected = Task(loss, *known)
+        centred = with_mean_centre(rows, shape.n_rows, high)
+        descent = descent_choice(centred, shape, expected, least_alpha=alpha or 0.0)
+        rows = centred if C is None else rows
+        output = choose_mechanism("output", C, rows, shape, expected)
+        mechanism = check_choice(self.mechanism, "mechanism", MECHANISMS)
+        better = mechanism == "auto" and descent.expected <= output.expected
+        if better or mechanism == "gradient":
+            rows, output = centred, descent
+        weights = output.plan()
         public = {"alpha_": 1.0 / (shape.n_rows * weights.C)}
         units = TargetScale(low, high, 0.0, 1.0)
-        return TargetsFit(**vars(output) | {"weights": weights}, units=units, public=public)
-
-    def _choose_weights(self, output, shape, alpha):
-        mechanism = check_choice(self.mechanism, "mechanism", MECHANISMS)
-        if mechanism == "output":
-            return output.weights
-        rows, loss = output.rows, output.loss
-        expected = Task(loss, loss.high, CURVATURE * loss.high, WEIGHTS_NORM, SIGNAL * loss.high)
-        descent = plan_clipped_descent(rows, shape, expected, alpha)
-        norm, problem = WEIGHTS_NORM / rows.norm, rows.problem(loss, shape)
-        excess = expected_excess(problem, output.weights.C, norm, rows.left)
-        return output.weights if mechanism == "auto" and excess < descent.excess else descent
+        return TargetsFit(rows=rows, loss=loss, weights=weights, units=units, public=public)
 
     def score(self, X, y):
         """Return the fraction of the Poisson deviance that is explained (D²).

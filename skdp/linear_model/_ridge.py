@@ -6,15 +6,16 @@ from skdp._losses import HuberLoss
 from skdp._sgd._defaults import Task
 from skdp.accounting import PrivacyAccountant
 from skdp.linear_model._adassp import plan_adassp
-from skdp.linear_model._clipped_descent import plan_clipped_descent
+from skdp.linear_model._centre import with_mean_centre
 from skdp.linear_model._data_norm import TargetsFit, plan_rows
+from skdp.linear_model._mechanism_choice import descent_choice
 from skdp.linear_model._regressor import PrivateLinearRegressor, target_scale
 from skdp.utils._validation import check_choice, check_within
 
 MECHANISMS = ("auto", "sufficient_statistics", "gradient")
 
 # For targets in [-1, 1]; chosen with made tables and training rows of California housing in view.
-TASK = Task(HuberLoss(1.0), slope=1.0, curvature=1.0, weights_norm=10.0, signal=0.003)
+TASK = Task(HuberLoss(1.0), 1.0, 1.0, weights_norm=10.0, signal=0.003, least_clip=0.05, knee=0.03)
 
 # The norm of weights, times that of rows, at which statistics are expected to be as good as they
 # were beside gradients on the same tables.
@@ -30,20 +31,17 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
         alpha = self._check_alpha()
         units = target_scale(self)
         rows = plan_rows(self, shape.n_rows, guarantee)
-        weights = self._plan_weights(rows, shape, alpha)
-        return TargetsFit(rows=rows, loss=TASK.loss, weights=weights, units=units)
-
-    def _plan_weights(self, rows, shape, alpha):
         mechanism = check_choice(self.mechanism, "mechanism", MECHANISMS)
-        if mechanism == "sufficient_statistics":
-            return plan_adassp(rows, shape, alpha)
-        descent = plan_clipped_descent(rows, shape, TASK, alpha / shape.n_rows)
-        if mechanism == "gradient":
-            return descent
-        statistics = plan_adassp(rows, shape, alpha)
-        norm = WEIGHTS_NORM_OF_STATISTICS / rows.norm
-        excess = statistics.expected_excess(rows.problem(TASK.loss, shape), norm)
-        return statistics if excess < descent.excess else descent
+        centred = with_mean_centre(rows, shape.n_rows)
+        descent = descent_choice(centred, shape, TASK, least_alpha=alpha / shape.n_rows)
+        weights = None if mechanism == "gradient" else plan_adassp(rows, shape, alpha)
+        if mechanism == "auto":
+            norm = WEIGHTS_NORM_OF_STATISTICS / rows.norm
+            excess = weights.expected_excess(rows.problem(TASK.loss, shape), norm)
+            weights = weights if excess < descent.expected else None
+        if weights is None:
+            rows, weights = centred, descent.plan()
+        return TargetsFit(rows=rows, loss=TASK.loss, weights=weights, units=units)
 
     def _check_alpha(self):
         return 0.0

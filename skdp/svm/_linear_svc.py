@@ -1,9 +1,15 @@
 """Linear support vector classification with differential privacy."""
 
+import math
+
 from skdp._losses import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
+from skdp._sgd._defaults import Task
 from skdp.accounting import PrivacyAccountant
-from skdp.linear_model._classifier import PrivateLinearClassifier
-from skdp.linear_model._output_perturbation import check_strength, plan_output_fit
+from skdp.linear_model._centre import with_class_centre
+from skdp.linear_model._classifier import HINGE_SIGNAL, WEIGHTS_NORM, PrivateLinearClassifier
+from skdp.linear_model._data_norm import WeightsFit, plan_rows
+from skdp.linear_model._mechanism_choice import output_or_gradient
+from skdp.linear_model._output_perturbation import check_strength
 from skdp.utils._validation import check_within
 
 
@@ -96,6 +102,7 @@ class DPLinearSVC(PrivateLinearClassifier):
 
     C: float | str = "auto"
     huber_threshold: float = 0.5
+    mechanism: str = "auto"
     accountant: PrivacyAccountant | None = None
     random_state: int | None = None
 
@@ -103,4 +110,15 @@ class DPLinearSVC(PrivateLinearClassifier):
         h = check_within(self.huber_threshold, "huber_threshold", 1e-4, 1e4)
         C, k = check_strength(self.C, "C"), len(self._planned_classes(shape))
         loss = BinaryHuberisedHingeLoss(h) if k == 2 else MulticlassHuberisedHingeLoss(k, h)
-        return plan_output_fit(self, shape, guarantee, loss, C)
+        expected = Task(
+            loss,
+            slope=loss.slope_bound,
+            curvature=1.0,
+            weights_norm=WEIGHTS_NORM,
+            signal=HINGE_SIGNAL * math.prod(loss.weights_shape),
+        )
+        rows = plan_rows(self, shape.n_rows, guarantee)
+        if C is None:
+            rows = with_class_centre(rows, shape.n_rows, [1.0] * k, largest=1.0)
+        weights = output_or_gradient(self.mechanism, C, rows, shape, expected)
+        return WeightsFit(rows=rows, loss=loss, weights=weights)

@@ -1,0 +1,191 @@
+r"""The intercept's own share: noisy class frequencies or a noisy mean, released before the weights.
+
+Weights shrink to the model that predicts it, so that a fit without information ends there and not
+at noise. It costs no more than it takes to know it well, which is the less of epsilon the more
+rows there are. The sensitivity and the share are derived in ``docs/guarantees.md``.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from skdp.mechanisms import LaplaceMechanism
+from skdp.mechanisms._plan import MechanismPlan
+from skdp.utils._sums import split_epsilon
+
+# The centre's share of epsilon: at most so much, and no more than leaves noise of a scale of one
+# so manieth of the rows. Chosen with made tables and training rows of Adult in view.
+LARGEST_SHARE, ROWS_OVER_SCALE = 0.75, 40.0
+# Counts may be a small part of the largest, and their logarithm is needed.
+ROWS_OVER_SCALE_OF_COUNTS = 200.0
+# Targets are summed in steps of this, exactly.
+TARGET_STEP = 2.0**-20
+# The largest score of a centre.
+LARGEST_SCORE = 8.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassCentre(MechanismPlan):
+    """The logarithms of noisy class frequencies.
+
+    Parameters
+    ----------
+    n_rows : int
+    class_weight : tuple of float
+        By which the counts of the classes are multiplied afterwards.
+    mechanism : LaplaceMechanism
+        Of the counts; of two classes one is counted, as the number of rows is public.
+    largest : float
+        Scores are scaled down to at most this, in order.
+    """
+
+    n_rows: int
+    class_weight: tuple
+    mechanism: LaplaceMechanism
+    largest: float
+
+    @property
+    def norm(self):
+        """The largest norm of the scores."""
+        return self.largest * math.sqrt(len(self.class_weight))
+
+    @property
+    def deviation(self):
+        """About the standard deviation of a score, where a class has a fourth of the rows."""
+        return self.mechanism.deviation(len(self.class_weight)) / (0.1875 * self.n_rows)
+
+    def run(self, codes, source):
+        """Return the score of the second of two classes, or those of all classes.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_rows,)
+            Codes of classes.
+        source : RandomSource
+
+        Returns
+        -------
+        float or ndarray of shape (n_classes,)
+        """
+        binary = len(self.class_weight) == 2
+        counts = np.bincount(codes.astype(np.intp), minlength=len(self.class_weight))
+        counts = counts[binary:].astype(np.float64)
+        counts = self.mechanism.release(counts, random_state=source)
+        if binary:
+            counts = np.append(self.n_rows - counts, counts)
+        logits = np.log(np.maximum(counts, 0.0) + max(1.0, self.mechanism.scale))
+        logits += np.log(self.class_weight)
+        scores = logits[1] - logits[0] if binary else logits - logits.mean()
+        return scores / max(1.0, np.abs(scores).max() / self.largest)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanCentre(MechanismPlan):
+    """The noisy mean of targets, or its logarithm.
+
+    Parameters
+    ----------
+    n_rows : int
+    mechanism : LaplaceMechanism
+        Of the sum of targets in [-1, 1].
+    high : float, default=None
+        None for targets in [-1, 1]; else counts lie in [0, high], and the score is a logarithm.
+    """
+
+    n_rows: int
+    mechanism: LaplaceMechanism
+    high: float | None = None
+
+    @property
+    def deviation(self):
+        """About the standard deviation of the score, for counts of a tenth of the largest."""
+        of_mean = self.mechanism.deviation(1) / self.n_rows
+        return of_mean if self.high is None else 5.0 * of_mean
+
+    @property
+    def least(self):
+        """The least mean in (0, 2] whose logarithm is taken."""
+        return min(1.0, self.mechanism.scale / self.n_rows)
+
+    @property
+    def norm(self):
+        """The largest magnitude of the score."""
+        if self.high is None:
+            return 1.0
+        return max(abs(math.log(0.5 * self.high * mean)) for mean in (self.least, 2.0))
+
+    def run(self, targets, source):
+        """Return the score that is the same for all rows.
+
+        Parameters
+        ----------
+        targets : ndarray of shape (n_rows,)
+        source : RandomSource
+
+        Returns
+        -------
+        float
+        """
+        if self.high is not None:
+            targets = 2.0 * (targets / self.high) - 1.0
+        steps = np.rint(np.clip(targets, -1.0, 1.0) / TARGET_STEP).astype(np.int64)
+        total = np.array([float(steps.sum()) * TARGET_STEP])
+        mean = self.mechanism.release(total, random_state=source)[0] / self.n_rows
+        if self.high is None:
+            return float(np.clip(mean, -1.0, 1.0))
+        return math.log(0.5 * self.high * float(np.clip(1.0 + mean, self.least, 2.0)))
+
+
+def _with_centre(rows, n_rows, moved, centre, **params):
+    """Return the plan of rows with a share of what is left for a centre, if an intercept is fitted.
+
+    `moved` is the L1 distance by which a row moves what is counted or summed.
+    """
+    if not rows.constant:
+        return rows
+    whole = rows.left
+    ratio = ROWS_OVER_SCALE if params.get("high") is None else ROWS_OVER_SCALE_OF_COUNTS
+    share = min(LARGEST_SHARE, ratio / n_rows / whole.epsilon)
+    own, left = split_epsilon(whole.epsilon, share)
+    mechanism = LaplaceMechanism(own, sensitivity=float(moved))
+    plan = centre(n_rows=n_rows, mechanism=mechanism, **params)
+    return replace(rows, centre=plan, left=replace(whole, epsilon=left))
+
+
+def with_class_centre(rows, n_rows, class_weight, largest=LARGEST_SCORE):
+    """Return the plan of rows with noisy class frequencies as their centre.
+
+    Parameters
+    ----------
+    rows : RowPlan
+    n_rows : int
+    class_weight : list of float
+        Of each class.
+    largest : float, default=8.0
+        The largest score.
+
+    Returns
+    -------
+    RowPlan
+    """
+    moved = 1 if len(class_weight) == 2 else rows.left.neighbours.rows_moved
+    params = {"class_weight": tuple(class_weight), "largest": largest}
+    return _with_centre(rows, n_rows, moved, ClassCentre, **params)
+
+
+def with_mean_centre(rows, n_rows, high=None):
+    """Return the plan of rows with the noisy mean of targets, or its logarithm, as their centre.
+
+    Parameters
+    ----------
+    rows : RowPlan
+    n_rows : int
+    high : float, default=None
+        As in `MeanCentre`.
+
+    Returns
+    -------
+    RowPlan
+    """
+    return _with_centre(rows, n_rows, rows.left.neighbours.rows_moved, MeanCentre, high=high)
