@@ -1,6 +1,12 @@
 """Guarantees in one line, for plans that tests make themselves."""
 
+from dataclasses import replace
+
 from skdp.accounting import Guarantee, Neighbours
+from skdp.base import TableShape
+from skdp.linear_model._classifier import logistic_task
+from skdp.linear_model._data_norm import RowPlan
+from skdp.linear_model._mechanism_choice import choose_mechanism
 from skdp.linear_model._planning import Problem
 
 
@@ -10,3 +16,14 @@ def meet(epsilon, delta=0.0, relation="add_remove"):
 
 def of_rows(loss, n_rows, n_features, norm):
     return Problem(loss=loss, n_rows=n_rows, n_features=n_features, norm=norm)
+
+
+def plan_weights(mechanism, problem, C, guarantee, **of_task):
+    """Return the plan of logistic regression's weights, without an intercept."""
+    rows = RowPlan(
+        search=None, data_norm=problem.norm, constant=0.0, whole=guarantee, left=guarantee
+    )
+    shape = TableShape(n_rows=problem.n_rows, n_columns=problem.n_features)
+    task = logistic_task([1.0] * max(2, *problem.loss.weights_shape, 2))
+    task = replace(task, loss=problem.loss, slope=problem.loss.slope_bound, **of_task)
+    return choose_mechanism(mechanism, C, rows, shape, task).plan()

@@ -17,7 +17,7 @@ from skdp.utils._validation import check_classes, check_magnitude, public_inputs
 # What is expected of weights, times the norm of rows, and of the variance of a score, times its
 # curvature; and the noise below which clips grow. Chosen with training rows in view, see
 # docs/benchmarks/constants.md.
-WEIGHTS_NORM, SIGNAL, KNEE = 20.0, 0.04, 1e-4
+WEIGHTS_NORM, SIGNAL, KNEE = 20.0, 0.04, 0.008
 # That of a score alone, for hinges.
 HINGE_SIGNAL = 0.1
 

@@ -36,7 +36,7 @@ class ClippedDescent(Perturbation):
     mechanism = property(attrgetter("fit.sgd"))
     sampler = property(attrgetter("fit.sampler"))
 
-    def run(self, loss, rows, y, source, start):
+    def run(self, loss, rows, y, source, start=0.0):
         """Return the weights of rows in their unit; the rows are read as they are.
 
         Parameters
@@ -46,13 +46,14 @@ class ClippedDescent(Perturbation):
         rows : BoundedRows
         y : array of shape (n_rows,)
         source : RandomSource
-        start : ndarray of shape (*loss.weights_shape, n_features)
+        start : ndarray of shape (*loss.weights_shape, n_features), default=0.0
 
         Returns
         -------
-        ndarray of the shape of `start`
+        ndarray of shape (*loss.weights_shape, n_features)
         """
         fit = _in_units(self.fit, rows.unit)
+        start = start + np.zeros((*loss.weights_shape, rows.n_features))
         weights = fit.weights(rows.X, y, source, start / rows.unit)
         return rows.unit * weights.reshape(start.shape)
 

@@ -1,5 +1,6 @@
 """Which mechanism a fit uses and with which regularisation, from public quantities alone."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -112,12 +113,14 @@ def descent_choice(rows, shape, expected, given=None, least_alpha=0.0, hessian=N
     noise = n_rows * release_noise(problem, settings.clip, settings.n_steps(n_rows))
     of_rows, strength = rows.problem(expected.loss, shape), n_rows * settings.alpha
     weights_norm = EXPECTED_WEIGHTS_NORM / rows.data_norm
+    excess = quadratic_excess(of_rows, strength, weights_norm, noise)
     return Choice(
         mechanism="gradient",
         problem=of_rows,
         C=1.0 / strength,
         hessian=hessian,
-        excess=quadratic_excess(of_rows, strength, weights_norm, noise),
+        # The engine takes no other clips.
+        excess=excess if 1e-50 <= settings.clip <= 1e50 else math.inf,
         regularised=0.5 * weights_norm**2 * strength,
         plan=partial(plan_clipped_descent, problem, settings),
     )

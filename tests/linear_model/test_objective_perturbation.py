@@ -15,7 +15,7 @@ from skdp.linear_model._objective_perturbation import (
     LinearNoise,
     expected_excess,
     log_jacobian,
-    objective_C,
+    automatic_C,
     plan_objective_perturbation,
 )
 from skdp.noise import RandomSource
@@ -135,7 +135,7 @@ def densities(relation, epsilon, delta, C, sharp, width):
     problem, quadratic = of_rows(BINARY, 10**6, 2, 1.0), None
     guarantee = meet(epsilon, delta, relation)
     if C == "auto":
-        C, quadratic = objective_C(problem, 10.0, guarantee), 1.0
+        C, quadratic = automatic_C(problem, 10.0, guarantee), 1.0
     plan = plan_objective_perturbation(problem, C, guarantee, quadratic)
     one, other, centre = neighbours(relation, sharp, C)
     half = (width * plan.noise.scale + 2 * C) / plan.quadratic
@@ -363,7 +363,7 @@ def test_no_given_C_with_its_quadratic_term_is_expected_to_beat_the_automatic_on
     problem = of_rows(loss, 10_000, 10, np.hypot(1.0, 0.3))
     for epsilon in (1e-3, 0.1, 1.0, 8.0):
         guarantee = meet(epsilon, delta, relation)
-        C = objective_C(problem, 10.0, guarantee)
+        C = automatic_C(problem, 10.0, guarantee)
         plan = plan_objective_perturbation(problem, C, guarantee, quadratic=1.0)
         assert plan.quadratic == 1.0
         found = expected_excess(problem, C, 10.0, guarantee, quadratic=1.0)
