@@ -185,7 +185,9 @@ def plan_output_fit(estimator, shape, guarantee, loss, C=None):
     """
     rows = plan_rows(estimator, shape.n_rows, guarantee)
     problem = rows.problem(loss, shape)
+    weights_norm = BALANCED_WEIGHTS_NORM / rows.data_norm
     if C is None:
-        C = balanced_C(problem, BALANCED_WEIGHTS_NORM / rows.data_norm, rows.left)
+        C = balanced_C(problem, weights_norm, rows.left)
     weights = plan_output_perturbation(problem, C, rows.left)
-    return WeightsFit(rows=rows, loss=loss, weights=weights)
+    excess = expected_excess(problem, C, weights_norm, rows.left)
+    return WeightsFit(rows=rows, loss=loss, weights=weights, excess=excess)

@@ -1,5 +1,7 @@
 """Poisson regression with differential privacy."""
 
+from dataclasses import replace
+
 import numpy as np
 from sklearn.metrics import d2_tweedie_score
 
@@ -120,22 +122,23 @@ class DPPoissonRegressor(PrivateLinearRegressor):
             raise ValueError(f"alpha={alpha!r} is out of range for {shape.n_rows} rows")
         C = None if alpha is None else 1.0 / (shape.n_rows * alpha)
         low, high = check_target_bounds(self.target_bounds, smallest=0.0)
-        output = plan_output_fit(self, shape, guarantee, ClippedPoissonLoss(high), C)
-        weights = self._choose_weights(output, shape, alpha or 0.0)
-        public = {"alpha_": 1.0 / (shape.n_rows * weights.C)}
-        units = TargetScale(low, high, 0.0, 1.0)
-        return TargetsFit(**vars(output) | {"weights": weights}, units=units, public=public)
+        loss = ClippedPoissonLoss(high)
+        fit = self._choose(plan_output_fit(self, shape, guarantee, loss, C), shape, alpha or 0.0)
+        public = {"alpha_": 1.0 / (shape.n_rows * fit.weights.C)}
+        return TargetsFit(**vars(fit), units=TargetScale(low, high, 0.0, 1.0), public=public)
 
-    def _choose_weights(self, output, shape, alpha):
+    def _choose(self, output, shape, alpha):
         mechanism = check_choice(self.mechanism, "mechanism", MECHANISMS)
+        rows, loss, C = output.rows, output.loss, output.weights.C
+        norm, problem = WEIGHTS_NORM / rows.norm, rows.problem(loss, shape)
+        output = replace(output, excess=expected_excess(problem, C, norm, rows.left))
         if mechanism == "output":
-            return output.weights
-        rows, loss = output.rows, output.loss
+            return output
         expected = Task(loss, loss.high, CURVATURE * loss.high, WEIGHTS_NORM, SIGNAL * loss.high)
         descent = plan_clipped_descent(rows, shape, expected, alpha)
-        norm, problem = WEIGHTS_NORM / rows.norm, rows.problem(loss, shape)
-        excess = expected_excess(problem, output.weights.C, norm, rows.left)
-        return output.weights if mechanism == "auto" and excess < descent.excess else descent
+        if mechanism == "auto" and output.excess < descent.excess:
+            return output
+        return replace(output, weights=descent, excess=descent.excess)
 
     def score(self, X, y):
         """Return the fraction of the Poisson deviance that is explained (D²).
