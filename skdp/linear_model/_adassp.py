@@ -19,7 +19,7 @@ from scipy.special import ndtri
 
 from skdp._data._bounded import bounded_additions
 from skdp._data._parts import sum_over
-from skdp.linear_model._planning import Perturbation, Problem, quadratic_excess
+from skdp.linear_model._planning import Perturbation, quadratic_excess
 from skdp.mechanisms._plan import vector_noise
 from skdp.utils._symmetric import FAILURE, pack_symmetric, spectral_margin, unpack_symmetric
 
@@ -36,22 +36,19 @@ class AdaSSP(Perturbation):
 
     Parameters
     ----------
-    problem : Problem
+    n_rows : int
     data_norm, constant : float
         The bound on a row and its constant feature, 0 for none.
     alpha : float
         The least ridge, of the coefficients alone.
-    weights_norm : float
-        The expected one.
     mechanism : GaussianMechanism or GammaNormMechanism
         The noise on the weighted statistics, their sensitivity and event.
     """
 
-    problem: Problem
+    n_rows: int
     data_norm: float
     constant: float
     alpha: float
-    weights_norm: float
     mechanism: object
 
     @property
@@ -78,14 +75,12 @@ class AdaSSP(Perturbation):
         released = self.mechanism.release(self._weighted(A, b), random_state=source)
         return self._solve(*self._unweighted(released, rows.n_features))
 
-    @property
-    def excess(self):
-        """The summed loss expected above that of weights of the expected norm."""
-        p, weights_norm = self.problem.n_features, self.weights_norm
-        noise_A, noise_b, _ = self._noise(p)
-        strength = max(self.alpha, spectral_margin(noise_A, p))
+    def expected_excess(self, problem, weights_norm):
+        """Return the summed loss expected above that of weights of a norm."""
+        noise_A, noise_b, _ = self._noise(problem.n_features)
+        margin = spectral_margin(noise_A, problem.n_features)
         noise = math.hypot(noise_b, noise_A * weights_norm)
-        return quadratic_excess(self.problem, strength, weights_norm, noise)
+        return quadratic_excess(problem, max(self.alpha, margin), weights_norm, noise)
 
     def _noise(self, p):
         """Return the standard deviations of the noise in entries of A and b and the eigenvalue."""
@@ -108,7 +103,7 @@ class AdaSSP(Perturbation):
 
     def _unweighted(self, released, p):
         unit_A, unit_b, unit_eigenvalue = self._units
-        A = _as_matrix(released[: -p - 1] * unit_A, p, self.constant, self.problem.n_rows)
+        A = _as_matrix(released[: -p - 1] * unit_A, p, self.constant, self.n_rows)
         return A, released[-p - 1 : -1] * unit_b, released[-1] * unit_eigenvalue
 
     def _solve(self, A, b, least):
@@ -118,16 +113,16 @@ class AdaSSP(Perturbation):
         ridge = max(self.alpha, margin - least)
         if not self.constant:
             return _ridge_solution(A, b, ridge, margin)
-        size = self.problem.n_rows * self.constant
+        size = self.n_rows * self.constant
         mean = A[:-1, -1] / size
         mean *= min(1.0, self.data_norm / max(np.linalg.norm(mean), 1e-300))
         target = float(np.clip(b[-1] / size, -1.0, 1.0))
-        A = A[:-1, :-1] - self.problem.n_rows * np.outer(mean, mean)
-        coef = _ridge_solution(A, b[:-1] - self.problem.n_rows * target * mean, ridge, margin)
+        A = A[:-1, :-1] - self.n_rows * np.outer(mean, mean)
+        coef = _ridge_solution(A, b[:-1] - self.n_rows * target * mean, ridge, margin)
         return np.append(coef, (target - mean @ coef) / self.constant)
 
 
-def plan_adassp(rows, shape, expected, alpha):
+def plan_adassp(rows, shape, alpha):
     r"""Plan a fit from public quantities alone.
 
     Parameters
@@ -135,8 +130,6 @@ def plan_adassp(rows, shape, expected, alpha):
     rows : RowPlan
         With the guarantee that is left for the fit; delta = 0 takes the Gamma-norm mechanism.
     shape : TableShape
-    expected : Task
-        With the norm of the weights, times that of rows.
     alpha : float
         The least ridge.
 
@@ -144,13 +137,12 @@ def plan_adassp(rows, shape, expected, alpha):
     -------
     AdaSSP
     """
-    problem = rows.problem(expected.loss, shape)
-    n_features, norm = problem.n_features, expected.weights_norm / rows.norm
+    n_features = rows.n_features(shape.n_columns)
     moved = _weighted_sensitivity(rows.constant / rows.norm, rows.left.relation)
     sensitivity = (moved + 2.0 * _rounding(shape.n_rows, n_features)) * (1.0 + 1e-12)
     mechanism = vector_noise(rows.left, sensitivity)
     mechanism.check_size(_n_values(n_features, rows.constant))
-    return AdaSSP(problem, rows.data_norm, rows.constant, alpha, norm, mechanism)
+    return AdaSSP(shape.n_rows, rows.data_norm, rows.constant, alpha, mechanism)
 
 
 def _weighted_sensitivity(constant, relation):

@@ -11,7 +11,7 @@ from operator import attrgetter
 from skdp._sgd._defaults import Problem, Settings, automatic_settings
 from skdp._sgd._plan import plan_sgd
 from skdp.linear_model._dp_sgd import SGDFit, plan_run
-from skdp.linear_model._planning import Perturbation
+from skdp.linear_model._planning import Perturbation, quadratic_excess
 from skdp.mechanisms._plan import vector_noise
 from skdp.utils._validation import check_within
 
@@ -31,12 +31,14 @@ class ClippedDescent(Perturbation):
         For rows whose norm is given, or is found to be 1.
     C : float
         Inverse regularisation strength, as in scikit-learn.
+    excess : float
+        The summed loss expected above that of weights of the expected norm.
     """
 
     fit: SGDFit
     C: float
+    excess: float
 
-    excess = property(attrgetter("fit.excess"))
     mechanism = property(attrgetter("fit.mechanism"))
     sampler = property(attrgetter("fit.sampler"))
 
@@ -102,7 +104,13 @@ def plan_clipped_descent(rows, shape, expected, least_alpha):
         # The engine takes it times any norm that can be found, 2**-100 to 2**100.
         check_within(settings.clip, "the clip that target_bounds lead to", 1e-19, 1e19)
     fit = plan_run(problem, settings, rows.constant)
-    return ClippedDescent(fit, 1.0 / (shape.n_rows * fit.alpha))
+    n_rows, alpha = shape.n_rows, fit.alpha
+    plan, of_rows = fit.mechanism, rows.problem(task.loss, shape)
+    # The average over the steps has the noise of one release that is worth all of them.
+    noise = n_rows * plan.noise.deviation / plan.batches.expected_size / math.sqrt(plan.n_steps)
+    weights_norm = task.weights_norm / rows.norm
+    excess = quadratic_excess(of_rows, n_rows * alpha, weights_norm, noise)
+    return ClippedDescent(fit, 1.0 / (n_rows * alpha), excess)
 
 
 def _share(rows, shape):

@@ -65,18 +65,6 @@ class SGDFit(MechanismPlan):
     model = property(attrgetter("mechanism.model"))
     sampler = property(attrgetter("mechanism.sampler"))
 
-    @property
-    def excess(self):
-        """The summed loss expected above that of weights of the expected norm."""
-        task, n_rows, plan = self.task, self.model.n_rows, self.mechanism
-        n_features, weights_norm = self.model.n_features, task.weights_norm / self.norm
-        rows = RowsOf(loss=task.loss, n_rows=n_rows, n_features=n_features, norm=self.norm)
-        # The average over the steps has the noise of one release that is worth all of them, and
-        # few steps shrink weights as a penalty does.
-        noise = n_rows * plan.noise.deviation / plan.batches.expected_size / math.sqrt(plan.n_steps)
-        stopped = (LAPLACE_STEPS_PER_ROOT / plan.n_steps) ** 2 * task.curvature * self.norm**2
-        return quadratic_excess(rows, n_rows * max(self.alpha, stopped), weights_norm, noise)
-
     def weights(self, X, targets, source, start=None, progress=None):
         """Return the released weights.
 
@@ -119,6 +107,18 @@ class SGDFit(MechanismPlan):
             "momentum_": self.settings.momentum,
             "n_iter_": self.settings.max_iter,
         }
+
+    @property
+    def excess(self):
+        """The summed loss expected above that of weights of the expected norm."""
+        task, n_rows, plan = self.task, self.model.n_rows, self.mechanism
+        n_features, weights_norm = self.model.n_features, task.weights_norm / self.norm
+        rows = RowsOf(loss=task.loss, n_rows=n_rows, n_features=n_features, norm=self.norm)
+        # The average over the steps has the noise of one release that is worth all of them, and
+        # few steps shrink weights as a penalty does.
+        noise = n_rows * plan.noise.deviation / plan.batches.expected_size / math.sqrt(plan.n_steps)
+        stopped = (LAPLACE_STEPS_PER_ROOT / plan.n_steps) ** 2 * task.curvature * self.norm**2
+        return quadratic_excess(rows, n_rows * max(self.alpha, stopped), weights_norm, noise)
 
 
 def plan_run(problem, settings, constant):

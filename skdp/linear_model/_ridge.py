@@ -1,8 +1,6 @@
 """Linear least squares with differential privacy, with and without a ridge."""
 
 import math
-from dataclasses import replace
-from operator import attrgetter
 
 from skdp._losses import HuberLoss
 from skdp._sgd._defaults import Task
@@ -18,9 +16,9 @@ MECHANISMS = ("auto", "sufficient_statistics", "gradient")
 # For targets in [-1, 1]; chosen with made tables and training rows of California housing in view.
 TASK = Task(HuberLoss(1.0), slope=1.0, curvature=1.0, weights_norm=10.0, signal=0.003)
 
-# With the norm at which statistics are expected to be as good as they were beside gradients on
-# the same tables.
-TASK_OF_STATISTICS = replace(TASK, weights_norm=4.0)
+# The norm of weights, times that of rows, at which statistics are expected to be as good as they
+# were beside gradients on the same tables.
+WEIGHTS_NORM_OF_STATISTICS = 4.0
 
 
 class LeastSquaresRegressor(PrivateLinearRegressor):
@@ -32,14 +30,17 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
         mechanism = check_choice(self.mechanism, "mechanism", MECHANISMS)
         alpha, units = self._check_alpha(), target_scale(self)
         rows = plan_rows(self, shape.n_rows, guarantee)
-        plans = []
-        if mechanism != "sufficient_statistics":
-            plans.append(plan_clipped_descent(rows, shape, TASK, alpha / shape.n_rows))
+        plans = {}
         if mechanism != "gradient":
-            plans.append(plan_adassp(rows, shape, TASK_OF_STATISTICS, alpha))
-        weights = min(plans, key=attrgetter("excess"))
-        fit = {"rows": rows, "loss": TASK.loss, "weights": weights, "units": units}
-        return TargetsFit(**fit, excess=units.half**2 * weights.excess)
+            statistics = plan_adassp(rows, shape, alpha)
+            norm = WEIGHTS_NORM_OF_STATISTICS / rows.norm
+            plans[statistics.expected_excess(rows.problem(TASK.loss, shape), norm)] = statistics
+        if mechanism != "sufficient_statistics":
+            descent = plan_clipped_descent(rows, shape, TASK, alpha / shape.n_rows)
+            plans[descent.excess] = descent
+        excess = min(plans)
+        terms = {"rows": rows, "loss": TASK.loss, "weights": plans[excess], "units": units}
+        return TargetsFit(**terms, excess=units.half**2 * excess)
 
     def _check_alpha(self):
         return 0.0

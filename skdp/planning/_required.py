@@ -1,6 +1,7 @@
 """The inverse of expected losses and errors: what suffices, and all that is larger too."""
 
 import math
+from functools import partial
 from inspect import isroutine
 
 import numpy as np
@@ -9,14 +10,19 @@ from sklearn.base import clone
 from skdp.stats import expected_error
 from skdp.utils._validation import check_integer, check_positive
 
-# Expected losses and errors fall no faster than with this power of the rows, or of epsilon.
-POWER = 3.0
+# What is expected of a smaller number, of rows or epsilon, is at most JUMP times what is expected
+# of a larger one, times the ratio of the two to this power. Steps are whole: hence the jumps.
+POWER, JUMP = 4.0, 1.25
+# Where that leaves open whether smaller numbers suffice they are looked at in steps of this.
+STEP = 2.0**-7
+# A rank is whole, and so a quantile's error goes up and down from one number of rows to the next.
+PERIOD = 16
 SMALLEST_EPSILON = 1e-4
 # How close epsilon is to the least one.
-ENOUGH = 0.999
+CLOSE = 1e-3
 
 
-def required_samples(planned, *, excess_loss=None, error=None, largest=10**7, **public):
+def required_samples(planned, *, excess_loss=None, error=None, largest=10**6, **public):
     """Return how many rows bring an expected loss or error down to a target.
 
     Nothing is charged and no data are read. The answer suffices, and so does every larger number
@@ -33,7 +39,7 @@ def required_samples(planned, *, excess_loss=None, error=None, largest=10**7, **
         For an estimator: what its `expected_excess_loss` is to be at most.
     error : float or array-like of shape (n_columns,), default=None
         For a statistic: what `expected_error` is to be at most, in its units.
-    largest : int, default=10**7
+    largest : int, default=10**6
         The largest number of rows that comes into question.
     **public : object
         What `expected_excess_loss`, or `expected_error`, takes beside the number of rows, such as
@@ -61,14 +67,12 @@ def required_samples(planned, *, excess_loss=None, error=None, largest=10**7, **
     >>> required_samples("mean", error=0.5, epsilon=0.1, bounds=(0, 100)) // 10
     100
     """
-    n = check_integer(largest, "largest", low=1)
+    largest = check_integer(largest, "largest", low=1)
     share_of = _share_of_target(planned, excess_loss, error, public)
-    share = share_of(n, what=f"{n} rows")
-    while share <= 1.0:
-        # All numbers from here down to n are covered: n**POWER times what is expected never falls.
-        n = min(math.ceil(n * share ** (1.0 / POWER)), n) - 1
-        share = share_of(n) if n else math.inf
-    return n + 1
+    n = _least(share_of, largest, 1, f"{largest} rows")
+    while worse := [m for m in range(n + 1, min(n + PERIOD, largest)) if share_of(m) > 1.0]:
+        n = worse[-1] + 1
+    return n
 
 
 def required_epsilon(planned, *, n_samples, excess_loss=None, error=None, largest=10.0, **public):
@@ -110,26 +114,46 @@ def required_epsilon(planned, *, n_samples, excess_loss=None, error=None, larges
     >>> round(epsilon, 2)
     0.1
     """
-    sufficient = check_positive(largest, "largest")
+    largest = float(check_positive(largest, "largest"))
     share_of = _share_of_target(planned, excess_loss, error, public)
-    share = share_of(n_samples, sufficient, what=f"epsilon={sufficient:g}")
-    while sufficient > SMALLEST_EPSILON:
-        epsilon = max(sufficient * min(share, ENOUGH) ** (1.0 / POWER), SMALLEST_EPSILON)
-        # Counts get better faster than any power of a large epsilon: half of the way back.
-        while (share := share_of(n_samples, epsilon)) > 1.0 and epsilon < ENOUGH * sufficient:
-            epsilon = math.sqrt(epsilon * sufficient)
-        if share > 1.0:
+    smallest = min(SMALLEST_EPSILON, largest)
+    return _least(partial(share_of, n_samples), largest, smallest, f"epsilon={largest:g}")
+
+
+def _least(share_of, largest, smallest, what):
+    """Return the least number from which on shares are at most 1, or raise `ValueError`.
+
+    The largest is looked at first, then the next that the rule of `POWER` and `JUMP` leaves open,
+    and so on, until one does not suffice; the last gap is halved.
+    """
+    kind, sufficient, share = type(largest), largest, share_of(largest)
+    if not share <= 1.0:
+        raise ValueError(f"the target is not met: {what} leave {share:.6g} times as much")
+    while sufficient > smallest:
+        reach = min((JUMP * share) ** (1.0 / POWER), 1.0 - STEP)
+        failed = max(kind(sufficient * reach), smallest)
+        if (share := _share_or_refusal(share_of, failed)) > 1.0:
             break
-        sufficient = epsilon
+        sufficient = failed
+    while share > 1.0 and sufficient - failed > (1 if kind is int else CLOSE * sufficient):
+        middle = kind(0.5 * (sufficient + failed))
+        if _share_or_refusal(share_of, middle) > 1.0:
+            failed = middle
+        else:
+            sufficient = middle
     return sufficient
 
 
-def _share_of_target(planned, excess_loss, error, public):
-    """Return a function of rows and epsilon: what is expected, over what was asked for.
+def _share_or_refusal(share_of, number):
+    """Return the share; it is infinite where a fit would be refused."""
+    try:
+        return share_of(number)
+    except ValueError:
+        return math.inf
 
-    Where a fit would be refused it is infinite; but for the first call, which has a `what` for
-    its errors.
-    """
+
+def _share_of_target(planned, excess_loss, error, public):
+    """Return a function of rows and epsilon: what is expected, over what was asked for."""
     model = hasattr(planned, "expected_excess_loss")
     if not (model or isinstance(planned, str) or isroutine(planned)):
         raise ValueError(f"{type(planned).__name__} has no formula for its expected loss or error")
@@ -140,23 +164,13 @@ def _share_of_target(planned, excess_loss, error, public):
     if not np.all((target > 0.0) & np.isfinite(target)):
         raise ValueError(f"the target must be positive, got {target}")
 
-    def expected(n_rows, epsilon):
+    def share_of(n_rows, epsilon=None):
         given = {} if epsilon is None else {"epsilon": epsilon}
         if model:
-            return clone(planned).set_params(**given).expected_excess_loss(n_rows, **public)
-        name = getattr(planned, "__name__", planned).removeprefix("dp_")
-        return expected_error(name, n_rows, **public | given)
-
-    def share_of(n_rows, epsilon=None, what=None):
-        try:
-            found = expected(n_rows, epsilon)
-        except ValueError:
-            if what is not None:
-                raise
-            return math.inf
-        share = float(np.max(found / target))
-        if what is not None and not share <= 1.0:
-            raise ValueError(f"the target {target} is not met: {what} leave {found} to be expected")
-        return share
+            found = clone(planned).set_params(**given).expected_excess_loss(n_rows, **public)
+        else:
+            name = getattr(planned, "__name__", planned).removeprefix("dp_")
+            found = expected_error(name, n_rows, **public | given)
+        return float(np.max(found / target))
 
     return share_of
