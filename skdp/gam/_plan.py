@@ -36,7 +36,7 @@ from skdp.gam._searches import LARGEST_LIST
 FIRST_SHARE, CHOICE_SHARE = 0.2, 0.1
 # What of the first steps' result the joint ones start from.
 KEPT = 0.8
-# The squared norm of a column's weights, over the variance of scores.
+# W² of a column over the variance of scores; chosen with the tables of docs/planning.md in view.
 EXPECTED_SQUARES = 6.0
 # From so many times 1 / mu rows on a choice of pairs is worth it, in regression.
 LEAST_ROWS_MU = 5000.0
@@ -105,14 +105,16 @@ class AdditivePlan(ColumnsPlan):
     def excess(self):
         """The summed loss expected above that of the best shapes, were all bins equally full.
 
-        The penalty costs what it is for weights of the expected squares; noise is worth one
-        release on the gradient, and reaches a weight over its feature's curvature and the penalty.
+        Noise is worth one release of the gradient and reaches a weight divided by its feature's
+        curvature and the penalty. The penalty shrinks weights of squared norm W², whose scores have
+        the variance spread², and with it W² h = n spread², as it does where all curvatures are h.
         """
-        task, cells = self.task, [np.ones(self._likely_cells(column)) for column in self.columns]
-        terms = [
-            Term(columns=(column,), positions=(j,), edges=(), counts=own * self.n_rows / len(own))
-            for j, (column, own) in enumerate(zip(self.columns, cells, strict=True))
-        ]
+        task, terms = self.task, []
+        for j, column in enumerate(self.columns):
+            known = column.is_label and column.is_declared
+            cells = 2 + len(column.categories) if known else 1 + self.n_bins
+            counts = np.full(cells, self.n_rows / cells)
+            terms.append(Term(columns=(column,), positions=(j,), edges=(), counts=counts))
         layout = main_layout(terms, self.n_rows, self.clearness)
         bend = task.curvature * layout.bend(self.n_rows)
         if self.budget.pure:
@@ -122,14 +124,9 @@ class AdditivePlan(ColumnsPlan):
             strength, noise = self._schedule(bend).strength, self._steps_noise(1, 1).scale
         bends = task.curvature_trace * layout.diagonal
         variance = np.sum(bends * (noise / (bends / task.n_outputs + strength)) ** 2)
-        # For weights of squared norm W² whose scores have the variance spread²: W² h = n spread².
         h = self.n_rows * task.curvature / (EXPECTED_SQUARES * (len(terms) + 1))
         shrunk = self.n_rows * task.curvature * task.spread**2 * strength / (h + strength)
         return task.unit * 0.5 * float(variance + shrunk)
-
-    def _likely_cells(self, column):
-        known = column.is_label and column.is_declared
-        return 2 + len(column.categories) if known else 1 + self.n_bins
 
     @property
     def clearness(self):

@@ -145,7 +145,7 @@ class WeightsFit(MechanismPlan):
     rows: RowPlan
     loss: object
     weights: Perturbation
-    excess: float = math.nan
+    excess: float
 
     sampler = property(attrgetter("weights.sampler"))
 

@@ -2,11 +2,8 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.accounting import PrivacyAccountant
-from skdp.base import TableShape, guarantee_of
 from skdp.linear_model._classifier import (
     LogisticProbabilitiesMixin,
     PrivateLinearClassifier,
@@ -16,7 +13,7 @@ from skdp.linear_model._data_norm import WeightsFit, plan_rows, released_model
 from skdp.linear_model._mechanism_choice import MECHANISMS, choose_mechanism, plan_weights
 from skdp.linear_model._output_perturbation import check_strength
 from skdp.linear_model._standard_errors import HessianRelease, plan_hessian, total_price
-from skdp.utils._validation import check_choice, check_integer, is_auto
+from skdp.utils._validation import check_choice, is_auto
 
 
 class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
@@ -163,56 +160,11 @@ class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
             rows=rows,
             loss=loss,
             weights=weights,
+            excess=choice.excess,
             hessian=hessian,
             kind=choice.mechanism,
             largest_weight=max(class_weight),
         )
-
-    def expected_excess_loss(self, n_samples, n_features, n_classes=2):
-        """Return the loss that privacy is expected to cost, before any data are touched.
-
-        It is the mean loss of a row above that of the best weights of norm ``10 / data_norm``.
-        It comes from the regularisation and from the noise, in a quadratic model of the loss
-        with the least favourable curvature. Sampling error is not part of it.
-
-        Parameters
-        ----------
-        n_samples, n_features : int
-            The shape of the table.
-        n_classes : int, default=2
-            Not read where `classes` are declared.
-
-        Returns
-        -------
-        float
-            In nats.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is not as described.
-
-        Examples
-        --------
-        >>> from skdp import DPLogisticRegression
-        >>> model = DPLogisticRegression(epsilon=1.0, delta=1e-6)
-        >>> bool(model.expected_excess_loss(10**5, 20) < model.expected_excess_loss(10**4, 20))
-        True
-        """
-        n_samples = check_integer(n_samples, "n_samples", low=1)
-        n_features = check_integer(n_features, "n_features", low=1)
-        if self.classes is not None:
-            n_classes = len(np.unique(self.classes))
-        n_classes = check_integer(n_classes, "n_classes", low=2)
-        weights = [1.0] * n_classes
-        if self.class_weight is not None:
-            classes = self.classes if self.classes is not None else list(self.class_weight)
-            weights = check_class_weight(self.class_weight, np.unique(classes))
-            weights = [max(weights)] * n_classes
-        rows = plan_rows(self, n_samples, guarantee_of(self))
-        shape = TableShape(n_rows=n_samples, n_columns=n_features)
-        problem = rows.problem(_loss(n_classes, weights), shape)
-        return self._choose(problem, rows).excess / n_samples
 
     def _choose(self, problem, rows):
         """Return the `Choice` of the mechanism and of C, or raise `ValueError`."""

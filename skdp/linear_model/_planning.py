@@ -28,7 +28,8 @@ class ExpectedLossMixin:
         """Return the loss that privacy is expected to cost, before any data are touched.
 
         Nothing is charged. It comes from the regularisation and from the noise, in a quadratic
-        model of the loss with the least favourable curvature. Sampling error is not part of it.
+        model of the loss with little favourable curvature, and is more often an upper bound than
+        not; see ``docs/planning.md``. Sampling error is not part of it.
 
         Parameters
         ----------
