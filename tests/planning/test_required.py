@@ -86,31 +86,41 @@ def test_no_expected_loss_falls_faster_than_the_search_supposes(model):
 
 
 class Made(BaseEstimator):
-    """A loss that rises where a fit would change its mechanism, and one that jumps down."""
+    """A loss of 100 over the rows, times a factor for some sizes."""
 
-    def __init__(self, epsilon=1.0, rises=0, drops=0):
-        self.epsilon, self.rises, self.drops = epsilon, rises, drops
+    def __init__(self, epsilon=1.0, first=0, last=0, factor=1.0):
+        self.epsilon, self.first, self.last, self.factor = epsilon, first, last, factor
 
     def expected_excess_loss(self, n_samples, n_features):
         if n_samples < 10:
             raise ValueError("too few rows")
         size = n_samples * self.epsilon
-        return (
-            100.0 / size * (3.0 if size >= self.rises > 0 else 1.0) * (1.2 ** (size < self.drops))
-        )
+        return 100.0 / size * (self.factor if self.first <= size < self.last else 1.0)
 
 
-def test_rows_suffice_beyond_a_rise():
-    rising = Made(rises=5000)
-    assert rising.expected_excess_loss(4000, 1) < 0.03 < rising.expected_excess_loss(5000, 1)
-    assert required_samples(rising, excess_loss=0.03, n_features=1) == 10_000
-    assert required_samples(rising, excess_loss=0.03, n_features=1, largest=4999) == 3334
-    epsilon = required_epsilon(rising, n_samples=1000, excess_loss=0.03, largest=50.0, n_features=1)
-    assert epsilon == pytest.approx(10.0, rel=1e-3) and epsilon >= 10.0
+MADE = {"excess_loss": 0.03, "n_features": 1}
 
 
-def test_rows_suffice_beyond_a_drop():
-    assert required_samples(Made(drops=3500), excess_loss=0.03, n_features=1) == 3500
+@pytest.mark.parametrize(
+    ("made", "sufficient"),
+    [
+        (Made(), 3334),
+        # It rises for good; halving from 64,000 on would meet 8000 and 4000, and see no rise.
+        (Made(first=5000, last=10**9, factor=1.6), 5334),
+        # A jump as wide as a hundredth of the rows.
+        (Made(first=3860, last=3920, factor=1.2), 3920),
+        (Made(first=1, last=3500, factor=1.2), 3500),
+    ],
+)
+def test_rows_suffice_beyond_a_rise(made, sufficient):
+    assert required_samples(made, **MADE, largest=64_000) == sufficient
+    epsilon = required_epsilon(made, n_samples=1000, **MADE, largest=64.0)
+    assert sufficient / 1000 * (1.0 - 1e-9) <= epsilon < sufficient / 1000 * 1.002
+
+
+def test_a_number_below_a_rise_suffices_if_no_larger_one_comes_into_question():
+    rising = Made(first=5000, last=10**9, factor=1.6)
+    assert required_samples(rising, **MADE, largest=4999) == 3334
 
 
 def test_a_fit_that_would_be_refused_does_not_suffice():
