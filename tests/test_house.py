@@ -21,6 +21,7 @@ ORDER = [
     "pipeline",
     "display",
     "audit",
+    "planning",
     "decomposition",
     "impute",
     "gam",

@@ -11,11 +11,11 @@ import sys
 import time
 
 import numpy as np
+from skdp.linear_model._gradient_perturbation import plan_gradient_perturbation
 
 from skdp._data._bounded import BoundedRows
 from skdp._losses import BinaryLogisticLoss
 from skdp.accounting import Guarantee
-from skdp.linear_model._gradient_perturbation import plan_gradient_perturbation
 from skdp.linear_model._objective import loss_gradient
 from skdp.linear_model._planning import Problem
 from skdp.noise import RandomSource

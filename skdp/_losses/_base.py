@@ -6,6 +6,7 @@ scores, has the gradient r xᵀ, of norm at most R `slope_bound`, and the Hessia
 R² `curvature_bound`.
 """
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -26,6 +27,8 @@ class ClippableLoss(ABC):
         score.
     curvature_bound : float
         No eigenvalue of a row's second derivative by its scores is larger.
+    trace_bound : float
+        Nor is the sum of all.
     """
 
     weights_shape = ()
@@ -34,6 +37,10 @@ class ClippableLoss(ABC):
     @property
     @abstractmethod
     def curvature_bound(self): ...
+
+    @property
+    def trace_bound(self):
+        return math.prod(self.weights_shape) * self.curvature_bound
 
     @abstractmethod
     def value(self, scores, y):
@@ -53,8 +60,6 @@ class BoundedLoss(ClippableLoss):
         No row's residual has a larger Euclidean norm.
     residual_error : float
         Bounds the norm of the rounding error of a row's residual, for exact scores.
-    trace_bound : float
-        Bounds the trace of a row's second derivative by its scores.
     curvature_rank : int
         The rank of that matrix.
     n_vertices : int

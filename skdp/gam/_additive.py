@@ -20,6 +20,7 @@ from skdp.gam._pairs import check_interactions
 from skdp.gam._plan import AdditivePlan
 from skdp.gam._shapes import centred, directions, importance, monotone, place_of, shape_functions
 from skdp.linear_model._dp_sgd_progress import Progress
+from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.preprocessing._binning import input_names
 from skdp.utils._callbacks import CallbackSupportMixin
 from skdp.utils._validation import check_integer, is_auto, public_inputs
@@ -29,7 +30,7 @@ N_BINS = 32
 AUTO_PAIRS = 5
 
 
-class PrivateAdditiveModel(CallbackSupportMixin, PrivateEstimator):
+class PrivateAdditiveModel(ExpectedLossMixin, CallbackSupportMixin, PrivateEstimator):
     """Scores and reasons from `shape_functions_` and `intercept_`."""
 
     delta: float = 1e-6

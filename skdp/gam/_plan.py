@@ -9,7 +9,7 @@ import numpy as np
 from skdp._data._parts import row_blocks
 from skdp.accounting import get_epsilon
 from skdp.gam._blocks import joint_layout, main_layout
-from skdp.gam._cells import BLOCK_ROWS, PackedCells
+from skdp.gam._cells import BLOCK_ROWS, PackedCells, Term
 from skdp.gam._column_plan import ColumnsPlan
 from skdp.gam._descent import (
     CONDITION,
@@ -36,6 +36,8 @@ from skdp.gam._searches import LARGEST_LIST
 FIRST_SHARE, CHOICE_SHARE = 0.2, 0.1
 # What of the first steps' result the joint ones start from.
 KEPT = 0.8
+# W² of a column over the variance of scores; chosen with the tables of docs/planning.md in view.
+EXPECTED_SQUARES = 6.0
 # From so many times 1 / mu rows on a choice of pairs is worth it, in regression.
 LEAST_ROWS_MU = 5000.0
 # Of the penalty: a cell of no row keeps some even where noise is next to none.
@@ -98,6 +100,33 @@ class AdditivePlan(ColumnsPlan):
     def sensitivity(self):
         """By how much a gradient moves; with delta = 0 where a row's features have L1 norm 1."""
         return (self.task.clip_l1 if self.budget.pure else self.task.clip) * self._moved
+
+    @property
+    def excess(self):
+        """The summed loss expected above that of the best shapes, were all bins equally full.
+
+        Noise is worth one release of the gradient and reaches a weight divided by its feature's
+        curvature and the penalty. The penalty shrinks weights of squared norm W², whose scores have
+        the variance spread², and with it W² h = n spread², as it does where all curvatures are h.
+        """
+        task, terms = self.task, []
+        for j, column in enumerate(self.columns):
+            known = column.is_label and column.is_declared
+            cells = 2 + len(column.categories) if known else 1 + self.n_bins
+            counts = np.full(cells, self.n_rows / cells)
+            terms.append(Term(columns=(column,), positions=(j,), edges=(), counts=counts))
+        layout = main_layout(terms, self.n_rows, self.clearness)
+        bend = task.curvature * layout.bend(self.n_rows)
+        if self.budget.pure:
+            step = self._objective(layout.weights_sum, layout.size * task.n_outputs, bend)
+            strength, noise = step.strength, math.sqrt(2.0) * step.scale
+        else:
+            strength, noise = self._schedule(bend).strength, self._steps_noise(1, 1).scale
+        bends = task.curvature_trace * layout.diagonal
+        variance = np.sum(bends * (noise / (bends / task.n_outputs + strength)) ** 2)
+        h = self.n_rows * task.curvature / (EXPECTED_SQUARES * (len(terms) + 1))
+        shrunk = self.n_rows * task.curvature * task.spread**2 * strength / (h + strength)
+        return task.unit * 0.5 * float(variance + shrunk)
 
     @property
     def clearness(self):

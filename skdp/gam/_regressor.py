@@ -137,8 +137,8 @@ class DPAdditiveRegressor(RegressorMixin, PrivateAdditiveModel):
         return self._fit(X, y)
 
     def plan_fit(self, shape, guarantee):
-        check_target_bounds(self.target_bounds)
-        return self._plan(NumberTask(), shape, guarantee)
+        low, high = check_target_bounds(self.target_bounds)
+        return self._plan(NumberTask(unit=(0.5 * high - 0.5 * low) ** 2), shape, guarantee)
 
     def _read_target(self, y, n_rows):
         y = read_numeric_target(self, y, n_rows)

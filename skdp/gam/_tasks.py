@@ -33,6 +33,8 @@ class BinaryTask:
         A usual one of a row, where the loss is that of a likelihood.
     spread : float
         The standard deviation that noise may give a score where data say nothing.
+    unit : float
+        What a loss of 1 is in the units of the targets.
     """
 
     weights: tuple = (1.0, 1.0)
@@ -43,7 +45,7 @@ class BinaryTask:
     curvature = curvature_trace = 0.25
     curvature_rank = 1
     typical_curvature = 0.15
-    spread = 2.0
+    spread, unit = 2.0, 1.0
     largest_loss = math.log(2.0)
     main_share, has_pairs = 0.7, False
 
@@ -94,7 +96,7 @@ class MultinomialTask:
     main_share, has_pairs = 0.7, False
     curvature = 0.5
     typical_curvature = 0.1
-    spread = 2.0
+    spread, unit = 2.0, 1.0
 
     @property
     def clip(self):
@@ -143,6 +145,8 @@ class MultinomialTask:
 @dataclass(frozen=True, kw_only=True)
 class NumberTask:
     """The squared loss on targets in [-1, 1], with residuals clipped to 1/4."""
+
+    unit: float = 1.0
 
     n_outputs = 1
     clip = 0.25

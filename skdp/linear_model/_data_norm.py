@@ -203,11 +203,14 @@ class WeightsFit(MechanismPlan):
     loss : loss
         From `skdp._losses`.
     weights : Perturbation
+    excess : float
+        The summed loss, in the units of targets, expected above that of weights of a norm.
     """
 
     rows: RowPlan
     loss: object
     weights: Perturbation
+    excess: float
 
     sampler = property(attrgetter("weights.sampler"))
 

@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 from operator import attrgetter
 
-from skdp._sgd._defaults import Settings, Task, automatic_settings
+from skdp._sgd._defaults import LAPLACE_STEPS_PER_ROOT, Settings, Task, automatic_settings
 from skdp._sgd._plan import SAMPLINGS, Linear, SGDPlan, clip_norm, plan_sgd
 from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS, Update, run_sgd
 from skdp.base import PrivateFit, fitted_names
 from skdp.linear_model._data_norm import RowPlan
 from skdp.linear_model._dp_sgd_progress import Progress
+from skdp.linear_model._planning import Problem as RowsOf
+from skdp.linear_model._planning import quadratic_excess
 from skdp.linear_model._regressor import PrivateLinearModel
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
@@ -47,6 +49,8 @@ class SGDFit(MechanismPlan):
     update : Update
     alpha : float
         The strength of the penalty, 0 without one.
+    norm : float
+        The expected norm of a row, its constant feature included.
     tie : float
         That at which the constant feature's weights are held to where they start.
     rows : RowPlan, default=None
@@ -58,6 +62,7 @@ class SGDFit(MechanismPlan):
     sgd: SGDPlan
     update: Update
     alpha: float
+    norm: float
     tie: float
     rows: RowPlan | None = None
 
@@ -120,6 +125,18 @@ class SGDFit(MechanismPlan):
             "n_iter_": self.settings.max_iter,
         }
 
+    @property
+    def excess(self):
+        """The summed loss expected above that of weights of the expected norm."""
+        task, n_rows, plan = self.task, self.model.n_rows, self.sgd
+        n_features, weights_norm = self.model.n_features, task.weights_norm / self.norm
+        rows = RowsOf(loss=task.loss, n_rows=n_rows, n_features=n_features, norm=self.norm)
+        # The average over the steps has the noise of one release that is worth all of them, and
+        # few steps shrink weights as a penalty does.
+        noise = n_rows * plan.noise.deviation / plan.batches.expected_size / math.sqrt(plan.n_steps)
+        stopped = (LAPLACE_STEPS_PER_ROOT / plan.n_steps) ** 2 * task.curvature * self.norm**2
+        return quadratic_excess(rows, n_rows * max(self.alpha, stopped), weights_norm, noise)
+
 
 def plan_run(problem, settings, constant):
     """Plan a run at a constant rate, averaged over its last half, or raise `ValueError`.
@@ -154,6 +171,7 @@ def plan_run(problem, settings, constant):
         update=Update(settings.optimizer, "constant", eta0, 0.5, momentum, n_steps, averaged),
         alpha=settings.alpha,
         tie=settings.tie,
+        norm=problem.norm,
     )
 
 

@@ -217,6 +217,10 @@ class _RegressorFit(SGDFit):
 
     units: TargetScale
 
+    @property
+    def excess(self):
+        return self.units.half**2 * super().excess
+
     def run(self, table, source, *, start=None, progress=None):
         weights = self.weights(table.X, self.units.targets(table.y), source, start, progress)
         weights = weights[0] * self.units.half

@@ -2,10 +2,7 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from skdp.accounting import PrivacyAccountant
-from skdp.base import TableShape, guarantee_of
 from skdp.linear_model._centre import with_class_centre
 from skdp.linear_model._classifier import (
     LogisticProbabilitiesMixin,
@@ -17,7 +14,7 @@ from skdp.linear_model._data_norm import WeightsFit, plan_rows, released_model
 from skdp.linear_model._mechanism_choice import MECHANISMS, choose_mechanism
 from skdp.linear_model._output_perturbation import check_strength
 from skdp.linear_model._standard_errors import HessianRelease, plan_hessian, total_price
-from skdp.utils._validation import check_choice, check_integer
+from skdp.utils._validation import check_choice
 
 
 class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
@@ -159,54 +156,11 @@ class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
             rows=rows,
             loss=choice.problem.loss,
             weights=choice.plan(),
+            excess=choice.expected,
             hessian=hessian,
             kind=choice.mechanism,
             largest_weight=max(class_weight),
         )
-
-    def expected_excess_loss(self, n_samples, n_features, n_classes=2):
-        """Return the loss that privacy is expected to cost, before any data are touched.
-
-        It is the mean loss of a row above that of the best weights of norm ``10 / data_norm``.
-        It comes from the regularisation and from the noise, in a quadratic model of the loss
-        with the least favourable curvature. Sampling error is not part of it.
-
-        Parameters
-        ----------
-        n_samples, n_features : int
-            The shape of the table.
-        n_classes : int, default=2
-            Not read where `classes` are declared.
-
-        Returns
-        -------
-        float
-            In nats.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is not as described.
-
-        Examples
-        --------
-        >>> from skdp import DPLogisticRegression
-        >>> model = DPLogisticRegression(epsilon=1.0, delta=1e-6)
-        >>> bool(model.expected_excess_loss(10**5, 20) < model.expected_excess_loss(10**4, 20))
-        True
-        """
-        n_samples = check_integer(n_samples, "n_samples", low=1)
-        n_features = check_integer(n_features, "n_features", low=1)
-        if self.classes is not None:
-            n_classes = len(np.unique(self.classes))
-        n_classes = check_integer(n_classes, "n_classes", low=2)
-        weights = [1.0] * n_classes
-        if self.class_weight is not None:
-            classes = self.classes if self.classes is not None else list(self.class_weight)
-            weights = check_class_weight(self.class_weight, np.unique(classes))
-            weights = [max(weights)] * n_classes
-        shape = TableShape(n_rows=n_samples, n_columns=n_features)
-        return self._choose(shape, guarantee_of(self), weights)[1].excess / n_samples
 
     def _choose(self, shape, guarantee, class_weight):
         """Return the `RowPlan` and the `Choice` of mechanism and C, or raise `ValueError`."""

@@ -156,7 +156,7 @@ def _choice(name, C, rows, shape, expected, with_hessian=False):
 
 
 def output_or_gradient(mechanism, C, rows, shape, expected):
-    """Return the plan of weights by noise on the minimiser or on gradients.
+    """Return the choice between noise on the minimiser and on gradients.
 
     Parameters
     ----------
@@ -171,12 +171,12 @@ def output_or_gradient(mechanism, C, rows, shape, expected):
 
     Returns
     -------
-    Perturbation
+    Choice
     """
     check_choice(mechanism, "mechanism", ("auto", "output", "gradient"))
     output = _choice("output", C, rows, shape, expected)
     if mechanism != "output":
         gradient = _choice("gradient", C, rows, shape, expected)
         if mechanism == "gradient" or gradient.expected <= output.expected:
-            return gradient.plan()
-    return output.plan()
+            return gradient
+    return output

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp._data._bounded import bounded_additions
+from skdp.base import TableShape, guarantee_of
+from skdp.utils._validation import check_integer
 
 # C="auto" keeps C times the curvature of all rows below this.
 LARGEST_CURVATURE = 1e9
@@ -20,6 +22,54 @@ LEAST_SIGNAL = 0.4
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 # Squares of what solvers compare must not underflow; they are far smaller than what one row moves.
 SMALLEST_MOVE = 1e-100
+
+
+class ExpectedLossMixin:
+    """What a fit is expected to lose, by its plan, which has an `excess`."""
+
+    def expected_excess_loss(self, n_samples, n_features, n_classes=2):
+        """Return the loss that privacy is expected to cost, before any data are touched.
+
+        Nothing is charged. It comes from the regularisation and from the noise, in a quadratic
+        model of the loss with little favourable curvature, and is more often an upper bound than
+        not; see ``docs/planning.md``. Sampling error is not part of it.
+
+        Parameters
+        ----------
+        n_samples : int
+            The number of rows.
+        n_features : int or list of str
+            The number of columns; their names, where parameters name columns.
+        n_classes : int, default=2
+            Of a classifier; not read where `classes` are declared.
+
+        Returns
+        -------
+        float
+            The mean loss of a row above that of the best model that is expected: nats of a
+            classifier, half the squared error of a regressor, half the deviance of counts.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not as described.
+
+        Examples
+        --------
+        >>> from skdp import DPRidge
+        >>> model = DPRidge(epsilon=1.0, target_bounds=(0, 10))
+        >>> bool(model.expected_excess_loss(10**5, 20) < model.expected_excess_loss(10**4, 20))
+        True
+        """
+        n_rows = check_integer(n_samples, "n_samples", low=1)
+        named = isinstance(n_features, list | tuple | np.ndarray)
+        names = np.array(n_features, dtype=object) if named else None
+        n_columns = check_integer(len(names) if named else n_features, "n_features", low=1)
+        classes = getattr(self, "classes", None)
+        if classes is None:
+            classes = np.arange(check_integer(n_classes, "n_classes", low=2))
+        shape = TableShape(n_rows=n_rows, n_columns=n_columns, classes=classes, names=names)
+        return float(self.plan_fit(shape, guarantee_of(self)).excess / n_rows)
 
 
 class Perturbation:

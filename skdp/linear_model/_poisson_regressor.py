@@ -135,7 +135,8 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         weights = output.plan()
         public = {"alpha_": 1.0 / (shape.n_rows * weights.C)}
         units = TargetScale(low, high, 0.0, 1.0)
-        return TargetsFit(rows=rows, loss=loss, weights=weights, units=units, public=public)
+        fit = {"rows": rows, "loss": loss, "weights": weights, "excess": output.expected}
+        return TargetsFit(**fit, units=units, public=public)
 
     def score(self, X, y):
         """Return the fraction of the Poisson deviance that is explained (D²).

@@ -8,10 +8,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import RowsAndTarget, linear_scores, read_rows_and_target, read_table
 from skdp.base import PrivateEstimator, ReadTable
+from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.utils._validation import check_target_bounds, is_auto, public_inputs
 
 
-class PrivateLinearModel(PrivateEstimator):
+class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
     """The parameters of linear models, and their fit by their plans.
 
     A model reads by ``_read_table(X, y)``, which returns a `RowsAndTarget` with its shape, and says

@@ -34,14 +34,15 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
         mechanism = check_choice(self.mechanism, "mechanism", MECHANISMS)
         centred = with_mean_centre(rows, shape.n_rows)
         descent = descent_choice(centred, shape, TASK, least_alpha=alpha / shape.n_rows)
-        weights = None if mechanism == "gradient" else plan_adassp(rows, shape, alpha)
-        if mechanism == "auto":
+        excess, weights = math.inf, None
+        if mechanism != "gradient":
+            weights = plan_adassp(rows, shape, alpha)
             norm = WEIGHTS_NORM_OF_STATISTICS / rows.norm
             excess = weights.expected_excess(rows.problem(TASK.loss, shape), norm)
-            weights = weights if excess < descent.expected else None
-        if weights is None:
-            rows, weights = centred, descent.plan()
-        return TargetsFit(rows=rows, loss=TASK.loss, weights=weights, units=units)
+        if mechanism == "gradient" or (mechanism == "auto" and descent.expected <= excess):
+            rows, weights, excess = centred, descent.plan(), descent.expected
+        fit = {"rows": rows, "loss": TASK.loss, "weights": weights, "units": units}
+        return TargetsFit(**fit, excess=units.half**2 * excess)
 
     def _check_alpha(self):
         return 0.0

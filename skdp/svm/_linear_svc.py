@@ -120,5 +120,5 @@ class DPLinearSVC(PrivateLinearClassifier):
         rows = plan_rows(self, shape.n_rows, guarantee)
         if C is None:
             rows = with_class_centre(rows, shape.n_rows, [1.0] * k, largest=1.0)
-        weights = output_or_gradient(self.mechanism, C, rows, shape, expected)
-        return WeightsFit(rows=rows, loss=loss, weights=weights)
+        choice = output_or_gradient(self.mechanism, C, rows, shape, expected)
+        return WeightsFit(rows=rows, loss=loss, weights=choice.plan(), excess=choice.expected)
