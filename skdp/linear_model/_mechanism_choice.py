@@ -83,7 +83,7 @@ def choose_mechanism(mechanism, C, rows, shape, expected, with_hessian=False):
     names = ("objective", "gradient") if mechanism == "auto" else (mechanism,)
     choices = [_choice(name, C, rows, shape, expected, with_hessian) for name in names]
     saved = {"gradient": SAVED * shape.n_rows}
-    return min(choices, key=lambda choice: choice.expected + saved.get(choice.mechanism, 0.0))
+    return min(choices, key=lambda choice: choice.excess + saved.get(choice.mechanism, 0.0))
 
 
 def descent_choice(rows, shape, expected, given=None, least_alpha=0.0, hessian=None):
