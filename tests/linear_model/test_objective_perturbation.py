@@ -13,9 +13,9 @@ from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective, loss_gradient
 from skdp.linear_model._objective_perturbation import (
     LinearNoise,
+    automatic_C,
     expected_excess,
     log_jacobian,
-    automatic_C,
     plan_objective_perturbation,
 )
 from skdp.noise import RandomSource
