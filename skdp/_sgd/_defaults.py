@@ -22,6 +22,8 @@ FEWEST_STEPS_TO_SAVE_TIME = 25
 STEPS_FOR_AUTOMATIC_ALPHA = 1000
 # Of the bound on it, at the end of a run: rows whose gradient is clipped have none.
 USUAL_CURVATURE = 0.25
+# The constant feature need not be quicker: it starts at the centre.
+LARGEST_CONDITION_OF_CONSTANT = 2500.0
 # How many values of X a run may read: a few seconds' worth.
 READ_VALUES = 2e9
 SMALLEST_BATCH = 256
@@ -104,10 +106,10 @@ class Problem:
 
     def condition(self, alpha, tie):
         """Return the condition number under a penalty; the constant feature has the tie."""
-        least = alpha
-        if self.constant:
-            least = min(alpha, tie + USUAL_CURVATURE * self.task.curvature * self.constant**2)
-        return (self.curvature + alpha) / least
+        largest = self.curvature + alpha
+        unpenalised = tie + USUAL_CURVATURE * self.task.curvature * self.constant**2
+        of_constant = largest / unpenalised if self.constant else 0.0
+        return max(largest / alpha, min(of_constant, LARGEST_CONDITION_OF_CONSTANT))
 
 
 @dataclass(frozen=True)
@@ -201,7 +203,8 @@ def _balance(problem, clip, given):
         steps = per_root
         if given.alpha is not None:
             # Where the noise is smaller than a given alpha's bias, so must be what steps leave.
-            steps += 2.0 * max(0.0, math.log(stronger) - math.log(noise / weights_norm))
+            most_biased = min(stronger, problem.curvature)
+            steps += 2.0 * max(0.0, math.log(most_biased) - math.log(noise / weights_norm))
         tie = _tie(problem, given, strength, noise / math.sqrt(problem.size))
         n_steps = math.ceil(steps * math.sqrt(problem.condition(stronger, tie)))
         n_steps = min(max(n_steps, FEWEST_STEPS), most)

@@ -77,7 +77,8 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
         is rounded over margins of 1 - 2**-10 to 1 + 2**-10.
     penalty : {"l2", None}, default="l2"
         What is added to the mean loss: alpha times half the squared norm of `coef_`. The
-        intercept is not penalised.
+        intercept is not penalised; in `fit` it is held to noisy class frequencies, which a share of
+        epsilon pays for, as far as there is noise.
     alpha : float or "auto", default="auto"
         The strength of the penalty as in scikit-learn, at least 0. "auto" balances it against
         the noise.

@@ -50,7 +50,8 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         Half the squared residual, or Huber's: linear beyond `huber_threshold`.
     penalty : {"l2", None}, default="l2"
         What is added to the mean loss: alpha times half the squared norm of `coef_`. The
-        intercept is not penalised.
+        intercept is not penalised; in `fit` it is held to a noisy mean, which a share of epsilon
+        pays for, as far as there is noise.
     alpha : float or "auto", default="auto"
         The strength of the penalty as in scikit-learn, at least 0. "auto" balances it against
         the noise.

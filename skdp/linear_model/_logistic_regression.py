@@ -22,8 +22,9 @@ class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
 
     The regularised logistic loss, for more than two classes that of the softmax, is minimised
     under noise on the minimiser, on the objective or on each gradient. Nothing needs tuning: the
-    mechanism, C, the number and the size of steps follow from public quantities. Rows longer
-    than `data_norm` are scaled down to it, in `fit` only.
+    mechanism, C, the number and the size of steps follow from public quantities. A share of epsilon
+    pays for noisy class frequencies, which weights shrink to. Rows longer than `data_norm` are
+    scaled down to it in `fit` only, or their gradients are clipped.
 
     Parameters
     ----------
@@ -49,14 +50,15 @@ class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
         the privacy statement says so. A declared class without rows is fitted like any other.
     mechanism : {"auto", "output", "objective", "gradient"}, default="auto"
         Where the noise is added. "output": to the minimiser. "objective": a random linear term
-        is added to the objective, whose minimiser is released. "gradient": to each gradient of
-        an accelerated descent on all rows; it needs delta > 0. "auto" takes "objective" or, if
-        `expected_excess_loss` is less for it, "gradient".
+        is added to the objective, whose minimiser is released. "gradient": to each clipped
+        gradient of an accelerated descent. "auto" takes "objective" or, if it is expected to lose
+        .02 nats a row less, "gradient".
     C : float or "auto", default="auto"
         Inverse regularisation strength as in scikit-learn: the objective is the summed loss
-        times C plus half the squared norm of all weights, the intercept's included. "auto"
-        balances regularisation against noise from public quantities: the numbers of rows,
-        columns and classes, epsilon, delta, the relation and the norm bound. "objective" adds to
+        times C plus half the squared norm of all weights, the intercept's included, or with
+        "auto" its distance from noisy class frequencies, which are released first. "auto"
+        balances regularisation against noise from public quantities: the numbers of rows, columns
+        and classes, epsilon, delta, the relation and the norm bound. "objective" adds to
         the regularisation of a given C what its guarantee needs, which is nothing where epsilon
         is large.
     penalty : {"l2"}, default="l2"

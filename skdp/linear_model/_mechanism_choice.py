@@ -22,6 +22,8 @@ MECHANISMS = ("output", "objective", "gradient")
 # "auto" takes gradients where they are expected to save more than so many nats a row: they are
 # slower, and the better the more noise there is.
 SAVED = 0.02
+# The same beside output perturbation, whose noise is not reduced by curvature.
+LEAST_SAVED = 0.001
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +85,7 @@ def choose_mechanism(mechanism, C, rows, shape, expected, with_hessian=False):
     names = ("objective", "gradient") if mechanism == "auto" else (mechanism,)
     choices = [_choice(name, C, rows, shape, expected, with_hessian) for name in names]
     saved = {"gradient": SAVED * shape.n_rows}
-    return min(choices, key=lambda choice: choice.expected + saved.get(choice.mechanism, 0.0))
+    return min(choices, key=lambda choice: choice.excess + saved.get(choice.mechanism, 0.0))
 
 
 def descent_choice(rows, shape, expected, given=None, least_alpha=0.0, hessian=None):
@@ -177,6 +179,7 @@ def output_or_gradient(mechanism, C, rows, shape, expected):
     output = _choice("output", C, rows, shape, expected)
     if mechanism != "output":
         gradient = _choice("gradient", C, rows, shape, expected)
-        if mechanism == "gradient" or gradient.expected <= output.expected:
+        saved = output.expected - gradient.expected
+        if mechanism == "gradient" or saved > LEAST_SAVED * shape.n_rows:
             return gradient
     return output

@@ -43,6 +43,8 @@ SLACK = 1e-12
 LARGEST_C = 100.0
 # The norm of weights, times data_norm, for which C="auto" balances regularisation against noise.
 BALANCED_WEIGHTS_NORM = EXPECTED_WEIGHTS_NORM
+# Of the signal that noise is to leave with gradients, what it is to leave here; chosen likewise.
+SIGNAL_SHARE = 0.7
 
 
 @dataclass(frozen=True)
@@ -235,7 +237,7 @@ def automatic_C(problem, weights_norm, guarantee):
         best = minimize_scalar(excess, bounds=(high - 25.0, high), method="bounded")
         found += [(best.fun, best.x), (excess(high), high)]
     C = math.exp(min(found)[1])
-    return min(C, problem.largest_C(_deviation(problem, C, guarantee)))
+    return min(C, SIGNAL_SHARE * problem.largest_C(_deviation(problem, C, guarantee)))
 
 
 def expected_excess(problem, C, weights_norm, guarantee, quadratic=None):

@@ -16,9 +16,6 @@ LARGEST_CURVATURE = 1e9
 # chosen with the benchmarks' tables in view, see docs/benchmarks/utility.md.
 EXPECTED_WEIGHTS_NORM = 10.0
 
-# Of a signal, what noise that is added once is to leave at least, on average; chosen likewise.
-LEAST_SIGNAL = 0.4
-
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 # Squares of what solvers compare must not underflow; they are far smaller than what one row moves.
 SMALLEST_MOVE = 1e-100
@@ -147,7 +144,7 @@ class Problem:
         The weights that noise of a standard deviation leads to are then expected to have norms that
         fall as it grows, as under the penalty of clipped gradients.
         """
-        return LEAST_SIGNAL * self.n_rows * self.signal / (noise**2 * self.size)
+        return self.n_rows * self.signal / (noise**2 * self.size)
 
 
 def gradient_noise_cost(problem, strength):

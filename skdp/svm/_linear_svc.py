@@ -14,12 +14,13 @@ from skdp.utils._validation import check_within
 
 
 class DPLinearSVC(PrivateLinearClassifier):
-    r"""Linear support vector classifier by output perturbation.
+    r"""Linear support vector classifier by noisy clipped gradients or output perturbation.
 
-    The regularised Huberised hinge loss is minimised to a certified gradient norm and noise is
-    added to the weights. Several classes are fitted jointly, by the multiclass hinge of Crammer
-    and Singer with the same rounding, and share one noise vector. Rows longer than `data_norm`
-    are scaled down to it, in `fit` only.
+    The regularised Huberised hinge loss is minimised by noisy steps, or to a certified gradient
+    norm before noise is added to the weights. Several classes are fitted jointly, by the multiclass
+    hinge of Crammer and Singer with the same rounding. A share of epsilon pays for noisy class
+    frequencies, which weights shrink to. Rows longer than `data_norm` are scaled down to it in
+    `fit` only, or their gradients are clipped.
 
     Parameters
     ----------
@@ -46,11 +47,15 @@ class DPLinearSVC(PrivateLinearClassifier):
     C : float or "auto", default="auto"
         Inverse regularisation strength as in scikit-learn: the objective is the summed loss
         times C plus half the squared norm of all weights, the intercept's included. The noise
-        grows with C. "auto" balances regularisation against noise from public quantities.
+        on the minimiser grows with C. "auto" balances regularisation against noise from public
+        quantities, and the intercept's distance from noisy class frequencies counts.
     huber_threshold : float, default=0.5
         Half the width h of the margins over which the hinge's corner is rounded, between 1e-4
         and 1e4. The loss is at most h / 4 (several classes: h / 2) above the hinge. The noise
         does not depend on it; small values take longer to fit.
+    mechanism : {"auto", "output", "gradient"}, default="auto"
+        "output" adds noise to the minimiser, "gradient" to the clipped gradients of the steps of an
+        accelerated descent. "auto" takes what is expected to lose less, by public quantities.
     {accountant}
     {random_state}
 

@@ -20,8 +20,8 @@ RELATIONS = ("add_remove", "replace_one")
 HIGH = 60.0
 STATISTICS = "sufficient_statistics"
 ESTIMATORS = {
-    "svc": DPLinearSVC(epsilon=1e3, classes=[0, 1], data_norm=2.0),
-    "svc of three": DPLinearSVC(epsilon=1e3, classes=[0, 1, 2], data_norm=2.0),
+    "svc": DPLinearSVC(classes=[0, 1], mechanism="output"),
+    "svc of three": DPLinearSVC(classes=[0, 1, 2], mechanism="output"),
     "poisson": DPPoissonRegressor(target_bounds=(0, HIGH), mechanism="output"),
     "least squares": DPLinearRegression(target_bounds=(-3, 5), mechanism=STATISTICS),
     "ridge": DPRidge(target_bounds=(1, 5), fit_intercept=False, mechanism=STATISTICS),

@@ -626,9 +626,9 @@ MUTATIONS = [
     ),
     Mutation(
         "search-unpaid-by-gradients",
-        "linear_model._clipped_descent",
-        "plan_clipped_descent",
-        rules.put_for("rows.left", "rows.whole"),
+        "linear_model._data_norm",
+        "RowPlan.sgd_problem",
+        rules.put_for("self.left", "self.whole"),
         (
             "linear_model/test_clipped_descent.py::test_the_search_for_a_norm_is_paid_from_the_same_budget",
         ),
@@ -678,15 +678,20 @@ MUTATIONS = [
         "the point at which the solver stops depends on the rows, and too little noise covers this",
     ),
     Mutation(
-        "descent-without-root",
-        "linear_model._gradient_perturbation",
-        "plan_gradient_perturbation",
-        rules.term_dropped("math.sqrt(n_steps)"),
-        (
-            "linear_model/test_gradient_perturbation.py"
-            "::test_all_steps_together_cost_what_is_claimed",
-        ),
-        "many steps at the price of one",
+        "centre-of-a-replaced-row",
+        "linear_model._centre",
+        "with_class_centre",
+        rules.put_for("rows.left.neighbours.rows_moved", "1"),
+        ("linear_model/test_centre.py::test_neighbours_reach_the_sensitivity_and_no_more",),
+        "relation ignored: a replaced label moves two counts at the price of one",
+    ),
+    Mutation(
+        "centre-unpaid",
+        "linear_model._centre",
+        "_with_centre",
+        rules.put_for("replace(whole, epsilon=left)", "whole"),
+        ("linear_model/test_centre.py::test_the_centre_is_in_the_one_charge_of_the_fit",),
+        "class frequencies and weights together cost more than the budget",
     ),
     Mutation(
         "hessian-of-a-replaced-row",
@@ -704,9 +709,7 @@ MUTATIONS = [
         "svm._linear_svc",
         "DPLinearSVC.plan_fit",
         rules.argument_put(
-            "plan_output_fit",
-            2,
-            "type(guarantee)(epsilon=guarantee.epsilon, delta=guarantee.delta)",
+            "plan_rows", 2, "type(guarantee)(epsilon=guarantee.epsilon, delta=guarantee.delta)"
         ),
         ("linear_model/test_linear_sensitivity.py::test_brute_force_sensitivity",),
         "relation ignored: replaced rows at the price of removed ones",
@@ -716,7 +719,7 @@ MUTATIONS = [
         "svm._linear_svc",
         "DPLinearSVC.plan_fit",
         rules.argument_put(
-            "plan_output_fit",
+            "plan_rows",
             2,
             "type(guarantee)(epsilon=guarantee.epsilon, delta=0.5, "
             "neighbours=guarantee.neighbours)",
@@ -729,7 +732,7 @@ MUTATIONS = [
         "svm._linear_svc",
         "DPLinearSVC.plan_fit",
         rules.argument_put(
-            "plan_output_fit",
+            "plan_rows",
             2,
             "type(guarantee)(epsilon=2.0 * guarantee.epsilon, delta=guarantee.delta, "
             "neighbours=guarantee.neighbours)",
@@ -742,8 +745,8 @@ MUTATIONS = [
         "svm._linear_svc",
         "DPLinearSVC.plan_fit",
         rules.argument_put(
-            "plan_output_fit",
-            3,
+            "Task",
+            0,
             "type('Flat', (type(loss),), {'slope_bound': loss.slope_bound / 2.0})(**vars(loss))",
         ),
         ("linear_model/test_linear_sensitivity.py::test_brute_force_sensitivity",),
