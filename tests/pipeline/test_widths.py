@@ -32,11 +32,13 @@ from skdp import (
     DPTargetEncoder,
     PrivacyAccountant,
 )
-from skdp.accounting import ApproximateDP
+from skdp.accounting import ApproximateDP, PureDP
+from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms import GaussianMechanism
 from skdp.pipeline import check_pipeline, plan_pipeline, planned_charge, split_budget
 from skdp.pipeline._steps import find_steps
 from skdp.pipeline._widths import may_be_sparse, output_width, refuses_sparse
+from tests.test_contract import ESTIMATORS
 
 RNG = np.random.default_rng(0)
 A = RNG.uniform(size=(60, 3))
@@ -44,6 +46,7 @@ W = RNG.choice(["no", "yes", "so"], size=(60, 3)).astype(object)
 Y = np.arange(60) % 2
 LISTS = [["no", "yes"], ["no", "yes", "so"], ["yes", "so"]]
 C = {"categories": LISTS}
+MECHANISMS = ("auto", "gradient", "objective", "output", "sufficient_statistics")
 IGNORE = C | {"handle_unknown": "ignore"}
 KNOWN = [
     *(
@@ -178,6 +181,26 @@ def test_that_several_shapes_cost_the_same_is_no_plan_for_others(shape, monkeypa
     monkeypatch.setattr(DPLogisticRegression, "plan_fit", lambda *args: same)
     assert planned_charge(model(), *shape).event == ApproximateDP(0.85, 1e-6)
     assert planned_charge(model(mechanism="output"), *shape).event == same.event
+
+
+PLANNED = [estimator for estimator in ESTIMATORS if hasattr(estimator, "plan_fit")]
+
+
+@pytest.mark.parametrize("estimator", PLANNED, ids=lambda e: str(e)[:40])
+def test_a_plan_without_a_shape_covers_every_shape(estimator):
+    options = {"mechanism": MECHANISMS, "delta": (0.0, 1e-6)}
+    for name, value in ((n, v) for n, vs in options.items() if hasattr(estimator, n) for v in vs):
+        changed = clone(estimator).set_params(**{name: value})
+        planned = planned_charge(changed)
+        if isinstance(planned.event, ApproximateDP | PureDP):
+            continue  # it stands for whatever meets the guarantee
+        for n_rows, n_columns in ((30, 3), (10**6, 20), (400, 3_000)):
+            shape = TableShape(n_rows=n_rows, n_columns=n_columns, classes=np.array([0, 1]))
+            try:
+                event = changed.plan_fit(shape, guarantee_of(changed)).event
+            except ValueError:  # a mechanism that the estimator has not, or a shape it refuses
+                continue
+            assert planned.covers(event, "add_remove"), (name, value, n_rows, n_columns)
 
 
 @pytest.mark.parametrize("labels", [pytest.param(2, marks=pytest.mark.slow), 12])
