@@ -352,3 +352,22 @@ def test_a_tiny_epsilon_is_tight(rate, noise, delta, relation):
     event = PoissonSampled(rate, Gaussian(noise))
     eps = get_epsilon(event, delta, relation=relation)
     assert delta * (1 - 1e-9) <= get_delta(event, eps, relation=relation) <= delta
+
+
+@pytest.mark.parametrize("method", ["auto", "pld"])
+@pytest.mark.parametrize(
+    "eps, count, delta", [(632.36, 6, 8e-12), (35419921.3, 2, 1e-8), (292149759.6, 3, 1.8e-11)]
+)
+def test_large_losses_are_rounded_relatively(method, eps, count, delta):
+    found = get_epsilon(PureDP(eps) * count, delta, method=method)
+    stated = get_delta(PureDP(eps) * count, found, method=method)
+    with mpmath.workdps(60):
+        truth = mpmath.mpf(0)
+        p = 1 / (1 + mpmath.exp(-mpmath.mpf(eps)))
+        for i in range(count):
+            gap = max(0, (count - 2 * i) * mpmath.mpf(eps) - found)
+            truth -= (
+                mpmath.binomial(count, i) * p ** (count - i) * (1 - p) ** i * mpmath.expm1(-gap)
+            )
+        assert truth <= min(delta, stated)
+    assert found <= count * eps * (1 + 1e-14)
