@@ -93,16 +93,15 @@ def _stated_and_gaussian(parts, delta_, relation):
     """What releases state, plus what the Gaussian ones cost together at the rest of delta."""
     gaussians = {part: n for part, n in parts.items() if isinstance(part, ev.Gaussian)}
     others = {part: n for part, n in parts.items() if part not in gaussians}
-    stated = math.fsum(
-        n * (p.epsilon if isinstance(p, ev.ApproximateDP) else _leaf.pure_epsilon(p, relation))
+    stated = sum_up(
+        (n, p.epsilon if isinstance(p, ev.ApproximateDP) else _leaf.pure_epsilon(p, relation))
         for p, n in others.items()
     )
-    fixed = math.fsum(n * fixed_delta(part) for part, n in others.items()) * (1.0 + 1e-15)
+    fixed = sum_up((n, fixed_delta(part)) for part, n in others.items())
     left = (delta_ - fixed) * (1.0 - 1e-15)
     if not gaussians or stated == math.inf or left < 0.0:
         return math.inf
-    together = _gaussian.gdp_to_epsilon(ev.gaussian_mu(gaussians) * (1.0 + 1e-15), left)
-    return (stated + together) * (1.0 + 2e-15)
+    return sum_up([(1, stated), (1, _gaussian.gdp_to_epsilon(ev.gaussian_mu(gaussians), left))])
 
 
 def _require_loss_distribution(parts, relation):

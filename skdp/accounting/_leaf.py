@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 from scipy.special import ndtri_exp
 
 from skdp.accounting import _events as ev
@@ -89,21 +90,22 @@ def _sampled_pure_epsilon(event, relation):
     rate = sampling_rate(event)
     if rate == 0.0:
         return 0.0
-    bound = amplified(pure_epsilon(inner_event(event, relation), relation), rate)
+    bound = float(amplified(pure_epsilon(inner_event(event, relation), relation), rate))
     if isinstance(event, ev.PoissonSampled) and relation == "replace_one":
         one = pure_epsilon(ev.merged(event.event), "add_remove")
         if all(isinstance(part, ev.ADDITIVE) for part in ev.leaves(event.event)):
-            bound = min(bound, amplified(one, rate) - amplified(-one, rate))
+            bound = min(bound, float(amplified(one, rate) - amplified(-one, rate)))
     return math.nextafter(bound * _UP, math.inf) if bound > 0.0 else 0.0
 
 
 def amplified(epsilon, rate):
-    """ln(1 + rate (e^epsilon - 1)), also for the negative."""
-    if rate == 1.0 or abs(epsilon) == math.inf:
-        return epsilon if epsilon > 0 or rate == 1.0 else math.log1p(-rate)
-    if epsilon > 30.0:
-        return epsilon + math.log(rate + (1.0 - rate) * math.exp(-epsilon))
-    return math.log1p(rate * math.expm1(epsilon))
+    """ln(1 + rate (e^epsilon - 1)), relatively accurate, also for the negative and for arrays."""
+    near = np.minimum(epsilon, 700.0)
+    with np.errstate(over="ignore", divide="ignore"):
+        moved, whole = rate * np.expm1(near), (1.0 - rate) + rate * np.exp(near)
+        far = np.log(rate + (1.0 - rate) * np.exp(-np.maximum(epsilon, 0.0))) + epsilon
+        result = np.where(moved > -0.5, np.log1p(moved), np.log(whole))
+    return np.where(epsilon > 700.0, far, result)
 
 
 def pure_rho(epsilon: float) -> float:

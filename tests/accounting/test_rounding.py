@@ -371,3 +371,30 @@ def test_large_losses_are_rounded_relatively(method, eps, count, delta):
             )
         assert truth <= min(delta, stated)
     assert found <= count * eps * (1 + 1e-14)
+
+
+@pytest.mark.parametrize("rate", [1e-25, 1e-13, 3e-5, 0.4, 1 - 1e-6, 1 - 1e-13])
+@pytest.mark.parametrize("eps", [1e-4, 2.4, 31.0, 58.0, 800.0])
+def test_amplification_is_relatively_accurate(rate, eps):
+    found = get_epsilon(PoissonSampled(rate, PureDP(eps)), 0.0)
+    replaced = get_epsilon(PoissonSampled(rate, Laplace(eps)), 0.0, relation="replace_one")
+    with mpmath.workdps(400):
+        q, e = mpmath.mpf(rate), mpmath.mpf(eps)
+        more, less = (mpmath.log(1 - q + q * mpmath.exp(sign * e)) for sign in (1, -1))
+        assert 0 <= found / more - 1 < 1e-14
+        assert 0 <= replaced / (more - less) - 1 < 1e-14
+
+
+@pytest.mark.parametrize("method", ["rdp", "pld"])
+@pytest.mark.parametrize("rate", [1e-12, 3e-9, 7e-7, 3e-5])
+def test_small_losses_of_a_large_epsilon(method, rate):
+    count = 3
+    for eps in (1.2, 2.365, 9.0):
+        with mpmath.workdps(60):
+            moved = 1 + rate * mpmath.expm1(eps)
+            probability = (moved / (1 + mpmath.exp(eps))) ** count
+            largest = count * mpmath.log(moved)
+            # The next lower total loss is below the epsilon at this delta.
+            delta = float(probability * largest / 100)
+            found = get_epsilon(PoissonSampled(rate, PureDP(eps)) * count, delta, method=method)
+            assert probability * -mpmath.expm1(found - largest) <= delta
