@@ -51,9 +51,9 @@ class Column:
         return as_numbers(values) if self.kind == "number" else _days(values)
 
     def check(self, values, position):
-        """Raise `ValueError` unless values are those of a column of this kind."""
+        """Return values, or the numbers that they are, unless the kind is another: `ValueError`."""
         if self.is_label:
-            return
+            return values
         try:
             numbers = self.numbers(values)
         except Exception:
@@ -62,6 +62,7 @@ class Column:
                 "categories, or give categories={column: 'auto'} to find them"
             ) from None
         assert_all_finite(numbers, allow_nan=True, input_name=f"column {position}")
+        return numbers if self.kind == "number" else values
 
     def cells(self, values, edges):
         """Return the cell of each value; the last one is of what is missing.
