@@ -11,13 +11,7 @@ from skdp._data._parts import row_blocks
 from skdp.gam._bins import CELLS, LEVELS, consistent_counts, merged_cells, nearest_masses
 from skdp.gam._budget import Budget
 from skdp.gam._cells import BLOCK_ROWS, Term, exact_counts, finest_edges
-from skdp.gam._searches import (
-    LARGEST_LIST,
-    GaussianSearch,
-    GaussianThreshold,
-    LabelColumns,
-    NumberColumns,
-)
+from skdp.gam._searches import GaussianSearch, GaussianThreshold, LabelColumns, NumberColumns
 from skdp.stats._bounds import BoundsPlan
 
 # Shares of mu squared, or of epsilon with delta = 0.
@@ -50,7 +44,7 @@ class ColumnsPlan:
     def __post_init__(self):
         # What could not be drawn is refused before the charge.
         if self.shares["cells"]:
-            self._cells_noise(sum(map(most_cells, self.columns)))
+            self._cells_noise(sum(each.most_cells(2 * CELLS) for each in self.columns))
         if self.discovery is not None:
             self.discovery.release(np.zeros(0), random_state=None)
         # It refuses what it could not draw when it is made.
@@ -159,10 +153,3 @@ class ColumnsPlan:
             counts = np.append(np.add.reduceat(masses, starts), missing)
             edges = np.append(edges[starts], edges[-1])
         return Term(columns=(column,), positions=(j,), edges=(edges,), counts=counts)
-
-
-def most_cells(column, of_numbers=2 * CELLS):
-    """Return how many cells a column can get."""
-    if not column.is_label:
-        return of_numbers
-    return 2 + (len(column.categories) if column.is_declared else LARGEST_LIST)

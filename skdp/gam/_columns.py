@@ -18,6 +18,8 @@ from skdp.utils._labels import category_codes, is_missing
 from skdp.utils._validation import check_bounds, is_auto
 
 BOOLEAN = np.array([False, True])
+# No column gets more categories than this: the most frequent ones.
+LARGEST_LIST = 1000
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -45,6 +47,12 @@ class Column:
     @property
     def is_declared(self):
         return (self.categories if self.is_label else self.bounds) is not None
+
+    def most_cells(self, of_numbers):
+        """Return how many cells there can be, where numbers get so many."""
+        if not self.is_label:
+            return of_numbers
+        return 2 + (len(self.categories) if self.is_declared else LARGEST_LIST)
 
     def numbers(self, values):
         """Return values as doubles, NaN where one is missing."""

@@ -10,7 +10,7 @@ from skdp._data._parts import row_blocks
 from skdp.accounting import get_epsilon
 from skdp.gam._blocks import joint_layout, main_layout
 from skdp.gam._cells import BLOCK_ROWS, PackedCells
-from skdp.gam._column_plan import ColumnsPlan, most_cells
+from skdp.gam._column_plan import ColumnsPlan
 from skdp.gam._descent import (
     CONDITION,
     MOST_STEPS,
@@ -74,7 +74,7 @@ class AdditivePlan(ColumnsPlan):
 
     def __post_init__(self):
         super().__post_init__()
-        largest = sum(2 * most_cells(each, 4 * self.n_bins) for each in self.columns)
+        largest = sum(2 * each.most_cells(4 * self.n_bins) for each in self.columns)
         largest += (len(self.declared_pairs) + self.n_chosen) * (2 * TABLE_CELLS + 2) ** 2
         largest *= self.task.n_outputs
         for n_steps in (1, MOST_STEPS):
