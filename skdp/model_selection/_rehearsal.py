@@ -62,7 +62,8 @@ class _Rehearsed(TransformerMixin, BaseEstimator):
         self.was_read = False
 
     def fit(self, X, y=None, **params):
-        self.fitted_ = _stand_in(clone(self.estimator), X, y, params)
+        self.sparse_ = may_be_sparse(self.estimator, issparse(X))
+        self.fitted_ = self._stand_in(clone(self.estimator), X, y, params)
         validate_data(self, X, reset=True, skip_check_array=True)
         return self
 
@@ -71,9 +72,7 @@ class _Rehearsed(TransformerMixin, BaseEstimator):
         if self.fitted_ is not None:
             return self.fitted_.transform(X)
         shape = X.shape[0], self._width
-        if may_be_sparse(self.estimator, issparse(X)):
-            return csr_array(shape)
-        return np.ones(shape)
+        return csr_array(shape) if self.sparse_ else np.ones(shape)
 
     def get_feature_names_out(self, input_features=None):
         if self.fitted_ is not None:
@@ -91,21 +90,21 @@ class _Rehearsed(TransformerMixin, BaseEstimator):
         width = output_width(self.estimator, self.n_features_in_)
         return 1 if width is None else width
 
+    def _stand_in(self, estimator, X, y, params):
+        """Return what transforms rows in its place, None for ones: nothing is released."""
+        if of_skdp(estimator):
+            plan = estimator._rehearse(X, y, **params)
+            if plan.event != NOTHING:
+                estimator.accountant.check(plan)
+                self.sparse_ = getattr(plan, "sparse_output", False)
+                return _filling_at_random(estimator, X)
+        try:
+            return estimator.fit(X, y, **params)
+        except _Charged:
+            return None
+
     def __sklearn_clone__(self):
         return self
-
-
-def _stand_in(estimator, X, y, params):
-    """Return what transforms rows in a step's place, None for ones: nothing is released."""
-    if of_skdp(estimator):
-        plan = estimator._rehearse(X, y, **params)
-        if plan.event != NOTHING:
-            estimator.accountant.check(plan)
-            return _filling_at_random(estimator, X)
-    try:
-        return estimator.fit(X, y, **params)
-    except _Charged:
-        return None
 
 
 def _filling_at_random(estimator, X):

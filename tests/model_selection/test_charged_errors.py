@@ -287,6 +287,7 @@ def test_a_search_fits_what_it_must_and_no_more(monkeypatch):
         (scaler(), Normalizer("l7")),
         (scaler(), FunctionTransformer(np.invert)),
         (DPOneHotEncoder(delta=1e-6, sparse_output=True), scaler()),
+        (DPTableVectorizer(), scaler()),
     ],
 )
 def test_a_step_that_refuses_all_numbers_costs_nothing(steps):
