@@ -121,8 +121,10 @@ class PrivateMixin:
         super().__init_subclass__(**options)
         complete_docstrings(cls)
 
-    # Whether a fit releases nothing where parameters declare everything; pipelines ask.
+    # Whether a fit releases nothing where parameters declare everything, and whether what a
+    # transformer makes is sparse whatever they say; pipelines ask.
     _may_release_nothing = False
+    _always_sparse = False
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")

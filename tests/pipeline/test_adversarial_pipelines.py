@@ -105,6 +105,7 @@ from skdp import (
     DPSGDClassifier,
     DPSimpleImputer,
     DPStandardScaler,
+    DPTableVectorizer,
     DPTargetEncoder,
     PrivacyAccountant,
     RandomizedResponseTransformer,
@@ -394,6 +395,10 @@ def fitted(estimator, rows, fits):
     return clone(estimator).fit(rows, LABELS) if fits else estimator
 
 
+def vectorizer():
+    return DPTableVectorizer(numbers="scaled", bounds=(0, 1), categories={})
+
+
 def encoder_of(words):
     return OneHotEncoder(categories=[words], sparse_output=False)
 
@@ -653,6 +658,9 @@ ADVERSARIAL = {
     ),
     "density at another threshold": lambda: columns(
         (DPOneHotEncoder(categories=WORDS), [0]), (scaler(), [1]), sparse_threshold=1.0
+    ),
+    "density of scaled numbers behind a whole table's vectorizer": lambda: columns(
+        (make_pipeline(vectorizer(), Binarizer()), [0, 1])
     ),
     "density of somebody's own": lambda: columns((Declared(), ["a"])),
     "density of a frame of Sparse columns": lambda: columns((Normalizer(), ["a", "b"])),
@@ -1067,6 +1075,11 @@ SHOWN = [
     (
         "density of a sparse table",
         (sp.csr_array(np.eye(100, 2)), sp.csr_array(np.ones((100, 2)))),
+        lambda p: p[0].sparse_output_,
+    ),
+    (
+        "density of scaled numbers behind a whole table's vectorizer",
+        (np.full((100, 2), 0.1), np.full((100, 2), 0.9)),
         lambda p: p[0].sparse_output_,
     ),
 ]
