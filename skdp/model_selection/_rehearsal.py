@@ -1,5 +1,6 @@
 """What fits do before their charge, for the errors that bad parameters and bad data raise."""
 
+from copy import copy
 from dataclasses import replace
 from numbers import Real
 
@@ -67,9 +68,10 @@ class _Rehearsed(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X):
-        self.was_read = True
         if self.fitted_ is not None:
+            self.was_read |= _fills_in(self.fitted_, X)
             return self.fitted_.transform(X)
+        self.was_read = True
         shape = X.shape[0], self._width
         if may_be_sparse(self.estimator, issparse(X)):
             return csr_array(shape)
@@ -127,6 +129,14 @@ def _filling_at_random(estimator, X):
     return imputer
 
 
+def _fills_in(stand_in, X):
+    """Say whether a stand-in's guess is in what it makes; other steps release nothing, and know."""
+    if not isinstance(stand_in, DPSimpleImputer) or stand_in.strategy != "most_frequent":
+        return False
+    marked = copy(stand_in).set_params(add_indicator=True).transform(X)
+    return bool(np.asarray(marked)[:, X.shape[1] :].any())
+
+
 def rehearse(pipeline, guarantee, rows, terms, charges=None):
     """Do what each private step does before its charge, for the errors that it raises.
 
@@ -161,7 +171,7 @@ def rehearse(pipeline, guarantee, rows, terms, charges=None):
         fit(model, rows)
     except Exception as error:
         parts = model.get_params().values()
-        read_ones = any(getattr(part, "was_read", False) is True for part in parts)
+        read_ones = _guesses_are_read(model)
         # Other numbers than ones are refused like them if their type is.
         typed = isinstance(error, TypeError) and all(map(_makes_numbers, pipeline.steps))
         if not read_ones or typed or _ones_are_read(pipeline, rows.X):
@@ -172,11 +182,17 @@ def rehearse(pipeline, guarantee, rows, terms, charges=None):
         for row in np.linspace(0, len(rows.y) - 1, ROWS_TRIED).astype(int):
             # The ones are in every row: if a table of this row alone is read, so are they.
             alone = rows.take(np.full(len(rows.y), row))
+            model = _rehearsed(pipeline, guarantee, terms, charges)
             try:
-                fit(_rehearsed(pipeline, guarantee, terms, charges), alone)
-            except Exception:
-                continue
+                fit(model, alone)
+            except Exception as again:
+                if _guesses_are_read(model) or repr(again) != repr(error):
+                    continue
             raise
+
+
+def _guesses_are_read(model):
+    return any(getattr(part, "was_read", False) is True for part in model.get_params().values())
 
 
 def _check_model(estimator, y):
