@@ -322,6 +322,19 @@ class Callable:
         return demean(X)
 
 
+class Demeaning(np.ndarray):
+    """Means that take over their own subtraction."""
+
+    def __rsub__(self, X):
+        return np.asarray(X) - np.mean(X, axis=0)
+
+
+def forged_result(make):
+    estimator = StandardScaler().fit(ROWS)
+    estimator.mean_ = make(estimator.mean_)
+    return estimator
+
+
 def halve(X):
     return X / 2
 
@@ -659,6 +672,17 @@ ADVERSARIAL = {
     "density at another threshold": lambda: columns(
         (DPOneHotEncoder(categories=WORDS), [0]), (scaler(), [1]), sparse_threshold=1.0
     ),
+    **{
+        f"a frozen step with a result of its own: {name}": (
+            lambda make=make: then(FrozenEstimator(forged_result(make)))
+        )
+        for name, make in {
+            "an array": lambda mean: mean.view(Demeaning),
+            "an object": lambda mean: Number(0.5),
+            "a function": lambda mean: demean,
+            "in a list": lambda mean: [mean, Number(0.5)],
+        }.items()
+    },
     "density of scaled numbers behind a whole table's vectorizer": lambda: columns(
         (make_pipeline(vectorizer(), Binarizer()), [0, 1])
     ),
@@ -1012,6 +1036,9 @@ HONEST = {
             (make_pipeline(DPSimpleImputer(bounds=(0, 1)), FunctionTransformer(halve)), ["a"]),
             (OneHotEncoder(categories=WORDS, handle_unknown="ignore", sparse_output=False), ["b"]),
         )
+    ),
+    "a frozen search by a score of its own": lambda: then(
+        frozen(GridSearchCV(PCA(1), {}, scoring=lambda *rows: 1.0).fit(ROWS))
     ),
     "model selection": lambda: then(Normalizer()),
 }
