@@ -10,6 +10,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.base import NOTHING, guarantee_of
@@ -177,8 +178,8 @@ def rehearse(pipeline, guarantee, rows, terms, charges=None):
         if not read_ones or typed or _ones_are_read(pipeline, rows.X):
             raise
         for part in parts:
-            if isinstance(part, _Rehearsed) and hasattr(part.estimator, "predict"):
-                _check_model(part.estimator, rows.y)
+            if isinstance(part, _Rehearsed) and get_tags(part.estimator).target_tags.required:
+                _check_targets(part.estimator, rows.y)
         for row in np.linspace(0, len(rows.y) - 1, ROWS_TRIED).astype(int):
             # The ones are in every row: if a table of this row alone is read, so are they.
             alone = rows.take(np.full(len(rows.y), row))
@@ -195,8 +196,8 @@ def _guesses_are_read(model):
     return any(getattr(part, "was_read", False) is True for part in model.get_params().values())
 
 
-def _check_model(estimator, y):
-    """Raise what a model of skdp says of its targets and parameters, whatever the rows hold."""
+def _check_targets(estimator, y):
+    """Raise what a step of skdp says of its targets and parameters, whatever the rows hold."""
     if not (hasattr(estimator, "_read_table") and plans_its_fit(estimator)):
         return
     estimator = clone(estimator)

@@ -35,6 +35,7 @@ from skdp import (
     DPSimpleImputer,
     DPStandardScaler,
     DPTableVectorizer,
+    DPTargetEncoder,
     PrivacyAccountant,
 )
 from skdp.accounting import Guarantee
@@ -195,6 +196,16 @@ def test_a_column_of_words_costs_nothing(make, null):
     if null:
         X[5, 2] = None
     assert spent(by_folds, make(), X, y) == 0.0
+
+
+def test_targets_that_an_encoder_refuses_cost_nothing():
+    """What stands beside it for a release was read before it raises."""
+    lists = {"categories": WORDS, "sparse_output": False}
+    beside = make_union(DPOneHotEncoder(**lists), DPTargetEncoder(categories=WORDS))
+    assert (
+        spent(by_folds, make_pipeline(beside, regressor()), words(), (np.arange(N) + 0.5) / N)
+        == 0.0
+    )
 
 
 def rehearsed(pipe, X, y):
