@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
+from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import MissingIndicator, SimpleImputer
@@ -21,6 +21,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
+import skdp
 from skdp import (
     DPPCA,
     DPHistogramTransformer,
@@ -129,6 +130,22 @@ def test_a_known_width_is_that_of_the_output(estimator, X):
             continue
         assert not refuses_sparse(estimator)
         assert may_be_sparse(estimator, "matrix") or not sp.issparse(made)
+
+
+TRANSFORMERS = [
+    kind
+    for kind in map(vars(skdp).get, skdp.__all__)
+    # A search makes what its estimator does.
+    if hasattr(kind, "transform") and not issubclass(kind, MetaEstimatorMixin)
+]
+
+
+@pytest.mark.parametrize("kind", TRANSFORMERS, ids=lambda kind: kind.__name__)
+def test_what_every_private_transformer_makes_is_sparse_where_that_is_said(kind):
+    ranged = "bounds" in kind().get_params() or kind is DPPCA
+    params = {} if ranged else {"categories": [0, 1]}
+    made = kind(**params).fit(np.round(A), Y).transform(np.round(A))
+    assert may_be_sparse(kind(**params)) == ("matrix" if sp.issparse(made) else None)
 
 
 @pytest.mark.parametrize("estimator", UNKNOWN, ids=str)
