@@ -117,12 +117,14 @@ class PrivateMixin:
     `skdp.utils._docstrings`.
     """
 
+    # Whether a fit releases nothing where parameters declare everything, and whether what a
+    # transformer makes is sparse whatever they say; pipelines ask.
+    _may_release_nothing = False
+    _always_sparse = False
+
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         complete_docstrings(cls)
-
-    # Whether a fit releases nothing where parameters declare everything; pipelines ask.
-    _may_release_nothing = False
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")

@@ -81,17 +81,22 @@ class ColumnTable:
             return self._columns[column][rows]
         return self.matrix[rows][:, column]
 
+    def hold(self, j, numbers):
+        """Replace a column of objects by what a function makes of it.
+
+        Asked for its number again, a cell could give another one, or raise after the charge.
+        """
+        if self.matrix is not None and self.matrix.dtype.kind == "O":
+            self._columns, self.matrix = list(self.matrix.T), None
+        if self.matrix is None and self._columns[j].dtype.kind == "O":
+            self._columns[j] = numbers(self._columns[j], j)
+
     def check_numeric(self, columns):
         """Raise `ValueError` unless some columns hold finite numbers."""
+        for j in columns:
+            self.hold(j, _numbers_of)
         for values, j in self._values_of(columns):
-            try:
-                values = as_numbers(values)
-            except (TypeError, ValueError):
-                raise ValueError(
-                    f"column {j} holds values that are not numbers; declare its categories "
-                    "if it is categorical"
-                ) from None
-            assert_all_finite(values, input_name=f"column {j}")
+            assert_all_finite(_numbers_of(values, j), input_name=f"column {j}")
 
     def check_present(self, columns):
         """Raise `ValueError` if a value of some categorical columns is NaN, None or infinite."""
@@ -111,6 +116,16 @@ class ColumnTable:
     def _values_of(self, columns):
         for rows in row_blocks(self, block_size(1)):
             yield from ((self.values(j, rows), j) for j in columns)
+
+
+def _numbers_of(values, j):
+    try:
+        return as_numbers(values)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"column {j} holds values that are not numbers; declare its categories "
+            "if it is categorical"
+        ) from None
 
 
 def _add_labels(counts, values, categories, other):

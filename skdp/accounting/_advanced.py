@@ -65,7 +65,7 @@ def optimal_delta(epsilon0: float, count: int, epsilon: float, delta0: float = 0
     if delta0 == 0.0:
         return pure
     kept = count * math.log1p(-delta0) if delta0 < 1.0 else -math.inf
-    return min(1.0, -math.expm1(kept) + math.exp(kept) * pure)
+    return min(1.0, (-math.expm1(kept) + math.exp(kept) * pure) * (1.0 + 2.0**-50))
 
 
 def optimal_epsilon(epsilon0: float, count: int, delta: float, delta0: float = 0.0) -> float:

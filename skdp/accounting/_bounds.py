@@ -13,6 +13,7 @@ from skdp.accounting import _events as ev
 from skdp.accounting._gaussian import nudge
 from skdp.accounting._rdp import fixed_delta, simplified, whole_sample
 from skdp.accounting._single import closed_curve, closed_epsilon, has_loss_distribution, is_exact
+from skdp.utils._rounding import sum_up
 from skdp.utils._validation import check_choice, check_positive, check_within
 
 METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
@@ -43,11 +44,7 @@ def _basic(parts, delta_, relation):
     shares, enough = _shares(parts, delta_, relation)
     if not enough:
         return math.inf
-    costs = [(n, _single_epsilon(p, shares[p], relation)) for p, n in parts.items()]
-    if any(cost == math.inf for _, cost in costs):
-        return math.inf
-    total = sum(n * Fraction(cost) for n, cost in costs)
-    return float(total) if float(total) >= total else math.nextafter(float(total), math.inf)
+    return sum_up((n, _single_epsilon(p, shares[p], relation)) for p, n in parts.items())
 
 
 def _advanced_bound(parts, delta_, relation):
@@ -87,20 +84,24 @@ def _rdp_bound(parts, delta_, relation):
     return _rdp.rdp_epsilon(parts, delta_, relation)
 
 
+def _rdp_delta(parts, target, relation):
+    fixed = _total_fixed(parts)
+    return fixed + (1.0 - fixed) * _rdp.rdp_delta(parts, target, relation)
+
+
 def _stated_and_gaussian(parts, delta_, relation):
     """What releases state, plus what the Gaussian ones cost together at the rest of delta."""
     gaussians = {part: n for part, n in parts.items() if isinstance(part, ev.Gaussian)}
     others = {part: n for part, n in parts.items() if part not in gaussians}
-    stated = math.fsum(
-        n * (p.epsilon if isinstance(p, ev.ApproximateDP) else _leaf.pure_epsilon(p, relation))
+    stated = sum_up(
+        (n, p.epsilon if isinstance(p, ev.ApproximateDP) else _leaf.pure_epsilon(p, relation))
         for p, n in others.items()
     )
-    fixed = math.fsum(n * fixed_delta(part) for part, n in others.items()) * (1.0 + 1e-15)
+    fixed = sum_up((n, fixed_delta(part)) for part, n in others.items())
     left = (delta_ - fixed) * (1.0 - 1e-15)
     if not gaussians or stated == math.inf or left < 0.0:
         return math.inf
-    together = _gaussian.gdp_to_epsilon(ev.gaussian_mu(gaussians) * (1.0 + 1e-15), left)
-    return (stated + together) * (1.0 + 2e-15)
+    return sum_up([(1, stated), (1, _gaussian.gdp_to_epsilon(ev.gaussian_mu(gaussians), left))])
 
 
 def _require_loss_distribution(parts, relation):
@@ -322,9 +323,7 @@ def _delta(parts, target, relation, method, tolerance):
         rho, rho_delta = _leaf.composed_zcdp(simple, relation)
         best = min(best, _conversions.zcdp_to_delta(rho, target, rho_delta))
     if method in ("auto", "rdp"):
-        fixed = _total_fixed(simple)
-        converted = _rdp.rdp_delta(simple, target, relation)
-        best = min(best, fixed + (1.0 - fixed) * converted)
+        best = min(best, _rdp_delta(simple, target, relation))
     if method == "pld":
         _require_loss_distribution(parts, relation)
     if method == "pld" or (method == "auto" and has_loss_distribution(parts, relation)):
@@ -339,12 +338,12 @@ def _delta(parts, target, relation, method, tolerance):
 def _pld_delta(parts, simple, target, relation, tolerance):
     mu = ev.gaussian_mu(parts)
     if mu is not None:
-        return _gaussian.gdp_to_delta(mu, target)
+        return _gaussian.delta_of_mu(mu, target)
     if sum(parts.values()) == 1:
         return closed_curve(next(iter(parts)), relation)(target)
     bound = _pld.pld_delta(parts, target, relation, tolerance)
     if _has_bounded_range(parts):
-        bound = min(bound, _rdp.rdp_delta(simple, target, relation))
+        bound = min(bound, _rdp_delta(simple, target, relation))
     return bound
 
 

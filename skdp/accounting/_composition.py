@@ -23,6 +23,7 @@ from skdp.accounting._events import ApproximateDP, Composed, leaves
 from skdp.accounting._gaussian import gdp_to_epsilon
 from skdp.accounting._leaf import gdp, group_event, zcdp
 from skdp.accounting._rdp import rdp
+from skdp.utils._rounding import sum_up
 from skdp.utils._validation import check_choice, check_delta, check_privacy_parameters
 
 FILTERS = ("basic", "zcdp", "rdp", "gdp")
@@ -57,7 +58,7 @@ def _ceil(fraction, read=Fraction):
 def _own_delta(event):
     """Return the sum of the deltas that an event's (epsilon, delta)-DP parts state."""
     parts = leaves(event).items()
-    return min(1.0, math.fsum(n * p.delta for p, n in parts if isinstance(p, ApproximateDP)))
+    return min(1.0, sum_up((n, p.delta) for p, n in parts if isinstance(p, ApproximateDP)))
 
 
 _cached_delta = lru_cache(maxsize=1024)(get_delta)

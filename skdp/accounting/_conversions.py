@@ -9,6 +9,9 @@ from scipy.optimize import minimize_scalar
 
 from skdp.utils._validation import check_relation, check_within
 
+# More than the operations of one formula round by, relative to the sum of its terms.
+_ROUND_OFF = 2.0**-50
+
 
 def rdp_to_epsilon(rdp: float, order: float, delta: float) -> float:
     """Return epsilon at delta of a release with Renyi divergence `rdp` at one `order`.
@@ -39,12 +42,18 @@ def rdp_to_epsilon(rdp: float, order: float, delta: float) -> float:
     check_within(rdp, "rdp", 0.0)
     check_within(order, "order", 1.0, ends="()")
     check_within(delta, "delta", 0.0, 1.0)
+    return converted_epsilon(rdp, order, delta)
+
+
+def converted_epsilon(rdp, order, delta):
+    """As `rdp_to_epsilon`, of numbers that are known to be in range."""
     if delta >= 1.0:
         return 0.0
     if delta == 0.0:
         return math.inf
-    bound = rdp + math.log1p(-1.0 / order) - (math.log(delta) + math.log(order)) / (order - 1.0)
-    return max(0.0, bound)
+    gain, least = math.log1p(1.0 / (order - 1.0)), math.log(order) / (order - 1.0)
+    gap = -math.log(delta) / (order - 1.0)
+    return max(0.0, rdp - gain + gap - least + _ROUND_OFF * (rdp + gain + gap + least))
 
 
 def rdp_to_delta(rdp: float, order: float, epsilon: float) -> float:
@@ -75,12 +84,18 @@ def rdp_to_delta(rdp: float, order: float, epsilon: float) -> float:
     check_within(rdp, "rdp", 0.0)
     check_within(order, "order", 1.0, ends="()")
     check_within(epsilon, "epsilon", 0.0)
+    return converted_delta(rdp, order, epsilon)
+
+
+def converted_delta(rdp, order, epsilon):
+    """As `rdp_to_delta`, of numbers that are known to be in range."""
     if epsilon == math.inf:
         return 0.0 if rdp < math.inf else 1.0
     if not rdp < math.inf:
         return 1.0
-    log_delta = (order - 1.0) * (rdp - epsilon + math.log1p(-1.0 / order)) - math.log(order)
-    return math.exp(min(0.0, log_delta))
+    log_delta = (order - 1.0) * (rdp - epsilon - math.log1p(1.0 / (order - 1.0))) - math.log(order)
+    size = (order - 1.0) * (rdp + epsilon) + math.log(order) + 2.0
+    return math.exp(min(0.0, log_delta + _ROUND_OFF * size))
 
 
 def minimum_over_orders(function, low: float = 1e-4, high: float = 1e8) -> tuple[float, float]:
@@ -147,11 +162,10 @@ def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
     if spare >= 1.0:
         return 0.0
 
-    def bound(order):
-        return rho * order + math.log1p(-1.0 / order) - math.log(spare * order) / (order - 1.0)
-
     excess = max(1e-9, math.sqrt(-math.log(spare)) / math.sqrt(rho))
-    return max(0.0, minimum_over_orders(bound, excess * 1e-3, excess * 1e3)[1]) * (1.0 + 1e-15)
+    return minimum_over_orders(
+        lambda order: converted_epsilon(rho * order, order, spare), excess * 1e-3, excess * 1e3
+    )[1]
 
 
 def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
@@ -185,14 +199,13 @@ def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
     if not rho < math.inf:
         return 1.0
 
-    def log_delta(order):
-        gain = rho * order - epsilon + math.log1p(-1.0 / order)
-        return (order - 1.0) * gain - math.log(order)
-
     centre = min(max(1e-6, math.sqrt(0.5 / rho), 0.5 * (epsilon / rho - 1.0)), 1e150)
-    value = minimum_over_orders(log_delta, centre * 1e-3, centre * 1e3 + 1.0)[1]
-    converted = math.exp(min(0.0, value))
-    return min(1.0, rho_delta + (1.0 - rho_delta) * converted)
+    converted = minimum_over_orders(
+        lambda order: converted_delta(rho * order, order, epsilon),
+        centre * 1e-3,
+        centre * 1e3 + 1.0,
+    )[1]
+    return min(1.0, (rho_delta + (1.0 - rho_delta) * converted) * (1.0 + _ROUND_OFF))
 
 
 def convert_relation(epsilon: float, delta: float, source: str, target: str) -> tuple[float, float]:

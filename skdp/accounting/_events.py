@@ -562,12 +562,15 @@ def _sort_key(event):
 
 
 def gaussian_mu(parts: dict[Event, int]) -> float | None:
-    """mu of Gaussians that are composed (Dong, Roth and Su 2022, corollary 3.3), None of others."""
+    """mu of Gaussians that are composed (Dong, Roth and Su 2022, corollary 3.3), None of others.
+
+    That of several is rounded up."""
     if not parts or not all(isinstance(part, Gaussian) for part in parts):
         return None
     if sum(parts.values()) == 1:
         return 1.0 / next(iter(parts)).noise_multiplier
-    return math.sqrt(math.fsum(n / part.noise_multiplier**2 for part, n in parts.items()))
+    precision = math.fsum(n / part.noise_multiplier**2 for part, n in parts.items())
+    return math.sqrt(precision) * (1.0 + 2.0**-50)
 
 
 def merged(event: Event) -> Event:

@@ -6,12 +6,14 @@ import math
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import erfcx, log_ndtr, ndtr
+from scipy.special import erfcx, ndtr
 
 from skdp.utils._validation import check_positive, check_within
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 _MAX_EXPONENT = 700.0
+_UNDERFLOW = 40.0
+_UNIT = 2.0**-53
 
 
 def gdp_to_delta(mu: float, epsilon: float) -> float:
@@ -43,28 +45,38 @@ def gdp_to_delta(mu: float, epsilon: float) -> float:
 
 
 def delta_of_mu(mu, epsilon):
-    """As `gdp_to_delta`, of numbers that are known to be in range."""
+    """As `gdp_to_delta`, of numbers that are known to be in range; never below the truth.
+
+    With a = epsilon / mu - mu / 2, b = a + mu and Mills' ratio M, delta is phi(a) (M(a) - M(b)).
+    First a is lowered by more than roundings can have moved it, that of `mu` included. Then delta
+    is raised by more than it is off if erfcx is within 4 units in the last place, a multiple of
+    2^-53 that grows with the cancellation in its differences.
+    """
+    if epsilon < 0.0:
+        rest = math.exp(epsilon) * delta_of_mu(mu, -epsilon)
+        return min(1.0, (rest - math.expm1(epsilon)) * (1.0 + 8.0 * _UNIT))
     if mu == 0.0:
-        return max(0.0, -math.expm1(min(epsilon, 0.0)))
+        return 0.0
     if mu == math.inf:
         return 1.0 if epsilon < math.inf else 0.0
-    if epsilon == math.inf:
-        return 0.0
     if epsilon > _MAX_EXPONENT**4 or mu > _MAX_EXPONENT**2:
         half = mu * (epsilon / mu / mu - 0.5)
     else:
         half = (epsilon - 0.5 * mu * mu) / mu
-    a, b = half, half + mu
-    if a < -1.0 or (a < 0.0 and mu > 1e-2):
-        subtracted = math.exp(min(0.0, epsilon + float(log_ndtr(-b))))
-        return min(1.0, max(0.0, float(ndtr(-a)) - subtracted))
-    scale = math.exp(-0.5 * a * a)
-    if mu > 1e-2:
-        return 0.5 * scale * float(erfcx(a / math.sqrt(2)) - erfcx(b / math.sqrt(2)))
-    low, width = a / math.sqrt(2), mu / math.sqrt(2)
-    x = low + 0.5 * width * (1.0 + _NODES)
-    slope = 0.5 * float(_WEIGHTS @ (2.0 / math.sqrt(math.pi) - 2.0 * x * erfcx(x)))
-    return 0.5 * scale * width * max(0.0, slope)
+    if half > _UNDERFLOW:
+        return 0.0
+    a = half - 4.0 * _UNIT * (1.0 + abs(half) + mu)
+    low, width, scale = a / math.sqrt(2), mu / math.sqrt(2), 0.5 * math.exp(-0.5 * a * a)
+    if a < -1.0:
+        delta, units = float(ndtr(-a)) - scale * float(erfcx(low + width)), 32.0
+    elif mu > 1.0:
+        delta = scale * float(erfcx(low) - erfcx(low + width))
+        units = a * a + 24.0 * (a + 2.0)
+    else:
+        x = low + 0.5 * width * (1.0 + _NODES)
+        slope = 0.5 * float(_WEIGHTS @ (2.0 / math.sqrt(math.pi) - 2.0 * x * erfcx(x)))
+        delta, units = scale * width * slope, 18.0 * (a * a + 2.0)
+    return min(1.0, delta * (1.0 + units * _UNIT))
 
 
 def gdp_to_epsilon(mu: float, delta: float) -> float:
@@ -118,8 +130,7 @@ def _decreasing_root(function, target, low, high):
 
     if gap(low) <= 0.0:
         return low
-    accuracy = 2.0**-54 * min(1.0, max(abs(low), abs(high)))
-    return brentq(gap, low, high, xtol=accuracy, rtol=4 * 2.0**-52, maxiter=200, disp=False)
+    return brentq(gap, low, high, xtol=1e-300, rtol=4 * 2.0**-52, maxiter=200, disp=False)
 
 
 def nudge(is_safe, value, step=2.0**-52):

@@ -6,9 +6,11 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 from scipy.special import ndtri_exp
 
 from skdp.accounting import _events as ev
+from skdp.utils._rounding import float_up, sum_up
 from skdp.utils._validation import check_integer, check_relation
 
 _UP = 1.0 + 2.0**-50
@@ -30,9 +32,9 @@ def squared(x: float) -> float:
 def scaled(event: ev.Event, k: float) -> ev.Event:
     """An additive-noise event whose release moves by k times as much; others unchanged."""
     if isinstance(event, ev.Gaussian):
-        return ev.Gaussian(event.noise_multiplier / k)
+        return ev.Gaussian(-float_up(-Fraction(event.noise_multiplier) / k))
     if isinstance(event, ev.Laplace):
-        return ev.Laplace(event.epsilon * k)
+        return ev.Laplace(sum_up([(k, event.epsilon)]))
     if isinstance(event, (ev.DiscreteGaussian, ev.DiscreteLaplace)):
         return replace(event, sensitivity=event.sensitivity * k)
     if isinstance(event, ev.Composed):
@@ -50,7 +52,7 @@ def sampling_rate(event: ev.Event) -> float:
     """The probability that a record is in the sample."""
     if isinstance(event, ev.PoissonSampled):
         return event.sampling_rate
-    return event.sample_size / event.population_size
+    return float_up(Fraction(event.sample_size, event.population_size))
 
 
 def inner_event(event: ev.Event, relation: str) -> ev.Event:
@@ -65,19 +67,18 @@ def pure_epsilon(event: ev.Event, relation: str) -> float:
     if isinstance(event, (ev.Laplace, ev.RandomizedResponse, ev.ExponentialMechanism, ev.PureDP)):
         return event.epsilon
     if isinstance(event, ev.DiscreteLaplace):
-        exact = event.sensitivity / Fraction(event.scale)
-        return float(exact) if float(exact) >= exact else math.nextafter(exact, math.inf)
+        return float_up(event.sensitivity / Fraction(event.scale))
     if isinstance(event, ev.ZCDP) and event.rho == 0.0 and event.delta == 0.0:
         return 0.0
     if isinstance(event, ev.ApproximateDP) and event.delta == 0.0:
         return event.epsilon
     if isinstance(event, (ev.Composed, ev.Repeated)):
         parts = ev.leaves(event).items()
-        return math.fsum(count * pure_epsilon(part, relation) for part, count in parts)
+        return sum_up((count, pure_epsilon(part, relation)) for part, count in parts)
     if isinstance(event, ev.RandomStopping):
         base = pure_epsilon(event.event, relation)
         # Papernot and Steinke (2022), corollary 4: (2 + eta) epsilon.
-        return (2.0 + event.shape) * base if base > 0.0 else 0.0
+        return sum_up([(2, base), (base, event.shape)]) if base > 0.0 else 0.0
     if is_sampled(event):
         return _sampled_pure_epsilon(event, relation)
     return math.inf
@@ -89,21 +90,22 @@ def _sampled_pure_epsilon(event, relation):
     rate = sampling_rate(event)
     if rate == 0.0:
         return 0.0
-    bound = amplified(pure_epsilon(inner_event(event, relation), relation), rate)
+    bound = float(amplified(pure_epsilon(inner_event(event, relation), relation), rate))
     if isinstance(event, ev.PoissonSampled) and relation == "replace_one":
         one = pure_epsilon(ev.merged(event.event), "add_remove")
         if all(isinstance(part, ev.ADDITIVE) for part in ev.leaves(event.event)):
-            bound = min(bound, amplified(one, rate) - amplified(-one, rate))
+            bound = min(bound, float(amplified(one, rate) - amplified(-one, rate)))
     return math.nextafter(bound * _UP, math.inf) if bound > 0.0 else 0.0
 
 
 def amplified(epsilon, rate):
-    """ln(1 + rate (e^epsilon - 1)), also for the negative."""
-    if rate == 1.0 or abs(epsilon) == math.inf:
-        return epsilon if epsilon > 0 or rate == 1.0 else math.log1p(-rate)
-    if epsilon > 30.0:
-        return epsilon + math.log(rate + (1.0 - rate) * math.exp(-epsilon))
-    return math.log1p(rate * math.expm1(epsilon))
+    """ln(1 + rate (e^epsilon - 1)), relatively accurate, also for the negative and for arrays."""
+    near = np.minimum(epsilon, 700.0)
+    with np.errstate(over="ignore", divide="ignore"):
+        moved, whole = rate * np.expm1(near), (1.0 - rate) + rate * np.exp(near)
+        far = np.log(rate + (1.0 - rate) * np.exp(-np.maximum(epsilon, 0.0))) + epsilon
+        result = np.where(moved > -0.5, np.log1p(moved), np.log(whole))
+    return np.where(epsilon > 700.0, far, result)
 
 
 def pure_rho(epsilon: float) -> float:
@@ -148,9 +150,8 @@ def leaf_zcdp(event: ev.Event, relation: str) -> tuple[float, float]:
 def composed_zcdp(parts: dict[ev.Event, int], relation: str, k: int = 1) -> tuple[float, float]:
     """Sums of the events' (rho, delta) for a group of k records."""
     costs = [(count, _group_zcdp(part, relation, k)) for part, count in parts.items()]
-    rho = math.fsum(count * cost[0] for count, cost in costs)
-    delta = sum(count * Fraction(cost[1]) for count, cost in costs)
-    return rho, min(1.0, float(delta) if float(delta) >= delta else math.nextafter(delta, 1.0))
+    rho, delta = (sum_up((count, cost[i]) for count, cost in costs) for i in (0, 1))
+    return rho, min(1.0, delta)
 
 
 def zcdp(
@@ -212,11 +213,13 @@ def group_event(event: ev.Event, k: int) -> ev.Event | None:
     if isinstance(event, ev.ADDITIVE):
         return scaled(event, k)
     if isinstance(event, ev.ExponentialMechanism):
-        return ev.ExponentialMechanism(k * event.epsilon)
+        return ev.ExponentialMechanism(sum_up([(k, event.epsilon)]))
     if isinstance(event, (ev.PureDP, ev.RandomizedResponse)):
-        return ev.PureDP(k * event.epsilon)
+        return ev.PureDP(sum_up([(k, event.epsilon)]))
     if isinstance(event, ev.ApproximateDP):
-        return ev.ApproximateDP(k * event.epsilon, group_delta(event.epsilon, event.delta, k))
+        return ev.ApproximateDP(
+            sum_up([(k, event.epsilon)]), group_delta(event.epsilon, event.delta, k)
+        )
     if isinstance(event, ev.ZCDP) and event.delta == 0.0:
         return ev.ZCDP(k * k * event.rho)
     if isinstance(event, ev.RandomStopping):

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from skdp.accounting import _events as ev
-from skdp.accounting._leaf import inner_event, is_sampled, pure_epsilon, sampling_rate
+from skdp.accounting._leaf import amplified, inner_event, is_sampled, pure_epsilon, sampling_rate
 
 _MAX_ATOMS = 4_000_000
 _EMPTY = np.zeros(0)
@@ -154,13 +154,6 @@ def _discrete_gaussian(sigma, sensitivity):
 def _mixed(pair: LossPair, rate: float) -> LossPair:
     """((1 - rate) Q + rate P, Q): a record in the Poisson sample against none."""
 
-    def forward(loss):
-        return np.where(
-            loss > 1.0,
-            loss + np.log(rate + (1.0 - rate) * np.exp(-np.maximum(loss, 0.0))),
-            np.log1p(rate * np.expm1(np.minimum(loss, 1.0))),
-        )
-
     def inverse(loss):
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             near = np.log1p(np.maximum(np.expm1(np.minimum(loss, 30.0)) / rate, -1.0))
@@ -177,8 +170,8 @@ def _mixed(pair: LossPair, rate: float) -> LossPair:
             p_cdf, p_sf, q_cdf, q_sf = pair.tails(inverse(loss))
             return mixed(p_cdf, q_cdf), mixed(p_sf, q_sf), q_cdf, q_sf
 
-    low, high = forward(np.array([pair.low, pair.high])).tolist()
-    losses, p, q = forward(pair.losses), mixed(pair.p, pair.q), pair.q
+    low, high = amplified(np.array([pair.low, pair.high]), rate).tolist()
+    losses, p, q = amplified(pair.losses, rate), mixed(pair.p, pair.q), pair.q
     if pair.q_inf > 0.0:
         losses = np.append(math.log1p(-rate), losses)
         p, q = np.append((1.0 - rate) * pair.q_inf, p), np.append(pair.q_inf, q)

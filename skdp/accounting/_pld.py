@@ -13,6 +13,7 @@ from skdp.accounting import _events as ev
 from skdp.accounting import _leaf
 from skdp.accounting._grid import MAX_CELLS, GridLoss, compose_directly, discretise, loss_range
 from skdp.accounting._pairs import LossPair, loss_pairs
+from skdp.utils._rounding import sum_up
 
 _MAX_CELLS = 1 << 21
 _COARSE_CELLS = 3000
@@ -370,8 +371,10 @@ def _direct_epsilon(coarse, delta, tolerance):
 
 
 def _raised(losses, parts):
-    # Cell masses are off by round-off of a tail, which shifts a loss by as little.
-    return losses + 1e-14 * (sum(part.count for part in parts) + 10.0)
+    # Cell masses are off by round-off of a tail, which shifts a loss by as little. Points of a grid
+    # are rounded relatively, as is their sum.
+    largest = sum(part.count * max(abs(part.low), abs(part.high)) for part in parts)
+    return losses + 1e-14 * (sum(part.count for part in parts) + 10.0) + 2.0**-51 * largest
 
 
 def _most(direction):
@@ -407,7 +410,8 @@ def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: str, toleran
             if delta >= 0.1 * rough:
                 break
             rough = max(delta, 1e-290)
-        if epsilon >= math.fsum(part.count * part.high for part in coarse):
+        most = sum_up((part.count, part.high) for part in coarse)
+        if epsilon >= most * (1.0 + 2.0**-50):
             result = max(result, _any_infinite(coarse))
             continue
         result = max(result, _composed_delta(coarse, tilt, epsilon, delta, tolerance))

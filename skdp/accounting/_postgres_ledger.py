@@ -122,20 +122,25 @@ class PostgreSQLLedger:
 
     def verify(self):
         """Check the whole chain and return the hash of the last record."""
-        return self._call(lambda execute: _records.check_chain(execute)[1])
+
+        def work(execute):
+            execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            return self._check(execute, whole=True)[1]
+
+        return self._call(work)
 
     def records(self):
         """Return the records of every data set, in order."""
         return self._call(_records.all_records)
 
-    def _check(self, execute):
+    def _check(self, execute, whole=False):
         """Check what this object has not checked yet, or everything if rows were touched."""
         seen = self._checked
-        _records.check_position(execute, seen)
         before, now = _versions(execute, seen)
-        is_untouched = seen != NOTHING and before == self._versions
-        self._checked = _records.check_chain(execute, seen if is_untouched else NOTHING)
-        self._versions = now
+        is_new = whole or before != self._versions
+        end = _records.check_chain(execute, NOTHING if is_new else seen)
+        _records.check_position(execute, seen)
+        self._checked, self._versions = end, now
         return self._checked
 
     def _call(self, work, checked=True):
@@ -151,6 +156,8 @@ class PostgreSQLLedger:
             "autocommit": True,
             "connect_timeout": CONNECT_TIMEOUT_SECONDS,
             "application_name": "skdp",
+            # By another one what was written is read as other text, or as bytes.
+            "client_encoding": "utf8",
             "target_session_attrs": "read-write",
         }
 

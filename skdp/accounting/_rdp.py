@@ -12,10 +12,11 @@ from scipy.special import ndtr
 
 from skdp.accounting import _events as ev
 from skdp.accounting import _leaf
-from skdp.accounting._conversions import minimum_over_orders, rdp_to_delta, rdp_to_epsilon
-from skdp.accounting._gaussian import gdp_to_delta
+from skdp.accounting._conversions import converted_delta, converted_epsilon, minimum_over_orders
+from skdp.accounting._gaussian import delta_of_mu
 from skdp.accounting._grid import discretise
 from skdp.accounting._pairs import LossPair, loss_pairs
+from skdp.utils._rounding import sum_up
 from skdp.utils._validation import check_within
 
 _UP = 1.0 + 1e-13
@@ -241,8 +242,8 @@ def _stopping_curve(event, relation):
 def _base_delta(parts, relation):
     mu = ev.gaussian_mu(parts)
     if mu is not None:
-        return lambda epsilon: gdp_to_delta(mu, epsilon)
-    pure = math.fsum(n * _leaf.pure_epsilon(part, relation) for part, n in parts.items())
+        return partial(delta_of_mu, mu)
+    pure = sum_up((n, _leaf.pure_epsilon(part, relation)) for part, n in parts.items())
 
     @lru_cache(maxsize=512)
     def hat(epsilon):
@@ -288,14 +289,14 @@ def composed_rdp(parts: dict[ev.Event, int], relation: str, order: float) -> flo
 def rdp_epsilon(parts, delta, relation):
     """epsilon by RDP, minimised over real orders."""
     return minimum_over_orders(
-        lambda order: rdp_to_epsilon(composed_rdp(parts, relation, order), order, delta)
+        lambda order: converted_epsilon(composed_rdp(parts, relation, order), order, delta)
     )[1]
 
 
 def rdp_delta(parts, epsilon, relation):
     """delta by RDP, minimised over real orders."""
     return minimum_over_orders(
-        lambda order: rdp_to_delta(composed_rdp(parts, relation, order), order, epsilon)
+        lambda order: converted_delta(composed_rdp(parts, relation, order), order, epsilon)
     )[1]
 
 
@@ -326,13 +327,14 @@ def rdp(
     Examples
     --------
     >>> from skdp.accounting import Gaussian, rdp
-    >>> rdp(Gaussian(2.0) * 4, 8.0)
+    >>> round(rdp(Gaussian(2.0) * 4, 8.0), 12)
     4.0
     """
     check_within(order, "order", 1.0, ends="()")
     _leaf.check_neighbours(relation, group_size)
     parts = ev.leaves(event).items()
-    return sum(n * _group_rdp(part, float(order), relation, group_size) for part, n in parts) + 0.0
+    costs = ((n, _group_rdp(part, float(order), relation, group_size)) for part, n in parts)
+    return sum_up(costs) * (1.0 + 2.0**-50)
 
 
 def _group_rdp(part, order, relation, k):
@@ -351,8 +353,7 @@ def fixed_delta(event: ev.Event) -> float:
     if isinstance(event, (ev.ApproximateDP, ev.ZCDP)):
         return event.delta
     if _leaf.is_sampled(event):
-        inner = ev.merged(event.event)
-        return _leaf.sampling_rate(event) * fixed_delta(inner)
+        return sum_up([(_leaf.sampling_rate(event), fixed_delta(ev.merged(event.event)))])
     return 0.0
 
 
@@ -370,5 +371,5 @@ def simplified(event: ev.Event, relation: str) -> ev.Event:
         inner = _leaf.inner_event(event, relation)
         if isinstance(inner, ev.ApproximateDP):
             amplified = _leaf.pure_epsilon(replace(event, event=ev.PureDP(inner.epsilon)), relation)
-            return ev.ApproximateDP(amplified, _leaf.sampling_rate(event) * inner.delta)
+            return ev.ApproximateDP(amplified, fixed_delta(event))
     return event

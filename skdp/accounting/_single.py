@@ -87,15 +87,15 @@ def _replaced_gaussian_delta(part, epsilon):
     t = float(replaced_gaussian_position(sigma, rate, np.array([epsilon]))[0]) / sigma
     if not epsilon - t - half <= 600.0:  # The second factor may have underflowed.
         return math.inf
-    second = math.exp(epsilon - t - half) * _gaussian.gdp_to_delta(mu, t + half)
+    second = math.exp(epsilon - t - half) * _gaussian.delta_of_mu(mu, t + half)
     # The position of a loss is inexact too, and a tail tells it where delta is tiny.
-    return rate * (_gaussian.gdp_to_delta(mu, t - half) + second) * (1.0 + 1e-11)
+    return rate * (_gaussian.delta_of_mu(mu, t - half) + second) * (1.0 + 1e-11)
 
 
 def closed_curve(part, relation):
     """Least delta of one uncomposed event by epsilon, exact if its loss distribution is known."""
     if isinstance(part, ev.Gaussian):
-        return partial(_gaussian.gdp_to_delta, 1.0 / part.noise_multiplier)
+        return partial(_gaussian.delta_of_mu, 1.0 / part.noise_multiplier)
     pure = _leaf.pure_epsilon(part, relation)
     curve = _unrounded_curve(part, pure, relation)
 

@@ -10,6 +10,7 @@ from skdp.display._display import Display
 from skdp.gam import _document as words
 from skdp.gam._shapes import place_of
 from skdp.utils._documents import printable
+from skdp.utils._validation import check_integer
 
 N_COLUMNS, N_COLOURS, MOST_BARS = 4, 10, 12
 # In parts of a panel's height: room for the noisy counts, and how high they are drawn.
@@ -93,13 +94,16 @@ class AdditiveDisplay(Display):
         Raises
         ------
         ValueError
-            If there is no such term or class.
+            If there is no such term or class, or none is asked for.
         """
         check_is_fitted(model)
         shapes = model.shape_functions_
         chosen = range(len(shapes)) if terms is None else [place_of(shapes, t) for t in terms]
         outputs = words.output_names(model)
         known = outputs[:N_COLOURS] if classes is None else [str(label) for label in classes]
+        if not (chosen and known and set(known) <= set(outputs)):
+            raise ValueError(f"terms and classes must name some; the scores are of {outputs}")
+        max_terms = check_integer(max_terms, "max_terms", 1)
         kept = [outputs.index(label) for label in known]
         # A last axis of outputs, also if there is one.
         flat = [

@@ -44,7 +44,7 @@ class ColumnsPlan:
     def __post_init__(self):
         # What could not be drawn is refused before the charge.
         if self.shares["cells"]:
-            self._cells_noise(2 * CELLS * len(self.columns))
+            self._cells_noise(sum(each.most_cells(2 * CELLS) for each in self.columns))
         if self.discovery is not None:
             self.discovery.release(np.zeros(0), random_state=None)
         # It refuses what it could not draw when it is made.
@@ -108,6 +108,8 @@ class ColumnsPlan:
 
     def check(self, table):
         """Raise `ValueError` where a column holds what its kind does not."""
+        for j, column in enumerate(self.columns):
+            table.hold(j, column.check)
         for rows in row_blocks(table, BLOCK_ROWS):
             for j, column in enumerate(self.columns):
                 column.check(table.values(j, rows), j)

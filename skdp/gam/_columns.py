@@ -18,6 +18,8 @@ from skdp.utils._labels import category_codes, is_missing
 from skdp.utils._validation import check_bounds, is_auto
 
 BOOLEAN = np.array([False, True])
+# No column gets more categories than this: the most frequent ones.
+LARGEST_LIST = 1000
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -46,14 +48,20 @@ class Column:
     def is_declared(self):
         return (self.categories if self.is_label else self.bounds) is not None
 
+    def most_cells(self, of_numbers):
+        """Return how many cells there can be, where numbers get so many."""
+        if not self.is_label:
+            return of_numbers
+        return 2 + (len(self.categories) if self.is_declared else LARGEST_LIST)
+
     def numbers(self, values):
         """Return values as doubles, NaN where one is missing."""
         return as_numbers(values) if self.kind == "number" else _days(values)
 
     def check(self, values, position):
-        """Raise `ValueError` unless values are those of a column of this kind."""
+        """Return values, or the numbers that they are, unless the kind is another: `ValueError`."""
         if self.is_label:
-            return
+            return values
         try:
             numbers = self.numbers(values)
         except Exception:
@@ -62,6 +70,7 @@ class Column:
                 "categories, or give categories={column: 'auto'} to find them"
             ) from None
         assert_all_finite(numbers, allow_nan=True, input_name=f"column {position}")
+        return numbers if self.kind == "number" else values
 
     def cells(self, values, edges):
         """Return the cell of each value; the last one is of what is missing.

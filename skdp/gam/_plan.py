@@ -30,7 +30,6 @@ from skdp.gam._pairs import (
     pair_sums,
     pair_term,
 )
-from skdp.gam._searches import LARGEST_LIST
 
 # Where pairs are chosen: of the steps before, and of the choice.
 FIRST_SHARE, CHOICE_SHARE = 0.2, 0.1
@@ -77,7 +76,7 @@ class AdditivePlan(ColumnsPlan):
 
     def __post_init__(self):
         super().__post_init__()
-        largest = sum(2 * max(4 * self.n_bins, _most_labels(each)) for each in self.columns)
+        largest = sum(2 * each.most_cells(4 * self.n_bins) for each in self.columns)
         largest += (len(self.declared_pairs) + self.n_chosen) * (2 * TABLE_CELLS + 2) ** 2
         largest *= self.task.n_outputs
         for n_steps in (1, MOST_STEPS):
@@ -278,9 +277,3 @@ class AdditivePlan(ColumnsPlan):
         determined = np.sum(bends / reach) * weights.shape[1]
         norm = np.sum(weights[1:] ** 2) - noise
         return determined / max(norm, determined / LARGEST_STRENGTH)
-
-
-def _most_labels(column):
-    if not column.is_label:
-        return 0
-    return 2 + (len(column.categories) if column.is_declared else LARGEST_LIST)

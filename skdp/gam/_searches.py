@@ -7,14 +7,12 @@ from functools import cached_property
 import numpy as np
 
 from skdp._sgd._noise import SLACK, GaussianNoise
+from skdp.gam._columns import LARGEST_LIST
 from skdp.mechanisms import GaussianMechanism
 from skdp.mechanisms._grid import to_steps
 from skdp.noise import discrete_gaussian
 from skdp.preprocessing._categories import StabilityThreshold
 from skdp.stats._bounds import BoundsPlan
-
-# No column gets more categories than this: the most frequent ones.
-LARGEST_LIST = 1000
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from scipy.special import ndtri
 from skdp.accounting import Event, Gaussian, gaussian_delta, gaussian_noise_multiplier, get_epsilon
 from skdp.mechanisms import _grid
 from skdp.noise import LARGEST_SCALE, discrete_gaussian
+from skdp.utils._rounding import float_up
 from skdp.utils._validation import check_choice, check_integer, check_positive, check_within
 
 
@@ -172,7 +173,7 @@ class GaussianMechanism(_grid.GridMechanism):
 
     @property
     def rho(self) -> float:
-        return _grid.float_up(1 / (2 * Fraction(self.noise_multiplier) ** 2))
+        return float_up(1 / (2 * Fraction(self.noise_multiplier) ** 2))
 
     @property
     def event(self) -> Event:

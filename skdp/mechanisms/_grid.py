@@ -56,15 +56,6 @@ def round_up(value: float) -> float:
     return math.nextafter(value, math.inf)
 
 
-def float_up(number: Fraction) -> float:
-    """The least float that is not below a positive rational number."""
-    try:
-        nearest = float(number)
-    except OverflowError:
-        return math.inf
-    return nearest if nearest == math.inf or Fraction(nearest) >= number else round_up(nearest)
-
-
 def check_steps(mechanism, steps: float, size: int = 1, most: float = LARGEST_SCALE) -> float:
     """Return a noise scale in steps of its grid, unless it is more than can be drawn."""
     if not steps <= most:

@@ -10,6 +10,7 @@ from typing import ClassVar
 from skdp.accounting import Event, Laplace
 from skdp.mechanisms import _grid
 from skdp.noise import discrete_laplace
+from skdp.utils._rounding import float_up
 from skdp.utils._validation import check_integer
 
 
@@ -114,4 +115,4 @@ def scale_in_steps(sensitivity, epsilon, d, step):
     coordinate.
     """
     distance = Fraction(sensitivity) / Fraction(step) + d * (1 + Fraction(1, 2**20))
-    return _grid.float_up(distance / Fraction(epsilon))
+    return float_up(distance / Fraction(epsilon))

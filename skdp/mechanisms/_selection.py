@@ -15,6 +15,7 @@ from skdp.accounting import ExponentialMechanism as ExponentialMechanismEvent
 from skdp.mechanisms import _grid
 from skdp.mechanisms._choice import Acceptance, check_scores, choose_exponentially, permute_and_flip
 from skdp.noise import SourceLike, as_source, discrete_laplace
+from skdp.utils._rounding import float_up
 from skdp.utils._validation import (
     check_boolean,
     check_choice,
@@ -300,5 +301,5 @@ class ReportNoisyMax(_Selection):
         """Step and scale in steps: rounding moves the difference of two scores by one at most."""
         step = _grid.grid_step(self.scale, self.sensitivity)
         distance = Fraction(self.sensitivity) / Fraction(step) + 1
-        scale = _grid.float_up(self._factor * distance / Fraction(self.epsilon))
+        scale = float_up(self._factor * distance / Fraction(self.epsilon))
         return step, _grid.check_steps(self, scale)

@@ -1,5 +1,6 @@
 """What fits do before their charge, for the errors that bad parameters and bad data raise."""
 
+from copy import copy
 from dataclasses import replace
 from numbers import Real
 
@@ -9,6 +10,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.base import NOTHING, guarantee_of
@@ -62,18 +64,18 @@ class _Rehearsed(TransformerMixin, BaseEstimator):
         self.was_read = False
 
     def fit(self, X, y=None, **params):
-        self.fitted_ = _stand_in(clone(self.estimator), X, y, params)
+        self.sparse_ = may_be_sparse(self.estimator, issparse(X))
+        self.fitted_ = self._stand_in(clone(self.estimator), X, y, params)
         validate_data(self, X, reset=True, skip_check_array=True)
         return self
 
     def transform(self, X):
-        self.was_read = True
         if self.fitted_ is not None:
+            self.was_read |= _fills_in(self.fitted_, X)
             return self.fitted_.transform(X)
+        self.was_read = True
         shape = X.shape[0], self._width
-        if may_be_sparse(self.estimator, issparse(X)):
-            return csr_array(shape)
-        return np.ones(shape)
+        return csr_array(shape) if self.sparse_ else np.ones(shape)
 
     def get_feature_names_out(self, input_features=None):
         if self.fitted_ is not None:
@@ -91,21 +93,21 @@ class _Rehearsed(TransformerMixin, BaseEstimator):
         width = output_width(self.estimator, self.n_features_in_)
         return 1 if width is None else width
 
+    def _stand_in(self, estimator, X, y, params):
+        """Return what transforms rows in its place, None for ones: nothing is released."""
+        if of_skdp(estimator):
+            plan = estimator._rehearse(X, y, **params)
+            if plan.event != NOTHING:
+                estimator.accountant.check(plan)
+                self.sparse_ = getattr(plan, "sparse_output", False)
+                return _filling_at_random(estimator, X)
+        try:
+            return estimator.fit(X, y, **params)
+        except _Charged:
+            return None
+
     def __sklearn_clone__(self):
         return self
-
-
-def _stand_in(estimator, X, y, params):
-    """Return what transforms rows in a step's place, None for ones: nothing is released."""
-    if of_skdp(estimator):
-        plan = estimator._rehearse(X, y, **params)
-        if plan.event != NOTHING:
-            estimator.accountant.check(plan)
-            return _filling_at_random(estimator, X)
-    try:
-        return estimator.fit(X, y, **params)
-    except _Charged:
-        return None
 
 
 def _filling_at_random(estimator, X):
@@ -125,6 +127,14 @@ def _filling_at_random(estimator, X):
     imputer.fit(np.full((1, X.shape[1]), None, dtype=object))
     validate_data(imputer, X, reset=True, skip_check_array=True)
     return imputer
+
+
+def _fills_in(stand_in, X):
+    """Say whether a stand-in's guess is in what it makes; other steps release nothing, and know."""
+    if not isinstance(stand_in, DPSimpleImputer) or stand_in.strategy != "most_frequent":
+        return False
+    marked = copy(stand_in).set_params(add_indicator=True).transform(X)
+    return bool(np.asarray(marked)[:, X.shape[1] :].any())
 
 
 def rehearse(pipeline, guarantee, rows, terms, charges=None):
@@ -161,26 +171,32 @@ def rehearse(pipeline, guarantee, rows, terms, charges=None):
         fit(model, rows)
     except Exception as error:
         parts = model.get_params().values()
-        read_ones = any(getattr(part, "was_read", False) is True for part in parts)
+        read_ones = _guesses_are_read(model)
         # Other numbers than ones are refused like them if their type is.
         typed = isinstance(error, TypeError) and all(map(_makes_numbers, pipeline.steps))
         if not read_ones or typed or _ones_are_read(pipeline, rows.X):
             raise
         for part in parts:
-            if isinstance(part, _Rehearsed) and hasattr(part.estimator, "predict"):
-                _check_model(part.estimator, rows.y)
+            if isinstance(part, _Rehearsed) and get_tags(part.estimator).target_tags.required:
+                _check_targets(part.estimator, rows.y)
         for row in np.linspace(0, len(rows.y) - 1, ROWS_TRIED).astype(int):
             # The ones are in every row: if a table of this row alone is read, so are they.
             alone = rows.take(np.full(len(rows.y), row))
+            model = _rehearsed(pipeline, guarantee, terms, charges)
             try:
-                fit(_rehearsed(pipeline, guarantee, terms, charges), alone)
-            except Exception:
-                continue
+                fit(model, alone)
+            except Exception as again:
+                if _guesses_are_read(model) or repr(again) != repr(error):
+                    continue
             raise
 
 
-def _check_model(estimator, y):
-    """Raise what a model of skdp says of its targets and parameters, whatever the rows hold."""
+def _guesses_are_read(model):
+    return any(getattr(part, "was_read", False) is True for part in model.get_params().values())
+
+
+def _check_targets(estimator, y):
+    """Raise what a step of skdp says of its targets and parameters, whatever the rows hold."""
     if not (hasattr(estimator, "_read_table") and plans_its_fit(estimator)):
         return
     estimator = clone(estimator)

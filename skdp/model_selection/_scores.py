@@ -28,16 +28,32 @@ from skdp.utils._validation import (
 ROUNDING = 2.0**-50
 
 
+def _in_one_direction(self, relation):
+    """Say that a row moves the scores of all estimators in one direction, unless it is replaced."""
+    return relation == "add_remove"
+
+
 class BoundedScore(ABC):
     """A score of a fitted estimator on rows, and how far one row can move it.
 
-    Subclasses are frozen values; `bounded_score` makes them by name.
+    Subclasses are frozen values; `bounded_score` makes them by name. A class with a `value` of its
+    own has a `sensitivity` of its own, and is not `monotonic` unless it says so itself.
     """
 
     name: ClassVar[str]
     # The methods of an estimator of which one is needed, and whether targets are labels.
     methods: ClassVar[tuple] = ("predict",)
     of_labels: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        base = next(kind for kind in cls.__mro__[1:] if issubclass(kind, BoundedScore))
+        if cls.value is base.value:
+            return
+        if cls.sensitivity is base.sensitivity:
+            raise TypeError(f"{cls.__name__} has a value of its own, and needs its sensitivity")
+        if cls.monotonic is base.monotonic:
+            cls.monotonic = BoundedScore.monotonic
 
     def check(self, estimator, classes):
         """Refuse what cannot be scored, before anything is charged.
@@ -126,9 +142,9 @@ class BoundedScore(ABC):
         Returns
         -------
         bool
-            Whether it is.
+            Whether it is; False unless a class says more.
         """
-        return relation == "add_remove"
+        return False
 
     def weights(self, sizes):
         """Return with which weights the scores of test sets of these sizes are added up.
@@ -149,6 +165,8 @@ class BoundedScore(ABC):
 
 class _MeanOfLosses(BoundedScore):
     """Minus the mean over the rows of a loss in [0, bound]."""
+
+    monotonic = _in_one_direction
 
     def value(self, estimator, X, y):
         losses, bound = self._losses(estimator, X, column_or_1d(target_array(y))), self._bound
@@ -174,6 +192,7 @@ class Accuracy(BoundedScore):
     """The share of rows that are predicted correctly."""
 
     name: ClassVar[str] = "accuracy"
+    monotonic = _in_one_direction
 
     def value(self, estimator, X, y):
         correct = _correct(estimator, X, column_or_1d(target_array(y)))
@@ -190,6 +209,7 @@ class ErrorCount(BoundedScore):
     """Minus the number of rows that are predicted wrongly."""
 
     name: ClassVar[str] = "neg_error_count"
+    monotonic = _in_one_direction
 
     def value(self, estimator, X, y):
         return -float(np.count_nonzero(~_correct(estimator, X, column_or_1d(target_array(y)))))
@@ -216,6 +236,7 @@ class BalancedAccuracy(BoundedScore):
     class_counts: dict
 
     name: ClassVar[str] = "balanced_accuracy"
+    monotonic = _in_one_direction
 
     def __post_init__(self):
         object.__setattr__(self, "class_counts", _check_counts(self.class_counts))

@@ -14,7 +14,13 @@ from skdp.pipeline._instances import (
     of_skdp,
     parts_of,
 )
-from skdp.pipeline._verified import LABEL_CODES, ROW_BY_ROW_ONCE_FITTED, sklearn_name, verified
+from skdp.pipeline._verified import (
+    LABEL_CODES,
+    ROW_BY_ROW_ONCE_FITTED,
+    is_class_of,
+    sklearn_name,
+    verified,
+)
 
 REASONS = {
     "private": "its fit is charged",
@@ -29,11 +35,11 @@ REASONS = {
 KINDS = tuple(REASONS)
 ACCEPTED = ("private", "stateless", "frozen", "declared")
 
-# Parameters of these names never see a row once the estimator is fitted.
+# Parameters and results of these names never see a row once the estimator is fitted.
 SEES_NO_ROW = {
     *("feature_name_combiner", "feature_names_out", "verbose_feature_names_out"),
     *("importance_getter", "score_func", "scoring", "refit", "cv", "memory"),
-    *("param_grid", "param_distributions"),
+    *("param_grid", "param_distributions", "scorer_"),
 }
 # What these of scikit-learn do once they are fitted is what the estimators inside them do.
 COMBINE = {
@@ -173,7 +179,12 @@ def _is_safe_once_fitted(estimator):
     """Say whether what an estimator does with a row depends on no other, nested ones apart."""
     if not is_estimator(estimator) or is_changed(estimator) or infers_types(estimator):
         return False
-    kind = type(estimator)
+    kind, params = type(estimator), estimator.get_params(deep=False)
+    # A result of another class can take over an operation with the table.
+    given = {*params, *SEES_NO_ROW}
+    results = [value for name, value in vars(estimator).items() if name not in given]
+    if "__skdp_kind__" not in vars(kind) and not all(map(_is_result, results)):
+        return False
     if "__skdp_kind__" in vars(kind):
         return step_kind(estimator) in ACCEPTED
     if of_skdp(estimator):
@@ -182,13 +193,23 @@ def _is_safe_once_fitted(estimator):
     if name in ("", "FunctionTransformer"):
         return bool(name) and step_kind(estimator) == "stateless"
     known = name in ROW_BY_ROW_ONCE_FITTED | COMBINE or not hasattr(kind, "transform")
-    params = estimator.get_params(deep=False)
     if params.get("input", "content") != "content":
         return False
     if kind is ColumnTransformer:
         fitted = [part for _, part, _ in getattr(estimator, "transformers_", [])]
         params["transformers"] = parts_of(estimator) + fitted
     return known and all(name in SEES_NO_ROW or _is_inert(value) for name, value in params.items())
+
+
+def _is_result(value):
+    """Say whether a fitted attribute is data, or of classes of the libraries."""
+    kind = type(value)
+    if kind is np.ndarray and value.dtype.hasobject:
+        value, kind = value.ravel().tolist(), list
+    if kind in (list, tuple, dict):
+        return all(map(_is_result, value.values() if kind is dict else value))
+    known = is_class_of(kind, "numpy", "pandas", "scipy", "skdp", "sklearn")
+    return known or is_plain(value) or is_estimator(value)
 
 
 def _is_inert(value):

@@ -86,9 +86,7 @@ def planned_charge(
     same = not unknown or (of_skdp(estimator) and estimator._charge_needs_no_shape())
     if not (plans_its_fit(estimator) and (same or may_release_nothing(estimator))):
         return planned
-    if params.get("classes") is not None:
-        classes = params["classes"]
-    classes = np.unique([0, 1] if classes is None else classes)
+    classes = labels_of(params, classes)
 
     def known(n_columns):
         return columns or {"names": names_in(params, n_columns)}
@@ -111,6 +109,16 @@ def planned_charge(
     if not same or event is None:
         return planned
     return PlannedCharge(planned.name, event, plans[0].epsilon, plans[0].delta)
+
+
+def labels_of(params, classes=None):
+    """Return the labels that a model declares, those given, those that it weighs, or 0 and 1."""
+    declared, weights = params.get("classes"), params.get("class_weight")
+    classes = classes if declared is None else declared
+    if classes is None and isinstance(weights, dict) and weights:
+        # There are two labels or more.
+        classes = [*weights, *(label + type(label)(1) for label in weights if len(weights) == 1)]
+    return np.unique([0, 1] if classes is None else classes)
 
 
 def may_release_nothing(estimator):

@@ -1,5 +1,7 @@
 """One budget for all private steps of a pipeline."""
 
+import math
+
 from skdp.accounting import PrivacyAccountant, Reservation
 from skdp.base import terms_of
 from skdp.pipeline._planning import joint_scale, plan_pipeline
@@ -95,10 +97,12 @@ def split_budget(
         shares=shares,
         public_steps=public_steps,
     )
-    scale = joint_scale(lambda s: plan.event(s * epsilon, delta), epsilon, delta, terms)
+    # A group's delta is more than that of its rows together, however small their epsilon is.
+    row = delta if terms.max_rows == 1 else 0.5 * math.exp(-epsilon) * delta / terms.max_rows
+    scale = joint_scale(lambda s: plan.event(s * epsilon, row), epsilon, delta, terms)
     if accountant is None:
-        return plan.with_budget(scale * epsilon, delta)
-    charges = plan.charges(scale * epsilon, delta)
+        return plan.with_budget(scale * epsilon, row)
+    charges = plan.charges(scale * epsilon, row)
     label = f"{type(pipe).__name__} of {len(charges)} steps"
     reservation = Reservation(accountant, charges, epsilon, delta, label)
-    return plan.with_budget(scale * epsilon, delta, reservation.steps)
+    return plan.with_budget(scale * epsilon, row, reservation.steps)

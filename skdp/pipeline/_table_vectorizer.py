@@ -169,6 +169,7 @@ class DPTableVectorizer(TransformerMixin, PrivateEstimator):
     random_state: int | None = None
 
     _may_release_nothing = True
+    _always_sparse = True
 
     def fit(self, X, y=None):
         """Release what is not declared, and bins, and charge the accountant.

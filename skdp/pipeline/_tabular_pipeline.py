@@ -1,6 +1,7 @@
 """A pipeline for raw tables: a private front and a private model, in one budget."""
 
-import numpy as np
+from numbers import Integral
+
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import make_pipeline
 
@@ -9,14 +10,15 @@ from skdp.gam import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.pipeline._check import check_pipeline
 from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._kinds import plans_its_fit, step_kind
+from skdp.pipeline._planning import labels_of
 from skdp.pipeline._split import split_budget
 from skdp.pipeline._table_vectorizer import DPTableVectorizer
 from skdp.utils._docstrings import documented
 from skdp.utils._validation import is_auto
 
 ADDITIVE = {"classifier": DPAdditiveClassifier, "regressor": DPAdditiveRegressor}
-# A table of which a model is asked beforehand whether it would refuse its parameters.
-ANY_TABLE = {"n_rows": 1000, "n_columns": 10}
+# Of a table of so many rows, or of a whole batch, a model is asked whether it would refuse it.
+SOME_ROWS = 1000
 
 
 @documented()
@@ -106,8 +108,10 @@ def tabular_pipeline(
         pipe = make_pipeline(model)
     else:
         # What it would refuse is refused before the front is charged.
-        classes = [0, 1] if own.get("classes") is None else own["classes"]
-        model.plan_fit(TableShape(**ANY_TABLE, classes=np.unique(classes)), guarantee_of(model))
+        batch = own.get("batch_size")
+        n_rows = max(SOME_ROWS, batch if isinstance(batch, Integral) else 0)
+        shape = TableShape(n_rows=n_rows, n_columns=10, classes=labels_of(own))
+        model.plan_fit(shape, guarantee_of(model))
         moments = own.get("mechanism") == "sufficient_statistics"
         front = DPTableVectorizer(
             bounds=bounds,

@@ -20,15 +20,16 @@ from skdp.pipeline._functions import (
 )
 
 
-def sklearn_name(estimator):
-    """Return the name of the class of scikit-learn's that an estimator is of, "" for others.
+def is_class_of(kind, *libraries):
+    """Say whether a class is of one of some libraries, and does not only say so."""
+    own = kind.__module__.partition(".")[0] in libraries
+    return own and getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
 
-    A class that only says that it is one is another.
-    """
+
+def sklearn_name(estimator):
+    """Return the name of the class of scikit-learn's that an estimator is of, "" for others."""
     kind = type(estimator)
-    module = sys.modules.get(kind.__module__)
-    own = kind.__module__.partition(".")[0] == "sklearn"
-    return kind.__name__ if own and getattr(module, kind.__qualname__, None) is kind else ""
+    return kind.__name__ if is_class_of(kind, "sklearn") else ""
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ def may_be_sparse(estimator, table=None, *, frozen=False):
     asked = params.get("sparse_output", params.get("sparse", params.get("encode") == "onehot"))
     asked = asked is not False and asked != "auto"
     if of_skdp(estimator):
-        return "matrix" if asked else None
+        return "matrix" if asked or estimator._always_sparse else None
     found = verified(estimator)
     if kind is FunctionTransformer and found is not None and _leaves_frames(params):
         return table

@@ -63,12 +63,12 @@ class Server:
     def address(self, database="postgres"):
         return f"postgresql:///{database}?host={self.folder}&user={self.user}"
 
-    def new_database(self):
+    def new_database(self, options=""):
         """Return the address of a database without a ledger."""
         name = f"d{uuid.uuid4().hex}"
         psycopg = pytest.importorskip("psycopg")
         with psycopg.connect(self.address(), autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{name}"')
+            connection.execute(f'CREATE DATABASE "{name}" {options}')
         return self.address(name)
 
     def start(self, *settings):

@@ -130,8 +130,22 @@ def test_what_was_checked_is_not_read_again(address, monkeypatch):
 def test_a_ledger_that_was_cut_while_in_use_is_refused(address):
     accountant = charged(address)
     run(address, "DELETE FROM skdp.records WHERE sequence = 4")
-    with pytest.raises(LedgerError, match="replaced or cut"):
-        accountant.charge(PureDP(0.5))
+    for use in (lambda: accountant.charge(PureDP(0.5)), accountant.verify):
+        with pytest.raises(LedgerError, match="replaced or cut"):
+            use()
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_of_another_encoding_keeps_a_ledger(server, encoding):
+    address = server.new_database(f"ENCODING {encoding} LOCALE 'C' TEMPLATE template0")
+    charged(address + "&client_encoding=latin1")
+    accountant = PrivacyAccountant(10.0, 0.0, ledger=address)
+    accountant.charge(PureDP(0.5), label="café")
+    assert accountant.epsilon_spent == 2.0
+    try:
+        PrivacyAccountant(1.0, 0.0, ledger=address, dataset="日本")
+    except LedgerError:
+        assert encoding == "LATIN1"
 
 
 def test_a_missing_newer_or_foreign_ledger_is_refused(address):

@@ -9,6 +9,8 @@ import pytest
 
 from skdp import PrivacyAccountant
 from skdp.accounting import (
+    ZCDP,
+    ApproximateDP,
     DiscreteLaplace,
     ExponentialMechanism,
     Gaussian,
@@ -17,13 +19,21 @@ from skdp.accounting import (
     PureDP,
     RandomizedResponse,
     RandomStopping,
+    SampledWithoutReplacement,
     calibrate,
+    gaussian_delta,
+    gdp_to_delta,
     gdp_to_epsilon,
     get_delta,
     get_epsilon,
     rdp,
+    rdp_to_delta,
+    rdp_to_epsilon,
     zcdp,
+    zcdp_to_delta,
+    zcdp_to_epsilon,
 )
+from skdp.accounting._bounds import METHODS
 
 TINY = [
     kind(value)
@@ -215,3 +225,176 @@ def test_what_is_told_to_be_spent_and_left_is_on_the_safe_side():
         total = sum(Fraction(repr(float(cost))) for cost in charges)
         assert Fraction(repr(accountant.epsilon_spent)) >= total
         accountant.charge(PureDP(accountant.epsilon_remaining))
+
+
+def exact_gaussian_delta(mu, eps):
+    """Of mpmath numbers, at a precision that a mu of 1e-12 leaves 30 digits of."""
+    a = eps / mu - mu / 2
+    root = mpmath.sqrt(2)
+    return mpmath.erfc(a / root) / 2 - mpmath.exp(eps) * mpmath.erfc((a + mu) / root) / 2
+
+
+def test_a_gaussian_curve_is_never_below_the_truth():
+    rng = np.random.default_rng(0)
+    ranges = [(-8.0, 0.0), (-1.1, 1.0), (-1e-3, 1e-3), (0.0, 6.0), (0.0, 37.0)]
+    for i in range(600):
+        z = 10.0 ** rng.uniform(-7, 12) if i % 2 else 10.0 ** rng.uniform(-0.5, 1.5)
+        a = rng.uniform(*ranges[i % len(ranges)])
+        # To either side of epsilon = 0, where nothing cancels.
+        eps = max(0.0, a / z + 0.5 / z**2)
+        with mpmath.workdps(80):
+            exact_mu, exact_eps = 1 / mpmath.mpf(z), mpmath.mpf(eps)
+            truth = exact_gaussian_delta(exact_mu, exact_eps)
+            a = abs(float(exact_eps / exact_mu - exact_mu / 2))
+            found = gaussian_delta(z, eps)
+            excess = found / truth - 1 if truth > 1e-300 else 0
+        assert 0 <= excess <= 2e-14 * (1 + a) * (1 + a + 1 / z), (z, eps)
+
+
+@pytest.mark.parametrize("mu", [1e-12, 1e-3, 0.9, 1.1, 30.0])
+@pytest.mark.parametrize("eps", [-1e-13, -1e-4, -0.5, -20.0])
+def test_a_gaussian_curve_at_a_negative_epsilon(mu, eps):
+    with mpmath.workdps(80):
+        truth = exact_gaussian_delta(mpmath.mpf(mu), mpmath.mpf(eps))
+        assert 0 <= gdp_to_delta(mu, eps) / truth - 1 < 1e-13
+
+
+@pytest.mark.parametrize("count, group_size", [(1, 1), (7, 1), (1, 3), (5, 7)])
+@pytest.mark.parametrize("noise, delta", [(0.3, 1e-9), (1.7, 1e-5), (11.3, 1e-3), (70.1, 1e-300)])
+def test_gaussians_and_groups_are_never_below_the_truth(noise, delta, count, group_size):
+    eps = get_epsilon(Gaussian(noise) * count, delta, group_size=group_size)
+    with mpmath.workdps(80):
+        mu = mpmath.sqrt(count) * group_size / mpmath.mpf(noise)
+        assert exact_gaussian_delta(mu, mpmath.mpf(eps)) <= delta
+        assert exact_gaussian_delta(mu, mpmath.mpf(eps * (1 - 1e-11))) > delta
+
+
+def test_sums_of_pure_releases_are_never_below_the_truth():
+    rng = np.random.default_rng(0)
+    for eps, k in zip(rng.uniform(0.01, 3.0, 300), rng.integers(2, 50, 300), strict=True):
+        eps, k = float(eps), int(k)
+        kinds = (Laplace, PureDP, ExponentialMechanism, RandomizedResponse)
+        found = [get_epsilon(kind(eps), 0.0, group_size=k) for kind in kinds]
+        found.append(get_epsilon(PoissonSampled(1.0, Laplace(eps) * k), 0.0))
+        found.append(get_epsilon(RandomStopping(PureDP(eps), 100.0, float(k - 2)), 0.0))
+        assert all(k * Fraction(eps) <= bound <= k * eps * (1 + 1e-15) for bound in found)
+        rho, noise = zcdp(ZCDP(eps) * k)[0], Fraction(eps) ** 2
+        assert k * Fraction(eps) <= rho <= k * eps * (1 + 1e-15)
+        assert k / noise * 3 <= rdp(Gaussian(eps) * k, 6.0) <= k / eps**2 * 3 * (1 + 1e-14)
+
+
+SAMPLED = (
+    PoissonSampled(1e-200, ApproximateDP(1.0, 1e-200)),
+    SampledWithoutReplacement(10**100, 1, ApproximateDP(0.5, 1e-300)),
+)
+
+
+@pytest.mark.parametrize("event", SAMPLED)
+@pytest.mark.parametrize("method", METHODS)
+def test_a_sampled_delta_never_rounds_to_none(event, method):
+    for repeated in (event, event * 3):
+        assert get_epsilon(repeated, 0.0, method=method) == math.inf
+
+
+@pytest.mark.parametrize("order", [1.0 + 1e-9, 1.001, 1.7, 30.0, 1e6, 1e9])
+@pytest.mark.parametrize("cost", [1e-12, 1e-3, 0.7, 40.0])
+def test_conversions_are_never_below_the_truth(order, cost):
+    for delta in (1e-300, 1e-20, 1e-5, 0.3, 0.999):
+        with mpmath.workdps(60):
+            a, d = mpmath.mpf(order), mpmath.mpf(delta)
+            truth = cost + mpmath.log(1 - 1 / a) - (mpmath.log(d) + mpmath.log(a)) / (a - 1)
+            found = rdp_to_epsilon(cost, order, delta)
+            size = cost + abs(truth) + (3 + abs(mpmath.log(d))) / (a - 1)
+            assert max(0, truth) <= found <= max(0, truth) + 1e-14 * size
+            eps = mpmath.mpf(found)
+            log_delta = (a - 1) * (cost - eps + mpmath.log(1 - 1 / a)) - mpmath.log(a)
+            assert rdp_to_delta(cost, order, found) >= mpmath.exp(min(0, log_delta)) * (
+                1 if log_delta > -690 else 0
+            )
+
+
+@pytest.mark.parametrize("rho", [1e-9, 1e-3, 0.5, 30.0])
+def test_conversions_of_zcdp_agree(rho):
+    for delta in (1e-200, 1e-20, 1e-5, 0.3):
+        eps = zcdp_to_epsilon(rho, delta)
+        assert eps == 0.0 or zcdp_to_delta(rho, eps) == pytest.approx(delta, rel=1e-9)
+
+
+KINDS = [
+    Gaussian(3.0),
+    Laplace(0.1),
+    DiscreteLaplace(10.0),
+    RandomizedResponse(0.1, 3),
+    ExponentialMechanism(0.5),
+    PureDP(0.1),
+    ZCDP(0.01),
+    PoissonSampled(0.1, ExponentialMechanism(0.5)),
+    RandomStopping(ExponentialMechanism(0.1), 3.0),
+]
+
+
+@pytest.mark.parametrize("event", KINDS, ids=lambda event: event.to_json())
+@pytest.mark.parametrize("method", METHODS)
+def test_a_delta_of_its_own_counts_beside_every_other_event(event, method):
+    own, count = 1e-6, 40
+    least = -math.expm1(count * math.log1p(-own)) * (1 - 1e-12)
+    mixed = event * 90 + ApproximateDP(0.1, own) * count
+    if method == "pld" and isinstance(event, ZCDP):
+        return
+    for eps in (20.0, 60.0, 1e4):
+        assert get_delta(mixed, eps, method=method) >= least
+    assert get_epsilon(mixed, 0.9 * least, method=method) == math.inf
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("rate, noise, delta", [(1e-12, 1e9, 1e-300), (1e-15, 5.0, 1e-20)])
+def test_a_tiny_epsilon_is_tight(rate, noise, delta, relation):
+    event = PoissonSampled(rate, Gaussian(noise))
+    eps = get_epsilon(event, delta, relation=relation)
+    assert delta * (1 - 1e-9) <= get_delta(event, eps, relation=relation) <= delta
+
+
+@pytest.mark.parametrize("method", ["auto", "pld"])
+@pytest.mark.parametrize(
+    "eps, count, delta", [(632.36, 6, 8e-12), (35419921.3, 2, 1e-8), (292149759.6, 3, 1.8e-11)]
+)
+def test_large_losses_are_rounded_relatively(method, eps, count, delta):
+    found = get_epsilon(PureDP(eps) * count, delta, method=method)
+    stated = get_delta(PureDP(eps) * count, found, method=method)
+    with mpmath.workdps(60):
+        truth = mpmath.mpf(0)
+        p = 1 / (1 + mpmath.exp(-mpmath.mpf(eps)))
+        for i in range(count):
+            gap = max(0, (count - 2 * i) * mpmath.mpf(eps) - found)
+            truth -= (
+                mpmath.binomial(count, i) * p ** (count - i) * (1 - p) ** i * mpmath.expm1(-gap)
+            )
+        assert truth <= min(delta, stated)
+    assert found <= count * eps * (1 + 1e-14)
+
+
+@pytest.mark.parametrize("rate", [1e-25, 1e-13, 3e-5, 0.4, 1 - 1e-6, 1 - 1e-13])
+@pytest.mark.parametrize("eps", [1e-4, 2.4, 31.0, 58.0, 800.0])
+def test_amplification_is_relatively_accurate(rate, eps):
+    found = get_epsilon(PoissonSampled(rate, PureDP(eps)), 0.0)
+    replaced = get_epsilon(PoissonSampled(rate, Laplace(eps)), 0.0, relation="replace_one")
+    with mpmath.workdps(400):
+        q, e = mpmath.mpf(rate), mpmath.mpf(eps)
+        more, less = (mpmath.log(1 - q + q * mpmath.exp(sign * e)) for sign in (1, -1))
+        assert 0 <= found / more - 1 < 1e-14
+        assert 0 <= replaced / (more - less) - 1 < 1e-14
+
+
+@pytest.mark.parametrize("method", ["rdp", "pld"])
+@pytest.mark.parametrize("rate", [1e-12, 3e-9, 7e-7, 3e-5])
+def test_small_losses_of_a_large_epsilon(method, rate):
+    count = 3
+    for eps in (1.2, 2.365, 9.0):
+        with mpmath.workdps(60):
+            moved = 1 + rate * mpmath.expm1(eps)
+            probability = (moved / (1 + mpmath.exp(eps))) ** count
+            largest = count * mpmath.log(moved)
+            # The next lower total loss is below the epsilon at this delta.
+            delta = float(probability * largest / 100)
+            found = get_epsilon(PoissonSampled(rate, PureDP(eps)) * count, delta, method=method)
+            assert probability * -mpmath.expm1(found - largest) <= delta

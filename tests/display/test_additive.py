@@ -164,9 +164,20 @@ def test_several_classes_have_a_line_each(three):
     )
 
 
-@pytest.mark.parametrize("choice", [{"terms": ["nothing"]}, {"terms": [9]}, {"classes": ["no"]}])
-def test_what_is_not_there_is_refused(model, choice):
-    with pytest.raises(ValueError):
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        ({"terms": ["nothing"]}, "nothing"),
+        ({"terms": [9]}, "9"),
+        ({"terms": []}, "must name some"),
+        ({"classes": ["no"]}, "the scores are of"),
+        ({"classes": []}, "must name some"),
+        ({"max_terms": 0}, "max_terms"),
+        ({"max_terms": -1}, "max_terms"),
+    ],
+)
+def test_what_is_not_there_is_refused(model, choice, words):
+    with pytest.raises(ValueError, match=words):
         AdditiveDisplay.from_estimator(model, **choice)
 
 

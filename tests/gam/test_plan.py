@@ -5,10 +5,18 @@ from dataclasses import replace
 
 import mpmath
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import norm
+from sklearn.base import clone
 
-from skdp import DPAdditiveClassifier, DPAdditiveRegressor, PrivacyAccountant
+from skdp import (
+    DPAdditiveClassifier,
+    DPAdditiveRegressor,
+    DPHistogramTransformer,
+    DPTableVectorizer,
+    PrivacyAccountant,
+)
 from skdp._data._kinds import read_kinds
 from skdp._sgd._noise import GaussianNoise
 from skdp.accounting import ApproximateDP, Gaussian, gaussian_delta, get_delta, get_epsilon
@@ -353,6 +361,47 @@ def test_what_cannot_be_drawn_is_refused_before_the_charge(epsilon):
         model.fit(X, X[:, 0] > 0)
     except ValueError:
         assert accountant.spends == []
+
+
+def test_the_noise_of_a_long_list_of_categories_is_refused_before_the_charge():
+    accountant = PrivacyAccountant(1.0, 0.0)
+    terms = {"epsilon": 1e-11, "delta": 0.0, "accountant": accountant}
+    rows = np.zeros((5, 1))
+    DPTableVectorizer(categories={0: range(100)}, **terms).fit(rows)
+    with pytest.raises(ValueError, match="epsilon is too small"):
+        DPTableVectorizer(categories={0: range(9000)}, **terms).fit(rows)
+    assert len(accountant.spends) == 1
+
+
+class ToldOnce:
+    """A number that can be asked for once."""
+
+    told = False
+
+    def __float__(self):
+        if self.told:
+            raise RuntimeError("told before")
+        self.told = True
+        return 0.5
+
+
+@pytest.mark.parametrize("build", [np.asarray, pd.DataFrame], ids=["array", "frame"])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        DPAdditiveRegressor(target_bounds=(0, 1), categories={1: ["a", "b"]}),
+        DPTableVectorizer(categories={1: ["a", "b"]}),
+        DPHistogramTransformer(categories={1: ["a", "b"]}),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_a_cell_is_asked_for_its_number_once(estimator, build):
+    rows = np.array([[0.1, "a"], [ToldOnce(), "b"], [None, "a"]], dtype=object)
+    estimator = clone(estimator)
+    if isinstance(estimator, DPHistogramTransformer):
+        rows = rows[:2]
+    estimator.fit(build(rows), np.zeros(len(rows)))
+    assert isinstance(rows[1, 0], ToldOnce)
 
 
 # The search for categories

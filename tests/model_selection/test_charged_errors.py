@@ -35,6 +35,7 @@ from skdp import (
     DPSimpleImputer,
     DPStandardScaler,
     DPTableVectorizer,
+    DPTargetEncoder,
     PrivacyAccountant,
 )
 from skdp.accounting import Guarantee
@@ -115,6 +116,10 @@ def discovered_words():
     return make_pipeline(DPSimpleImputer(strategy="most_frequent", delta=1e-6), classifier())
 
 
+def discovered_without_delta():
+    return make_pipeline(DPSimpleImputer(strategy="most_frequent"), classifier())
+
+
 def behind_a_function():
     parts = [("a", scaler(), [0])]
     union = ColumnTransformer(parts, remainder="passthrough")
@@ -182,10 +187,22 @@ def test_a_bad_cell_costs_nothing_in_any_search(search, case, container):
     costs_nothing(search, case, container)
 
 
-@pytest.mark.parametrize("make", [side_by_side, passed_through, imputed_words])
-def test_a_column_of_words_costs_nothing(make):
+@pytest.mark.parametrize("null", [False, True])
+@pytest.mark.parametrize(
+    "make", [side_by_side, passed_through, imputed_words, discovered_without_delta]
+)
+def test_a_column_of_words_costs_nothing(make, null):
     X, y = table(2, "word", share=N)
+    if null:
+        X[5, 2] = None
     assert spent(by_folds, make(), X, y) == 0.0
+
+
+def test_targets_that_an_encoder_refuses_cost_nothing():
+    """What stands beside it for a release was read before it raises."""
+    beside = make_union(DPOneHotEncoder(sparse_output=False), DPTargetEncoder(categories=WORDS))
+    pipe = make_pipeline(beside, regressor())
+    assert spent(by_folds, pipe, words(), table()[0][:, 0]) == 0.0
 
 
 def rehearsed(pipe, X, y):
@@ -287,6 +304,7 @@ def test_a_search_fits_what_it_must_and_no_more(monkeypatch):
         (scaler(), Normalizer("l7")),
         (scaler(), FunctionTransformer(np.invert)),
         (DPOneHotEncoder(delta=1e-6, sparse_output=True), scaler()),
+        (DPTableVectorizer(), scaler()),
     ],
 )
 def test_a_step_that_refuses_all_numbers_costs_nothing(steps):

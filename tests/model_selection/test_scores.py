@@ -18,7 +18,8 @@ from sklearn.metrics import (
 
 from skdp import BudgetExceededError, PrivacyAccountant
 from skdp._data._tables import read_numeric_target, read_target
-from skdp.model_selection import bounded_score, make_dp_scorer
+from skdp.model_selection import BoundedScore, bounded_score, make_dp_scorer
+from skdp.model_selection._scores import Accuracy
 from tests._containers import GONE, Raises
 
 COUNTS = {0: 6, 1: 4}
@@ -298,3 +299,25 @@ def test_two_labels_that_are_one_in_the_targets_type_count_a_row_once(name, kind
         neighbour[row] = 0 if y[row] else first
         moved = abs(score.value(model, X, neighbour) - value)
         assert moved <= score.sensitivity(10, relation)
+
+
+def test_what_a_score_of_ones_own_does_not_say_is_not_taken_from_another():
+    """The sum of a column is neither moved by 1 / n at most, nor in one direction."""
+
+    def value(self, estimator, X, y):
+        return float(np.sum(X))
+
+    def sensitivity(self, n_samples, relation="add_remove"):
+        return 1.0
+
+    for base in (Accuracy, BoundedScore):
+        with pytest.raises(TypeError, match="sensitivity"):
+            type("Own", (base,), {"value": value})
+        own = type("Own", (base,), {"name": "own", "value": value, "sensitivity": sensitivity})
+        assert not own().monotonic("add_remove")
+        assert bounded_score(own()).sensitivity(3) == 1.0
+    mixin = type("Mixin", (), {"value": value})
+    with pytest.raises(TypeError, match="sensitivity"):
+        type("Own", (mixin, Accuracy), {})
+    renamed = type("Renamed", (Accuracy,), {"name": "renamed"})
+    assert renamed().monotonic("add_remove") and not renamed().monotonic("replace_one")

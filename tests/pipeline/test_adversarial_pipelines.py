@@ -105,6 +105,7 @@ from skdp import (
     DPSGDClassifier,
     DPSimpleImputer,
     DPStandardScaler,
+    DPTableVectorizer,
     DPTargetEncoder,
     PrivacyAccountant,
     RandomizedResponseTransformer,
@@ -321,6 +322,19 @@ class Callable:
         return demean(X)
 
 
+class Demeaning(np.ndarray):
+    """Means that take over their own subtraction."""
+
+    def __rsub__(self, X):
+        return np.asarray(X) - np.mean(X, axis=0)
+
+
+def forged_result(make):
+    estimator = StandardScaler().fit(ROWS)
+    estimator.mean_ = make(estimator.mean_)
+    return estimator
+
+
 def halve(X):
     return X / 2
 
@@ -392,6 +406,10 @@ def frozen(estimator):
 
 def fitted(estimator, rows, fits):
     return clone(estimator).fit(rows, LABELS) if fits else estimator
+
+
+def vectorizer():
+    return DPTableVectorizer(numbers="scaled", bounds=(0, 1), categories={})
 
 
 def encoder_of(words):
@@ -653,6 +671,20 @@ ADVERSARIAL = {
     ),
     "density at another threshold": lambda: columns(
         (DPOneHotEncoder(categories=WORDS), [0]), (scaler(), [1]), sparse_threshold=1.0
+    ),
+    **{
+        f"a frozen step with a result of its own: {name}": (
+            lambda make=make: then(FrozenEstimator(forged_result(make)))
+        )
+        for name, make in {
+            "an array": lambda mean: mean.view(Demeaning),
+            "an object": lambda mean: Number(0.5),
+            "a function": lambda mean: demean,
+            "in a list": lambda mean: [mean, Number(0.5)],
+        }.items()
+    },
+    "density of scaled numbers behind a whole table's vectorizer": lambda: columns(
+        (make_pipeline(vectorizer(), Binarizer()), [0, 1])
     ),
     "density of somebody's own": lambda: columns((Declared(), ["a"])),
     "density of a frame of Sparse columns": lambda: columns((Normalizer(), ["a", "b"])),
@@ -1005,6 +1037,9 @@ HONEST = {
             (OneHotEncoder(categories=WORDS, handle_unknown="ignore", sparse_output=False), ["b"]),
         )
     ),
+    "a frozen search by a score of its own": lambda: then(
+        frozen(GridSearchCV(PCA(1), {}, scoring=lambda *rows: 1.0).fit(ROWS))
+    ),
     "model selection": lambda: then(Normalizer()),
 }
 
@@ -1067,6 +1102,11 @@ SHOWN = [
     (
         "density of a sparse table",
         (sp.csr_array(np.eye(100, 2)), sp.csr_array(np.ones((100, 2)))),
+        lambda p: p[0].sparse_output_,
+    ),
+    (
+        "density of scaled numbers behind a whole table's vectorizer",
+        (np.full((100, 2), 0.1), np.full((100, 2), 0.9)),
         lambda p: p[0].sparse_output_,
     ),
 ]

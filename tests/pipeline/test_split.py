@@ -255,6 +255,17 @@ def test_the_whole_costs_the_total_for_a_group():
     assert pipe["model"].privacy_.epsilon > pipe["model"].epsilon
 
 
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_a_group_gets_the_budget_where_only_epsilon_and_delta_are_known(relation):
+    """Of three rows of (epsilon, delta) the delta is more than three times that of one."""
+    accountant = accountant_of(1, unit="group", max_rows=3, relation=relation)
+    model = DPLogisticRegression(mechanism="objective")
+    pipe = make_pipeline(DPStandardScaler(bounds=(0, 1)), model)
+    pipe = split_budget(pipe, 1.0, 1e-5, accountant).fit(X, Y)
+    assert 0.99 < accountant.epsilon_spent <= 1.0
+    assert 0.3 < sum(step.epsilon for _, step in pipe.steps) < 0.4
+
+
 def nested():
     columns = ColumnTransformer(
         [

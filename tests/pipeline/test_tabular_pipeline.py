@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, cross_val_score
@@ -99,6 +100,33 @@ def test_what_the_model_would_refuse_is_refused_before_the_front_is_charged():
         tabular_pipeline(DPRidge)
     with pytest.raises(ValueError, match="C must be positive"):
         tabular_pipeline(DPLogisticRegression(C=-1.0))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPLogisticRegression(class_weight={"old": 2.0, "young": 1.0}),
+        DPLogisticRegression(class_weight={"old": 2.0}),
+        DPSGDClassifier(class_weight={"young": 2.0}, max_iter=1),
+        DPSGDClassifier(batch_size=1500, max_iter=1),
+    ],
+    ids=lambda model: repr(model)[2:60],
+)
+def test_what_the_model_takes_of_some_table_is_not_refused_before_there_is_one(model):
+    """Neither by the labels that it has, nor by the number of rows."""
+    frame = pd.concat([make_frame()] * 4, ignore_index=True)
+    y = np.where(target_of(DPLinearSVC, frame), "old", "young")
+    pipe = tabular_pipeline(model, delta=1e-5, **DECLARED)
+    assert check_pipeline(pipe, n_samples=1600, n_features=4).accepted
+    assert set(pipe.fit(frame, y).predict(frame)) <= {"old", "young"}
+
+
+def test_labels_that_are_weighed_are_known_to_a_plan():
+    for weights in ({"a": 2.0, "b": 1.0}, {"b": 2.0}, {0: 2.0}, {7: 2.0}):
+        model = DPLogisticRegression(class_weight=weights, accountant=PrivacyAccountant(1.0, 0.1))
+        assert check_pipeline(model, n_samples=100, n_features=3).epsilon == 1.0
+    with pytest.raises(ValueError, match="class weight"):
+        check_pipeline(model.set_params(class_weight={"a": -1.0}), n_samples=100, n_features=3)
 
 
 @pytest.mark.parametrize("estimator", ["classifier", DPLogisticRegression], ids=str)

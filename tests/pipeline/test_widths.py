@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
+from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import MissingIndicator, SimpleImputer
@@ -21,6 +21,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
+import skdp
 from skdp import (
     DPPCA,
     DPHistogramTransformer,
@@ -32,11 +33,13 @@ from skdp import (
     DPTargetEncoder,
     PrivacyAccountant,
 )
-from skdp.accounting import ApproximateDP
+from skdp.accounting import ApproximateDP, PureDP
+from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms import GaussianMechanism
 from skdp.pipeline import check_pipeline, plan_pipeline, planned_charge, split_budget
 from skdp.pipeline._steps import find_steps
 from skdp.pipeline._widths import may_be_sparse, output_width, refuses_sparse
+from tests.test_contract import ESTIMATORS
 
 RNG = np.random.default_rng(0)
 A = RNG.uniform(size=(60, 3))
@@ -44,6 +47,7 @@ W = RNG.choice(["no", "yes", "so"], size=(60, 3)).astype(object)
 Y = np.arange(60) % 2
 LISTS = [["no", "yes"], ["no", "yes", "so"], ["yes", "so"]]
 C = {"categories": LISTS}
+MECHANISMS = ("auto", "gradient", "objective", "output", "sufficient_statistics")
 IGNORE = C | {"handle_unknown": "ignore"}
 KNOWN = [
     *(
@@ -128,6 +132,22 @@ def test_a_known_width_is_that_of_the_output(estimator, X):
         assert may_be_sparse(estimator, "matrix") or not sp.issparse(made)
 
 
+TRANSFORMERS = [
+    kind
+    for kind in map(vars(skdp).get, skdp.__all__)
+    # A search makes what its estimator does.
+    if hasattr(kind, "transform") and not issubclass(kind, MetaEstimatorMixin)
+]
+
+
+@pytest.mark.parametrize("kind", TRANSFORMERS, ids=lambda kind: kind.__name__)
+def test_what_every_private_transformer_makes_is_sparse_where_that_is_said(kind):
+    ranged = "bounds" in kind().get_params() or kind is DPPCA
+    params = {} if ranged else {"categories": [0, 1]}
+    made = kind(**params).fit(np.round(A), Y).transform(np.round(A))
+    assert may_be_sparse(kind(**params)) == ("matrix" if sp.issparse(made) else None)
+
+
 @pytest.mark.parametrize("estimator", UNKNOWN, ids=str)
 def test_what_is_learnt_has_no_known_width(estimator):
     assert output_width(estimator, 3) is None
@@ -178,6 +198,26 @@ def test_that_several_shapes_cost_the_same_is_no_plan_for_others(shape, monkeypa
     monkeypatch.setattr(DPLogisticRegression, "plan_fit", lambda *args: same)
     assert planned_charge(model(), *shape).event == ApproximateDP(0.85, 1e-6)
     assert planned_charge(model(mechanism="output"), *shape).event == same.event
+
+
+PLANNED = [estimator for estimator in ESTIMATORS if hasattr(estimator, "plan_fit")]
+
+
+@pytest.mark.parametrize("estimator", PLANNED, ids=lambda e: str(e)[:40])
+def test_a_plan_without_a_shape_covers_every_shape(estimator):
+    options = {"mechanism": MECHANISMS, "delta": (0.0, 1e-6)}
+    for name, value in ((n, v) for n, vs in options.items() if hasattr(estimator, n) for v in vs):
+        changed = clone(estimator).set_params(**{name: value})
+        planned = planned_charge(changed)
+        if isinstance(planned.event, ApproximateDP | PureDP):
+            continue  # it stands for whatever meets the guarantee
+        for n_rows, n_columns in ((30, 3), (10**6, 20), (400, 3_000)):
+            shape = TableShape(n_rows=n_rows, n_columns=n_columns, classes=np.array([0, 1]))
+            try:
+                event = changed.plan_fit(shape, guarantee_of(changed)).event
+            except ValueError:  # a mechanism that the estimator has not, or a shape it refuses
+                continue
+            assert planned.covers(event, "add_remove"), (name, value, n_rows, n_columns)
 
 
 @pytest.mark.parametrize("labels", [pytest.param(2, marks=pytest.mark.slow), 12])

@@ -1,0 +1,23 @@
+"""Numbers as floats that are not below them."""
+
+import math
+from fractions import Fraction
+
+
+def float_up(number: Fraction) -> float:
+    """The least float that is not below a rational number."""
+    try:
+        nearest = float(number)
+    except OverflowError:
+        return math.inf
+    if nearest == math.inf or Fraction(nearest) >= number:
+        return nearest
+    return math.nextafter(nearest, math.inf)
+
+
+def sum_up(counted) -> float:
+    """The sum of count * cost over pairs (count, cost), costs at least 0, rounded up once."""
+    counted = list(counted)
+    if any(cost == math.inf for _, cost in counted):
+        return math.inf
+    return float_up(sum((Fraction(n) * Fraction(cost) for n, cost in counted), Fraction(0)))
