@@ -67,9 +67,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("delta", "relation"), [(0.0, "replace_one"), (1e-5, "add_remove")])
-@pytest.mark.parametrize(
-    ("model", "targets", "loss", "best"), KINDS, ids=lambda each: str(each)[:30]
-)
+@pytest.mark.parametrize(("model", "targets", "loss", "best"), KINDS)
 def test_fits_lose_what_is_expected_within_a_factor(model, targets, loss, best, delta, relation):
     """The mean of 3 fits is at most 1.5 times the expected loss and at least a 1000th of it.
 
