@@ -43,7 +43,7 @@ FOLDS = KFold(4, shuffle=True, random_state=0)
 
 def two_steps(mechanism="output"):
     scaler = DPStandardScaler(bounds=(0, 1))
-    model = DPLogisticRegression(data_norm=4.0, mechanism=mechanism)
+    model = DPLogisticRegression(data_norm=4.0, mechanism=mechanism, C=1e-3)
     return Pipeline([("scale", scaler), ("model", model)])
 
 
