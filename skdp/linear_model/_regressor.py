@@ -47,7 +47,10 @@ class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
         return self._fit(X, y)
 
     def _charge_needs_no_shape(self):
-        return not (is_auto(self.data_norm) or is_auto(getattr(self, "mechanism", None)))
+        # How much of epsilon is for the centre depends on the number of rows.
+        names = ("data_norm", "mechanism", "C", "alpha")
+        centred = getattr(self, "mechanism", None) == "gradient" and not hasattr(self, "C")
+        return not centred and not any(is_auto(getattr(self, name, None)) for name in names)
 
     def _statement(self, plan):
         return {"public": self._assumptions(), "sampler": plan.sampler}

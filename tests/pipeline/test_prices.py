@@ -162,7 +162,7 @@ BITS = (X > 0).astype(float)
 
 
 def model(accountant, **params):
-    params = {"delta": 1e-6, "data_norm": 3.0, "mechanism": "gradient"} | params
+    params = {"delta": 1e-6, "data_norm": 3.0, "mechanism": "gradient", "C": 0.1} | params
     return DPLogisticRegression(accountant=accountant, **params)
 
 
