@@ -33,6 +33,7 @@ ORDER = [
     "_privacy_report",
     "_privacy_statement",
     "_data",
+    "datasets",
     "mechanisms",
     "accounting",
     "_losses",
