@@ -6,6 +6,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from sphinx_gallery.sorting import ExplicitOrder
+
 import skdp
 
 project = "skdp"
@@ -38,9 +40,9 @@ numpydoc_show_class_members = False
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "filename_pattern": r"/plot_",
+    "filename_pattern": r"/(plot_|quickstart)",
     "ignore_pattern": r"/(?!plot_|quickstart)\w+\.py$",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": ExplicitOrder(["quickstart.py", "plot_additive_model.py", "*"]),
     "backreferences_dir": None,
     "download_all_examples": False,
     "show_memory": False,

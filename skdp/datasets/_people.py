@@ -25,9 +25,9 @@ CATEGORIES = {
 def make_people(n_samples=20_000, *, rows_per_person=1, random_state=0):
     """Make a table of customers, of whom some renew their contract.
 
-    Numbers, categories, a date and gaps, as in a file from an office. Age has a peak, visits
-    saturate and income counts by its logarithm, so that no straight line tells who renews. The
-    table is drawn from public formulas: it needs no protection.
+    Numbers, categories, a date and gaps, as in a file from an office. Age has a peak, visits count
+    for more below 45, and income by its logarithm: no straight line tells who renews. The table is
+    drawn from public formulas and needs no protection.
 
     Parameters
     ----------
@@ -87,10 +87,10 @@ def make_people(n_samples=20_000, *, rows_per_person=1, random_state=0):
     joined = rng.randint(15_340, 20_454, n)
 
     score = 2.5 * np.exp(-(((age - 48) / 15) ** 2)) + 1.2 * np.log(income / 25_000 + 0.1)
-    score += np.sqrt(visits) + 0.01 * hours - 0.0004 * (joined - 18_000)
+    score += np.where(age < 45, 1.2, 0.5) * np.sqrt(visits) + 0.01 * hours
     score += np.array([-0.3, 0.2, 0.1, 0.4, 0.1, -0.4, -1, -0.2])[job]
-    score += np.array([0.4, 0, -0.6, -0.2, 0.1, 0])[region]
-    target = (score + rng.logistic(size=n) > 4.5).astype(np.int64)
+    score += np.array([0.4, 0, -0.6, -0.2, 0.1, 0])[region] - 0.0004 * (joined - 18_000)
+    target = (score + rng.logistic(size=n) > 4.2).astype(np.int64)
     income[rng.rand(n) < 0.08] = np.nan
 
     codes = {"education": education, "job": job, "region": region}
