@@ -69,7 +69,7 @@ class PlannedTransformer(TransformerMixin, PrivateEstimator):
 class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
     """A transformer that learns statistics of columns of numbers within bounds."""
 
-    bounds: tuple | str = "auto"
+    bounds: tuple | dict | str = "auto"
 
     _rescales = _undoes_scaling = True
 
