@@ -14,7 +14,6 @@ from skdp.preprocessing._planned import (
     plan_column_quantiles,
     tail_of_noise,
 )
-from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean, check_within, is_auto
 
 
@@ -126,21 +125,19 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
             share = check_within(self.quantile, "quantile", 0.0, 100.0, "(]") / 100.0
         return ScaledByMagnitude(mechanism=planned(share), n_features_out=shape.n_columns)
 
-    @np.errstate(over="ignore")
     def transform(self, X):
         """Scale features.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples; what overflows becomes the largest double.
+            Samples; what is beyond the bounds counts as the bound.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        X = read_samples(self, X)
-        X = finite_doubles(X / self.scale_)
+        X = self._clipped(X) / self.scale_
         return np.clip(X, -1.0, 1.0) if self.clip else X
 
     def inverse_transform(self, X):

@@ -116,13 +116,14 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples; what overflows becomes the largest double.
+            Samples; what is beyond the bounds counts as the bound, and
+            what overflows becomes the largest double.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        X = read_samples(self, X)
+        X = self._clipped(X)
         X = finite_doubles(X * self.scale_ + self.min_)
         return np.clip(X, *self.feature_range) if self.clip else X
 

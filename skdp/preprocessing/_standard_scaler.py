@@ -16,7 +16,7 @@ from skdp.utils._validation import check_boolean, is_auto
 class DPStandardScaler(BoundedColumnsTransformer):
     r"""Standardise features by noisy means and variances.
 
-    Values are clipped to `bounds`, in `fit` only. One joint release holds the sums and the
+    Values are clipped to `bounds`. One joint release holds the sums and the
     sums of squares of all features.
 
     Parameters
@@ -105,19 +105,20 @@ class DPStandardScaler(BoundedColumnsTransformer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples; they are not clipped, but what overflows becomes the largest double.
+            Samples; what is beyond the bounds counts as the bound, and
+            what overflows becomes the largest double.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        X = read_samples(self, X)
+        X = self._clipped(X)
         if self.with_mean:
             X = X - self.mean_
         return finite_doubles(X / self.scale_) if self.with_std else X
 
     def inverse_transform(self, X):
-        """Undo `transform`.
+        """Undo `transform`, but for clipping.
 
         Parameters
         ----------
