@@ -43,6 +43,16 @@ def test_the_readme_runs_in_a_fresh_interpreter(tmp_path):
     subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
 
 
+ELSEWHERE = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+import joblib, pandas
+rows = pandas.read_csv("people.csv", parse_dates=["joined"]).drop(columns="renewed")
+labels = joblib.load("model.joblib").predict(rows)
+assert labels.shape == (20_000,) and 0.2 < labels.mean() < 0.45
+"""
+
+
 @pytest.mark.filterwarnings("ignore:Skipping check")
 @pytest.mark.parametrize("page", [p for p in DOCS if code_blocks(p)], ids=lambda p: p.name)
 def test_python_blocks_run(page, tmp_path, monkeypatch):
@@ -53,6 +63,9 @@ def test_python_blocks_run(page, tmp_path, monkeypatch):
     main = types.ModuleType("__main__")
     monkeypatch.setitem(sys.modules, "__main__", main)
     exec(compile(script, page.name, "exec"), vars(main))
+    if page.name == "getting_started.md":
+        assert len([line for line in script.splitlines() if line]) <= 40
+        subprocess.run([sys.executable, "-W", "error", "-c", ELSEWHERE], check=True)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
