@@ -35,6 +35,7 @@ autosummary_generate = True
 autosummary_filename_map = {"skdp.accounting.ZCDP": "skdp.accounting.ZCDP_event"}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
+maximum_signature_line_length = 80
 numpydoc_show_class_members = False
 
 sphinx_gallery_conf = {
@@ -43,7 +44,8 @@ sphinx_gallery_conf = {
     "filename_pattern": r"/(plot_|quickstart)",
     "ignore_pattern": r"/(?!plot_|quickstart)\w+\.py$",
     "within_subsection_order": ExplicitOrder(["quickstart.py", "plot_additive_model.py", "*"]),
-    "backreferences_dir": None,
+    "backreferences_dir": "api/generated/backreferences",
+    "doc_module": ("skdp",),
     "download_all_examples": False,
     "show_memory": False,
     "write_computation_times": False,
