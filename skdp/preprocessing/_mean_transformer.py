@@ -12,7 +12,7 @@ from skdp.accounting import PrivacyAccountant
 from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._additive import additive_mechanism
-from skdp.preprocessing._binning import binning_shares
+from skdp.preprocessing._binning import binning_shares, names_in
 from skdp.preprocessing._planned import BoundedColumnsTransformer, TransformerPlan
 from skdp.stats._bounds import BoundsPlan, plan_search
 from skdp.stats._moments import unit_sums
@@ -231,7 +231,8 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         n_features = check_integer(n_features, "n_features", low=1)
         if is_auto(self.bounds):
             raise ValueError("the expected error needs declared bounds")
-        shape = TableShape(n_rows=n_samples, n_columns=n_features)
+        names = names_in(self.get_params(deep=False), n_features)
+        shape = TableShape(n_rows=n_samples, n_columns=n_features, names=names)
         plan = self.plan_fit(shape, guarantee_of(self))
         low, high = plan.bounds
         return (high - low) / 2 * plan.sums.deviation(plan.size) / n_samples

@@ -88,6 +88,12 @@ def test_a_pipeline_is_planned_by_the_names_of_its_columns(shape_is_known):
     assert accountant.epsilon_spent == pytest.approx(1.0)
 
 
+def test_an_expected_error_is_told_by_the_names_of_columns():
+    errors = skdp.DPMeanTransformer(bounds=BOUNDS).expected_error(300)
+    places = skdp.DPMeanTransformer(bounds={0: (1, 10), 1: (0, 5)}).expected_error(300)
+    assert np.array_equal(errors, places)
+
+
 AMBIGUOUS = [[(0, 5), (1, 10)], ([0, 5], [1, 10]), ((0, 5), [1, 10])]
 
 
