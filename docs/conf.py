@@ -6,6 +6,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from sphinx_gallery.sorting import ExplicitOrder
+
 import skdp
 
 project = "skdp"
@@ -33,15 +35,17 @@ autosummary_generate = True
 autosummary_filename_map = {"skdp.accounting.ZCDP": "skdp.accounting.ZCDP_event"}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
+maximum_signature_line_length = 80
 numpydoc_show_class_members = False
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
-    "filename_pattern": r"/plot_",
+    "filename_pattern": r"/(plot_|quickstart)",
     "ignore_pattern": r"/(?!plot_|quickstart)\w+\.py$",
-    "within_subsection_order": "FileNameSortKey",
-    "backreferences_dir": None,
+    "within_subsection_order": ExplicitOrder(["quickstart.py", "plot_additive_model.py", "*"]),
+    "backreferences_dir": "api/generated/backreferences",
+    "doc_module": ("skdp",),
     "download_all_examples": False,
     "show_memory": False,
     "write_computation_times": False,

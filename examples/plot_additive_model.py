@@ -5,7 +5,8 @@ An additive model, read like a page
 From a table as it is to a private model and its reasons: numbers, labels, dates and gaps need no
 preparation, ranges and categories that nobody declares are found within the same epsilon, and
 every curve that the model uses is in the picture. The table is Adult if the environment variable
-``SKDP_DATA`` names the folder of ``adult_train.csv.gz``, otherwise one that is drawn here.
+``SKDP_DATA`` names the folder of ``adult_train.csv.gz``, otherwise made people, of whom some renew
+a contract.
 
 Run it as ``python examples/plot_additive_model.py [image]``.
 """
@@ -19,27 +20,8 @@ import numpy as np
 import pandas as pd
 
 from skdp import DPAdditiveClassifier, PrivacyAccountant
+from skdp.datasets import make_people
 from skdp.display import AdditiveDisplay
-
-EFFECTS = {"school": 0.0, "college": 0.7, "university": 1.5}
-
-
-def drawn_table(n=30_000):
-    """Return a table like Adult's, in which it is known what has an effect."""
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame(
-        {
-            "age": 17 + 73 * rng.beta(1.6, 3.5, n),
-            "hours_per_week": np.where(rng.random(n) < 0.4, 40.0, rng.normal(40, 12, n)),
-            "education": pd.array(rng.choice(list(EFFECTS), n, p=[0.5, 0.3, 0.2]), dtype="string"),
-            "hired": pd.Timestamp("2010-01-01") + pd.to_timedelta(rng.integers(0, 5000, n), "D"),
-        }
-    )
-    score = 3 * np.exp(-(((table["age"] - 50) / 14) ** 2)) + 0.04 * table["hours_per_week"]
-    score += table["education"].map(EFFECTS).astype(float)
-    table.loc[rng.random(n) < 0.1, "hours_per_week"] = np.nan
-    return table.assign(target=(score + rng.logistic(size=n) > 4.5).astype(int))
-
 
 # %%
 # The whole way from a CSV file. Without ``bounds`` and ``categories`` both are found privately.
@@ -47,16 +29,17 @@ def drawn_table(n=30_000):
 folder = os.environ.get("SKDP_DATA")
 if folder:
     table = pd.read_csv(Path(folder) / "adult_train.csv.gz", dtype_backend="numpy_nullable")
+    y = np.where(table.pop("target") == 1, ">50K", "<=50K")  # dollars a year
 else:
-    table = drawn_table()
-y = np.where(table.pop("target") == 1, ">50K", "<=50K")  # dollars a year
+    people = make_people()
+    table, y = people.data, np.where(people.target == 1, "renews", "leaves")
 
-accountant = PrivacyAccountant(epsilon=1.0, delta=1e-5, dataset="incomes")
+accountant = PrivacyAccountant(epsilon=1.0, delta=1e-5, dataset="people")
 model = DPAdditiveClassifier(epsilon=1.0, delta=1e-5, accountant=accountant).fit(table, y)
 
 # %%
 # **What to see:** all panels have one scale, and the most important column comes first. A person's
-# score is the sum of what the columns add. Income rises with age up to about 50 and then falls, as
+# score is the sum of what the columns add. The curve of age rises up to about 50 and then falls, as
 # no straight line could. The grey shapes are the noisy numbers of rows: where they are low, the
 # curve rests on little, and nothing should be read into it.
 

@@ -14,26 +14,24 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.datasets import load_diabetes
 
 from skdp import PrivacyAccountant
+from skdp.datasets import make_people
 from skdp.stats import dp_histogram, expected_error
 
 plt.style.use("tableau-colorblind10")
 
 
 def load_ages():
-    """Return ages, and a larger and a smaller epsilon that suit their number."""
+    """Return the ages of Adult, or of made people."""
     folder = os.environ.get("SKDP_DATA")
     if folder:
         with gzip.open(Path(folder) / "adult_train.csv.gz", "rt", newline="") as file:
-            return np.array([float(row["age"]) for row in csv.DictReader(file)]), (0.1, 0.01)
-    print("SKDP_DATA is not set: taking the ages of the diabetes table of scikit-learn.")
-    print("They are few, and epsilons a hundred times as large as those for Adult.")
-    return load_diabetes(scaled=False).data[:, 0], (10.0, 1.0)
+            return np.array([float(row["age"]) for row in csv.DictReader(file)])
+    return make_people().data["age"].to_numpy()
 
 
-ages, (larger, smaller) = load_ages()
+ages, larger, smaller = load_ages(), 0.1, 0.01
 print(f"{len(ages)} people")
 
 # %%

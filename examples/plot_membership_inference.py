@@ -9,31 +9,20 @@ her row, and how one answers that was fitted without it. Here 2000 people are th
 of them members.
 """
 
-import os
-
 import matplotlib.pyplot as plt
 import numpy as np
-from quickstart import make_encoder, read_adult
-from sklearn.datasets import load_digits
+from example_table import load_table
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import normalize
 
 from skdp import DPLogisticRegression
 from skdp.audit import membership_inference
 from skdp.display import MembershipInferenceDisplay
 
 plt.style.use("tableau-colorblind10")
-folder = os.environ.get("SKDP_DATA")
-if folder:
-    table, y, *_ = read_adult(folder)
-    rows = np.random.default_rng(0).permutation(len(y))[:2000]
-    X, y = make_encoder().fit(table).transform(table[rows]), y[rows]
-    print("2000 people of Adult, income above 50 000 dollars or not")
-else:
-    X, y = load_digits(return_X_y=True)
-    X, y = normalize(X), y % 2
-    print("SKDP_DATA is not set: taking the digits of scikit-learn, odd or even.")
+X, y, *_ = load_table()
+rows = np.random.default_rng(0).permutation(len(y))[:2000]
+X, y = X[rows], y[rows]
 
 # %%
 # One attack on three models

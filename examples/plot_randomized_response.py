@@ -14,9 +14,9 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.datasets import load_digits
 
 from skdp import RandomizedResponseTransformer
+from skdp.datasets import make_people
 
 plt.style.use("tableau-colorblind10")
 
@@ -38,13 +38,8 @@ def load_answers():
         with gzip.open(Path(folder) / "adult_train.csv.gz", "rt", newline="") as file:
             answers = [row["marital_status"] for row in csv.DictReader(file)]
         return np.array(answers)[:, None], MARITAL_STATUS
-    print(
-        "SKDP_DATA is not set: taking the handwritten digits of scikit-learn, each pixel of which"
-    )
-    print("reports how dark it is.")
-    shades = np.array(["white", "light", "medium", "dark", "black"])
-    pixels = load_digits().data.ravel().astype(int)
-    return shades[np.digitize(pixels, [1, 6, 11, 16])][:, None], list(shades)
+    people = make_people()
+    return people.data[["region"]].to_numpy(dtype=object), people.schema["categories"]["region"]
 
 
 answers, categories = load_answers()

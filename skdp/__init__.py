@@ -1,5 +1,6 @@
 """Private estimators for scikit-learn."""
 
+from skdp._data._schema import schema_from
 from skdp._privacy_report import PrivacyReport, privacy_report
 from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
@@ -67,5 +68,6 @@ __all__ = [
     "SeededNoiseWarning",
     "__version__",
     "privacy_report",
+    "schema_from",
     "tabular_pipeline",
 ]

@@ -12,7 +12,8 @@ LOCAL = "local: each row is noised by itself, whoever collects the rows sees noi
 class PrivacyStatement:
     """The guarantee that covers a fitted estimator's public attributes and predictions.
 
-    Printing gives text, a notebook shows HTML, `to_dict` gives JSON values.
+    Printing gives the promise as text; a notebook shows all of it as HTML, `to_dict` gives JSON
+    values.
 
     Parameters
     ----------
@@ -64,6 +65,8 @@ class PrivacyStatement:
     version: str
     trust_model: str = CENTRAL
 
+    # What the text leaves to those who check the mathematics or the ledger.
+    of_the_noise = ("noise_scale", "sensitivity", "record", "version")
     covered = "the public attributes of this fit and what is computed from them: predictions too"
     not_covered = (
         "scores on private rows, other steps of a pipeline, choices made by looking at the data, "
@@ -85,10 +88,13 @@ class PrivacyStatement:
     def __str__(self):
         lines = [f"{self.estimator} is ({self.epsilon:g}, {self.delta:g})-differentially private"]
         rows = self.to_dict()
-        for name in ("estimator", "epsilon", "delta"):
+        for name in ("estimator", "epsilon", "delta", *self.of_the_noise):
             del rows[name]
         for name, value in rows.items():
             lines.append(f"  {name.replace('_', ' '):<12} {in_words(value)}")
+        lines.append(
+            "  more         to_dict() and skdp.privacy_report have the noise and the ledger's hash"
+        )
         return "\n".join(lines)
 
     def _repr_html_(self):

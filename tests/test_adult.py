@@ -19,12 +19,12 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def adult():
-    path = Path(__file__).parents[1] / "examples" / "quickstart.py"
-    spec = importlib.util.spec_from_file_location("quickstart", path)
-    quickstart = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(quickstart)
-    X, y, X_test, y_test = quickstart.read_adult(DATA)
-    encoder = quickstart.make_encoder()
+    path = Path(__file__).parents[1] / "examples" / "example_table.py"
+    spec = importlib.util.spec_from_file_location("example_table", path)
+    example_table = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example_table)
+    X, y, X_test, y_test = example_table.read_adult(DATA)
+    encoder = example_table.make_encoder()
     return encoder.fit_transform(X), y, encoder.transform(X_test), y_test
 
 

@@ -34,6 +34,7 @@ ORDER = [
     "_privacy_report",
     "_privacy_statement",
     "_data",
+    "datasets",
     "mechanisms",
     "accounting",
     "_losses",

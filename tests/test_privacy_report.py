@@ -225,3 +225,14 @@ def test_what_cannot_be_reported(sources):
         privacy_report(*sources)
     with pytest.raises(ValueError, match="audits"):
         privacy_report(PrivacyAccountant(1.0, 0.0), audits=[3])
+
+
+def test_what_is_printed_first_is_the_promise_and_no_hash():
+    accountant = PrivacyAccountant(1.0, 0.0)
+    fitted = DPMeanTransformer(0.5, bounds=(0, 1), accountant=accountant).fit(np.eye(4))
+    statement, report = fitted.privacy_, accountant.report()
+    assert statement.record not in str(statement) and "noise scale" not in str(statement)
+    assert statement.to_dict()["record"] == statement.record in statement._repr_html_()
+    *above, last = str(report).splitlines()
+    assert report.head_hash in last and "edited" in last
+    assert not any(report.head_hash in line for line in above)

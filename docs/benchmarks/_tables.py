@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
-from quickstart import BOUNDS as ADULT_BOUNDS
-from quickstart import CATEGORIES as ADULT_CATEGORIES
+from example_table import BOUNDS as ADULT_BOUNDS
+from example_table import CATEGORIES as ADULT_CATEGORIES
 
 # `duration` is left out: it is known only after the call whose outcome is to be predicted.
 BANK_BOUNDS = {

@@ -18,7 +18,7 @@ from sklearn.metrics import roc_auc_score
 from skdp import DPLogisticRegression
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
-from quickstart import make_encoder, read_adult
+from example_table import make_encoder, read_adult
 
 DELTA = 1e-5
 EPSILONS = (0.1, 0.5, 1.0, 4.0)

@@ -23,7 +23,7 @@ from sklearn.svm import LinearSVC
 from skdp import DPLinearRegression, DPLinearSVC, DPLogisticRegression, DPRidge
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
-from quickstart import make_encoder, read_adult
+from example_table import make_encoder, read_adult
 
 EPSILONS = (0.1, 0.5, 1.0, 4.0)
 RANGES = {

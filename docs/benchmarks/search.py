@@ -27,7 +27,7 @@ from sklearn.model_selection import ParameterGrid
 from skdp import DPGridSearchCV, DPLogisticRegression
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
-from quickstart import make_encoder, read_adult
+from example_table import make_encoder, read_adult
 
 DELTA = 1e-5
 ROWS = ("random_stopping", "disjoint", "holdout", "cv", "auto", "naive", "best_known")

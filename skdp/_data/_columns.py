@@ -13,6 +13,7 @@ from skdp._data._tables import read_table
 from skdp.utils._chunked import as_chunked
 from skdp.utils._frames import frame_columns, in_memory, is_frame
 from skdp.utils._labels import UNDECLARED, category_codes, is_missing
+from skdp.utils._validation import broadcast_bounds, check_bounds, is_auto
 
 
 class ColumnTable:
@@ -179,6 +180,47 @@ def read_numeric_columns(estimator, X, *, reset=True, allow_nan=False):
     """Read a table of numbers as `read_table` does, as a `ColumnTable`."""
     matrix = read_table(estimator, X, reset=reset, allow_nan=allow_nan)
     return ColumnTable(matrix.shape, matrix)
+
+
+def declared_bounds(bounds, shape, columns=None):
+    """Return (low, high) of some columns, or None for "auto".
+
+    Parameters
+    ----------
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high)
+    shape : TableShape
+        Whose names a dict may use.
+    columns : ndarray of int, default=None
+        The ones whose bounds are needed; others need no entry. None takes all.
+
+    Returns
+    -------
+    tuple of ndarray of shape (n_columns,), float64
+
+    Raises
+    ------
+    ValueError
+        If they are not as described, or name no column of the table.
+    """
+    if is_auto(bounds):
+        return None
+    columns = np.arange(shape.n_columns) if columns is None else columns
+    if not isinstance(bounds, Mapping):
+        ends = broadcast_bounds(bounds, shape.n_columns)
+        return check_bounds([end[columns] for end in ends], len(columns))
+    entries = all_declared(bounds, shape, "bounds", columns)
+    low, high = zip(*(check_bounds(entry, 1) for entry in entries), strict=True)
+    return np.concatenate(low), np.concatenate(high)
+
+
+def all_declared(value, shape, what, columns):
+    """Return the entries of some columns in a dict, or raise `ValueError` where one has none."""
+    entries = column_entries(value, shape.names, shape.n_columns, what)
+    names = range(shape.n_columns) if shape.names is None else shape.names
+    missing = [names[j] for j in columns if entries[j] is None]
+    if missing:
+        raise ValueError(f"{what}: columns {missing[:5]} have none")
+    return [entries[j] for j in columns]
 
 
 def column_entries(value, names, n_features, what):

@@ -132,12 +132,14 @@ class BudgetReport:
 
     def __str__(self):
         lines = ["Privacy budget", ""]
-        lines += [f"  {name:<12} {printable(value)}" for name, value in self.summary()]
+        *rows, (_, head) = self.summary()
+        lines += [f"  {name:<12} {printable(value)}" for name, value in rows]
         lines += ["", f"  {'no.':>4}  {'charged at':<25}  {'epsilon':>9}  {'delta':>9}  release"]
         for number, time, label, epsilon, delta in self.charges():
             label = printable(label)
             lines.append(f"  {number:>4}  {time:<25}  {epsilon:>9}  {delta:>9}  {label}")
-        return "\n".join([*lines, "", *(f"  {note}" for note in self.notes)])
+        notes = (*self.notes, f"Head hash, which an edited ledger could not keep: {head}")
+        return "\n".join([*lines, "", *(f"  {note}" for note in notes)])
 
     def _repr_html_(self):
         notes = (f"<p>{html_text(note)}</p>" for note in self.notes)

@@ -15,7 +15,7 @@ from skdp.gam._bins import CELLS
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._binning import category_entries
 from skdp.utils._labels import category_codes, is_missing
-from skdp.utils._validation import check_bounds, is_auto
+from skdp.utils._validation import check_bounds, check_not_pairs, is_auto
 
 BOOLEAN = np.array([False, True])
 # No column gets more categories than this: the most frequent ones.
@@ -155,6 +155,7 @@ def _bound_entries(bounds, names, n_features):
     if isinstance(bounds, Mapping):
         entries = column_entries(bounds, names, n_features, "bounds")
         return [None if each is None or is_auto(each) else each for each in entries]
+    check_not_pairs(bounds, n_features)
     try:
         low, high = bounds
         low, high = (np.broadcast_to(np.asarray(end), (n_features,)) for end in (low, high))

@@ -44,15 +44,15 @@ class DPSimpleImputer(PlannedTransformer):
     strategy : {"mean", "median", "most_frequent", "constant"}, default="mean"
         What missing values are replaced with. "mean" and "median" are for numbers. "constant"
         takes `fill_value`; nothing is computed from the data then, and nothing is charged.
-    bounds : "auto" or tuple of (low, high), default="auto"
-        For "mean" and "median": the range of each column, numbers or arrays of shape
-        (n_features,), with low < high, within -1e150 and 1e150 and at least 1e-150 apart; it must
-        not be computed from the data. "auto" finds it privately, for a fifth of epsilon and at most
-        of delta. Values are clipped to it in `fit`.
-    categories : list, default=None
-        For "most_frequent": one list of categories a column, or one flat list for every column;
-        declared, never read off the data. None discovers numbers and strings that many rows hold,
-        which needs a positive delta.
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+        For "mean" and "median": the range of each column, numbers or arrays of shape (n_features,),
+        or one pair for each column by its name or place; with low < high, within -1e150 and 1e150
+        and at least 1e-150 apart; it must not be computed from the data. "auto" finds it privately,
+        for a fifth of epsilon and at most of delta. Values are clipped to it in `fit`.
+    categories : list or dict of column to list, default=None
+        For "most_frequent": one list of categories a column, in their order or by name or place, or
+        one flat list for every column; declared, never read off the data. None discovers numbers
+        and strings that many rows hold, which needs a positive delta.
     fill_value : label, default=None
         For "constant", and for "most_frequent" where no category was discovered; None is 0.
     add_indicator : bool, default=False
@@ -107,8 +107,8 @@ class DPSimpleImputer(PlannedTransformer):
     _public = ("bounds", "categories")
 
     strategy: str = "mean"
-    bounds: tuple | str = "auto"
-    categories: list | np.ndarray | None = None
+    bounds: tuple | dict | str = "auto"
+    categories: list | dict | np.ndarray | None = None
     fill_value: object = None
     add_indicator: bool = False
     accountant: PrivacyAccountant | None = None

@@ -103,6 +103,7 @@ def split_budget(
     if accountant is None:
         return plan.with_budget(scale * epsilon, row)
     charges = plan.charges(scale * epsilon, row)
-    label = f"{type(pipe).__name__} of {len(charges)} steps"
+    plural = "s" if len(charges) > 1 else ""
+    label = f"{type(pipe).__name__} of {len(charges)} private step{plural}"
     reservation = Reservation(accountant, charges, epsilon, delta, label)
     return plan.with_budget(scale * epsilon, row, reservation.steps)

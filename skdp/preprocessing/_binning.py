@@ -75,36 +75,6 @@ def column_bins(categories, other, edges, names, n_features):
     return bins
 
 
-def declared_bounds(bounds, columns, names, n_features):
-    """Return (low, high) of some columns, or None for "auto".
-
-    Parameters
-    ----------
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high)
-    columns : ndarray of int
-        The ones whose bounds are needed; others need no entry.
-    names, n_features
-        As in `column_entries`.
-    """
-    if is_auto(bounds):
-        return None
-    if isinstance(bounds, Mapping):
-        entries = column_entries(bounds, names, n_features, "bounds")
-        missing = [int(j) for j in columns if entries[j] is None]
-        if missing:
-            raise ValueError(f"bounds: columns {missing[:5]} have none")
-        pairs = [check_bounds(entries[j], 1) for j in columns]
-        return tuple(np.concatenate(ends) for ends in zip(*pairs, strict=True))
-    try:
-        low, high = (np.broadcast_to(np.asarray(end, float), (n_features,)) for end in bounds)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(
-            "bounds must be 'auto', (low, high), numbers or arrays of length n_features, or a "
-            f"dict of columns, got {bounds!r}"
-        ) from None
-    return check_bounds((low[columns], high[columns]), len(columns))
-
-
 @dataclass(frozen=True, eq=False)
 class EdgesPlan:
     """Finds the edges of the columns whose bins are not declared.

@@ -3,11 +3,13 @@
 import math
 import numbers
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from skdp._data._columns import all_declared
 from skdp.accounting import ApproximateDP, Guarantee
 from skdp.mechanisms import GeometricMechanism
 from skdp.mechanisms._plan import MechanismPlan
@@ -20,22 +22,25 @@ from skdp.utils._labels import label_key
 INTEGERS_APART = 2.0**53
 
 
-def check_categories(categories, n_columns):
+def check_categories(categories, shape):
     """Return one array of declared categories a column.
 
     Parameters
     ----------
-    categories : list
+    categories : list, or dict of column to list
         One list a column, or one flat list for every column.
-    n_columns : int
+    shape : TableShape
 
     Raises
     ------
     ValueError
         If they are not that, or a column's labels are not distinct.
     """
+    n_columns = shape.n_columns
+    if isinstance(categories, Mapping):
+        categories = all_declared(categories, shape, "categories", range(n_columns))
     single = isinstance(categories, np.ndarray) and categories.ndim == 0
-    if categories is None or single or isinstance(categories, str | dict | set | numbers.Number):
+    if categories is None or single or isinstance(categories, str | set | numbers.Number):
         raise ValueError("categories must be declared: one list a column, or one for every column")
     flat = all(np.ndim(item) == 0 for item in categories)
     columns = [categories] * n_columns if flat else list(categories)
@@ -81,7 +86,7 @@ def plan_counts(categories, other, shape, guarantee):
 
     Parameters
     ----------
-    categories : list or None
+    categories : list, dict of column to list, or None
     other : label or None
     shape : TableShape
     guarantee : Guarantee
@@ -92,7 +97,7 @@ def plan_counts(categories, other, shape, guarantee):
     """
     if categories is None:
         return StabilityThreshold(n_columns=shape.n_columns, guarantee=guarantee)
-    categories = check_categories(categories, shape.n_columns)
+    categories = check_categories(categories, shape)
     mechanism = plan_cell_weights(shape.n_columns, guarantee, whole=True)
     mechanism.check_size(sum(map(len, categories)))
     return DeclaredCounts(categories=categories, other=other, mechanism=mechanism)

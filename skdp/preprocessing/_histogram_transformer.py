@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._columns import read_columns, read_numeric_columns
+from skdp._data._columns import declared_bounds, read_columns, read_numeric_columns
 from skdp._data._containers import as_numbers
 from skdp.accounting import PrivacyAccountant
 from skdp.base import TableShape, guarantee_of
@@ -21,7 +21,6 @@ from skdp.preprocessing._binning import (
     column_pairs,
     count_columns,
     crossed,
-    declared_bounds,
     input_names,
     names_in,
     numeric_columns,
@@ -255,7 +254,7 @@ class DPHistogramTransformer(PlannedTransformer):
         release_counts = not quantiles or share < 1.0
         if not release_counts and self.encode in ("density", "cumulative"):
             raise ValueError(f"encode={self.encode!r} needs counts: edges_share must be below 1")
-        bounds = declared_bounds(self.bounds, np.array(ranged, dtype=np.intp), names, n_features)
+        bounds = declared_bounds(self.bounds, shape, np.array(ranged, dtype=np.intp))
         parts = {"quantiles": quantiles, "rest": release_counts, "share": share}
         search = bounds is None and bool(ranged)
         shares = binning_shares(guarantee.epsilon, search=search, **parts)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._columns import read_numeric_columns
+from skdp._data._columns import declared_bounds, read_numeric_columns
 from skdp.accounting import PrivacyAccountant
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.preprocessing._binning import (
@@ -14,7 +14,6 @@ from skdp.preprocessing._binning import (
     bin_codes,
     binning_shares,
     column_bins,
-    declared_bounds,
     input_names,
     one_hot,
 )
@@ -129,7 +128,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
             )
         n_features, names = shape.n_columns, shape.names
         bins = column_bins(None, None, self.strategy, names, n_features)
-        bounds = declared_bounds(self.bounds, np.arange(n_features), names, n_features)
+        bounds = declared_bounds(self.bounds, shape)
         quantiles = self.strategy == "quantile"
         parts = {"search": bounds is None, "quantiles": quantiles, "rest": False}
         shares = binning_shares(guarantee.epsilon, **parts)

@@ -14,7 +14,6 @@ from skdp.preprocessing._planned import (
     plan_column_quantiles,
     tail_of_noise,
 )
-from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean, check_within, is_auto
 
 
@@ -55,11 +54,11 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
     delta : float, default=0.0
         The delta of a fit, in [0, 1). A positive delta makes the noise smaller where there are
         many features.
-    bounds : "auto" or tuple of (low, high), default="auto"
-        The range of each feature, numbers or arrays of shape (n_features,), with low < high,
-        within -1e150 and 1e150 and at least 1e-150 apart; it must not be computed from the data.
-        "auto" finds it privately, for a fifth of epsilon and at most of delta. Values are clipped
-        to it in `fit`.
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+        The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
+        column by its name or place; with low < high, within -1e150 and 1e150 and at least 1e-150
+        apart; it must not be computed from the data. "auto" finds it privately, for a fifth of
+        epsilon and at most of delta. Values are clipped to it in `fit`.
     quantile : "auto" or float, default="auto"
         Which quantile of the magnitudes, in per cent, above 0 and at most 100. "auto" takes one
         as far out as noise allows: with s the scale of the noise of a quantile's rank, the share
@@ -126,21 +125,19 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
             share = check_within(self.quantile, "quantile", 0.0, 100.0, "(]") / 100.0
         return ScaledByMagnitude(mechanism=planned(share), n_features_out=shape.n_columns)
 
-    @np.errstate(over="ignore")
     def transform(self, X):
         """Scale features.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples; what overflows becomes the largest double.
+            Samples; what is beyond the bounds counts as the bound.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        X = read_samples(self, X)
-        X = finite_doubles(X / self.scale_)
+        X = self._clipped(X) / self.scale_
         return np.clip(X, -1.0, 1.0) if self.clip else X
 
     def inverse_transform(self, X):

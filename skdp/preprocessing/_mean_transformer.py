@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from skdp._data._columns import declared_bounds
 from skdp._data._tables import read_samples, read_table
 from skdp.accounting import PrivacyAccountant
 from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._additive import additive_mechanism
-from skdp.preprocessing._binning import binning_shares, declared_bounds
+from skdp.preprocessing._binning import binning_shares, names_in
 from skdp.preprocessing._planned import BoundedColumnsTransformer, TransformerPlan
 from skdp.stats._bounds import BoundsPlan, plan_search
 from skdp.stats._moments import unit_sums
@@ -189,8 +190,7 @@ class DPMeanTransformer(BoundedColumnsTransformer):
             )
         if noisy and is_auto(self.bounds):
             raise ValueError("bounds='auto' reads the number of rows: count='noisy' needs bounds")
-        columns = np.arange(shape.n_columns)
-        bounds = declared_bounds(self.bounds, columns, shape.names, shape.n_columns)
+        bounds = declared_bounds(self.bounds, shape)
         choices = {"mechanism": self.mechanism, "bounds": bounds, "noisy_count": noisy}
         return MeanPlan.make(shape, guarantee, **choices)
 
@@ -231,7 +231,8 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         n_features = check_integer(n_features, "n_features", low=1)
         if is_auto(self.bounds):
             raise ValueError("the expected error needs declared bounds")
-        shape = TableShape(n_rows=n_samples, n_columns=n_features)
+        names = names_in(self.get_params(deep=False), n_features)
+        shape = TableShape(n_rows=n_samples, n_columns=n_features, names=names)
         plan = self.plan_fit(shape, guarantee_of(self))
         low, high = plan.bounds
         return (high - low) / 2 * plan.sums.deviation(plan.size) / n_samples

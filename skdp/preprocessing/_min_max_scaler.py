@@ -32,11 +32,11 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
     delta : float, default=0.0
         The delta of a fit, in [0, 1). A positive delta makes the noise smaller where there are
         many features.
-    bounds : "auto" or tuple of (low, high), default="auto"
-        The range of each feature, numbers or arrays of shape (n_features,), with low < high,
-        within -1e150 and 1e150 and at least 1e-150 apart; it must not be computed from the data.
-        "auto" finds it privately, for a fifth of epsilon and at most of delta. Values are clipped
-        to it in `fit`.
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+        The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
+        column by its name or place; with low < high, within -1e150 and 1e150 and at least 1e-150
+        apart; it must not be computed from the data. "auto" finds it privately, for a fifth of
+        epsilon and at most of delta. Values are clipped to it in `fit`.
     feature_range : tuple of (float, float), default=(0, 1)
         Where the two quantiles are mapped to, within -1e100 and 1e100.
     quantile_range : "auto" or tuple of (float, float), default="auto"
@@ -116,13 +116,14 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples; what overflows becomes the largest double.
+            Samples; what is beyond the bounds counts as the bound, and
+            what overflows becomes the largest double.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        X = read_samples(self, X)
+        X = self._clipped(X)
         X = finite_doubles(X * self.scale_ + self.min_)
         return np.clip(X, *self.feature_range) if self.clip else X
 

@@ -63,9 +63,10 @@ class DPOneHotEncoder(PlannedTransformer):
     delta : float, default=0.0
         The delta of a fit, in [0, 1). Discovery needs a positive one. With declared categories 0
         adds discrete Laplace noise to counts, and a positive delta Gaussian noise.
-    categories : list, default=None
-        One list of categories a column, or one flat list for every column; declared, never read
-        off the data. None discovers numbers and strings that many rows hold.
+    categories : list or dict of column to list, default=None
+        One list of categories a column, in their order or by name or place, or one flat list for
+        every column; declared, never read off the data. None discovers numbers and strings that
+        many rows hold.
     other : label, default=None
         The category of what is not among the categories, or is infrequent: it gets the last
         column, if it is not a declared category already. None encodes these as zeros; a column
@@ -131,7 +132,7 @@ class DPOneHotEncoder(PlannedTransformer):
 
     _public = ("categories", "other")
 
-    categories: list | np.ndarray | None = None
+    categories: list | dict | np.ndarray | None = None
     other: object = None
     min_frequency: float | None = None
     sparse_output: bool = True
@@ -151,7 +152,7 @@ class DPOneHotEncoder(PlannedTransformer):
         if self.categories is None or least is not None:
             mechanism = plan_counts(self.categories, self.other, shape, guarantee)
         else:
-            mechanism, declared = NoRelease(), check_categories(self.categories, shape.n_columns)
+            mechanism, declared = NoRelease(), check_categories(self.categories, shape)
             width = sum(len(_with_other(labels, self.other)) for labels in declared)
         return EncoderPlan(
             mechanism=mechanism,

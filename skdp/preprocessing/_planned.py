@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
-from skdp._data._tables import read_array
+from skdp._data._tables import read_array, read_samples
 from skdp.base import PrivateEstimator, ReadTable
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.stats._quantiles import QuantilePlan
@@ -69,12 +69,16 @@ class PlannedTransformer(TransformerMixin, PrivateEstimator):
 class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
     """A transformer that learns statistics of columns of numbers within bounds."""
 
-    bounds: tuple | str = "auto"
+    bounds: tuple | dict | str = "auto"
 
     _rescales = _undoes_scaling = True
 
     def _read(self, X, reset=True):
         return read_array(self, X, reset=reset)
+
+    def _clipped(self, X):
+        """Return samples within the bounds: what one wild value does to a model is bounded."""
+        return np.clip(read_samples(self, X), *self.bounds_)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -32,11 +32,11 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
     delta : float, default=0.0
         The delta of a fit, in [0, 1). A positive delta makes the noise smaller where there are
         many features.
-    bounds : "auto" or tuple of (low, high), default="auto"
-        The range of each feature, numbers or arrays of shape (n_features,), with low < high,
-        within -1e150 and 1e150 and at least 1e-150 apart; it must not be computed from the data.
-        "auto" finds it privately, for a fifth of epsilon and at most of delta. Values are clipped
-        to it in `fit`.
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+        The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
+        column by its name or place; with low < high, within -1e150 and 1e150 and at least 1e-150
+        apart; it must not be computed from the data. "auto" finds it privately, for a fifth of
+        epsilon and at most of delta. Values are clipped to it in `fit`.
     n_quantiles : "auto" or int, default="auto"
         How many quantiles are used, the two bounds included; at least 3. "auto" takes the most, of
         3, 5, 9, ..., 1025, whose noise is small against the distance between them; it depends on

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import read_columns
 from skdp._privacy_statement import LOCAL
 from skdp.accounting import Composed, PrivacyAccountant
-from skdp.base import PrivateEstimator, PrivateFit, PrivateRelease, TableShape
+from skdp.base import PrivateEstimator, PrivateFit, PrivateRelease
 from skdp.mechanisms import NoRelease, RandomizedResponse
 from skdp.preprocessing._categories import check_categories
 from skdp.utils._output import check_output_setting
@@ -74,10 +74,10 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Priv
     epsilon : float, default=1.0
         The epsilon of one `transform`, positive, for a row's columns together; each of d
         columns gets epsilon / d.
-    categories : list
-        One list of categories a column, or one flat list for every column; declared, never
-        read off the data. A value that is not among them is the null record, which reports
-        uniformly. So is a missing one, but None where it is declared.
+    categories : list or dict of column to list
+        One list of categories a column, in their order or by name or place, or one flat list for
+        every column; declared, never read off the data. A value that is not among them is the null
+        record, which reports uniformly. So is a missing one, but None where it is declared.
     accountant : PrivacyAccountant, default=None
         Where calls of `transform` are charged. None charges nothing.
     random_state : int or None, default=None
@@ -131,7 +131,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Priv
     True
     """
 
-    categories: list | np.ndarray | None = None
+    categories: list | dict | np.ndarray | None = None
     accountant: PrivacyAccountant | None = None
     random_state: int | None = None
 
@@ -157,8 +157,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Priv
         """
         with PrivateFit(self) as fit:
             table = self._read(X)
-            shape = TableShape(n_rows=table.shape[0], n_columns=table.shape[1])
-            plan = self.plan_fit(shape, fit.guarantee)
+            plan = self.plan_fit(self._shape_of(table), fit.guarantee)
             # The statement speaks of `transform`, which charges.
             fit.charge(NoRelease())
             fit.publish(
@@ -191,7 +190,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Priv
         ValueError
             If a fit would refuse a parameter.
         """
-        categories = check_categories(self.categories, shape.n_columns)
+        categories = check_categories(self.categories, shape)
         epsilon = guarantee.epsilon
         share = epsilon / len(categories)
         while Fraction(share) * len(categories) > Fraction(epsilon):

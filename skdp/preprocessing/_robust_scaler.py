@@ -2,8 +2,6 @@
 
 from functools import partial
 
-import numpy as np
-
 from skdp._data._tables import read_samples
 from skdp.accounting import PrivacyAccountant
 from skdp.preprocessing._min_max_scaler import check_quantile_range
@@ -13,7 +11,6 @@ from skdp.preprocessing._planned import (
     flat_ranges,
     plan_column_quantiles,
 )
-from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean
 
 
@@ -27,11 +24,11 @@ class DPRobustScaler(BoundedColumnsTransformer):
     delta : float, default=0.0
         The delta of a fit, in [0, 1). A positive delta makes the noise smaller where there are
         many features.
-    bounds : "auto" or tuple of (low, high), default="auto"
-        The range of each feature, numbers or arrays of shape (n_features,), with low < high,
-        within -1e150 and 1e150 and at least 1e-150 apart; it must not be computed from the data.
-        "auto" finds it privately, for a fifth of epsilon and at most of delta. Values are clipped
-        to it in `fit`.
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+        The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
+        column by its name or place; with low < high, within -1e150 and 1e150 and at least 1e-150
+        apart; it must not be computed from the data. "auto" finds it privately, for a fifth of
+        epsilon and at most of delta. Values are clipped to it in `fit`.
     with_centering : bool, default=True
         Whether `transform` subtracts the median.
     with_scaling : bool, default=True
@@ -98,26 +95,25 @@ class DPRobustScaler(BoundedColumnsTransformer):
         attributes = partial(_attributes, centred=with_centering, scaled=with_scaling)
         return ColumnsFit(mechanism=plan, n_features_out=shape.n_columns, attributes=attributes)
 
-    @np.errstate(over="ignore")
     def transform(self, X):
         """Subtract the median and divide by the interquantile range.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples; they are not clipped, but what overflows becomes the largest double.
+            Samples; what is beyond the bounds counts as the bound.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        X = read_samples(self, X)
+        X = self._clipped(X)
         if self.with_centering:
             X = X - self.center_
-        return finite_doubles(X / self.scale_) if self.with_scaling else X
+        return X / self.scale_ if self.with_scaling else X
 
     def inverse_transform(self, X):
-        """Undo `transform`.
+        """Undo `transform`, but for clipping.
 
         Parameters
         ----------

@@ -16,7 +16,7 @@ from skdp.utils._validation import check_boolean, is_auto
 class DPStandardScaler(BoundedColumnsTransformer):
     r"""Standardise features by noisy means and variances.
 
-    Values are clipped to `bounds`, in `fit` only. One joint release holds the sums and the
+    Values are clipped to `bounds`. One joint release holds the sums and the
     sums of squares of all features.
 
     Parameters
@@ -26,11 +26,11 @@ class DPStandardScaler(BoundedColumnsTransformer):
     delta : float, default=0.0
         The delta of a fit, in [0, 1). 0 adds Laplace noise; a positive delta adds Gaussian
         noise, which is smaller where there are many features.
-    bounds : "auto" or tuple of (low, high), default="auto"
-        The range of each feature, numbers or arrays of shape (n_features,), with low < high,
-        within -1e150 and 1e150 and at least 1e-150 apart. It must not be computed from the
-        data. "auto" spends a fifth of epsilon, and at most of delta, on
-        `skdp.stats.estimate_bounds`, in the same charge.
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+        The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
+        column by its name or place; with low < high, within -1e150 and 1e150 and at least 1e-150
+        apart. It must not be computed from the data. "auto" spends a fifth of epsilon, and at most
+        of delta, on `skdp.stats.estimate_bounds`, in the same charge.
     with_mean : bool, default=True
         Whether `transform` subtracts the mean.
     with_std : bool, default=True
@@ -105,19 +105,20 @@ class DPStandardScaler(BoundedColumnsTransformer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Samples; they are not clipped, but what overflows becomes the largest double.
+            Samples; what is beyond the bounds counts as the bound, and
+            what overflows becomes the largest double.
 
         Returns
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        X = read_samples(self, X)
+        X = self._clipped(X)
         if self.with_mean:
             X = X - self.mean_
         return finite_doubles(X / self.scale_) if self.with_std else X
 
     def inverse_transform(self, X):
-        """Undo `transform`.
+        """Undo `transform`, but for clipping.
 
         Parameters
         ----------

@@ -37,9 +37,10 @@ class DPTargetEncoder(PlannedTransformer):
     delta : float, default=0.0
         The delta of a fit, in [0, 1). With declared categories 0 adds Laplace noise and a
         positive delta Gaussian noise. Discovery needs a positive one, and spends it.
-    categories : list, default=None
-        One list of categories a column, or one flat list for every column; declared, never read
-        off the data. None discovers numbers and strings that many rows hold, for half of epsilon.
+    categories : list or dict of column to list, default=None
+        One list of categories a column, in their order or by name or place, or one flat list for
+        every column; declared, never read off the data. None discovers numbers and strings that
+        many rows hold, for half of epsilon.
     target_bounds : tuple of (low, high), default=None
         The range of a continuous target, which is clipped to it in `fit`; it must not be computed
         from the data. None takes y to be classes.
@@ -101,7 +102,7 @@ class DPTargetEncoder(PlannedTransformer):
            [0.3]])
     """
 
-    categories: list | np.ndarray | None = None
+    categories: list | dict | np.ndarray | None = None
     target_bounds: tuple[float, float] | None = None
     classes: list | np.ndarray | None = None
     smooth: float = 10.0
@@ -156,7 +157,7 @@ class DPTargetEncoder(PlannedTransformer):
             # Each discovered category has a row at least.
             n_cells = shape.n_columns * shape.n_rows
         else:
-            categories = check_categories(categories, shape.n_columns)
+            categories = check_categories(categories, shape)
             n_cells = sum(map(len, categories))
         noise = plan_cell_weights(shape.n_columns, rest, whole=False)
         noise.check_size(outcomes.number * n_cells)

@@ -8,13 +8,13 @@ import numpy as np
 from sklearn import config_context
 from sklearn.utils import check_array
 
+from skdp._data._columns import declared_bounds
 from skdp._data._tables import number_array
 from skdp.accounting import Guarantee
 from skdp.base import PrivateRelease, TableShape, neighbours_of
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.stats._bounds import AUTO_SHARE, BoundsPlan, plan_search
 from skdp.utils._sums import split_epsilon
-from skdp.utils._validation import check_bounds, is_auto
 
 
 def check_rows(a, axis):
@@ -119,7 +119,7 @@ def plan_within_bounds(plan_main, bounds, shape, guarantee):
     plan_main : callable
         Of the keywords `low`, `high` and `guarantee`, what is left for it. What its plan costs
         must not depend on the bounds.
-    bounds : "auto" or tuple of (low, high)
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high)
         "auto" spends a fifth of epsilon, and at most of delta, on bounds.
     shape : TableShape
     guarantee : Guarantee
@@ -134,13 +134,14 @@ def plan_within_bounds(plan_main, bounds, shape, guarantee):
         If the bounds are not as described, or epsilon is too small for so many columns.
     """
     search, left = None, guarantee
-    if is_auto(bounds):
+    declared = declared_bounds(bounds, shape)
+    if declared is None:
         first, rest = split_epsilon(guarantee.epsilon, AUTO_SHARE)
         search, left = plan_search(shape, replace(guarantee, epsilon=first))
         low, high = np.full(shape.n_columns, -1.0), np.full(shape.n_columns, 1.0)
         left = replace(guarantee, epsilon=rest, delta=left)
     else:
-        low, high = check_bounds(bounds, shape.n_columns)
+        low, high = declared
     main = plan_main(low=low, high=high, guarantee=left)
     main.check_size(main.size)
     return WithinBounds(search=search, main=main, mechanism=one_charge((search, main), guarantee))

@@ -102,8 +102,30 @@ def check_relation(relation):
     return check_choice(relation, "relation", RELATIONS)
 
 
+def check_not_pairs(bounds, n_features):
+    """Raise `ValueError` for lists that may be a pair a column as well as lows and highs.
+
+    They may if both readings have each low below its high. Arrays are lows and highs.
+    """
+    lists = isinstance(bounds, list | tuple) and all(isinstance(b, list | tuple) for b in bounds)
+    if not (lists and n_features == 2 and [len(b) for b in bounds] == [2, 2]):
+        return
+    (a, b), (c, d) = bounds
+    try:
+        ambiguous = a < b and c < d and a < c and b < d
+    except (TypeError, ValueError):
+        return
+    if ambiguous:
+        raise ValueError(
+            f"bounds={bounds!r} is ambiguous for two columns: write a pair for each column as a "
+            f"dict, {{0: ({a!r}, {b!r}), 1: ({c!r}, {d!r})}} with names or places, or lows and "
+            f"highs as two arrays, (np.array([{a!r}, {b!r}]), np.array([{c!r}, {d!r}]))"
+        )
+
+
 def broadcast_bounds(bounds, n_features):
     """Return (low, high), two finite float64 arrays of length `n_features` with low <= high."""
+    check_not_pairs(bounds, n_features)
     try:
         low, high = (np.asarray(bound, dtype=np.float64) for bound in bounds)
     except (TypeError, ValueError, OverflowError):

@@ -77,12 +77,12 @@ def test_a_flat_or_falling_curve_is_found():
 def adult():
     if not (DATA and (Path(DATA) / "adult_train.csv.gz").is_file()):
         pytest.skip("SKDP_DATA names no folder with Adult")
-    path = Path(__file__).parents[2] / "examples" / "quickstart.py"
-    spec = importlib.util.spec_from_file_location("quickstart", path)
-    quickstart = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(quickstart)
-    X, y, X_test, y_test = quickstart.read_adult(DATA)
-    encoder = quickstart.make_encoder()
+    path = Path(__file__).parents[2] / "examples" / "example_table.py"
+    spec = importlib.util.spec_from_file_location("example_table", path)
+    example_table = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example_table)
+    X, y, X_test, y_test = example_table.read_adult(DATA)
+    encoder = example_table.make_encoder()
     return encoder.fit_transform(X), y, encoder.transform(X_test), y_test
 
 

@@ -64,7 +64,8 @@ class ByShape(DPStandardScaler):
             mechanism = self.plan_fit(shape, fit.guarantee)
             source = fit.charge(mechanism)
             total = mechanism.release(np.clip(X[:, :1], 0, 1).sum(axis=0), random_state=source)
-            fit.publish(mechanism, public=("the shape",), mean_=total / len(X), scale_=1.0)
+            released = {"mean_": total / len(X), "scale_": 1.0, "bounds_": (0.0, 1.0)}
+            fit.publish(mechanism, public=("the shape",), **released)
         return self
 
 

@@ -1,0 +1,118 @@
+"""A made table of people, with what its form declares."""
+
+from copy import deepcopy
+
+import numpy as np
+from sklearn.utils import Bunch, check_random_state
+
+from skdp.utils._validation import check_integer
+
+# The possible answers, as the form gives them.
+BOUNDS = {
+    "age": (18, 100),
+    "income": (0, 150_000),
+    "hours": (0, 80),
+    "visits": (0, 60),
+    "joined": ("2012-01-01", "2026-01-01"),
+}
+CATEGORIES = {
+    "education": ["school", "college", "bachelor", "master"],
+    "job": ["care", "crafts", "teaching", "industry", "office", "retail", "studies", "retired"],
+    "region": ["centre", "east", "islands", "north", "south", "west"],
+}
+
+
+def make_people(n_samples=20_000, *, rows_per_person=1, random_state=0):
+    """Make a table of customers, of whom some renew their contract.
+
+    Numbers, categories, a date and gaps, as in a file from an office. Age has a peak, visits count
+    for more below 45, and income by its logarithm: no straight line tells who renews. The table is
+    drawn from public formulas and needs no protection.
+
+    Parameters
+    ----------
+    n_samples : int, default=20_000
+        How many rows.
+    rows_per_person : int, default=1
+        The most rows of a person. With more than 1 a person has contracts of several years:
+        income, hours, visits and the date differ from row to row.
+    random_state : int, RandomState instance or None, default=0
+        What the table is drawn from; an int makes the same table again.
+
+    Returns
+    -------
+    people : Bunch
+        With these entries:
+
+        data : DataFrame, or ndarray of object, of shape (n_samples, 8)
+            A frame where pandas is installed. In the array the dates are days since 1970.
+        target : ndarray of shape (n_samples,)
+            Whether the contract was renewed, 0 or 1; about a third were.
+        groups : ndarray of shape (n_samples,)
+            The number of each row's person.
+        schema : dict of "bounds" and "categories"
+            The possible answers as the form gives them, by column:
+            ``DPAdditiveClassifier(**people.schema)``.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is not as described.
+
+    See Also
+    --------
+    skdp.schema_from : Drafts such a schema for another table.
+
+    Examples
+    --------
+    >>> from skdp.datasets import make_people
+    >>> people = make_people(1000)
+    >>> people.data.shape, people.schema["bounds"]["age"]
+    ((1000, 8), (18, 100))
+    """
+    n = check_integer(n_samples, "n_samples", 1)
+    most = check_integer(rows_per_person, "rows_per_person", 1)
+    rng = check_random_state(random_state)
+    groups = np.repeat(np.arange(n), rng.randint(1, most + 1, n))[:n]
+
+    age = np.rint(18 + 72 * rng.beta(1.7, 2.6, n))[groups]
+    education = rng.choice(4, n, p=[0.4, 0.3, 0.2, 0.1])[groups]
+    job = np.where(age < 67, rng.randint(7, size=n)[groups], 7)
+    region = rng.choice(6, n, p=[0.3, 0.2, 0.05, 0.15, 0.18, 0.12])[groups]
+    usual = 9.9 + 0.28 * education - ((age - 52) / 40) ** 2 + 0.4 * rng.randn(n)[groups]
+    usual -= np.array([0, 0, 0, 0, 0, 0, 0.8, 0.3])[job]
+    income = np.round(np.exp(usual + 0.15 * rng.randn(n)), -2).clip(0, 150_000)
+    hours = np.where(job < 6, np.clip(np.rint(rng.normal(38, 9, n)), 0, 80), 0)
+    visits = rng.poisson(rng.gamma(1.2, 4, n)).clip(0, 60)
+    joined = rng.randint(15_340, 20_454, n)
+
+    score = 2.5 * np.exp(-(((age - 48) / 15) ** 2)) + 1.2 * np.log(income / 25_000 + 0.1)
+    score += np.where(age < 45, 1.2, 0.5) * np.sqrt(visits) + 0.01 * hours
+    score += np.array([-0.3, 0.2, 0.1, 0.4, 0.1, -0.4, -1, -0.2])[job]
+    score += np.array([0.4, 0, -0.6, -0.2, 0.1, 0])[region] - 0.0004 * (joined - 18_000)
+    target = (score + rng.logistic(size=n) > 4.2).astype(np.int64)
+    income[rng.rand(n) < 0.08] = np.nan
+
+    codes = {"education": education, "job": job, "region": region}
+    words = {name: np.array(CATEGORIES[name], dtype=object)[own] for name, own in codes.items()}
+    columns = {"age": age, **words, "income": income, "hours": hours}
+    columns |= {"visits": visits, "joined": joined}
+    schema = {"bounds": BOUNDS, "categories": CATEGORIES}
+    try:
+        from pandas import Categorical, DataFrame, to_datetime
+    except ImportError:
+        data = np.array(list(columns.values()), dtype=object).T
+        days = np.array(BOUNDS["joined"], dtype="M8[D]").astype(np.int64)
+        places = {name: j for j, name in enumerate(columns)}
+        schema = {
+            what: {places[name]: answers for name, answers in declared.items()}
+            for what, declared in schema.items()
+        }
+        schema["bounds"][places["joined"]] = tuple(days.tolist())
+    else:
+        columns["joined"] = to_datetime(joined, unit="D")
+        columns |= {
+            name: Categorical(columns[name], answers) for name, answers in CATEGORIES.items()
+        }
+        data = DataFrame(columns)
+    return Bunch(data=data, target=target, groups=groups, schema=deepcopy(schema))

@@ -1,0 +1,103 @@
+"""A draft of a schema comes from names and types alone, and what is filled in is what counts."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from skdp import DPAdditiveClassifier, DPStandardScaler, PrivacyAccountant, schema_from
+from skdp.datasets import make_people
+
+DRAFT = {
+    "bounds": dict.fromkeys(["age", "income", "hours", "visits", "joined"]),
+    "categories": dict.fromkeys(["education", "job", "region"]),
+}
+
+
+def test_equal_names_and_types_give_equal_drafts():
+    one, two = make_people(50).data, make_people(90, random_state=1).data
+    two["job"] = two["job"].cat.add_categories(["secret"]).cat.remove_categories(["care"])
+    two.loc[:, "income"] = np.nan
+    two.loc[0, "visits"] = 10**9
+    assert schema_from(one) == schema_from(two) == schema_from(one.iloc[:0]) == DRAFT
+
+
+@pytest.mark.parametrize("convert", [pl.from_pandas, pa.Table.from_pandas])
+def test_other_frames_have_the_same_draft(convert):
+    assert schema_from(convert(make_people(20).data)) == DRAFT
+
+
+def test_every_type_has_its_place():
+    table = pd.DataFrame(
+        {
+            "objects": np.array(["a", None], dtype=object),
+            "strings": pd.array(["a", None], dtype="string"),
+            "yes": [True, False],
+            "maybe": pd.array([True, None], dtype="boolean"),
+            "span": pd.to_timedelta([1, 2], unit="h"),
+            "gaps": pd.array([1, None], dtype="Int64"),
+            "zone": pd.to_datetime([0, 1]).tz_localize("UTC"),
+        }
+    )
+    found = schema_from(table)
+    assert list(found["bounds"]) == ["span", "gaps", "zone"]
+    assert list(found["categories"]) == ["objects", "strings"]
+
+
+def test_no_value_is_read(monkeypatch):
+    table = make_people(20).data
+
+    def read(*args, **kwargs):
+        raise AssertionError("a value was read")
+
+    for name in ("__getitem__", "to_numpy", "__array__", "iloc", "items", "isna", "_values"):
+        monkeypatch.setattr(
+            pd.DataFrame, name, property(read) if name in ("iloc", "_values") else read
+        )
+    assert schema_from(table) == DRAFT
+
+
+def test_a_file_that_was_signed_off_declares_all(tmp_path):
+    people, file = make_people(2000), tmp_path / "schema.json"
+    file.write_text(json.dumps(people.schema, indent=1))
+    read = json.loads(file.read_text())
+    assert {what: list(read[what]) for what in read} == {what: list(DRAFT[what]) for what in DRAFT}
+    scores = [
+        DPAdditiveClassifier(**schema, random_state=0)
+        .fit(people.data, people.target)
+        .decision_function(people.data)
+        for schema in (people.schema, read)
+    ]
+    assert np.array_equal(*scores)
+
+
+def test_blanks_are_found_privately_or_refused():
+    people, accountant = make_people(2000), PrivacyAccountant(epsilon=1.0, delta=1e-6)
+    draft = schema_from(people.data)
+    model = DPAdditiveClassifier(**draft, random_state=0).fit(people.data, people.target)
+    free = DPAdditiveClassifier(random_state=0).fit(people.data, people.target)
+    assert np.array_equal(*(m.decision_function(people.data) for m in (model, free)))
+    scaler = DPStandardScaler(bounds={"age": None, "hours": (0, 80)}, accountant=accountant)
+    with pytest.raises(ValueError, match=r"bounds: columns \['age'\] have none"):
+        scaler.fit(people.data[["age", "hours"]])
+    assert not accountant.spends
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        np.ones((3, 2)),
+        [[1, 2]],
+        pd.DataFrame({0: [1], 1: [2]}),
+        pd.DataFrame([[1, 2]], columns=["a", "a"]),
+        pd.Series([1, 2], name="a"),
+        pd.DataFrame(),
+        None,
+    ],
+)
+def test_what_has_no_names_is_refused(table):
+    with pytest.raises(ValueError, match="names of their own"):
+        schema_from(table)
