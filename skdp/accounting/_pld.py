@@ -10,9 +10,9 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.signal import lfilter
 
 from skdp.accounting import _events as ev
-from skdp.accounting import _leaf
 from skdp.accounting._grid import MAX_CELLS, GridLoss, compose_directly, discretise, loss_range
-from skdp.accounting._pairs import LossPair, loss_pairs
+from skdp.accounting._laws import law
+from skdp.accounting._pairs import LossPair
 
 _MAX_CELLS = 1 << 21
 _COARSE_CELLS = 3000
@@ -94,9 +94,9 @@ class _Total:
         return math.exp(min(0.0, log_noise))
 
 
-def _directions(parts: dict[ev.Event, int], relation: str):
+def _directions(parts, relation):
     """The pairs of every event, once for each direction."""
-    pairs = [(loss_pairs(event, relation), count) for event, count in parts.items()]
+    pairs = [(law(event, relation).pairs(), count) for event, count in parts.items()]
     width = max(len(pair) for pair, _ in pairs)
     return [[(pair[min(i, len(pair) - 1)], count) for pair, count in pairs] for i in range(width)]
 
@@ -292,7 +292,7 @@ def pld_epsilon(
     """
     directions = _directions(parts, relation)
     pure = max(_most(direction) for direction in directions)
-    if delta <= 0.0 and any(_leaf.pure_epsilon(part, relation) == math.inf for part in parts):
+    if delta <= 0.0 and any(law(part, relation).pure == math.inf for part in parts):
         # Tails that are left out as too light to matter are no atoms that are not there.
         return math.inf
     if delta <= 0.0 or pure == 0.0:
