@@ -82,6 +82,15 @@ def _most(epsilon0, count):
     return epsilon0 if count == 1 else count * epsilon0 * _UP
 
 
+def total_delta(deltas, counts):
+    """1 - prod (1 - delta_i)^count_i, rounded up; of one release its own delta."""
+    own = [(d, c) for d, c in zip(deltas, counts, strict=True) if d > 0.0]
+    if [c for _, c in own] == [1]:
+        return own[0][0]
+    kept = math.fsum(c * math.log1p(-min(d, 1.0 - 1e-16)) for d, c in own)
+    return min(1.0, -math.expm1(kept) * (1.0 + 2.0**-50))
+
+
 def spare_delta(deltas, counts, delta):
     """delta' with 1 - delta = (1 - delta') prod (1 - delta_i)^count_i, rounded down; negative if
     there is none."""

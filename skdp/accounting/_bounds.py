@@ -41,11 +41,10 @@ def _single_epsilon(part, delta_, relation):
 def _shares(parts, delta_, relation):
     """Each event's part of delta: what it needs, and an equal share if it is not pure."""
     fixed = sum(n * Fraction(law(part, relation).delta) for part, n in parts.items())
-    pure = {part: law(part, relation).pure < math.inf for part in parts}
-    needy = {p: not pure[p] and not isinstance(p, ev.ApproximateDP) for p in parts}
-    total = sum(n for part, n in parts.items() if needy[part])
+    needy = {part for part in parts if law(part, relation).epsilon == math.inf}
+    total = sum(parts[part] for part in needy)
     share = float(max(0, Fraction(delta_) - fixed)) * (1.0 - 1e-15) / total if total else 0.0
-    shares = {p: law(p, relation).delta + (share if needy[p] else 0.0) for p in parts}
+    shares = {p: law(p, relation).delta + (share if p in needy else 0.0) for p in parts}
     return shares, fixed <= delta_
 
 
@@ -85,12 +84,6 @@ def _advanced_at(parts, shares, delta_, relation):
 def _zcdp_bound(parts, delta_, relation):
     rho, rho_delta = composed_zcdp(parts, relation)
     return _conversions.zcdp_to_epsilon(rho, delta_, rho_delta)
-
-
-def _total_fixed(parts, relation):
-    deltas = [(n, min(law(part, relation).delta, 1.0 - 1e-16)) for part, n in parts.items()]
-    kept = math.fsum(n * math.log1p(-delta) for n, delta in deltas)
-    return min(1.0, -math.expm1(kept) * (1.0 + 2.0**-50))
 
 
 def _rdp_bound(parts, delta_, relation):
@@ -333,7 +326,8 @@ def _delta(parts, target, relation, method, tolerance):
         rho, rho_delta = composed_zcdp(simple, relation)
         best = min(best, _conversions.zcdp_to_delta(rho, target, rho_delta))
     if method in ("auto", "rdp"):
-        fixed = _total_fixed(simple, relation)
+        deltas = [law(part, relation).delta for part in simple]
+        fixed = min(1.0, _advanced.total_delta(deltas, simple.values()) * (1.0 + 2.0**-50))
         converted = _rdp.rdp_delta(simple, target, relation)
         best = min(best, fixed + (1.0 - fixed) * converted)
     if method == "pld":

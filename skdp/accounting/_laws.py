@@ -53,7 +53,7 @@ class Law:
     inverse : callable
         delta to the least epsilon, where that has a closed form.
     start : float
-        An epsilon to begin the search with that inverts `curve`.
+        Where the search that inverts `curve` begins: no epsilon above a stated one gains anything.
     """
 
     epsilon: float = math.inf

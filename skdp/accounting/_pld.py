@@ -10,6 +10,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.signal import lfilter
 
 from skdp.accounting import _events as ev
+from skdp.accounting._advanced import total_delta
 from skdp.accounting._grid import MAX_CELLS, GridLoss, compose_directly, discretise, loss_range
 from skdp.accounting._laws import law
 from skdp.accounting._pairs import LossPair
@@ -383,15 +384,6 @@ def _most(direction):
     return max(0.0, math.fsum(losses)) * (1.0 + 2.0**-49)
 
 
-def _any_infinite(parts):
-    """Return the probability that some loss is infinite, rounded up; one release's is its own."""
-    own = [(part.count, part.coarse.infinite) for part in parts if part.coarse.infinite > 0.0]
-    if len(own) == 1 and own[0][0] == 1:
-        return own[0][1]
-    kept = math.fsum(count * math.log1p(-infinite) for count, infinite in own)
-    return min(1.0, -math.expm1(kept) * (1.0 + 2.0**-50))
-
-
 def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: str, tolerance: float):
     """Upper bound on delta at epsilon of the composition of all events."""
     if sum(parts.values()) > _MAX_RELEASES:
@@ -408,7 +400,8 @@ def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: str, toleran
                 break
             rough = max(delta, 1e-290)
         if epsilon >= math.fsum(part.count * part.high for part in coarse):
-            result = max(result, _any_infinite(coarse))
+            infinite = [part.coarse.infinite for part in coarse]
+            result = max(result, total_delta(infinite, [part.count for part in coarse]))
             continue
         result = max(result, _composed_delta(coarse, tilt, epsilon, delta, tolerance))
     return result
