@@ -22,8 +22,8 @@ from skdp.accounting import (
     to_dp_accounting,
 )
 from skdp.accounting._events import leaves
+from skdp.accounting._laws import law
 from skdp.accounting._pld import pld_epsilon
-from skdp.accounting._rdp import leaf_curve
 
 STEP = 1e-4
 SETTINGS = {
@@ -59,7 +59,7 @@ def their_rdp(event, delta):
 
 
 def our_rdp(event, delta):
-    leaf_curve.cache_clear()
+    law.cache_clear()
     return get_epsilon(event, delta, method="rdp")
 
 

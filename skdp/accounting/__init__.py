@@ -12,6 +12,7 @@ from skdp.accounting._conversions import (
     zcdp_to_delta,
     zcdp_to_epsilon,
 )
+from skdp.accounting._costs import gdp, rdp, zcdp
 from skdp.accounting._events import (
     ZCDP,
     ApproximateDP,
@@ -39,9 +40,7 @@ from skdp.accounting._gaussian import (
 )
 from skdp.accounting._guarantee import Guarantee, Neighbours
 from skdp.accounting._interchange import from_dp_accounting, to_dp_accounting
-from skdp.accounting._leaf import gdp, zcdp
 from skdp.accounting._ledger import Ledger, open_ledger, register_ledger
-from skdp.accounting._rdp import rdp
 from skdp.accounting._report import BudgetReport
 from skdp.accounting._reservation import Allowance, PlannedCharge, Reservation, plan_event
 from skdp.accounting._state import Draw, Part, Spend

@@ -82,6 +82,12 @@ def _most(epsilon0, count):
     return epsilon0 if count == 1 else count * epsilon0 * _UP
 
 
+def total_delta(counted):
+    """1 - prod (1 - delta)^count over pairs (count, delta), rounded up."""
+    kept = math.fsum(n * math.log1p(-min(delta, 1.0 - 1e-16)) for n, delta in counted)
+    return min(1.0, -math.expm1(kept) * (1.0 + 2.0**-50))
+
+
 def spare_delta(deltas, counts, delta):
     """delta' with 1 - delta = (1 - delta') prod (1 - delta_i)^count_i, rounded down; negative if
     there is none."""

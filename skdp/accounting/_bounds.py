@@ -8,20 +8,32 @@ from functools import cache
 
 from scipy.optimize import brentq, minimize_scalar
 
-from skdp.accounting import _advanced, _conversions, _gaussian, _leaf, _pld, _rdp
+from skdp.accounting import _advanced, _conversions, _gaussian, _pld, _rdp
 from skdp.accounting import _events as ev
+from skdp.accounting._costs import check_neighbours, zcdp
 from skdp.accounting._gaussian import nudge
-from skdp.accounting._rdp import fixed_delta, simplified, whole_sample
-from skdp.accounting._single import closed_curve, closed_epsilon, has_loss_distribution, is_exact
+from skdp.accounting._laws import composed_zcdp, group_delta, group_event, law
+from skdp.accounting._sampled import simplified, whole_sample
 from skdp.utils._rounding import sum_up
 from skdp.utils._validation import check_choice, check_positive, check_within
 
 METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
 
 
+def has_loss_distribution(parts, relation):
+    """Whether the privacy loss distribution of every event is known."""
+    return all(law(part, relation).pairs is not None for part in parts)
+
+
+def _is_exact(parts, relation):
+    """Whether the least curve is known in closed form: of Gaussians, or of one event alone."""
+    one = sum(parts.values()) == 1 and not isinstance(next(iter(parts)), ev.RandomStopping)
+    return ev.gaussian_mu(parts) is not None or (one and has_loss_distribution(parts, relation))
+
+
 def _single_epsilon(part, delta_, relation):
     """Least epsilon at delta of one release, RDP included where no closed form is exact."""
-    bound = closed_epsilon(part, delta_, relation)
+    bound = law(part, relation).epsilon_at(delta_)
     if not has_loss_distribution((part,), relation):
         bound = min(bound, _rdp_bound({part: 1}, delta_, relation))
     return bound
@@ -29,12 +41,11 @@ def _single_epsilon(part, delta_, relation):
 
 def _shares(parts, delta_, relation):
     """Each event's part of delta: what it needs, and an equal share if it is not pure."""
-    fixed = sum(n * Fraction(fixed_delta(part)) for part, n in parts.items())
-    pure = {part: _leaf.pure_epsilon(part, relation) < math.inf for part in parts}
-    needy = {p: not pure[p] and not isinstance(p, ev.ApproximateDP) for p in parts}
-    total = sum(n for part, n in parts.items() if needy[part])
+    fixed = sum(n * Fraction(law(part, relation).delta) for part, n in parts.items())
+    needy = {part for part in parts if law(part, relation).epsilon == math.inf}
+    total = sum(parts[part] for part in needy)
     share = float(max(0, Fraction(delta_) - fixed)) * (1.0 - 1e-15) / total if total else 0.0
-    shares = {p: fixed_delta(p) + (share if needy[p] else 0.0) for p in parts}
+    shares = {p: law(p, relation).delta + (share if p in needy else 0.0) for p in parts}
     return shares, fixed <= delta_
 
 
@@ -48,7 +59,7 @@ def _basic(parts, delta_, relation):
 
 
 def _advanced_bound(parts, delta_, relation):
-    shares = {part: fixed_delta(part) for part in parts}
+    shares = {part: law(part, relation).delta for part in parts}
     bounds = [_advanced_at(parts, shares, delta_, relation)]
     shares, enough = _shares(parts, 0.5 * delta_, relation)
     if enough:
@@ -68,24 +79,20 @@ def _advanced_at(parts, shares, delta_, relation):
 
 
 def _zcdp_bound(parts, delta_, relation):
-    rho, rho_delta = _leaf.composed_zcdp(parts, relation)
+    rho, rho_delta = composed_zcdp(parts, relation)
     return _conversions.zcdp_to_epsilon(rho, delta_, rho_delta)
 
 
-def _total_fixed(parts):
-    kept = math.fsum(n * math.log1p(-min(fixed_delta(p), 1.0 - 1e-16)) for p, n in parts.items())
-    return min(1.0, -math.expm1(kept) * (1.0 + 2.0**-50))
-
-
 def _rdp_bound(parts, delta_, relation):
-    delta_ = _advanced.spare_delta(map(fixed_delta, parts), parts.values(), delta_)
+    deltas = [law(part, relation).delta for part in parts]
+    delta_ = _advanced.spare_delta(deltas, parts.values(), delta_)
     if delta_ <= 0.0:
         return math.inf
     return _rdp.rdp_epsilon(parts, delta_, relation)
 
 
 def _rdp_delta(parts, target, relation):
-    fixed = _total_fixed(parts)
+    fixed = _advanced.total_delta((n, law(part, relation).delta) for part, n in parts.items())
     return fixed + (1.0 - fixed) * _rdp.rdp_delta(parts, target, relation)
 
 
@@ -93,11 +100,8 @@ def _stated_and_gaussian(parts, delta_, relation):
     """What releases state, plus what the Gaussian ones cost together at the rest of delta."""
     gaussians = {part: n for part, n in parts.items() if isinstance(part, ev.Gaussian)}
     others = {part: n for part, n in parts.items() if part not in gaussians}
-    stated = sum_up(
-        (n, p.epsilon if isinstance(p, ev.ApproximateDP) else _leaf.pure_epsilon(p, relation))
-        for p, n in others.items()
-    )
-    fixed = sum_up((n, fixed_delta(part)) for part, n in others.items())
+    stated = sum_up((n, law(part, relation).epsilon) for part, n in others.items())
+    fixed = sum_up((n, law(part, relation).delta) for part, n in others.items())
     left = (delta_ - fixed) * (1.0 - 1e-15)
     if not gaussians or stated == math.inf or left < 0.0:
         return math.inf
@@ -154,7 +158,7 @@ def _epsilon(parts, delta_, relation, method, tolerance):
         return _pld_bound(parts, delta_, relation, tolerance)
     if method != "auto":
         return _BOUNDS[method](simple, delta_, relation)
-    if delta_ > 0.0 and is_exact(parts, relation):
+    if delta_ > 0.0 and _is_exact(parts, relation):
         return _pld_bound(parts, delta_, relation, tolerance)
     bounds = [bound(simple, delta_, relation) for bound in _BOUNDS.values()]
     bounds.append(_stated_and_gaussian(simple, delta_, relation))
@@ -166,14 +170,14 @@ def _epsilon(parts, delta_, relation, method, tolerance):
 def _is_non_private(part):
     if isinstance(part, ev.RandomStopping):
         return any(_is_non_private(leaf) for leaf in ev.leaves(part.event))
-    if _leaf.is_sampled(part):
-        return _leaf.sampling_rate(part) > 0.0 and _is_non_private(ev.merged(part.event))
+    if ev.is_sampled(part):
+        return part.sampling_rate > 0.0 and _is_non_private(ev.merged(part.event))
     return isinstance(part, ev.NonPrivate)
 
 
 def _check(event, relation, method, tolerance, group_size):
     ev.check_event("event", event)
-    _leaf.check_neighbours(relation, group_size)
+    check_neighbours(relation, group_size)
     check_positive(tolerance, "tolerance")
     check_choice(method, "method", METHODS)
 
@@ -232,11 +236,11 @@ def get_epsilon(
 
 def _group_epsilon(event, delta_, relation, method, tolerance, k):
     bounds = [math.inf]
-    grouped = _leaf.group_event(event, k)
+    grouped = group_event(event, k)
     if grouped is not None:
         bounds.append(_epsilon(ev.leaves(grouped), delta_, relation, method, tolerance))
     if method in ("auto", "zcdp"):
-        rho, rho_delta = _leaf.zcdp(event, relation=relation, group_size=k)
+        rho, rho_delta = zcdp(event, relation=relation, group_size=k)
         bounds.append(_conversions.zcdp_to_epsilon(rho, delta_, rho_delta))
     if grouped is None and delta_ > 0.0:
         bounds.append(_generic_group_epsilon(event, delta_, relation, method, tolerance, k))
@@ -254,7 +258,7 @@ def _generic_group_epsilon(event, delta_, relation, method, tolerance, k):
             middle = 0.5 * (low + high)
             single = math.exp(max(middle, -700.0))
             value = _epsilon(parts, single, relation, name, tolerance)
-            if value < math.inf and _leaf.group_delta(value, single, k) <= delta_:
+            if value < math.inf and group_delta(value, single, k) <= delta_:
                 best, low = min(best, k * value), middle
             else:
                 high = middle
@@ -316,11 +320,11 @@ def _delta(parts, target, relation, method, tolerance):
         return 0.0
     parts = _merge(parts, relation, whole_sample)
     simple = _merge(parts, relation, simplified)
-    if method == "auto" and is_exact(parts, relation):
+    if method == "auto" and _is_exact(parts, relation):
         return _pld_delta(parts, simple, target, relation, tolerance)
     best = 1.0
     if method in ("auto", "zcdp"):
-        rho, rho_delta = _leaf.composed_zcdp(simple, relation)
+        rho, rho_delta = composed_zcdp(simple, relation)
         best = min(best, _conversions.zcdp_to_delta(rho, target, rho_delta))
     if method in ("auto", "rdp"):
         best = min(best, _rdp_delta(simple, target, relation))
@@ -340,7 +344,7 @@ def _pld_delta(parts, simple, target, relation, tolerance):
     if mu is not None:
         return _gaussian.delta_of_mu(mu, target)
     if sum(parts.values()) == 1:
-        return closed_curve(next(iter(parts)), relation)(target)
+        return law(next(iter(parts)), relation).curve()(target)
     bound = _pld.pld_delta(parts, target, relation, tolerance)
     if _has_bounded_range(parts):
         bound = min(bound, _rdp_delta(simple, target, relation))

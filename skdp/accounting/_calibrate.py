@@ -11,7 +11,6 @@ from scipy.optimize import brentq
 from skdp.accounting import _bounds
 from skdp.accounting import _events as ev
 from skdp.accounting._gaussian import gaussian_noise_multiplier, nudge
-from skdp.accounting._leaf import is_sampled
 from skdp.utils._validation import check_positive, check_within
 
 
@@ -88,7 +87,7 @@ def calibrate(
                 return nudge(fits, value)
     parts = ev.leaves(make_event(start))
     # A bound that is quick and no less than the one wanted, to start from.
-    is_slow = exact and delta > 0.0 and (len(parts) > 1 or any(map(is_sampled, parts)))
+    is_slow = exact and delta > 0.0 and (len(parts) > 1 or any(map(ev.is_sampled, parts)))
     rough = partial(cost, name="rdp" if is_slow else method)
     safer = 4.0 if _falls(rough, start, low, high) else 0.25
     safe, unsafe = _bracket(rough, epsilon, start, safer, low, high)

@@ -19,10 +19,10 @@ import numpy as np
 from skdp.accounting._advanced import advanced_epsilon
 from skdp.accounting._bounds import get_delta, get_epsilon
 from skdp.accounting._conversions import rdp_to_epsilon, zcdp_to_epsilon
+from skdp.accounting._costs import gdp, rdp, zcdp
 from skdp.accounting._events import ApproximateDP, Composed, leaves
 from skdp.accounting._gaussian import gdp_to_epsilon
-from skdp.accounting._leaf import gdp, group_event, zcdp
-from skdp.accounting._rdp import rdp
+from skdp.accounting._laws import group_event
 from skdp.utils._rounding import sum_up
 from skdp.utils._validation import check_choice, check_delta, check_privacy_parameters
 

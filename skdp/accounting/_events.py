@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field, fields
+from fractions import Fraction
 from functools import partial
 
+from skdp.utils._rounding import float_up
 from skdp.utils._validation import check_integer, check_within
 
 # Within these limits neither the square of a cost nor its multiples leave the range of floats.
@@ -138,7 +140,9 @@ class Event:
         """
         if getattr(self, "_nodes", 1) > _MAX_NODES:
             raise ValueError(f"an event of more than {_MAX_NODES:g} events is too long to write")
-        return json.dumps(_to_dict(self), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return json.dumps(
+            self, default=_as_dict, sort_keys=True, separators=(",", ":"), allow_nan=False
+        )
 
 
 @dataclass(frozen=True)
@@ -425,6 +429,11 @@ class SampledWithoutReplacement(Event):
                 f"{self.sample_size}"
             )
 
+    @property
+    def sampling_rate(self) -> float:
+        """The probability that a record is in the sample."""
+        return float_up(Fraction(self.sample_size, self.population_size))
+
 
 @dataclass(frozen=True)
 class RandomStopping(Event):
@@ -464,8 +473,7 @@ class RandomStopping(Event):
             vars(self)["shape"] = _number("shape", self.shape, -1.0, ends="(]")
             _number("mean", self.mean, 1.0)
         for part in leaves(self.event):
-            sampled = isinstance(part, (PoissonSampled, SampledWithoutReplacement))
-            inner = merged(part.event) if sampled else part
+            inner = merged(part.event) if is_sampled(part) else part
             if getattr(part, "delta", 0.0) > 0.0 or getattr(inner, "delta", 0.0) > 0.0:
                 raise ValueError("the base of RandomStopping must have a Renyi bound: no delta")
 
@@ -520,6 +528,10 @@ _TYPES = {cls.__name__: cls for cls in Event.__subclasses__()}
 
 ADDITIVE = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace)
 PURE = (Laplace, DiscreteLaplace, RandomizedResponse, ExponentialMechanism, PureDP)
+
+
+def is_sampled(event: Event) -> bool:
+    return isinstance(event, (PoissonSampled, SampledWithoutReplacement))
 
 
 def _parts(event):
@@ -589,44 +601,22 @@ def merged(event: Event) -> Event:
     )
 
 
-def _to_dict(event: Event) -> dict:
-    result: dict = {"type": type(event).__name__}
-    for one in fields(event):
-        value = getattr(event, one.name)
-        if isinstance(value, Event):
-            value = _to_dict(value)
-        elif isinstance(value, tuple):
-            value = [_to_dict(part) for part in value]
-        elif value == math.inf:
-            value = "inf"
-        result[one.name] = value
-    return result
+def _as_dict(event):
+    values = {one.name: getattr(event, one.name) for one in fields(event)}
+    finite = {name: "inf" if value == math.inf else value for name, value in values.items()}
+    return {"type": type(event).__name__, **finite}
 
 
-def _from_dict(value) -> Event:
-    if not isinstance(value, dict) or not isinstance(value.get("type"), str):
-        raise ValueError(f"not an event: {value!r}")
-    if value["type"] not in _TYPES:
-        raise ValueError(f"unknown event type {value['type']!r}")
-    cls = _TYPES[value["type"]]
-    arguments = {key: item for key, item in value.items() if key != "type"}
-    if set(arguments) != {one.name for one in fields(cls)}:
-        raise ValueError(f"wrong fields for {cls.__name__}: {sorted(arguments)}")
-    for key, item in arguments.items():
-        if isinstance(item, dict):
-            arguments[key] = _from_dict(item)
-        elif isinstance(item, list):
-            arguments[key] = tuple(_from_dict(part) for part in item)
-        elif item == "inf":
-            arguments[key] = math.inf
-    return cls(**arguments)
-
-
-def _distinct_keys(pairs):
-    result = dict(pairs)
-    if len(result) < len(pairs):
-        raise ValueError("not the JSON of an event: a key occurs twice")
-    return result
+def _event_of(pairs):
+    """The event of a JSON object, whose own events have been read before it."""
+    values = dict(pairs)
+    kind = values.pop("type", None)
+    if kind not in _TYPES:
+        raise ValueError(f"unknown event type {kind!r}")
+    names = [one.name for one in fields(_TYPES[kind])]
+    if sorted(name for name, _ in pairs) != sorted([*names, "type"]):
+        raise ValueError(f"wrong fields for {kind}: {sorted(values)}")
+    return _TYPES[kind](**{name: math.inf if v == "inf" else v for name, v in values.items()})
 
 
 def event_from_json(text: str) -> Event:
@@ -653,7 +643,7 @@ def event_from_json(text: str) -> Event:
     Repeated(event=Gaussian(noise_multiplier=1.5), count=3)
     """
     try:
-        return _from_dict(json.loads(text, object_pairs_hook=_distinct_keys))
+        return check_event("the text", json.loads(text, object_pairs_hook=_event_of))
     except (TypeError, json.JSONDecodeError) as error:
         raise ValueError(f"not the JSON of an event: {error}") from None
     except RecursionError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from skdp.accounting import _events as ev
-from skdp.accounting._leaf import scaled
+from skdp.accounting._laws import scaled
 
 
 def _dp_event():

@@ -10,9 +10,10 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.signal import lfilter
 
 from skdp.accounting import _events as ev
-from skdp.accounting import _leaf
+from skdp.accounting._advanced import total_delta
 from skdp.accounting._grid import MAX_CELLS, GridLoss, compose_directly, discretise, loss_range
-from skdp.accounting._pairs import LossPair, loss_pairs
+from skdp.accounting._laws import law
+from skdp.accounting._pairs import LossPair
 from skdp.utils._rounding import sum_up
 
 _MAX_CELLS = 1 << 21
@@ -95,9 +96,9 @@ class _Total:
         return math.exp(min(0.0, log_noise))
 
 
-def _directions(parts: dict[ev.Event, int], relation: str):
+def _directions(parts, relation):
     """The pairs of every event, once for each direction."""
-    pairs = [(loss_pairs(event, relation), count) for event, count in parts.items()]
+    pairs = [(law(event, relation).pairs(), count) for event, count in parts.items()]
     width = max(len(pair) for pair, _ in pairs)
     return [[(pair[min(i, len(pair) - 1)], count) for pair, count in pairs] for i in range(width)]
 
@@ -293,7 +294,7 @@ def pld_epsilon(
     """
     directions = _directions(parts, relation)
     pure = max(_most(direction) for direction in directions)
-    if delta <= 0.0 and any(_leaf.pure_epsilon(part, relation) == math.inf for part in parts):
+    if delta <= 0.0 and any(law(part, relation).pure == math.inf for part in parts):
         # Tails that are left out as too light to matter are no atoms that are not there.
         return math.inf
     if delta <= 0.0 or pure == 0.0:
@@ -389,10 +390,7 @@ def _most(direction):
 def _any_infinite(parts):
     """Return the probability that some loss is infinite, rounded up; one release's is its own."""
     own = [(part.count, part.coarse.infinite) for part in parts if part.coarse.infinite > 0.0]
-    if len(own) == 1 and own[0][0] == 1:
-        return own[0][1]
-    kept = math.fsum(count * math.log1p(-infinite) for count, infinite in own)
-    return min(1.0, -math.expm1(kept) * (1.0 + 2.0**-50))
+    return own[0][1] if [count for count, _ in own] == [1] else total_delta(own)
 
 
 def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: str, tolerance: float):

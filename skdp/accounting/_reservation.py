@@ -17,7 +17,7 @@ from skdp._version import __version__
 from skdp.accounting._bounds import get_delta, get_epsilon
 from skdp.accounting._composition import claimed_price
 from skdp.accounting._events import ApproximateDP, Composed, Event, Gaussian, PureDP, leaves
-from skdp.accounting._leaf import group_event
+from skdp.accounting._laws import group_event
 from skdp.accounting._state import NotCopied, Spend, Terms
 from skdp.exceptions import BudgetExceededError
 from skdp.utils._validation import check_privacy_parameters

@@ -17,14 +17,10 @@ _cached_event = lru_cache(maxsize=4096)(event_from_json)
 class NotCopied:
     """A handle that stands for the same thing in every clone and copy."""
 
-    def __sklearn_clone__(self):
+    def __sklearn_clone__(self, memo=None):
         return self
 
-    def __copy__(self):
-        return self
-
-    def __deepcopy__(self, memo):
-        return self
+    __copy__ = __deepcopy__ = __sklearn_clone__
 
 
 @dataclass(frozen=True)

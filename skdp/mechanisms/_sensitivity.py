@@ -183,10 +183,8 @@ def _norm_up(values, norm):
     if norm == "l1":
         total = math.fsum(values)
         return total if math.fsum([*values, -total]) <= 0.0 else round_up(total)
-    # In units of a power of two above the largest, squares that underflow are negligible.
-    exponent = math.frexp(largest)[1]
-    squares = math.fsum(math.ldexp(value, -exponent) ** 2 for value in values)
-    return round_up(math.ldexp(math.sqrt(squares) * (1.0 + 2.0**-50), exponent))
+    # The library's rounding is covered; it neither overflows nor underflows on the way.
+    return round_up(math.hypot(*values) * (1.0 + 2.0**-50))
 
 
 def _inexact(high, low, difference):

@@ -15,7 +15,7 @@ from skdp.accounting import (
     zcdp,
 )
 from skdp.accounting._events import leaves, merged
-from skdp.accounting._rdp import fixed_delta
+from skdp.accounting._laws import law
 from skdp.pipeline._planning import stand_in
 
 MOST_STEPS, LARGEST_STEP = 40, 7.0
@@ -133,9 +133,10 @@ def run_cost(fits, delta):
     -------
     RunCost
     """
+    relation = fits[0].guarantee.relation
     distinct = worst_branches([fit.event] for fit in fits)
     parts = [part for event in distinct for part in leaves(event)]
-    if any(fixed_delta(part) > 0.0 for part in parts):
+    if any(law(part, relation).delta > 0.0 for part in parts):
         return RunCost(PureDP(_common_epsilon(fits, delta)), delta)
     pure = max(map(_pure_epsilon, distinct))
     if pure < math.inf:
@@ -145,7 +146,6 @@ def run_cost(fits, delta):
         return RunCost(parts[0] if list(counts.values()) == [1] else distinct[0])
     if any(isinstance(part, PoissonSampled | SampledWithoutReplacement) for part in parts):
         return RunCost(PureDP(_common_epsilon(fits, delta)), delta)
-    relation = fits[0].guarantee.relation
     return RunCost(ZCDP(max(zcdp(event, relation=relation)[0] for event in distinct)))
 
 

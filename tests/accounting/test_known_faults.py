@@ -161,3 +161,10 @@ def test_without_replacement_uses_the_replacement_sensitivity_under_both_relatio
 
 def test_the_search_for_the_best_run_is_not_free():
     assert get_epsilon(RandomStopping(Gaussian(4.0), 10), 1e-5) > get_epsilon(Gaussian(4.0), 1e-5)
+
+
+def test_a_group_in_a_sample_of_everything_is_moved_twice_by_each_replacement():
+    whole = PoissonSampled(1.0, Laplace(0.3))
+    rho, _ = zcdp(whole, relation="replace_one", group_size=2)
+    assert rho >= zcdp(Laplace(4 * 0.3))[0]
+    assert get_epsilon(whole, 1e-9, relation="replace_one", group_size=2) >= 4 * 0.3 * 0.999

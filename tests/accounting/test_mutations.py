@@ -16,10 +16,10 @@ from skdp.accounting import (
     _bounds,
     _calibrate,
     _grid,
-    _leaf,
-    _pairs,
+    _laws,
     _pld,
     _rdp,
+    _sampled,
     calibrate,
     get_epsilon,
 )
@@ -108,10 +108,10 @@ def cut_orders(monkeypatch):
 
 
 def never_double(monkeypatch):
-    for module in (_pairs, _leaf):
-        monkeypatch.setattr(
-            module, "inner_event", lambda event, relation: _leaf.ev.merged(event.event)
-        )
+    def inner_event(event, relation):
+        return _sampled.ev.merged(event.event)
+
+    monkeypatch.setattr(_sampled, "inner_event", inner_event)
 
 
 def return_the_costly_end(monkeypatch):
@@ -140,10 +140,10 @@ MUTATIONS = [
 )
 def test_mutation_is_caught(monkeypatch, mutate, check):
     check()
-    _rdp.leaf_curve.cache_clear()
+    _laws.law.cache_clear()
     mutate(monkeypatch)
     try:
         with pytest.raises((AssertionError, ValueError)):
             check()
     finally:
-        _rdp.leaf_curve.cache_clear()
+        _laws.law.cache_clear()

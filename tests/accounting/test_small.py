@@ -21,7 +21,7 @@ from skdp.accounting import (
 from skdp.accounting._advanced import optimal_epsilon
 from skdp.accounting._events import leaves
 from skdp.accounting._grid import compose_directly
-from skdp.accounting._pairs import loss_pairs
+from skdp.accounting._laws import law
 from skdp.accounting._pld import pld_epsilon
 
 RELATIONS = ("add_remove", "replace_one")
@@ -144,7 +144,7 @@ def test_tiny_epsilon_of_sampled_releases(rate, sigma, target):
 
 def test_direct_composition_of_gaussians():
     """A convolution term by term against the closed form, far below what a transform resolves."""
-    (pair,) = loss_pairs(Gaussian(2.0), "add_remove")
+    (pair,) = law(Gaussian(2.0), "add_remove").pairs()
     for count in (1, 3, 4):
         mu, eps = math.sqrt(count) / 2.0, 6.0
         truth = gdp_to_delta(mu, eps)
@@ -155,7 +155,7 @@ def test_direct_composition_of_gaussians():
 
 
 def test_direct_composition_loses_no_mass():
-    (pair,) = loss_pairs(Gaussian(2.0), "add_remove")
+    (pair,) = law(Gaussian(2.0), "add_remove").pairs()
     for count in (1, 6, 7):
         grid = compose_directly([(pair, count)], 5e-3, 0.5)
         assert 1e-8 < grid.infinite < 1e-5

@@ -1,0 +1,355 @@
+"""What each kind of event costs by itself: one law for each class of event.
+
+`law(event, relation)` is the only place that asks of what class an uncomposed event is. A new kind
+of event is its class, with the checks and the JSON of its fields, and a function here (or in a file
+of its own, as `_sampled` is) that is registered for that class.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, lru_cache, partial, singledispatch
+
+import numpy as np
+
+from skdp.accounting import _divergences as div
+from skdp.accounting import _events as ev
+from skdp.accounting import _pairs
+from skdp.accounting._conversions import zcdp_to_delta, zcdp_to_epsilon
+from skdp.accounting._gaussian import delta_of_mu, gdp_to_epsilon, least_epsilon
+from skdp.utils._rounding import float_up, sum_up
+
+_UP = 1.0 + 2.0**-50
+_DOWN = 1.0 - 2.0**-50
+# More than the sums of a discrete law are off by, relatively.
+ROUND_OFF = 1.0 + 5e-13
+_LARGEST_SIGMA, _LARGEST_SENSITIVITY = 5e4, 10**6
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Law:
+    """What one event costs; the defaults are those of an event of which nothing is known.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The release is (epsilon, delta)-DP. No epsilon makes `delta` smaller, so that epsilon is
+        the least one where delta is 0.
+    rho, rho_delta : float
+        It is rho_delta-approximate rho-zCDP.
+    moved : callable
+        k to the event whose release moves by k times as much; None if its noise is not additive.
+    grouped : callable
+        k to an event for a group of k records that costs no less, or to None if none is known.
+    pairs : callable
+        Returns a tuple of `LossPair`, one for each direction or a single symmetric one; None
+        where no privacy loss distribution is known.
+    renyi : callable
+        Returns the function of orders to Renyi divergences, `delta` set aside.
+    curve : callable
+        Returns the function of epsilons to the least known delta, exact where `pairs` is known.
+    inverse : callable
+        delta to the least epsilon, where that has a closed form.
+    start : float
+        Where the search that inverts `curve` begins: no epsilon above a stated one gains anything.
+    """
+
+    epsilon: float = math.inf
+    delta: float = 0.0
+    rho: float = math.inf
+    rho_delta: float = 0.0
+    moved: Callable | None = None
+    grouped: Callable = lambda k: None
+    pairs: Callable | None = None
+    renyi: Callable = lambda: lambda order: math.inf
+    curve: Callable = lambda: lambda epsilon: 1.0
+    inverse: Callable | None = None
+    start: float = 1.0
+
+    @property
+    def pure(self):
+        """The least known epsilon with delta = 0."""
+        return self.epsilon if self.delta == 0.0 else math.inf
+
+    @cached_property
+    def divergence(self):
+        """Order -> Renyi divergence, `delta` set aside."""
+        return self.renyi()
+
+    def epsilon_at(self, delta):
+        """The least known epsilon at delta; exact where a loss distribution is known."""
+        if delta >= 1.0:
+            return 0.0
+        if self.inverse is not None:
+            return self.inverse(delta)
+        if delta == 0.0:
+            return self.pure
+        curve, low, high = self.curve(), 0.0, min(self.pure, self.start)
+        if curve(math.inf) > delta:
+            return math.inf
+        while curve(high) > delta:
+            low, high = high, min(self.pure, 2.0 * high)
+        return min(self.pure, least_epsilon(curve, delta, high, low))
+
+
+@singledispatch
+def law_of(event: ev.Event, relation: str) -> Law:
+    """As `law`: where the laws of each class of event are registered."""
+    return Law()
+
+
+@lru_cache(maxsize=1024)
+def law(event: ev.Event, relation: str) -> Law:
+    """The law of an event, which is the same under both relations unless it is sampled."""
+    return law_of(event, relation)
+
+
+def stated(epsilon: float, delta: float = 0.0, num_categories: int = 2) -> Law:
+    """The law of whatever is (epsilon, delta)-DP, which randomised response attains."""
+
+    def grouped(k):
+        together = sum_up([(k, epsilon)])
+        if delta == 0.0:
+            return ev.PureDP(together)
+        return ev.ApproximateDP(together, group_delta(epsilon, delta, k))
+
+    def curve(at):
+        if at >= epsilon:
+            return delta
+        tail = -math.expm1(at - epsilon) / (1.0 + (num_categories - 1.0) * math.exp(-epsilon))
+        return min(1.0, (delta + (1.0 - delta) * tail) * _UP)
+
+    return Law(
+        epsilon=epsilon,
+        delta=delta,
+        rho=div.pure_rho(epsilon),
+        rho_delta=delta,
+        grouped=grouped,
+        pairs=lambda: (_pairs.response(epsilon, num_categories, delta),),
+        renyi=lambda: lambda order: div.response_renyi(epsilon, order, num_categories),
+        curve=lambda: curve,
+        start=epsilon,
+    )
+
+
+def up_to(pure: float, curve: Callable) -> Callable:
+    """A curve of an event whose least epsilon with delta = 0 is known, rounded up."""
+    return lambda at: min(1.0, curve(at) * _UP) if at < pure or pure == math.inf else 0.0
+
+
+@law_of.register
+def _non_private(e: ev.NonPrivate, relation):
+    return Law(grouped=lambda k: e)
+
+
+@law_of.register
+def _pure(e: ev.PureDP, relation):
+    return stated(e.epsilon)
+
+
+@law_of.register
+def _approximate(e: ev.ApproximateDP, relation):
+    return stated(e.epsilon, e.delta)
+
+
+@law_of.register
+def _response(e: ev.RandomizedResponse, relation):
+    return stated(e.epsilon, num_categories=e.num_categories)
+
+
+@law_of.register
+def _gaussian(e: ev.Gaussian, relation):
+    z = e.noise_multiplier
+    return Law(
+        rho=0.5 / z**2 * _UP,
+        moved=lambda k: ev.Gaussian(-float_up(-Fraction(z) / k)),
+        pairs=lambda: (_pairs.gaussian(1.0 / z),),
+        renyi=lambda: lambda order: 0.5 * order / z**2,
+        curve=lambda: partial(delta_of_mu, 1.0 / z),
+        inverse=partial(gdp_to_epsilon, 1.0 / z),
+    )
+
+
+@law_of.register
+def _laplace(e: ev.Laplace, relation):
+    return replace(
+        stated(e.epsilon),
+        rho=div.laplace_rho(e.epsilon),
+        moved=lambda k: ev.Laplace(sum_up([(k, e.epsilon)])),
+        pairs=lambda: (_pairs.laplace(e.epsilon),),
+        renyi=lambda: partial(div.laplace_renyi, e.epsilon),
+        curve=lambda: up_to(e.epsilon, lambda at: -math.expm1(0.5 * (at - e.epsilon))),
+    )
+
+
+@law_of.register
+def _discrete_laplace(e: ev.DiscreteLaplace, relation):
+    epsilon = float_up(e.sensitivity / Fraction(e.scale))
+    whole = stated(epsilon)
+
+    def pair():
+        return _pairs.discrete_laplace(e.scale, e.sensitivity)
+
+    def renyi():
+        return div.pair_renyi((pair(),), whole.renyi())
+
+    return replace(
+        whole,
+        moved=lambda k: replace(e, sensitivity=e.sensitivity * k),
+        pairs=lambda: (pair(),),
+        renyi=renyi if e.sensitivity < 100_000 else whole.renyi,
+        curve=lambda: up_to(epsilon, partial(_atoms_delta, pair())),
+        start=1.0,
+    )
+
+
+@law_of.register
+def _discrete_gaussian(e: ev.DiscreteGaussian, relation):
+    rho = 0.5 * (e.sensitivity / e.sigma) ** 2
+    whole = _concentrated(
+        rho * _UP,
+        moved=lambda k: replace(e, sensitivity=e.sensitivity * k),
+        renyi=lambda: lambda order: 0.5 * order * (e.sensitivity / e.sigma) ** 2,
+    )
+    if e.sigma > _LARGEST_SIGMA or e.sensitivity > _LARGEST_SENSITIVITY:
+        return whole
+
+    def pair():
+        return _pairs.discrete_gaussian(e.sigma, e.sensitivity)
+
+    return replace(
+        whole,
+        pairs=lambda: (pair(),),
+        curve=lambda: up_to(math.inf, partial(_atoms_delta, pair())),
+        inverse=None,
+    )
+
+
+@law_of.register
+def _exponential(e: ev.ExponentialMechanism, relation):
+    pure = stated(e.epsilon)
+
+    def delta(at):
+        # The largest of the two-point curves of Dong, Durfee and Rogers (2020).
+        gap = math.expm1(0.5 * (at - e.epsilon))
+        return gap * (gap / -math.expm1(-e.epsilon))
+
+    return replace(
+        pure,
+        rho=min(div.squared(e.epsilon) / 8.0, pure.rho) * _UP,
+        grouped=lambda k: ev.ExponentialMechanism(sum_up([(k, e.epsilon)])),
+        pairs=(lambda: (_pairs.bounded_range(e.epsilon),)) if e.epsilon > 0.0 else pure.pairs,
+        renyi=lambda: partial(div.bounded_range_renyi, e.epsilon),
+        curve=lambda: up_to(e.epsilon, delta),
+    )
+
+
+def _concentrated(rho, rho_delta=0.0, **known):
+    """The law of what is known to be zCDP alone."""
+    return Law(
+        delta=rho_delta,
+        rho=rho,
+        rho_delta=rho_delta,
+        curve=lambda: up_to(math.inf, partial(zcdp_to_delta, rho, rho_delta=rho_delta)),
+        inverse=lambda delta: zcdp_to_epsilon(rho, delta, rho_delta) if delta > 0.0 else math.inf,
+        **known,
+    )
+
+
+@law_of.register
+def _zcdp(e: ev.ZCDP, relation):
+    if e.rho == e.delta == 0.0:
+        return stated(0.0)
+    return _concentrated(
+        e.rho,
+        e.delta,
+        grouped=lambda k: ev.ZCDP(k * k * e.rho) if e.delta == 0.0 else None,
+        renyi=lambda: lambda order: e.rho * order,
+    )
+
+
+@law_of.register
+def _composed(e: ev.Composed | ev.Repeated, relation):
+    """Of pure events alone a release that is stated to be as pure as all together."""
+    parts = ev.leaves(e)
+    pure = sum_up((n, law(part, relation).pure) for part, n in parts.items())
+    rho, rho_delta = composed_zcdp(parts, relation)
+    return replace(
+        stated(pure) if pure < math.inf else Law(),
+        rho=rho,
+        rho_delta=rho_delta,
+        renyi=lambda: partial(composed_rdp, parts, relation),
+    )
+
+
+def composed_zcdp(parts: dict[ev.Event, int], relation: str, k: int = 1) -> tuple[float, float]:
+    """Sums of the events' (rho, delta) for a group of k records."""
+    costs = [(count, _group_zcdp(part, relation, k)) for part, count in parts.items()]
+    rho, delta = (sum_up((count, cost[i]) for count, cost in costs) for i in (0, 1))
+    return rho, min(1.0, delta)
+
+
+def _group_zcdp(part, relation, k):
+    grouped = group_event(part, k)
+    own = law(part if grouped is None else grouped, relation)
+    if grouped is not None:
+        return own.rho, own.rho_delta
+    return (k * k * own.rho, 0.0) if own.rho_delta == 0.0 else (math.inf, 1.0)
+
+
+def composed_rdp(parts: dict[ev.Event, int], relation: str, order: float) -> float:
+    """Sum of the events' Renyi divergences at one order."""
+    return math.fsum(n * law(part, relation).divergence(order) for part, n in parts.items())
+
+
+def scaled(event: ev.Event, k: float) -> ev.Event:
+    """An additive-noise event whose release moves by k times as much; others unchanged."""
+    if isinstance(event, ev.Composed):
+        return ev.Composed(tuple(scaled(part, k) for part in event.events))
+    if isinstance(event, ev.Repeated):
+        return replace(event, event=scaled(event.event, k))
+    moved = law(event, "add_remove").moved
+    return event if moved is None else moved(k)
+
+
+def group_event(event, k):
+    """An event for a group of k records that costs no less; None where none is known.
+
+    Additive noise moves by k times as much; pure DP and bounded range add up along the path
+    of k changes; zCDP with delta = 0 grows by k^2 (Bun and Steinke 2016); (epsilon, delta)
+    becomes (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)).
+    """
+    if k == 1:
+        return event
+    if isinstance(event, (ev.Composed, ev.Repeated)):
+        parts = {part: group_event(part, k) for part in ev.leaves(event)}
+        if any(part is None for part in parts.values()):
+            return None
+        return ev.Composed(tuple(parts[p] * count for p, count in ev.leaves(event).items()))
+    own = law(event, "add_remove")
+    return (own.moved or own.grouped)(k)
+
+
+def group_delta(epsilon: float, delta: float, k: int) -> float:
+    """delta of a group of k at k epsilon: the sum of delta e^(i epsilon) over i < k."""
+    if delta == 0.0:
+        return 0.0
+    if epsilon == math.inf:
+        return 1.0
+    if epsilon < 1e-12 and k * epsilon < 1.0:
+        return min(1.0, k * delta * math.exp(k * epsilon) * _UP)
+    geometric = -math.expm1(-k * epsilon) / -math.expm1(-epsilon)
+    log_delta = (k - 1) * epsilon + math.log(geometric) + math.log(delta)
+    rounding = 2.0**-50 * (k * epsilon - math.log(delta) + 30.0)
+    return math.nextafter(math.exp(min(0.0, log_delta + rounding)), 1.0)
+
+
+def _atoms_delta(pair, epsilon):
+    # A computed loss can be below the one it stands for, and epsilon between them.
+    epsilon *= _DOWN
+    index = int(np.searchsorted(pair.losses, epsilon, side="right"))
+    tail = float(pair.p[index:] @ -np.expm1(epsilon - pair.losses[index:]))
+    return (pair.p_inf + tail) * ROUND_OFF
