@@ -86,10 +86,6 @@ class PrivateLinearRegressor(RegressorMixin, PrivateLinearModel):
 
     target_bounds: tuple[float, float] | None = None
 
-    def _charge_needs_no_shape(self):
-        # By gradients, a large table is read in batches.
-        return super()._charge_needs_no_shape() and self.mechanism != "gradient"
-
     def _read_table(self, X, y=None, reset=True):
         X, y = read_rows_and_target(self, X, y, reset=reset, numeric=True)
         return ReadTable(rows=RowsAndTarget(X, y), shape=self._shape_of(X))
