@@ -49,7 +49,7 @@ def parameter(estimator, name):
 
 
 @dataclass(frozen=True)
-class _Nobody:
+class Nobody:
     """Stands for an accountant whose relation it keeps; what is charged to it is in no ledger."""
 
     terms: Terms
@@ -84,7 +84,7 @@ def _with_nobody(value):
         return value
     relation = relation_of(value)
     terms = replace(UNACCOUNTED, relation=relation)
-    return None if relation == UNACCOUNTED.relation else _Nobody(terms)
+    return None if relation == UNACCOUNTED.relation else Nobody(terms)
 
 
 def per_row_statistic(estimator, X, y, access):

@@ -14,7 +14,7 @@ from skdp.accounting import Allowance, plan_event
 from skdp.model_selection._progress import quiet, told_by_params
 from skdp.pipeline import plan_pipeline
 from skdp.pipeline._instances import fitted_params, without_memory
-from skdp.utils._frames import is_frame, take_rows
+from skdp.utils._frames import is_frame
 from skdp.utils._validation import check_classes
 
 # What a search sets itself, from its own total.
@@ -80,15 +80,19 @@ class Rows:
         def cut(value):
             has_rows = hasattr(value, "shape") or isinstance(value, list | tuple)
             if has_rows and np.shape(value)[:1] == (len(self.y),):
-                return take_rows(indexable_table(value), rows)
+                return _take(indexable_table(value), rows)
             return value
 
         params = {name: cut(value) for name, value in self.params.items()}
-        return Rows(take_rows(self.X, rows), take_rows(self.y, rows), params)
+        return Rows(_take(self.X, rows), _take(self.y, rows), params)
 
     def fit(self, model):
         """Fit a model to the rows and return it."""
         return model.fit(self.X, self.y, **self.params)
+
+
+def _take(table, rows):
+    return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
 
 
 @dataclass(frozen=True)
