@@ -175,7 +175,9 @@ class PrivacyReport:
             heading, charges = f"Budget and ledger of {budget.dataset!r}", budget.charges()
             yield _Section(heading, budget.summary(), budget.columns, charges, budget.notes)
         yield _Section("Assumptions", notes=ASSUMPTIONS)
-        yield _Section("Audit", notes=_audit_notes(self.audits))
+        found = [line for audit in self.audits for line in str(audit).splitlines()]
+        audited = (AUDITED, *(" ".join(line.split()) for line in found))
+        yield _Section("Audit", notes=audited if found else (NO_AUDIT,))
         made = (("made", self.made), ("by", f"skdp {self.version}"))
         yield _Section("About this document", made, notes=(SOURCES,))
 
@@ -334,10 +336,3 @@ def _statement_rows(statement):
         ("record in the ledger", statement.record or "none: no accountant"),
         ("software", f"skdp {statement.version}"),
     )
-
-
-def _audit_notes(audits):
-    if not audits:
-        return [NO_AUDIT]
-    lines = [" ".join(line.split()) for audit in audits for line in str(audit).splitlines()]
-    return [AUDITED, *lines]

@@ -84,16 +84,15 @@ class PrivacyStatement:
 
     def __str__(self):
         lines = [f"{self.estimator} is ({self.epsilon:g}, {self.delta:g})-differentially private"]
-        rows = self.to_dict()
-        for name in ("estimator", "epsilon", "delta"):
-            del rows[name]
-        for name, value in rows.items():
-            lines.append(f"  {name.replace('_', ' '):<12} {in_words(value)}")
+        # The first line says the first three.
+        lines += [f"  {name:<12} {words}" for name, words in self._rows()[3:]]
         return "\n".join(lines)
 
     def _repr_html_(self):
-        rows = [(name.replace("_", " "), in_words(value)) for name, value in self.to_dict().items()]
-        return html_fragment(html_table(rows, caption="Privacy statement"))
+        return html_fragment(html_table(self._rows(), caption="Privacy statement"))
+
+    def _rows(self):
+        return [(name.replace("_", " "), in_words(value)) for name, value in self.to_dict().items()]
 
 
 def in_words(value):

@@ -279,8 +279,7 @@ def _halves(n_rows, n_models, random):
     masks = np.zeros((n_models, n_rows), dtype=bool)
     for i in range(0, n_models, 2):
         masks[i, random.permutation(n_rows)[: n_rows // 2]] = True
-        if i + 1 < n_models:
-            masks[i + 1] = ~masks[i]
+        masks[i + 1 : i + 2] = ~masks[i]
     return masks
 
 
