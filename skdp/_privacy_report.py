@@ -3,7 +3,7 @@
 import json
 import math
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from skdp._privacy_statement import PrivacyStatement, in_words
@@ -51,9 +51,9 @@ class PrivacyReport:
         Results of attacks, from `skdp.audit`.
     without_statement : tuple of str
         Parts of the reported models that say nothing of their privacy.
-    made : str
+    made : str, default=now
         When the document was made, UTC.
-    version : str
+    version : str, default=this version
         The version of skdp.
     """
 
@@ -62,8 +62,8 @@ class PrivacyReport:
     budgets: tuple
     audits: tuple
     without_statement: tuple
-    made: str
-    version: str
+    made: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    version: str = __version__
 
     def to_dict(self):
         """Return the document as JSON values.
@@ -247,8 +247,6 @@ def privacy_report(*sources, audits=(), title="Privacy"):
         budgets=tuple(budgets.values()),
         audits=audits,
         without_statement=tuple(known for known in found if isinstance(known, str)),
-        made=datetime.now(UTC).isoformat(timespec="seconds"),
-        version=__version__,
     )
 
 
@@ -288,9 +286,8 @@ def _known_of(source, name):
 def _parts(estimator):
     """Return names and fitted estimators of which another is made."""
     for attribute in ("steps", "transformers_", "transformer_list"):
-        if hasattr(estimator, attribute):
-            parts = ((entry[0], entry[1]) for entry in getattr(estimator, attribute))
-            return [(name, part) for name, part in parts if hasattr(part, "get_params")]
+        if entries := getattr(estimator, attribute, ()):
+            return [(name, part) for name, part, *_ in entries if hasattr(part, "get_params")]
     best = getattr(estimator, "best_estimator_", None)
     return [] if best is None else [("best_estimator_", best)]
 

@@ -21,7 +21,6 @@ from skdp.exceptions import PrivacyViolationWarning
 from skdp.utils._frames import take_rows
 from skdp.utils._validation import RELATIONS, check_choice, check_integer
 
-METHODS = ("worst_case", "two_worlds", "one_run")
 PAIRS_A_JOB = 50
 
 # How many of the canaries are guessed: several fractions, each with its part of the error.
@@ -206,7 +205,7 @@ def audit_epsilon(
     >>> found.violation
     False
     """
-    check_choice(method, "method", METHODS)
+    check_choice(method, "method", ("worst_case", "two_worlds", "one_run"))
     relation = _relation(estimator) if relation is None else relation
     claim = _claim(estimator, epsilon, delta, Neighbours(relation=relation))
     if gaussian and claim.delta == 0.0:

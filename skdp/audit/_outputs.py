@@ -11,9 +11,6 @@ from skdp._version import __version__
 from skdp.accounting import Spend
 from skdp.accounting._state import Terms
 from skdp.base import UNACCOUNTED, relation_of
-from skdp.utils._validation import check_choice
-
-ACCESS = ("probabilities", "labels", "parameters")
 
 # Models that answer 0 or 1 are as sure as this.
 LEAST_PROBABILITY = 1e-6
@@ -107,7 +104,6 @@ def per_row_statistic(estimator, X, y, access):
     -------
     ndarray of shape (n_samples,)
     """
-    check_choice(access, "access", ACCESS)
     y = np.asarray(y)
     if not is_classifier(estimator):
         if access == "labels":

@@ -73,10 +73,7 @@ def append_columns(table, numbers):
     names = [f"canary {i}" for i in range(numbers.shape[1])]
     if not hasattr(table, "iloc"):
         return table.hstack(type(table)(numbers, schema=names))
-    import pandas as pd
-
-    right = pd.DataFrame(numbers, columns=names)
-    return pd.concat([table.reset_index(drop=True), right], axis=1)
+    return table.reset_index(drop=True).join(type(table)(numbers, columns=names))
 
 
 def with_null_rows(table, n_rows):

@@ -109,13 +109,9 @@ class PrivacyUtilityDisplay(Display):
         ]
         if reference is not None:
             reference = score(clone(reference).fit(X, y), X_test, y_test)
-        return cls(
-            epsilons,
-            np.array(scores),
-            reference=reference,
-            cost=float(n_repeats * epsilons.sum()),
-            score_name=getattr(scoring, "__name__", "score on held-out rows"),
-        )
+        cost = float(n_repeats * epsilons.sum())
+        name = getattr(scoring, "__name__", "score on held-out rows")
+        return cls(epsilons, np.array(scores), reference=reference, cost=cost, score_name=name)
 
     def _draw(self, ax):
         """Draw the mean score and its spread."""

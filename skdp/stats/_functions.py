@@ -348,14 +348,11 @@ def dp_histogram2d(
     if not (isinstance(bins, tuple | list) and len(bins) == 2):
         bins = (bins, bins)
     bins = tuple(check_bins(each, 1)[0] for each in bins)
-    if not is_auto(range):
+    if any(isinstance(each, int) for each in bins) and not is_auto(range):
         try:
             range = tuple(np.asarray(range, dtype=np.float64).reshape(2, 2).T)
         except (TypeError, ValueError, OverflowError):
-            if any(isinstance(each, int) for each in bins):
-                raise ValueError(
-                    f"range must be ((low, high), (low, high)), got {range!r}"
-                ) from None
+            raise ValueError(f"range must be ((low, high), (low, high)), got {range!r}") from None
     terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
     counts, edges = _release_histogram("dp_histogram2d", X, bins, range, joint=True, **terms)
     return counts, *edges
