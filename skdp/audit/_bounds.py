@@ -230,9 +230,7 @@ def epsilons_of_tests(true_positives, n_in, false_positives, n_out, *, delta, er
     return np.fmax(*events)
 
 
-def halved_epsilon(
-    true_positives, n_in, false_positives, n_out, *, delta, confidence, gaussian=False
-):
+def halved_epsilon(*counts, delta, confidence, gaussian=False):
     """Return the epsilon of one step that a test between worlds two steps apart certifies.
 
     Each step is (epsilon, delta)-DP, so that both are (2 epsilon, (1 + e^epsilon) delta)-DP; two
@@ -240,12 +238,13 @@ def halved_epsilon(
 
     Parameters
     ----------
-    true_positives, n_in, false_positives, n_out : int
+    *counts : int
+        True positives and runs, false positives and runs.
     delta, confidence : float
     gaussian : bool, default=False
         Bound through the trade-off curve of a Gaussian mechanism.
     """
-    counts, error = (true_positives, n_in, false_positives, n_out), _error(confidence)
+    error = _error(confidence)
     if gaussian:
         return _gaussian_epsilon(float(mus_of_tests(*counts, error=error)) / 2.0, delta)
 

@@ -73,16 +73,14 @@ def long_row(X):
     list of length n_features
     """
     numbers = _tables.coordinates(X)
-    if issparse(X):
-        numeric, row = np.ones(X.shape[1], dtype=bool), [0.0] * X.shape[1]
-    else:
-        columns = [_tables.column_of(X, place) for place in range(X.shape[1])]
-        numeric = np.array([_tables.is_numeric(column) for column in columns])
-        rarest = np.argmax(numbers, axis=0)
-        row = [
-            0.0 if is_number else column[rare]
-            for column, is_number, rare in zip(columns, numeric, rarest, strict=True)
-        ]
+    table = numbers if issparse(X) else X
+    columns = [_tables.column_of(table, place) for place in range(X.shape[1])]
+    numeric = np.array([_tables.is_numeric(column) for column in columns])
+    rarest = np.argmax(numbers, axis=0)
+    row = [
+        0.0 if is_number else column[rare]
+        for column, is_number, rare in zip(columns, numeric, rarest, strict=True)
+    ]
     if numeric.any():
         squares = np.einsum("ij,ij->i", numbers[:, numeric], numbers[:, numeric])
         spread = np.where(numeric, np.var(numbers, axis=0), np.inf)

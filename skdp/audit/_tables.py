@@ -136,8 +136,7 @@ def is_numeric(values):
     values : array-like
     """
     array = np.asarray(values, dtype=object).ravel()
-    kinds = {type(value) for value in array}
-    if any(issubclass(kind, str | bytes) for kind in kinds):
+    if any(isinstance(value, str | bytes) for value in array):
         return False
     try:
         _floats(array)
