@@ -9,6 +9,7 @@ from skdp._version import __version__
 from skdp.accounting import Gaussian, PoissonSampled, get_epsilon
 from skdp.accounting._accountant import ledger_records, ledger_reports, verify_ledger
 from skdp.exceptions import LedgerError
+from skdp.utils._validation import RELATIONS
 
 METHODS = ("auto", "pld", "rdp", "zcdp", "advanced", "basic")
 EXIT_CODES = """exit codes:
@@ -55,42 +56,33 @@ def _parser():
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="command")
-    _add_ledger(commands)
-    _add_epsilon(commands)
-    return parser
-
-
-def _add_ledger(commands):
     ledger = commands.add_parser("ledger", help="look at a ledger; nothing is ever changed")
     actions = ledger.add_subparsers(required=True, metavar="action")
     show = actions.add_parser("show", help="budget and charges of each data set")
     verify = actions.add_parser("verify", help="check the hash chain, print the last hash")
     export = actions.add_parser("export", help="every record, one a line")
-    for action, run in ((show, _show), (verify, _verify), (export, _export)):
-        action.add_argument("ledger", help="a file, or a postgresql:// address")
-        action.set_defaults(run=run)
-    for action in (show, verify):
-        action.add_argument("--json", action="store_true", help="print JSON")
-    show.add_argument("--dataset", help="this data set alone")
-    verify.add_argument("--head", help="fail unless the chain still holds this hash")
-    export.add_argument("--format", choices=("jsonl", "csv"), default="jsonl")
-    export.add_argument("--dataset", help="this data set alone")
-
-
-def _add_epsilon(commands):
     price = commands.add_parser(
         "epsilon",
         help="what noisy steps on Poisson-sampled batches cost",
         description="The epsilon of Gaussian steps, each on a Poisson-sampled batch.",
     )
+    for command, run in ((show, _show), (verify, _verify), (export, _export), (price, _price)):
+        command.set_defaults(run=run)
+        if command is not price:
+            command.add_argument("ledger", help="a file, or a postgresql:// address")
+        if command is not export:
+            command.add_argument("--json", action="store_true", help="print JSON")
+    for command in (show, export):
+        command.add_argument("--dataset", help="this data set alone")
+    verify.add_argument("--head", help="fail unless the chain still holds this hash")
+    export.add_argument("--format", choices=("jsonl", "csv"), default="jsonl")
     price.add_argument("--noise-multiplier", type=float, required=True, help="sigma over the clip")
     price.add_argument("--sampling-rate", type=float, default=1.0, help="1 is the full batch")
     price.add_argument("--steps", type=int, default=1)
     price.add_argument("--delta", type=float, required=True)
-    price.add_argument("--relation", choices=("add_remove", "replace_one"), default="add_remove")
+    price.add_argument("--relation", choices=RELATIONS, default="add_remove")
     price.add_argument("--method", choices=METHODS, default="auto")
-    price.add_argument("--json", action="store_true", help="print JSON")
-    price.set_defaults(run=_price)
+    return parser
 
 
 def _show(options):
@@ -124,11 +116,11 @@ def _export(options):
 
 def _price(options):
     step = PoissonSampled(options.sampling_rate, Gaussian(options.noise_multiplier))
-    value = get_epsilon(
-        step * options.steps, options.delta, relation=options.relation, method=options.method
-    )
+    terms = {"delta": options.delta, "relation": options.relation, "method": options.method}
+    value = get_epsilon(step * options.steps, **terms)
     if options.json:
-        names = ("sampling_rate", "noise_multiplier", "steps", "delta", "relation", "method")
-        print(json.dumps({"epsilon": value} | {name: getattr(options, name) for name in names}))
+        names = ("sampling_rate", "noise_multiplier", "steps")
+        schedule = {name: getattr(options, name) for name in names}
+        print(json.dumps({"epsilon": value} | schedule | terms))
     else:
         print(f"epsilon = {value:.6g} at delta = {options.delta:g} ({options.relation})")

@@ -3,7 +3,7 @@
 import json
 import math
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from skdp._privacy_statement import PrivacyStatement, in_words
@@ -51,9 +51,9 @@ class PrivacyReport:
         Results of attacks, from `skdp.audit`.
     without_statement : tuple of str
         Parts of the reported models that say nothing of their privacy.
-    made : str
+    made : str, default=now
         When the document was made, UTC.
-    version : str
+    version : str, default=this version
         The version of skdp.
     """
 
@@ -62,8 +62,8 @@ class PrivacyReport:
     budgets: tuple
     audits: tuple
     without_statement: tuple
-    made: str
-    version: str
+    made: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    version: str = __version__
 
     def to_dict(self):
         """Return the document as JSON values.
@@ -172,11 +172,12 @@ class PrivacyReport:
             notes = tuple(f"{part} {words}" for part in self.without_statement)
             yield _Section("Not private, as far as is known", notes=notes)
         for budget in self.budgets:
-            heading = f"Budget and ledger of {budget.dataset!r}"
-            table = tuple(budget.charges())
-            yield _Section(heading, tuple(budget.summary()), budget.columns, table, budget.notes)
+            heading, charges = f"Budget and ledger of {budget.dataset!r}", budget.charges()
+            yield _Section(heading, budget.summary(), budget.columns, charges, budget.notes)
         yield _Section("Assumptions", notes=ASSUMPTIONS)
-        yield _Section("Audit", notes=tuple(_audit_notes(self.audits)))
+        found = [line for audit in self.audits for line in str(audit).splitlines()]
+        audited = (AUDITED, *(" ".join(line.split()) for line in found))
+        yield _Section("Audit", notes=audited if found else (NO_AUDIT,))
         made = (("made", self.made), ("by", f"skdp {self.version}"))
         yield _Section("About this document", made, notes=(SOURCES,))
 
@@ -232,21 +233,20 @@ def privacy_report(*sources, audits=(), title="Privacy"):
     """
     if not sources:
         raise ValueError("name at least one fitted estimator, accountant, statement or report")
-    found = _Found([], {}, [])
-    for source in sources:
-        _gather(source, type(source).__name__, found)
+    found = [known for source in sources for known in _known_of(source, type(source).__name__)]
+    budgets = {}
+    for report in (known for known in found if isinstance(known, BudgetReport)):
+        budgets.setdefault((report.dataset, report.head_hash), report)
     audits = tuple(audits) if isinstance(audits, list | tuple) else (audits,)
     for audit in audits:
         if not hasattr(audit, "to_dict"):
             raise ValueError(f"audits must be results of skdp.audit, got {audit!r}")
     return PrivacyReport(
         title=str(title),
-        statements=tuple(found.statements),
-        budgets=tuple(found.budgets.values()),
+        statements=tuple(known for known in found if isinstance(known, PrivacyStatement)),
+        budgets=tuple(budgets.values()),
         audits=audits,
-        without_statement=tuple(found.silent),
-        made=datetime.now(UTC).isoformat(timespec="seconds"),
-        version=__version__,
+        without_statement=tuple(known for known in found if isinstance(known, str)),
     )
 
 
@@ -259,51 +259,35 @@ class _Section:
     notes: tuple = ()
 
 
-@dataclass(frozen=True)
-class _Found:
-    statements: list
-    budgets: dict
-    silent: list
-
-    def add_budget(self, report):
-        self.budgets.setdefault((report.dataset, report.head_hash), report)
-
-
-def _gather(source, name, found):
-    if isinstance(source, PrivacyStatement):
-        found.statements.append(source)
-    elif isinstance(source, BudgetReport):
-        found.add_budget(source)
+def _known_of(source, name):
+    """Yield statements, reports of budgets, and the names of parts that say nothing."""
+    if isinstance(source, PrivacyStatement | BudgetReport):
+        yield source
     elif hasattr(source, "report") and hasattr(source, "charge"):
-        found.add_budget(source.report())
+        yield source.report()
     elif hasattr(source, "get_params"):
-        _gather_estimator(source, name, found)
+        parts, parameters = _parts(source), source.get_params(deep=False)
+        if hasattr(source, "privacy_"):
+            yield source.privacy_
+        elif "epsilon" in parameters:
+            raise ValueError(f"{name} is not fitted, or publishes no privacy statement")
+        elif not parts or hasattr(source, "best_estimator_"):
+            # A search without a statement looked at scores of the same rows to choose its best
+            # part.
+            yield name
+        if hasattr(parameters.get("accountant"), "report"):
+            yield parameters["accountant"].report()
+        for part, inner in parts:
+            yield from _known_of(inner, f"{name}: {part} ({type(inner).__name__})")
     else:
         raise ValueError(f"cannot report on {source!r}")
-
-
-def _gather_estimator(estimator, name, found):
-    parts = _parts(estimator)
-    if hasattr(estimator, "privacy_"):
-        found.statements.append(estimator.privacy_)
-    elif "epsilon" in estimator.get_params(deep=False):
-        raise ValueError(f"{name} is not fitted, or publishes no privacy statement")
-    elif not parts or hasattr(estimator, "best_estimator_"):
-        # A search without a statement looked at scores of the same rows to choose its best part.
-        found.silent.append(name)
-    accountant = estimator.get_params(deep=False).get("accountant")
-    if hasattr(accountant, "report"):
-        found.add_budget(accountant.report())
-    for part, inner in parts:
-        _gather_estimator(inner, f"{name}: {part} ({type(inner).__name__})", found)
 
 
 def _parts(estimator):
     """Return names and fitted estimators of which another is made."""
     for attribute in ("steps", "transformers_", "transformer_list"):
-        if hasattr(estimator, attribute):
-            parts = ((entry[0], entry[1]) for entry in getattr(estimator, attribute))
-            return [(name, part) for name, part in parts if hasattr(part, "get_params")]
+        if entries := getattr(estimator, attribute, ()):
+            return [(name, part) for name, part, *_ in entries if hasattr(part, "get_params")]
     best = getattr(estimator, "best_estimator_", None)
     return [] if best is None else [("best_estimator_", best)]
 
@@ -331,9 +315,7 @@ def _wrapped(text, indent):
 
 
 def _statement_rows(statement):
-    seeded = "no"
-    if statement.seeded:
-        seeded = "YES: whoever knows the seed can take the noise away"
+    seeded = "YES: whoever knows the seed can take the noise away" if statement.seeded else "no"
     return (
         ("guarantee", f"({statement.epsilon:g}, {statement.delta:g})-differential privacy"),
         ("unit", statement.unit),
@@ -351,10 +333,3 @@ def _statement_rows(statement):
         ("record in the ledger", statement.record or "none: no accountant"),
         ("software", f"skdp {statement.version}"),
     )
-
-
-def _audit_notes(audits):
-    if not audits:
-        return [NO_AUDIT]
-    lines = [" ".join(line.split()) for audit in audits for line in str(audit).splitlines()]
-    return [AUDITED, *lines]

@@ -66,7 +66,7 @@ class PrivacyStatement:
     trust_model: str = CENTRAL
 
     # What the text leaves to those who check the mathematics or the ledger.
-    of_the_noise = ("noise_scale", "sensitivity", "record", "version")
+    of_the_noise = ("noise scale", "sensitivity", "record", "version")
     covered = "the public attributes of this fit and what is computed from them: predictions too"
     not_covered = (
         "scores on private rows, other steps of a pipeline, choices made by looking at the data, "
@@ -87,19 +87,19 @@ class PrivacyStatement:
 
     def __str__(self):
         lines = [f"{self.estimator} is ({self.epsilon:g}, {self.delta:g})-differentially private"]
-        rows = self.to_dict()
-        for name in ("estimator", "epsilon", "delta", *self.of_the_noise):
-            del rows[name]
-        for name, value in rows.items():
-            lines.append(f"  {name.replace('_', ' '):<12} {in_words(value)}")
-        lines.append(
-            "  more         to_dict() and skdp.privacy_report have the noise and the ledger's hash"
+        # The first line says the first three.
+        rows = [row for row in self._rows()[3:] if row[0] not in self.of_the_noise]
+        rows.append(
+            ("more", "to_dict() and skdp.privacy_report have the noise and the ledger's hash")
         )
+        lines += [f"  {name:<12} {words}" for name, words in rows]
         return "\n".join(lines)
 
     def _repr_html_(self):
-        rows = [(name.replace("_", " "), in_words(value)) for name, value in self.to_dict().items()]
-        return html_fragment(html_table(rows, caption="Privacy statement"))
+        return html_fragment(html_table(self._rows(), caption="Privacy statement"))
+
+    def _rows(self):
+        return [(name.replace("_", " "), in_words(value)) for name, value in self.to_dict().items()]
 
 
 def in_words(value):

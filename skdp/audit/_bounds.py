@@ -15,6 +15,7 @@ trade-off function, which is tighter where the function is known to be a Gaussia
 import math
 
 import numpy as np
+from scipy.optimize import bisect
 from scipy.special import betaincinv, ndtr, ndtri
 from scipy.stats import binom
 
@@ -23,6 +24,7 @@ from skdp.utils._validation import check_choice, check_delta, check_integer, che
 
 LARGEST_EPSILON = 100.0
 LARGEST_MU = 30.0
+STEP = 1e-6
 
 
 def epsilon_from_rates(true_positives, n_in, false_positives, n_out, *, delta=0.0, confidence=0.95):
@@ -228,9 +230,7 @@ def epsilons_of_tests(true_positives, n_in, false_positives, n_out, *, delta, er
     return np.fmax(*events)
 
 
-def halved_epsilon(
-    true_positives, n_in, false_positives, n_out, *, delta, confidence, gaussian=False
-):
+def halved_epsilon(*counts, delta, confidence, gaussian=False):
     """Return the epsilon of one step that a test between worlds two steps apart certifies.
 
     Each step is (epsilon, delta)-DP, so that both are (2 epsilon, (1 + e^epsilon) delta)-DP; two
@@ -238,12 +238,13 @@ def halved_epsilon(
 
     Parameters
     ----------
-    true_positives, n_in, false_positives, n_out : int
+    *counts : int
+        True positives and runs, false positives and runs.
     delta, confidence : float
     gaussian : bool, default=False
         Bound through the trade-off curve of a Gaussian mechanism.
     """
-    counts, error = (true_positives, n_in, false_positives, n_out), _error(confidence)
+    error = _error(confidence)
     if gaussian:
         return _gaussian_epsilon(float(mus_of_tests(*counts, error=error)) / 2.0, delta)
 
@@ -340,11 +341,8 @@ def _largest(rejected, limit):
         return 0.0
     if rejected(limit):
         return limit
-    low, high = 0.0, limit
-    while high - low > 1e-6:
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if rejected(middle) else (low, middle)
-    return low
+    edge = bisect(lambda value: 0.5 - rejected(value), 0.0, limit, xtol=STEP)
+    return max(0.0, edge - STEP)
 
 
 def _counts(correct, guesses, canaries):

@@ -8,6 +8,7 @@ from sklearn.base import is_classifier, is_regressor
 
 from skdp.audit import _tables
 from skdp.audit._outputs import parameter
+from skdp.utils._frames import take_rows
 
 # The short rows' length, as a part of the longest row's.
 SHORT = 0.01
@@ -46,20 +47,16 @@ def canary_worlds(X, y, canary, relation, replacement=None):
     labels, counts = np.unique(y, return_counts=True)
     if canary is None:
         canary = long_row(X), labels[np.argmin(counts)]
-    row, label = canary
-    pool, targets, n = _tables.append_row(X, row), np.append(y, label), len(y)
+    pool, targets, n = _tables.append_row(X, canary[0]), np.append(y, canary[1]), len(y)
+    if replacement is None and relation == "replace_one":
+        replacement = canary[0], labels[-1] if labels[-1] != canary[1] else labels[0]
+    # Both tables are cut from one, so that the container's types are those of all rows in both.
+    inside, outside = np.arange(n + 1), np.arange(n)
     if replacement is not None:
         pool, targets = _tables.append_row(pool, replacement[0]), np.append(targets, replacement[1])
-    # Both tables are cut from one, so that the container's types are those of all rows in both.
-    shared = np.arange(n)
-    inside = _tables.take_rows(pool, np.append(shared, n)), targets[: n + 1]
-    if replacement is not None:
-        other = np.append(shared, n + 1)
-        return Worlds(*inside, _tables.take_rows(pool, other), targets[other])
-    if relation == "add_remove":
-        return Worlds(*inside, _tables.take_rows(pool, shared), targets[:n])
-    other = labels[-1] if labels[-1] != label else labels[0]
-    return Worlds(*inside, inside[0], np.append(y, other))
+        outside = np.append(outside, n + 1)
+    tables = (take_rows(pool, inside), targets[inside], take_rows(pool, outside), targets[outside])
+    return Worlds(*tables)
 
 
 def long_row(X):
@@ -76,16 +73,14 @@ def long_row(X):
     list of length n_features
     """
     numbers = _tables.coordinates(X)
-    if issparse(X):
-        numeric, row = np.ones(X.shape[1], dtype=bool), [0.0] * X.shape[1]
-    else:
-        columns = [_tables.column_of(X, place) for place in range(X.shape[1])]
-        numeric = np.array([_tables.is_numeric(column) for column in columns])
-        rarest = np.argmax(numbers, axis=0)
-        row = [
-            0.0 if is_number else column[rare]
-            for column, is_number, rare in zip(columns, numeric, rarest, strict=True)
-        ]
+    table = numbers if issparse(X) else X
+    columns = [_tables.column_of(table, place) for place in range(X.shape[1])]
+    numeric = np.array([_tables.is_numeric(column) for column in columns])
+    rarest = np.argmax(numbers, axis=0)
+    row = [
+        0.0 if is_number else column[rare]
+        for column, is_number, rare in zip(columns, numeric, rarest, strict=True)
+    ]
     if numeric.any():
         squares = np.einsum("ij,ij->i", numbers[:, numeric], numbers[:, numeric])
         spread = np.where(numeric, np.var(numbers, axis=0), np.inf)
@@ -142,7 +137,7 @@ def with_as_many_rows(worlds):
     """
     X, y = worlds.X_out, worlds.y_out
     rows = np.append(np.arange(len(y)), usual_row(X))
-    return Worlds(worlds.X_in, worlds.y_in, _tables.take_rows(X, rows), y[rows])
+    return Worlds(worlds.X_in, worlds.y_in, take_rows(X, rows), y[rows])
 
 
 def usual_row(X):
@@ -174,8 +169,8 @@ def other_tables(worlds):
     for n in (len(y), len(worlds.y_out)):
         same = [np.full(n, canary), np.full(n, usual)]
         near = np.append(np.arange(n - 1) % canary, usual if n > canary else canary)
-        tables = [(_tables.take_rows(X, rows), _other_targets(y[:n])) for rows in same]
-        found.append([*tables, (_tables.take_rows(X, near), y[near])])
+        tables = [(take_rows(X, rows), _other_targets(y[:n])) for rows in same]
+        found.append([*tables, (take_rows(X, near), y[near])])
     return tuple(found)
 
 
@@ -238,13 +233,14 @@ def orthogonal_canaries(X, y, n_canaries, norm, relation, random):
     known = np.unique(y)
     codes = random.randint(0, len(known), n_canaries)
     labels, others = known[codes], known[(codes + len(known) // 2) % len(known)]
-    rows = _tables.append_columns(_tables.null_rows(X, n_canaries), norm * np.eye(n_canaries))
-    null = _tables.append_columns(_tables.null_rows(X, 1), np.zeros((1, n_canaries)))
     targets, present = np.where(coins, labels, others), np.full(n_canaries, True)
     if relation == "add_remove":
         targets, present = labels[coins], coins
-    wide = _tables.append_columns(X, np.zeros((len(y), n_canaries)))
-    table = _tables.stack_rows(wide, _tables.take_rows(rows, present))
+    n, longer = len(y), _tables.with_null_rows(X, n_canaries + 1)
+    pool = _tables.append_columns(longer, norm * np.eye(n + n_canaries + 1, n_canaries, k=-n))
+    places = n + np.arange(n_canaries + 1)
+    table = take_rows(pool, np.append(np.arange(n), places[:-1][present]))
+    rows, null = take_rows(pool, places[:-1]), take_rows(pool, places[-1:])
     return Canaries(table, np.append(y, targets), rows, null, labels, coins)
 
 

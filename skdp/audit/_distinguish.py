@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -32,11 +33,14 @@ class Verdict:
         What was looked at, in words.
     counts : tuple of int
         True positives and runs, false positives and runs.
+    states : bool, default=False
+        Whether a part of what was fitted makes the statement of skdp.
     """
 
     epsilon: float
     test: str
-    counts: tuple
+    counts: tuple = ()
+    states: bool = False
 
 
 def distinguish(inside, outside, *, delta, confidence, gaussian=False, names=None):
@@ -60,28 +64,23 @@ def distinguish(inside, outside, *, delta, confidence, gaussian=False, names=Non
     Verdict
     """
     if not inside.shape[1]:
-        return Verdict(0.0, "nothing: no number that is published depends on the rows", ())
+        return Verdict(0.0, "nothing: no number that is published depends on the rows")
     if names is None:
         names = [f"published number {column}" for column in range(inside.shape[1])]
     scorers = _scorers(inside[::2], outside[::2], names)
     certify = _bounds.gaussian_epsilon_from_rates if gaussian else _bounds.epsilon_from_rates
+    prove = _bounds.mus_of_tests if gaussian else partial(_bounds.epsilons_of_tests, delta=delta)
     # With the error of all candidates together, or the luckiest threshold would be chosen.
     error = (1.0 - confidence) / (len(scorers) * N_THRESHOLDS)
-    best, chosen = -math.inf, None
+    # Where nothing is certain of any test, any will do.
+    best, chosen = -math.inf, (*scorers[0], -math.inf)
     for name, score in scorers:
         a, b = score(inside[::2]), score(outside[::2])
-        quantiles = np.quantile(np.concatenate([a, b]), np.linspace(0.0, 1.0, N_THRESHOLDS))
-        thresholds = np.unique(quantiles)
-        counts = _counts(a, b, thresholds)
-        if gaussian:
-            bounds = _bounds.mus_of_tests(*counts, error=error)
-        else:
-            bounds = _bounds.epsilons_of_tests(*counts, delta=delta, error=error)
+        shares = np.linspace(0.0, 1.0, N_THRESHOLDS)
+        thresholds = np.unique(np.quantile(np.concatenate([a, b]), shares))
+        bounds = prove(*_counts(a, b, thresholds), error=error)
         if bounds.max() > best:
             best, chosen = bounds.max(), (name, score, thresholds[np.argmax(bounds)])
-    if chosen is None:
-        # Nothing is certain of any test; any will do.
-        chosen = (*scorers[0], thresholds[0])
     name, score, threshold = chosen
     counts = tuple(int(n) for n in _counts(score(inside[1::2]), score(outside[1::2]), threshold))
     return Verdict(certify(*counts, delta=delta, confidence=confidence), name, counts)

@@ -12,15 +12,15 @@ from sklearn.utils import check_random_state
 from skdp.accounting import Guarantee, Neighbours, convert_relation
 from skdp.audit import _canaries
 from skdp.audit._bounds import halved_epsilon, one_run_epsilon, one_run_gaussian_epsilon
-from skdp.audit._distinguish import distinguish
+from skdp.audit._distinguish import Verdict, distinguish
 from skdp.audit._outputs import accountants, parameter, seeds, without_accountant
 from skdp.audit._published import as_matrix, observe
-from skdp.audit._tables import as_table, coordinates, take_rows
+from skdp.audit._tables import as_table, coordinates
 from skdp.base import relation_of
 from skdp.exceptions import PrivacyViolationWarning
+from skdp.utils._frames import take_rows
 from skdp.utils._validation import RELATIONS, check_choice, check_integer
 
-METHODS = ("worst_case", "two_worlds", "one_run")
 PAIRS_A_JOB = 50
 
 # How many of the canaries are guessed: several fractions, each with its part of the error.
@@ -205,7 +205,7 @@ def audit_epsilon(
     >>> found.violation
     False
     """
-    check_choice(method, "method", METHODS)
+    check_choice(method, "method", ("worst_case", "two_worlds", "one_run"))
     relation = _relation(estimator) if relation is None else relation
     claim = _claim(estimator, epsilon, delta, Neighbours(relation=relation))
     if gaussian and claim.delta == 0.0:
@@ -220,7 +220,7 @@ def audit_epsilon(
         n_canaries = check_integer(n_canaries, "n_canaries", 20)
         norm, random = _norm(estimator, X, canary_norm), check_random_state(random_state)
         canaries = _canaries.orthogonal_canaries(X, y, n_canaries, norm, relation, random)
-        found = _one_run(estimator, canaries, **bounded)
+        found, runs = _one_run(estimator, canaries, **bounded), 1
     else:
         if method == "worst_case":
             n_samples = check_integer(n_samples, "n_samples", 4)
@@ -233,13 +233,12 @@ def audit_epsilon(
         n_fits = check_integer(n_fits, "n_fits", 20)
         parallel = Parallel(n_jobs=n_jobs, verbose=verbose)
         attack = partial(_many_runs, estimator, n_fits=n_fits, parallel=parallel, **bounded)
-        found = attack(worlds, claim if twice else None)
-        if found.bound > claim.epsilon and len(worlds.y_in) > len(worlds.y_out) and found.states:
-            again = attack(_canaries.with_as_many_rows(worlds), claim)
-            words = f"{again.test}, tables of one size"
-            found = replace(again, test=words, runs=found.runs + again.runs)
+        found, runs = attack(worlds, claim if twice else None), 2 * n_fits
+        if found.epsilon > claim.epsilon and len(worlds.y_in) > len(worlds.y_out) and found.states:
+            again, runs = attack(_canaries.with_as_many_rows(worlds), claim), 2 * runs
+            found = replace(again, test=f"{again.test}, tables of one size")
     audit = EpsilonAudit(
-        found.bound, claim.epsilon, attack=found.test, runs=found.runs, method=method, **bounded
+        found.epsilon, claim.epsilon, attack=found.test, runs=runs, method=method, **bounded
     )
     if audit.violation:
         warnings.warn(audit.to_dict()["words"], PrivacyViolationWarning, stacklevel=2)
@@ -279,26 +278,15 @@ def _many_runs(estimator, worlds, claim, *, n_fits, parallel, delta, confidence,
         private = ~known & ~_same_in_all(values[: 2 * n_fits])
     columns = _distinct(values[: 2 * n_fits], np.flatnonzero(private))
     inside, outside = np.split(values[: 2 * n_fits, columns], 2)
-    bounded = {"confidence": confidence, "gaussian": gaussian}
-    apart = delta
+    bounded, apart = {"confidence": confidence, "gaussian": gaussian}, delta
     if claim is not None:
-        apart = convert_relation(claim.epsilon, claim.delta, *RELATIONS)[1]
+        _, apart = convert_relation(claim.epsilon, claim.delta, *RELATIONS)
     shown = [names[column] for column in columns]
     verdict = distinguish(inside, outside, delta=apart, names=shown, **bounded)
-    bound = verdict.epsilon
-    if claim is not None and verdict.counts:
-        bound = halved_epsilon(*verdict.counts, delta=delta, **bounded)
-    return _Found(bound, verdict.test, 2 * n_fits, any("privacy_." in name for name in names))
-
-
-@dataclass(frozen=True)
-class _Found:
-    """What fits certify, and whether a part of them makes the statement of skdp."""
-
-    bound: float
-    test: str
-    runs: int
-    states: bool = False
+    verdict = replace(verdict, states=any("privacy_." in name for name in names))
+    if claim is None or not verdict.counts:
+        return verdict
+    return replace(verdict, epsilon=halved_epsilon(*verdict.counts, delta=delta, **bounded))
 
 
 def _same_in_all(values):
@@ -338,7 +326,7 @@ def _one_run(estimator, canaries, *, delta, confidence, gaussian):
         half = max(1, int(fraction * m / 2))
         correct = np.sum(canaries.coins[order[-half:]]) + np.sum(~canaries.coins[order[:half]])
         bounds.append(certify(int(correct), 2 * half, m, delta=delta, confidence=each))
-    return _Found(max(bounds), f"{m} canaries in columns of their own, by the model's answers", 1)
+    return Verdict(max(bounds), f"{m} canaries in columns of their own, by the model's answers")
 
 
 def _scores(fitted, rows):

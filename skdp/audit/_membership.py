@@ -9,12 +9,10 @@ from sklearn.utils import check_random_state, indexable
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp.audit import _scores
-from skdp.audit._outputs import ACCESS, per_row_statistic, seeds, without_accountant
+from skdp.audit._outputs import per_row_statistic, seeds, without_accountant
 from skdp.audit._roc import Interval, area_under_curve, attack_accuracy, rate_at, roc
-from skdp.audit._tables import take_rows
+from skdp.utils._frames import take_rows
 from skdp.utils._validation import check_choice, check_integer
-
-ATTACKS = ("loss", "shadow", "lira", "rmia")
 
 # Below this many shadows each row's own variance is too rough (Carlini et al. 2022, section VI).
 SHADOWS_FOR_ROW_VARIANCE = 64
@@ -215,8 +213,8 @@ def membership_inference(
     >>> found.train_score, found.auc.value > 0.5
     (1.0, True)
     """
-    check_choice(attack, "attack", ATTACKS)
-    check_choice(access, "access", ACCESS)
+    check_choice(attack, "attack", ("loss", "shadow", "lira", "rmia"))
+    check_choice(access, "access", ("probabilities", "labels", "parameters"))
     check_choice(variance, "variance", ("auto", "row", "global"))
     X, y = indexable(X, column_or_1d(y))
     n_shadow = check_integer(n_shadow, "n_shadow", 2)
@@ -279,8 +277,7 @@ def _halves(n_rows, n_models, random):
     masks = np.zeros((n_models, n_rows), dtype=bool)
     for i in range(0, n_models, 2):
         masks[i, random.permutation(n_rows)[: n_rows // 2]] = True
-        if i + 1 < n_models:
-            masks[i + 1] = ~masks[i]
+        masks[i + 1 : i + 2] = ~masks[i]
     return masks
 
 

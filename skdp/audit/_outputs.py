@@ -11,9 +11,6 @@ from skdp._version import __version__
 from skdp.accounting import Spend
 from skdp.accounting._state import Terms
 from skdp.base import UNACCOUNTED, relation_of
-from skdp.utils._validation import check_choice
-
-ACCESS = ("probabilities", "labels", "parameters")
 
 # Models that answer 0 or 1 are as sure as this.
 LEAST_PROBABILITY = 1e-6
@@ -49,7 +46,7 @@ def parameter(estimator, name):
 
 
 @dataclass(frozen=True)
-class _Nobody:
+class Nobody:
     """Stands for an accountant whose relation it keeps; what is charged to it is in no ledger."""
 
     terms: Terms
@@ -84,7 +81,7 @@ def _with_nobody(value):
         return value
     relation = relation_of(value)
     terms = replace(UNACCOUNTED, relation=relation)
-    return None if relation == UNACCOUNTED.relation else _Nobody(terms)
+    return None if relation == UNACCOUNTED.relation else Nobody(terms)
 
 
 def per_row_statistic(estimator, X, y, access):
@@ -107,7 +104,6 @@ def per_row_statistic(estimator, X, y, access):
     -------
     ndarray of shape (n_samples,)
     """
-    check_choice(access, "access", ACCESS)
     y = np.asarray(y)
     if not is_classifier(estimator):
         if access == "labels":

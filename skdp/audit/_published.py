@@ -57,24 +57,11 @@ def walk(value):
             stack += [(name + place, item) for place, item in reversed(_inner(part))]
 
 
-def published_floats(estimator):
+def observe(estimator, probe=None):
     """Return every number that a fitted estimator and all that is in it show.
 
-    Parameters
-    ----------
-    estimator : fitted estimator
-
-    Returns
-    -------
-    ndarray of shape (n_floats,)
-        Differences between the rows of a matrix are among them, where noise that is shared
-        between classes cancels. Text is a number by its check sum.
-    """
-    return observe(estimator).values
-
-
-def observe(estimator, probe=None):
-    """Return what a fitted estimator shows, with its answers to public rows.
+    Differences between the rows of a matrix are among them, where noise that is shared between
+    classes cancels. Text is a number by its check sum.
 
     Parameters
     ----------
@@ -190,18 +177,18 @@ def _form(value):
 
 def _inner(value):
     """Return what is within a value, as pairs of place and part."""
+    if isinstance(value, types.FunctionType):
+        # One that was made while something ran may keep what it saw.
+        kept = (value.__defaults__, value.__kwdefaults__, vars(value))
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        return [(".kept", part) for part in (*kept, *cells)] if "<" in value.__qualname__ else []
+    if isinstance(value, CODE) or hasattr(type(value), "charge"):
+        return []
     plain = type(value) in (dict, list, tuple, set, frozenset) or _is_array(value)
     return _items(value) if plain else [*_items(value), *_state(value)]
 
 
 def _items(value):
-    if isinstance(value, types.FunctionType) and "<" in value.__qualname__:
-        # Made while something ran, so that it may keep what it saw.
-        kept = (value.__defaults__, value.__kwdefaults__, vars(value))
-        cells = [cell.cell_contents for cell in value.__closure__ or ()]
-        return [(".kept", part) for part in (*kept, *cells)]
-    if isinstance(value, CODE | types.FunctionType) or hasattr(type(value), "charge"):
-        return []
     if isinstance(value, dict):
         items = sorted(value.items(), key=lambda item: repr(item[0]))
         keys = [(f"[{i}].key", key) for i, (key, _) in enumerate(items)]
@@ -221,8 +208,6 @@ def _items(value):
 
 def _state(value):
     """Return what an object is made of again by a pickle, beside its items."""
-    if isinstance(value, CODE | types.FunctionType) or hasattr(type(value), "charge"):
-        return []
     own = vars(value) if hasattr(value, "__dict__") else {}
     found = [(f".{name}", own[name]) for name in sorted(own)]
     kind = type(value)

@@ -6,7 +6,8 @@ likelier a member.
 """
 
 import numpy as np
-from scipy.special import expit, log_ndtr
+from scipy.special import expit
+from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 
 LEAST_DEVIATION = 1e-3
@@ -37,9 +38,9 @@ def lira(target, shadows, fitted, *, offline=False, variance="row"):
     """
     mean_out, deviation_out = _gaussian(shadows, ~fitted, variance)
     if offline:
-        return log_ndtr((target - mean_out) / deviation_out)
-    inside = _log_density(target, *_gaussian(shadows, fitted, variance))
-    return inside - _log_density(target, mean_out, deviation_out)
+        return norm.logcdf(target, mean_out, deviation_out)
+    inside = norm.logpdf(target, *_gaussian(shadows, fitted, variance))
+    return inside - norm.logpdf(target, mean_out, deviation_out)
 
 
 def rmia(target, shadows, fitted, *, offline=False, gamma=2.0, offline_scale=0.3):
@@ -127,7 +128,3 @@ def _gaussian(shadows, mask, variance):
         return mean, max(np.sqrt(squares.sum() / max(mask.sum(), 1)), LEAST_DEVIATION)
     deviation = np.sqrt(squares.sum(axis=0) / np.maximum(mask.sum(axis=0) - 1, 1))
     return mean, np.maximum(deviation, LEAST_DEVIATION)
-
-
-def _log_density(x, mean, deviation):
-    return -0.5 * ((x - mean) / deviation) ** 2 - np.log(deviation)

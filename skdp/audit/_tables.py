@@ -5,6 +5,8 @@ from numbers import Real
 import numpy as np
 from scipy.sparse import csr_array, hstack, issparse, vstack
 
+from skdp.utils._frames import take_rows
+
 
 def as_table(X):
     """Return a frame as it is, a sparse table as CSR, numbers as float64 and others as objects.
@@ -21,25 +23,6 @@ def as_table(X):
     if array.dtype.kind not in "biufO":
         return array
     return _floats(array) if is_numeric(array) else array
-
-
-def take_rows(table, rows):
-    """Return some rows of a table.
-
-    Parameters
-    ----------
-    table : table, or array-like of labels
-    rows : ndarray
-        A mask or positions.
-    """
-    rows = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else np.asarray(rows)
-    if hasattr(table, "iloc"):
-        return table.iloc[rows].copy()
-    if isinstance(table, list):
-        return [table[row] for row in rows]
-    if issparse(table):
-        return table.tocsr()[rows]
-    return table[rows] if hasattr(table, "columns") else np.asarray(table)[rows]
 
 
 def append_row(table, row):
@@ -90,49 +73,29 @@ def append_columns(table, numbers):
     names = [f"canary {i}" for i in range(numbers.shape[1])]
     if not hasattr(table, "iloc"):
         return table.hstack(type(table)(numbers, schema=names))
-    import pandas as pd
-
-    right = pd.DataFrame(numbers, columns=names)
-    return pd.concat([table.reset_index(drop=True), right], axis=1)
+    return table.reset_index(drop=True).join(type(table)(numbers, columns=names))
 
 
-def stack_rows(above, below):
-    """Return two tables of one kind as one.
-
-    Parameters
-    ----------
-    above, below : table, as `as_table` returns it
-    """
-    if issparse(above):
-        return vstack([above, below], format="csr")
-    if not hasattr(above, "columns"):
-        return np.concatenate([above, below])
-    if not hasattr(above, "iloc"):
-        return above.vstack(below)
-    import pandas as pd
-
-    return pd.concat([above, below], ignore_index=True)
-
-
-def null_rows(table, n_rows):
-    """Return rows of zeros, with what the first row has in columns that hold no numbers.
+def with_null_rows(table, n_rows):
+    """Return a table with rows of zeros below, its first row's values where they are no numbers.
 
     Parameters
     ----------
     table : table, as `as_table` returns it
     n_rows : int
     """
-    rows = take_rows(table, np.zeros(n_rows, dtype=int))
-    if issparse(rows):
-        return 0.0 * rows
+    rows = np.append(np.arange(table.shape[0]), np.zeros(n_rows, dtype=int))
+    longer, kept = take_rows(table, rows), np.arange(len(rows)) < table.shape[0]
+    if issparse(longer):
+        return longer.multiply(kept[:, None]).tocsr()
     for place in range(table.shape[1]):
         if not is_numeric(column_of(table, place)):
             continue
-        if hasattr(rows, "iloc"):
-            rows.isetitem(place, 0 * rows.iloc[:, place])
-        elif not hasattr(rows, "columns"):
-            rows[:, place] = 0.0
-    return rows
+        if hasattr(longer, "iloc"):
+            longer.isetitem(place, longer.iloc[:, place] * kept)
+        elif not hasattr(longer, "columns"):
+            longer[~kept, place] = 0.0
+    return longer
 
 
 def coordinates(table):
@@ -173,8 +136,7 @@ def is_numeric(values):
     values : array-like
     """
     array = np.asarray(values, dtype=object).ravel()
-    kinds = {type(value) for value in array}
-    if any(issubclass(kind, str | bytes) for kind in kinds):
+    if any(isinstance(value, str | bytes) for value in array):
         return False
     try:
         _floats(array)

@@ -1,6 +1,7 @@
 """What attacks certify, against what is claimed."""
 
 import numpy as np
+from sklearn.base import clone
 
 from skdp.audit import audit_epsilon
 from skdp.display._display import Display
@@ -59,11 +60,8 @@ class EpsilonAuditDisplay(Display):
         -------
         EpsilonAuditDisplay
         """
-        audits = []
-        for epsilon in epsilons:
-            claimed = type(estimator)(**(estimator.get_params(deep=False) | {"epsilon": epsilon}))
-            audits.append(audit_epsilon(claimed, X, y, **options))
-        return cls(audits)
+        claims = [clone(estimator).set_params(epsilon=epsilon) for epsilon in epsilons]
+        return cls([audit_epsilon(claimed, X, y, **options) for claimed in claims])
 
     @classmethod
     def from_audits(cls, audits):

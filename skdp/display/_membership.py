@@ -76,9 +76,7 @@ class MembershipInferenceDisplay(Display):
         """
         result = membership_inference(estimator, X, y, **options)
         parameters = estimator.get_params()
-        epsilon = parameters.get("epsilon")
-        delta = None if epsilon is None else parameters.get("delta", 0.0)
-        claim = {"epsilon": epsilon, "delta": delta}
+        claim = {"epsilon": parameters.get("epsilon"), "delta": parameters.get("delta", 0.0)}
         if hasattr(parameters.get("accountant"), "terms"):
             claim["relation"] = relation_of(parameters["accountant"])
         return cls({name or type(estimator).__name__: result}, **claim)

@@ -102,22 +102,16 @@ class PrivacyUtilityDisplay(Display):
             X, y, test_size=test_size, random_state=random_state
         )
         epsilons = np.asarray(epsilons, dtype=np.float64)
+        claims = [clone(estimator).set_params(epsilon=epsilon) for epsilon in epsilons]
         scores = [
-            [
-                score(clone(estimator).set_params(epsilon=epsilon).fit(X, y), X_test, y_test)
-                for _ in range(n_repeats)
-            ]
-            for epsilon in epsilons
+            [score(clone(claim).fit(X, y), X_test, y_test) for _ in range(n_repeats)]
+            for claim in claims
         ]
         if reference is not None:
             reference = score(clone(reference).fit(X, y), X_test, y_test)
-        return cls(
-            epsilons,
-            np.array(scores),
-            reference=reference,
-            cost=float(n_repeats * epsilons.sum()),
-            score_name=getattr(scoring, "__name__", "score on held-out rows"),
-        )
+        cost = float(n_repeats * epsilons.sum())
+        name = getattr(scoring, "__name__", "score on held-out rows")
+        return cls(epsilons, np.array(scores), reference=reference, cost=cost, score_name=name)
 
     def _draw(self, ax):
         """Draw the mean score and its spread."""

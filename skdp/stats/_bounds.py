@@ -64,7 +64,7 @@ class _SpacedHistogram(StatisticPlan):
 
     def __post_init__(self):
         for name in ("n_rows", "n_columns"):
-            object.__setattr__(self, name, check_integer(getattr(self, name), name, 1))
+            check_integer(getattr(self, name), name, 1)
         self.check_size(self.size)
 
     @property
@@ -142,10 +142,7 @@ class _SpacedHistogram(StatisticPlan):
 
 @dataclass(frozen=True, kw_only=True)
 class BoundsPlan(_SpacedHistogram):
-    __doc__ = _SpacedHistogram.__doc__.replace(
-        "Noisy counts over bins whose width grows with their distance from 0.",
-        "Bounds of each of several columns, from one noisy histogram.",
-    )
+    """Bounds of each of several columns, from one noisy histogram."""
 
     def run(self, X, source):
         """Release the bounds.
@@ -182,10 +179,7 @@ class BoundsPlan(_SpacedHistogram):
 
 @dataclass(frozen=True, kw_only=True)
 class NormPlan(_SpacedHistogram):
-    __doc__ = _SpacedHistogram.__doc__.replace(
-        "Noisy counts over bins whose width grows with their distance from 0.",
-        "A bound on the norm of most rows, from a noisy histogram of norms.",
-    )
+    """A bound on the norm of most rows, from a noisy histogram of norms."""
 
     signed: ClassVar[bool] = False
 
@@ -226,13 +220,13 @@ def plan_search(shape, guarantee, *, alone=False):
     Of delta it gets a fifth where Gaussian noise is the smaller then, else nothing, or all if it is
     `alone`. Its epsilon is that of the guarantee.
     """
-    sizes = {"n_rows": shape.n_rows, "n_columns": shape.n_columns}
-    pure = BoundsPlan(guarantee=replace(guarantee, delta=0.0), **sizes)
+    without = replace(guarantee, delta=0.0)
+    pure = BoundsPlan(n_rows=shape.n_rows, n_columns=shape.n_columns, guarantee=without)
     delta = guarantee.delta
     share, rest = (delta, 0.0) if alone else split_epsilon(delta, AUTO_SHARE)
     # Smaller parts of delta are refused.
     if share >= 1e-100 and (alone or rest >= 1e-100):
-        search = BoundsPlan(guarantee=replace(guarantee, delta=share), **sizes)
+        search = replace(pure, guarantee=replace(guarantee, delta=share))
         if search.threshold < pure.threshold:
             return search, rest
     return pure, delta

@@ -73,21 +73,18 @@ def expected_error(
     neighbours = Neighbours(relation=relation)
     guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbours=neighbours)
     low, high = broadcast_bounds(bounds, n_columns)
-    if statistic in ("count", "histogram", "histogram2d"):
+    if statistic == "count":
         plan = CountPlan(n_columns=n_columns, guarantee=guarantee)
-        if statistic != "count":
-            joint = statistic == "histogram2d"
-            columns = (0.0,) * (2 if joint else n_columns)
-            bins = (1,) * len(columns)
-            ends = {"low": columns, "high": columns}
-            plan = HistogramPlan(**ends, guarantee=guarantee, bins=bins, joint=joint)
         return plan.mechanism.mean_error(plan.size)
-    if statistic in ("median", "quantile"):
-        quantile = 0.5 if statistic == "median" else q
-        ends = {"low": low, "high": high, "n_rows": n_rows}
-        plan = QuantilePlan(quantiles=[quantile], guarantee=guarantee, **ends)
-        return _rank_error(plan, n_rows)
+    if statistic in ("histogram", "histogram2d"):
+        joint = statistic == "histogram2d"
+        ones = (1,) * (2 if joint else n_columns)
+        plan = HistogramPlan(low=ones, high=ones, guarantee=guarantee, bins=ones, joint=joint)
+        return plan.mechanism.mean_error(plan.size)
     settings = {"n_rows": n_rows, "low": low, "high": high, "guarantee": guarantee}
+    if statistic in ("median", "quantile"):
+        plan = QuantilePlan(quantiles=[0.5 if statistic == "median" else q], **settings)
+        return _rank_error(plan, n_rows)
     if statistic == "sum":
         plan = SumPlan(**settings)
         error = plan.mechanism.mean_error(plan.size) * plan.units

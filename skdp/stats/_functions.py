@@ -13,49 +13,30 @@ from skdp.accounting import PrivacyAccountant
 from skdp.stats._bounds import BoundsPlan
 from skdp.stats._counts import CountPlan, HistogramPlan, check_bins
 from skdp.stats._moments import MomentsPlan, SumPlan
-from skdp.stats._quantiles import QuantilePlan, check_quantiles
-from skdp.stats._release import check_rows, release, release_within, shaped
+from skdp.stats._quantiles import QuantilePlan
+from skdp.stats._release import check_rows, release, shaped
 from skdp.utils._docstrings import documented
 from skdp.utils._validation import is_auto
 
-_ROWS = """a : array-like of shape (n_rows,) or (n_rows, n_columns)
-    Finite numbers. A row is what is protected; the number of rows is public."""
 _BUDGET = """epsilon : float, default=1.0
     What the release costs, positive.
 delta : float, default=0.0
-    In [0, 1). {delta}"""
-_BOUNDS = """bounds : "auto" or tuple of (low, high), default="auto"
-    Numbers or arrays of shape (n_columns,), with low < high; values are clipped to them. They
-    must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
-    in the same charge."""
-_AXIS = """axis : None or 0, default=None
-    The axis of the rows. It must be 0 for a matrix: one number for each column."""
-_END = """accountant : PrivacyAccountant, default=None
-    Where the release is charged, before anything is computed. None charges nothing and
-    protects under "add_remove".
-random_state : int or None, default=None
-    None draws noise from the operating system's cryptographic generator. An int makes the
-    noise reproducible and thereby removable by whoever knows it."""
-_RAISES = """Raises
-------
-ValueError
-    If a parameter or the data are not as described; nothing was charged.
-BudgetExceededError
-    If the accountant refuses; nothing was computed."""
-_NOISE = "0 adds Laplace noise, a positive delta Gaussian noise."
-_COUNT_NOISE = "0 adds discrete Laplace noise, a positive delta Gaussian noise where it is smaller."
-_COMPOSITION = "A positive delta composes the choices more tightly; it helps where there are many."
-
+    In [0, 1). """
 
 _documented = documented(
-    rows=_ROWS,
-    noise=_BUDGET.format(delta=_NOISE),
-    count_noise=_BUDGET.format(delta=_COUNT_NOISE),
-    composition=_BUDGET.format(delta=_COMPOSITION),
-    bounds=_BOUNDS,
-    axis=_AXIS,
-    end=_END,
-    raises=_RAISES,
+    rows="""a : array-like of shape (n_rows,) or (n_rows, n_columns)
+    Finite numbers. A row is what is protected; the number of rows is public.""",
+    noise=_BUDGET + "0 adds Laplace noise, a positive delta Gaussian noise.",
+    count_noise=_BUDGET
+    + "0 adds discrete Laplace noise, a positive delta Gaussian noise where it is smaller.",
+    composition=_BUDGET
+    + "A positive delta composes the choices more tightly; it helps where there are many.",
+    bounds="""bounds : "auto" or tuple of (low, high), default="auto"
+    Numbers or arrays of shape (n_columns,), with low < high; values are clipped to them. They
+    must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
+    in the same charge.""",
+    axis="""axis : None or 0, default=None
+    The axis of the rows. It must be 0 for a matrix: one number for each column.""",
 )
 
 
@@ -81,13 +62,16 @@ def dp_mean(
     {noise}
     {bounds}
     {axis}
-    {end}
+    {accountant}
+    {random_state}
 
     Returns
     -------
     float or ndarray of shape (n_columns,)
         Within the bounds.
 
+    Raises
+    ------
     {raises}
 
     Examples
@@ -99,10 +83,8 @@ def dp_mean(
     True
     """
     X, flat = check_rows(a, axis)
-
-    plan = partial(MomentsPlan, n_rows=len(X))
     terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    mean, _ = release_within("dp_mean", X, plan, bounds, **terms)
+    mean, _ = release("dp_mean", X, partial(MomentsPlan, n_rows=len(X)), bounds, **terms)
     return shaped(mean, flat)
 
 
@@ -128,7 +110,8 @@ def dp_var(
     {noise}
     {bounds}
     {axis}
-    {end}
+    {accountant}
+    {random_state}
 
     Returns
     -------
@@ -136,6 +119,8 @@ def dp_var(
         At least the noise's own standard deviation and at most what the bounds allow. Where that
         noise leaves nothing of the data, the variance of a uniform distribution over the bounds.
 
+    Raises
+    ------
     {raises}
 
     Examples
@@ -147,10 +132,9 @@ def dp_var(
     True
     """
     X, flat = check_rows(a, axis)
-
     plan = partial(MomentsPlan, n_rows=len(X), n_moments=2)
     terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    _, variance = release_within("dp_var", X, plan, bounds, **terms)
+    _, variance = release("dp_var", X, plan, bounds, **terms)
     return shaped(variance, flat)
 
 
@@ -177,12 +161,15 @@ def dp_sum(
     {noise}
     {bounds}
     {axis}
-    {end}
+    {accountant}
+    {random_state}
 
     Returns
     -------
     float or ndarray of shape (n_columns,)
 
+    Raises
+    ------
     {raises}
 
     Examples
@@ -194,11 +181,8 @@ def dp_sum(
     True
     """
     X, flat = check_rows(a, axis)
-
-    plan = partial(SumPlan, n_rows=len(X))
     terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    sums = release_within("dp_sum", X, plan, bounds, **terms)
-    return shaped(sums, flat)
+    return shaped(release("dp_sum", X, partial(SumPlan, n_rows=len(X)), bounds, **terms), flat)
 
 
 @_documented
@@ -221,13 +205,16 @@ def dp_count(
     {rows}
     {count_noise}
     {axis}
-    {end}
+    {accountant}
+    {random_state}
 
     Returns
     -------
     int or ndarray of int64, shape (n_columns,)
         Unbiased, so that it can be negative.
 
+    Raises
+    ------
     {raises}
 
     Examples
@@ -239,10 +226,7 @@ def dp_count(
     True
     """
     X, flat = check_rows(a, axis)
-
-    def plan(shape, guarantee):
-        return CountPlan(n_columns=shape.n_columns, guarantee=guarantee)
-
+    plan = partial(CountPlan, n_columns=X.shape[1])
     terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
     return shaped(release("dp_count", X, plan, **terms), flat)
 
@@ -277,7 +261,8 @@ def dp_histogram(
         edges. It must not be computed from the data. "auto" spends a fifth of epsilon on
         `estimate_bounds`, in the same charge.
     {axis}
-    {end}
+    {accountant}
+    {random_state}
 
     Returns
     -------
@@ -285,6 +270,8 @@ def dp_histogram(
         Unbiased, so that they can be negative.
     edges : ndarray of shape (n_bins + 1,) or (n_columns, n_bins + 1)
 
+    Raises
+    ------
     {raises}
 
     Examples
@@ -332,7 +319,8 @@ def dp_histogram2d(
     range : "auto" or pair of (low, high), default="auto"
         What the bins of x and of y span; not read where `bins` are edges. It must not be computed
         from the data. "auto" spends a fifth of epsilon on `estimate_bounds`, in the same charge.
-    {end}
+    {accountant}
+    {random_state}
 
     Returns
     -------
@@ -340,6 +328,8 @@ def dp_histogram2d(
         Unbiased, so that they can be negative.
     x_edges, y_edges : ndarray
 
+    Raises
+    ------
     {raises}
 
     Examples
@@ -358,14 +348,11 @@ def dp_histogram2d(
     if not (isinstance(bins, tuple | list) and len(bins) == 2):
         bins = (bins, bins)
     bins = tuple(check_bins(each, 1)[0] for each in bins)
-    if not is_auto(range):
+    if any(isinstance(each, int) for each in bins) and not is_auto(range):
         try:
             range = tuple(np.asarray(range, dtype=np.float64).reshape(2, 2).T)
         except (TypeError, ValueError, OverflowError):
-            if any(isinstance(each, int) for each in bins):
-                raise ValueError(
-                    f"range must be ((low, high), (low, high)), got {range!r}"
-                ) from None
+            raise ValueError(f"range must be ((low, high), (low, high)), got {range!r}") from None
     terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
     counts, edges = _release_histogram("dp_histogram2d", X, bins, range, joint=True, **terms)
     return counts, *edges
@@ -374,7 +361,7 @@ def dp_histogram2d(
 def _release_histogram(name, X, bins, range, *, joint=False, **terms):
     if not any(isinstance(each, int) for each in bins):
         range = (0.0, 1.0)
-    return release_within(name, X, partial(HistogramPlan, bins=bins, joint=joint), range, **terms)
+    return release(name, X, partial(HistogramPlan, bins=bins, joint=joint), range, **terms)
 
 
 @_documented
@@ -403,13 +390,16 @@ def dp_quantile(
     {composition}
     {bounds}
     {axis}
-    {end}
+    {accountant}
+    {random_state}
 
     Returns
     -------
     float or ndarray of shape (n_quantiles,), (n_columns,) or (n_quantiles, n_columns)
         Shaped as by `numpy.quantile`; non-decreasing in q.
 
+    Raises
+    ------
     {raises}
 
     References
@@ -449,12 +439,15 @@ def dp_median(
     {composition}
     {bounds}
     {axis}
-    {end}
+    {accountant}
+    {random_state}
 
     Returns
     -------
     float or ndarray of shape (n_columns,)
 
+    Raises
+    ------
     {raises}
 
     Examples
@@ -471,12 +464,10 @@ def dp_median(
 
 def _release_quantiles(name, a, q, *, bounds, axis, **terms):
     X, flat = check_rows(a, axis)
-    plan = partial(QuantilePlan, quantiles=check_quantiles(q), n_rows=len(X))
-    values = release_within(name, X, plan, bounds, **terms)
-    values = values[:, 0] if flat else values
+    values = release(name, X, partial(QuantilePlan, quantiles=q, n_rows=len(X)), bounds, **terms)
     if np.ndim(q):
-        return values
-    return values[0].item() if flat else values[0]
+        return values[:, 0] if flat else values
+    return shaped(values[0], flat)
 
 
 @_documented
@@ -502,7 +493,8 @@ def estimate_bounds(
     {rows}
     {count_noise}
     {axis}
-    {end}
+    {accountant}
+    {random_state}
 
     Returns
     -------
@@ -510,6 +502,8 @@ def estimate_bounds(
         The outer edges of the outermost occupied bins, low < high; -1 and 1 where no value but 0
         stands out of the noise. Magnitudes are between 2**-100 and 2**100.
 
+    Raises
+    ------
     {raises}
 
     References
@@ -526,10 +520,7 @@ def estimate_bounds(
     (16.0, 96.0)
     """
     X, flat = check_rows(a, axis)
-
-    def plan(shape, guarantee):
-        return BoundsPlan(n_rows=len(X), n_columns=shape.n_columns, guarantee=guarantee)
-
+    plan = partial(BoundsPlan, n_rows=len(X), n_columns=X.shape[1])
     terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
     low, high = release("estimate_bounds", X, plan, **terms)
     return shaped(low, flat), shaped(high, flat)

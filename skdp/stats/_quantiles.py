@@ -152,13 +152,11 @@ class QuantilePlan(StatisticPlan):
 
     @cached_property
     def level_epsilon(self):
-        count = len(self.levels) * self.n_columns
-        return epsilon_of_each(self.guarantee, count)
+        return epsilon_of_each(self.guarantee, len(self.levels) * self.n_columns)
 
     @property
     def event(self):
-        count = len(self.levels) * self.n_columns
-        return Repeated(ExponentialMechanism(self.level_epsilon), count)
+        return Repeated(ExponentialMechanism(self.level_epsilon), len(self.levels) * self.n_columns)
 
     @property
     def size(self):

@@ -1,7 +1,6 @@
 """The life of a private statistic: validate, plan, charge, run, return."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 from operator import attrgetter
 
 import numpy as np
@@ -43,7 +42,7 @@ def check_rows(a, axis):
     return (X[:, None], True) if X.ndim == 1 else (X, False)
 
 
-def release(name, X, plan_fit, *, epsilon, delta, accountant, random_state):
+def release(name, X, plan_main, *bounds, epsilon, delta, accountant, random_state):
     """Plan a release of a table, charge it and run it.
 
     Parameters
@@ -51,23 +50,22 @@ def release(name, X, plan_fit, *, epsilon, delta, accountant, random_state):
     name : str
         Of the statistic, for the ledger.
     X : ndarray of shape (n_rows, n_columns)
-    plan_fit : callable
-        Of the table's shape and the guarantee; as an estimator's.
+    plan_main : callable
+        Of the keyword `guarantee`; with bounds as `plan_within_bounds` takes it.
+    *bounds : "auto" or tuple of (low, high)
+        One, or none where the statistic needs none.
     epsilon, delta, accountant, random_state
         As the statistic takes them.
     """
     with PrivateRelease(label=name, accountant=accountant, random_state=random_state) as door:
         terms = {"epsilon": epsilon, "delta": delta}
         guarantee = Guarantee(neighbours=neighbours_of(accountant), **terms)
-        plan = plan_fit(TableShape(n_rows=X.shape[0], n_columns=X.shape[1]), guarantee)
+        if bounds:
+            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
+            plan = plan_within_bounds(plan_main, *bounds, shape, guarantee)
+        else:
+            plan = plan_main(guarantee=guarantee)
         return plan.run(X, door.charge(plan, size=plan.size))
-
-
-def release_within(name, X, plan_main, bounds, **terms):
-    """Do the same with a plan of bounds `low` and `high` and the guarantee that they leave."""
-
-    plan_fit = partial(plan_within_bounds, plan_main, bounds)
-    return release(name, X, plan_fit, **terms)
 
 
 def shaped(values, flat):

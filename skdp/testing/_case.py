@@ -2,6 +2,7 @@
 
 import warnings
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from unittest import SkipTest
 
 import numpy as np
@@ -9,6 +10,8 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state, get_tags
 
 from skdp.accounting import PrivacyAccountant
+from skdp.accounting._state import Terms
+from skdp.audit._outputs import Nobody
 from skdp.base import UNACCOUNTED, fitted_names
 from skdp.exceptions import SeededNoiseWarning
 
@@ -101,6 +104,12 @@ class Case:
         epsilon, delta = self.price
         return PrivacyAccountant(releases * epsilon, min(releases * delta, 0.5))
 
+    def check_booked(self, spends, releases):
+        """Break a check's rule if a ledger's spends are not those of so many releases."""
+        prices = {(spend.epsilon, spend.delta) for spend in spends}
+        assert len(spends) == releases, f"{releases} releases made {len(spends)} records"
+        assert prices == {self.price}, f"prices are {prices}"
+
     @property
     def fresh_noise(self):
         """The parameters with which fits draw noise of their own."""
@@ -170,23 +179,16 @@ def _joined(values):
     return np.concatenate([np.empty(0), *map(_numbers, values)])
 
 
-class TableChanger:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TableChanger(Nobody):
     """An accountant that overwrites the table at the moment of the charge."""
 
-    terms = UNACCOUNTED
-    hash, time, part, sequence = "0", "", None, 0
-
-    def __init__(self, X, replacement):
-        self.X, self.replacement, self.charges = X, replacement, 0
-
-    def can_afford(self, event, **terms):
-        return True
+    terms: Terms = UNACCOUNTED
+    X: np.ndarray
+    replacement: np.ndarray
+    charges: list = field(default_factory=list)
 
     def charge(self, event, **terms):
-        self.charges += 1
+        self.charges.append(event)
         self.X[:] = self.replacement
-        self.event, self.epsilon, self.delta = event, terms.get("epsilon"), terms.get("delta")
-        return self
-
-    def __sklearn_clone__(self):
-        return self
+        return super().charge(event, **terms)

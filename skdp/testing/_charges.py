@@ -55,11 +55,12 @@ def check_charge_before_touch(estimator):
     """
     case = Case(estimator, "random_state", *CHARGED)
     other, _ = make_table(estimator, seed=1)
-    accountant = TableChanger(case.X, other)
+    accountant = TableChanger(X=case.X, replacement=other)
     with quiet_seeds():
         expected = case.release(other, random_state=0)
         result = case.release(random_state=0, accountant=accountant)
-    assert accountant.charges == 1, f"one release made {accountant.charges} charges"
+    charges = len(accountant.charges)
+    assert charges == 1, f"one release made {charges} charges"
     np.testing.assert_array_equal(
         result, expected, "something was computed from the data before the charge"
     )
@@ -89,12 +90,9 @@ def check_exact_spend(estimator):
     original = clone(estimator).set_params(accountant=accountant)
     copies = [original, clone(original), pickle.loads(pickle.dumps(original))]
     for other in [*copies, copies[0]]:
-        assert other.get_params()["accountant"] is accountant, "a copy has another accountant"
         case.refit(other)
     spends = accountant.spends
-    prices = {(spend.epsilon, spend.delta) for spend in spends}
-    assert len(spends) == 4, f"four releases made {len(spends)} records"
-    assert prices == {case.price}, f"prices are {prices}"
+    case.check_booked(spends, 4)
     if hasattr(copies[0], "privacy_") and not case.releases_in_transform:
         assert copies[0].privacy_.record == spends[-1].hash, "the statement names another record"
 
@@ -115,10 +113,7 @@ def _fits_in_workers(case):
     results = [case.refit(original)]
     results += Parallel(n_jobs=2)(delayed(case.refit)(original) for _ in range(2))
     results.append(case.refit(original))
-    spends = accountant.spends
-    assert len(spends) == 4, f"four releases, two in workers, made {len(spends)} records"
-    prices = {(spend.epsilon, spend.delta) for spend in spends}
-    assert prices == {case.price}, f"prices are {prices}"
+    case.check_booked(accountant.spends, 4)
     return results
 
 
@@ -143,11 +138,9 @@ def check_cost_of_mechanisms(estimator):
     if not used or sampler != ALL_ROWS:
         return
     ran = get_epsilon(Composed(tuple(mechanism.event for mechanism in used)), delta)
-    assert ran <= epsilon * (1.0 + 1e-6), (
-        f"the mechanisms that ran cost {ran:g} at delta = {delta:g}; the claim is {epsilon:g}"
-    )
-    assert ran <= booked * (1.0 + 1e-6), (
-        f"the mechanisms that ran cost {ran:g} at delta = {delta:g}; booked was {booked:g}"
+    assert ran <= min(epsilon, booked) * (1.0 + 1e-6), (
+        f"the mechanisms that ran cost {ran:g} at delta = {delta:g}; the claim is {epsilon:g}, "
+        f"booked was {booked:g}"
     )
 
 

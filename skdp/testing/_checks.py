@@ -18,9 +18,6 @@ from sklearn.exceptions import EstimatorCheckFailedWarning, SkipTestWarning
 from skdp.testing import _charges, _claims, _noise
 from skdp.utils._validation import check_choice
 
-ON_FAIL = ("raise", "warn", None)
-ON_SKIP = ("warn", None)
-
 
 def dp_checks(*, n_fits=100, reference=None):
     """Return the checks, each a function of an unfitted estimator.
@@ -146,20 +143,20 @@ def check_dp_estimator(
     """
     if isinstance(estimator, type):
         raise TypeError("pass an instance, not a class")
-    for value, name, choices in ((on_fail, "on_fail", ON_FAIL), (on_skip, "on_skip", ON_SKIP)):
-        check_choice(value, name, choices)
+    check_choice(on_fail, "on_fail", ("raise", "warn", None))
+    check_choice(on_skip, "on_skip", ("warn", None))
     results = []
     for check in dp_checks(n_fits=n_fits, reference=reference):
         result = _run(check, estimator, expected_failed_checks or {})
         results.append(result)
         if callback is not None:
             callback(**result)
-        message = f"{check.__name__}: {result['exception']}"
         if result["status"] == "failed" and on_fail == "raise":
             raise result["exception"]
         if result["status"] == "failed" and on_fail == "warn":
             warnings.warn(EstimatorCheckFailedWarning(**result), stacklevel=2)
         if result["status"] == "skipped" and on_skip == "warn":
+            message = f"{check.__name__}: {result['exception']}"
             warnings.warn(message, SkipTestWarning, stacklevel=2)
     return results
 

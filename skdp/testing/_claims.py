@@ -1,6 +1,7 @@
 """Checks of what an estimator claims, and that the claim is neither false nor idle."""
 
 import inspect
+from itertools import compress
 
 import numpy as np
 from scipy.stats import wasserstein_distance
@@ -11,7 +12,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from skdp.accounting import PrivacyAccountant, convert_relation
 from skdp.audit._bounds import epsilon_from_rates
 from skdp.audit._distinguish import distinguish
-from skdp.audit._published import published_floats
+from skdp.audit._published import as_matrix, observe
 from skdp.testing._case import (
     CHARGED,
     N_FEATURES,
@@ -148,11 +149,8 @@ def check_limit(estimator, reference=None):
 
 
 def _check_agreement(released, answer):
-    shared = [
-        name
-        for name, values in answer.items()
-        if len(values) and len(values) == len(released.get(name, ()))
-    ]
+    both = answer.keys() & released.keys()
+    shared = sorted(name for name in both if 0 < len(answer[name]) == len(released[name]))
     assert shared, f"no attribute in common: {sorted(released)}, {sorted(answer)}"
     for name in shared:
         gap = _distance(released[name], answer[name])
@@ -208,29 +206,23 @@ def check_neighbours(estimator, n_fits=100):
         # The tables differ by a replaced row; whose claim is for a removed one owes twice that.
         epsilon, delta = convert_relation(epsilon, delta, "add_remove", "replace_one")
     runs = [
-        [_shown(case, table, options) for _ in range(n_fits)] for table in extreme_tables(estimator)
+        observe(fitted, table[0] if case.releases_in_transform else None)
+        for table in extreme_tables(estimator)
+        for fitted in (case.fit(*table, **options) for _ in range(n_fits))
     ]
-    width = max(len(run) for world in runs for run in world)
-    base, *others = np.nan_to_num(
-        [[np.pad(run, (0, width - len(run))) for run in world] for world in runs]
-    )
+    values, names = as_matrix(runs)
+    base, *others = np.split(values, len(runs) // n_fits)
     for other in others:
         moving = np.any(base != other[0], axis=0) | np.any(other != other[0], axis=0)
         if not moving.any():
             continue
         terms = {"delta": delta, "confidence": 1.0 - FALSE_ALARM / len(others)}
-        verdict = distinguish(base[:, moving], other[:, moving], **terms)
+        shown = list(compress(names, moving))
+        verdict = distinguish(base[:, moving], other[:, moving], names=shown, **terms)
         assert verdict.epsilon <= epsilon, (
             f"{verdict.test} tells neighbours apart: epsilon is at least {verdict.epsilon:.3g}, "
             f"the claim is {epsilon:.3g}"
         )
-
-
-def _shown(case, table, options):
-    """Return what a fit publishes, with differences between a matrix's rows, and how much it is."""
-    fitted = case.fit(*table, **options)
-    numbers = case.published(fitted, table[0])
-    return np.concatenate([[len(numbers)], numbers, published_floats(fitted)])
 
 
 def extreme_tables(estimator):

@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from itertools import combinations
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -109,17 +110,15 @@ def _sharing(fits):
     """Return (attribute, row, row) where rows of a matrix with a row a class go together."""
     found = []
     for name, value in vars(fits[0]).items():
-        if not (isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.ndim == 2):
-            continue
-        if value.shape[0] != N_CLASSES or value.shape[1] < N_FEATURES:
+        is_matrix = isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.ndim == 2
+        if not is_matrix or len(value) != N_CLASSES or value.shape[1] < N_FEATURES:
             continue
         values = np.stack([getattr(one, name) for one in fits])
         moved = np.linalg.norm(values - np.roll(values, 1, axis=0), axis=2).min(axis=0)
-        for i in range(N_CLASSES):
-            for j in range(i):
-                gap = np.linalg.norm(values[:, i] - values[:, j], axis=1).max()
-                if gap < 1e-3 * min(moved[i], moved[j]):
-                    found.append((name, j, i))
+        for i, j in combinations(range(N_CLASSES), 2):
+            gap = np.linalg.norm(values[:, i] - values[:, j], axis=1).max()
+            if gap < 1e-3 * min(moved[i], moved[j]):
+                found.append((name, i, j))
     return found
 
 

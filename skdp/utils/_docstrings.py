@@ -7,7 +7,8 @@ from inspect import isfunction
 PARTS = {
     "accountant": """\
 accountant : PrivacyAccountant, default=None
-    Where fits are charged. None charges nothing and protects under "add_remove".""",
+    What is charged, before anything is computed from the data. None charges nothing and
+    protects under "add_remove".""",
     "random_state": """\
 random_state : int or None, default=None
     None draws noise from the operating system's cryptographic generator. An int makes
@@ -25,7 +26,7 @@ privacy_ : PrivacyStatement
 ValueError
     If a parameter or the data are not as described; nothing was charged.
 BudgetExceededError
-    If the accountant refuses; the estimator is left unfitted.""",
+    If the accountant refuses; nothing was computed, and an estimator is left unfitted.""",
 }
 
 

@@ -103,6 +103,16 @@ def column_values(column, without_zones=False):
     return values, values.dtype.kind in NUMBERS
 
 
+def take_rows(table, rows):
+    """Return some rows of a table or some of a list of values, by number or by a mask."""
+    rows = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else rows
+    if hasattr(table, "iloc"):
+        return table.iloc[rows]
+    if hasattr(type(table), "to_pylist"):
+        return table.take(rows)
+    return table[rows] if hasattr(table, "shape") else [table[row] for row in rows]
+
+
 def objects(values):
     """Return values, which may be arrays, as an array of objects."""
     array = np.empty(len(values), dtype=object)

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils import check_consistent_length
 
-from skdp.utils._frames import column_values, is_frame
+from skdp.utils._frames import column_values, is_frame, take_rows
 from skdp.utils._labels import label_codes
 from skdp.utils._validation import check_integer
 
@@ -65,15 +65,7 @@ def limit_rows(X, y, groups, max_rows):
     rank = np.empty(len(codes), dtype=np.intp)
     rank[order] = np.arange(len(codes)) - starts
     kept = np.flatnonzero(rank < max_rows)
-    return _take(X, kept), None if y is None else _take(y, kept)
-
-
-def _take(table, rows):
-    if hasattr(table, "iloc"):
-        return table.iloc[rows]
-    if hasattr(type(table), "to_pylist"):
-        return table.take(rows)
-    return table[rows] if hasattr(table, "shape") else [table[row] for row in rows]
+    return take_rows(X, kept), None if y is None else take_rows(y, kept)
 
 
 def _as_array(groups):

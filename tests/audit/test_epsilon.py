@@ -26,7 +26,7 @@ from skdp.audit._bounds import halved_epsilon
 from skdp.audit._canaries import canary_worlds
 from skdp.audit._epsilon import _relation
 from skdp.audit._outputs import without_accountant
-from skdp.audit._published import published_floats
+from skdp.audit._published import observe
 from skdp.exceptions import PrivacyViolationWarning
 
 
@@ -322,7 +322,7 @@ def test_what_all_steps_of_a_pipeline_publish_is_seen():
     scaled = make_pipeline(
         DPStandardScaler(epsilon=0.5, bounds=(-1, 1)), DPLogisticRegression(epsilon=0.5)
     )
-    assert len(published_floats(scaled.fit(X, y))) > 9
+    assert len(observe(scaled.fit(X, y)).values) > 9
 
 
 def test_a_true_claim_of_a_regressor_stands():
