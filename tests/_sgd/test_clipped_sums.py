@@ -19,7 +19,8 @@ from skdp._losses import (
     SquaredHingeLoss,
     SquaredLoss,
 )
-from skdp._sgd import ClippedSums, _clipped_sums, sum_rounding
+from skdp._sgd import _clipped_sums
+from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
 from skdp.utils import ChunkedArray
 from skdp.utils._chunked import as_chunked
 from tests.utils.test_chunked import DaskLike
