@@ -204,6 +204,5 @@ class PrivateAdditiveModel(CallbackSupportMixin, PrivateEstimator):
 
 
 def _as_term(shape):
-    parts = zip(shape.kinds, shape.edges, strict=True)
-    columns = tuple(Column(kind=k, categories=e if k == "label" else None) for k, e in parts)
+    columns = tuple(Column(kind=kind) for kind in shape.kinds)
     return Term(columns=columns, positions=shape.features, edges=shape.edges, counts=shape.counts)

@@ -150,7 +150,7 @@ class AdditivePlan(ColumnsPlan):
         for rows in row_blocks(table, BLOCK_ROWS):
             cells.set(rows, np.array([term.cells(table, rows) for term in terms]))
         layout, start = main_layout(terms, self.n_rows, self.clearness), None
-        pairs = [pair_of(terms, *places, TABLE_CELLS) for places in self.declared_pairs]
+        pairs = [pair_of(terms, places, TABLE_CELLS) for places in self.declared_pairs]
         if self.n_chosen:
             start = self._descent(cells, layout, targets, source, share=self.shares["first"])
             pairs = self._chosen(terms, cells, layout, targets, start, source)
@@ -177,7 +177,7 @@ class AdditivePlan(ColumnsPlan):
         noise = self._choice_noise(sums.size, len(candidates))
         noisy = noise.add(sums, next(noise.draw(1, source.stream())))
         chosen = chosen_pairs(candidates, noisy, noise.scale, self.n_chosen)
-        return [pair_of(terms, *pair.places, TABLE_CELLS) for pair in chosen]
+        return [pair_of(terms, pair.places, TABLE_CELLS) for pair in chosen]
 
     def _schedule(self, bend, share=None):
         """Return the steps, with a penalty by which noise moves no score by much."""
