@@ -144,7 +144,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         return {"public": public_inputs(self, "data_norm", *declared)}
 
     def plan_fit(self, shape, guarantee):
-        n_components = _check_n_components(self.n_components, shape)
+        n_components = min(shape.n_rows, shape.n_columns)
+        if self.n_components is not None:
+            n_components = check_integer(self.n_components, "n_components", 1, shape.n_columns)
         with_mean, center = _check_center(self.center, shape.n_columns)
         search, rest, data_norm = plan_norm(self.data_norm, shape.n_rows, guarantee)
         moment = plan_second_moment(
@@ -197,12 +199,6 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
-
-
-def _check_n_components(n_components, shape):
-    if n_components is None:
-        return min(shape.n_rows, shape.n_columns)
-    return check_integer(n_components, "n_components", 1, shape.n_columns)
 
 
 def _check_center(center, n_features):
