@@ -9,12 +9,12 @@ from skdp._data._containers import canonical_rows
 from skdp._data._parts import Rows
 from skdp.utils import ChunkedArray
 from skdp.utils._chunked import _DaskRows
+from skdp.utils._clipping import finite_doubles
 
 # A tile's rows stay in a core's own cache.
 TILE_BYTES = 1 << 19
 FEWEST_ROWS = 256
 LARGEST_TILE = 4096
-LARGEST = np.finfo(np.float64).max
 
 
 def tile_rows(n_columns):
@@ -79,7 +79,7 @@ class _SparseRows:
 
     def read(self, rows):
         block = canonical_rows(csr_array(self._X[rows]))
-        np.clip(block.data, -LARGEST, LARGEST, out=block.data)
+        finite_doubles(block.data)
         return block
 
 
@@ -111,4 +111,4 @@ def _convert(values, out):
         return out
     with np.errstate(over="ignore"):
         np.copyto(out, values, casting="same_kind")
-    return np.clip(out, -LARGEST, LARGEST, out=out)
+    return finite_doubles(out)
