@@ -203,10 +203,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
 def _check_center(center, n_features):
     """Return whether the mean is released, and what is subtracted before that."""
-    if isinstance(center, str) and center == "mean":
-        return True, np.zeros(n_features)
-    if center is None:
-        return False, np.zeros(n_features)
+    if center is None or (isinstance(center, str) and center == "mean"):
+        return center is not None, np.zeros(n_features)
     try:
         array = np.asarray(center, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

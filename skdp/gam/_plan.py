@@ -55,17 +55,22 @@ class AdditivePlan(ColumnsPlan):
     declared_pairs : list of (int, int), default=()
     n_chosen : int, default=0
         How many pairs are chosen at most.
-    unpaired : tuple of int, default=()
-        Columns that are in no chosen pair.
+    signs : tuple of int, default=()
+        Of columns, 1 or -1 where scores only rise or fall with them, else 0.
     """
 
     task: object
     declared_pairs: list = ()
     n_chosen: int = 0
-    unpaired: tuple = ()
+    signs: tuple = ()
 
     sampler = "all rows, once for the bins and in every step"
     n_features_out, sparse_output = None, False
+
+    @property
+    def unpaired(self):
+        """The columns that are in no pair."""
+        return {j for j, sign in enumerate(self.signs) if sign}
 
     @property
     def name(self):
