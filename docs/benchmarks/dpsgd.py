@@ -31,7 +31,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss
-from skdp._sgd import ClippedSums, GaussianNoise, PoissonBatches, sum_rounding
+from skdp._sgd._batches import PoissonBatches
+from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
+from skdp._sgd._noise import GaussianNoise
 from skdp.noise import RandomSource
 
 CLIP, MULTIPLIER, LEARNING_RATE = 1.0, 1.0, 0.5

@@ -16,7 +16,9 @@ import numpy as np
 from memmap import PeakMemory, anonymous_bytes, tables, write_table
 
 from skdp._losses import BinaryLogisticLoss
-from skdp._sgd import ClippedSums, GaussianNoise, PoissonBatches
+from skdp._sgd._batches import PoissonBatches
+from skdp._sgd._clipped_sums import ClippedSums
+from skdp._sgd._noise import GaussianNoise
 from skdp.noise import RandomSource
 
 BATCH = 8192

@@ -9,12 +9,12 @@ from skdp._data._containers import canonical_rows
 from skdp._data._parts import Rows
 from skdp.utils import ChunkedArray
 from skdp.utils._chunked import _DaskRows
+from skdp.utils._clipping import finite_doubles
 
 # A tile's rows stay in a core's own cache.
 TILE_BYTES = 1 << 19
 FEWEST_ROWS = 256
 LARGEST_TILE = 4096
-LARGEST = np.finfo(np.float64).max
 
 
 def tile_rows(n_columns):
@@ -42,7 +42,7 @@ class _DenseRows:
         self._X = X if isinstance(X, ChunkedArray) else np.asarray(X)
         self.borders, self.tile = Rows(self._X).borders, tile_rows(X.shape[1])
         self._block = np.empty((self.tile, X.shape[1]))
-        self._gather = [_gatherer(part, self.tile) for part in _arrays(self._X)]
+        self._gather = [_gatherer(part) for part in _arrays(self._X)]
 
     def read(self, rows):
         if isinstance(rows, slice):
@@ -79,7 +79,7 @@ class _SparseRows:
 
     def read(self, rows):
         block = canonical_rows(csr_array(self._X[rows]))
-        np.clip(block.data, -LARGEST, LARGEST, out=block.data)
+        finite_doubles(block.data)
         return block
 
 
@@ -93,7 +93,7 @@ def _arrays(X):
     return [None if isinstance(source, _DaskRows) else source.open() for source in X._sources]
 
 
-def _gatherer(X, tile):
+def _gatherer(X):
     """Return a function that reads rows of an array into doubles, None for what is no array."""
     if not isinstance(X, np.ndarray):
         return None
@@ -102,14 +102,7 @@ def _gatherer(X, tile):
         return lambda rows, out: _convert(X[rows], out)
     if X.dtype == np.float64:
         return lambda rows, out: X.take(rows, 0, out, "clip")
-    buffer = np.empty((tile, X.shape[1]), X.dtype)
-
-    def gather(rows, out):
-        part = buffer[: len(rows)]
-        X.take(rows, 0, part, "clip")
-        _convert(part, out)
-
-    return gather
+    return lambda rows, out: _convert(X.take(rows, 0, None, "clip"), out)
 
 
 def _convert(values, out):
@@ -118,4 +111,4 @@ def _convert(values, out):
         return out
     with np.errstate(over="ignore"):
         np.copyto(out, values, casting="same_kind")
-    return np.clip(out, -LARGEST, LARGEST, out=out)
+    return finite_doubles(out)

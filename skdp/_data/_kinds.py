@@ -11,7 +11,7 @@ STARTS = {
     "boolean": ("bool",),
     "label": ("str", "large_str", "cat", "enum", "dictionary", "utf8"),
     "date": ("date", "timestamp"),
-    "duration": ("duration",),
+    "duration": ("duration", "timedelta"),
 }
 
 
@@ -35,25 +35,16 @@ def container_kinds(X, table):
     list of {"number", "date", "duration", "boolean", "label", "object"}
     """
     if not is_frame(X):
-        return [_kind_of_type(table.matrix.dtype)] * table.shape[1]
-    if hasattr(X, "schema") and hasattr(X, "column_names"):
-        return [_kind_of_words(str(each)) for each in X.schema.types]
-    return [_kind_of_type(dtype) for dtype in X.dtypes]
+        return [_kind_of(table.matrix.dtype)] * table.shape[1]
+    is_arrow = hasattr(X, "schema") and hasattr(X, "column_names")
+    return [_kind_of(dtype) for dtype in (X.schema.types if is_arrow else X.dtypes)]
 
 
-def _kind_of_type(dtype):
+def _kind_of(dtype):
+    """Return the kind of a type of numpy, pandas, Arrow or polars, by its name."""
     dtype = getattr(dtype, "subtype", dtype)
     if hasattr(dtype, "categories"):
         return "label"
-    kind = getattr(dtype, "kind", None)
-    if kind is None or (kind == "O" and not isinstance(dtype, np.dtype)):
-        return _kind_of_words(str(dtype))
-    known = dict.fromkeys("iuf", "number") | dict.fromkeys("UT", "label")
-    known |= {"b": "boolean", "M": "date", "m": "duration"}
-    return known.get(kind, "object")
-
-
-def _kind_of_words(words):
-    """The kind of a type of Arrow, polars or an extension, by its name."""
-    found = (kind for kind, starts in STARTS.items() if words.lower().startswith(starts))
+    name = dtype.name if isinstance(dtype, np.dtype) else str(dtype)
+    found = (kind for kind, starts in STARTS.items() if name.lower().startswith(starts))
     return next(found, "object")

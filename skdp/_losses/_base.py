@@ -10,6 +10,8 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+import numpy as np
+
 
 class ClippableLoss(ABC):
     """A loss for clipped gradients (DP-SGD), whose guarantee needs no bound on its slope.
@@ -84,9 +86,9 @@ class BoundedLoss(ClippableLoss):
     def trace_bound(self):
         return self.curvature_rank * self.curvature_bound
 
-    @abstractmethod
     def value_at_zero(self):
-        """Bound the loss of a row whose scores are 0, over all targets."""
+        """Bound the loss of a row whose scores are 0, over all targets; here all are alike."""
+        return self.value(np.zeros((1, *self.weights_shape)), np.zeros(1, dtype=int))
 
     @abstractmethod
     def curvature(self, scores, y):

@@ -36,9 +36,6 @@ class BinaryHuberisedHingeLoss(BoundedLoss):
     def curvature_bound(self):
         return 0.5 / self.h
 
-    def value_at_zero(self):
-        return self.value(np.zeros(1), np.zeros(1))
-
     def value(self, scores, y):
         z = np.where(y > 0.5, scores, -scores)
         alpha = self._alpha(z)
@@ -85,9 +82,6 @@ class MulticlassHuberisedHingeLoss(LossOfClasses):
     @property
     def curvature_bound(self):
         return 1.0 / self.h
-
-    def value_at_zero(self):
-        return self.value(np.zeros((1, self.n_classes)), np.zeros(1, dtype=int))
 
     def value(self, scores, y):
         m, rows = self._with_margin(scores, y), np.arange(len(y))

@@ -133,10 +133,7 @@ class FixedSizeBatches:
         for first in range(0, n_steps, steps_at_once):
             n = min(steps_at_once, n_steps - first)
             for subset in _subsets(self.n_rows, drawn, n, stream):
-                if drawn == self.size:
-                    yield subset
-                else:
-                    yield np.delete(np.arange(self.n_rows), subset)
+                yield subset if drawn == self.size else np.delete(np.arange(self.n_rows), subset)
 
 
 def _subsets(n_rows, size, n_steps, stream):

@@ -97,33 +97,13 @@ class ClippedSums:
         with np.errstate(over="ignore", invalid="ignore"):
             return sum_over(batch, _add_gradients, np.zeros(weights.shape), self._constant)
 
-    def tiles(self, weights, indices):
-        """Yield a batch's rows, some at a time, with their clipped residuals.
-
-        A row's residual depends, to the last bit, on the row, its label and the weights alone:
-        not on its place or on the other rows of the batch.
-
-        Parameters
-        ----------
-        weights, indices
-            As for `sums`.
-
-        Yields
-        ------
-        block : ndarray or CSR matrix of float64, of shape (m, n_columns)
-            Valid until the next one.
-        residual : ndarray of float64, of shape (m, *loss.weights_shape)
-        """
-        batch = _Batch(self, weights, indices)
-        return (batch[tile] for tile in batch.blocks())
-
-    def rounding(self, batch_bound):
-        """Return `sum_rounding` for this table, loss and clip."""
-        return sum_rounding(self.n_columns, self._size, self._clip, batch_bound)
-
 
 class _Batch:
-    """The rows of a batch with their clipped residuals, in tiles; see `ClippedSums.tiles`."""
+    """The rows of a batch in tiles: a block of them, valid until the next, and clipped residuals.
+
+    A row's residual depends, to the last bit, on the row, its label and the weights alone:
+    not on its place or on the other rows of the batch.
+    """
 
     def __init__(self, table, weights, indices):
         self._table, self._weights, self._indices = table, weights, indices

@@ -9,7 +9,6 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import attrgetter
-from typing import ClassVar
 
 import numpy as np
 
@@ -25,12 +24,17 @@ LARGEST_STEPS = 2.0**61
 SLACK = 1.0 + 2.0**-40
 
 
+@dataclass(frozen=True)
 class _GridNoise:
     """What both kinds of noise share: a grid, blocks, and how noise is added.
 
     It is no mechanism (`skdp.mechanisms.Mechanism`): it is drawn for many steps at once, and what
     a step costs is the price of the sampling that it is part of. `_on_grid` is the mechanisms'.
     """
+
+    scale: float
+    size: int
+    sensitivity: float
 
     def __post_init__(self):
         is_usual = 1e-100 <= self.scale <= 1e100
@@ -88,7 +92,6 @@ class _GridNoise:
         return from_steps(to_steps(vector, self.step) + noise, self.step, values.shape)
 
 
-@dataclass(frozen=True)
 class GaussianNoise(_GridNoise):
     """Gaussian noise for vectors of `size` values.
 
@@ -114,10 +117,7 @@ class GaussianNoise(_GridNoise):
         If the scale is too large or too small to draw noise of.
     """
 
-    scale: float
-    size: int
-    sensitivity: float
-    law: ClassVar[str] = "Gaussian"
+    law = "Gaussian"
     deviation = property(attrgetter("scale"))
     _sample = staticmethod(discrete_gaussian)
     _largest = 0.5 * LARGEST_SCALE
@@ -128,7 +128,6 @@ class GaussianNoise(_GridNoise):
         return step, sigma_in_steps(self.scale, self.sensitivity, root, step)
 
 
-@dataclass(frozen=True)
 class LaplaceNoise(_GridNoise):
     """Laplace noise for vectors of `size` values.
 
@@ -154,15 +153,8 @@ class LaplaceNoise(_GridNoise):
         If the scale is too large or too small to draw noise of.
     """
 
-    scale: float
-    size: int
-    sensitivity: float
-    law: ClassVar[str] = "Laplace"
-
-    @property
-    def deviation(self):
-        return math.sqrt(2.0) * self.scale
-
+    law = "Laplace"
+    deviation = property(lambda self: math.sqrt(2.0) * self.scale)
     _sample = staticmethod(discrete_laplace)
     _largest = LARGEST_SCALE
 

@@ -189,37 +189,24 @@ def plan_sgd(sampling, batch_size, n_steps, model, guarantee):
     ValueError
         If epsilon is too small for noise that can be drawn.
     """
-    if guarantee.delta == 0.0:
-        plan = _plan_full_laplace if sampling == "full" else _plan_fixed_size
-    else:
-        plan = _plan_full_gaussian if sampling == "full" else _plan_poisson
+    partial = _plan_fixed_size if guarantee.delta == 0.0 else _plan_poisson
+    plan = _plan_full if sampling == "full" else partial
     parts = plan(batch_size, n_steps, model, guarantee)
     return SGDPlan(guarantee=guarantee, n_steps=n_steps, model=model, **parts)
 
 
-def _plan_full_gaussian(batch_size, n_steps, model, guarantee):
-    """T Gaussian steps of multiplier z sqrt(T) cost exactly one of multiplier z."""
-    multiplier = gaussian_noise_multiplier(guarantee.epsilon, guarantee.delta)
-    multiplier *= math.sqrt(n_steps) * SLACK
-    sensitivity = model.moved(guarantee.neighbours.rows_moved, model.n_rows)
-    return {
-        "batches": FullBatches(model.n_rows),
-        "noise": GaussianNoise(multiplier * sensitivity * SLACK, model.size, sensitivity),
-        "step": Gaussian(multiplier),
-        "sensitivity": sensitivity,
-    }
-
-
-def _plan_full_laplace(batch_size, n_steps, model, guarantee):
-    """T Laplace steps of epsilon / T each."""
-    each = _share(guarantee.epsilon, n_steps)
-    sensitivity = model.moved(guarantee.neighbours.rows_moved, model.n_rows)
-    return {
-        "batches": FullBatches(model.n_rows),
-        "noise": LaplaceNoise(sensitivity / each * SLACK, model.size, sensitivity),
-        "step": Laplace(each),
-        "sensitivity": sensitivity,
-    }
+def _plan_full(batch_size, n_steps, model, guarantee):
+    """T Gaussian steps of multiplier z sqrt(T) cost exactly one of z; Laplace steps epsilon / T."""
+    moved = model.moved(guarantee.neighbours.rows_moved, model.n_rows)
+    if guarantee.delta == 0.0:
+        step = Laplace(_share(guarantee.epsilon, n_steps))
+        noise = LaplaceNoise(moved / step.epsilon * SLACK, model.size, moved)
+    else:
+        multiplier = gaussian_noise_multiplier(guarantee.epsilon, guarantee.delta)
+        step = Gaussian(multiplier * (math.sqrt(n_steps) * SLACK))
+        noise = GaussianNoise(step.noise_multiplier * moved * SLACK, model.size, moved)
+    batches = FullBatches(model.n_rows)
+    return {"batches": batches, "noise": noise, "step": step, "sensitivity": moved}
 
 
 def _plan_poisson(batch_size, n_steps, model, guarantee):

@@ -144,7 +144,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         return {"public": public_inputs(self, "data_norm", *declared)}
 
     def plan_fit(self, shape, guarantee):
-        n_components = _check_n_components(self.n_components, shape)
+        n_components = min(shape.n_rows, shape.n_columns)
+        if self.n_components is not None:
+            n_components = check_integer(self.n_components, "n_components", 1, shape.n_columns)
         with_mean, center = _check_center(self.center, shape.n_columns)
         search, rest, data_norm = plan_norm(self.data_norm, shape.n_rows, guarantee)
         moment = plan_second_moment(
@@ -199,18 +201,10 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         return tags
 
 
-def _check_n_components(n_components, shape):
-    if n_components is None:
-        return min(shape.n_rows, shape.n_columns)
-    return check_integer(n_components, "n_components", 1, shape.n_columns)
-
-
 def _check_center(center, n_features):
     """Return whether the mean is released, and what is subtracted before that."""
-    if isinstance(center, str) and center == "mean":
-        return True, np.zeros(n_features)
-    if center is None:
-        return False, np.zeros(n_features)
+    if center is None or (isinstance(center, str) and center == "mean"):
+        return center is not None, np.zeros(n_features)
     try:
         array = np.asarray(center, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

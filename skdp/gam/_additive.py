@@ -46,7 +46,7 @@ class PrivateAdditiveModel(ExpectedLossMixin, CallbackSupportMixin, PrivateEstim
             plan = self._checked_plan(table, fit.guarantee)
             source = fit.charge(plan)
             run = plan.run(table.rows.X, table.rows.y, source, self._progress(plan))
-            released = table.labels | self._released(run, table.shape)
+            released = table.labels | self._released(run, plan)
             fit.publish(plan, public=self._assumptions(), sampler=plan.sampler, **released)
         return self
 
@@ -75,11 +75,7 @@ class PrivateAdditiveModel(ExpectedLossMixin, CallbackSupportMixin, PrivateEstim
             raise ValueError(f"verbose must be an integer of at least 0, got {self.verbose!r}")
         kinds = shape.kinds or ["object"] * shape.n_columns
         columns = declared_columns(kinds, self.bounds, self.categories, shape.names)
-        signs = directions(self.monotonic_cst, shape.names, columns)
-        unpaired = tuple(j for j, sign in enumerate(signs) if sign)
         declared, n_chosen = check_interactions(self.interactions, shape.names, shape.n_columns)
-        if set(unpaired) & set(sum(declared, ())):
-            raise ValueError("interactions: a column of monotonic_cst is in no pair")
         n_bins = N_BINS if is_auto(self.n_bins) else check_integer(self.n_bins, "n_bins", 2, 1024)
         plan = AdditivePlan(
             columns=columns,
@@ -88,23 +84,23 @@ class PrivateAdditiveModel(ExpectedLossMixin, CallbackSupportMixin, PrivateEstim
             task=task,
             guarantee=guarantee,
             declared_pairs=declared,
-            unpaired=unpaired,
+            signs=directions(self.monotonic_cst, shape.names, columns),
         )
+        if plan.unpaired & set(sum(declared, ())):
+            raise ValueError("interactions: a column of monotonic_cst is in no pair")
         if n_chosen is None:
             n_chosen = AUTO_PAIRS * plan.pays_for_pairs
-        n_chosen = min(n_chosen, math.comb(shape.n_columns - len(unpaired), 2))
+        n_chosen = min(n_chosen, math.comb(shape.n_columns - len(plan.unpaired), 2))
         return replace(plan, n_chosen=n_chosen) if n_chosen else plan
 
-    def _released(self, run, shape):
+    def _released(self, run, plan):
         """Return the released attributes: everything here is computed from what was released."""
         terms, values, constant = run
         names = input_names(self, None)
-        columns = [term.columns[0] for term in terms if len(term.columns) == 1]
-        signs = directions(self.monotonic_cst, shape.names, columns)
-        signs += [0] * (len(terms) - len(signs))
         outputs = [own[..., 0] if len(constant) == 1 else own for own in values]
         shapes = shape_functions(terms, outputs, names)
-        shapes = [monotone(each, sign) for each, sign in zip(shapes, signs, strict=True)]
+        for j in plan.unpaired:
+            shapes[j] = monotone(shapes[j], plan.signs[j])
         return self._rescaled(*centred(shapes, constant if len(constant) > 1 else constant[0]))
 
     def _rescaled(self, shapes, constant):
@@ -205,6 +201,5 @@ class PrivateAdditiveModel(ExpectedLossMixin, CallbackSupportMixin, PrivateEstim
 
 
 def _as_term(shape):
-    parts = zip(shape.kinds, shape.edges, strict=True)
-    columns = tuple(Column(kind=k, categories=e if k == "label" else None) for k, e in parts)
+    columns = tuple(Column(kind=kind) for kind in shape.kinds)
     return Term(columns=columns, positions=shape.features, edges=shape.edges, counts=shape.counts)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp._data._histogram import uniform_edges
 from skdp._data._parts import row_blocks
 from skdp.gam._bins import CELLS, level_counts
 from skdp.gam._columns import n_cells
@@ -49,10 +48,7 @@ class Term:
 
 def finest_edges(column):
     """Return the edges of a number's finest cells, or a label's categories."""
-    if column.is_label:
-        return column.categories
-    low, high = column.bounds
-    return uniform_edges([low], [high], CELLS)[0]
+    return column.categories if column.is_label else np.linspace(*column.bounds, CELLS + 1)
 
 
 def exact_counts(columns, edges, table):

@@ -2,16 +2,16 @@
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 
 import numpy as np
 
-from skdp._data._parts import row_blocks
+from skdp._data._parts import Rows, row_blocks
 from skdp.gam._bins import CELLS, LEVELS, consistent_counts, merged_cells, nearest_masses
 from skdp.gam._budget import Budget
 from skdp.gam._cells import BLOCK_ROWS, Term, exact_counts, finest_edges
-from skdp.gam._searches import GaussianSearch, GaussianThreshold, LabelColumns, NumberColumns
+from skdp.gam._searches import GaussianSearch, GaussianThreshold
 from skdp.stats._bounds import BoundsPlan
 
 # Shares of mu squared, or of epsilon with delta = 0.
@@ -119,13 +119,14 @@ class ColumnsPlan:
         columns = list(self.columns)
         if self.discovery is not None:
             chosen = self._undeclared(True)
-            labels, _ = self.discovery.run(LabelColumns(table, chosen), source)
-            for j, own in zip(chosen, labels, strict=True):
+            values = (table.column(j).whole() for j in chosen)
+            for j, own in zip(chosen, self.discovery.run(values, source), strict=True):
                 columns[j] = replace(columns[j], categories=own)
         if self.search is not None:
             chosen = self._undeclared(False)
-            ends = self.search.run(NumberColumns(table, [(columns[j], j) for j in chosen]), source)
-            for j, low, high in zip(chosen, *ends, strict=True):
+            read = partial(_numbers, table, [(columns[j], j) for j in chosen])
+            numbers = Rows(table, read=read, n_columns=len(chosen))
+            for j, low, high in zip(chosen, *self.search.run(numbers, source), strict=True):
                 columns[j] = replace(columns[j], bounds=(low, high))
         return columns
 
@@ -153,3 +154,9 @@ class ColumnsPlan:
             counts = np.append(np.add.reduceat(masses, starts), missing)
             edges = np.append(edges[starts], edges[-1])
         return Term(columns=(column,), positions=(j,), edges=(edges,), counts=counts)
+
+
+def _numbers(table, columns, rows):
+    """Return columns of a slice of rows; what is missing is 0, which tells the search nothing."""
+    found = [column.numbers(table.values(j, rows)) for column, j in columns]
+    return np.nan_to_num(np.column_stack(found), nan=0.0, copy=False)

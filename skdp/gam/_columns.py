@@ -10,7 +10,7 @@ from sklearn.utils import assert_all_finite
 
 from skdp._data._columns import column_entries
 from skdp._data._containers import as_numbers
-from skdp._data._histogram import bin_numbers, check_edges, uniform_edges
+from skdp._data._histogram import bin_numbers, check_edges
 from skdp.gam._bins import CELLS
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._binning import category_entries
@@ -176,8 +176,9 @@ def _checked_bounds(column, limit):
                 f"bounds of {column.kind}s must be {column.kind}s, got {limit!r}"
             ) from None
     low, high = check_bounds(limit, 1)
-    check_edges(uniform_edges(low, high, CELLS)[0], "bounds are too close to one another")
-    return float(low[0]), float(high[0])
+    low, high = float(low[0]), float(high[0])
+    check_edges(np.linspace(low, high, CELLS + 1), "bounds are too close to one another")
+    return low, high
 
 
 def _days(values):

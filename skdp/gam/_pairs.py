@@ -24,8 +24,8 @@ class Pair:
 
     Parameters
     ----------
-    first, second : int
-        The terms' places.
+    places : tuple of (int, int)
+        Of the terms.
     edges : tuple of (ndarray, ndarray)
     groups : tuple of (ndarray, ndarray)
         Of each cell of a term, the row or column of the table.
@@ -33,8 +33,7 @@ class Pair:
         Noisy counts of the table's rows and columns.
     """
 
-    first: int
-    second: int
+    places: tuple
     edges: tuple
     groups: tuple
     margins: tuple
@@ -48,18 +47,13 @@ class Pair:
         one, two = (g[cells.column(j, rows)] for g, j in zip(self.groups, self.places, strict=True))
         return one * self.shape[1] + two
 
-    @property
-    def places(self):
-        return self.first, self.second
 
-
-def pair_of(terms, first, second, n_cells):
+def pair_of(terms, places, n_cells):
     """Return a pair whose table has about `n_cells` rows and columns, without what is missing."""
-    axes = [_axis(terms[j], n_cells) for j in (first, second)]
-    edges, groups = zip(*axes, strict=True)
-    counts = (terms[j].counts for j in (first, second))
+    edges, groups = zip(*(_axis(terms[j], n_cells) for j in places), strict=True)
+    counts = (terms[j].counts for j in places)
     margins = tuple(np.bincount(g, weights=c) for g, c in zip(groups, counts, strict=True))
-    return Pair(first=first, second=second, edges=edges, groups=groups, margins=margins)
+    return Pair(places=places, edges=edges, groups=groups, margins=margins)
 
 
 def _axis(term, n_cells):
@@ -149,7 +143,7 @@ def check_interactions(interactions, names, n_features):
 def all_pairs(terms, left_out):
     """Return every pair of terms but those with a column that is left out, of few cells."""
     places = [j for j in range(len(terms)) if j not in left_out]
-    return [pair_of(terms, i, j, CHOICE_CELLS) for i, j in itertools.combinations(places, 2)]
+    return [pair_of(terms, both, CHOICE_CELLS) for both in itertools.combinations(places, 2)]
 
 
 def pair_term(terms, pair, n_rows):

@@ -57,17 +57,22 @@ class AdditivePlan(ColumnsPlan):
     declared_pairs : list of (int, int), default=()
     n_chosen : int, default=0
         How many pairs are chosen at most.
-    unpaired : tuple of int, default=()
-        Columns that are in no chosen pair.
+    signs : tuple of int, default=()
+        Of columns, 1 or -1 where scores only rise or fall with them, else 0.
     """
 
     task: object
     declared_pairs: list = ()
     n_chosen: int = 0
-    unpaired: tuple = ()
+    signs: tuple = ()
 
     sampler = "all rows, once for the bins and in every step"
     n_features_out, sparse_output = None, False
+
+    @property
+    def unpaired(self):
+        """The columns that are in no pair."""
+        return {j for j, sign in enumerate(self.signs) if sign}
 
     @property
     def name(self):
@@ -179,7 +184,7 @@ class AdditivePlan(ColumnsPlan):
         for rows in row_blocks(table, BLOCK_ROWS):
             cells.set(rows, np.array([term.cells(table, rows) for term in terms]))
         layout, start = main_layout(terms, self.n_rows, self.clearness), None
-        pairs = [pair_of(terms, *places, TABLE_CELLS) for places in self.declared_pairs]
+        pairs = [pair_of(terms, places, TABLE_CELLS) for places in self.declared_pairs]
         if self.n_chosen:
             start = self._descent(cells, layout, targets, source, share=self.shares["first"])
             pairs = self._chosen(terms, cells, layout, targets, start, source)
@@ -206,7 +211,7 @@ class AdditivePlan(ColumnsPlan):
         noise = self._choice_noise(sums.size, len(candidates))
         noisy = noise.add(sums, next(noise.draw(1, source.stream())))
         chosen = chosen_pairs(candidates, noisy, noise.scale, self.n_chosen)
-        return [pair_of(terms, *pair.places, TABLE_CELLS) for pair in chosen]
+        return [pair_of(terms, pair.places, TABLE_CELLS) for pair in chosen]
 
     def _schedule(self, bend, share=None):
         """Return the steps, with a penalty by which noise moves no score by much."""

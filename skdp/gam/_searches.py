@@ -77,32 +77,11 @@ class GaussianThreshold(StabilityThreshold):
         drawn = discrete_gaussian(noise.scale_in_steps, len(counts), random_state.stream())
         return (to_steps(np.asarray(counts, float), noise.step) + drawn) * noise.step
 
+    def run(self, columns, source):
+        """Return the released labels of each of some columns of values."""
+        return [self._discover(values, source)[0] for values in columns]
+
     def _discover(self, values, source):
         labels, counts = super()._discover(values, source)
         kept = np.sort(np.argsort(-counts, kind="stable")[:LARGEST_LIST])
         return labels[kept], counts[kept]
-
-
-class LabelColumns:
-    """Some columns of a table, for the search of categories."""
-
-    def __init__(self, table, columns):
-        self._table, self._columns = table, columns
-
-    def column(self, j):
-        return self._table.column(self._columns[j])
-
-
-class NumberColumns:
-    """Some columns of a table as an array that is read in slices; missing values are 0.
-
-    Zeros say nothing in the search for bounds.
-    """
-
-    def __init__(self, table, columns):
-        self._table, self._columns = table, columns
-        self.shape, self.borders = (table.shape[0], len(columns)), table.borders
-
-    def __getitem__(self, rows):
-        found = [column.numbers(self._table.values(j, rows)) for column, j in self._columns]
-        return np.nan_to_num(np.column_stack(found), nan=0.0, copy=False)

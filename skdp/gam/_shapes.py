@@ -108,13 +108,11 @@ def directions(monotonic_cst, names, columns):
             raise ValueError(f"monotonic_cst must be -1, 0 or 1, got {sign!r} for column {j}")
         if sign and column.is_label:
             raise ValueError(f"monotonic_cst: column {j} is categorical")
-    return [int(sign or 0) for sign in found]
+    return tuple(int(sign or 0) for sign in found)
 
 
 def monotone(shape, sign):
     """Return a shape of one column whose values at bins never fall (1) or never rise (-1)."""
-    if not sign:
-        return shape
     values = shape.values.copy()
     bins = slice(0, len(values) - 1)
     weights = shape.counts[bins] + 1.0

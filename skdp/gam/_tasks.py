@@ -2,16 +2,31 @@
 
 import math
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 from scipy.special import expit, softmax
+
+from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss
 
 # A clipped vector's norm may exceed the clip by the rounding of its computation.
 SHRINK = 1.0 - 2.0**-40
 
 
+class _OfClasses:
+    """What tasks of classes take from their `loss`, a likelihood."""
+
+    spread, unit = 2.0, 1.0
+    main_share, has_pairs = 0.7, False
+    n_outputs = property(lambda self: math.prod(self.loss.weights_shape))
+    curvature = property(attrgetter("loss.curvature_bound"))
+    curvature_trace = property(attrgetter("loss.trace_bound"))
+    curvature_rank = property(attrgetter("loss.curvature_rank"))
+    largest_loss = property(lambda self: self.loss.value_at_zero())
+
+
 @dataclass(frozen=True, kw_only=True)
-class BinaryTask:
+class BinaryTask(_OfClasses):
     """The logistic loss, with residuals clipped to 1/2.
 
     Parameters
@@ -39,15 +54,10 @@ class BinaryTask:
 
     weights: tuple = (1.0, 1.0)
 
-    n_outputs = 1
+    loss = BinaryLogisticLoss()
     clip = 0.5
     clip_l1 = 0.5
-    curvature = curvature_trace = 0.25
-    curvature_rank = 1
     typical_curvature = 0.15
-    spread, unit = 2.0, 1.0
-    largest_loss = math.log(2.0)
-    main_share, has_pairs = 0.7, False
 
     def residuals(self, scores, targets):
         """Return clipped residuals.
@@ -62,7 +72,7 @@ class BinaryTask:
         -------
         ndarray of shape (n_rows, n_outputs)
         """
-        clipped = np.clip(expit(scores[:, 0]) - targets, -self.clip, self.clip)
+        clipped = np.clip(self.loss.residual(scores[:, 0], targets), -self.clip, self.clip)
         return (clipped * np.asarray(self.weights)[targets])[:, None]
 
     def probabilities(self, scores):
@@ -78,7 +88,7 @@ class BinaryTask:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MultinomialTask:
+class MultinomialTask(_OfClasses):
     """The softmax loss, with residual vectors clipped to an L2 norm of sqrt(1/2), or not.
 
     Parameters
@@ -93,35 +103,19 @@ class MultinomialTask:
     clipped: bool = True
 
     clip_l1 = 2.0
-    main_share, has_pairs = 0.7, False
-    curvature = 0.5
     typical_curvature = 0.1
-    spread, unit = 2.0, 1.0
 
     @property
     def clip(self):
         return math.sqrt(0.5 if self.clipped else 2.0)
 
     @property
-    def curvature_rank(self):
-        return self.n_outputs - 1
-
-    @property
-    def curvature_trace(self):
-        return 1.0 - 1.0 / self.n_outputs
-
-    @property
-    def n_outputs(self):
-        return len(self.weights)
-
-    @property
-    def largest_loss(self):
-        return math.log(self.n_outputs)
+    def loss(self):
+        return MultinomialLogisticLoss(len(self.weights))
 
     def residuals(self, scores, targets):
         """Return clipped residuals; as `BinaryTask.residuals`."""
-        residuals = softmax(scores, axis=1)
-        residuals[np.arange(len(targets)), targets] -= 1.0
+        residuals = self.loss.residual(scores, targets)
         norms = np.linalg.norm(residuals, axis=1)
         factor = np.minimum(1.0, self.clip / np.maximum(norms, 1e-300)) * SHRINK
         return residuals * (factor * np.asarray(self.weights)[targets])[:, None]

@@ -1,7 +1,6 @@
 """Exact samplers on the integers: discrete Laplace, discrete Gaussian, waiting times."""
 
 import math
-import numbers
 
 import numpy as np
 
@@ -145,15 +144,14 @@ def geometric(scale, size, stream):
 
 
 def _collect(draw, size, factor):
-    shape = (size,) if isinstance(size, numbers.Integral) else tuple(size)
-    out = np.empty(math.prod(shape), dtype=np.int64)
-    filled = 0
+    out, filled = np.empty(size, dtype=np.int64), 0
+    flat = out.reshape(-1)
     while filled < out.size:
         missing = out.size - filled
         block = draw(min(_BLOCK, math.ceil(missing * factor) + 4 * (factor > 1)))[:missing]
-        out[filled : filled + block.size] = block
+        flat[filled : filled + block.size] = block
         filled += block.size
-    return out.reshape(shape)
+    return out
 
 
 def _laplace_block(scale, n, stream, exact):

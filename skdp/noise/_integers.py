@@ -1,8 +1,5 @@
 """Uniform integers and orders."""
 
-import math
-import numbers
-
 import numpy as np
 
 from skdp.utils._validation import check_integer
@@ -33,15 +30,14 @@ def uniform_integers(bound, size, stream):
     True
     """
     bound = check_integer(bound, "bound", 1, 2**63)
-    shape = (size,) if isinstance(size, numbers.Integral) else tuple(size)
-    words = stream.words(math.prod(shape))
+    words = stream.words(int(np.prod(size)))
     last = np.uint64(2**64 // bound * bound - 1)
     beyond = np.flatnonzero(words > last)
     while beyond.size:
         words = words.copy() if not words.flags.writeable else words
         words[beyond] = stream.words(beyond.size)
         beyond = beyond[words[beyond] > last]
-    return (words % np.uint64(bound)).astype(np.int64).reshape(shape)
+    return (words % np.uint64(bound)).astype(np.int64).reshape(size)
 
 
 def random_order(n, stream):

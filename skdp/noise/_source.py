@@ -17,13 +17,8 @@ class _NotCopied:
     __slots__ = ()
 
     def __reduce_ex__(self, protocol):
-        raise TypeError(f"a {type(self).__name__} is never pickled: its noise would repeat")
-
-    def __copy__(self):
+        # The way of pickle, and of copy too.
         raise TypeError(f"a {type(self).__name__} is never copied: its noise would repeat")
-
-    def __deepcopy__(self, memo):
-        return self.__copy__()
 
 
 _open_door = ContextVar("door", default=None)

@@ -321,8 +321,7 @@ class DPTableVectorizer(TransformerMixin, PrivateEstimator):
         return np.array(made, dtype=object)
 
     def _columns(self):
-        pairs = zip(self.kinds_, self.bin_edges_, strict=True)
-        return [Column(kind=k, categories=e if k == "label" else None) for k, e in pairs]
+        return [Column(kind=kind) for kind in self.kinds_]
 
     def _groups(self):
         """Return the resolutions of each column."""

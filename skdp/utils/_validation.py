@@ -250,9 +250,6 @@ def public_inputs(estimator, *names):
 
     A parameter that is None or "auto" declares nothing.
     """
-    declared = (
-        name
-        for name in names
-        if (value := getattr(estimator, name)) is not None and not is_auto(value)
-    )
+    values = {name: getattr(estimator, name) for name in names}
+    declared = (name for name, v in values.items() if not (v is None or is_auto(v)))
     return ("the numbers of rows and columns", *declared)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp._sgd import FixedSizeBatches, FullBatches, PoissonBatches, _batches
+from skdp._sgd import _batches
+from skdp._sgd._batches import FixedSizeBatches, FullBatches, PoissonBatches
 from skdp.exceptions import SeededNoiseWarning
 from skdp.noise import RandomSource
 

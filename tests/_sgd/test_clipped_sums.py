@@ -19,7 +19,8 @@ from skdp._losses import (
     SquaredHingeLoss,
     SquaredLoss,
 )
-from skdp._sgd import ClippedSums, _clipped_sums, sum_rounding
+from skdp._sgd import _clipped_sums
+from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
 from skdp.utils import ChunkedArray
 from skdp.utils._chunked import as_chunked
 from tests.utils.test_chunked import DaskLike
@@ -267,10 +268,15 @@ def inner_product(one, other):
     return math.fsum([*products.tolist(), *errors.tolist()])
 
 
+def tiles_of(engine, weights, indices):
+    batch = _clipped_sums._Batch(engine, weights, indices)
+    return (batch[tile] for tile in batch.blocks())
+
+
 def error_of(sums, engine, weights, indices, constant):
     """The distance of sums from the exact ones, and how far these are known, added up."""
     tiles = [
-        (b.toarray() if issparse(b) else b.copy(), r) for b, r in engine.tiles(weights, indices)
+        (b.toarray() if issparse(b) else b.copy(), r) for b, r in tiles_of(engine, weights, indices)
     ]
     rows, residual = (np.concatenate(parts) for parts in zip(*tiles, strict=True))
     rows = np.column_stack([rows, np.full(len(rows), constant)])
@@ -297,7 +303,7 @@ def test_sums_are_within_the_bound_of_exact_sums(n, d, k, dtype, monkeypatch):
         for batch in (None, some):
             size = n if batch is None else len(batch)
             error = error_of(engine.sums(weights, batch), engine, weights, batch, constant)
-            assert error <= engine.rounding(size)
+            assert error <= sum_rounding(d, k, 1.0, size)
 
 
 def test_single_precision_would_break_the_bound():
@@ -307,7 +313,7 @@ def test_single_precision_would_break_the_bound():
     weights = np.zeros(4)
     residual = residuals(engine, weights, None).astype(np.float32)
     single = (residual @ np.column_stack([X, np.ones(n, np.float32)])).astype(np.float64)
-    assert error_of(single, engine, weights, None, 1.0) > engine.rounding(n)
+    assert error_of(single, engine, weights, None, 1.0) > sum_rounding(3, 1, 1.0, n)
 
 
 def test_the_bound_is_small_and_grows_with_the_batch():
@@ -327,7 +333,7 @@ BITWISE = {
 
 
 def residuals(engine, weights, indices):
-    return np.concatenate([one.copy() for _, one in engine.tiles(weights, indices)])
+    return np.concatenate([one.copy() for _, one in tiles_of(engine, weights, indices)])
 
 
 def assert_residuals_depend_on_the_row_alone(stored, y, loss, batches, rng):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp._sgd import GaussianNoise, LaplaceNoise, _noise
+from skdp._sgd import _noise
+from skdp._sgd._noise import GaussianNoise, LaplaceNoise
 from skdp.exceptions import SeededNoiseWarning
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.noise import RandomSource

@@ -321,7 +321,7 @@ def test_a_joint_layout_has_norm_1_too():
     plan = plan_of(NumberTask(), meet(1.0, 1e-6))
     terms = plan._counted(plan.columns, table_of(make_rows()), RandomSource(0))
     layout = main_layout(terms, 40)
-    joint = joint_layout(layout, [pair_of(terms, 0, 2, 12), pair_of(terms, 0, 1, 12)], 0.5)
+    joint = joint_layout(layout, [pair_of(terms, (0, 2), 12), pair_of(terms, (0, 1), 12)], 0.5)
     assert 0.99 < math.fsum(block.weight**2 for block in joint.blocks) <= 1.0
     weights = np.random.default_rng(0).normal(size=(layout.size, 1))
     moved = joint.moved_from(layout, weights)

@@ -453,7 +453,7 @@ MUTATIONS = [
     Mutation(
         "replaced-row-counts-once",
         "_sgd._plan",
-        "_plan_full_gaussian",
+        "_plan_full",
         rules.put_for("guarantee.neighbours.rows_moved", "1"),
         ("_sgd/test_plan.py::test_replacement_moves_a_sum_by_two_clips",),
         "relation ignored: 1 for 2",
@@ -469,7 +469,7 @@ MUTATIONS = [
     Mutation(
         "steps-without-root",
         "_sgd._plan",
-        "_plan_full_gaussian",
+        "_plan_full",
         rules.term_dropped("math.sqrt(n_steps)"),
         ("_sgd/test_plan.py::test_price_is_what_was_asked",),
         "many steps at the price of one",
@@ -477,7 +477,7 @@ MUTATIONS = [
     Mutation(
         "half-the-noise-of-a-step",
         "_sgd._plan",
-        "_plan_full_gaussian",
+        "_plan_full",
         rules.argument_times("GaussianNoise", 0, 0.5),
         ("_sgd/test_plan.py::test_noise_of_the_full_batch_in_closed_form",),
         "less noise than is booked",
