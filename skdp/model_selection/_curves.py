@@ -130,9 +130,9 @@ def dp_cross_val_score(
     >>> result.scores_.shape
     (5,)
     """
-    result, guarantee = DPScores(accountant, random_state), Guarantee(epsilon=epsilon, delta=delta)
-    options = {"scoring": scoring, "public_steps": public_steps, "n_jobs": n_jobs}
-    return _scored(result, estimator, X, y, guarantee, cv=cv, groups=groups, **options)
+    guarantee, result = Guarantee(epsilon=epsilon, delta=delta), DPScores(accountant, random_state)
+    options = {"cv": cv, "groups": groups, "scoring": scoring, "public_steps": public_steps}
+    return _scored(result, estimator, X, y, guarantee, n_jobs, **options)
 
 
 @_documented
@@ -193,10 +193,9 @@ def dp_validation_curve(
     if not grid:
         raise ValueError("param_range must not be empty")
     check_names(grid)
-    result, guarantee = DPScores(accountant, random_state), Guarantee(epsilon=epsilon, delta=delta)
-    options = {"scoring": scoring, "public_steps": public_steps, "n_jobs": n_jobs}
-    options |= {"cv": cv, "groups": groups}
-    return _scored(result, estimator, X, y, guarantee, grid=grid, is_curve=True, **options)
+    guarantee, result = Guarantee(epsilon=epsilon, delta=delta), DPScores(accountant, random_state)
+    options = {"cv": cv, "groups": groups, "scoring": scoring, "public_steps": public_steps}
+    return _scored(result, estimator, X, y, guarantee, n_jobs, grid=grid, **options)
 
 
 @_documented
@@ -251,33 +250,20 @@ def dp_learning_curve(
     sizes = np.asarray(train_sizes, dtype=float)
     if sizes.ndim != 1 or not sizes.size or not ((sizes > 0.0) & (sizes <= 1.0)).all():
         raise ValueError(f"train_sizes must be shares in (0, 1], got {train_sizes!r}")
-    result, guarantee = DPScores(accountant, random_state), Guarantee(epsilon=epsilon, delta=delta)
-    options = {"scoring": scoring, "public_steps": public_steps, "n_jobs": n_jobs}
-    options |= {"cv": cv, "groups": groups}
-    return _scored(result, estimator, X, y, guarantee, sizes=sizes, is_curve=True, **options)
+    guarantee, result = Guarantee(epsilon=epsilon, delta=delta), DPScores(accountant, random_state)
+    options = {"cv": cv, "groups": groups, "scoring": scoring, "public_steps": public_steps}
+    return _scored(result, estimator, X, y, guarantee, n_jobs, sizes=sizes, **options)
 
 
 def _scored(
-    result,
-    estimator,
-    X,
-    y,
-    guarantee,
-    *,
-    cv,
-    groups,
-    scoring,
-    public_steps,
-    n_jobs,
-    grid=({},),
-    sizes=(1.0,),
-    is_curve=False,
+    result, estimator, X, y, guarantee, n_jobs, *, cv, groups, grid=None, sizes=None, **asked
 ):
     """Release the scores of every candidate, on every share of the training rows of every fold."""
+    is_curve = grid is not None or sizes is not None
+    grid, sizes = [{}] if grid is None else grid, [1.0] if sizes is None else sizes
     with PrivateFit(result) as fit:
         rows, accountant = Rows.read(X, y, {}), result.accountant
-        options = {"scoring": scoring, "public_steps": public_steps}
-        task = make_task(estimator, grid, rows, guarantee, accountant=accountant, **options)
+        task = make_task(estimator, grid, rows, guarantee, accountant=accountant, **asked)
         splits = make_splits(cv, len(rows.y), groups)
         orders = [shuffle(part, random_state=PUBLIC_SEED) for part in splits.train]
         train = [np.sort(o[: max(1, round(share * len(o)))]) for share in sizes for o in orders]
