@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import Guarantee, Neighbours, PrivacyAccountant
 from skdp.base import DeclaredParameters, PrivateFit, PrivateMixin, terms_of
-from skdp.model_selection._candidates import Paid, Rows, check_names, make_candidate
+from skdp.model_selection._candidates import Rows, check_names, make_candidate
 from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._progress import Stages
 from skdp.model_selection._rehearsal import check_frozen, rehearse, rehearse_runs
@@ -77,42 +77,14 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
     )
 
 
-@dataclass(frozen=True)
-class PreparedSearch:
-    """A plan whose every run could read its rows.
-
-    Parameters
-    ----------
-    plan : SearchPlan
-    task : SearchTask
-    rows : Rows
-    terms : Terms
-        Of the accountant.
-    n_jobs : int or None
-        How many fits run at a time.
-    """
-
-    plan: object
-    task: SearchTask
-    rows: Rows
-    terms: object
-    n_jobs: int | None
-
-    def charge(self, fit):
-        """Charge the plan and return what its fits share."""
-        source = fit.charge(self.plan)
-        paid = Paid(self.terms, fit.spend, self.plan.releases)
-        return SearchRun(self.rows, self.task.score, paid, source, self.n_jobs)
-
-
-def prepare_runs(plan, task, rows, *, accountant, n_jobs):
-    """Return a plan once every run of it has read its rows."""
+def prepare_runs(plan, rows, *, accountant, n_jobs):
+    """Return what the runs of a plan share, once every one has read its rows."""
     terms = terms_of(accountant)
     if n_jobs is not None:
         n_jobs = min(effective_n_jobs(int(n_jobs)), len(plan.runs))
     rehearse_runs(plan, rows, terms)
-    check_sent(n_jobs, tuple(plan.runs.values()), rows, task.score)
-    return PreparedSearch(plan, task, rows, terms, n_jobs)
+    check_sent(n_jobs, tuple(plan.runs.values()), rows, plan.task.score)
+    return SearchRun(plan, rows, terms, n_jobs)
 
 
 def _of_published(name):
@@ -183,13 +155,11 @@ class BasePrivateSearch(
         """
         stages = Stages(self, 1 + bool(self.refit))
         with PrivateFit(self) as fit:
-            prepared = self._prepare(X, y, params)
-            plan, candidates = prepared.plan, prepared.task.candidates
-            run = prepared.charge(fit)
+            run = self._prepare(X, y, params).charged(fit)
             if self.verbose:
-                words = WORDS[plan.strategy]
-                print(f"{type(self).__name__}: {len(candidates)} candidates, {words}")
-            self._publish(fit, plan, run_plan(plan, run, stages), candidates)
+                words, count = WORDS[run.plan.strategy], len(run.plan.task.candidates)
+                print(f"{type(self).__name__}: {count} candidates, {words}")
+            self._publish(fit, run.plan, run_plan(run, stages))
         stages.end()
         return self
 
@@ -214,8 +184,7 @@ class BasePrivateSearch(
         task = make_task(self.estimator, grid, rows, guarantee, **options)
         strategy = self._strategy(task, cv, groups)
         plan = plan_search(task, strategy, cv, groups, self.mean_runs)
-        options = {"accountant": self.accountant, "n_jobs": self.n_jobs}
-        return prepare_runs(plan, task, rows, **options)
+        return prepare_runs(plan, rows, accountant=self.accountant, n_jobs=self.n_jobs)
 
     def _rehearse(self, X, y=None, **params):
         """Do what a fit does before its charge, for the errors that it raises; return its plan."""
@@ -325,7 +294,8 @@ class BasePrivateSearch(
         composition = terms_of(self.accountant).composition
         return best_strategy(task, n_splits=n_splits, composition=composition)
 
-    def _publish(self, fit, plan, outcome, candidates):
+    def _publish(self, fit, plan, outcome):
+        candidates = plan.task.candidates
         best, deviation = outcome.best, plan.noisy.deviation(plan.released_together)
         released = {
             "best_index_": best,

@@ -8,7 +8,7 @@ from skdp.accounting import Guarantee
 from skdp.base import PrivateFit
 from skdp.model_selection._base_search import make_task, prepare_runs
 from skdp.model_selection._candidates import Rows, check_names
-from skdp.model_selection._plans import plan_scores
+from skdp.model_selection._plans import plan_runs
 from skdp.model_selection._splits import PUBLIC_SEED, Layout, Splits, make_splits
 from skdp.utils._docstrings import documented
 
@@ -268,9 +268,9 @@ def _scored(
         orders = [shuffle(part, random_state=PUBLIC_SEED) for part in splits.train]
         train = [np.sort(o[: max(1, round(share * len(o)))]) for share in sizes for o in orders]
         nested = Splits(tuple(train), splits.test * len(sizes), len(rows.y))
-        plan = plan_scores(task, Layout.all_on_all(nested, len(grid)))
-        run = prepare_runs(plan, task, rows, accountant=accountant, n_jobs=n_jobs).charge(fit)
-        raw = [value for value, _ in run.fit(plan, list(plan.runs))]
+        plan = plan_runs(task, "scores", Layout.all_on_all(nested, len(grid)))
+        run = prepare_runs(plan, rows, accountant=accountant, n_jobs=n_jobs).charged(fit)
+        raw = [value for value, _ in run.fit(list(plan.runs))]
         noisy = plan.noisy.release(raw, random_state=run.source)
         if is_curve:
             noisy = noisy.reshape(-1, len(splits.test))
