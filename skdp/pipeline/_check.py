@@ -233,7 +233,7 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
         findings=tuple(dict.fromkeys(findings)),
         steps=tuple(_cost(step, prices.get(step.name)) for step in steps),
         accepted=not left,
-        **vars(total) | {"exact": known and total.exact},
+        **total | {"exact": known and total["exact"]},
     )
 
 
