@@ -21,8 +21,8 @@ from skdp.model_selection._progress import Stages
 from skdp.model_selection._rehearsal import check_frozen, rehearse, rehearse_runs
 from skdp.model_selection._runs import SearchRun, check_sent, run_plan
 from skdp.model_selection._scores import default_score
-from skdp.model_selection._splits import check_cv, make_splits
-from skdp.model_selection._strategies import STRATEGIES, best_strategy, plan_search
+from skdp.model_selection._splits import check_cv
+from skdp.model_selection._strategies import STRATEGIES, plan_search
 from skdp.pipeline import plan_pipeline
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
 from skdp.utils._validation import check_choice, check_integer, check_privacy_parameters
@@ -182,8 +182,8 @@ class BasePrivateSearch(
         given = ("accountant", "scoring", "public_steps", "selection", "refit")
         options = {name: getattr(self, name) for name in given}
         task = make_task(self.estimator, grid, rows, guarantee, **options)
-        strategy = self._strategy(task, cv, groups)
-        plan = plan_search(task, strategy, cv, groups, self.mean_runs)
+        composition = terms_of(self.accountant).composition
+        plan = plan_search(task, self.strategy, cv, groups, self.mean_runs, composition)
         return prepare_runs(plan, rows, accountant=self.accountant, n_jobs=self.n_jobs)
 
     def _rehearse(self, X, y=None, **params):
@@ -286,13 +286,6 @@ class BasePrivateSearch(
         routed = process_routing(self, "fit", **params)
         splitter = routed.splitter.split if "splitter" in routed else {}
         return splitter.get("groups"), routed.estimator.fit
-
-    def _strategy(self, task, cv, groups):
-        if self.strategy != "auto":
-            return self.strategy
-        n_splits = None if cv is None else len(make_splits(cv, task.shape[0], groups).train)
-        composition = terms_of(self.accountant).composition
-        return best_strategy(task, n_splits=n_splits, composition=composition)
 
     def _publish(self, fit, plan, outcome):
         candidates = plan.task.candidates

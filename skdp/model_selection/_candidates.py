@@ -135,20 +135,6 @@ class FitPlan:
         """What the fit costs."""
         return plan_event(self.charges)
 
-    def unfitted(self, accountants, seeds=None):
-        """Return the estimator with each private step's budget, accountant and seed set."""
-        budget = self.guarantee.epsilon, self.guarantee.delta
-        model = quiet(self.pipeline.with_budget(*budget, accountants))
-        seeds = [None] * len(self.charges) if seeds is None else seeds
-        steps = zip(self.pipeline.steps, seeds, strict=True)
-        return model.set_params(
-            **{
-                step.parameter("random_state"): seed
-                for step, seed in steps
-                if "random_state" in step.estimator.get_params(deep=False)
-            }
-        )
-
     def fitted(self, rows, paid, seeds=None):
         """Fit on paid allowances, one for each private step.
 
@@ -163,8 +149,16 @@ class FitPlan:
         -------
         estimator
         """
+        budget = self.guarantee.epsilon, self.guarantee.delta
         allowances = [Allowance(c, paid.terms, paid.spend, paid.releases) for c in self.charges]
-        return rows.fit(self.unfitted(allowances, seeds))
+        model = quiet(self.pipeline.with_budget(*budget, allowances))
+        seeds = [None] * len(self.charges) if seeds is None else seeds
+        seeded = {
+            step.parameter("random_state"): seed
+            for step, seed in zip(self.pipeline.steps, seeds, strict=True)
+            if "random_state" in step.estimator.get_params(deep=False)
+        }
+        return rows.fit(model.set_params(**seeded))
 
     def with_accountant(self, model, accountant):
         """Give the private steps of a fitted model an accountant for later fits.

@@ -99,11 +99,7 @@ class SearchRun:
 def check_sent(n_jobs, *objects):
     """Raise what sending objects to workers would raise: a cell may be one that no pickle holds."""
     with silence():
-        Parallel(n_jobs=n_jobs)([delayed(_nothing)(objects)])
-
-
-def _nothing(_):
-    pass
+        Parallel(n_jobs=n_jobs)([delayed(len)(objects)])
 
 
 def _fit_and_score(fit, train, test, seeds, *, rows, paid, score, keep):

@@ -123,11 +123,13 @@ def test_inner_fits_charged_twice_or_not_at_all_are_found(table, monkeypatch):
     unpaid, fitted = [], FitPlan.fitted
 
     def on_the_accountant(self, rows, paid, seeds=None):
-        return rows.fit(self.unfitted([accountant] * len(self.charges), seeds))
+        handles = [accountant] * len(self.charges)
+        budget = self.guarantee.epsilon, self.guarantee.delta
+        return rows.fit(self.pipeline.with_budget(*budget, handles))
 
     def without_any(self, rows, paid, seeds=None):
         unpaid.append(self)
-        return rows.fit(self.unfitted([None] * len(self.charges), seeds))
+        return rows.fit(self.pipeline.with_budget(self.guarantee.epsilon, self.guarantee.delta))
 
     accountant = PrivacyAccountant(10.0, 1e-3)
     monkeypatch.setattr(FitPlan, "fitted", on_the_accountant)
