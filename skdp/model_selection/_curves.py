@@ -1,5 +1,7 @@
 """Cross-validation and curves: many noisy scores for one charge."""
 
+from inspect import getdoc
+
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import shuffle
@@ -46,45 +48,7 @@ class DPScores:
         return f"DPScores(mean={self.mean_}, noise ± {self.mean_noise_:.3g})"
 
 
-_documented = documented(
-    common="""\
-epsilon : float, default=1.0
-    Of everything together, positive.
-delta : float, default=1e-6
-    Of everything together, in [0, 1).
-cv : int, splitter or iterable, default=None
-    As in `DPGridSearchCV`; None is 5 folds.
-scoring : str or BoundedScore, default=None
-    As in `DPGridSearchCV`.
-groups : array-like of shape (n_samples,), default=None
-    Public; for ``GroupKFold``.
-public_steps : tuple of str, default=()
-    Names of steps that learn from data which are public.
-n_jobs : int, default=None
-    How many fits run at a time.
-accountant : PrivacyAccountant, default=None
-    Where all of it is charged, once and before the first fit.
-random_state : int or None, default=None
-    None draws noise from the operating system's cryptographic generator. An int makes
-    the noise reproducible and thereby removable by whoever knows it.""",
-    guarantee="""\
-Raises
-------
-ValueError
-    If a parameter or the data are not as described; nothing was charged.
-BudgetExceededError
-    If the accountant cannot pay for all of it; no fit was made.
-
-Notes
------
-All fits, none of which is released, and all scores together are
-(`epsilon`, `delta`)-differentially private under the accountant's relation. With k folds a
-row is in k - 1 training sets and in one test set; the guarantee composes these, see
-``docs/model_selection.md``. The estimator's own epsilon and delta are set here.""",
-)
-
-
-@_documented
+@documented()
 def dp_cross_val_score(
     estimator,
     X,
@@ -110,7 +74,23 @@ def dp_cross_val_score(
         Rows.
     y : array-like of shape (n_samples,)
         Targets or labels.
-    {common}
+    epsilon : float, default=1.0
+        Of everything together, positive.
+    delta : float, default=1e-6
+        Of everything together, in [0, 1).
+    cv : int, splitter or iterable, default=None
+        As in `DPGridSearchCV`; None is 5 folds.
+    scoring : str or BoundedScore, default=None
+        As in `DPGridSearchCV`.
+    groups : array-like of shape (n_samples,), default=None
+        Public; for ``GroupKFold``.
+    public_steps : tuple of str, default=()
+        Names of steps that learn from data which are public.
+    n_jobs : int, default=None
+        How many fits run at a time.
+    accountant : PrivacyAccountant, default=None
+        Where all of it is charged, once and before the first fit.
+    {random_state}
 
     Returns
     -------
@@ -118,7 +98,19 @@ def dp_cross_val_score(
         With `scores_` of shape (n_folds,), the standard deviation `noise_` of the
         noise in each, `mean_`, `mean_noise_` and `privacy_`.
 
-    {guarantee}
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant cannot pay for all of it; no fit was made.
+
+    Notes
+    -----
+    All fits, none of which is released, and all scores together are
+    (`epsilon`, `delta`)-differentially private under the accountant's relation. With k folds a
+    row is in k - 1 training sets and in one test set; the guarantee composes these, see
+    ``docs/model_selection.md``. The estimator's own epsilon and delta are set here.
 
     Examples
     --------
@@ -133,6 +125,17 @@ def dp_cross_val_score(
     guarantee, result = Guarantee(epsilon=epsilon, delta=delta), DPScores(accountant, random_state)
     options = {"cv": cv, "groups": groups, "scoring": scoring, "public_steps": public_steps}
     return _scored(result, estimator, X, y, guarantee, n_jobs, **options)
+
+
+def _said(first, last):
+    """Return what `dp_cross_val_score` says from one word up to another."""
+    # Without docstrings, as Python runs with -OO, it says nothing.
+    return first + (getdoc(dp_cross_val_score) or "").partition(first)[2].partition(last)[0]
+
+
+_documented = documented(
+    common=_said("epsilon :", "\n\nReturns"), guarantee=_said("Raises\n", "\n\nExamples")
+)
 
 
 @_documented

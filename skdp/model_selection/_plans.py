@@ -247,10 +247,7 @@ def plan_runs(task, strategy, layout):
         sensitivity = layout.sensitivity(task.score, task.guarantee.relation)
         scoring = partial(_scoring, task, sensitivity, together)
     else:
-        noisy = _noise_of_all(task, layout)
-
-        def scoring(scale):
-            return None, noisy
+        scoring = cache(partial(_scoring_of_all, task, layout))
 
     def branches(scale, stage_scale, wanted):
         fits = task.run_plans(layout, scaled(budget, scale))
@@ -296,8 +293,8 @@ def _scoring(task, sensitivity, together, scale):
     return choice, GaussianMechanism.from_rho(scores * task.rho * scale**2, length, whole.delta)
 
 
-def _noise_of_all(task, layout):
-    """Return the mechanism that releases the scores of all runs."""
+def _scoring_of_all(task, layout, scale):
+    """Return that none chooses, and the mechanism that releases the scores of all runs."""
     sizes, whole = layout.splits.test_sizes, task.guarantee
     moved = [
         [task.score.sensitivity(sizes[s], whole.relation) for _, s in layout.runs if s in test]
@@ -305,9 +302,10 @@ def _noise_of_all(task, layout):
     ]
     if whole.delta == 0.0:
         length = max(map(math.fsum, moved)) * (1.0 + 2.0**-50)
-        return LaplaceMechanism(whole.epsilon * SCORES_TOGETHER, length)
+        return None, LaplaceMechanism(whole.epsilon * SCORES_TOGETHER * scale, length)
     length = math.sqrt(max(math.fsum(d * d for d in row) for row in moved)) * (1.0 + 2.0**-50)
-    return GaussianMechanism.from_rho(SCORES_TOGETHER * task.rho, length, whole.delta)
+    rho = SCORES_TOGETHER * task.rho * scale**2
+    return None, GaussianMechanism.from_rho(rho, length, whole.delta)
 
 
 def plan_random_stopping(task, splits, mean_runs):

@@ -129,17 +129,12 @@ class Layout:
 
     def sensitivity(self, score, relation):
         """Return by how much one row moves the score of any candidate."""
-        sizes = np.asarray(self.splits.test_sizes)
-        largest = 0.0
+        sizes, largest = np.asarray(self.splits.test_sizes), 0.0
         for splits in set(self.of_candidate):
-            weights = dict(zip(splits, score.weights(sizes[list(splits)]), strict=True))
+            weights = zip(splits, score.weights(sizes[list(splits)]), strict=True)
+            moves = {s: w * score.sensitivity(int(sizes[s]), relation) for s, w in weights}
             for _, test in self.splits.memberships:
-                moved = math.fsum(
-                    weights[s] * score.sensitivity(int(sizes[s]), relation)
-                    for s in test
-                    if s in weights
-                )
-                largest = max(largest, moved)
+                largest = max(largest, math.fsum(moves.get(s, 0.0) for s in test))
         # Scores of several splits are added up in floating point.
         return largest * (1.0 + 2.0**-40)
 

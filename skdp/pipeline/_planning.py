@@ -87,17 +87,13 @@ def planned_charge(
     if not (plans_its_fit(estimator) and (same or may_release_nothing(estimator))):
         return planned
     classes = labels_of(params, classes)
-
-    def known(n_columns):
-        return columns or {"names": names_in(params, n_columns)}
-
+    shapes = dict.fromkeys((n_samples or n, n_features or d) for n, d in SHAPES)
     try:
-        plans = [
-            estimator.plan_fit(
-                TableShape(n_rows=n, n_columns=d, classes=classes, **known(d)), guarantee
-            )
-            for n, d in dict.fromkeys((n_samples or n, n_features or d) for n, d in SHAPES)
-        ]
+        plans = []
+        for n, d in shapes:
+            known = columns or {"names": names_in(params, d)}
+            shape = TableShape(n_rows=n, n_columns=d, classes=classes, **known)
+            plans.append(estimator.plan_fit(shape, guarantee))
     except ValueError:
         if not unknown:
             raise
@@ -406,11 +402,10 @@ def joint_scale(make_event, epsilon, delta, terms=None):
     at = {"relation": terms.relation, "group_size": terms.max_rows}
 
     def fits(scale):
-        if get_epsilon(event(scale), delta, **at) > epsilon:
-            return False
-        return (
-            terms.max_rows > 1 or get_delta(event(scale), epsilon, relation=terms.relation) <= delta
-        )
+        made = event(scale)
+        within = get_epsilon(made, delta, **at) <= epsilon
+        one = terms.max_rows == 1
+        return within and not (one and get_delta(made, epsilon, relation=terms.relation) > delta)
 
     start = 1.0 if fits(1.0) else 1.0 - 1e-12
     if delta == 0.0 and terms.max_rows == 1 and fits(start):
