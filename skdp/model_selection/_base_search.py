@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from copy import deepcopy
 from dataclasses import field, replace
+from operator import attrgetter
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -230,20 +231,9 @@ class BasePrivateSearch(
     transform = _of_published("transform")
     inverse_transform = _of_published("inverse_transform")
 
-    @property
-    def classes_(self):
-        """The class labels of the published model."""
-        return self.best_estimator_.classes_
-
-    @property
-    def n_features_in_(self):
-        """The number of features of the published model."""
-        return self.best_estimator_.n_features_in_
-
-    @property
-    def feature_names_in_(self):
-        """The names of the features of the published model, where it has them."""
-        return self.best_estimator_.feature_names_in_
+    classes_ = property(attrgetter("best_estimator_.classes_"))
+    n_features_in_ = property(attrgetter("best_estimator_.n_features_in_"))
+    feature_names_in_ = property(attrgetter("best_estimator_.feature_names_in_"))
 
     def get_metadata_routing(self):
         """Return how metadata are routed to the estimator and the splitter.

@@ -1,11 +1,13 @@
 """Running what a plan holds, once it is charged."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
-from skdp.model_selection._candidates import Paid, Rows
+from skdp.accounting import Allowance
+from skdp.model_selection._candidates import Rows
 from skdp.model_selection._progress import silence
 from skdp.noise import uniform_integers
 
@@ -61,9 +63,10 @@ class SearchRun:
         return replace(self, source=source, spend=fit.spend)
 
     @property
-    def paid(self):
-        """The charge, and what it pays for."""
-        return Paid(self.terms, self.spend, self.plan.releases)
+    def allow(self):
+        """What makes an allowance of a planned charge, on the charge of the search."""
+        terms = {"terms": self.terms, "spend": self.spend, "steps": self.plan.releases}
+        return partial(Allowance, **terms)
 
     def seeds(self, fit):
         """Return a seed for each private step of a fit, None unless the search is seeded."""
@@ -88,7 +91,7 @@ class SearchRun:
         """
         splits, fits = self.plan.layout.splits, [self.plan.runs[number] for number in numbers]
         score = self.plan.task.score
-        shared = {"rows": self.rows, "paid": self.paid, "score": score, "keep": keep}
+        shared = {"rows": self.rows, "allow": self.allow, "score": score, "keep": keep}
         with silence():
             return Parallel(n_jobs=self.n_jobs)(
                 delayed(_fit_and_score)(fit, splits.train[s], splits.test[s], seeds, **shared)
@@ -102,9 +105,9 @@ def check_sent(n_jobs, *objects):
         Parallel(n_jobs=n_jobs)([delayed(len)(objects)])
 
 
-def _fit_and_score(fit, train, test, seeds, *, rows, paid, score, keep):
+def _fit_and_score(fit, train, test, seeds, *, rows, allow, score, keep):
     with silence():
-        model = fit.fitted(rows.take(train), paid, seeds)
+        model = fit.fitted(rows.take(train), allow, seeds)
         tested = rows.take(test)
         raw = score.value(model, tested.X, tested.y)
     return raw, model if keep else None
@@ -128,7 +131,7 @@ def run_plan(run, stages):
     if plan.refits:
         fit = plan.refits[outcome.best]
         with stages.stage("refit"), silence():
-            outcome = replace(outcome, model=fit.fitted(run.rows, run.paid, run.seeds(fit)))
+            outcome = replace(outcome, model=fit.fitted(run.rows, run.allow, run.seeds(fit)))
     return outcome
 
 

@@ -93,8 +93,8 @@ def test_a_search_that_cannot_be_paid_makes_no_fit(table, strategy, monkeypatch)
 def test_every_inner_fit_draws_on_its_own_allowance_once(table, strategy, refit, monkeypatch):
     allowances = []
     monkeypatch.setattr(
-        "skdp.model_selection._candidates.Allowance",
-        lambda *args: allowances.append(Recorded(*args)) or allowances[-1],
+        "skdp.model_selection._runs.Allowance",
+        lambda *args, **terms: allowances.append(Recorded(*args, **terms)) or allowances[-1],
     )
     accountant = PrivacyAccountant(1.0, 1e-5)
     make_search(accountant, strategy, refit=refit).fit(*table)
@@ -105,10 +105,10 @@ def test_every_inner_fit_draws_on_its_own_allowance_once(table, strategy, refit,
 class Recorded:
     """An allowance that counts what is drawn on it."""
 
-    def __init__(self, *args):
+    def __init__(self, *args, **terms):
         from skdp.accounting import Allowance
 
-        self.inner, self.drawn = Allowance(*args), 0
+        self.inner, self.drawn = Allowance(*args, **terms), 0
         self.terms = self.inner.terms
 
     def charge(self, *args, **kwargs):
@@ -122,12 +122,12 @@ class Recorded:
 def test_inner_fits_charged_twice_or_not_at_all_are_found(table, monkeypatch):
     unpaid, fitted = [], FitPlan.fitted
 
-    def on_the_accountant(self, rows, paid, seeds=None):
+    def on_the_accountant(self, rows, allow, seeds=None):
         handles = [accountant] * len(self.charges)
         budget = self.guarantee.epsilon, self.guarantee.delta
         return rows.fit(self.pipeline.with_budget(*budget, handles))
 
-    def without_any(self, rows, paid, seeds=None):
+    def without_any(self, rows, allow, seeds=None):
         unpaid.append(self)
         return rows.fit(self.pipeline.with_budget(self.guarantee.epsilon, self.guarantee.delta))
 
