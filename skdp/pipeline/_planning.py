@@ -9,7 +9,6 @@ from sklearn.base import clone
 
 from skdp.accounting import (
     ApproximateDP,
-    Composed,
     Guarantee,
     PlannedCharge,
     PureDP,
@@ -20,7 +19,7 @@ from skdp.accounting import (
 )
 from skdp.accounting._events import leaves
 from skdp.accounting._reservation import covering_gaussian
-from skdp.base import TableShape, terms_of
+from skdp.base import NOTHING, TableShape, terms_of
 from skdp.pipeline._instances import is_estimator, of_skdp
 from skdp.pipeline._kinds import REASONS, plans_its_fit
 from skdp.pipeline._steps import find_steps, unaccepted
@@ -31,7 +30,6 @@ from skdp.utils._validation import check_integer
 TRANSFORMER_SHARE = 0.15
 # Shapes (rows, columns) at which a plan is made where the table's is not known.
 SHAPES = ((2_000, 8), (100_000, 4), (2_000, 1), (60, 100))
-NOTHING = Composed(())
 
 
 def planned_charge(
