@@ -2,7 +2,8 @@
 
 from abc import ABC, abstractmethod
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+from operator import attrgetter
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -15,14 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import Guarantee, Neighbours, PrivacyAccountant
 from skdp.base import DeclaredParameters, PrivateFit, PrivateMixin, terms_of
-from skdp.model_selection._candidates import Paid, Rows, check_names, make_candidate
+from skdp.model_selection._candidates import Rows, check_names, make_candidate
 from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._progress import Stages
 from skdp.model_selection._rehearsal import check_frozen, rehearse, rehearse_runs
 from skdp.model_selection._runs import SearchRun, check_sent, run_plan
 from skdp.model_selection._scores import default_score
-from skdp.model_selection._splits import check_cv, make_splits
-from skdp.model_selection._strategies import STRATEGIES, best_strategy, plan_search
+from skdp.model_selection._splits import check_cv
+from skdp.model_selection._strategies import STRATEGIES, plan_search
 from skdp.pipeline import plan_pipeline
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
 from skdp.utils._validation import check_choice, check_integer, check_privacy_parameters
@@ -77,42 +78,14 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
     )
 
 
-@dataclass(frozen=True)
-class PreparedSearch:
-    """A plan whose every run could read its rows.
-
-    Parameters
-    ----------
-    plan : SearchPlan
-    task : SearchTask
-    rows : Rows
-    terms : Terms
-        Of the accountant.
-    n_jobs : int or None
-        How many fits run at a time.
-    """
-
-    plan: object
-    task: SearchTask
-    rows: Rows
-    terms: object
-    n_jobs: int | None
-
-    def charge(self, fit):
-        """Charge the plan and return what its fits share."""
-        source = fit.charge(self.plan)
-        paid = Paid(self.terms, fit.spend, self.plan.releases)
-        return SearchRun(self.rows, self.task.score, paid, source, self.n_jobs)
-
-
-def prepare_runs(plan, task, rows, *, accountant, n_jobs):
-    """Return a plan once every run of it has read its rows."""
+def prepare_runs(plan, rows, *, accountant, n_jobs):
+    """Return what the runs of a plan share, once every one has read its rows."""
     terms = terms_of(accountant)
     if n_jobs is not None:
         n_jobs = min(effective_n_jobs(int(n_jobs)), len(plan.runs))
     rehearse_runs(plan, rows, terms)
-    check_sent(n_jobs, tuple(plan.runs.values()), rows, task.score)
-    return PreparedSearch(plan, task, rows, terms, n_jobs)
+    check_sent(n_jobs, tuple(plan.runs.values()), rows, plan.task.score)
+    return SearchRun(plan, rows, terms, n_jobs)
 
 
 def _of_published(name):
@@ -183,13 +156,11 @@ class BasePrivateSearch(
         """
         stages = Stages(self, 1 + bool(self.refit))
         with PrivateFit(self) as fit:
-            prepared = self._prepare(X, y, params)
-            plan, candidates = prepared.plan, prepared.task.candidates
-            run = prepared.charge(fit)
+            run = self._prepare(X, y, params).charged(fit)
             if self.verbose:
-                words = WORDS[plan.strategy]
-                print(f"{type(self).__name__}: {len(candidates)} candidates, {words}")
-            self._publish(fit, plan, run_plan(plan, run, stages), candidates)
+                words, count = WORDS[run.plan.strategy], len(run.plan.task.candidates)
+                print(f"{type(self).__name__}: {count} candidates, {words}")
+            self._publish(fit, run.plan, run_plan(run, stages))
         stages.end()
         return self
 
@@ -212,10 +183,9 @@ class BasePrivateSearch(
         given = ("accountant", "scoring", "public_steps", "selection", "refit")
         options = {name: getattr(self, name) for name in given}
         task = make_task(self.estimator, grid, rows, guarantee, **options)
-        strategy = self._strategy(task, cv, groups)
-        plan = plan_search(task, strategy, cv, groups, self.mean_runs)
-        options = {"accountant": self.accountant, "n_jobs": self.n_jobs}
-        return prepare_runs(plan, task, rows, **options)
+        composition = terms_of(self.accountant).composition
+        plan = plan_search(task, self.strategy, cv, groups, self.mean_runs, composition)
+        return prepare_runs(plan, rows, accountant=self.accountant, n_jobs=self.n_jobs)
 
     def _rehearse(self, X, y=None, **params):
         """Do what a fit does before its charge, for the errors that it raises; return its plan."""
@@ -261,20 +231,9 @@ class BasePrivateSearch(
     transform = _of_published("transform")
     inverse_transform = _of_published("inverse_transform")
 
-    @property
-    def classes_(self):
-        """The class labels of the published model."""
-        return self.best_estimator_.classes_
-
-    @property
-    def n_features_in_(self):
-        """The number of features of the published model."""
-        return self.best_estimator_.n_features_in_
-
-    @property
-    def feature_names_in_(self):
-        """The names of the features of the published model, where it has them."""
-        return self.best_estimator_.feature_names_in_
+    classes_ = property(attrgetter("best_estimator_.classes_"))
+    n_features_in_ = property(attrgetter("best_estimator_.n_features_in_"))
+    feature_names_in_ = property(attrgetter("best_estimator_.feature_names_in_"))
 
     def get_metadata_routing(self):
         """Return how metadata are routed to the estimator and the splitter.
@@ -318,14 +277,8 @@ class BasePrivateSearch(
         splitter = routed.splitter.split if "splitter" in routed else {}
         return splitter.get("groups"), routed.estimator.fit
 
-    def _strategy(self, task, cv, groups):
-        if self.strategy != "auto":
-            return self.strategy
-        n_splits = None if cv is None else len(make_splits(cv, task.shape[0], groups).train)
-        composition = terms_of(self.accountant).composition
-        return best_strategy(task, n_splits=n_splits, composition=composition)
-
-    def _publish(self, fit, plan, outcome, candidates):
+    def _publish(self, fit, plan, outcome):
+        candidates = plan.task.candidates
         best, deviation = outcome.best, plan.noisy.deviation(plan.released_together)
         released = {
             "best_index_": best,

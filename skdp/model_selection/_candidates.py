@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 from skdp._data._columns import ColumnTable
 from skdp._data._kinds import container_kinds
 from skdp._data._tables import indexable_table, target_array
-from skdp.accounting import Allowance, plan_event
+from skdp.accounting import plan_event
 from skdp.model_selection._progress import quiet, told_by_params
 from skdp.pipeline import plan_pipeline
 from skdp.pipeline._instances import fitted_params, without_memory
@@ -96,25 +96,6 @@ def _take(table, rows):
 
 
 @dataclass(frozen=True)
-class Paid:
-    """The charge that pays for every fit of a search.
-
-    Parameters
-    ----------
-    terms : Terms
-        What the accountant protects.
-    spend : Spend or None
-        The charge, None without an accountant.
-    releases : int
-        How many releases it pays for.
-    """
-
-    terms: object
-    spend: object
-    releases: int
-
-
-@dataclass(frozen=True)
 class FitPlan:
     """What one fit of a candidate will charge, step by step.
 
@@ -135,27 +116,14 @@ class FitPlan:
         """What the fit costs."""
         return plan_event(self.charges)
 
-    def unfitted(self, accountants, seeds=None):
-        """Return the estimator with each private step's budget, accountant and seed set."""
-        budget = self.guarantee.epsilon, self.guarantee.delta
-        model = quiet(self.pipeline.with_budget(*budget, accountants))
-        seeds = [None] * len(self.charges) if seeds is None else seeds
-        steps = zip(self.pipeline.steps, seeds, strict=True)
-        return model.set_params(
-            **{
-                step.parameter("random_state"): seed
-                for step, seed in steps
-                if "random_state" in step.estimator.get_params(deep=False)
-            }
-        )
-
-    def fitted(self, rows, paid, seeds=None):
+    def fitted(self, rows, allow, seeds=None):
         """Fit on paid allowances, one for each private step.
 
         Parameters
         ----------
         rows : Rows
-        paid : Paid
+        allow : callable
+            Makes an allowance of a planned charge.
         seeds : list of int, default=None
             One for each private step.
 
@@ -163,8 +131,15 @@ class FitPlan:
         -------
         estimator
         """
-        allowances = [Allowance(c, paid.terms, paid.spend, paid.releases) for c in self.charges]
-        return rows.fit(self.unfitted(allowances, seeds))
+        budget = self.guarantee.epsilon, self.guarantee.delta
+        model = quiet(self.pipeline.with_budget(*budget, list(map(allow, self.charges))))
+        seeds = [None] * len(self.charges) if seeds is None else seeds
+        seeded = {
+            step.parameter("random_state"): seed
+            for step, seed in zip(self.pipeline.steps, seeds, strict=True)
+            if "random_state" in step.estimator.get_params(deep=False)
+        }
+        return rows.fit(model.set_params(**seeded))
 
     def with_accountant(self, model, accountant):
         """Give the private steps of a fitted model an accountant for later fits.

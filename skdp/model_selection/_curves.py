@@ -1,5 +1,7 @@
 """Cross-validation and curves: many noisy scores for one charge."""
 
+from inspect import getdoc
+
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import shuffle
@@ -8,7 +10,7 @@ from skdp.accounting import Guarantee
 from skdp.base import PrivateFit
 from skdp.model_selection._base_search import make_task, prepare_runs
 from skdp.model_selection._candidates import Rows, check_names
-from skdp.model_selection._plans import plan_scores
+from skdp.model_selection._plans import plan_runs
 from skdp.model_selection._splits import PUBLIC_SEED, Layout, Splits, make_splits
 from skdp.utils._docstrings import documented
 
@@ -46,45 +48,7 @@ class DPScores:
         return f"DPScores(mean={self.mean_}, noise ± {self.mean_noise_:.3g})"
 
 
-_documented = documented(
-    common="""\
-epsilon : float, default=1.0
-    Of everything together, positive.
-delta : float, default=1e-6
-    Of everything together, in [0, 1).
-cv : int, splitter or iterable, default=None
-    As in `DPGridSearchCV`; None is 5 folds.
-scoring : str or BoundedScore, default=None
-    As in `DPGridSearchCV`.
-groups : array-like of shape (n_samples,), default=None
-    Public; for ``GroupKFold``.
-public_steps : tuple of str, default=()
-    Names of steps that learn from data which are public.
-n_jobs : int, default=None
-    How many fits run at a time.
-accountant : PrivacyAccountant, default=None
-    Where all of it is charged, once and before the first fit.
-random_state : int or None, default=None
-    None draws noise from the operating system's cryptographic generator. An int makes
-    the noise reproducible and thereby removable by whoever knows it.""",
-    guarantee="""\
-Raises
-------
-ValueError
-    If a parameter or the data are not as described; nothing was charged.
-BudgetExceededError
-    If the accountant cannot pay for all of it; no fit was made.
-
-Notes
------
-All fits, none of which is released, and all scores together are
-(`epsilon`, `delta`)-differentially private under the accountant's relation. With k folds a
-row is in k - 1 training sets and in one test set; the guarantee composes these, see
-``docs/model_selection.md``. The estimator's own epsilon and delta are set here.""",
-)
-
-
-@_documented
+@documented()
 def dp_cross_val_score(
     estimator,
     X,
@@ -110,7 +74,23 @@ def dp_cross_val_score(
         Rows.
     y : array-like of shape (n_samples,)
         Targets or labels.
-    {common}
+    epsilon : float, default=1.0
+        Of everything together, positive.
+    delta : float, default=1e-6
+        Of everything together, in [0, 1).
+    cv : int, splitter or iterable, default=None
+        As in `DPGridSearchCV`; None is 5 folds.
+    scoring : str or BoundedScore, default=None
+        As in `DPGridSearchCV`.
+    groups : array-like of shape (n_samples,), default=None
+        Public; for ``GroupKFold``.
+    public_steps : tuple of str, default=()
+        Names of steps that learn from data which are public.
+    n_jobs : int, default=None
+        How many fits run at a time.
+    accountant : PrivacyAccountant, default=None
+        Where all of it is charged, once and before the first fit.
+    {random_state}
 
     Returns
     -------
@@ -118,7 +98,19 @@ def dp_cross_val_score(
         With `scores_` of shape (n_folds,), the standard deviation `noise_` of the
         noise in each, `mean_`, `mean_noise_` and `privacy_`.
 
-    {guarantee}
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant cannot pay for all of it; no fit was made.
+
+    Notes
+    -----
+    All fits, none of which is released, and all scores together are
+    (`epsilon`, `delta`)-differentially private under the accountant's relation. With k folds a
+    row is in k - 1 training sets and in one test set; the guarantee composes these, see
+    ``docs/model_selection.md``. The estimator's own epsilon and delta are set here.
 
     Examples
     --------
@@ -130,9 +122,20 @@ def dp_cross_val_score(
     >>> result.scores_.shape
     (5,)
     """
-    result, guarantee = DPScores(accountant, random_state), Guarantee(epsilon=epsilon, delta=delta)
-    options = {"scoring": scoring, "public_steps": public_steps, "n_jobs": n_jobs}
-    return _scored(result, estimator, X, y, guarantee, cv=cv, groups=groups, **options)
+    guarantee, result = Guarantee(epsilon=epsilon, delta=delta), DPScores(accountant, random_state)
+    options = {"cv": cv, "groups": groups, "scoring": scoring, "public_steps": public_steps}
+    return _scored(result, estimator, X, y, guarantee, n_jobs, **options)
+
+
+def _said(first, last):
+    """Return what `dp_cross_val_score` says from one word up to another."""
+    # Without docstrings, as Python runs with -OO, it says nothing.
+    return first + (getdoc(dp_cross_val_score) or "").partition(first)[2].partition(last)[0]
+
+
+_documented = documented(
+    common=_said("epsilon :", "\n\nReturns"), guarantee=_said("Raises\n", "\n\nExamples")
+)
 
 
 @_documented
@@ -193,10 +196,9 @@ def dp_validation_curve(
     if not grid:
         raise ValueError("param_range must not be empty")
     check_names(grid)
-    result, guarantee = DPScores(accountant, random_state), Guarantee(epsilon=epsilon, delta=delta)
-    options = {"scoring": scoring, "public_steps": public_steps, "n_jobs": n_jobs}
-    options |= {"cv": cv, "groups": groups}
-    return _scored(result, estimator, X, y, guarantee, grid=grid, is_curve=True, **options)
+    guarantee, result = Guarantee(epsilon=epsilon, delta=delta), DPScores(accountant, random_state)
+    options = {"cv": cv, "groups": groups, "scoring": scoring, "public_steps": public_steps}
+    return _scored(result, estimator, X, y, guarantee, n_jobs, grid=grid, **options)
 
 
 @_documented
@@ -251,40 +253,27 @@ def dp_learning_curve(
     sizes = np.asarray(train_sizes, dtype=float)
     if sizes.ndim != 1 or not sizes.size or not ((sizes > 0.0) & (sizes <= 1.0)).all():
         raise ValueError(f"train_sizes must be shares in (0, 1], got {train_sizes!r}")
-    result, guarantee = DPScores(accountant, random_state), Guarantee(epsilon=epsilon, delta=delta)
-    options = {"scoring": scoring, "public_steps": public_steps, "n_jobs": n_jobs}
-    options |= {"cv": cv, "groups": groups}
-    return _scored(result, estimator, X, y, guarantee, sizes=sizes, is_curve=True, **options)
+    guarantee, result = Guarantee(epsilon=epsilon, delta=delta), DPScores(accountant, random_state)
+    options = {"cv": cv, "groups": groups, "scoring": scoring, "public_steps": public_steps}
+    return _scored(result, estimator, X, y, guarantee, n_jobs, sizes=sizes, **options)
 
 
 def _scored(
-    result,
-    estimator,
-    X,
-    y,
-    guarantee,
-    *,
-    cv,
-    groups,
-    scoring,
-    public_steps,
-    n_jobs,
-    grid=({},),
-    sizes=(1.0,),
-    is_curve=False,
+    result, estimator, X, y, guarantee, n_jobs, *, cv, groups, grid=None, sizes=None, **asked
 ):
     """Release the scores of every candidate, on every share of the training rows of every fold."""
+    is_curve = grid is not None or sizes is not None
+    grid, sizes = [{}] if grid is None else grid, [1.0] if sizes is None else sizes
     with PrivateFit(result) as fit:
         rows, accountant = Rows.read(X, y, {}), result.accountant
-        options = {"scoring": scoring, "public_steps": public_steps}
-        task = make_task(estimator, grid, rows, guarantee, accountant=accountant, **options)
+        task = make_task(estimator, grid, rows, guarantee, accountant=accountant, **asked)
         splits = make_splits(cv, len(rows.y), groups)
         orders = [shuffle(part, random_state=PUBLIC_SEED) for part in splits.train]
         train = [np.sort(o[: max(1, round(share * len(o)))]) for share in sizes for o in orders]
         nested = Splits(tuple(train), splits.test * len(sizes), len(rows.y))
-        plan = plan_scores(task, Layout.all_on_all(nested, len(grid)))
-        run = prepare_runs(plan, task, rows, accountant=accountant, n_jobs=n_jobs).charge(fit)
-        raw = [value for value, _ in run.fit(plan, list(plan.runs))]
+        plan = plan_runs(task, "scores", Layout.all_on_all(nested, len(grid)))
+        run = prepare_runs(plan, rows, accountant=accountant, n_jobs=n_jobs).charged(fit)
+        raw = [value for value, _ in run.fit(list(plan.runs))]
         noisy = plan.noisy.release(raw, random_state=run.source)
         if is_curve:
             noisy = noisy.reshape(-1, len(splits.test))

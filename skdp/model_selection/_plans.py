@@ -6,7 +6,7 @@ one such row goes through; the worst branch is the price of the search.
 
 import math
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 
 from skdp.accounting import (
     ZCDP,
@@ -76,18 +76,13 @@ class SearchTask:
     public_steps: tuple = ()
     columns: dict = None
 
-    def fit_plan(self, candidate, n_samples, guarantee):
-        """Return the plan of one candidate's fit on so many rows."""
-        pipeline = self._pipeline(candidate, n_samples)
-        charges = pipeline.charges(guarantee.epsilon, guarantee.delta)
-        return FitPlan(pipeline, guarantee, charges)
-
     @cached_property
-    def _pipeline(self):
+    def fit_plan(self):
+        """What plans one candidate's fit on so many rows, once for each guarantee."""
         terms = replace(UNACCOUNTED, relation=self.guarantee.relation)
 
         @cache
-        def planned(candidate, n_samples):
+        def pipeline(candidate, n_samples):
             return plan_pipeline(
                 self.candidates[candidate].estimator,
                 n_samples,
@@ -97,6 +92,11 @@ class SearchTask:
                 public_steps=self.public_steps,
                 columns=self.columns,
             )
+
+        @cache
+        def planned(candidate, n_samples, guarantee):
+            steps = pipeline(candidate, n_samples)
+            return FitPlan(steps, guarantee, steps.charges(guarantee.epsilon, guarantee.delta))
 
         return planned
 
@@ -108,8 +108,7 @@ class SearchTask:
     def run_plans(self, layout, guarantee):
         """Return the plan of every run of a layout, by candidate and split."""
         sizes = layout.splits.train_sizes
-        planned = cache(lambda i, n_samples: self.fit_plan(i, n_samples, guarantee))
-        return {(i, s): planned(i, sizes[s]) for i, s in layout.runs}
+        return {(i, s): self.fit_plan(i, sizes[s], guarantee) for i, s in layout.runs}
 
     def refits(self, scale):
         """Return the plan of each candidate's fit to all rows, nothing without a refit.
@@ -155,6 +154,7 @@ class SearchPlan(MechanismPlan):
 
     Parameters
     ----------
+    task : SearchTask
     strategy : str
         "scores" where scores are all that is released.
     runs : dict of (int, int) to FitPlan
@@ -171,24 +171,19 @@ class SearchPlan(MechanismPlan):
         How many noisy scores are released at a time: one a run for random stopping.
     branches : tuple of Event
         What one row can go through.
-    guarantee : Guarantee
-        The total.
-    score_sensitivity : float
-        Of one candidate's score, or of all scores where there is no choice.
     mean_runs : int or None
         The mean number of runs of random stopping.
     set_aside : float
         The delta of random stopping's runs, which its event has beside them.
     """
 
+    task: SearchTask
     strategy: str
     runs: dict
     layout: object
     noisy: object
     released_together: int
     branches: tuple
-    guarantee: object
-    score_sensitivity: float
     refits: tuple = ()
     choice: object = None
     mean_runs: int | None = None
@@ -211,10 +206,11 @@ class SearchPlan(MechanismPlan):
             name += f"{self.strategy}, {choice}" + (", then a refit" if self.refits else "")
         return Price(
             name=name,
-            event=self.branches[0] if is_one else stand_in(self.guarantee),
-            guarantee=self.guarantee,
+            event=self.branches[0] if is_one else stand_in(self.task.guarantee),
+            guarantee=self.task.guarantee,
             scale=self.noisy.scale,
-            sensitivity=self.score_sensitivity,
+            # Of one candidate's score, or of all scores where there is no choice.
+            sensitivity=(self.choice or self.noisy).sensitivity,
         )
 
     @property
@@ -226,63 +222,61 @@ class SearchPlan(MechanismPlan):
 
 
 def plan_runs(task, strategy, layout):
-    """Plan a search that fits every candidate on its splits, then chooses one.
+    """Plan the fits of every candidate on its splits, and what is released of their scores.
 
     Parameters
     ----------
     task : SearchTask
-    strategy : {"disjoint", "holdout", "cv"}
+    strategy : {"disjoint", "holdout", "cv", "scores"}
+        "scores" releases those of all runs, and chooses none.
     layout : Layout
 
     Returns
     -------
     SearchPlan
     """
-    sensitivity = layout.sensitivity(task.score, task.guarantee.relation)
-    patterns = layout.patterns()
-    together = any(runs and scored for runs, scored in patterns)
+    patterns, chooses = layout.patterns(), strategy != "scores"
+    together = any(runs and scored for runs, scored in patterns) or not chooses
     most = max(len(runs) for runs, _ in patterns)
-    # Of epsilon, what the fits on one row share; of delta, what choice and refit leave.
-    share = 1.0 - task.refit_share
-    share *= 1.0 - (SELECTION_SHARE + SCORES_SHARE if together else 0.0)
-    delta_share = 0.25 if task.refit else 1.0 if most == 1 else 0.5
+    stage = SELECTION_SHARE + SCORES_SHARE if chooses else SCORES_TOGETHER
+    # Of epsilon, what the fits on one row share; of delta, what choice, scores and refit leave.
+    share = (1.0 - task.refit_share) * (1.0 - stage * together)
+    delta_share = 0.25 if task.refit else 1.0 if most == 1 and chooses else 0.5
     budget = task.part(share / most, delta_share / most)
-
-    @cache
-    def fits(scale):
-        return task.run_plans(layout, scaled(budget, scale))
-
-    refits = cache(task.refits)
+    if chooses:
+        sensitivity = layout.sensitivity(task.score, task.guarantee.relation)
+        scoring = partial(_scoring, task, sensitivity, together)
+    else:
+        scoring = cache(partial(_scoring_of_all, task, layout))
 
     def branches(scale, stage_scale, wanted):
-        stage = [part.event for part in _scoring(task, sensitivity, stage_scale, together)]
-        refit = [dominating(refits(scale))] if task.refit else []
+        fits = task.run_plans(layout, scaled(budget, scale))
+        stage = [part.event for part in scoring(stage_scale) if part is not None]
+        refit = [dominating(task.refits(scale))] if task.refit else []
         return worst_branches(
-            [fits(scale)[run].event for run in runs] + stage * scored + refit
-            for runs, scored in wanted
+            [fits[run].event for run in runs] + stage * scored + refit for runs, scored in wanted
         )
 
     scale = fitting_scale(task, lambda s: branches(s, 1.0, [p for p in patterns if p[0]]))
     stage_scale = 1.0
     if not together:
         stage_scale = fitting_scale(task, lambda s: branches(scale, s, [((), True)]))
-    choice, noisy = _scoring(task, sensitivity, stage_scale, together)
+    choice, noisy = scoring(stage_scale)
     return SearchPlan(
+        task=task,
         strategy=strategy,
-        runs=fits(scale),
-        refits=refits(scale),
+        runs=task.run_plans(layout, scaled(budget, scale)),
+        refits=task.refits(scale),
         layout=layout,
         choice=choice,
         noisy=noisy,
-        released_together=len(task.candidates),
+        released_together=len(task.candidates if chooses else layout.runs),
         branches=branches(scale, stage_scale, patterns),
-        guarantee=task.guarantee,
-        score_sensitivity=sensitivity,
     )
 
 
-def _scoring(task, sensitivity, scale, together):
-    """Return the mechanism that chooses and the one that releases all scores."""
+def _scoring(task, sensitivity, together, scale):
+    """Return the mechanism that chooses and the one that releases each candidate's score."""
     left, whole = 1.0 - task.refit_share, task.guarantee
     shares = (SELECTION_SHARE, SCORES_SHARE) if together else (SELECTION_ALONE, SCORES_ALONE)
     selection, scores = (left * share for share in shares)
@@ -299,54 +293,19 @@ def _scoring(task, sensitivity, scale, together):
     return choice, GaussianMechanism.from_rho(scores * task.rho * scale**2, length, whole.delta)
 
 
-def plan_scores(task, layout):
-    """Plan the release of the scores of all runs, and of nothing else.
-
-    Parameters
-    ----------
-    task : SearchTask
-        Without a refit.
-    layout : Layout
-
-    Returns
-    -------
-    SearchPlan
-    """
-    patterns, sizes, whole = layout.patterns(), layout.splits.test_sizes, task.guarantee
+def _scoring_of_all(task, layout, scale):
+    """Return that none chooses, and the mechanism that releases the scores of all runs."""
+    sizes, whole = layout.splits.test_sizes, task.guarantee
     moved = [
         [task.score.sensitivity(sizes[s], whole.relation) for _, s in layout.runs if s in test]
         for _, test in layout.splits.memberships
     ]
     if whole.delta == 0.0:
         length = max(map(math.fsum, moved)) * (1.0 + 2.0**-50)
-        noisy = LaplaceMechanism(whole.epsilon * SCORES_TOGETHER, length)
-    else:
-        length = math.sqrt(max(math.fsum(d * d for d in row) for row in moved)) * (1.0 + 2.0**-50)
-        noisy = GaussianMechanism.from_rho(SCORES_TOGETHER * task.rho, length, whole.delta)
-    most = max(len(runs) for runs, _ in patterns)
-    budget = task.part((1.0 - SCORES_TOGETHER) / most, 0.5 / most)
-
-    @cache
-    def fits(scale):
-        return task.run_plans(layout, scaled(budget, scale))
-
-    def branches(scale):
-        return worst_branches(
-            [fits(scale)[run].event for run in runs] + [noisy.event] * scored
-            for runs, scored in patterns
-        )
-
-    scale = fitting_scale(task, branches)
-    return SearchPlan(
-        strategy="scores",
-        runs=fits(scale),
-        layout=layout,
-        noisy=noisy,
-        released_together=len(layout.runs),
-        branches=branches(scale),
-        guarantee=whole,
-        score_sensitivity=noisy.sensitivity,
-    )
+        return None, LaplaceMechanism(whole.epsilon * SCORES_TOGETHER * scale, length)
+    length = math.sqrt(max(math.fsum(d * d for d in row) for row in moved)) * (1.0 + 2.0**-50)
+    rho = SCORES_TOGETHER * task.rho * scale**2
+    return None, GaussianMechanism.from_rho(rho, length, whole.delta)
 
 
 def plan_random_stopping(task, splits, mean_runs):
@@ -374,16 +333,13 @@ def plan_random_stopping(task, splits, mean_runs):
     if not run_cost(task.fit_plans(n_train, first), first.delta).set_aside:
         first = replace(first, delta=exact_delta)
 
-    @cache
     def runs(scale):
         return task.fit_plans(n_train, scaled(first, scale))
-
-    refits = cache(task.refits)
 
     def branch(scale, run, delta):
         parts = [RandomStopping(run, mean_runs, 1.0)]
         if task.refit:
-            parts.append(dominating(refits(scale)))
+            parts.append(dominating(task.refits(scale)))
         if delta > 0.0:
             parts.append(ApproximateDP(0.0, min(1.0, mean_runs * delta)))
         return Composed(tuple(parts))
@@ -397,23 +353,20 @@ def plan_random_stopping(task, splits, mean_runs):
     noisy = _score_of_a_run(run.event, sensitivity, whole.delta)
     if noisy is None:
         # Rows that are scored pay a price of their own.
-        @cache
         def scoring(s):
             return GaussianMechanism.from_rho(task.rho * s**2, sensitivity, whole.delta)
 
-        s = fitting_scale(task, lambda s: (branch(scale, scoring(s).event, 0.0),))
-        noisy = scoring(s)
+        noisy = scoring(fitting_scale(task, lambda s: (branch(scale, scoring(s).event, 0.0),)))
         branches += (branch(scale, noisy.event, 0.0),)
     return SearchPlan(
+        task=task,
         strategy="random_stopping",
         runs={(i, 0): fit for i, fit in enumerate(runs(scale))},
-        refits=refits(scale),
+        refits=task.refits(scale),
         layout=Layout.all_on_all(splits, len(task.candidates)),
         noisy=noisy,
         released_together=1,
         branches=branches,
-        guarantee=whole,
-        score_sensitivity=sensitivity,
         mean_runs=mean_runs,
         set_aside=run.set_aside,
     )

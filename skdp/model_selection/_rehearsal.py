@@ -1,5 +1,6 @@
 """What fits do before their charge, for the errors that bad parameters and bad data raise."""
 
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from numbers import Real
@@ -64,8 +65,15 @@ class _Rehearsed(TransformerMixin, BaseEstimator):
         self.was_read = False
 
     def fit(self, X, y=None, **params):
-        self.sparse_ = may_be_sparse(self.estimator, issparse(X))
-        self.fitted_ = self._stand_in(clone(self.estimator), X, y, params)
+        estimator, self.sparse_ = clone(self.estimator), may_be_sparse(self.estimator, issparse(X))
+        # What transforms rows in its place, None for ones: nothing is released.
+        self.fitted_ = None
+        if of_skdp(estimator) and (plan := estimator._rehearse(X, y, **params)).event != NOTHING:
+            estimator.accountant.check(plan)
+            self.fitted_ = _filling_at_random(estimator, X)
+        else:
+            with suppress(_Charged):
+                self.fitted_ = estimator.fit(X, y, **params)
         validate_data(self, X, reset=True, skip_check_array=True)
         return self
 
@@ -92,19 +100,6 @@ class _Rehearsed(TransformerMixin, BaseEstimator):
     def _width(self):
         width = output_width(self.estimator, self.n_features_in_)
         return 1 if width is None else width
-
-    def _stand_in(self, estimator, X, y, params):
-        """Return what transforms rows in its place, None for ones: nothing is released."""
-        if of_skdp(estimator):
-            plan = estimator._rehearse(X, y, **params)
-            if plan.event != NOTHING:
-                estimator.accountant.check(plan)
-                self.sparse_ = getattr(plan, "sparse_output", False)
-                return _filling_at_random(estimator, X)
-        try:
-            return estimator.fit(X, y, **params)
-        except _Charged:
-            return None
 
     def __sklearn_clone__(self):
         return self
@@ -160,7 +155,9 @@ def rehearse(pipeline, guarantee, rows, terms, charges=None):
     """
 
     def fit(model, rows):
-        if any(map(_may_write, find_steps(pipeline.pipe))):
+        steps = find_steps(pipeline.pipe)
+        # Of somebody else's it is not known whether they write into the rows that they are given.
+        if any(is_estimator(s.estimator) and not of_skdp(s.estimator) for s in steps):
             rows = rows.take(np.arange(len(rows.y)))
         with silence(), parallel_config("sequential"):
             rows.fit(model)
@@ -170,13 +167,12 @@ def rehearse(pipeline, guarantee, rows, terms, charges=None):
     try:
         fit(model, rows)
     except Exception as error:
-        parts = model.get_params().values()
         read_ones = _guesses_are_read(model)
         # Other numbers than ones are refused like them if their type is.
         typed = isinstance(error, TypeError) and all(map(_makes_numbers, pipeline.steps))
         if not read_ones or typed or _ones_are_read(pipeline, rows.X):
             raise
-        for part in parts:
+        for part in model.get_params().values():
             if isinstance(part, _Rehearsed) and get_tags(part.estimator).target_tags.required:
                 _check_targets(part.estimator, rows.y)
         for row in np.linspace(0, len(rows.y) - 1, ROWS_TRIED).astype(int):
@@ -220,11 +216,6 @@ def _rehearsed(pipeline, guarantee, terms, charges):
     if pipeline.steps[0].name == "":
         return _Rehearsed(model)
     return model.set_params(**{s.name: _Rehearsed(parts[s.name]) for s in pipeline.steps})
-
-
-def _may_write(step):
-    """Say whether a step may write into the rows that it is given."""
-    return is_estimator(step.estimator) and not of_skdp(step.estimator)
 
 
 def _makes_numbers(step):

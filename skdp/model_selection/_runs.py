@@ -1,11 +1,13 @@
 """Running what a plan holds, once it is charged."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
-from skdp.model_selection._candidates import Paid, Rows
+from skdp.accounting import Allowance
+from skdp.model_selection._candidates import Rows
 from skdp.model_selection._progress import silence
 from skdp.noise import uniform_integers
 
@@ -35,19 +37,36 @@ class SearchRun:
 
     Parameters
     ----------
+    plan : SearchPlan
     rows : Rows
         All of them.
-    score : BoundedScore
-    paid : Paid
-    source : RandomSource
+    terms : Terms
+        Of the accountant.
     n_jobs : int or None
+        How many fits run at a time.
+    source : RandomSource, default=None
+        None before the charge.
+    spend : Spend, default=None
+        The charge; None without an accountant.
     """
 
+    plan: object
     rows: Rows
-    score: object
-    paid: Paid
-    source: object
+    terms: object
     n_jobs: int | None
+    source: object = None
+    spend: object = None
+
+    def charged(self, fit):
+        """Charge the plan, as a part of a private fit."""
+        source = fit.charge(self.plan)
+        return replace(self, source=source, spend=fit.spend)
+
+    @property
+    def allow(self):
+        """What makes an allowance of a planned charge, on the charge of the search."""
+        terms = {"terms": self.terms, "spend": self.spend, "steps": self.plan.releases}
+        return partial(Allowance, **terms)
 
     def seeds(self, fit):
         """Return a seed for each private step of a fit, None unless the search is seeded."""
@@ -55,12 +74,11 @@ class SearchRun:
             return None
         return [int(uniform_integers(2**31, 1, self.source.stream())[0]) for _ in fit.charges]
 
-    def fit(self, plan, numbers, keep=False):
-        """Make some of a plan's runs, in parallel.
+    def fit(self, numbers, keep=False):
+        """Make some of the plan's runs, in parallel.
 
         Parameters
         ----------
-        plan : SearchPlan
         numbers : list of (int, int)
             Of candidates and of splits.
         keep : bool, default=False
@@ -71,8 +89,9 @@ class SearchRun:
         list of (float, estimator or None)
             Raw scores and models.
         """
-        splits, fits = plan.layout.splits, [plan.runs[number] for number in numbers]
-        shared = {"rows": self.rows, "paid": self.paid, "score": self.score, "keep": keep}
+        splits, fits = self.plan.layout.splits, [self.plan.runs[number] for number in numbers]
+        score = self.plan.task.score
+        shared = {"rows": self.rows, "allow": self.allow, "score": score, "keep": keep}
         with silence():
             return Parallel(n_jobs=self.n_jobs)(
                 delayed(_fit_and_score)(fit, splits.train[s], splits.test[s], seeds, **shared)
@@ -83,27 +102,22 @@ class SearchRun:
 def check_sent(n_jobs, *objects):
     """Raise what sending objects to workers would raise: a cell may be one that no pickle holds."""
     with silence():
-        Parallel(n_jobs=n_jobs)([delayed(_nothing)(objects)])
+        Parallel(n_jobs=n_jobs)([delayed(len)(objects)])
 
 
-def _nothing(_):
-    pass
-
-
-def _fit_and_score(fit, train, test, seeds, *, rows, paid, score, keep):
+def _fit_and_score(fit, train, test, seeds, *, rows, allow, score, keep):
     with silence():
-        model = fit.fitted(rows.take(train), paid, seeds)
+        model = fit.fitted(rows.take(train), allow, seeds)
         tested = rows.take(test)
         raw = score.value(model, tested.X, tested.y)
     return raw, model if keep else None
 
 
-def run_plan(plan, run, stages):
+def run_plan(run, stages):
     """Run a plan that was charged.
 
     Parameters
     ----------
-    plan : SearchPlan
     run : SearchRun
     stages : Stages
 
@@ -111,33 +125,36 @@ def run_plan(plan, run, stages):
     -------
     Outcome
     """
+    plan = run.plan
     with stages.stage("search"):
-        outcome = (_stop_at_random if plan.mean_runs else _choose)(plan, run)
+        outcome = (_stop_at_random if plan.mean_runs else _choose)(run)
     if plan.refits:
         fit = plan.refits[outcome.best]
         with stages.stage("refit"), silence():
-            outcome = replace(outcome, model=fit.fitted(run.rows, run.paid, run.seeds(fit)))
+            outcome = replace(outcome, model=fit.fitted(run.rows, run.allow, run.seeds(fit)))
     return outcome
 
 
-def _choose(plan, run):
+def _choose(run):
     """Fit every candidate on its splits, choose by the raw scores and release noisy ones."""
+    plan = run.plan
     numbers, m = list(plan.runs), len(plan.layout.of_candidate)
     keep = not plan.refits and len(numbers) == m
-    results = run.fit(plan, numbers, keep)
+    results = run.fit(numbers, keep)
     values = {number: raw for number, (raw, _) in zip(numbers, results, strict=True)}
-    raw = np.array([plan.layout.score(run.score, values, i) for i in range(m)])
+    raw = np.array([plan.layout.score(plan.task.score, values, i) for i in range(m)])
     best = plan.choice.release(raw, random_state=run.source)
     noisy = plan.noisy.release(raw, random_state=run.source)
     return Outcome(best, noisy, results[best][1] if keep else None)
 
 
-def _stop_at_random(plan, run):
+def _stop_at_random(run):
     """Keep the best of a geometric number of runs by its noisy score, and nothing else."""
+    plan = run.plan
     m = len(plan.layout.of_candidate)
     count = _number_of_runs(plan.mean_runs, run.source.stream())
     drawn = uniform_integers(m, count, run.source.stream()).tolist()
-    results = run.fit(plan, [(i, 0) for i in drawn], not plan.refits)
+    results = run.fit([(i, 0) for i in drawn], not plan.refits)
     noisy = [plan.noisy.release(raw, random_state=run.source) for raw, _ in results]
     kept = int(np.argmax(noisy))
     scores = np.full(m, np.nan)

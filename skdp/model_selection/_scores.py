@@ -28,11 +28,6 @@ from skdp.utils._validation import (
 ROUNDING = 2.0**-50
 
 
-def _in_one_direction(self, relation):
-    """Say that a row moves the scores of all estimators in one direction, unless it is replaced."""
-    return relation == "add_remove"
-
-
 class BoundedScore(ABC):
     """A score of a fitted estimator on rows, and how far one row can move it.
 
@@ -163,16 +158,17 @@ class BoundedScore(ABC):
         return sizes / sizes.sum()
 
 
-class _MeanOfLosses(BoundedScore):
-    """Minus the mean over the rows of a loss in [0, bound]."""
-
-    monotonic = _in_one_direction
+class _MeanOverRows(BoundedScore):
+    """Minus the mean over the rows of a loss in [0, bound], or of a gain the mean."""
 
     def value(self, estimator, X, y):
-        losses, bound = self._losses(estimator, X, column_or_1d(target_array(y))), self._bound
+        values, bound = self._of_rows(estimator, X, column_or_1d(target_array(y))), self._bound
         # A loss that is no number is the worst one, whichever row it came from.
-        losses = np.clip(np.where(np.isnan(losses), bound, losses), 0.0, bound)
-        return self._of_mean(math.fsum(losses) / len(losses))
+        values = np.clip(np.where(np.isnan(values), bound, values), 0.0, bound)
+        return self._of_mean(math.fsum(values) / len(values))
+
+    def monotonic(self, relation):
+        return relation == "add_remove"
 
     def sensitivity(self, n_samples, relation="add_remove"):
         n_samples = check_integer(n_samples, "n_samples", 1)
@@ -188,20 +184,18 @@ class _MeanOfLosses(BoundedScore):
 
 
 @dataclass(frozen=True)
-class Accuracy(BoundedScore):
+class Accuracy(_MeanOverRows):
     """The share of rows that are predicted correctly."""
 
     name: ClassVar[str] = "accuracy"
-    monotonic = _in_one_direction
 
-    def value(self, estimator, X, y):
-        correct = _correct(estimator, X, column_or_1d(target_array(y)))
-        return int(np.count_nonzero(correct)) / len(correct)
+    _bound: ClassVar[float] = 1.0
 
-    def sensitivity(self, n_samples, relation="add_remove"):
-        n_samples = check_integer(n_samples, "n_samples", 1)
-        check_relation(relation)
-        return 1.0 / n_samples + ROUNDING
+    def _of_rows(self, estimator, X, y):
+        return _correct(estimator, X, y)
+
+    def _of_mean(self, gain):
+        return gain
 
 
 @dataclass(frozen=True)
@@ -209,7 +203,7 @@ class ErrorCount(BoundedScore):
     """Minus the number of rows that are predicted wrongly."""
 
     name: ClassVar[str] = "neg_error_count"
-    monotonic = _in_one_direction
+    monotonic = _MeanOverRows.monotonic
 
     def value(self, estimator, X, y):
         return -float(np.count_nonzero(~_correct(estimator, X, column_or_1d(target_array(y)))))
@@ -224,7 +218,7 @@ class ErrorCount(BoundedScore):
 
 
 @dataclass(frozen=True)
-class BalancedAccuracy(BoundedScore):
+class BalancedAccuracy(Accuracy):
     """The mean over classes of the correct rows over the declared number of rows.
 
     Parameters
@@ -236,31 +230,26 @@ class BalancedAccuracy(BoundedScore):
     class_counts: dict
 
     name: ClassVar[str] = "balanced_accuracy"
-    monotonic = _in_one_direction
 
     def __post_init__(self):
         object.__setattr__(self, "class_counts", _check_counts(self.class_counts))
 
-    def value(self, estimator, X, y):
-        y = column_or_1d(target_array(y))
-        correct = _correct(estimator, X, y)
-        terms = [
-            int(np.count_nonzero(correct[rows])) / (share * len(y))
-            for rows, (_, share) in zip(
-                _rows_of(self.class_counts, y), self.class_counts, strict=True
-            )
-        ]
-        return math.fsum(terms) / len(terms)
+    @property
+    def _gains(self):
+        return [1.0 / (share * len(self.class_counts)) for _, share in self.class_counts]
 
-    def sensitivity(self, n_samples, relation="add_remove"):
-        n_samples = check_integer(n_samples, "n_samples", 1)
-        check_relation(relation)
-        least = min(share for _, share in self.class_counts)
-        return (1.0 / n_samples + 4.0 * ROUNDING) / (least * len(self.class_counts))
+    @property
+    def _bound(self):
+        return max(self._gains)
+
+    def _of_rows(self, estimator, X, y):
+        # A row of another label has the code -1, and gains nothing.
+        gains = np.array([*self._gains, 0.0])[_codes(self.class_counts, y)]
+        return gains * _correct(estimator, X, y)
 
 
 @dataclass(frozen=True)
-class LogLoss(_MeanOfLosses):
+class LogLoss(_MeanOverRows):
     """Minus the mean of the rows' log-losses, each clipped to `bound`.
 
     Parameters
@@ -281,13 +270,15 @@ class LogLoss(_MeanOfLosses):
     def _bound(self):
         return self.bound
 
-    def _losses(self, estimator, X, y):
+    def _of_rows(self, estimator, X, y):
         with np.errstate(all="ignore"):
-            return -np.log(_probability_of_truth(estimator, X, y))
+            probabilities = estimator.predict_proba(X)
+            truth = _indicators(estimator, y)
+            return -np.log(np.where(truth, probabilities, 0.0).sum(axis=1))
 
 
 @dataclass(frozen=True)
-class BrierScore(_MeanOfLosses):
+class BrierScore(_MeanOverRows):
     """Minus the mean over rows of half the squared distance of probabilities to the truth."""
 
     name: ClassVar[str] = "neg_brier_score"
@@ -295,7 +286,7 @@ class BrierScore(_MeanOfLosses):
 
     _bound: ClassVar[float] = 1.0
 
-    def _losses(self, estimator, X, y):
+    def _of_rows(self, estimator, X, y):
         probabilities = estimator.predict_proba(X)
         truth = _indicators(estimator, y)
         # A label that the estimator does not know is a class of its own, of probability 0.
@@ -325,18 +316,12 @@ class ROCAUC(BoundedScore):
             raise ValueError(f"roc_auc needs the class_counts of two classes, got {len(counts)}")
         object.__setattr__(self, "class_counts", tuple(sorted(counts)))
 
-    def monotonic(self, relation):
-        return False
-
     def value(self, estimator, X, y):
         y = column_or_1d(target_array(y))
         scores = _scores_of_second(estimator, X)
         scores = np.where(np.isnan(scores), -np.inf, scores)
-        caps = self._caps(len(y))
-        negatives, positives = (
-            scores[rows[:cap]]
-            for rows, cap in zip(_rows_of(self.class_counts, y), caps, strict=True)
-        )
+        caps, codes = self._caps(len(y)), _codes(self.class_counts, y)
+        negatives, positives = (scores[codes == code][:cap] for code, cap in enumerate(caps))
         negatives = np.sort(negatives)
         below = int(np.searchsorted(negatives, positives, "left").sum())
         upto = int(np.searchsorted(negatives, positives, "right").sum())
@@ -354,7 +339,7 @@ class ROCAUC(BoundedScore):
 
 
 @dataclass(frozen=True)
-class MeanSquaredError(_MeanOfLosses):
+class MeanSquaredError(_MeanOverRows):
     """Minus the mean squared error of targets and predictions that are clipped to bounds.
 
     Parameters
@@ -376,7 +361,7 @@ class MeanSquaredError(_MeanOfLosses):
         low, high = self.target_bounds
         return (high - low) ** 2 * (1.0 + 2.0**-50)
 
-    def _losses(self, estimator, X, y):
+    def _of_rows(self, estimator, X, y):
         with np.errstate(all="ignore"):
             predicted, y = (
                 np.clip(np.asarray(values, dtype=np.float64), *self.target_bounds)
@@ -417,19 +402,8 @@ class R2(MeanSquaredError):
         return 1.0 - loss / self.target_variance
 
 
-SCORES = {
-    score.name: score
-    for score in (
-        Accuracy,
-        ErrorCount,
-        BalancedAccuracy,
-        LogLoss,
-        BrierScore,
-        ROCAUC,
-        MeanSquaredError,
-        R2,
-    )
-}
+OF_LABELS = (Accuracy, ErrorCount, BalancedAccuracy, LogLoss, BrierScore, ROCAUC)
+SCORES = {score.name: score for score in (*OF_LABELS, MeanSquaredError, R2)}
 
 
 def bounded_score(name, **parameters):
@@ -521,10 +495,9 @@ def _check_counts(class_counts):
     return tuple(zip(class_counts, shares, strict=True))
 
 
-def _rows_of(class_counts, y):
-    """Return the rows of each label: labels are compared by codes, a row has one."""
-    codes = category_codes(y, categories_array([label for label, _ in class_counts]))
-    return [np.flatnonzero(codes == code) for code in range(len(class_counts))]
+def _codes(class_counts, y):
+    """Return the number of each row's label, -1 of others: a row has one."""
+    return category_codes(y, categories_array([label for label, _ in class_counts]))
 
 
 def _correct(estimator, X, y):
@@ -535,11 +508,6 @@ def _correct(estimator, X, y):
     # The cells of y may raise when they are compared, and it is charged.
     codes = category_codes(predicted, predicted)
     return (codes >= 0) & (category_codes(y, predicted) == codes)
-
-
-def _probability_of_truth(estimator, X, y):
-    probabilities = estimator.predict_proba(X)
-    return np.where(_indicators(estimator, y), probabilities, 0.0).sum(axis=1)
 
 
 def _indicators(estimator, y):

@@ -8,27 +8,16 @@ from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.model_selection import (
-    GroupKFold,
-    KFold,
-    LeaveOneOut,
-    PredefinedSplit,
-    RepeatedKFold,
-    ShuffleSplit,
-    TimeSeriesSplit,
-)
+from sklearn.model_selection import KFold, PredefinedSplit
 from sklearn.utils import shuffle
 
+from skdp.pipeline._verified import sklearn_name
 from skdp.utils._validation import check_integer
 
+# By the names of classes; their splits hang on row numbers, and public groups, alone.
 ALLOWED = (
-    KFold,
-    RepeatedKFold,
-    ShuffleSplit,
-    LeaveOneOut,
-    TimeSeriesSplit,
-    PredefinedSplit,
-    GroupKFold,
+    *("KFold", "RepeatedKFold", "ShuffleSplit", "LeaveOneOut", "TimeSeriesSplit"),
+    *("PredefinedSplit", "GroupKFold"),
 )
 DEFAULT_FOLDS = 5
 PUBLIC_SEED = 0
@@ -140,17 +129,12 @@ class Layout:
 
     def sensitivity(self, score, relation):
         """Return by how much one row moves the score of any candidate."""
-        sizes = np.asarray(self.splits.test_sizes)
-        largest = 0.0
+        sizes, largest = np.asarray(self.splits.test_sizes), 0.0
         for splits in set(self.of_candidate):
-            weights = dict(zip(splits, score.weights(sizes[list(splits)]), strict=True))
+            weights = zip(splits, score.weights(sizes[list(splits)]), strict=True)
+            moves = {s: w * score.sensitivity(int(sizes[s]), relation) for s, w in weights}
             for _, test in self.splits.memberships:
-                moved = math.fsum(
-                    weights[s] * score.sensitivity(int(sizes[s]), relation)
-                    for s in test
-                    if s in weights
-                )
-                largest = max(largest, moved)
+                largest = max(largest, math.fsum(moves.get(s, 0.0) for s in test))
         # Scores of several splits are added up in floating point.
         return largest * (1.0 + 2.0**-40)
 
@@ -188,15 +172,14 @@ def check_cv(cv):
     if isinstance(cv, Integral) and not isinstance(cv, bool | np.bool_):
         folds = check_integer(cv, "cv", 2)
         return KFold(folds, shuffle=True, random_state=PUBLIC_SEED)
-    if type(cv) in ALLOWED:
+    if sklearn_name(cv) in ALLOWED:
         return cv
     if hasattr(cv, "split") or isinstance(cv, str | bool | np.bool_):
-        names = ", ".join(splitter.__name__ for splitter in ALLOWED)
         raise ValueError(
             f"cv={cv!r} may look at labels or values: one flipped label moves thousands of other "
             "rows between the folds of a stratified splitter, and then no accounting holds. "
-            f"Allowed are {names}, an int, and an explicit list of (train, test) index arrays, "
-            "which declares them public"
+            f"Allowed are {', '.join(ALLOWED)}, an int, and an explicit list of (train, test) "
+            "index arrays, which declares them public"
         )
     try:
         return [tuple(split) for split in cv]

@@ -26,18 +26,20 @@ EFFECTIVE = {
 }
 
 
-def plan_search(task, strategy, cv, groups, mean_runs):
+def plan_search(task, strategy, cv, groups, mean_runs, composition="basic"):
     """Return the plan of a search.
 
     Parameters
     ----------
     task : SearchTask
     strategy : str
-        One of `STRATEGIES`.
+        One of `STRATEGIES`, or "auto" for that of `best_strategy`.
     cv : object
         As the user gave it.
     groups : array-like or None
     mean_runs : int or None
+    composition : str, default="basic"
+        How the accountant adds up.
 
     Raises
     ------
@@ -45,10 +47,14 @@ def plan_search(task, strategy, cv, groups, mean_runs):
         If cv does not go with the strategy, or there are too few rows.
     """
     n_samples, m = task.shape[0], len(task.candidates)
+    given = None if cv is None else make_splits(cv, n_samples, groups)
+    if strategy == "auto":
+        n_splits = None if given is None else len(given.train)
+        strategy = best_strategy(task, n_splits=n_splits, composition=composition)
     if strategy == "cv":
-        splits = make_splits(cv, n_samples, groups)
+        splits = given or make_splits(cv, n_samples, groups)
         return plan_runs(task, strategy, Layout.all_on_all(splits, m))
-    splits = hold_out(n_samples) if cv is None else make_splits(cv, n_samples, groups)
+    splits = given or hold_out(n_samples)
     if len(splits.train) != 1:
         raise ValueError(
             f"strategy={strategy!r} tests on one part of the rows, but cv gives "

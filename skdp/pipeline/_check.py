@@ -233,7 +233,7 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
         findings=tuple(dict.fromkeys(findings)),
         steps=tuple(_cost(step, prices.get(step.name)) for step in steps),
         accepted=not left,
-        **vars(total) | {"exact": known and total.exact},
+        **total | {"exact": known and total["exact"]},
     )
 
 
@@ -366,13 +366,9 @@ def _of_cross_validator(step, steps):
     if grid is None:
         return
     tried = " ".join(k for part in (grid if isinstance(grid, list) else [grid]) for k in part)
-    for inside in filter(step.holds, steps):
+    for inside in (other for other in steps if step.holds(other) and other.kind == "private"):
         name = inside.name.removeprefix(step.name and f"{step.name}__").partition("__")[2]
-        if (
-            inside.kind == "private"
-            and hasattr(inside.estimator, "transform")
-            and name not in tried
-        ):
+        if hasattr(inside.estimator, "transform") and name not in tried:
             message = (
                 "the search fits and charges it again for every candidate and fold, but tries "
                 "nothing of it: fit it once, before the search"

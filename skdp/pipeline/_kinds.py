@@ -180,13 +180,12 @@ def _is_safe_once_fitted(estimator):
     if not is_estimator(estimator) or is_changed(estimator) or infers_types(estimator):
         return False
     kind, params = type(estimator), estimator.get_params(deep=False)
-    # A result of another class can take over an operation with the table.
-    given = {*params, *SEES_NO_ROW}
-    results = [value for name, value in vars(estimator).items() if name not in given]
-    if "__skdp_kind__" not in vars(kind) and not all(map(_is_result, results)):
-        return False
     if "__skdp_kind__" in vars(kind):
         return step_kind(estimator) in ACCEPTED
+    # A result of another class can take over an operation with the table.
+    given = {*params, *SEES_NO_ROW}
+    if not all(_is_result(v) for name, v in vars(estimator).items() if name not in given):
+        return False
     if of_skdp(estimator):
         return True
     name = sklearn_name(estimator)
@@ -216,6 +215,4 @@ def _is_inert(value):
     """Say whether a parameter is data, or estimators, which are judged by themselves."""
     if type(value) in (list, tuple):
         return all(map(_is_inert, value))
-    if is_estimator(value) or isinstance(value, type):
-        return True
-    return is_plain(value)
+    return is_estimator(value) or isinstance(value, type) or is_plain(value)

@@ -9,7 +9,6 @@ from sklearn.base import clone
 
 from skdp.accounting import (
     ApproximateDP,
-    Composed,
     Guarantee,
     PlannedCharge,
     PureDP,
@@ -20,7 +19,7 @@ from skdp.accounting import (
 )
 from skdp.accounting._events import leaves
 from skdp.accounting._reservation import covering_gaussian
-from skdp.base import TableShape, terms_of
+from skdp.base import NOTHING, TableShape, terms_of
 from skdp.pipeline._instances import is_estimator, of_skdp
 from skdp.pipeline._kinds import REASONS, plans_its_fit
 from skdp.pipeline._steps import find_steps, unaccepted
@@ -31,7 +30,6 @@ from skdp.utils._validation import check_integer
 TRANSFORMER_SHARE = 0.15
 # Shapes (rows, columns) at which a plan is made where the table's is not known.
 SHAPES = ((2_000, 8), (100_000, 4), (2_000, 1), (60, 100))
-NOTHING = Composed(())
 
 
 def planned_charge(
@@ -87,17 +85,13 @@ def planned_charge(
     if not (plans_its_fit(estimator) and (same or may_release_nothing(estimator))):
         return planned
     classes = labels_of(params, classes)
-
-    def known(n_columns):
-        return columns or {"names": names_in(params, n_columns)}
-
+    shapes = dict.fromkeys((n_samples or n, n_features or d) for n, d in SHAPES)
     try:
-        plans = [
-            estimator.plan_fit(
-                TableShape(n_rows=n, n_columns=d, classes=classes, **known(d)), guarantee
-            )
-            for n, d in dict.fromkeys((n_samples or n, n_features or d) for n, d in SHAPES)
-        ]
+        plans = []
+        for n, d in shapes:
+            known = columns or {"names": names_in(params, d)}
+            shape = TableShape(n_rows=n, n_columns=d, classes=classes, **known)
+            plans.append(estimator.plan_fit(shape, guarantee))
     except ValueError:
         if not unknown:
             raise
@@ -406,11 +400,10 @@ def joint_scale(make_event, epsilon, delta, terms=None):
     at = {"relation": terms.relation, "group_size": terms.max_rows}
 
     def fits(scale):
-        if get_epsilon(event(scale), delta, **at) > epsilon:
-            return False
-        return (
-            terms.max_rows > 1 or get_delta(event(scale), epsilon, relation=terms.relation) <= delta
-        )
+        made = event(scale)
+        within = get_epsilon(made, delta, **at) <= epsilon
+        one = terms.max_rows == 1
+        return within and not (one and get_delta(made, epsilon, relation=terms.relation) > delta)
 
     start = 1.0 if fits(1.0) else 1.0 - 1e-12
     if delta == 0.0 and terms.max_rows == 1 and fits(start):

@@ -85,30 +85,8 @@ def price_steps(priced, n_samples):
     return prices
 
 
-@dataclass(frozen=True)
-class Total:
-    """The price of a whole: `fits` times (epsilon, delta), or more if it is not exact.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        The sums.
-    joint_epsilon : float
-        What the same events cost at that delta as one plan.
-    fits : int
-        How often all is fitted, if all is fitted as often; otherwise 1.
-    exact : bool
-    """
-
-    epsilon: float
-    delta: float
-    joint_epsilon: float
-    fits: int
-    exact: bool
-
-
 def total_price(prices):
-    """Return how often all is fitted, and the sums of prices and the joint one for one time."""
+    """Return the sums of prices, the joint one and how often all is fitted, as a check has them."""
     # Beside steps that are charged, what is not charged is no part of what is spent.
     fitted = [price for price in prices.values() if price.fits != Fits(0)]
     charged = [price for price in fitted if price.accountant is not None] or fitted
@@ -128,7 +106,8 @@ def total_price(prices):
         together = Composed(tuple(p.event * n for p, n in zip(parts, counts, strict=True) if n))
         at = {"relation": relation, "group_size": max_rows}
         joint = min(joint, get_epsilon(together, delta, **at))
-    return Total(epsilon, delta, joint, common, exact)
+    sums = {"epsilon": epsilon, "delta": delta, "joint_epsilon": joint}
+    return sums | {"fits": common, "exact": exact}
 
 
 def _with_rounds(prices):

@@ -43,18 +43,15 @@ class Fits:
 UNKNOWN = Fits(0, exact=False)
 
 
-@dataclass(frozen=True)
-class Step:
-    """One step of a pipeline, with nothing nested in it.
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where in a pipeline an estimator stands, and what it is given.
 
     Parameters
     ----------
     name : str
         Its name, as in `set_params`: ``"preparation__scale"``; "" for a single estimator.
-    estimator : estimator, "passthrough", "drop" or None
-    kind : str
-        As `step_kind` says.
-    n_features : int or None
+    n_features : int or None, default=None
         How many columns it is fitted to, None if that is not known.
     columns : str, default=""
         In words, the columns that it is given by a `ColumnTransformer`.
@@ -66,12 +63,35 @@ class Step:
     """
 
     name: str
-    estimator: object
-    kind: str
-    n_features: int | None
+    n_features: int | None = None
     columns: str = ""
     before: tuple = ()
     fits: Fits = Fits()
+
+    def inside(self, part, **given):
+        """Return the place of a part of what stands here."""
+        return replace(self, name=_join(self.name, part), **given)
+
+    def choice(self, *part, by):
+        """Return a step for what a container learns from the table."""
+        return Step(name=_join(self.name, *part), estimator=by, kind="learns", fits=self.fits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step(Place):
+    """One step of a pipeline, with nothing nested in it.
+
+    Parameters
+    ----------
+    estimator : estimator, "passthrough", "drop" or None
+    kind : str
+        As `step_kind` says.
+    **place
+        As of `Place`.
+    """
+
+    estimator: object
+    kind: str
 
     @property
     def title(self):
@@ -124,31 +144,8 @@ def find_steps(pipe, n_features=None, prefix="", fits=Fits(), before=()):
     if n_features is not None:
         n_features = check_integer(n_features, "n_features", 1)
     found = []
-    _walk(pipe, _Place(prefix, n_features, before=before, fits=fits), found)
+    _walk(pipe, Place(name=prefix, n_features=n_features, before=before, fits=fits), found)
     return found
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where in a pipeline an estimator stands, and what it is given: see `Step`."""
-
-    name: str
-    n_features: int | None
-    columns: str = ""
-    before: tuple = ()
-    fits: Fits = Fits()
-
-    def inside(self, part, **given):
-        """Return the place of a part of what stands here."""
-        return replace(self, name=_join(self.name, part), **given)
-
-    def step(self, estimator, kind):
-        """Return what stands here as a step."""
-        return Step(estimator=estimator, kind=kind, **vars(self))
-
-    def choice(self, *part, by):
-        """Return a step for what a container learns from the table."""
-        return Step(_join(self.name, *part), by, "learns", None, fits=self.fits)
 
 
 def _join(*names):
@@ -160,12 +157,12 @@ def _walk(estimator, place, found):
 
     Returns
     -------
-    _Place
+    Place
         What the next step is given. The last name in its `before` is that of what makes its
         whole table.
     """
     if not _is_as_made(estimator):
-        step = place.step(estimator, step_kind(estimator))
+        step = Step(estimator=estimator, kind=step_kind(estimator), **vars(place))
         found += [step, *_refused_by_search(step)]
         width = output_width(estimator, place.n_features)
         return replace(place, n_features=width, before=(*place.before, place.name))

@@ -7,7 +7,6 @@ from sklearn.pipeline import make_pipeline
 
 from skdp.base import TableShape, guarantee_of
 from skdp.gam import DPAdditiveClassifier, DPAdditiveRegressor
-from skdp.pipeline._check import check_pipeline
 from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._kinds import plans_its_fit, step_kind
 from skdp.pipeline._planning import labels_of
@@ -104,25 +103,22 @@ def tabular_pipeline(
     declared |= {name: value for name, value in optional.items() if value is not None}
     given = {"epsilon": epsilon, "delta": delta, "data_norm": 1.0} | declared
     model.set_params(**{name: value for name, value in given.items() if name in own})
+    # What it would refuse is refused here, before a front is charged.
+    guarantee = guarantee_of(model)
     if isinstance(model, DPAdditiveClassifier | DPAdditiveRegressor):
-        pipe = make_pipeline(model)
-    else:
-        # What it would refuse is refused before the front is charged.
-        batch = own.get("batch_size")
-        n_rows = max(SOME_ROWS, batch if isinstance(batch, Integral) else 0)
-        shape = TableShape(n_rows=n_rows, n_columns=10, classes=labels_of(own))
-        model.plan_fit(shape, guarantee_of(model))
-        moments = own.get("mechanism") == "sufficient_statistics"
-        front = DPTableVectorizer(
-            bounds=bounds,
-            categories=categories,
-            numbers="scaled" if moments else "bins",
-            random_state=random_state,
-        )
-        pipe = split_budget(make_pipeline(front, model), epsilon, delta, model.accountant)
-    if not (checked := check_pipeline(pipe)).accepted:
-        raise ValueError(f"the pipeline is not private: {checked}")
-    return pipe
+        return make_pipeline(model)
+    batch = own.get("batch_size")
+    n_rows = max(SOME_ROWS, batch if isinstance(batch, Integral) else 0)
+    shape = TableShape(n_rows=n_rows, n_columns=10, classes=labels_of(own))
+    model.plan_fit(shape, guarantee)
+    moments = own.get("mechanism") == "sufficient_statistics"
+    front = DPTableVectorizer(
+        bounds=bounds,
+        categories=categories,
+        numbers="scaled" if moments else "bins",
+        random_state=random_state,
+    )
+    return split_budget(make_pipeline(front, model), epsilon, delta, model.accountant)
 
 
 def _model(estimator):

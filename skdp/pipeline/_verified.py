@@ -165,10 +165,6 @@ def _all_columns(params):
     return params["features"] == "all"
 
 
-def _known_gamma(params):
-    return isinstance(params["gamma"], Real)
-
-
 # By the names of classes.
 VERIFIED = {
     "Binarizer": Verified("stateless", sparse="kept"),
@@ -182,7 +178,9 @@ VERIFIED = {
     "OrdinalEncoder": Verified("declared", condition=_words),
     "PolynomialCountSketch": Verified("declared", _components, sparse="dense"),
     "PolynomialFeatures": Verified("declared", _monomials, sparse="kept"),
-    "RBFSampler": Verified("declared", _components, _known_gamma, "dense"),
+    "RBFSampler": Verified(
+        "declared", _components, lambda p: isinstance(p["gamma"], Real), "dense"
+    ),
     "SimpleImputer": Verified("declared", condition=_constant_word),
     "SkewedChi2Sampler": Verified("declared", _components),
     "SparseRandomProjection": Verified("declared", _components, _whole_components, "kept"),

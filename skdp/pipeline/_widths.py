@@ -38,15 +38,13 @@ def output_width(estimator, n_features):
     kind = step_kind(estimator)
     if kind == "frozen":
         inner = estimator.estimator
-        return (
-            n_features if isinstance(inner, OneToOneFeatureMixin) and sklearn_name(inner) else None
-        )
+        known = isinstance(inner, OneToOneFeatureMixin) and sklearn_name(inner)
+        return n_features if known else None
     if kind not in ("private", "stateless", "declared"):
         return None
     found = verified(estimator)
-    params = estimator.get_params(deep=False)
     if found is not None:
-        return found.width(params, n_features)
+        return found.width(estimator.get_params(deep=False), n_features)
     if not of_skdp(estimator):
         return None
     if isinstance(estimator, OneToOneFeatureMixin):

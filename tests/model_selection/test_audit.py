@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from skdp.accounting import Neighbours
 from skdp.base import UNACCOUNTED
 from skdp.model_selection import _runs as runs
-from skdp.model_selection._candidates import Paid, Rows
+from skdp.model_selection._candidates import Rows
 from skdp.model_selection._progress import Stages
 from skdp.noise import RandomSource
 from tests._attacks import epsilon_lower_bound
@@ -18,15 +18,14 @@ from tests.model_selection.test_plans import make_task, plan
 N, EPSILON = 24, 1.0
 
 
-def outputs(made, task, y, n_runs):
+def outputs(made, y, n_runs):
     """Return what searches publish, and functions of it, a row each."""
     rows = []
     X = np.zeros((N, 1))
     for _ in range(n_runs):
-        terms = replace(UNACCOUNTED, relation=task.guarantee.relation)
-        paid = Paid(terms, None, made.releases)
-        run = runs.SearchRun(Rows(X, y), task.score, paid, RandomSource(), None)
-        outcome = runs.run_plan(made, run, Stages(None, 2))
+        terms = replace(UNACCOUNTED, relation=made.task.guarantee.relation)
+        run = runs.SearchRun(made, Rows(X, y), terms, None, RandomSource())
+        outcome = runs.run_plan(run, Stages(None, 2))
         scores = np.nan_to_num(outcome.scores, nan=-1.0)
         coef, off = outcome.model.coef_[0], (scores[outcome.best] - 0.5) ** 2
         rows.append([outcome.best, *scores, off, coef, *scores * np.sign(coef)])
@@ -73,7 +72,7 @@ def audit(strategy, role, n_runs=300, mutate=None):
     made = plan(task, strategy, mean_runs=2 if strategy == "random_stopping" else None)
     made = made if mutate is None else mutate(made)
     tables = neighbours(made, role)
-    return certified(*(outputs(made, task, y, n_runs) for y in tables))
+    return certified(*(outputs(made, y, n_runs) for y in tables))
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from skdp.accounting._events import leaves
 from skdp.mechanisms import ExponentialMechanism as ExponentialChoice
 from skdp.model_selection import bounded_score
 from skdp.model_selection._candidates import make_candidate
-from skdp.model_selection._plans import SearchTask, plan_scores
+from skdp.model_selection._plans import SearchTask, plan_runs
 from skdp.model_selection._pricing import dominating, fitting_scale
 from skdp.model_selection._splits import Layout, make_splits
 from skdp.model_selection._strategies import STRATEGIES, best_strategy, plan_search
@@ -233,7 +233,7 @@ def test_the_scale_is_found_in_a_few_steps_where_the_cost_jumps_over_the_budget(
 def test_scores_of_curves_fill_the_budget():
     task = make_task(refit=False)
     splits = make_splits(3, N)
-    made = plan_scores(task, Layout(splits, ((0, 1, 2),) * 4))
+    made = plan_runs(task, "scores", Layout(splits, ((0, 1, 2),) * 4))
     assert independent_epsilon(made.event, DELTA) == pytest.approx(1.0, abs=3e-3)
 
 

@@ -38,7 +38,7 @@ from skdp.model_selection import (
     dp_learning_curve,
     dp_validation_curve,
 )
-from skdp.model_selection._candidates import FitPlan, Paid, Rows
+from skdp.model_selection._candidates import FitPlan, Rows
 from tests.model_selection.toys import NoisyVote
 
 GRID = {"shift": [-5.0, 0.0, 5.0]}
@@ -93,8 +93,8 @@ def test_a_search_that_cannot_be_paid_makes_no_fit(table, strategy, monkeypatch)
 def test_every_inner_fit_draws_on_its_own_allowance_once(table, strategy, refit, monkeypatch):
     allowances = []
     monkeypatch.setattr(
-        "skdp.model_selection._candidates.Allowance",
-        lambda *args: allowances.append(Recorded(*args)) or allowances[-1],
+        "skdp.model_selection._runs.Allowance",
+        lambda *args, **terms: allowances.append(Recorded(*args, **terms)) or allowances[-1],
     )
     accountant = PrivacyAccountant(1.0, 1e-5)
     make_search(accountant, strategy, refit=refit).fit(*table)
@@ -105,10 +105,10 @@ def test_every_inner_fit_draws_on_its_own_allowance_once(table, strategy, refit,
 class Recorded:
     """An allowance that counts what is drawn on it."""
 
-    def __init__(self, *args):
+    def __init__(self, *args, **terms):
         from skdp.accounting import Allowance
 
-        self.inner, self.drawn = Allowance(*args), 0
+        self.inner, self.drawn = Allowance(*args, **terms), 0
         self.terms = self.inner.terms
 
     def charge(self, *args, **kwargs):
@@ -122,12 +122,14 @@ class Recorded:
 def test_inner_fits_charged_twice_or_not_at_all_are_found(table, monkeypatch):
     unpaid, fitted = [], FitPlan.fitted
 
-    def on_the_accountant(self, rows, paid, seeds=None):
-        return rows.fit(self.unfitted([accountant] * len(self.charges), seeds))
+    def on_the_accountant(self, rows, allow, seeds=None):
+        handles = [accountant] * len(self.charges)
+        budget = self.guarantee.epsilon, self.guarantee.delta
+        return rows.fit(self.pipeline.with_budget(*budget, handles))
 
-    def without_any(self, rows, paid, seeds=None):
+    def without_any(self, rows, allow, seeds=None):
         unpaid.append(self)
-        return rows.fit(self.unfitted([None] * len(self.charges), seeds))
+        return rows.fit(self.pipeline.with_budget(self.guarantee.epsilon, self.guarantee.delta))
 
     accountant = PrivacyAccountant(10.0, 1e-3)
     monkeypatch.setattr(FitPlan, "fitted", on_the_accountant)
@@ -309,9 +311,9 @@ def test_workers_change_neither_the_cost_nor_the_independence_of_noise(table, ba
 
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_inner_fits_in_workers_have_noise_of_their_own(table, backend):
-    plan, run = make_plan(table, "holdout", refit=False, n_jobs=2)
+    run = make_run(table, "holdout", refit=False, n_jobs=2)
     with joblib.parallel_config(backend=backend):
-        models = [model for _, model in run.fit(plan, list(plan.runs), keep=True)]
+        models = [model for _, model in run.fit(list(run.plan.runs), keep=True)]
     assert len({model.coef_[0] for model in models}) == len(models)
 
 
@@ -322,24 +324,23 @@ def test_dask_workers(table, processes):
     cluster = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     cluster["processes"] = processes
     with distributed.LocalCluster(**cluster) as local, distributed.Client(local):
-        plan, run = make_plan(table, "holdout", refit=False, n_jobs=2)
+        run = make_run(table, "holdout", refit=False, n_jobs=2)
         with joblib.parallel_config(backend="dask"):
             search = make_search(accountant, "cv", n_jobs=2).fit(*table)
-            models = [model for _, model in run.fit(plan, list(plan.runs), keep=True)]
+            models = [model for _, model in run.fit(list(run.plan.runs), keep=True)]
     assert search.privacy_.epsilon == accountant.epsilon_spent == 1.0
     assert len(accountant.spends) == 1
     assert len({model.coef_[0] for model in models}) == len(models)
 
 
-def make_plan(table, strategy, *, n_jobs=None, source=None, **params):
-    """Return the plan of a search and what it runs with."""
+def make_run(table, strategy, *, n_jobs=None, source=None, **params):
+    """Return the planned runs of a search."""
     from tests.model_selection.test_plans import make_task, plan
 
     task = make_task(table, **params)
     made = plan(task, strategy)
     source = runs_source() if source is None else source
-    paid = Paid(UNACCOUNTED, None, made.releases)
-    return made, runs.SearchRun(Rows(*table), task.score, paid, source, n_jobs)
+    return runs.SearchRun(made, Rows(*table), UNACCOUNTED, n_jobs, source)
 
 
 def runs_source():
@@ -357,8 +358,8 @@ def test_a_seed_repeats_a_search_and_gives_every_fit_its_own_noise(table):
         results.append((search.best_score_, search.best_estimator_.coef_[0]))
     assert results[0] == results[1] and search.privacy_.seeded
     with pytest.warns(UserWarning):
-        plan, run = make_plan(table, "holdout", source=seeded_source())
-    seeds = [run.seeds(fit)[0] for fit in plan.runs.values()]
+        run = make_run(table, "holdout", source=seeded_source())
+    seeds = [run.seeds(fit)[0] for fit in run.plan.runs.values()]
     assert len(set(seeds)) == len(seeds)
 
 
@@ -381,9 +382,9 @@ def test_the_number_of_runs_shows_nowhere(table, monkeypatch, capsys, leak):
     if leak:
         run_plan = runs.run_plan
 
-        def told(plan, run, stages):
+        def told(run, stages):
             print("runs:", runs._number_of_runs(1, None))
-            return run_plan(plan, run, stages)
+            return run_plan(run, stages)
 
         monkeypatch.setattr("skdp.model_selection._base_search.run_plan", told)
     for count in (1, 9):

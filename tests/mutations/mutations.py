@@ -1222,7 +1222,7 @@ MUTATIONS = [
     Mutation(
         "half-the-sensitivity-of-accuracy",
         "model_selection._scores",
-        "Accuracy.sensitivity",
+        "_MeanOverRows.sensitivity",
         rules.result_times(0.5),
         (
             "model_selection/test_scores.py"
@@ -1233,7 +1233,7 @@ MUTATIONS = [
     Mutation(
         "losses-not-clipped",
         "model_selection._scores",
-        "_MeanOfLosses.value",
+        "_MeanOverRows.value",
         rules.call_dropped("clip"),
         (
             "model_selection/test_scores.py"
@@ -1255,7 +1255,7 @@ MUTATIONS = [
     Mutation(
         "two-way-scores-called-monotonic",
         "model_selection._scores",
-        "ROCAUC.monotonic",
+        "BoundedScore.monotonic",
         rules.put_for("False", "True"),
         ("model_selection/test_scores.py::test_a_row_moves_monotonic_scores_in_one_direction",),
         "the choice gets half of the noise that it needs",
@@ -1307,7 +1307,7 @@ MUTATIONS = [
         "folds-by-labels",
         "model_selection._splits",
         "check_cv",
-        rules.decided("type(cv) in ALLOWED", True),
+        rules.decided("sklearn_name(cv) in ALLOWED", True),
         ("model_selection/test_splits.py::test_other_splits_are_refused",),
         "one label moves thousands of rows between folds",
     ),
