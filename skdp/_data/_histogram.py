@@ -170,9 +170,8 @@ class _Bins:
         for rows in row_blocks(X, max(_BLOCK_VALUES, least_values) // X.shape[1] + 1):
             # Numpy's loops run over the last axis, on which a column's parameters are the same.
             with np.errstate(all="ignore"):
-                values = np.asarray(X[rows], dtype=np.float64).T
-            places = values.copy()
-            np.fmax(places, least, out=places)
+                values = np.ascontiguousarray(np.transpose(X[rows]), dtype=np.float64)
+            places = np.fmax(values, least)
             np.minimum(places, most, out=places)
             places *= factor
             places += shift
