@@ -1,13 +1,12 @@
 """Histograms of all columns of a table in one pass."""
 
-import math
-
 import numpy as np
 
 from skdp._data._parts import row_blocks
 from skdp.utils._validation import check_integer
 
-_BLOCK_VALUES = 1 << 16
+_BLOCK_VALUES = 1 << 15
+_TILE_VALUES = 1 << 10
 # Places are numbers of bins in fixed point with this many bits behind the point, the lowest bits
 # of a float64 of _MAGIC and more.
 _FRACTION_BITS = 20
@@ -16,8 +15,6 @@ _MAGIC = 2.0 ** (52 - _FRACTION_BITS)
 _MAGIC_WORD = int(np.float64(_MAGIC).view(np.int64))
 # The bits of a fraction of four units or more.
 _FAR = (1 << _FRACTION_BITS) - 4
-# Of bins that bisection finds.
-NO_MAP = (0.0, 0.0, 0.0, _MAGIC + 0.5)
 
 
 def uniform_edges(low, high, n_bins):
@@ -88,12 +85,12 @@ def count_bins(X, edges, *, outermost=False):
     counts = np.zeros(bins.n_slots, dtype=np.int64)
     for _, slots in bins.find(X, bins.n_slots):
         counts += np.bincount(slots.ravel(), minlength=bins.n_slots)
-    counts = np.split(counts, bins.starts[1:])
+    columns = np.split(counts, bins.starts[1:])
     if outermost:
-        for each in counts:
+        for each in columns:
             each[1] += each[0]
             each[-2] += each[-1]
-    return [each[1:-1] for each in counts]
+    return [each[1:-1] for each in columns]
 
 
 def count_bins_2d(X, edges):
@@ -109,11 +106,13 @@ def count_bins_2d(X, edges):
     ndarray of int64, shape (n_bins of the first, n_bins of the second)
     """
     bins = _Bins(edges)
-    shape = bins.starts[1], bins.n_slots - bins.starts[1]
-    counts = np.zeros(math.prod(shape), dtype=np.int64)
-    for _, (first, second) in bins.find(X, counts.size):
-        counts += np.bincount(first * shape[1] + (second - shape[0]), minlength=counts.size)
-    return counts.reshape(shape)[1:-1, 1:-1]
+    n_first, n_second = bins.starts[1], bins.n_slots - bins.starts[1]
+    size = n_first * n_second
+    counts = np.zeros(size, dtype=np.int64)
+    for _, slots in bins.find(X, size):
+        cells = slots[:, 0] * n_second + (slots[:, 1] - n_first)
+        counts += np.bincount(cells, minlength=size)
+    return counts.reshape(n_first, n_second)[1:-1, 1:-1]
 
 
 def bin_numbers(X, edges):
@@ -131,7 +130,7 @@ def bin_numbers(X, edges):
     bins = _Bins(edges)
     numbers = np.empty(X.shape, dtype=np.int64)
     for rows, slots in bins.find(X):
-        np.subtract(slots.T, bins.starts + 1, out=numbers[rows])
+        np.subtract(slots, bins.starts + 1, out=numbers[rows])
     return numbers
 
 
@@ -143,14 +142,23 @@ class _Bins:
 
     def __init__(self, edges):
         edges = [check_edges(each) for each in edges]
-        ends = np.cumsum([len(each) + 1 for each in edges])
-        self.n_slots, self.starts = int(ends[-1]), np.append(0, ends[:-1])
-        # The last bin holds its upper edge: what is above it starts at the next number.
-        bounds = [np.append(each[:-1], np.nextafter(each[-1], np.inf)) for each in edges]
-        self._lower = np.concatenate([np.append(-np.inf, each) for each in bounds])
-        maps = [_affine_map(*each) for each in zip(edges, self.starts, strict=True)]
-        self._uneven = {j: bounds[j] for j, each in enumerate(maps) if each == NO_MAP}
-        self._maps = np.array(maps).T[:, :, np.newaxis]
+        sizes = [len(each) + 1 for each in edges]
+        self.n_slots = sum(sizes)
+        self.starts = np.cumsum([0, *sizes[:-1]])
+        self._uneven = {}
+        affine = np.zeros((4, len(edges)))
+        lower = []
+        for j, each in enumerate(edges):
+            # The last bin holds its upper edge: what is above it starts at the next number.
+            bounds = np.append(each[:-1], np.nextafter(each[-1], np.inf))
+            lower += [-np.inf, *bounds]
+            if _evenly_spaced(each):
+                affine[:, j] = _affine_map(each, self.starts[j])
+            else:
+                affine[:, j] = 0.0, 0.0, 0.0, _MAGIC + 0.5
+                self._uneven[j] = bounds
+        self._map = affine
+        self._lower = np.array(lower)
 
     def find(self, X, least_values=0):
         """Yield slices of rows and the slots of their values.
@@ -164,29 +172,48 @@ class _Bins:
         Yields
         ------
         rows : slice
-        slots : ndarray of shape (n_columns, rows in the slice), dtype int64
+        slots : ndarray of shape (rows in the slice, n_columns), dtype int64
+            Overwritten by the next.
         """
-        least, most, factor, shift = self._maps
-        for rows in row_blocks(X, max(_BLOCK_VALUES, least_values) // X.shape[1] + 1):
-            # Numpy's loops run over the last axis, on which a column's parameters are the same.
+        n_rows, d = X.shape
+        # Numpy's loops run over one axis: a tile is several rows, with their columns' parameters.
+        tile = max(_TILE_VALUES // d, 1)
+        tiles = max(_BLOCK_VALUES, least_values) // (tile * d)
+        size = min(max(tiles, 1) * tile, n_rows)
+        places, fractions = np.empty(size * d), np.empty(size * d, dtype=np.int64)
+        wide = {width: self._repeated(width // d) for width in {d, tile * d}}
+        for rows in row_blocks(X, size):
             with np.errstate(all="ignore"):
-                values = np.ascontiguousarray(np.transpose(X[rows]), dtype=np.float64)
-            places = np.fmax(values, least)
-            np.minimum(places, most, out=places)
-            places *= factor
-            places += shift
-            slots = places.view(np.int64)
-            slots -= _MAGIC_WORD
-            fractions = slots & _FAR
-            slots >>= _FRACTION_BITS
-            if fractions.min() == 0:
-                # At an edge, up to rounding: compare with the edge itself.
-                near = np.nonzero(fractions == 0)
-                slots[near] -= values[near] < self._lower[slots[near]]
+                block = np.ascontiguousarray(X[rows], dtype=np.float64)
+            width = tile * d if len(block) % tile == 0 else d
+            shape = (block.size // width, width)
+            out = places[: block.size].reshape(shape), fractions[: block.size].reshape(shape)
+            slots = self._slots(block.reshape(shape), wide[width], *out).reshape(block.shape)
             for j, bounds in self._uneven.items():
-                found = np.searchsorted(bounds, values[j], side="right")
-                slots[j] = np.where(np.isnan(values[j]), 0, found) + self.starts[j]
+                found = np.searchsorted(bounds, block[:, j], side="right")
+                slots[:, j] = np.where(np.isnan(block[:, j]), 0, found) + self.starts[j]
             yield rows, slots
+
+    def _repeated(self, times):
+        """The parameters of a number of rows; one number, which is faster, where all are equal."""
+        return [each[0] if (each == each[0]).all() else np.tile(each, times) for each in self._map]
+
+    def _slots(self, values, parameters, places, fractions):
+        least, most, factor, shift = parameters
+        np.fmax(values, least, out=places)
+        np.minimum(places, most, out=places)
+        places *= factor
+        places += shift
+        slots = places.view(np.int64)
+        slots -= _MAGIC_WORD
+        np.bitwise_and(slots, _FAR, out=fractions)
+        slots >>= _FRACTION_BITS
+        if fractions.min() == 0:
+            # At an edge, up to rounding: compare with the edge itself.
+            near = np.flatnonzero(fractions == 0)
+            at = slots.ravel()[near]
+            slots.reshape(-1)[near] = at - (values.ravel()[near] < self._lower[at])
+        return slots
 
 
 def _affine_map(edges, start):
@@ -195,8 +222,6 @@ def _affine_map(edges, start):
     Places of edges are two units above whole numbers of bins, with an error below 1.5 units: half
     a unit for the rounding of each of the two sums to units, less for the rest.
     """
-    if not _evenly_spaced(edges):
-        return NO_MAP
     n_bins, first = len(edges) - 1, edges[0]
     half = (edges[-1] - first) / (2 * n_bins)
     factor = 0.5 / half
