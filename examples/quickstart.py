@@ -3,9 +3,9 @@ A private model of a table, and what privacy costs it
 =====================================================
 
 Run it as ``python examples/quickstart.py [folder]``. The table is made by `skdp.datasets`: 20,000
-customers, of whom some renew their contract, by a formula chosen for showing: how good
-models are on real tables is said in the documentation. With a folder that holds ``adult_train.csv.gz`` (or
-one that the environment variable SKDP_DATA names) it is Adult, from a census.
+customers, of whom some renew their contract, by a formula chosen for showing: how good models are
+on real tables is said in the documentation. With a folder that holds ``adult_train.csv.gz`` (or one
+that the environment variable SKDP_DATA names) it is Adult, from a census.
 """
 
 import os
