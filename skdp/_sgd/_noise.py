@@ -39,12 +39,16 @@ class _GridNoise:
     def __post_init__(self):
         is_usual = 1e-100 <= self.scale <= 1e100
         step, scale_in_steps = self._on_grid() if is_usual else (0.0, math.inf)
-        if not scale_in_steps <= self._largest:
+        vars(self).update(step=step, scale_in_steps=scale_in_steps)
+        self.check_steps()
+
+    def check_steps(self, share=1.0):
+        """Raise `ValueError` if the scale in steps is above a share of the largest."""
+        if not self.scale_in_steps <= share * self._largest:
             raise ValueError(
                 f"noise of scale {self.scale:g} cannot be drawn for {self.size} values of "
                 f"sensitivity {self.sensitivity:g}: epsilon is too small"
             )
-        vars(self).update(step=step, scale_in_steps=scale_in_steps)
 
     @property
     def drawn_scale(self):

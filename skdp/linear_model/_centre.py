@@ -45,6 +45,9 @@ class ClassCentre(MechanismPlan):
     mechanism: LaplaceMechanism
     largest: float
 
+    def __post_init__(self):
+        self.check_size(len(self.class_weight))
+
     @property
     def norm(self):
         """The largest norm of the scores."""

@@ -15,6 +15,9 @@ from skdp.linear_model._dp_sgd import SGDFit, plan_run
 from skdp.linear_model._planning import Perturbation
 
 RESPONSE_BLOCK = 256
+# Of the largest scale of noise in steps of its grid. In another unit it is up to 2**44 steps more,
+# an eighth of the largest Gaussian one.
+ROOM_FOR_UNITS = 0.85
 
 
 @dataclass(frozen=True)
@@ -159,4 +162,6 @@ def plan_clipped_descent(problem, settings):
     ClippedDescent
     """
     fit = plan_run(problem, settings, problem.constant)
+    # The unit is found after the charge.
+    fit.sgd.noise.check_steps(ROOM_FOR_UNITS)
     return ClippedDescent(fit, 1.0 / (problem.shape.n_rows * settings.alpha))

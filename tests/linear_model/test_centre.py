@@ -101,6 +101,17 @@ def test_its_share_falls_with_rows_and_epsilon():
     assert shares[0] > shares[1] > shares[2] > shares[3]
 
 
+@pytest.mark.parametrize("make", [DPLogisticRegression, DPLinearSVC])
+def test_counts_that_no_noise_can_be_drawn_for_are_refused_before_the_charge(make):
+    """Noise of so small an epsilon can be drawn for one count, but not for those of 60 classes."""
+    X, y = np.random.default_rng(0).normal(size=(400, 3)), np.arange(400) % 60
+    accountant = PrivacyAccountant(1.0, 0.0)
+    model = make(1e-13, delta=0.0, mechanism="output", accountant=accountant)
+    with pytest.raises(ValueError, match=r"too small for 60 value"):
+        model.fit(X, y)
+    assert accountant.spends == []
+
+
 def test_a_call_that_goes_on_releases_no_centre():
     X, y = np.random.default_rng(0).normal(size=(400, 3)), np.arange(400) % 2
     accountant = PrivacyAccountant(2.0, 2e-6)

@@ -226,3 +226,19 @@ def test_it_is_better_than_sufficient_statistics_with_many_features():
         for mechanism in ("gradient", "sufficient_statistics")
     ]
     assert np.mean(scores[0]) > np.mean(scores[1]) + 0.05
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-18])
+def test_noise_that_can_be_drawn_in_the_planned_unit_can_be_in_every_unit(delta):
+    """The norm that is the unit is found after the charge: nothing may be refused then."""
+    model = DPRidge(data_norm="auto", mechanism="gradient", target_bounds=(0, 1))
+    shape = TableShape(n_rows=400, n_columns=3)
+    refused, epsilon = 1e-13, 1e-10
+    for _ in range(20):
+        middle = np.sqrt(refused * epsilon)
+        try:
+            plan, epsilon = model.plan_fit(shape, meet(middle, delta)), middle
+        except ValueError:
+            refused = middle
+    for eighths in range(8, 16):
+        _in_units(plan.weights.fit, eighths / 8.0)
