@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from functools import cache
+from numbers import Real
 
 import numpy as np
 from sklearn.base import clone
@@ -111,8 +112,14 @@ def labels_of(params, classes=None):
     classes = classes if declared is None else declared
     if classes is None and isinstance(weights, dict) and weights:
         # There are two labels or more.
-        classes = [*weights, *(label + type(label)(1) for label in weights if len(weights) == 1)]
+        classes = [*weights, *map(_another, weights)] if len(weights) == 1 else [*weights]
     return np.unique([0, 1] if classes is None else classes)
+
+
+def _another(label):
+    if not isinstance(label, str | Real | np.bool_):
+        raise ValueError(f"class_weight names {label!r} alone: a plan needs the other classes")
+    return f"{label}1" if isinstance(label, str) else int(not label)
 
 
 def may_release_nothing(estimator):

@@ -161,7 +161,7 @@ def _share_of_target(planned, excess_loss, error, public):
     if target is None or other is not None:
         raise ValueError("an estimator takes excess_loss, a statistic takes error: give that alone")
     target = np.asarray(target, dtype=np.float64)
-    if not np.all((target > 0.0) & np.isfinite(target)):
+    if not (target.size and np.all((target > 0.0) & np.isfinite(target))):
         raise ValueError(f"the target must be positive, got {target}")
 
     def share_of(n_rows, epsilon=None):

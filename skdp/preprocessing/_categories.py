@@ -38,7 +38,8 @@ def check_categories(categories, shape):
     """
     n_columns = shape.n_columns
     if isinstance(categories, Mapping):
-        categories = all_declared(categories, shape, "categories", range(n_columns))
+        columns = all_declared(categories, shape, "categories", range(n_columns))
+        return [categories_array(column) for column in columns]
     single = isinstance(categories, np.ndarray) and categories.ndim == 0
     if categories is None or single or isinstance(categories, str | set | numbers.Number):
         raise ValueError("categories must be declared: one list a column, or one for every column")

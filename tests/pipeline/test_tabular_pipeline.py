@@ -3,10 +3,13 @@
 import pickle
 import subprocess
 import sys
+from datetime import date
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, cross_val_score
 
@@ -26,7 +29,7 @@ from skdp import (
     tabular_pipeline,
 )
 from skdp.model_selection import dp_cross_val_score
-from skdp.pipeline import check_pipeline
+from skdp.pipeline import check_pipeline, planned_charge
 from tests.pipeline.test_table_vectorizer import BOUNDS, CATEGORIES, make_frame
 
 DECLARED = {"bounds": BOUNDS, "categories": CATEGORIES}
@@ -122,11 +125,25 @@ def test_what_the_model_takes_of_some_table_is_not_refused_before_there_is_one(m
 
 
 def test_labels_that_are_weighed_are_known_to_a_plan():
-    for weights in ({"a": 2.0, "b": 1.0}, {"b": 2.0}, {0: 2.0}, {7: 2.0}):
+    alone = (
+        {label: 2.0} for label in ("b", 0, 7, True, 0.5, 1e300, 2**53 + 1, np.int64(2**63 - 1))
+    )
+    for weights in ({"a": 2.0, "b": 1.0}, *alone):
         model = DPLogisticRegression(class_weight=weights, accountant=PrivacyAccountant(1.0, 0.1))
         assert check_pipeline(model, n_samples=100, n_features=3).epsilon == 1.0
     with pytest.raises(ValueError, match="class weight"):
         check_pipeline(model.set_params(class_weight={"a": -1.0}), n_samples=100, n_features=3)
+    days = [date(2020, 1, 1), date(2021, 1, 1)]
+    model = DPLogisticRegression(class_weight={days[0]: 2.0})
+    shape = {"n_samples": 100, "n_features": 3}
+    for plan in (
+        tabular_pipeline,
+        partial(check_pipeline, **shape),
+        partial(planned_charge, **shape),
+    ):
+        with pytest.raises(ValueError, match="alone: a plan needs the other classes"):
+            plan(model)
+        plan(clone(model).set_params(classes=days))
 
 
 @pytest.mark.parametrize("estimator", ["classifier", DPLogisticRegression], ids=str)

@@ -180,6 +180,7 @@ def test_what_has_no_formula_says_so(planned):
         ({"error": 1.0}, "an estimator takes excess_loss"),
         ({"excess_loss": 1.0, "error": 1.0}, "an estimator takes excess_loss"),
         ({"excess_loss": 0.0}, "must be positive"),
+        ({"excess_loss": []}, "must be positive"),
         ({"excess_loss": float("nan")}, "must be positive"),
         ({"excess_loss": 1e-9}, "is not met: 1000 rows leave"),
         ({"excess_loss": 1.0, "n_features": 0}, "n_features"),
