@@ -83,12 +83,14 @@ class PlannedCharge:
         precisions = _precision(asked), _precision(planned)
         if None not in precisions:
             return precisions[0] <= precisions[1]
-        if isinstance(self.event, PureDP):
-            return get_epsilon(event, 0.0, relation=relation) <= self.event.epsilon
-        if isinstance(self.event, ApproximateDP):
-            cost = get_delta(event, self.event.epsilon, relation=relation)
-            return cost <= self.event.delta
-        return False
+        if not isinstance(self.event, PureDP | ApproximateDP):
+            return False
+        delta = getattr(self.event, "delta", 0.0)
+        # Either bound is a proof, each rounded up by itself; one on delta may underflow to 0.
+        return (
+            get_epsilon(event, delta, relation=relation) <= self.event.epsilon
+            or get_delta(event, self.event.epsilon, relation=relation) <= delta > 0.0
+        )
 
     def price(
         self, event: Event, epsilon: float | None, delta: float | None, terms: Terms

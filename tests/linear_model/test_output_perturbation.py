@@ -11,8 +11,8 @@ from skdp import DPLogisticRegression, PrivacyAccountant
 from skdp._data._bounded import BoundedRows
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.accounting import Neighbours, gaussian_noise_multiplier
+from skdp.linear_model import _output_perturbation
 from skdp.linear_model._data_norm import RowPlan
-from skdp.linear_model._mechanism_choice import MECHANISMS
 from skdp.linear_model._newton import _accelerated_descent, minimise
 from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._output_perturbation import _gradient_rounding, plan_output_perturbation
@@ -101,7 +101,7 @@ def check_planned_norm(monkeypatch):
         planned.append(problem.norm)
         return plan_output_perturbation(problem, *rest)
 
-    monkeypatch.setitem(MECHANISMS, "output", (spy, *MECHANISMS["output"][1:]))
+    monkeypatch.setattr(_output_perturbation, "plan_output_perturbation", spy)
     X = 10.0 * np.random.default_rng(0).normal(size=(50, 3))
     model = DPLogisticRegression(mechanism="output", data_norm=2.0, intercept_scaling=1.0)
     model.fit(X, X[:, 0] > 0)

@@ -131,7 +131,7 @@ def test_costs_are_those_of_the_fits():
     accountant = PrivacyAccountant(100.0, 0.1)
     pipe = make_pipeline(
         DPStandardScaler(0.25, delta=1e-6, bounds=(0, 1), accountant=accountant),
-        DPLogisticRegression(0.75, delta=9e-6, mechanism="output", accountant=accountant),
+        DPLogisticRegression(0.75, delta=9e-6, C=1.0, mechanism="output", accountant=accountant),
     )
     result = check_pipeline(pipe)
     assert (result.epsilon, result.delta) == pytest.approx((1.0, 1e-5))
