@@ -215,8 +215,8 @@ MEAN_OF_ONES = {"method": "two_worlds", "canary": (np.array([-1.0]), 0)}
 def test_the_true_claim_of_a_mean_stands(relation, options):
     """Its divisor is the number of rows, and a replaced row moves it twice as far as a null row.
 
-    An exact bound passes the claim with probability 1e-7. Twenty bounds of 2500 fits were .56 ± .06,
-    so .2 is six standard deviations away.
+    An exact bound passes the claim with probability 1e-7. Bounds of 2500 fits were .56 ± .06, so .2
+    is six standard deviations away.
     """
     accountant = PrivacyAccountant(1e6, 0.5, relation=relation)
     mean = DPMeanTransformer(1.0, bounds=(-1, 1), accountant=accountant)
