@@ -1,7 +1,8 @@
 """The life of a private fit: read, plan, charge, run, publish; and the door to every release."""
 
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from inspect import get_annotations
 from typing import dataclass_transform
 
@@ -10,10 +11,11 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 
+from skdp._data._persons import read_persons
 from skdp._data._tables import TableShape, read_array, read_target
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
-from skdp.accounting import Composed, Guarantee, Neighbours, Spend, get_epsilon
+from skdp.accounting import Composed, Guarantee, Spend, get_epsilon
 from skdp.accounting._report import describe_composition, describe_unit
 from skdp.accounting._state import Terms
 from skdp.noise import Door, RandomSource
@@ -59,8 +61,7 @@ def terms_of(accountant):
 
 def neighbours_of(accountant):
     """Return the `Neighbours` that an accountant protects, add/remove of one row without one."""
-    terms = terms_of(accountant)
-    return Neighbours(relation=terms.relation, unit=terms.unit, max_rows=terms.max_rows)
+    return terms_of(accountant).neighbours
 
 
 def guarantee_of(estimator):
@@ -163,6 +164,10 @@ class ReadTable:
     rows: object
     shape: TableShape
 
+    def of(self, n_units):
+        """Return it with the number of units, rows or persons, which is what is public."""
+        return replace(self, shape=replace(self.shape, n_rows=n_units))
+
     @property
     def labels(self):
         """What a fit publishes of its labels, which are public."""
@@ -174,7 +179,7 @@ class PrivateEstimator(DeclaredParameters, PrivateMixin, BaseEstimator):
 
     A subclass reads a table by ``_read_table(X, y)``, which returns a `ReadTable`, plans by
     ``plan_fit(shape, guarantee)`` and says by ``_statement(plan)`` what its statement says beside
-    the price; its ``fit`` is ``return self._fit(X, y)``.
+    the price; its ``fit`` is ``return self._fit(X, y, groups)``.
 
     Examples
     --------
@@ -211,13 +216,13 @@ class PrivateEstimator(DeclaredParameters, PrivateMixin, BaseEstimator):
         """
         raise NotImplementedError
 
-    def _fit(self, X, y=None):
+    def _fit(self, X, y=None, groups=None):
         """Fit and return the estimator: the life of a private fit."""
         with PrivateFit(self) as fit:
-            table = self._read_table(X, y)
+            table = fit.owned(self._read_table(X, y), groups)
             plan = self._checked_plan(table, fit.guarantee)
             source = fit.charge(plan)
-            released = table.labels | plan.run(table.rows, source)
+            released = table.labels | plan.run(table.rows, source, **fit.shared)
             fit.publish(plan, **self._statement(plan), **released)
         return self
 
@@ -230,12 +235,28 @@ class PrivateEstimator(DeclaredParameters, PrivateMixin, BaseEstimator):
     def _check_rows(self, rows, plan):
         """Raise `ValueError` if rows hold what a plan cannot take."""
 
-    def _rehearse(self, X, y=None):
+    def _rehearse(self, X, y=None, groups=None):
         """Do what a fit does before its charge, for the errors that it raises; return its plan."""
         with PrivateFit(self) as fit:
-            plan = self._checked_plan(self._read_table(X, y), fit.guarantee)
-            fit.check_output(plan)
+            plan = self._checked_plan(fit.owned(self._read_table(X, y), groups), fit.guarantee)
+            fit.check_plan(plan)
         return plan
+
+    def get_metadata_routing(self):
+        """Return what `fit` asks for as metadata: `groups` where the unit is a person.
+
+        What ``set_fit_request`` says goes before.
+
+        Returns
+        -------
+        MetadataRequest
+        """
+        routing = super().get_metadata_routing()
+        by_person = terms_of(self.accountant).unit == "person"
+        for method in (routing.fit, routing.partial_fit):
+            if method.requests.get("groups", False) is None:
+                method.add_request(param="groups", alias=by_person)
+        return routing
 
     def _shape_of(self, rows, **more):
         """Return the `TableShape` of rows that were read."""
@@ -272,7 +293,7 @@ class PrivateRelease:
     def __init__(self, *, label, accountant, random_state):
         self._label, self._accountant, self._random_state = label, accountant, random_state
         self._tried = self._charged = False
-        self._terms = self.spend = None
+        self._persons = self.spend = None
 
     def __enter__(self):
         with ExitStack() as settings:
@@ -286,6 +307,55 @@ class PrivateRelease:
 
     def __exit__(self, kind, error, traceback):
         self._settings.close()
+
+    @property
+    def terms(self):
+        """What is protected: persons, where no accountant says otherwise and rows have some."""
+        return replace(self._known, unit="person") if self._persons else self._known
+
+    @cached_property
+    def _known(self):
+        return terms_of(self._accountant)
+
+    @property
+    def shared(self):
+        """What a plan runs on beside rows: `persons`, where these are the unit."""
+        return {"persons": self._persons} if self._persons else {}
+
+    def n_units(self, groups, n_rows):
+        """Read whose the rows are and return the number of units: of rows, or of persons.
+
+        Raises
+        ------
+        ValueError
+            If `groups` are missing under the accountant's unit, or do not go with it.
+        """
+        unit = self._known.unit
+        if groups is None:
+            return n_rows
+        if self._accountant is not None and unit != "person":
+            raise ValueError(
+                f"with groups the unit is a person, and that of the accountant is a {unit}: open "
+                "a ledger with unit='person', or leave groups out"
+            )
+        self._persons = read_persons(groups, n_rows)
+        return self._persons.n_persons
+
+    def check_plan(self, plan):
+        """Raise `ValueError` for what could not be done with a plan; called before the charge."""
+        if self.terms.unit != "person":
+            return
+        if self._persons is None:
+            raise ValueError(
+                "the accountant's unit is a person: pass groups, an id of the person of each row; "
+                "in a Pipeline or a ColumnTransformer groups are passed on after "
+                "sklearn.set_config(enable_metadata_routing=True)"
+            )
+        if not getattr(plan, "by_person", False):
+            raise ValueError(
+                f"{self._label} with these parameters has no release whose unit is a person: "
+                "leave groups out and use an accountant with unit='row' or unit='group'"
+            )
 
     def charge(self, plan, size=None):
         """Book the plan's event and return the source of its noise.
@@ -308,8 +378,8 @@ class PrivateRelease:
         RuntimeError
             If something was charged before, or refused.
         ValueError
-            If epsilon is too small for that many values, or a transformer's output cannot be put
-            in the container that is set.
+            If epsilon is too small for that many values, a transformer's output cannot be put
+            in the container that is set, or the unit is a person and the plan's is not.
         BudgetExceededError
             If the accountant refuses.
         """
@@ -320,13 +390,12 @@ class PrivateRelease:
             )
         if size is not None:
             plan.check_size(size)
-        self._terms = terms_of(self._accountant)
+        self.check_plan(plan)
         self._tried = True
         if plan.event == NOTHING:
             self._charged = True
             return None
         source = RandomSource(self._random_state)
-        self.check_output(plan)
         if self._accountant is not None:
             self.spend = self._accountant.charge(
                 plan.event,
@@ -338,9 +407,6 @@ class PrivateRelease:
         self._charged = True
         self._door.source = source
         return source
-
-    def check_output(self, plan):
-        """Raise what could not be done with the release; called before the charge."""
 
 
 class PrivateFit(PrivateRelease):
@@ -415,9 +481,14 @@ class PrivateFit(PrivateRelease):
     @property
     def guarantee(self):
         """What the fit must meet; see `guarantee_of`."""
-        return guarantee_of(self._estimator)
+        return replace(guarantee_of(self._estimator), neighbours=self.terms.neighbours)
 
-    def check_output(self, plan):
+    def owned(self, table, groups):
+        """Return a `ReadTable` with its public number of units, rows or persons."""
+        return table.of(self.n_units(groups, table.shape.n_rows))
+
+    def check_plan(self, plan):
+        super().check_plan(plan)
         check_output_setting(self._estimator, sparse=getattr(plan, "sparse_output", False))
 
     def publish(
@@ -445,7 +516,9 @@ class PrivateFit(PrivateRelease):
         """
         if not self._charged:
             raise RuntimeError("a private fit publishes what it charged: call charge first")
-        terms = self._terms
+        terms = self.terms
+        if terms.unit == "person":
+            sampler, *public = (words.replace("row", "person") for words in (sampler, *public))
         spend = self.spend or _unbooked(mechanism, terms)
         for name, value in released.items():
             setattr(self._estimator, name, value)

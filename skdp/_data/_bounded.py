@@ -8,16 +8,16 @@ from scipy.linalg.blas import dsyrk
 from scipy.sparse import csr_array, issparse
 from sklearn.utils.extmath import row_norms
 
-from skdp._data._parts import Rows, block_size, most_additions
+from skdp._data._parts import Rows, block_size, cut, most_additions
+from skdp._data._persons import shares_of, times_shares
 
 SPARSE_BLOCK_ROWS = 4096
 SPARSE_GRAM_DENSITY = 0.1
 
 
-def bounded_additions(n_rows, n_features):
+def bounded_additions(n_features):
     """Return `most_additions` of a sum over `BoundedRows`, which may be sparse."""
-    size = block_size(n_features)
-    return most_additions(n_rows, size, max(size, SPARSE_BLOCK_ROWS))
+    return most_additions(max(block_size(n_features), SPARSE_BLOCK_ROWS))
 
 
 class BoundedRows(Rows):
@@ -38,10 +38,12 @@ class BoundedRows(Rows):
         The value c of the constant feature that carries the intercept; 0 for none.
     unit : float, default=1.0
         What the rows are divided by before anything else.
+    persons : Persons, default=None
+        By whose shares rows count in sums; None counts each as one.
     """
 
-    def __init__(self, X, data_norm, constant, unit=1.0):
-        self.X, self.data_norm, self.unit = X, data_norm, unit
+    def __init__(self, X, data_norm, constant, unit=1.0, persons=None):
+        self.X, self.data_norm, self.unit, self.persons = X, data_norm, unit, persons
         self.constant = float(constant)
         self.n_rows, self.n_columns = X.shape
         self.n_features = self.n_columns + (constant != 0)
@@ -77,6 +79,7 @@ class _Block:
     def __init__(self, table, rows):
         self._table, self._rows, self._factor = table, rows, table._factor[rows]
         self._n_columns, self._constant = table.n_columns, table.constant
+        self._shares = cut(shares_of(table.persons), rows)
         if table._kept:
             self._values, self._transposed = table._kept[rows.start]
 
@@ -93,9 +96,13 @@ class _Block:
             product += self._constant * weights[..., self._n_columns]
         return product
 
+    def shared(self, values):
+        """Return values of the rows times their shares."""
+        return times_shares(values, self._shares)
+
     def weighted_sum(self, coefficients):
-        """Return the sum of the rows times coefficients of shape (n, ...)."""
-        one = coefficients.ndim == 1
+        """Return the sum by shares of the rows times coefficients of shape (n, ...)."""
+        coefficients, one = self.shared(coefficients), coefficients.ndim == 1
         scaled = coefficients * (self._factor if one else self._factor[:, None])
         total = np.empty((*coefficients.shape[1:], self._table.n_features))
         if self._table._kept:
@@ -108,11 +115,11 @@ class _Block:
         return total
 
     def add_weighted_gram(self, weights, gram):
-        """Add the sum of weight times row times row' to a gram matrix's upper triangle.
+        """Add the sum by shares of weight times row times row' to a gram's upper triangle.
 
         `gram` is in Fortran order and is changed in place.
         """
-        block, root, d = self._values, np.sqrt(weights), self._n_columns
+        block, root, d = self._values, np.sqrt(self.shared(weights)), self._n_columns
         if issparse(block):
             if block.nnz < SPARSE_GRAM_DENSITY * len(root) * d:
                 self._add_sparse_gram(block, root, gram)

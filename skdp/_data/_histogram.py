@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from skdp._data._parts import row_blocks
+from skdp._data._parts import cut, row_blocks
+from skdp._data._persons import counts_of, no_counts
 from skdp.utils._validation import check_integer
 
 _BLOCK_VALUES = 1 << 15
@@ -52,7 +53,7 @@ def check_edges(edges, name="bins"):
     return edges
 
 
-def count_bins(X, edges, *, outermost=False):
+def count_bins(X, edges, *, outermost=False, shares=None):
     """Count the rows in each bin of each column.
 
     Bins are as in `numpy.histogram`: they hold their lower edge, the last one holds both its
@@ -68,11 +69,13 @@ def count_bins(X, edges, *, outermost=False):
         Finite and increasing; the columns may have different numbers of bins.
     outermost : bool, default=False
         Whether values outside count in the outermost bins; then there must be no NaN.
+    shares : ndarray of shape (n_rows,), default=None
+        What a row counts, a multiple of 2**-26; None for ones.
 
     Returns
     -------
     list of ndarray of int64
-        The counts of each column.
+        The counts of each column; float64 with shares.
 
     Examples
     --------
@@ -82,9 +85,9 @@ def count_bins(X, edges, *, outermost=False):
     [array([1, 2])]
     """
     bins = _Bins(edges)
-    counts = np.zeros(bins.n_slots, dtype=np.int64)
-    for _, slots in bins.find(X, bins.n_slots):
-        counts += np.bincount(slots.ravel(), minlength=bins.n_slots)
+    counts = no_counts(bins.n_slots, shares)
+    for rows, slots in bins.find(X, bins.n_slots):
+        counts += counts_of(slots, cut(shares, rows), bins.n_slots)
     columns = np.split(counts, bins.starts[1:])
     if outermost:
         for each in columns:
@@ -93,25 +96,27 @@ def count_bins(X, edges, *, outermost=False):
     return [each[1:-1] for each in columns]
 
 
-def count_bins_2d(X, edges):
+def count_bins_2d(X, edges, shares=None):
     """Count the rows in each cell of two columns' bins, as `numpy.histogram2d` does.
 
     Parameters
     ----------
     X : array-like of shape (n_rows, 2)
     edges : sequence of two arrays
+    shares : ndarray of shape (n_rows,), default=None
+        As in `count_bins`.
 
     Returns
     -------
-    ndarray of int64, shape (n_bins of the first, n_bins of the second)
+    ndarray of int64 (float64 with shares), shape (n_bins of the first, n_bins of the second)
     """
     bins = _Bins(edges)
     n_first, n_second = bins.starts[1], bins.n_slots - bins.starts[1]
     size = n_first * n_second
-    counts = np.zeros(size, dtype=np.int64)
-    for _, slots in bins.find(X, size):
+    counts = no_counts(size, shares)
+    for rows, slots in bins.find(X, size):
         cells = slots[:, 0] * n_second + (slots[:, 1] - n_first)
-        counts += np.bincount(cells, minlength=size)
+        counts += counts_of(cells, cut(shares, rows), size)
     return counts.reshape(n_first, n_second)[1:-1, 1:-1]
 
 

@@ -6,9 +6,8 @@ function of its blocks, or a function of each block by itself; both get a block 
 and nothing of other blocks, so that a part may be anywhere.
 """
 
-import math
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -16,6 +15,9 @@ from scipy.sparse import csr_array, issparse
 from skdp._data._containers import canonical_rows
 
 BLOCK_BYTES = 1 << 20
+# So many blocks are added one after another. No table has 2**48 rows.
+RUN_BLOCKS = 64
+LOG2_MOST_ROWS = 48
 
 
 def block_size(n_columns):
@@ -97,8 +99,8 @@ class Rows:
 def sum_over(table, add, total, *small, along=()):
     """Add a function of each block of a table to a total.
 
-    The blocks of a part are added one after another, then the sums of the parts by halves: the
-    order depends on how the table lies and on nothing else.
+    Blocks are added one after another in runs, then the sums of the runs by halves: the order
+    depends on how the table lies and on nothing else.
 
     Parameters
     ----------
@@ -119,22 +121,19 @@ def sum_over(table, add, total, *small, along=()):
     ndarray
         `total`.
     """
-    ends = [last for first, last in pairwise(_borders(table)) if first < last]
-    blocks = table.blocks()
+    blocks = list(table.blocks())
 
-    def add_parts(ends, total):
-        half = len(ends) // 2
+    def add_runs(runs, total):
+        half = len(runs) // 2
         if half:
-            add_parts(ends[:half], total)
-            total += add_parts(ends[half:], np.zeros_like(total))
+            add_runs(runs[:half], total)
+            total += add_runs(runs[half:], np.zeros_like(total))
             return total
-        for rows in blocks:
-            add(total, table[rows], *[_cut(values, rows) for values in along], *small)
-            if rows.stop == ends[0]:
-                break
+        for rows in chain.from_iterable(runs):
+            add(total, table[rows], *[cut(values, rows) for values in along], *small)
         return total
 
-    return add_parts(ends, total)
+    return add_runs([blocks[i : i + RUN_BLOCKS] for i in range(0, len(blocks), RUN_BLOCKS)], total)
 
 
 def map_over(table, function, out, *small):
@@ -144,18 +143,16 @@ def map_over(table, function, out, *small):
     return out
 
 
-def most_additions(n_rows, size, largest=None):
-    r"""Bound how many additions a number goes through in `sum_over`, from public numbers alone.
+def most_additions(size):
+    r"""Bound how many additions a number goes through in `sum_over`, for any number of rows.
 
-    They are those within a block of `size` rows, or of the `largest` that there is; of the
-    blocks of its part, of which there are fewer than ``n_rows / size + 1`` and the first is added
-    to zero; and of the parts by halves: there are no more parts than rows, so
-    :math:`\lceil \log_2 n \rceil` at most. However the
-    rows are cut, the bound holds. A sum whose terms go through m additions is off by at most
-    m units of roundoff of the sum of their magnitudes, and less than as much of that again
-    (Higham 2002, section 4.2).
+    They are those within a block of at most `size` rows, of the blocks of its run, of which the
+    first is added to zero, and of the runs by halves. There are fewer runs than rows, and no
+    memory holds 2**48 rows; so the bound is the same where the number of rows is not public. A sum
+    whose terms go through m additions is off by at most m units of roundoff of the sum of their
+    magnitudes, and less than as much of that again (Higham 2002, section 4.2).
     """
-    return (largest or size) + n_rows / size + math.log2(n_rows) + 1.0
+    return size + RUN_BLOCKS + LOG2_MOST_ROWS
 
 
 def _borders(table):
@@ -163,7 +160,8 @@ def _borders(table):
     return table.borders if hasattr(table, "borders") else (0, table.shape[0])
 
 
-def _cut(values, rows):
+def cut(values, rows):
+    """Return a slice of rows of what goes with them: arrays, tuples of such, or None."""
     if isinstance(values, tuple):
-        return tuple(_cut(each, rows) for each in values)
+        return tuple(cut(each, rows) for each in values)
     return None if values is None else values[rows]

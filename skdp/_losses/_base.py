@@ -46,7 +46,7 @@ class ClippableLoss(ABC):
 
     @abstractmethod
     def value(self, scores, y):
-        """Return the summed loss, a float."""
+        """Return the loss of each row."""
 
     @abstractmethod
     def residual(self, scores, y):
@@ -88,7 +88,7 @@ class BoundedLoss(ClippableLoss):
 
     def value_at_zero(self):
         """Bound the loss of a row whose scores are 0, over all targets; here all are alike."""
-        return self.value(np.zeros((1, *self.weights_shape)), np.zeros(1, dtype=int))
+        return float(self.value(np.zeros((1, *self.weights_shape)), np.zeros(1, dtype=int))[0])
 
     @abstractmethod
     def curvature(self, scores, y):

@@ -43,11 +43,7 @@ class ClassWeightedLoss(BoundedLoss):
         return max(self.weights) * self.loss.value_at_zero()
 
     def value(self, scores, y):
-        total = 0.0
-        for code, weight in enumerate(self.weights):
-            rows = y == code
-            total += weight * self.loss.value(scores[rows], y[rows])
-        return total
+        return np.asarray(self.weights)[y] * self.loss.value(scores, y)
 
     def residual(self, scores, y):
         return self._of_rows(y, scores) * self.loss.residual(scores, y)

@@ -16,7 +16,7 @@ class SquaredLoss(ClippableLoss):
     curvature_bound = 1.0
 
     def value(self, scores, y):
-        return 0.5 * float(np.sum((scores - y) ** 2))
+        return 0.5 * (scores - y) ** 2
 
     def residual(self, scores, y):
         return scores - y
@@ -42,7 +42,7 @@ class HuberLoss(ClippableLoss):
 
     def value(self, scores, y):
         inner = np.clip(scores - y, -self.threshold, self.threshold)
-        return float(np.sum(inner * (scores - y - 0.5 * inner)))
+        return inner * (scores - y - 0.5 * inner)
 
     def residual(self, scores, y):
         return np.clip(scores - y, -self.threshold, self.threshold)

@@ -39,7 +39,7 @@ class BinaryHuberisedHingeLoss(BoundedLoss):
     def value(self, scores, y):
         z = np.where(y > 0.5, scores, -scores)
         alpha = self._alpha(z)
-        return float(np.sum(alpha * (1.0 - z + self.h * (1.0 - alpha))))
+        return alpha * (1.0 - z + self.h * (1.0 - alpha))
 
     def residual(self, scores, y):
         sign = np.where(y > 0.5, 1.0, -1.0)
@@ -87,7 +87,7 @@ class MulticlassHuberisedHingeLoss(LossOfClasses):
         m, rows = self._with_margin(scores, y), np.arange(len(y))
         p = _project_on_simplex(m / self.h)
         gap = np.einsum("ij,ij->i", p, m - scores[rows, y][:, None])
-        return float(np.sum(gap + 0.5 * self.h * (1.0 - np.einsum("ij,ij->i", p, p))))
+        return gap + 0.5 * self.h * (1.0 - np.einsum("ij,ij->i", p, p))
 
     def residual(self, scores, y):
         p = _project_on_simplex(self._with_margin(scores, y) / self.h)

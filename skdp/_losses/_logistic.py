@@ -28,7 +28,7 @@ class BinaryLogisticLoss(BoundedLoss):
         return math.log(2.0)
 
     def value(self, scores, y):
-        return -float(np.sum(log_expit(np.where(y > 0.5, scores, -scores))))
+        return -log_expit(np.where(y > 0.5, scores, -scores))
 
     def residual(self, scores, y):
         return expit(scores) - y
@@ -71,7 +71,7 @@ class MultinomialLogisticLoss(LossOfClasses):
 
     def value(self, scores, y):
         chosen = np.take_along_axis(scores, y[:, None], axis=1)[:, 0]
-        return float(np.sum(logsumexp(scores, axis=1) - chosen))
+        return logsumexp(scores, axis=1) - chosen
 
     def residual(self, scores, y):
         probabilities = softmax(scores, axis=1)

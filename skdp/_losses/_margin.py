@@ -14,7 +14,7 @@ class SquaredHingeLoss(ClippableLoss):
     curvature_bound = 2.0
 
     def value(self, scores, y):
-        return float(np.sum(np.maximum(1.0 - _sign(y) * scores, 0.0) ** 2))
+        return np.maximum(1.0 - _sign(y) * scores, 0.0) ** 2
 
     def residual(self, scores, y):
         sign = _sign(y)
@@ -29,7 +29,7 @@ class ModifiedHuberLoss(ClippableLoss):
 
     def value(self, scores, y):
         z = _sign(y) * scores
-        return float(np.sum(np.where(z < -1.0, -4.0 * z, np.maximum(1.0 - z, 0.0) ** 2)))
+        return np.where(z < -1.0, -4.0 * z, np.maximum(1.0 - z, 0.0) ** 2)
 
     def residual(self, scores, y):
         sign = _sign(y)

@@ -30,7 +30,7 @@ class OneVersusRestLoss(ClippableLoss):
         return self.loss.curvature_bound
 
     def value(self, scores, y):
-        return self.loss.value(scores, self._targets(y))
+        return self.loss.value(scores, self._targets(y)).sum(axis=1)
 
     def residual(self, scores, y):
         return self.loss.residual(scores, self._targets(y))

@@ -51,7 +51,7 @@ class ClippedPoissonLoss(BoundedLoss):
         corner = np.log(y + self.high)
         s = np.minimum(scores, corner)
         deviance = np.exp(s) - y * s - y + xlogy(y, y)
-        return float(np.sum(deviance + self.high * (scores - s)))
+        return deviance + self.high * (scores - s)
 
     def residual(self, scores, y):
         limit = math.log(2.0 * self.high)

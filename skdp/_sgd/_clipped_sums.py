@@ -10,8 +10,9 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.extmath import row_norms
 
-from skdp._data._batch_rows import LARGEST_TILE, open_rows, tile_rows
-from skdp._data._parts import most_additions, row_blocks, sum_over
+from skdp._data._batch_rows import LARGEST_TILE, open_rows
+from skdp._data._parts import LOG2_MOST_ROWS, cut, most_additions, row_blocks, sum_over
+from skdp._data._persons import shares_of, times_shares
 
 EPS = float(np.finfo(np.float64).eps)
 TINY = float(np.finfo(np.float64).tiny)
@@ -49,15 +50,17 @@ class ClippedSums:
         The bound C, between 1e-50 and 1e50.
     norm : {"l2", "l1"}, default="l2"
         In which norm gradients are clipped; that of all classes together.
+    persons : Persons, default=None
+        By whose shares clipped gradients count, and of whom batches consist then.
     """
 
-    def __init__(self, X, y, loss, *, constant, clip, norm="l2"):
+    def __init__(self, X, y, loss, *, constant, clip, norm="l2", persons=None):
         if not 1e-50 <= clip <= 1e50:
             raise ValueError(f"clip must be between 1e-50 and 1e50, got {clip!r}")
         if norm not in ("l1", "l2"):
             raise ValueError(f"norm must be 'l1' or 'l2', got {norm!r}")
         self.n_rows, self.n_columns = X.shape
-        self._loss, self._y = loss, y
+        self._loss, self._y, self._persons = loss, y, persons
         self._constant, self._clip, self._norm = float(constant), float(clip), norm
         self._rows = open_rows(X)
         self._size = math.prod(loss.weights_shape)
@@ -87,12 +90,14 @@ class ClippedSums:
         weights : ndarray of shape (*loss.weights_shape, n_columns + (constant != 0))
             float64.
         indices : sorted ndarray of int64, or None
-            The rows of the batch; None for all.
+            The rows, or the persons, of the batch; None for all.
 
         Returns
         -------
         ndarray of float64, shaped as `weights`
         """
+        if self._persons is not None and indices is not None:
+            indices = self._persons.rows_of(indices)
         batch = _Batch(self, weights, indices)
         with np.errstate(over="ignore", invalid="ignore"):
             return sum_over(batch, _add_gradients, np.zeros(weights.shape), self._constant)
@@ -114,11 +119,13 @@ class _Batch:
 
     def __getitem__(self, rows):
         table, weights, d = self._table, self._weights, self._table.n_columns
-        y, caps = table._y, table._caps
+        y, caps, shares = table._y, table._caps, shares_of(table._persons)
+        if self._indices is not None:
+            rows = self._indices[rows]
+        shares = cut(shares, rows)
         if self._indices is None:
             y, caps = y[rows], caps[rows]
         else:
-            rows = self._indices[rows]
             y, caps = y.take(rows, None, None, "clip"), caps.take(rows, None, None, "clip")
         block = table._rows.read(rows)
         scores = table._scores(block, weights[..., :d])
@@ -129,7 +136,7 @@ class _Batch:
             _clip_vectors(residual, caps, table._norm)
         else:
             _clip_numbers(residual, caps)
-        return block, residual
+        return block, times_shares(residual, shares)
 
 
 def _add_gradients(total, tile, constant):
@@ -151,7 +158,7 @@ def sum_rounding(n_columns, n_outputs, clip, batch_bound):
         How many scores a row has.
     clip : float
     batch_bound : int
-        No batch has more rows.
+        No batch has more rows, or persons, of whom each may have any number of rows.
 
     Returns
     -------
@@ -159,10 +166,9 @@ def sum_rounding(n_columns, n_outputs, clip, batch_bound):
         In the norm of the clip. The computed sum is within it of the exact sum of the summands,
         each of which has exactly a norm of at most `clip`.
     """
-    tile = tile_rows(n_columns)
-    additions = most_additions(batch_bound, tile, min(batch_bound, LARGEST_TILE)) + 2
+    additions = most_additions(LARGEST_TILE) + 3
     summed = additions * 0.5 * EPS * batch_bound * clip
-    underflow = 4.0 * batch_bound * n_outputs * (n_columns + 1) * TINY
+    underflow = 4.0 * 2.0**LOG2_MOST_ROWS * n_outputs * (n_columns + 1) * TINY
     return 1.01 * (summed + underflow)
 
 

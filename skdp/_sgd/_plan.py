@@ -71,9 +71,10 @@ class Linear:
         rounding = sum_rounding(self.n_columns, self.n_outputs, self.clip, batch_bound)
         return (rows * self.clip + 2.0 * rounding) * SLACK
 
-    def sums(self, X, y, loss):
+    def sums(self, X, y, loss, persons=None):
         """Return the clipped sums of a table; it is read from here on."""
-        return ClippedSums(X, y, loss, constant=self.constant, clip=self.clip, norm=self.norm)
+        clipped = {"constant": self.constant, "clip": self.clip, "norm": self.norm}
+        return ClippedSums(X, y, loss, persons=persons, **clipped)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +136,7 @@ class SGDPlan:
         """Return the epsilon of the first steps alone, at the run's delta."""
         return get_epsilon(self.step * n_steps, self.delta, relation=self.guarantee.relation)
 
-    def noisy_means(self, X, y, loss, weights_now, source):
+    def noisy_means(self, X, y, loss, persons, weights_now, source):
         """Yield the noisy mean gradients of the steps.
 
         Sums are divided by the expected size of a batch, which is public, never by its own.
@@ -144,6 +145,8 @@ class SGDPlan:
         ----------
         X, y : table
         loss : loss
+        persons : Persons or None
+            Of which batches consist; None for rows.
         weights_now : callable
             Returns the weights at which the next gradient is to be taken.
         source : RandomSource
@@ -152,7 +155,7 @@ class SGDPlan:
         ------
         ndarray
         """
-        sums = self.model.sums(X, y, loss)
+        sums = self.model.sums(X, y, loss, persons)
         batches = self.batches.draw(self.n_steps, source.stream())
         noises = self.noise.draw(self.n_steps, source.stream())
         for rows, noise in zip(batches, noises, strict=True):

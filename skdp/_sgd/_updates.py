@@ -33,7 +33,7 @@ def run_sgd(plan, table, update, start, alpha, source, after_step=None, tie=0.0)
     ----------
     plan : SGDPlan
         Charged.
-    table : (X, y, loss)
+    table : (X, y, loss, persons)
     update : Update
         Of as many steps.
     start : ndarray of shape (..., n_features)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from skdp.utils._validation import RELATIONS, check_choice, check_integer, check_privacy_parameters
 
-UNITS = ("row", "group")
+UNITS = ("row", "person", "group")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,15 +15,16 @@ class Neighbours:
     ----------
     relation : {"add_remove", "replace_one"}, default="add_remove"
         Whether a row is there or counts nowhere, or has other values.
-    unit : {"row", "group"}, default="row"
-        Whose rows change.
+    unit : {"row", "person", "group"}, default="row"
+        Whose rows change: a row by itself; all rows of a person, however many they are, which
+        count together as one; or at most `max_rows` rows that count one each.
     max_rows : int, default=1
         How many rows of a unit a table holds at most.
 
     Raises
     ------
     ValueError
-        If a parameter is not as described, or single rows have a `max_rows`.
+        If a parameter is not as described, or another unit than a group has a `max_rows`.
 
     Examples
     --------
@@ -40,12 +41,12 @@ class Neighbours:
         check_choice(self.relation, "relation", RELATIONS)
         check_choice(self.unit, "unit", UNITS)
         vars(self).update(max_rows=check_integer(self.max_rows, "max_rows", 1))
-        if self.unit == "row" and self.max_rows != 1:
+        if self.unit != "group" and self.max_rows != 1:
             raise ValueError("max_rows goes with unit='group'")
 
     @property
     def rows_moved(self) -> int:
-        """By how many rows' contributions a sum moves where one row changes: 1 or 2."""
+        """By how many rows' contributions a sum moves where a row, or a person, changes: 1 or 2."""
         return 1 if self.relation == "add_remove" else 2
 
 

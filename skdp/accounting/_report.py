@@ -15,6 +15,8 @@ SCORES = "Scores computed on private rows are not covered unless they were charg
 
 def describe_unit(unit, max_rows):
     """Return a unit in words, with its assumption."""
+    if unit == "person":
+        return "person, whatever number of rows each has"
     return unit if unit == "row" else f"group of rows, at most {max_rows} of them in a table"
 
 

@@ -143,5 +143,5 @@ def _rounding(shape):
     the sum of all outer products of magnitudes has a norm of at most n (1 + c^2).
     """
     n, d = shape
-    additions = most_additions(n, block_size(d)) + 16
+    additions = most_additions(block_size(d)) + 16
     return 1.1 * UNIT_ROUNDOFF * n * additions

@@ -40,9 +40,9 @@ class PrivateAdditiveModel(ExpectedLossMixin, CallbackSupportMixin, PrivateEstim
     interactions: int | list | str = 0
     monotonic_cst: dict | list | None = None
 
-    def _fit(self, X, y=None):
+    def _fit(self, X, y=None, groups=None):
         with PrivateFit(self) as fit:
-            table = self._read_table(X, y)
+            table = fit.owned(self._read_table(X, y), groups)
             plan = self._checked_plan(table, fit.guarantee)
             source = fit.charge(plan)
             run = plan.run(table.rows.X, table.rows.y, source, self._progress(plan))

@@ -117,7 +117,7 @@ class DPAdditiveClassifier(ClassifierMixin, PrivateAdditiveModel):
     verbose: int = 0
 
     @with_callbacks
-    def fit(self, X, y):
+    def fit(self, X, y, groups=None):
         """Fit the model and charge the accountant.
 
         Parameters
@@ -127,6 +127,7 @@ class DPAdditiveClassifier(ClassifierMixin, PrivateAdditiveModel):
             ChunkedArray or a dask array.
         y : array-like of shape (n_samples,)
             Labels.
+        {groups}
 
         Returns
         -------
@@ -137,7 +138,7 @@ class DPAdditiveClassifier(ClassifierMixin, PrivateAdditiveModel):
         ------
         {raises}
         """
-        return self._fit(X, y)
+        return self._fit(X, y, groups)
 
     def plan_fit(self, shape, guarantee):
         classes = self._planned_classes(shape)

@@ -114,7 +114,7 @@ class DPAdditiveRegressor(RegressorMixin, PrivateAdditiveModel):
     verbose: int = 0
 
     @with_callbacks
-    def fit(self, X, y):
+    def fit(self, X, y, groups=None):
         """Fit the model and charge the accountant.
 
         Parameters
@@ -124,6 +124,7 @@ class DPAdditiveRegressor(RegressorMixin, PrivateAdditiveModel):
             ChunkedArray or a dask array.
         y : array-like of shape (n_samples,)
             Targets, clipped to `target_bounds`.
+        {groups}
 
         Returns
         -------
@@ -134,7 +135,7 @@ class DPAdditiveRegressor(RegressorMixin, PrivateAdditiveModel):
         ------
         {raises}
         """
-        return self._fit(X, y)
+        return self._fit(X, y, groups)
 
     def plan_fit(self, shape, guarantee):
         low, high = check_target_bounds(self.target_bounds)

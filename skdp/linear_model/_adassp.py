@@ -163,7 +163,7 @@ def _weighted_sensitivity(constant, relation):
 
 def _rounding(n_rows, n_features):
     """Bound the error of the weighted statistics as computed (Higham 2002, section 3.1)."""
-    additions = bounded_additions(n_rows, n_features) + 16
+    additions = bounded_additions(n_features) + 16
     # The least eigenvalue adds the error of A to that of the eigenvalue solver.
     return 1.1 * UNIT_ROUNDOFF * n_rows * (3.0 * additions + 16.0 * n_features)
 

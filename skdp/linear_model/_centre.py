@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from skdp._data._persons import counts_of, shares_of
 from skdp.mechanisms import LaplaceMechanism
 from skdp.mechanisms._plan import MechanismPlan
-from skdp.utils._sums import split_epsilon
+from skdp.utils._sums import exact_sum, split_epsilon
 
 # The centre's share of epsilon: at most so much, and no more than leaves noise of a scale of one
 # so manieth of the rows. Chosen with made tables and training rows of Adult in view.
@@ -58,7 +59,7 @@ class ClassCentre(MechanismPlan):
         """About the standard deviation of a score, where a class has a fourth of the rows."""
         return self.mechanism.deviation(len(self.class_weight)) / (0.1875 * self.n_rows)
 
-    def run(self, codes, source):
+    def run(self, codes, source, persons=None):
         """Return the score of the second of two classes, or those of all classes.
 
         Parameters
@@ -66,13 +67,15 @@ class ClassCentre(MechanismPlan):
         codes : ndarray of shape (n_rows,)
             Codes of classes.
         source : RandomSource
+        persons : Persons, default=None
+            Whose the rows are.
 
         Returns
         -------
         float or ndarray of shape (n_classes,)
         """
         binary = len(self.class_weight) == 2
-        counts = np.bincount(codes.astype(np.intp), minlength=len(self.class_weight))
+        counts = counts_of(codes.astype(np.intp), shares_of(persons), len(self.class_weight))
         counts = counts[binary:].astype(np.float64)
         counts = self.mechanism.release(counts, random_state=source)
         if binary:
@@ -118,13 +121,15 @@ class MeanCentre(MechanismPlan):
             return 1.0
         return max(abs(math.log(0.5 * self.high * mean)) for mean in (self.least, 2.0))
 
-    def run(self, targets, source):
+    def run(self, targets, source, persons=None):
         """Return the score that is the same for all rows.
 
         Parameters
         ----------
         targets : ndarray of shape (n_rows,)
         source : RandomSource
+        persons : Persons, default=None
+            Whose the rows are.
 
         Returns
         -------
@@ -132,8 +137,9 @@ class MeanCentre(MechanismPlan):
         """
         if self.high is not None:
             targets = 2.0 * (targets / self.high) - 1.0
-        steps = np.rint(np.clip(targets, -1.0, 1.0) / TARGET_STEP).astype(np.int64)
-        total = np.array([float(steps.sum()) * TARGET_STEP])
+        steps = np.rint(np.clip(targets, -1.0, 1.0) / TARGET_STEP)[:, np.newaxis] * TARGET_STEP
+        of_units = {"n_samples": self.n_rows, "shares": shares_of(persons)}
+        total = exact_sum(steps, (-1.0, 1.0), **of_units)
         mean = self.mechanism.release(total, random_state=source)[0] / self.n_rows
         if self.high is None:
             return float(np.clip(mean, -1.0, 1.0))

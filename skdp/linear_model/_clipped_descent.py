@@ -35,6 +35,7 @@ class ClippedDescent(Perturbation):
     fit: SGDFit
     C: float
     quadratic = 1.0
+    by_person = True
 
     mechanism = property(attrgetter("fit.sgd"))
     sampler = property(attrgetter("fit.sampler"))
@@ -57,7 +58,7 @@ class ClippedDescent(Perturbation):
         """
         fit = _in_units(self.fit, rows.unit)
         start = start + np.zeros((*loss.weights_shape, rows.n_features))
-        weights = fit.weights(rows.X, y, source, start / rows.unit)
+        weights = fit.weights(rows.X, y, source, start / rows.unit, persons=rows.persons)
         return rows.unit * weights.reshape(start.shape)
 
     def noise_variance(self, curvature):

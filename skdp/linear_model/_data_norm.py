@@ -101,22 +101,24 @@ class RowPlan:
         """Return what is charged: the model's mechanism, after what is searched or centred."""
         return one_charge((self.search, self.centre, mechanism), self.whole)
 
-    def run(self, X, source):
+    def run(self, X, source, persons=None):
         """Return the rows, bounded; their norm is released first if it is searched.
 
         Parameters
         ----------
         X : array, CSR matrix or ChunkedArray of shape (n_rows, n_columns)
         source : RandomSource
+        persons : Persons, default=None
+            Whose the rows are.
 
         Returns
         -------
         BoundedRows
         """
-        unit = 1.0 if self.search is None else self.search.run(X, source)
-        return BoundedRows(X, self.data_norm, self.constant, unit)
+        unit = 1.0 if self.search is None else self.search.run(X, source, persons=persons)
+        return BoundedRows(X, self.data_norm, self.constant, unit, persons)
 
-    def start(self, shape, y, source):
+    def start(self, shape, y, source, persons=None):
         """Return the weights that predict the centre, which is released; 0 without one.
 
         Parameters
@@ -126,6 +128,8 @@ class RowPlan:
         y : ndarray of shape (n_rows,)
             Codes of classes or scaled targets.
         source : RandomSource
+        persons : Persons, default=None
+            Whose the rows are.
 
         Returns
         -------
@@ -133,7 +137,7 @@ class RowPlan:
         """
         start = np.zeros(shape)
         if self.centre is not None:
-            start[..., -1] = self.centre.run(y, source) / self.constant
+            start[..., -1] = self.centre.run(y, source, persons) / self.constant
         return start
 
 
@@ -213,27 +217,31 @@ class WeightsFit(MechanismPlan):
     excess: float
 
     sampler = property(attrgetter("weights.sampler"))
+    by_person = property(attrgetter("weights.by_person"))
 
     @property
     def mechanism(self):
         """The noise on the weights, after the search for a norm if there is one."""
         return self.rows.joined(self.weights.mechanism)
 
-    def run(self, table, source):
+    def run(self, table, source, persons=None):
         """Return the released attributes.
 
         Parameters
         ----------
         table : RowsAndTarget
         source : RandomSource
+        persons : Persons, default=None
+            Whose the rows are.
 
         Returns
         -------
         dict
             `coef_` and `intercept_` have an entry for each output.
         """
-        rows = self.rows.run(table.X, source)
-        start = self.rows.start((*self.loss.weights_shape, rows.n_features), table.y, source)
+        rows = self.rows.run(table.X, source, persons)
+        shape = (*self.loss.weights_shape, rows.n_features)
+        start = self.rows.start(shape, table.y, source, persons)
         weights = self.weights.run(self.loss, rows, table.y, source, start)
         return {"C_": self.weights.C, **released_model(rows, weights)}
 
@@ -252,9 +260,9 @@ class TargetsFit(WeightsFit):
     units: TargetScale
     public: dict = field(default_factory=dict)
 
-    def run(self, table, source):
+    def run(self, table, source, persons=None):
         units, targets = self.units, self.units.targets(table.y)
-        released = super().run(RowsAndTarget(table.X, targets), source)
+        released = super().run(RowsAndTarget(table.X, targets), source, persons)
         return self.public | {
             "coef_": units.half * released["coef_"][0],
             "intercept_": float(units.middle + units.half * released["intercept_"][0]),

@@ -5,6 +5,7 @@ import uuid
 from dataclasses import dataclass, replace
 from numbers import Integral
 from operator import attrgetter
+from typing import ClassVar
 
 from skdp._sgd._defaults import LAPLACE_STEPS_PER_ROOT, Settings, Task, automatic_settings
 from skdp._sgd._plan import SAMPLINGS, Linear, SGDPlan, clip_norm, plan_sgd
@@ -66,6 +67,8 @@ class SGDFit(MechanismPlan):
     tie: float
     rows: RowPlan | None = None
 
+    by_person: ClassVar[bool] = True
+
     model = property(attrgetter("sgd.model"))
     sampler = property(attrgetter("sgd.sampler"))
 
@@ -79,7 +82,7 @@ class SGDFit(MechanismPlan):
         first = 0.0 if self.rows.centre is None else self.rows.centre.epsilon
         return first + self.sgd.spent_after(n_steps)
 
-    def weights(self, X, targets, source, start=None, progress=None):
+    def weights(self, X, targets, source, start=None, progress=None, persons=None):
         """Return the released weights.
 
         Parameters
@@ -92,6 +95,8 @@ class SGDFit(MechanismPlan):
             Weights that were released earlier; None begins at the centre, or at 0.
         progress : Progress, default=None
             Told of the steps; it sees no iterate.
+        persons : Persons, default=None
+            Whose the rows are.
 
         Returns
         -------
@@ -101,9 +106,9 @@ class SGDFit(MechanismPlan):
         loss, shape = self.task.loss, (self.task.n_outputs, self.model.n_features)
         of_loss = (*loss.weights_shape, self.model.n_features)
         if start is None:
-            start = self.rows.start(of_loss, targets, source)
+            start = self.rows.start(of_loss, targets, source, persons)
         start = start.reshape(of_loss)
-        table = X, targets, loss
+        table = X, targets, loss, persons
         after_step = None
         if progress is not None:
             progress.begin()
@@ -221,7 +226,7 @@ class PrivateSGDModel(CallbackSupportMixin, PrivateLinearModel):
     verbose: int = 0
 
     @with_callbacks
-    def fit(self, X, y):
+    def fit(self, X, y, groups=None):
         """Fit the model from zero weights and charge the accountant.
 
         Parameters
@@ -230,6 +235,7 @@ class PrivateSGDModel(CallbackSupportMixin, PrivateLinearModel):
             Rows. Data larger than memory are read tile by tile.
         y : array-like of shape (n_samples,)
             Labels; or targets, which are clipped to `target_bounds`.
+        {groups}
 
         Returns
         -------
@@ -243,7 +249,7 @@ class PrivateSGDModel(CallbackSupportMixin, PrivateLinearModel):
         # It is in no partition with earlier calls of partial_fit.
         self.__dict__.pop("_partition", None)
         with PrivateFit(self) as fit:
-            self._run(fit, self._read_table(X, y))
+            self._run(fit, fit.owned(self._read_table(X, y), groups))
         return self
 
     def _charge_needs_no_shape(self):
@@ -262,7 +268,7 @@ class PrivateSGDModel(CallbackSupportMixin, PrivateLinearModel):
             rows = ROWS_OF_A_CALL[self.partial_fit_rows]
             sampler = f"{plan.sampler}; call {call} of partial_fit: {rows}"
             public |= {"sampler": sampler, "n_partial_fits_": call}
-        released = plan.run(table.rows, source, start=start, progress=progress)
+        released = plan.run(table.rows, source, start=start, progress=progress, **fit.shared)
         fit.publish(plan, **public, **released)
 
     def _given_settings(self, n_rows, delta):

@@ -193,7 +193,7 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
     random_state: int | None = None
 
     @with_callbacks
-    def partial_fit(self, X, y, classes=None):
+    def partial_fit(self, X, y, classes=None, groups=None):
         """Go on from the released weights with more rows, as one more private run.
 
         Each call runs all the steps of a fit on its rows and is charged as one, see
@@ -208,6 +208,7 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
         classes : array-like of shape (n_classes,), default=None
             All labels that can occur: needed in the first call unless the constructor has them,
             and equal to those that are known already.
+        {groups}
 
         Returns
         -------
@@ -224,7 +225,7 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
         with PartialFit(self) as fit:
             earlier = getattr(self, "classes_", None)
             labels = _agreed(earlier, self.classes, classes)
-            table = self._read_table(X, y, earlier is None, labels)
+            table = fit.owned(self._read_table(X, y, earlier is None, labels), groups)
             self._run(fit, table, call=getattr(self, "n_partial_fits_", 0) + 1)
         return self
 
@@ -286,10 +287,10 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
 class _ClassifierFit(SGDFit):
     """What a fit will release, from codes of classes."""
 
-    def run(self, table, source, *, start=None, progress=None):
+    def run(self, table, source, *, start=None, progress=None, persons=None):
         numbers = self.task.n_outputs == 1 and not isinstance(self.task.loss, ClassWeightedLoss)
         targets = table.y.astype(np.float64) if numbers else table.y
-        weights = self.weights(table.X, targets, source, start, progress)
+        weights = self.weights(table.X, targets, source, start, progress, persons)
         constant = self.model.constant
         return {
             "coef_": weights[:, : self.model.n_columns].copy(),

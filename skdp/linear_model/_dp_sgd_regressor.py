@@ -159,7 +159,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
     random_state: int | None = None
 
     @with_callbacks
-    def partial_fit(self, X, y):
+    def partial_fit(self, X, y, groups=None):
         """Go on from the released weights with more rows, as one more private run.
 
         Each call runs all the steps of a fit on its rows and is charged as one, see
@@ -171,6 +171,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
             Rows.
         y : array-like of shape (n_samples,)
             Targets; clipped to `target_bounds`.
+        {groups}
 
         Returns
         -------
@@ -185,7 +186,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
             If the accountant refuses.
         """
         with PartialFit(self) as fit:
-            table = self._read_table(X, y, not hasattr(self, "coef_"))
+            table = fit.owned(self._read_table(X, y, not hasattr(self, "coef_")), groups)
             self._run(fit, table, call=getattr(self, "n_partial_fits_", 0) + 1)
         return self
 
@@ -222,8 +223,9 @@ class _RegressorFit(SGDFit):
     def excess(self):
         return self.units.half**2 * super().excess
 
-    def run(self, table, source, *, start=None, progress=None):
-        weights = self.weights(table.X, self.units.targets(table.y), source, start, progress)
+    def run(self, table, source, *, start=None, progress=None, persons=None):
+        targets = self.units.targets(table.y)
+        weights = self.weights(table.X, targets, source, start, progress, persons)
         weights = weights[0] * self.units.half
         constant = self.model.constant
         return {

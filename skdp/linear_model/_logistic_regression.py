@@ -192,9 +192,14 @@ class _LogisticFit(WeightsFit):
             price = total_price(price, self.hessian.mechanism, self.rows.left)
         return self.rows.joined(price)
 
-    def run(self, table, source):
-        rows = self.rows.run(table.X, source)
-        start = self.rows.start((*self.loss.weights_shape, rows.n_features), table.y, source)
+    @property
+    def by_person(self):
+        return self.weights.by_person and self.hessian is None
+
+    def run(self, table, source, persons=None):
+        rows = self.rows.run(table.X, source, persons)
+        shape = (*self.loss.weights_shape, rows.n_features)
+        start = self.rows.start(shape, table.y, source, persons)
         weights = self.weights.run(self.loss, rows, table.y, source, start)
         model = released_model(rows, weights)
         if self.hessian is None:

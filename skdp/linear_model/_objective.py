@@ -37,7 +37,8 @@ def _add_gradient(total, block, y, scores, loss, weights):
 
 
 def _add_value(total, block, y, scores, loss, weights):
-    total += loss.value(block.scores(weights) if scores is None else scores, y)
+    scores = block.scores(weights) if scores is None else scores
+    total += block.shared(loss.value(scores, y)).sum()
 
 
 def _add_hessian(gram, block, y, scores, loss, weights):

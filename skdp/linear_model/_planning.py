@@ -74,10 +74,12 @@ class Perturbation:
 
     ``run(loss, rows, y, source)`` returns the weights, `mechanism` is their price, `C` and
     `quadratic` are the objective's, and ``noise_variance(curvature)`` is the variance of the noise
-    in the weights where the summed loss has a curvature.
+    in the weights where the summed loss has a curvature. `by_person` says whether a person whose
+    rows count by shares moves them by no more than a row.
     """
 
     sampler = "all rows, once"
+    by_person = False
 
     def lengthening(self, curvature, norm):
         """Return by which share noise in iterates lengthens the weights: here there are none."""
@@ -194,7 +196,7 @@ def gradient_rounding(problem, C, weights_norm, *, penalised=True):
         Affine in `weights_norm`.
     """
     n_rows, n_features = problem.n_rows, problem.n_features
-    additions = bounded_additions(n_rows, n_features) + 16
+    additions = bounded_additions(n_features) + 16
     sums = n_rows * problem.lipschitz * additions
     scores = n_rows * problem.smoothness * (n_features + 4) * weights_norm
     summed = 1.1 * UNIT_ROUNDOFF * (C * (sums + scores) + 4.0 * penalised * weights_norm)

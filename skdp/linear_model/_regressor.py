@@ -24,7 +24,7 @@ class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
     fit_intercept: bool = True
     intercept_scaling: float = 0.3
 
-    def fit(self, X, y):
+    def fit(self, X, y, groups=None):
         """Fit the model and charge the accountant.
 
         Parameters
@@ -34,6 +34,7 @@ class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
             block by block.
         y : array-like of shape (n_samples,)
             Labels; or targets, which are clipped to `target_bounds`.
+        {groups}
 
         Returns
         -------
@@ -44,7 +45,7 @@ class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
         ------
         {raises}
         """
-        return self._fit(X, y)
+        return self._fit(X, y, groups)
 
     def _charge_needs_no_shape(self):
         # How much of epsilon is for the centre depends on the number of rows.

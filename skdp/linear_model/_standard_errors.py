@@ -204,7 +204,7 @@ def plan_hessian(problem, share):
             f"standard_errors='total' takes at most {MOST_WEIGHTS} weights, got {size}"
         )
     # The gram is summed in blocks, classes are turned into contrasts.
-    additions = bounded_additions(n_rows, n_features) + 96 + 8 * n_outputs**2
+    additions = bounded_additions(n_features) + 96 + 8 * n_outputs**2
     rounding = 1.1 * UNIT_ROUNDOFF * n_rows * additions + SCORE_ROUNDING
     radius = SCORE_ROUNDING / (3.3 * UNIT_ROUNDOFF * n_rows * (n_features + 4) * problem.norm)
     moved = FROBENIUS_MOVED[share.guarantee.relation] + 2.0 * rounding

@@ -33,8 +33,9 @@ class Plan(Protocol):
     Notes
     -----
     A plan may also have `n_features_out`, the number of columns that a transformer makes, where
-    that is public, `sparse_output`, whether they are sparse, and `sampler`, in words which rows go
-    into the release.
+    that is public, `sparse_output`, whether they are sparse, `sampler`, in words which rows go
+    into the release, and `by_person`, whether its run takes `persons`, whose shares the rows then
+    have, so that a person moves what is released by no more than a row would.
     """
 
     event: object
@@ -83,10 +84,13 @@ class MechanismPlan:
         How many columns a transformer makes; None where that is learnt.
     sparse_output : bool
         Whether a transformer makes sparse matrices.
+    by_person : bool
+        Whether `run` takes `persons`.
     """
 
     n_features_out = None
     sparse_output = False
+    by_person = False
 
     event = property(attrgetter("mechanism.event"))
     epsilon = property(attrgetter("mechanism.epsilon"))

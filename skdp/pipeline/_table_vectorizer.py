@@ -171,7 +171,7 @@ class DPTableVectorizer(TransformerMixin, PrivateEstimator):
     _may_release_nothing = True
     _always_sparse = True
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, groups=None):
         """Release what is not declared, and bins, and charge the accountant.
 
         Parameters
@@ -181,6 +181,7 @@ class DPTableVectorizer(TransformerMixin, PrivateEstimator):
         y : array-like of shape (n_samples,), default=None
             Nothing is learnt from it; one of another length, or with missing values, is refused
             before the charge.
+        {groups}
 
         Returns
         -------
@@ -191,7 +192,7 @@ class DPTableVectorizer(TransformerMixin, PrivateEstimator):
         ------
         {raises}
         """
-        return self._fit(X, y)
+        return self._fit(X, y, groups)
 
     def _read_table(self, X, y=None):
         columns, kinds = read_kinds(self, X)

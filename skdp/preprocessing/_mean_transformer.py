@@ -3,10 +3,13 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
 from skdp._data._columns import declared_bounds
+from skdp._data._persons import shares_of, times_shares
 from skdp._data._tables import read_samples, read_table
 from skdp.accounting import PrivacyAccountant
 from skdp.base import TableShape, guarantee_of
@@ -16,6 +19,7 @@ from skdp.preprocessing._binning import binning_shares, names_in
 from skdp.preprocessing._planned import BoundedColumnsTransformer, TransformerPlan
 from skdp.stats._bounds import BoundsPlan, plan_search
 from skdp.stats._moments import unit_sums
+from skdp.utils._sums import sum_grid
 from skdp.utils._validation import check_choice, check_integer, is_auto
 
 COUNTS = ("public", "noisy")
@@ -37,6 +41,8 @@ class MeanPlan(TransformerPlan):
     search : BoundsPlan or None
         Finds the bounds first, where they are not declared.
     noisy_count : bool
+    n_rows : int
+        Public, without `noisy_count`.
     n_features_out : int
     mechanism : plan
         What is charged.
@@ -46,6 +52,9 @@ class MeanPlan(TransformerPlan):
     bounds: tuple | None
     search: BoundsPlan | None
     noisy_count: bool
+    n_rows: int
+
+    by_person: ClassVar[bool] = True
 
     @classmethod
     def make(cls, shape, guarantee, *, mechanism, bounds, noisy_count):
@@ -67,6 +76,7 @@ class MeanPlan(TransformerPlan):
             bounds=bounds,
             search=search,
             noisy_count=noisy_count,
+            n_rows=shape.n_rows,
             n_features_out=shape.n_columns,
             mechanism=one_charge((search, sums), guarantee),
         )
@@ -76,21 +86,21 @@ class MeanPlan(TransformerPlan):
         """How many values are released together."""
         return self.n_features_out + self.noisy_count
 
-    def run(self, X, source):
+    def run(self, X, source, persons=None):
         """Return the released attributes."""
-        low, high = self.bounds or self.search.run(X, source)
-        means = np.clip(self.scaled_means(X, low, high, source), -1.0, 1.0)
+        low, high = self.bounds or self.search.run(X, source, persons)
+        means = np.clip(self.scaled_means(X, low, high, source, shares_of(persons)), -1.0, 1.0)
         middle, half = low + (high - low) / 2, (high - low) / 2
         return {"mean_": np.clip(middle + half * means, low, high)}
 
-    def scaled_means(self, X, low, high, source):
+    def scaled_means(self, X, low, high, source, shares=None):
         """Return the noisy means of the scaled features, before they are clipped."""
-        exact = rounded_sums(X, low, high)
+        exact = rounded_sums(X, low, high, self.n_rows, shares)
         if self.noisy_count:
-            exact = np.append(exact, float(X.shape[0]))
+            exact = np.append(exact, float(len(X) if shares is None else shares.sum()))
         released = self.sums.release(exact, random_state=source)
         if not self.noisy_count:
-            return released / X.shape[0]
+            return released / self.n_rows
         return released[:-1] / max(released[-1], 1.0)
 
 
@@ -266,18 +276,24 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         return read_samples(self, X) + self.mean_
 
 
-def rounded_sums(X, low, high):
+def rounded_sums(X, low, high, n_units, shares=None):
     """Return the exact sums over rows of X, mapped to [-1, 1] and rounded to multiples of 2**-22.
 
     Integers below 2**53 are summed, for at most 2**31 rows: no order of rows nor size of blocks
-    changes the sums, and a row moves each by at most 1.
+    changes the sums, and a row moves each by at most 1. Products with shares are exact; they are
+    truncated to the finest grid on which the sums of so many persons are: a person moves no more.
     """
-    return unit_sums(X, _add_rounded, np.zeros(X.shape[1]), low, high) * STEP
+    finest = sum_grid(1.0, n_units) / STEP
+    add = partial(_add_rounded, finest)
+    return unit_sums(X, add, np.zeros(X.shape[1]), low, high, shares) * STEP
 
 
-def _add_rounded(sums, u):
+def _add_rounded(finest, sums, u, shares):
     u *= 1.0 / STEP
-    sums += np.ones(len(u)) @ np.rint(u, out=u)
+    np.rint(u, out=u)
+    if shares is not None:
+        u = np.trunc(times_shares(u, shares) / finest) * finest
+    sums += np.ones(len(u)) @ u
 
 
 def _length(bounds):

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
@@ -36,7 +37,7 @@ class PlannedTransformer(TransformerMixin, PrivateEstimator):
     # scaled; whether the outcome is the same if they were before; whether their range is known.
     _rescales = _undoes_scaling = _known_range = False
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, groups=None):
         """Release statistics of each feature and charge the accountant.
 
         Parameters
@@ -46,6 +47,7 @@ class PlannedTransformer(TransformerMixin, PrivateEstimator):
             released is a sum.
         y : None
             Ignored, present for pipelines.
+        {groups}
 
         Returns
         -------
@@ -56,7 +58,7 @@ class PlannedTransformer(TransformerMixin, PrivateEstimator):
         ------
         {raises}
         """
-        return self._fit(X, y)
+        return self._fit(X, y, groups)
 
     def _read_table(self, X, y=None):
         rows = self._read(X)
@@ -112,10 +114,12 @@ class ColumnsFit(TransformerPlan):
 
     attributes: object
 
-    def run(self, X, source):
+    by_person = property(attrgetter("mechanism.by_person"))
+
+    def run(self, X, source, **shared):
         """Return the released attributes."""
-        plan = self.mechanism.find(X, source)
-        released = plan.run(X, source)
+        plan = self.mechanism.find(X, source, **shared)
+        released = plan.run(X, source, **shared)
         bounds = {"bounds_": (plan.low.copy(), plan.high.copy())}
         return bounds | self.attributes(released, plan.low, plan.high)
 

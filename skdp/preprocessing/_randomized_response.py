@@ -135,7 +135,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Priv
     accountant: PrivacyAccountant | None = None
     random_state: int | None = None
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None, groups=None):
         """Check the parameters against the number of columns.
 
         Parameters
@@ -144,6 +144,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Priv
             Rows; their values are not used.
         y : None
             Ignored, present for pipelines.
+        {groups}
 
         Returns
         -------
@@ -157,6 +158,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Priv
         """
         with PrivateFit(self) as fit:
             table = self._read(X)
+            fit.n_units(groups, table.shape[0])
             plan = self.plan_fit(self._shape_of(table), fit.guarantee)
             # The statement speaks of `transform`, which charges.
             fit.charge(NoRelease())

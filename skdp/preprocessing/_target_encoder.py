@@ -109,7 +109,7 @@ class DPTargetEncoder(PlannedTransformer):
     accountant: PrivacyAccountant | None = None
     random_state: int | None = None
 
-    def fit(self, X, y):
+    def fit(self, X, y, groups=None):
         """Release noisy sums of each category and charge the accountant.
 
         Parameters
@@ -118,6 +118,7 @@ class DPTargetEncoder(PlannedTransformer):
             Rows, of numbers, strings or other labels.
         y : array-like of shape (n_samples,)
             Targets: numbers with `target_bounds`, else class labels.
+        {groups}
 
         Returns
         -------
@@ -128,7 +129,7 @@ class DPTargetEncoder(PlannedTransformer):
         ------
         {raises}
         """
-        return self._fit(X, y)
+        return self._fit(X, y, groups)
 
     def _read_table(self, X, y=None):
         columns, classes = read_columns(self, X), None

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.extmath import row_norms
 
 from skdp._data._parts import Rows, as_dense, sum_over
+from skdp._data._persons import counts_of, no_counts, shares_of
 from skdp.accounting import Guarantee
 from skdp.stats._counts import counting_mechanism
 from skdp.stats._moments import StatisticPlan
@@ -61,6 +62,7 @@ class _SpacedHistogram(StatisticPlan):
     n_columns: int = 1
 
     signed: ClassVar[bool] = True
+    by_person: ClassVar[bool] = True
 
     def __post_init__(self):
         for name in ("n_rows", "n_columns"):
@@ -129,13 +131,15 @@ class _SpacedHistogram(StatisticPlan):
         magnitudes = 2 * _OCTAVES << bits
         return 2 * magnitudes + 1 if self.signed else magnitudes + 1
 
-    def _release(self, X, source, add, *small):
+    def _release(self, X, source, persons, add, *small):
         """Return the noisy counts of what `add` counts, shape (n_columns, n_bins)."""
         bits = self._split_bits
         n_bins, d = self._n_bins(bits), self.n_columns
         first = np.arange(d) * n_bins + (n_bins // 2 if self.signed else 0)
         table = Rows(X, max(1, max(_BLOCK_VALUES, d * n_bins) // X.shape[1]))
-        counts = sum_over(table, add, np.zeros(d * n_bins, dtype=np.int64), bits, first, *small)
+        shares = shares_of(persons)
+        counts, small = no_counts(d * n_bins, shares), (bits, first, *small)
+        counts = sum_over(table, add, counts, *small, along=(shares,))
         noisy = self.mechanism.release(counts, random_state=source)
         return noisy.reshape(d, n_bins)
 
@@ -144,7 +148,7 @@ class _SpacedHistogram(StatisticPlan):
 class BoundsPlan(_SpacedHistogram):
     """Bounds of each of several columns, from one noisy histogram."""
 
-    def run(self, X, source):
+    def run(self, X, source, persons=None):
         """Release the bounds.
 
         Parameters
@@ -153,6 +157,8 @@ class BoundsPlan(_SpacedHistogram):
             Numbers, read block by block; what is NaN counts nowhere.
         source : RandomSource
             What the charge returned.
+        persons : Persons, default=None
+            Whose the rows are.
 
         Returns
         -------
@@ -160,7 +166,7 @@ class BoundsPlan(_SpacedHistogram):
             The outer edges of the outermost occupied bins; -1 and 1 for a column of which no
             value but 0 stands out of the noise.
         """
-        return self.read(self._release(X, source, _add_bins))
+        return self.read(self._release(X, source, persons, _add_bins))
 
     def read(self, noisy):
         """Return the bounds that noisy counts show."""
@@ -183,7 +189,7 @@ class NormPlan(_SpacedHistogram):
 
     signed: ClassVar[bool] = False
 
-    def run(self, X, source, center=None):
+    def run(self, X, source, center=None, persons=None):
         """Release the bound.
 
         Parameters
@@ -194,6 +200,8 @@ class NormPlan(_SpacedHistogram):
             What the charge returned.
         center : ndarray of shape (n_features,), default=None
             What is subtracted from each row.
+        persons : Persons, default=None
+            Whose the rows are.
 
         Returns
         -------
@@ -201,7 +209,7 @@ class NormPlan(_SpacedHistogram):
             The upper edge of the first bin up to which occupied bins hold 98 % of the noisy
             counts, rows of zeros left out; 1.0 if no bin stands out of the noise.
         """
-        return self.read(self._release(X, source, _add_norms, center)[0])
+        return self.read(self._release(X, source, persons, _add_norms, center)[0])
 
     def read(self, noisy):
         """Return the bound that noisy counts show."""
@@ -269,13 +277,16 @@ def spaced_edges(bits):
     return np.ldexp(1.0 + (k % (1 << bits)) / (1 << bits), (k >> bits) - _OCTAVES)
 
 
-def _add_bins(counts, block, bits, first):
+def _add_bins(counts, block, shares, bits, first):
     bins, missing = spaced_bins(block, bits) + first, np.isnan(block)
-    counts += np.bincount(bins[~missing] if missing.any() else bins.ravel(), minlength=counts.size)
+    if missing.any():
+        shares = None if shares is None else np.broadcast_to(shares[:, None], bins.shape)[~missing]
+        bins = bins[~missing]
+    counts += counts_of(bins, shares, counts.size)
 
 
-def _add_norms(counts, block, bits, first, center):
+def _add_norms(counts, block, shares, bits, first, center):
     # No warning may tell of a row that overflows.
     with np.errstate(all="ignore"):
         norms = row_norms(block if center is None else as_dense(block) - center)
-    _add_bins(counts, norms[:, np.newaxis], bits, first)
+    _add_bins(counts, norms[:, np.newaxis], shares, bits, first)

@@ -3,12 +3,14 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from skdp._data._histogram import check_edges, count_bins, count_bins_2d, uniform_edges
+from skdp._data._persons import shares_of, times_shares
 from skdp.accounting import Guarantee
-from skdp.mechanisms import GeometricMechanism
+from skdp.mechanisms import GeometricMechanism, LaplaceMechanism
 from skdp.mechanisms._plan import bounded_noise
 from skdp.stats._moments import StatisticPlan
 from skdp.utils._validation import check_integer
@@ -18,9 +20,12 @@ def counting_mechanism(moved, guarantee, error=None):
     """Return the mechanism of least error for counts of which a unit moves `moved` by one.
 
     With delta > 0 it is Gaussian noise where that is the smaller. `error` of a mechanism is what
-    is to be small; None is the mean error.
+    is to be small; None is the mean error. Counts by shares are no whole numbers: rounded, those of
+    many places could move by one each.
     """
-    choices = [GeometricMechanism(guarantee.epsilon, moved)]
+    by_person = guarantee.neighbours.unit == "person"
+    pure = LaplaceMechanism if by_person else GeometricMechanism
+    choices = [pure(guarantee.epsilon, float(moved) if by_person else moved)]
     if guarantee.delta > 0.0:
         choices.append(bounded_noise(guarantee, moved))
     return min(choices, key=error or (lambda mechanism: mechanism.mean_error(1)))
@@ -42,6 +47,8 @@ class CountPlan(StatisticPlan):
     n_columns: int
     guarantee: Guarantee
 
+    by_person: ClassVar[bool] = True
+
     @property
     def size(self):
         return self.n_columns
@@ -50,10 +57,10 @@ class CountPlan(StatisticPlan):
     def mechanism(self):
         return counting_mechanism(self.n_columns, self.guarantee)
 
-    def run(self, X, source):
+    def run(self, X, source, persons=None):
         """Return the noisy counts."""
-        counts = np.count_nonzero(X, axis=0)
-        return release_counts(self.mechanism, np.asarray(counts, dtype=np.int64), source)
+        counts = times_shares(np.not_equal(X, 0), shares_of(persons)).sum(axis=0)
+        return release_counts(self.mechanism, counts, source)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -77,6 +84,8 @@ class HistogramPlan(StatisticPlan):
     guarantee: Guarantee
     bins: tuple
     joint: bool = False
+
+    by_person: ClassVar[bool] = True
 
     @property
     def size(self):
@@ -102,13 +111,13 @@ class HistogramPlan(StatisticPlan):
             for a, b, bins in zip(self.low, self.high, self.bins, strict=True)
         ]
 
-    def run(self, X, source):
+    def run(self, X, source, persons=None):
         """Return the noisy counts, a list of arrays or a matrix, and the edges."""
-        edges = self.edges
+        edges, shares = self.edges, shares_of(persons)
         if self.joint:
-            counts = count_bins_2d(X, edges)
+            counts = count_bins_2d(X, edges, shares)
             return release_counts(self.mechanism, counts, source), edges
-        counts = count_bins(X, edges)
+        counts = count_bins(X, edges, shares=shares)
         released = release_counts(self.mechanism, np.concatenate(counts), source)
         ends = np.cumsum([len(each) for each in counts])[:-1]
         return np.split(released, ends), edges

@@ -48,6 +48,7 @@ def dp_mean(
     delta: float = 0.0,
     bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
     axis: int | None = None,
+    groups: ArrayLike | None = None,
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> float | np.ndarray:
@@ -62,6 +63,7 @@ def dp_mean(
     {noise}
     {bounds}
     {axis}
+    {groups}
     {accountant}
     {random_state}
 
@@ -84,7 +86,7 @@ def dp_mean(
     """
     X, flat = check_rows(a, axis)
     terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    mean, _ = release("dp_mean", X, partial(MomentsPlan, n_rows=len(X)), bounds, **terms)
+    mean, _ = release("dp_mean", X, MomentsPlan, bounds, groups=groups, **terms)
     return shaped(mean, flat)
 
 
@@ -96,6 +98,7 @@ def dp_var(
     delta: float = 0.0,
     bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
     axis: int | None = None,
+    groups: ArrayLike | None = None,
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> float | np.ndarray:
@@ -110,6 +113,7 @@ def dp_var(
     {noise}
     {bounds}
     {axis}
+    {groups}
     {accountant}
     {random_state}
 
@@ -132,9 +136,9 @@ def dp_var(
     True
     """
     X, flat = check_rows(a, axis)
-    plan = partial(MomentsPlan, n_rows=len(X), n_moments=2)
+    plan = partial(MomentsPlan, n_moments=2)
     terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    _, variance = release("dp_var", X, plan, bounds, **terms)
+    _, variance = release("dp_var", X, plan, bounds, groups=groups, **terms)
     return shaped(variance, flat)
 
 
@@ -146,6 +150,7 @@ def dp_sum(
     delta: float = 0.0,
     bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
     axis: int | None = None,
+    groups: ArrayLike | None = None,
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> float | np.ndarray:
@@ -161,6 +166,7 @@ def dp_sum(
     {noise}
     {bounds}
     {axis}
+    {groups}
     {accountant}
     {random_state}
 
@@ -182,7 +188,7 @@ def dp_sum(
     """
     X, flat = check_rows(a, axis)
     terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    return shaped(release("dp_sum", X, partial(SumPlan, n_rows=len(X)), bounds, **terms), flat)
+    return shaped(release("dp_sum", X, SumPlan, bounds, groups=groups, **terms), flat)
 
 
 @_documented
@@ -192,6 +198,7 @@ def dp_count(
     *,
     delta: float = 0.0,
     axis: int | None = None,
+    groups: ArrayLike | None = None,
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> int | np.ndarray:
@@ -205,6 +212,7 @@ def dp_count(
     {rows}
     {count_noise}
     {axis}
+    {groups}
     {accountant}
     {random_state}
 
@@ -228,7 +236,7 @@ def dp_count(
     X, flat = check_rows(a, axis)
     plan = partial(CountPlan, n_columns=X.shape[1])
     terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    return shaped(release("dp_count", X, plan, **terms), flat)
+    return shaped(release("dp_count", X, plan, groups=groups, **terms), flat)
 
 
 @_documented
@@ -240,6 +248,7 @@ def dp_histogram(
     bins: int | ArrayLike = 10,
     range: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
     axis: int | None = None,
+    groups: ArrayLike | None = None,
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -261,6 +270,7 @@ def dp_histogram(
         edges. It must not be computed from the data. "auto" spends a fifth of epsilon on
         `estimate_bounds`, in the same charge.
     {axis}
+    {groups}
     {accountant}
     {random_state}
 
@@ -288,7 +298,7 @@ def dp_histogram(
     X, flat = check_rows(a, axis)
     bins = check_bins(bins, X.shape[1])
     terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    counts, edges = _release_histogram("dp_histogram", X, bins, range, **terms)
+    counts, edges = _release_histogram("dp_histogram", X, bins, range, groups=groups, **terms)
     return (counts[0], edges[0]) if flat else (np.stack(counts), np.stack(edges))
 
 
@@ -301,6 +311,7 @@ def dp_histogram2d(
     delta: float = 0.0,
     bins: int | Sequence[int | ArrayLike] = 10,
     range: object = "auto",
+    groups: ArrayLike | None = None,
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -319,6 +330,7 @@ def dp_histogram2d(
     range : "auto" or pair of (low, high), default="auto"
         What the bins of x and of y span; not read where `bins` are edges. It must not be computed
         from the data. "auto" spends a fifth of epsilon on `estimate_bounds`, in the same charge.
+    {groups}
     {accountant}
     {random_state}
 
@@ -354,7 +366,8 @@ def dp_histogram2d(
         except (TypeError, ValueError, OverflowError):
             raise ValueError(f"range must be ((low, high), (low, high)), got {range!r}") from None
     terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    counts, edges = _release_histogram("dp_histogram2d", X, bins, range, joint=True, **terms)
+    terms |= {"joint": True, "groups": groups}
+    counts, edges = _release_histogram("dp_histogram2d", X, bins, range, **terms)
     return counts, *edges
 
 
@@ -373,6 +386,7 @@ def dp_quantile(
     delta: float = 0.0,
     bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
     axis: int | None = None,
+    groups: ArrayLike | None = None,
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> float | np.ndarray:
@@ -390,6 +404,7 @@ def dp_quantile(
     {composition}
     {bounds}
     {axis}
+    {groups}
     {accountant}
     {random_state}
 
@@ -417,7 +432,8 @@ def dp_quantile(
     True
     """
     terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    return _release_quantiles("dp_quantile", a, q, bounds=bounds, axis=axis, **terms)
+    given = {"bounds": bounds, "axis": axis, "groups": groups}
+    return _release_quantiles("dp_quantile", a, q, **given, **terms)
 
 
 @_documented
@@ -428,6 +444,7 @@ def dp_median(
     delta: float = 0.0,
     bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
     axis: int | None = None,
+    groups: ArrayLike | None = None,
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> float | np.ndarray:
@@ -439,6 +456,7 @@ def dp_median(
     {composition}
     {bounds}
     {axis}
+    {groups}
     {accountant}
     {random_state}
 
@@ -459,12 +477,13 @@ def dp_median(
     True
     """
     terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    return _release_quantiles("dp_median", a, 0.5, bounds=bounds, axis=axis, **terms)
+    given = {"bounds": bounds, "axis": axis, "groups": groups}
+    return _release_quantiles("dp_median", a, 0.5, **given, **terms)
 
 
 def _release_quantiles(name, a, q, *, bounds, axis, **terms):
     X, flat = check_rows(a, axis)
-    values = release(name, X, partial(QuantilePlan, quantiles=q, n_rows=len(X)), bounds, **terms)
+    values = release(name, X, partial(QuantilePlan, quantiles=q), bounds, **terms)
     if np.ndim(q):
         return values[:, 0] if flat else values
     return shaped(values[0], flat)
@@ -477,6 +496,7 @@ def estimate_bounds(
     *,
     delta: float = 0.0,
     axis: int | None = None,
+    groups: ArrayLike | None = None,
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> tuple[float | np.ndarray, float | np.ndarray]:
@@ -493,6 +513,7 @@ def estimate_bounds(
     {rows}
     {count_noise}
     {axis}
+    {groups}
     {accountant}
     {random_state}
 
@@ -520,7 +541,7 @@ def estimate_bounds(
     (16.0, 96.0)
     """
     X, flat = check_rows(a, axis)
-    plan = partial(BoundsPlan, n_rows=len(X), n_columns=X.shape[1])
+    plan = partial(BoundsPlan, n_columns=X.shape[1])
     terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    low, high = release("estimate_bounds", X, plan, **terms)
+    low, high = release("estimate_bounds", X, plan, groups=groups, **terms)
     return shaped(low, flat), shaped(high, flat)

@@ -1,6 +1,7 @@
 """The life of a private statistic: validate, plan, charge, run, return."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.utils import check_array
 from skdp._data._columns import declared_bounds
 from skdp._data._tables import number_array
 from skdp.accounting import Guarantee
-from skdp.base import PrivateRelease, TableShape, neighbours_of
+from skdp.base import PrivateRelease, TableShape
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.stats._bounds import AUTO_SHARE, BoundsPlan, plan_search
 from skdp.utils._sums import split_epsilon
@@ -42,7 +43,7 @@ def check_rows(a, axis):
     return (X[:, None], True) if X.ndim == 1 else (X, False)
 
 
-def release(name, X, plan_main, *bounds, epsilon, delta, accountant, random_state):
+def release(name, X, plan_main, *bounds, groups, epsilon, delta, accountant, random_state):
     """Plan a release of a table, charge it and run it.
 
     Parameters
@@ -51,21 +52,24 @@ def release(name, X, plan_main, *bounds, epsilon, delta, accountant, random_stat
         Of the statistic, for the ledger.
     X : ndarray of shape (n_rows, n_columns)
     plan_main : callable
-        Of the keyword `guarantee`; with bounds as `plan_within_bounds` takes it.
+        Of the keywords `n_rows`, of units, and `guarantee`; with bounds as `plan_within_bounds`
+        takes it.
     *bounds : "auto" or tuple of (low, high)
         One, or none where the statistic needs none.
-    epsilon, delta, accountant, random_state
+    groups, epsilon, delta, accountant, random_state
         As the statistic takes them.
     """
     with PrivateRelease(label=name, accountant=accountant, random_state=random_state) as door:
-        terms = {"epsilon": epsilon, "delta": delta}
-        guarantee = Guarantee(neighbours=neighbours_of(accountant), **terms)
+        shape = TableShape(n_rows=door.n_units(groups, len(X)), n_columns=X.shape[1])
+        neighbours = door.terms.neighbours
+        guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbours=neighbours)
+        if "n_rows" in getattr(plan_main, "func", plan_main).__dataclass_fields__:
+            plan_main = partial(plan_main, n_rows=shape.n_rows)
         if bounds:
-            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
             plan = plan_within_bounds(plan_main, *bounds, shape, guarantee)
         else:
             plan = plan_main(guarantee=guarantee)
-        return plan.run(X, door.charge(plan, size=plan.size))
+        return plan.run(X, door.charge(plan, size=plan.size), **door.shared)
 
 
 def shaped(values, flat):
@@ -93,20 +97,21 @@ class WithinBounds(MechanismPlan):
 
     # How many values are released together.
     size = property(attrgetter("main.size"))
+    by_person = property(attrgetter("main.by_person"))
 
     def check_size(self, size):
         self.main.check_size(size)
 
-    def find(self, X, source):
+    def find(self, X, source, **shared):
         """Return the main plan with its bounds, which are released if they are not declared."""
         if self.search is None:
             return self.main
-        low, high = self.search.run(X, source)
+        low, high = self.search.run(X, source, **shared)
         return replace(self.main, low=low, high=high)
 
-    def run(self, X, source):
+    def run(self, X, source, **shared):
         """Release what the main plan releases, within bounds that are released first."""
-        return self.find(X, source).run(X, source)
+        return self.find(X, source, **shared).run(X, source, **shared)
 
 
 def plan_within_bounds(plan_main, bounds, shape, guarantee):

@@ -9,6 +9,11 @@ PARTS = {
 accountant : PrivacyAccountant, default=None
     What is charged, before anything is computed from the data. None charges nothing and
     protects under "add_remove".""",
+    "groups": """\
+groups : array-like of shape (n_samples,), default=None
+    An id of the person of each row. The unit is the person then, whatever number of rows each
+    has, and rows count by shares; see ``docs/persons.md``. It goes with an accountant of
+    unit="person", or with none.""",
     "random_state": """\
 random_state : int or None, default=None
     None draws noise from the operating system's cryptographic generator. An int makes

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils import check_consistent_length
 
-from skdp.utils._frames import column_values, is_frame, take_rows
+from skdp.utils._frames import column_values, in_memory, is_frame, take_rows
 from skdp.utils._labels import label_codes
 from skdp.utils._validation import check_integer
 
@@ -54,12 +54,7 @@ def limit_rows(X, y, groups, max_rows):
     """
     max_rows = check_integer(max_rows, "max_rows", 1)
     check_consistent_length(X, y, groups)
-    groups = _as_array(groups)
-    if groups.ndim != 1:
-        raise ValueError(f"groups must be one column, got {groups.ndim} dimensions")
-    codes = label_codes(groups)
-    if (codes < 0).any():
-        raise ValueError("groups must name the person of every row: one is missing")
+    codes = person_codes(groups)
     order = np.argsort(codes, kind="stable")
     starts = np.searchsorted(codes[order], codes[order])
     rank = np.empty(len(codes), dtype=np.intp)
@@ -68,8 +63,20 @@ def limit_rows(X, y, groups, max_rows):
     return take_rows(X, kept), None if y is None else take_rows(y, kept)
 
 
-def _as_array(groups):
-    """Return what is no array as one of objects: no value has a say in another's type."""
+def person_codes(groups):
+    """Number the persons that a column of ids names, one a row: equal labels are one person."""
+    groups = in_memory(groups)
     if not (hasattr(groups, "shape") or hasattr(type(groups), "to_pylist")):
-        return np.array(list(groups), dtype=object)
-    return np.asarray(groups) if is_frame(groups) else column_values(groups)[0]
+        # No value of a list has a say in another's type.
+        groups = np.fromiter(groups, dtype=object)
+    else:
+        groups = np.asarray(groups) if is_frame(groups) else column_values(groups)[0]
+    if groups.ndim != 1:
+        raise ValueError(f"groups must be one column, got {groups.ndim} dimensions")
+    codes = label_codes(groups)
+    if (codes < 0).any():
+        raise ValueError(
+            "groups must name the person of every row, and one is missing: leave such rows out, or "
+            "give each an id of its own if they are distinct persons"
+        )
+    return codes

@@ -39,7 +39,7 @@ def sum_grid(bound, n_samples):
     return np.maximum(np.ldexp(1.0, exponent + doublings - 53), 2.0**-1074)[()]
 
 
-def exact_sum(X, bounds, *, n_samples=None):
+def exact_sum(X, bounds, *, n_samples=None, shares=None):
     """Sum columns exactly, after each value was clipped and rounded to a grid.
 
     Each value is clipped to its bounds and rounded towards zero to a multiple of `sum_grid`, which
@@ -58,7 +58,10 @@ def exact_sum(X, bounds, *, n_samples=None):
         Scalars or arrays of shape (n_features,), finite.
     n_samples : int, default=None
         The public number of rows that sets the grid; None takes that of `X`. At least the number
-        of rows of `X`.
+        of rows of `X`, or the sum of their shares.
+    shares : ndarray of shape (n_samples,), default=None
+        By which clipped values are multiplied before they are rounded, in [0, 1]; None for ones.
+        The products are rounded to nearest first, so that sensitivities grow by a relative 2**-53.
 
     Returns
     -------
@@ -81,7 +84,8 @@ def exact_sum(X, bounds, *, n_samples=None):
     X = check_matrix(X)
     n, d = X.shape
     low, high = broadcast_bounds(bounds, d)
-    rows = n if n_samples is None else check_integer(n_samples, "n_samples", n)
+    least = n if shares is None else int(np.ceil(shares.sum()))
+    rows = n if n_samples is None else check_integer(n_samples, "n_samples", least)
     bound = np.maximum(np.abs(low), np.abs(high))
     with np.errstate(over="ignore"):
         if not np.all(np.isfinite(bound * rows)):
@@ -91,6 +95,8 @@ def exact_sum(X, bounds, *, n_samples=None):
     block = max(1, _BLOCK_VALUES // max(d, 1))
     for start in range(0, n, block):
         values = np.clip(X[start : start + block], low, high, dtype=np.float64)
+        if shares is not None:
+            values *= shares[start : start + block, np.newaxis]
         np.divide(values, grid, out=values)
         total += np.trunc(values, out=values).sum(axis=0)
     if np.isnan(total).any():

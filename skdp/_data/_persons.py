@@ -1,0 +1,89 @@
+"""Whose the rows of a table are, where the unit is a person, and what share of one a row is."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from sklearn.utils import check_consistent_length
+
+from skdp.utils._limit_rows import person_codes
+
+# Shares are multiples of this, so that sums of shares of up to as many persons are exact.
+STEP = 2.0**-26
+MOST_PERSONS = 2**26
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Persons:
+    """Whose each row is.
+
+    Parameters
+    ----------
+    n_persons : int
+        Public.
+    codes : ndarray of shape (n_rows,), dtype int64
+        The number of each row's person, by the order of their first rows.
+    shares : ndarray of shape (n_rows,)
+        One over the number of rows of the row's person, rounded down to a multiple of 2**-26:
+        those of a person add up to 1 at most, without rounding, and a single row's is 1.
+    """
+
+    n_persons: int
+    codes: np.ndarray
+    shares: np.ndarray
+
+    def rows_of(self, persons):
+        """Return the sorted numbers of the rows of some persons."""
+        order, starts = self._places
+        first, counts = starts[persons], np.diff(starts)[persons]
+        before = np.cumsum(counts) - counts
+        return np.sort(order[np.arange(counts.sum()) + np.repeat(first - before, counts)])
+
+    @cached_property
+    def _places(self):
+        starts = np.append(0, np.cumsum(np.bincount(self.codes)))
+        return np.argsort(self.codes, kind="stable"), starts
+
+
+def read_persons(groups, n_rows):
+    """Return whose the rows are, by one id a row; ids are compared as labels are, and not kept.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many ids as rows, one is missing, or there are too many persons.
+    """
+    codes = person_codes(groups)
+    check_consistent_length(np.empty(n_rows), codes)
+    _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
+    counts = np.bincount(codes)
+    if len(counts) > MOST_PERSONS:
+        raise ValueError("groups names more than 2**26 persons: no sum of so many is exact")
+    place = np.empty(len(first), dtype=np.int64)
+    place[np.argsort(first)] = np.arange(len(first))
+    shares = np.floor(1.0 / STEP / counts) * STEP
+    return Persons(n_persons=len(counts), codes=place[codes], shares=shares[codes])
+
+
+def shares_of(persons):
+    """Return the rows' shares; None, for ones, where each row is a unit."""
+    return None if persons is None else persons.shares
+
+
+def no_counts(size, shares):
+    """Return the counts of no rows: whole numbers where each row counts as one."""
+    return np.zeros(size, dtype=np.int64 if shares is None else np.float64)
+
+
+def counts_of(places, shares, size):
+    """Return the counts of places, one or several of each row, by the rows' shares."""
+    if shares is not None:
+        shares = np.repeat(shares, places.size // max(len(places), 1))
+    return np.bincount(places.ravel(), shares, size)
+
+
+def times_shares(values, shares):
+    """Return values of rows, along their first axis, times the rows' shares."""
+    if shares is None:
+        return values
+    return values * shares.reshape(-1, *[1] * (values.ndim - 1))
