@@ -136,7 +136,7 @@ class SGDPlan:
         """Return the epsilon of the first steps alone, at the run's delta."""
         return get_epsilon(self.step * n_steps, self.delta, relation=self.guarantee.relation)
 
-    def noisy_means(self, X, y, loss, persons, weights_now, source):
+    def noisy_means(self, X, y, loss, weights_now, source, persons=None):
         """Yield the noisy mean gradients of the steps.
 
         Sums are divided by the expected size of a batch, which is public, never by its own.
@@ -145,11 +145,11 @@ class SGDPlan:
         ----------
         X, y : table
         loss : loss
-        persons : Persons or None
-            Of which batches consist; None for rows.
         weights_now : callable
             Returns the weights at which the next gradient is to be taken.
         source : RandomSource
+        persons : Persons, default=None
+            Of whom batches consist; None for rows.
 
         Yields
         ------

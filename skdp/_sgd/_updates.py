@@ -21,7 +21,7 @@ ADAM_SECOND_MOMENT = 0.999
 ADAM_LEAST_ROOT = 1e-8
 
 
-def run_sgd(plan, table, update, start, alpha, source, after_step=None, tie=0.0):
+def run_sgd(plan, table, update, start, alpha, source, after_step=None, tie=0.0, persons=None):
     r"""Return the weights after all steps of a plan.
 
     The objective is the mean loss of a row plus :math:`\tfrac\alpha2 \|w\|^2` over the
@@ -33,7 +33,7 @@ def run_sgd(plan, table, update, start, alpha, source, after_step=None, tie=0.0)
     ----------
     plan : SGDPlan
         Charged.
-    table : (X, y, loss, persons)
+    table : (X, y, loss)
     update : Update
         Of as many steps.
     start : ndarray of shape (..., n_features)
@@ -44,6 +44,8 @@ def run_sgd(plan, table, update, start, alpha, source, after_step=None, tie=0.0)
     after_step : callable, default=None
         Called with the number of steps taken; it sees no iterate.
     tie : float, default=0.0
+    persons : Persons, default=None
+        Whose the rows are.
 
     Returns
     -------
@@ -58,7 +60,7 @@ def run_sgd(plan, table, update, start, alpha, source, after_step=None, tie=0.0)
         raise ValueError(f"an update of {update.n_steps} steps for a plan of {plan.n_steps}")
     features = plan.model.n_columns
     walk = update.begin(np.array(start, dtype=np.float64))
-    means = plan.noisy_means(*table, lambda: walk.point, source)
+    means = plan.noisy_means(*table, lambda: walk.point, source, persons)
     with threadpool_limits(1, "blas"):
         for taken, gradient in enumerate(means, start=1):
             gradient[..., :features] += alpha * walk.point[..., :features]

@@ -5,7 +5,6 @@ import uuid
 from dataclasses import dataclass, replace
 from numbers import Integral
 from operator import attrgetter
-from typing import ClassVar
 
 from skdp._sgd._defaults import LAPLACE_STEPS_PER_ROOT, Settings, Task, automatic_settings
 from skdp._sgd._plan import SAMPLINGS, Linear, SGDPlan, clip_norm, plan_sgd
@@ -67,7 +66,7 @@ class SGDFit(MechanismPlan):
     tie: float
     rows: RowPlan | None = None
 
-    by_person: ClassVar[bool] = True
+    by_person = True
 
     model = property(attrgetter("sgd.model"))
     sampler = property(attrgetter("sgd.sampler"))
@@ -108,12 +107,12 @@ class SGDFit(MechanismPlan):
         if start is None:
             start = self.rows.start(of_loss, targets, source, persons)
         start = start.reshape(of_loss)
-        table = X, targets, loss, persons
+        table = X, targets, loss
         after_step = None
         if progress is not None:
             progress.begin()
             after_step = progress.after_step
-        given = self.update, start, self.alpha, source, after_step, self.tie
+        given = self.update, start, self.alpha, source, after_step, self.tie, persons
         weights = run_sgd(self.sgd, table, *given)
         return weights.reshape(shape)
 

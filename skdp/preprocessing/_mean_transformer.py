@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 
@@ -54,7 +53,7 @@ class MeanPlan(TransformerPlan):
     noisy_count: bool
     n_rows: int
 
-    by_person: ClassVar[bool] = True
+    by_person = True
 
     @classmethod
     def make(cls, shape, guarantee, *, mechanism, bounds, noisy_count):

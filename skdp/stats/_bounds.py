@@ -62,7 +62,7 @@ class _SpacedHistogram(StatisticPlan):
     n_columns: int = 1
 
     signed: ClassVar[bool] = True
-    by_person: ClassVar[bool] = True
+    by_person = True
 
     def __post_init__(self):
         for name in ("n_rows", "n_columns"):

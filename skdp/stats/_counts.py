@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
@@ -47,7 +46,7 @@ class CountPlan(StatisticPlan):
     n_columns: int
     guarantee: Guarantee
 
-    by_person: ClassVar[bool] = True
+    by_person = True
 
     @property
     def size(self):
@@ -85,7 +84,7 @@ class HistogramPlan(StatisticPlan):
     bins: tuple
     joint: bool = False
 
-    by_person: ClassVar[bool] = True
+    by_person = True
 
     @property
     def size(self):

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
-from typing import ClassVar
 
 import numpy as np
 
@@ -56,7 +55,7 @@ class MomentsPlan(StatisticPlan):
     guarantee: Guarantee
     n_moments: int = 1
 
-    by_person: ClassVar[bool] = True
+    by_person = True
 
     @property
     def size(self):
@@ -157,7 +156,7 @@ def _add_unit_rows(sums, block, shares, add, low, high):
     add(sums, u, shares)
 
 
-def _centred_sums(X, low, high, n_moments, shares):
+def _centred_sums(X, low, high, n_moments, shares=None):
     """Return the sums over rows of u and of u^2 - 1/2, for X clipped and scaled to [-1, 1]."""
     sums = unit_sums(X, _add_moments, np.zeros((n_moments, X.shape[1])), low, high, shares)
     sums[1:] -= (X.shape[0] if shares is None else shares.sum()) / 2

@@ -95,7 +95,7 @@ def test_residuals_are_derivatives(loss, y):
     for place in np.ndindex(scores.shape):
         moved = scores.copy()
         moved[place] += step
-        numeric = (loss.value(moved, y) - loss.value(scores, y)) / step
+        numeric = (loss.value(moved, y) - loss.value(scores, y)).sum() / step
         assert residual[place] == pytest.approx(numeric, abs=1e-4)
         steeper = abs(loss.residual(moved, y)[place] - residual[place])
         assert steeper <= loss.curvature_bound * step * (1 + 1e-6)
