@@ -5,11 +5,15 @@ centred by a release of its own, so that the first release is a function of the 
 """
 
 from dataclasses import replace
-from functools import partial
+from decimal import Decimal
+from functools import cache, partial
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import GroupKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skdp.base
@@ -79,6 +83,8 @@ REFUSED = {
     "randomised response": RandomizedResponseTransformer(categories=[-1.0, 1.0]),
     "dp_median": partial(stats.dp_median, **BOUNDS),
 }
+# The rest is slow.
+FAST = {"scaler", "means", "dp_sum", "dp_count", "logistic, output", "sgd, hinge"}
 OTHERS = 9
 CORNERS = {"high": (1.0, 1.0, 1), "low": (-1.0, -1.0, 0), "across": (1.0, -1.0, 0)}
 NORMS = {LaplaceMechanism: 1, GeometricMechanism: 1, LaplaceNoise: 1}
@@ -99,6 +105,9 @@ def table_of(person, n_rows):
 
 def accountant_of(unit="person", relation="add_remove"):
     return PrivacyAccountant(1e6, 0.5, unit=unit, relation=relation)
+
+
+_rich = cache(lambda relation: accountant_of(relation=relation))
 
 
 def run(call, X, y, accountant=None, **groups):
@@ -134,7 +143,7 @@ def first_release(monkeypatch, call, table, relation, *, n_persons=OTHERS + 1, s
         for kind in (GaussianNoise, LaplaceNoise):
             recording(kind, "add")
         X, y, groups = table
-        run(call, X, y, accountant_of(relation=relation), groups=groups)
+        run(call, X, y, _rich(relation), groups=groups)
     return records[0]
 
 
@@ -162,6 +171,23 @@ def largest_moves(monkeypatch, call, relation, sizes, persons, **wrong):
     }
 
 
+def each(names):
+    """Return names as a test's parameters, most of them slow ones."""
+    return [
+        pytest.param(name, marks=[] if name in FAST else [pytest.mark.slow], id=name)
+        for name in names
+    ]
+
+
+@pytest.mark.parametrize("name", FAST)
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_a_person_moves_a_release_by_what_a_row_does(name, relation, monkeypatch):
+    moves = largest_moves(monkeypatch, CALLS[name], relation, (1, 500), ["high", "low"])
+    assert max(moves.values()) <= 1.0
+    assert moves[500] >= 0.9 * moves[1]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", CALLS)
 def test_a_person_of_any_number_of_rows_moves_a_release_by_what_a_row_does(
@@ -169,12 +195,12 @@ def test_a_person_of_any_number_of_rows_moves_a_release_by_what_a_row_does(
 ):
     if name == "means, noisy count" and relation == "replace_one":
         pytest.skip("it is refused")
-    moves = largest_moves(monkeypatch, CALLS[name], relation, (1, 7, 500), [*CORNERS, "mixed"])
+    moves = largest_moves(monkeypatch, CALLS[name], relation, (1, 2, 7, 500), [*CORNERS, "mixed"])
     assert max(moves.values()) <= 1.0
     assert max(moves[7], moves[500]) >= 0.9 * moves[1]
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", each(CALLS))
 def test_rows_that_count_one_each_are_noticed(name, monkeypatch):
     moves = largest_moves(
         monkeypatch, CALLS[name], "add_remove", (1, 40), CORNERS, shares=1.0, n_persons=99
@@ -182,7 +208,7 @@ def test_rows_that_count_one_each_are_noticed(name, monkeypatch):
     assert moves[40] > 1.0 and moves[40] > 5.0 * moves[1]
 
 
-@pytest.mark.parametrize("name", [*CALLS.keys() - WHOLE, *SAMPLED])
+@pytest.mark.parametrize("name", each([*(c for c in CALLS if c not in WHOLE), *SAMPLED]))
 def test_with_one_row_a_person_values_and_cost_are_those_of_rows(name):
     call = (CALLS | SAMPLED)[name]
     X, y, _ = table_of("high", 4)
@@ -196,7 +222,7 @@ def test_with_one_row_a_person_values_and_cost_are_those_of_rows(name):
     assert of_rows.epsilon_spent == of_persons.epsilon_spent > 0.0
 
 
-@pytest.mark.parametrize("name", [*CALLS, *SAMPLED, *REFUSED])
+@pytest.mark.parametrize("name", each([*CALLS, *SAMPLED, *REFUSED]))
 def test_what_is_refused_costs_nothing(name):
     call = (CALLS | SAMPLED | REFUSED)[name]
     X, y, ids = table_of("high", 3)
@@ -219,3 +245,110 @@ def test_what_is_refused_costs_nothing(name):
         with pytest.raises(ValueError):
             run(call, X, y, person, groups=groups)
     assert [a.epsilon_spent for a in (person, row, group)] == [0.0, 0.0, 0.0]
+
+
+def test_what_has_no_release_for_persons_yet_refuses_groups():
+    X, y, ids = table_of("high", 3)
+    model = DPAdditiveClassifier(bounds=(-1.0, 1.0), accountant=accountant_of())
+    with pytest.raises(ValueError, match="no release whose unit is a person"):
+        model.fit(X, y, groups=ids)
+    assert model.accountant.epsilon_spent == 0.0 and fitted_names(model) == []
+
+
+def test_shares_add_up_to_one_at_most_and_a_single_rows_is_one():
+    counts = [1, 2, 3, 5, 10, 11, 500, 4097]
+    persons = read_persons(np.repeat(np.arange(len(counts)), counts), sum(counts))
+    totals = np.bincount(persons.codes, persons.shares)
+    assert persons.n_persons == len(counts) and totals[0] == 1.0
+    assert (totals <= 1.0).all() and (totals > 1.0 - 2.0**-13).all()
+    np.testing.assert_array_equal(persons.shares % 2.0**-26, 0.0)
+    assert persons.shares[0] == 1.0
+
+
+def test_batches_are_of_whole_persons():
+    ids = np.random.default_rng(0).integers(0, 40, 300)
+    persons = read_persons(ids, 300)
+    for some in ([], [0], [3, 17, persons.n_persons - 1]):
+        rows = persons.rows_of(np.array(some, dtype=np.int64))
+        np.testing.assert_array_equal(rows, np.flatnonzero(np.isin(persons.codes, some)))
+    alone = read_persons(np.random.default_rng(1).permutation(50), 50)
+    np.testing.assert_array_equal(alone.rows_of(np.array([2, 7, 49])), [2, 7, 49])
+
+
+@pytest.mark.parametrize(
+    "odd", [7.5, "x", b"x", Decimal("0.5"), (1, 2), np.datetime64("2020-01-01")]
+)
+def test_an_id_of_another_type_changes_no_others(odd):
+    """The ids 3, 3.0 and np.int8(3) are one person's, as labels are equal."""
+    ids = [3, "a", 3.0, "b", np.int8(3), "a", 10**30]
+    plain, mixed = read_persons([*ids, "c"], 8), read_persons([*ids, odd], 8)
+    np.testing.assert_array_equal(plain.codes, [0, 1, 0, 2, 0, 1, 3, 4])
+    np.testing.assert_array_equal(mixed.codes, plain.codes)
+    as_strings, as_numbers = np.array(["p", "q", "p"]), np.array([5.0, -1.0, 5.0])
+    for column in (as_strings, as_numbers, as_strings.astype(object), list("pqp")):
+        np.testing.assert_array_equal(read_persons(column, 3).codes, [0, 1, 0])
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, np.datetime64("NaT")])
+def test_a_missing_id_is_refused_without_a_word_of_others(missing):
+    with pytest.raises(ValueError, match="an id of its own") as caught:
+        read_persons(["secret name", missing], 2)
+    assert "secret" not in str(caught.value)
+
+
+def test_the_statement_is_of_persons_and_no_attribute_holds_an_id_or_the_number_of_rows():
+    X, y, _ = table_of("high", 7)
+    ids = [f"person-{i % 10}" for i in range(len(X))]
+    for accountant in (accountant_of(), None):
+        scaler = DPStandardScaler(**BOUNDS, accountant=accountant).fit(X, groups=ids)
+        statement = scaler.privacy_
+        assert statement.unit == "person, whatever number of rows each has"
+        assert statement.sampler == "all persons, once"
+        assert statement.public == ("the numbers of persons and columns", "bounds")
+        assert "person-" not in repr(scaler.__getstate__())
+    accountant = accountant_of()
+    run(DPStandardScaler(**BOUNDS), X, y, accountant, groups=ids)
+    assert "person-" not in str(accountant.report().to_dict())
+
+
+def test_a_ledger_has_one_unit(tmp_path):
+    address = str(tmp_path / "budget.db")
+    PrivacyAccountant(1.0, 1e-6, unit="person", ledger=address)
+    for other in ({"unit": "row"}, {"unit": "group", "max_rows": 2}):
+        with pytest.raises(LedgerError):
+            PrivacyAccountant(1.0, 1e-6, ledger=address, **other)
+    assert PrivacyAccountant(1.0, 1e-6, unit="person", ledger=address).unit == "person"
+    with pytest.raises(ValueError, match="max_rows"):
+        Neighbours(unit="person", max_rows=2)
+
+
+def test_groups_are_routed_where_the_unit_is_a_person_unless_it_is_said_otherwise():
+    X, y, ids = table_of("high", 4)
+
+    def request(model, method="fit"):
+        return getattr(model.get_metadata_routing(), method).requests["groups"]
+
+    assert request(DPStandardScaler()) is False
+    assert request(DPStandardScaler(accountant=accountant_of("row"))) is False
+    assert request(DPSGDClassifier(accountant=accountant_of()), "partial_fit") is True
+    with config_context(enable_metadata_routing=True):
+        scaler = DPStandardScaler(**BOUNDS, accountant=accountant_of())
+        model = DPLogisticRegression(mechanism="output", accountant=scaler.accountant)
+        assert request(clone(model)) is True
+        pipe = make_pipeline(scaler, model).fit(X, y, groups=ids)
+        assert pipe[-1].privacy_.unit == pipe[0].privacy_.unit != "row"
+        assert request(model.set_fit_request(groups=False)) is False
+        assert request(DPStandardScaler().set_fit_request(groups="patient")) == "patient"
+        plain = make_pipeline(StandardScaler(), DPLogisticRegression(mechanism="output"))
+        cross_val_score(plain, X, y, cv=GroupKFold(2), params={"groups": ids})
+
+
+def test_partial_fit_takes_groups():
+    X, y, ids = table_of("high", 4)
+    model = DPSGDClassifier(accountant=accountant_of(), max_iter=2)
+    model.partial_fit(X, y, classes=[0, 1], groups=ids).partial_fit(X, y, groups=ids)
+    assert model.privacy_.unit.startswith("person") and model.n_partial_fits_ == 2
+    with pytest.raises(ValueError, match="pass groups"):
+        model.partial_fit(X, y)
+    regressor = DPSGDRegressor(target_bounds=(0, 1), max_iter=2)
+    assert regressor.partial_fit(X, y, groups=ids).privacy_.unit.startswith("person")
