@@ -32,7 +32,7 @@ from skdp import (
 )
 from skdp._data._persons import read_persons
 from skdp._sgd._noise import GaussianNoise, LaplaceNoise
-from skdp.accounting import Neighbours
+from skdp.accounting import Neighbours, PureDP
 from skdp.base import fitted_names
 from skdp.mechanisms import (
     GammaNormMechanism,
@@ -320,6 +320,13 @@ def test_a_ledger_has_one_unit(tmp_path):
     assert PrivacyAccountant(1.0, 1e-6, unit="person", ledger=address).unit == "person"
     with pytest.raises(ValueError, match="max_rows"):
         Neighbours(unit="person", max_rows=2)
+
+
+def test_parts_of_rows_add_up_where_any_part_may_hold_rows_of_a_person():
+    accountant = PrivacyAccountant(3.0, 0.0, unit="person")
+    for part in accountant.partition("months", 3):
+        part.charge(PureDP(1.0))
+    assert accountant.epsilon_spent == 3.0
 
 
 def test_groups_are_routed_where_the_unit_is_a_person_unless_it_is_said_otherwise():

@@ -112,7 +112,7 @@ class TableShape:
     Parameters
     ----------
     n_rows : int
-        The number of rows.
+        The number of rows; of persons, where the unit is a person.
     n_columns : int
         The number of columns.
     classes : ndarray of shape (n_classes,), default=None

@@ -48,8 +48,10 @@ class PrivacyAccountant(NotCopied):
         were fixed beforehand; choosing one of them declares that.
     rdp_order : float, default=None
         The order at which "rdp" adds up, above 1; fixed for the life of the ledger.
-    unit : {"row", "group"}, default="row"
-        What is protected: one row, or all rows of a person.
+    unit : {"row", "person", "group"}, default="row"
+        What is protected: one row; all rows of a person, who are named by ``fit(X, y, groups=)``
+        and count by shares, at the price of a row (``docs/persons.md``); or a group of rows that
+        count one each.
     max_rows : int, default=1
         With unit="group", how many rows of a person can be in a table at most; see
         `skdp.utils.limit_rows`. Every release is charged for that many rows.

@@ -283,6 +283,9 @@ class State:
             # One unit can be in so many parts of a partition, or move between them.
             moves = self.terms.relation == "replace_one" and not totals[0][0].by_index
             affected = self.terms.max_rows * (2 if moves else 1)
+            if self.terms.unit == "person":
+                # Any part may hold rows of a person.
+                affected = len(totals)
             worst.append(rule.worst([total for _, total in totals], affected))
         return rule.add(self.whole, *worst) if worst else self.whole
 

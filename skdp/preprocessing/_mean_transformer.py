@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from skdp._data._columns import declared_bounds
-from skdp._data._persons import shares_of, times_shares
+from skdp._data._persons import shares_of
 from skdp._data._tables import read_samples, read_table
 from skdp.accounting import PrivacyAccountant
 from skdp.base import TableShape, guarantee_of
@@ -290,9 +290,12 @@ def rounded_sums(X, low, high, n_units, shares=None):
 def _add_rounded(finest, sums, u, shares):
     u *= 1.0 / STEP
     np.rint(u, out=u)
-    if shares is not None:
-        u = np.trunc(times_shares(u, shares) / finest) * finest
-    sums += np.ones(len(u)) @ u
+    if shares is None:
+        finest = 1.0
+    else:
+        u *= (shares / finest)[:, np.newaxis]
+        np.trunc(u, out=u)
+    sums += np.ones(len(u)) @ u * finest
 
 
 def _length(bounds):
