@@ -88,13 +88,13 @@ class MeanPlan(TransformerPlan):
     def run(self, X, source, persons=None):
         """Return the released attributes."""
         low, high = self.bounds or self.search.run(X, source, persons)
-        means = np.clip(self.scaled_means(X, low, high, source, shares_of(persons)), -1.0, 1.0)
+        means = np.clip(self.scaled_means(X, low, high, source, persons), -1.0, 1.0)
         middle, half = low + (high - low) / 2, (high - low) / 2
         return {"mean_": np.clip(middle + half * means, low, high)}
 
-    def scaled_means(self, X, low, high, source, shares=None):
+    def scaled_means(self, X, low, high, source, persons=None):
         """Return the noisy means of the scaled features, before they are clipped."""
-        exact = rounded_sums(X, low, high, self.n_rows, shares)
+        exact, shares = rounded_sums(X, low, high, persons), shares_of(persons)
         if self.noisy_count:
             exact = np.append(exact, float(len(X) if shares is None else shares.sum()))
         released = self.sums.release(exact, random_state=source)
@@ -275,24 +275,22 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         return read_samples(self, X) + self.mean_
 
 
-def rounded_sums(X, low, high, n_units, shares=None):
+def rounded_sums(X, low, high, persons=None):
     """Return the exact sums over rows of X, mapped to [-1, 1] and rounded to multiples of 2**-22.
 
     Integers below 2**53 are summed, for at most 2**31 rows: no order of rows nor size of blocks
     changes the sums, and a row moves each by at most 1. Products with shares are exact; they are
     truncated to the finest grid on which the sums of so many persons are: a person moves no more.
     """
-    finest = sum_grid(1.0, n_units) / STEP
+    finest = 1.0 if persons is None else sum_grid(1.0, persons.n_persons) / STEP
     add = partial(_add_rounded, finest)
-    return unit_sums(X, add, np.zeros(X.shape[1]), low, high, shares) * STEP
+    return unit_sums(X, add, np.zeros(X.shape[1]), low, high, shares_of(persons)) * STEP
 
 
 def _add_rounded(finest, sums, u, shares):
     u *= 1.0 / STEP
     np.rint(u, out=u)
-    if shares is None:
-        finest = 1.0
-    else:
+    if shares is not None:
         u *= (shares / finest)[:, np.newaxis]
         np.trunc(u, out=u)
     sums += np.ones(len(u)) @ u * finest

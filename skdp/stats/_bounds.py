@@ -131,7 +131,7 @@ class _SpacedHistogram(StatisticPlan):
         magnitudes = 2 * _OCTAVES << bits
         return 2 * magnitudes + 1 if self.signed else magnitudes + 1
 
-    def _release(self, X, source, persons, add, *small):
+    def _release(self, X, source, add, *small, persons=None):
         """Return the noisy counts of what `add` counts, shape (n_columns, n_bins)."""
         bits = self._split_bits
         n_bins, d = self._n_bins(bits), self.n_columns
@@ -166,7 +166,7 @@ class BoundsPlan(_SpacedHistogram):
             The outer edges of the outermost occupied bins; -1 and 1 for a column of which no
             value but 0 stands out of the noise.
         """
-        return self.read(self._release(X, source, persons, _add_bins))
+        return self.read(self._release(X, source, _add_bins, persons=persons))
 
     def read(self, noisy):
         """Return the bounds that noisy counts show."""
@@ -209,7 +209,7 @@ class NormPlan(_SpacedHistogram):
             The upper edge of the first bin up to which occupied bins hold 98 % of the noisy
             counts, rows of zeros left out; 1.0 if no bin stands out of the noise.
         """
-        return self.read(self._release(X, source, persons, _add_norms, center)[0])
+        return self.read(self._release(X, source, _add_norms, center, persons=persons)[0])
 
     def read(self, noisy):
         """Return the bound that noisy counts show."""

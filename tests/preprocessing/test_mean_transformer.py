@@ -129,7 +129,7 @@ def test_what_is_published_is_a_function_of_the_release(count, monkeypatch):
 
 
 def test_a_divisor_that_depends_on_the_count_is_caught(monkeypatch):
-    def divided_by_the_count(self, X, low, high, source):
+    def divided_by_the_count(self, X, low, high, source, persons):
         exact = np.append(rounded_sums(X, low, high), float(X.shape[0]))
         return self.sums.release(exact, random_state=source)[:-1] / X.shape[0]
 
