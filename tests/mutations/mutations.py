@@ -873,9 +873,21 @@ MUTATIONS = [
         "bins-counted-twice",
         "_data._histogram",
         "count_bins",
-        rules.put_for("slots.ravel()", "np.tile(slots.ravel(), 2)"),
+        rules.put_for(
+            "counts_of(slots, cut(shares, rows), bins.n_slots)",
+            "2 * counts_of(slots, cut(shares, rows), bins.n_slots)",
+        ),
         ("preprocessing/test_histogram_transformer.py::test_brute_force_sensitivity",),
         "a row moves the counts of its bins by two",
+    ),
+    # persons
+    Mutation(
+        "rows-of-a-person-count-one-each",
+        "_data._persons",
+        "read_persons",
+        rules.put_for("shares[codes]", "np.ones(len(codes))"),
+        ("test_persons.py::test_a_person_moves_a_release_by_what_a_row_does",),
+        "a person of 500 rows moves a sum 500 times as far as is priced",
     ),
     # preprocessing
     Mutation(
