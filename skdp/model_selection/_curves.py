@@ -9,7 +9,7 @@ from sklearn.utils import shuffle
 from skdp.accounting import Guarantee
 from skdp.base import PrivateFit
 from skdp.model_selection._base_search import make_task, prepare_runs
-from skdp.model_selection._candidates import Rows, check_names
+from skdp.model_selection._candidates import Rows
 from skdp.model_selection._plans import plan_runs
 from skdp.model_selection._splits import PUBLIC_SEED, Layout, Splits, make_splits
 from skdp.utils._docstrings import documented
@@ -193,9 +193,6 @@ def dp_validation_curve(
     (2, 3)
     """
     grid = [{param_name: value} for value in param_range]
-    if not grid:
-        raise ValueError("param_range must not be empty")
-    check_names(grid)
     guarantee, result = Guarantee(epsilon=epsilon, delta=delta), DPScores(accountant, random_state)
     options = {"cv": cv, "groups": groups, "scoring": scoring, "public_steps": public_steps}
     return _scored(result, estimator, X, y, guarantee, n_jobs, grid=grid, **options)
