@@ -39,10 +39,8 @@ def seeds(estimator):
 
 def parameter(estimator, name):
     """Return a parameter of an estimator, or of the first in it that has one; None without."""
-    for place, value in estimator.get_params().items():
-        if place.rpartition("__")[2] == name and value is not None:
-            return value
-    return None
+    params = estimator.get_params().items()
+    return next((v for n, v in params if n.rpartition("__")[2] == name and v is not None), None)
 
 
 @dataclass(frozen=True)
