@@ -11,6 +11,7 @@ from skdp._version import __version__
 from skdp.accounting import Spend
 from skdp.accounting._state import Terms
 from skdp.base import UNACCOUNTED, relation_of
+from skdp.utils._labels import category_codes
 
 # Models that answer 0 or 1 are as sure as this.
 LEAST_PROBABILITY = 1e-6
@@ -117,9 +118,8 @@ def per_row_statistic(estimator, X, y, access):
 
 def _codes(estimator, y):
     """Return each label's position among the classes, and whether the model knows it."""
-    classes = np.asarray(estimator.classes_)
-    codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-    return codes, classes[codes] == y
+    codes = category_codes(y, np.asarray(estimator.classes_))
+    return codes, codes >= 0
 
 
 def _log_odds(estimator, X, y):

@@ -299,10 +299,9 @@ class BasePrivateSearch(
             released["best_estimator_"] = final.with_accountant(outcome.model, self.accountant)
             if not plan.refits:
                 # A model that was chosen among others costs what the choice costs.
-                price = plan if fit.spend is None else fit.spend
+                price = fit.spend or plan
                 for part in parts:
-                    paid = {"epsilon": price.epsilon, "delta": price.delta}
-                    part.privacy_ = replace(part.privacy_, **paid)
+                    part.privacy_ = replace(part.privacy_, epsilon=price.epsilon, delta=price.delta)
         public = ("the numbers of rows and columns", "which rows go where", "the candidates")
         if candidates[0].classes is not None:
             public += ("the label set",)
