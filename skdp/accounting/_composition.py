@@ -55,12 +55,6 @@ def _ceil(fraction, read=Fraction):
     return math.nextafter(value, math.inf) if read(value) < fraction else value
 
 
-def _own_delta(event):
-    """Return the sum of the deltas that an event's (epsilon, delta)-DP parts state."""
-    parts = leaves(event).items()
-    return min(1.0, sum_up((n, p.delta) for p, n in parts if isinstance(p, ApproximateDP)))
-
-
 _cached_delta = lru_cache(maxsize=1024)(get_delta)
 
 
@@ -110,7 +104,40 @@ def claimed_price(event, epsilon, delta, relation):
 
 
 @dataclass(frozen=True)
-class BasicComposition:
+class _Sum:
+    """What some charges cost together, and the prices of the first two of them."""
+
+    cost: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    prices: tuple = ()
+
+
+class _Summed:
+    """What filters share, whose totals are sums of exact fractions."""
+
+    zero = _Sum()
+
+    def add(self, *totals):
+        """Return the sum of totals."""
+        return _Sum(
+            cost=sum(t.cost for t in totals),
+            delta=sum(t.delta for t in totals),
+            prices=tuple(itertools.islice(itertools.chain(*(t.prices for t in totals)), 2)),
+        )
+
+    def worst(self, totals, affected):
+        """Return a bound on any `affected` of some totals together."""
+        used = [t for t in totals if t.prices]
+        if len(used) <= affected:
+            return self.add(self.zero, *used)
+        costs = sorted((t.cost for t in used), reverse=True)
+        deltas = sorted((t.delta for t in used), reverse=True)
+        # Two prices stand for several releases: no release's own curve applies.
+        return _Sum(sum(costs[:affected]), sum(deltas[:affected]), ((0.0, 0.0),) * 2)
+
+
+@dataclass(frozen=True)
+class BasicComposition(_Summed):
     r"""Sums of :math:`\varepsilon_i` and :math:`\delta_i`, kept as exact fractions.
 
     Valid when each release is chosen after seeing the ones before it (Rogers, Roth, Ullman and
@@ -122,21 +149,10 @@ class BasicComposition:
     relation: str
     group_size: int
 
-    zero = (Fraction(0), Fraction(0))
-
     def cost(self, spend):
         """Return what one spend adds to a total."""
-        return exact(spend.epsilon), exact(spend.delta)
-
-    def add(self, *totals):
-        """Return the sum of totals."""
-        return tuple(map(sum, zip(*totals, strict=True)))
-
-    def worst(self, totals, affected):
-        """Return a bound on any `affected` of some totals together."""
-        return tuple(
-            sum(sorted(values, reverse=True)[:affected]) for values in zip(*totals, strict=True)
-        )
+        price = spend.epsilon, spend.delta
+        return _Sum(exact(spend.epsilon), exact(spend.delta), (price,))
 
     def price(self, event, total, cap, delta=None):
         """Return the (epsilon, delta) at which an event is booked, chosen before its release."""
@@ -145,30 +161,30 @@ class BasicComposition:
             if price < math.inf or self.group_size == 1:
                 return price, float(delta)
         # Several rows of an (epsilon, delta)-DP release have a larger delta of their own.
-        delta = _own_delta(group_event(event, self.group_size) or Composed(()))
+        parts = leaves(group_event(event, self.group_size) or Composed(())).items()
+        delta = min(1.0, sum_up((n, p.delta) for p, n in parts if isinstance(p, ApproximateDP)))
         price = self._epsilon(event, delta)
         if price < math.inf:
             return price, delta
-        left = max(exact(cap[1]) - total[1], Fraction(0))
+        left = max(exact(cap[1]) - total.delta, Fraction(0))
         for delta in (_floor(left / 2), _floor(left)):
             price = self._epsilon(event, delta)
-            if price < math.inf and total[0] + exact(price) <= exact(cap[0]):
+            if price < math.inf and total.cost + exact(price) <= exact(cap[0]):
                 break
         return price, delta
 
     def spent(self, total, cap):
         """Return the (epsilon, delta) that a total amounts to."""
-        return tuple(_ceil(t, exact) for t in total)
+        return _ceil(total.cost, exact), _ceil(total.delta, exact)
 
     def left(self, total, cap):
         """Return what the cap has left."""
-        return tuple(
-            _floor(max(exact(c) - t, Fraction(0))) for c, t in zip(cap, total, strict=True)
-        )
+        left = exact(cap[0]) - total.cost, exact(cap[1]) - total.delta
+        return tuple(_floor(max(amount, Fraction(0))) for amount in left)
 
     def within(self, total, cap):
         """Say whether a total is within the cap."""
-        return all(t <= exact(c) for c, t in zip(cap, total, strict=True))
+        return total.cost <= exact(cap[0]) and total.delta <= exact(cap[1])
 
     def _epsilon(self, event, delta):
         return _single_epsilon(event, delta, self.relation, self.group_size)
@@ -192,14 +208,7 @@ class _PricedAtCap:
 
 
 @dataclass(frozen=True)
-class _Sum:
-    cost: Fraction = Fraction(0)
-    delta: Fraction = Fraction(0)
-    prices: tuple = ()
-
-
-@dataclass(frozen=True)
-class AdditiveFilter(_PricedAtCap):
+class AdditiveFilter(_Summed, _PricedAtCap):
     r"""Sums of :math:`\rho_i`, of :math:`r_i(\alpha)` at one order, or of :math:`\mu_i^2`.
 
     Valid filters: zero-concentrated differential privacy, also approximate (Whitehouse, Ramdas,
@@ -214,8 +223,6 @@ class AdditiveFilter(_PricedAtCap):
     relation: str
     group_size: int
     rdp_order: float | None = None
-
-    zero = _Sum()
 
     def cost(self, spend):
         """Return what one spend adds to a total."""
@@ -232,24 +239,6 @@ class AdditiveFilter(_PricedAtCap):
                 f"the event has no finite cost under composition={self.kind!r}: {spend.event}"
             )
         return _Sum(Fraction(cost), Fraction(delta), ((spend.epsilon, spend.delta),))
-
-    def add(self, *totals):
-        """Return the sum of totals."""
-        return _Sum(
-            cost=sum(t.cost for t in totals),
-            delta=sum(t.delta for t in totals),
-            prices=tuple(itertools.islice(itertools.chain(*(t.prices for t in totals)), 2)),
-        )
-
-    def worst(self, totals, affected):
-        """Return a bound on any `affected` of some totals together."""
-        used = [t for t in totals if t.prices]
-        if len(used) <= affected:
-            return self.add(self.zero, *used)
-        costs = sorted((t.cost for t in used), reverse=True)
-        deltas = sorted((t.delta for t in used), reverse=True)
-        # Two prices stand for several releases: no release's own curve applies.
-        return _Sum(sum(costs[:affected]), sum(deltas[:affected]), ((0.0, 0.0),) * 2)
 
     def spent(self, total, cap):
         """Return the (epsilon, delta) that a total amounts to; delta is the cap's."""
@@ -269,12 +258,10 @@ class AdditiveFilter(_PricedAtCap):
 
 @dataclass(frozen=True)
 class _Schedule:
-    """What some charges hold: how often each event and each price occur, and the prices' sum."""
+    """What some charges hold: how often each event and each price occur."""
 
     events: Counter
     prices: Counter
-    epsilon: Fraction = Fraction(0)
-    delta: Fraction = Fraction(0)
 
     @property
     def key(self):
@@ -301,7 +288,7 @@ class FixedSchedule(_PricedAtCap):
     def cost(self, spend):
         """Return what one spend adds to a total."""
         price = spend.epsilon, spend.delta
-        return (_Schedule(Counter(leaves(spend.event)), Counter([price]), *map(exact, price)),)
+        return (_Schedule(Counter(leaves(spend.event)), Counter([price])),)
 
     def add(self, *totals):
         """Return the sum of totals."""
@@ -371,15 +358,15 @@ class FixedSchedule(_PricedAtCap):
 
 def _summed(schedule, delta):
     """Return the sum of the prices' epsilons, infinite where their deltas exceed delta."""
-    return schedule.epsilon if schedule.delta <= exact(delta) else math.inf
+    prices = schedule.prices.items()
+    epsilons, deltas = (sum(n * exact(price[i]) for price, n in prices) for i in (0, 1))
+    return epsilons if deltas <= exact(delta) else math.inf
 
 
 def _joined(schedules):
     return _Schedule(
         events=sum((s.events for s in schedules), Counter()),
         prices=sum((s.prices for s in schedules), Counter()),
-        epsilon=sum(s.epsilon for s in schedules),
-        delta=sum(s.delta for s in schedules),
     )
 
 

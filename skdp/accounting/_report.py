@@ -74,22 +74,13 @@ class BudgetReport:
         dict
         """
         spends, draws = (
-            [asdict(replace(s, event=s.event.to_json())) for s in entries]
+            [replace(entry, event=entry.event.to_json()) for entry in entries]
             for entries in (self.spends, self.draws)
         )
-        return {
-            "dataset": self.dataset,
-            "epsilon": {"cap": self.cap[0], "spent": self.spent[0]},
-            "delta": {"cap": self.cap[1], "spent": self.spent[1]},
-            "relation": self.relation,
-            "unit": self.unit,
-            "max_rows": self.max_rows,
-            "composition": self.composition,
-            "spends": spends,
-            "draws": draws,
-            "head_hash": self.head_hash,
-            "notes": list(self.notes),
-        }
+        values = asdict(replace(self, spends=spends, draws=draws))
+        amounts = zip(("epsilon", "delta"), values.pop("cap"), values.pop("spent"), strict=True)
+        budget = {name: {"cap": cap, "spent": spent} for name, cap, spent in amounts}
+        return values | budget | {"notes": list(self.notes)}
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the budget as pairs of a name and words, without the charges.
