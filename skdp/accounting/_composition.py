@@ -8,7 +8,6 @@ All are pure functions of totals; none opens a file.
 
 import itertools
 import math
-import numbers
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,7 +23,7 @@ from skdp.accounting._events import ApproximateDP, Composed, leaves
 from skdp.accounting._gaussian import gdp_to_epsilon
 from skdp.accounting._laws import group_event
 from skdp.utils._rounding import sum_up
-from skdp.utils._validation import check_choice, check_delta, check_privacy_parameters
+from skdp.utils._validation import check_choice, check_delta, check_privacy_parameters, check_real
 
 FILTERS = ("basic", "zcdp", "rdp", "gdp")
 SCHEDULES = ("advanced", "pld", "auto")
@@ -85,7 +84,7 @@ def claimed_price(event, epsilon, delta, relation):
         If no bound proves that the event costs no more.
     """
     # A release may cost nothing at a large delta, though no budget is 0.
-    if isinstance(epsilon, numbers.Real) and not isinstance(epsilon, bool) and epsilon == 0:
+    if check_real(epsilon, "epsilon") == 0.0:
         epsilon, delta = 0.0, check_delta(delta)
     else:
         epsilon, delta = check_privacy_parameters(epsilon, delta)

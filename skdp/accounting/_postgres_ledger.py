@@ -47,7 +47,7 @@ FROM pg_class AS c WHERE oid = 'skdp.records'::regclass
 """
 
 
-class PostgreSQLLedger(_records.SQLLedger):
+class PostgreSQLLedger(_records.TableLedger):
     """A ledger in the schema ``skdp`` of a PostgreSQL database.
 
     Writers wait for each other on one table lock, in the order of asking; a record is on the
@@ -105,6 +105,7 @@ class PostgreSQLLedger(_records.SQLLedger):
         return self._connected(begun)
 
     def _commit(self, transaction, record, end):
+        _records.insert_record(transaction.execute, record)
         _records.read_back(transaction.execute, record, end)
         versions = _versions(transaction.execute, end)[1]
         transaction.execute("COMMIT")

@@ -31,12 +31,13 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-class SQLLedger:
-    """What the ledgers share that keep their records in a table.
+class TableLedger:
+    """What ledgers share that keep their records in a table.
 
     A subclass has `_call(work, reading)`, which returns what `work` returns of a transaction that
     nobody else can append in; `_check(transaction, whole)`, which returns the end of the chain;
-    and `_commit(transaction, record, end)`. A transaction is whatever has `execute`.
+    and `_commit(transaction, record, end)`. A transaction has `execute`, or the subclass says
+    how records are selected.
     """
 
     def read(self, dataset, after=NOTHING):
@@ -44,7 +45,7 @@ class SQLLedger:
 
         def work(transaction):
             self._check(transaction)
-            return select_records(transaction.execute, dataset, after)
+            return self._select(transaction, dataset, after)
 
         return self._call(work, reading=True)
 
@@ -53,12 +54,11 @@ class SQLLedger:
 
         def work(transaction):
             end = self._check(transaction)
-            records = select_records(transaction.execute, dataset, after)
+            records = self._select(transaction, dataset, after)
             decision = decide(records)
             if decision is None:
                 return records
             record = next_record(end, dataset, *decision)
-            insert_record(transaction.execute, record)
             self._commit(transaction, record, end)
             return [*records, record]
 
@@ -72,6 +72,12 @@ class SQLLedger:
         """Return the records of every data set, in order."""
         rows = self._call(lambda transaction: transaction.execute(_ALL).fetchall(), reading=True)
         return list(map(Record.from_row, rows))
+
+    def _select(self, transaction, dataset, after):
+        """Return the records of a data set that follow a position, of a chain that was checked."""
+        check_position(transaction.execute, after)
+        of_dataset = (dataset, after[0])
+        return list(map(Record.from_row, transaction.execute(_OF_DATASET, of_dataset)))
 
 
 def check_position(execute, position):
@@ -107,12 +113,6 @@ def check_chain(execute, seen=NOTHING):
     before = seen[0] - 1
     previous = _hash_at(execute, before) if before else FIRST_HASH
     return chain_end(execute(_SINCE, (before,)).fetchall(), (before, previous))
-
-
-def select_records(execute, dataset, after):
-    """Return the records of a data set that follow a position, of a chain that was checked."""
-    check_position(execute, after)
-    return list(map(Record.from_row, execute(_OF_DATASET, (dataset, after[0]))))
 
 
 def insert_record(execute, record):

@@ -1,6 +1,6 @@
 """What a ledger says about a data set, for people and for programs."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 
 from skdp.accounting._composition import SCHEDULES
 from skdp.utils._documents import html_fragment, html_table, html_text, printable
@@ -74,13 +74,13 @@ class BudgetReport:
         dict
         """
         spends, draws = (
-            [replace(entry, event=entry.event.to_json()) for entry in entries]
+            [asdict(replace(entry, event=entry.event.to_json())) for entry in entries]
             for entries in (self.spends, self.draws)
         )
-        values = asdict(replace(self, spends=spends, draws=draws))
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
         amounts = zip(("epsilon", "delta"), values.pop("cap"), values.pop("spent"), strict=True)
         budget = {name: {"cap": cap, "spent": spent} for name, cap, spent in amounts}
-        return values | budget | {"notes": list(self.notes)}
+        return values | budget | {"spends": spends, "draws": draws, "notes": list(self.notes)}
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the budget as pairs of a name and words, without the charges.

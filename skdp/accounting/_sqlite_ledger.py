@@ -38,7 +38,7 @@ PRAGMA user_version = {SCHEMA_VERSION};
 """
 
 
-class SQLiteLedger(_records.SQLLedger):
+class SQLiteLedger(_records.TableLedger):
     """A ledger in one SQLite file, safe for threads, processes, forks and crashes.
 
     Every use holds a lock of skdp's own beside the file (`skdp.accounting._file_lock`), so that
@@ -96,6 +96,7 @@ class SQLiteLedger(_records.SQLLedger):
             draft.unlink(missing_ok=True)
 
     def _commit(self, connection, record, end):
+        _records.insert_record(connection.execute, record)
         self._check_lock(connection.lock)
         connection.execute("COMMIT")
         stamp = self._stamp()

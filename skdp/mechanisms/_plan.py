@@ -88,12 +88,15 @@ class MechanismPlan:
     n_features_out = None
     sparse_output = False
 
-    name = property(attrgetter("mechanism.name"))
     event = property(attrgetter("mechanism.event"))
     epsilon = property(attrgetter("mechanism.epsilon"))
     delta = property(attrgetter("mechanism.delta"))
     scale = property(attrgetter("mechanism.scale"))
     sensitivity = property(attrgetter("mechanism.sensitivity"))
+
+    @property
+    def name(self):
+        return self.mechanism.name
 
     def check_size(self, size):
         self.mechanism.check_size(size)

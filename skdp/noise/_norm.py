@@ -146,17 +146,15 @@ class _Draw:
 
 def _points_in_disc(n, stream):
     """Leading 63 bits of |x| and |y| of `n` uniform points in the unit disc, and the signs."""
-    x, y, signs = [], [], []
-    missing = n
+    points, signs, missing = [], [], n
     while missing:
         words = stream.words(2 * missing).reshape(missing, 2)
         leading = words & _MAGNITUDE_BITS
         inside = _inside(leading)
-        x.append(leading[inside, 0])
-        y.append(leading[inside, 1])
+        points.append(leading[inside])
         signs.append(np.where(words[inside] > _MAGNITUDE_BITS, -1, 1))
         missing -= int(inside.sum())
-    return np.concatenate(x), np.concatenate(y), np.concatenate(signs)
+    return *np.concatenate(points).T, np.concatenate(signs)
 
 
 def _inside(leading):
