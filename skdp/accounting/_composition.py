@@ -332,13 +332,10 @@ class FixedSchedule(_PricedAtCap):
     def _quick_epsilon(self, counts, delta):
         if delta == 0.0 or self.method != "auto":
             return math.inf
-        total = sum(
-            count * _rdp_at_quick_orders(event, self.relation, self.group_size)
-            for event, count in counts.items()
-        )
-        gaps = np.log1p(-1 / QUICK_ORDERS)
-        gaps -= (math.log(delta) + np.log(QUICK_ORDERS)) / (QUICK_ORDERS - 1)
-        return float(np.min(total + gaps)) * (1 + 1e-12)
+        total = np.zeros(len(QUICK_ORDERS))
+        for event, count in counts.items():
+            total += count * _rdp_at_quick_orders(event, self.relation, self.group_size)
+        return min(map(rdp_to_epsilon, total, QUICK_ORDERS, itertools.repeat(delta)))
 
     def _epsilon(self, schedule, delta):
         epsilon = self._epsilon_by_method(schedule, delta)

@@ -81,8 +81,6 @@ class PostgreSQLLedger(_records.TableLedger):
 
         def work(transaction):
             execute = transaction.execute
-            if _exists(execute):
-                return
             execute("BEGIN")
             execute("SELECT pg_advisory_xact_lock(?)", (_CREATION_LOCK,))
             if not _exists(execute):
