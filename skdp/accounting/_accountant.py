@@ -469,13 +469,8 @@ class PrivacyAccountant(NotCopied):
     @property
     def _ledger(self):
         # Without a lock, which a child that is forked meanwhile would wait for for ever.
-        if "_opened_ledger" not in self.__dict__:
-            self.__dict__.setdefault("_opened_ledger", open_ledger(self._address))
-        return self.__dict__["_opened_ledger"]
-
-    @_ledger.setter
-    def _ledger(self, ledger):
-        self.__dict__["_opened_ledger"] = ledger
+        known = vars(self).get("_opened_ledger") or open_ledger(self._address)
+        return vars(self).setdefault("_opened_ledger", known)
 
     def _opened(self, state):
         if state.terms is None:

@@ -47,29 +47,27 @@ def _binomial_losses(epsilon0: float, count: int):
     return (count - 2.0 * i) * epsilon0 * up, p, first * float(p[0])
 
 
-def optimal_delta(epsilon0: float, count: int, epsilon: float, delta0: float = 0.0) -> float:
-    """delta of `count` releases of (epsilon0, delta0)-DP at epsilon: exact (theorem 3.3).
+def optimal_delta(epsilon0: float, count: int, epsilon: float) -> float:
+    """delta of `count` epsilon0-DP releases at epsilon: exact (theorem 3.3).
 
-    1 - delta = (1 - delta0)^count (1 - the sum over the losses (count - 2 i) epsilon0 of
-    binomial probabilities times (1 - e^(epsilon - loss))). Returns 1 when the sum would be
-    too long.
+    It is the sum over the losses (count - 2 i) epsilon0 of binomial probabilities times
+    (1 - e^(epsilon - loss)). Returns 1 when the sum would be too long.
     """
-    pure = 0.0
-    if epsilon < _most(epsilon0, count):
-        terms = _binomial_losses(epsilon0, count)
-        if terms is None:
-            return 1.0
-        losses, probabilities, left_out = terms
-        pure = float(probabilities @ -np.expm1(np.minimum(epsilon - losses, 0.0))) + left_out
-        pure = min(1.0, pure * (1.0 + 1e-15 * max(10.0, count**0.5)))
-    if delta0 == 0.0:
-        return pure
-    kept = count * math.log1p(-delta0) if delta0 < 1.0 else -math.inf
-    return min(1.0, (-math.expm1(kept) + math.exp(kept) * pure) * (1.0 + 2.0**-50))
+    if epsilon >= _most(epsilon0, count):
+        return 0.0
+    terms = _binomial_losses(epsilon0, count)
+    if terms is None:
+        return 1.0
+    losses, probabilities, left_out = terms
+    delta = float(probabilities @ -np.expm1(np.minimum(epsilon - losses, 0.0))) + left_out
+    return min(1.0, delta * (1.0 + 1e-15 * max(10.0, count**0.5)))
 
 
 def optimal_epsilon(epsilon0: float, count: int, delta: float, delta0: float = 0.0) -> float:
-    """The least epsilon with `optimal_delta` at most delta."""
+    """The least epsilon at delta of `count` releases that are (epsilon0, delta0)-DP: exact.
+
+    With delta' of `spare_delta` it is that of as many epsilon0-DP releases at delta'.
+    """
     spare = spare_delta([delta0], [count], delta)
     if spare < 0.0 or epsilon0 == math.inf:
         return math.inf

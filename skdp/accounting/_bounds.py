@@ -425,7 +425,6 @@ def trade_off(
     def second(eps):
         return math.exp(-eps) * (1.0 - curve(eps) - alpha)
 
-    _check(event, relation, method, tolerance, group_size)
     smallest = (get_epsilon(event, d, group_size=group_size, **options) for d in (0.0, 1e-9))
     far = min(700.0, *smallest)
     near = min(far, -math.log(alpha)) if alpha > 0.0 else far

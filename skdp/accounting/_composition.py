@@ -8,7 +8,6 @@ All are pure functions of totals; none opens a file.
 
 import itertools
 import math
-import numbers
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,7 +23,7 @@ from skdp.accounting._events import ApproximateDP, Composed, leaves
 from skdp.accounting._gaussian import gdp_to_epsilon
 from skdp.accounting._laws import group_event
 from skdp.utils._rounding import sum_up
-from skdp.utils._validation import check_choice, check_delta, check_privacy_parameters
+from skdp.utils._validation import check_choice, check_delta, check_privacy_parameters, check_real
 
 FILTERS = ("basic", "zcdp", "rdp", "gdp")
 SCHEDULES = ("advanced", "pld", "auto")
@@ -53,12 +52,6 @@ def _floor(fraction):
 def _ceil(fraction, read=Fraction):
     value = float(fraction)
     return math.nextafter(value, math.inf) if read(value) < fraction else value
-
-
-def _own_delta(event):
-    """Return the sum of the deltas that an event's (epsilon, delta)-DP parts state."""
-    parts = leaves(event).items()
-    return min(1.0, sum_up((n, p.delta) for p, n in parts if isinstance(p, ApproximateDP)))
 
 
 _cached_delta = lru_cache(maxsize=1024)(get_delta)
@@ -91,7 +84,7 @@ def claimed_price(event, epsilon, delta, relation):
         If no bound proves that the event costs no more.
     """
     # A release may cost nothing at a large delta, though no budget is 0.
-    if isinstance(epsilon, numbers.Real) and not isinstance(epsilon, bool) and epsilon == 0:
+    if check_real(epsilon, "epsilon") == 0.0:
         epsilon, delta = 0.0, check_delta(delta)
     else:
         epsilon, delta = check_privacy_parameters(epsilon, delta)
@@ -110,7 +103,40 @@ def claimed_price(event, epsilon, delta, relation):
 
 
 @dataclass(frozen=True)
-class BasicComposition:
+class _Sum:
+    """What some charges cost together, and the prices of the first two of them."""
+
+    cost: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    prices: tuple = ()
+
+
+class _Summed:
+    """What filters share, whose totals are sums of exact fractions."""
+
+    zero = _Sum()
+
+    def add(self, *totals):
+        """Return the sum of totals."""
+        return _Sum(
+            cost=sum(t.cost for t in totals),
+            delta=sum(t.delta for t in totals),
+            prices=tuple(itertools.islice(itertools.chain(*(t.prices for t in totals)), 2)),
+        )
+
+    def worst(self, totals, affected):
+        """Return a bound on any `affected` of some totals together."""
+        used = [t for t in totals if t.prices]
+        if len(used) <= affected:
+            return self.add(self.zero, *used)
+        costs = sorted((t.cost for t in used), reverse=True)
+        deltas = sorted((t.delta for t in used), reverse=True)
+        # Two prices stand for several releases: no release's own curve applies.
+        return _Sum(sum(costs[:affected]), sum(deltas[:affected]), ((0.0, 0.0),) * 2)
+
+
+@dataclass(frozen=True)
+class BasicComposition(_Summed):
     r"""Sums of :math:`\varepsilon_i` and :math:`\delta_i`, kept as exact fractions.
 
     Valid when each release is chosen after seeing the ones before it (Rogers, Roth, Ullman and
@@ -122,21 +148,10 @@ class BasicComposition:
     relation: str
     group_size: int
 
-    zero = (Fraction(0), Fraction(0))
-
     def cost(self, spend):
         """Return what one spend adds to a total."""
-        return exact(spend.epsilon), exact(spend.delta)
-
-    def add(self, *totals):
-        """Return the sum of totals."""
-        return tuple(map(sum, zip(*totals, strict=True)))
-
-    def worst(self, totals, affected):
-        """Return a bound on any `affected` of some totals together."""
-        return tuple(
-            sum(sorted(values, reverse=True)[:affected]) for values in zip(*totals, strict=True)
-        )
+        price = spend.epsilon, spend.delta
+        return _Sum(exact(spend.epsilon), exact(spend.delta), (price,))
 
     def price(self, event, total, cap, delta=None):
         """Return the (epsilon, delta) at which an event is booked, chosen before its release."""
@@ -145,30 +160,30 @@ class BasicComposition:
             if price < math.inf or self.group_size == 1:
                 return price, float(delta)
         # Several rows of an (epsilon, delta)-DP release have a larger delta of their own.
-        delta = _own_delta(group_event(event, self.group_size) or Composed(()))
+        parts = leaves(group_event(event, self.group_size) or Composed(())).items()
+        delta = min(1.0, sum_up((n, p.delta) for p, n in parts if isinstance(p, ApproximateDP)))
         price = self._epsilon(event, delta)
         if price < math.inf:
             return price, delta
-        left = max(exact(cap[1]) - total[1], Fraction(0))
+        left = max(exact(cap[1]) - total.delta, Fraction(0))
         for delta in (_floor(left / 2), _floor(left)):
             price = self._epsilon(event, delta)
-            if price < math.inf and total[0] + exact(price) <= exact(cap[0]):
+            if price < math.inf and total.cost + exact(price) <= exact(cap[0]):
                 break
         return price, delta
 
     def spent(self, total, cap):
         """Return the (epsilon, delta) that a total amounts to."""
-        return tuple(_ceil(t, exact) for t in total)
+        return _ceil(total.cost, exact), _ceil(total.delta, exact)
 
     def left(self, total, cap):
         """Return what the cap has left."""
-        return tuple(
-            _floor(max(exact(c) - t, Fraction(0))) for c, t in zip(cap, total, strict=True)
-        )
+        left = exact(cap[0]) - total.cost, exact(cap[1]) - total.delta
+        return tuple(_floor(max(amount, Fraction(0))) for amount in left)
 
     def within(self, total, cap):
         """Say whether a total is within the cap."""
-        return all(t <= exact(c) for c, t in zip(cap, total, strict=True))
+        return total.cost <= exact(cap[0]) and total.delta <= exact(cap[1])
 
     def _epsilon(self, event, delta):
         return _single_epsilon(event, delta, self.relation, self.group_size)
@@ -192,14 +207,7 @@ class _PricedAtCap:
 
 
 @dataclass(frozen=True)
-class _Sum:
-    cost: Fraction = Fraction(0)
-    delta: Fraction = Fraction(0)
-    prices: tuple = ()
-
-
-@dataclass(frozen=True)
-class AdditiveFilter(_PricedAtCap):
+class AdditiveFilter(_Summed, _PricedAtCap):
     r"""Sums of :math:`\rho_i`, of :math:`r_i(\alpha)` at one order, or of :math:`\mu_i^2`.
 
     Valid filters: zero-concentrated differential privacy, also approximate (Whitehouse, Ramdas,
@@ -214,8 +222,6 @@ class AdditiveFilter(_PricedAtCap):
     relation: str
     group_size: int
     rdp_order: float | None = None
-
-    zero = _Sum()
 
     def cost(self, spend):
         """Return what one spend adds to a total."""
@@ -232,24 +238,6 @@ class AdditiveFilter(_PricedAtCap):
                 f"the event has no finite cost under composition={self.kind!r}: {spend.event}"
             )
         return _Sum(Fraction(cost), Fraction(delta), ((spend.epsilon, spend.delta),))
-
-    def add(self, *totals):
-        """Return the sum of totals."""
-        return _Sum(
-            cost=sum(t.cost for t in totals),
-            delta=sum(t.delta for t in totals),
-            prices=tuple(itertools.islice(itertools.chain(*(t.prices for t in totals)), 2)),
-        )
-
-    def worst(self, totals, affected):
-        """Return a bound on any `affected` of some totals together."""
-        used = [t for t in totals if t.prices]
-        if len(used) <= affected:
-            return self.add(self.zero, *used)
-        costs = sorted((t.cost for t in used), reverse=True)
-        deltas = sorted((t.delta for t in used), reverse=True)
-        # Two prices stand for several releases: no release's own curve applies.
-        return _Sum(sum(costs[:affected]), sum(deltas[:affected]), ((0.0, 0.0),) * 2)
 
     def spent(self, total, cap):
         """Return the (epsilon, delta) that a total amounts to; delta is the cap's."""
@@ -269,12 +257,10 @@ class AdditiveFilter(_PricedAtCap):
 
 @dataclass(frozen=True)
 class _Schedule:
-    """What some charges hold: how often each event and each price occur, and the prices' sum."""
+    """What some charges hold: how often each event and each price occur."""
 
     events: Counter
     prices: Counter
-    epsilon: Fraction = Fraction(0)
-    delta: Fraction = Fraction(0)
 
     @property
     def key(self):
@@ -301,7 +287,7 @@ class FixedSchedule(_PricedAtCap):
     def cost(self, spend):
         """Return what one spend adds to a total."""
         price = spend.epsilon, spend.delta
-        return (_Schedule(Counter(leaves(spend.event)), Counter([price]), *map(exact, price)),)
+        return (_Schedule(Counter(leaves(spend.event)), Counter([price])),)
 
     def add(self, *totals):
         """Return the sum of totals."""
@@ -346,13 +332,10 @@ class FixedSchedule(_PricedAtCap):
     def _quick_epsilon(self, counts, delta):
         if delta == 0.0 or self.method != "auto":
             return math.inf
-        total = sum(
-            count * _rdp_at_quick_orders(event, self.relation, self.group_size)
-            for event, count in counts.items()
-        )
-        gaps = np.log1p(-1 / QUICK_ORDERS)
-        gaps -= (math.log(delta) + np.log(QUICK_ORDERS)) / (QUICK_ORDERS - 1)
-        return float(np.min(total + gaps)) * (1 + 1e-12)
+        total = np.zeros(len(QUICK_ORDERS))
+        for event, count in counts.items():
+            total += count * _rdp_at_quick_orders(event, self.relation, self.group_size)
+        return min(map(rdp_to_epsilon, total, QUICK_ORDERS, itertools.repeat(delta)))
 
     def _epsilon(self, schedule, delta):
         epsilon = self._epsilon_by_method(schedule, delta)
@@ -371,15 +354,15 @@ class FixedSchedule(_PricedAtCap):
 
 def _summed(schedule, delta):
     """Return the sum of the prices' epsilons, infinite where their deltas exceed delta."""
-    return schedule.epsilon if schedule.delta <= exact(delta) else math.inf
+    prices = schedule.prices.items()
+    epsilons, deltas = (sum(n * exact(price[i]) for price, n in prices) for i in (0, 1))
+    return epsilons if deltas <= exact(delta) else math.inf
 
 
 def _joined(schedules):
     return _Schedule(
         events=sum((s.events for s in schedules), Counter()),
         prices=sum((s.prices for s in schedules), Counter()),
-        epsilon=sum(s.epsilon for s in schedules),
-        delta=sum(s.delta for s in schedules),
     )
 
 

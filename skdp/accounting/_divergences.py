@@ -9,11 +9,11 @@ from scipy.special import ndtri_exp
 
 from skdp.accounting._grid import discretise
 from skdp.accounting._pairs import LossPair
+from skdp.utils import _rounding as rounding
 
 UP = 1.0 + 1e-13
 # Round-off of a logarithm of a moment near 1, which a low order would divide by order - 1.
 ROUND_OFF = 1e-14
-RHO_UP = 1.0 + 2.0**-50
 _TINY = 1e-300
 _CELLS = 8192
 
@@ -31,13 +31,13 @@ def pure_rho(epsilon: float) -> float:
     """
     if epsilon == 0.0 or epsilon == math.inf:
         return epsilon
-    return max(epsilon * math.tanh(0.5 * epsilon) * RHO_UP, _TINY)
+    return max(epsilon * math.tanh(0.5 * epsilon) * rounding.UP, _TINY)
 
 
 def laplace_rho(epsilon: float) -> float:
     """rho of a Laplace release: epsilon + e^-epsilon - 1 (Harrison and Manurangsi 2025)."""
     exact = epsilon + math.expm1(-epsilon) + 2.0**-51 * epsilon
-    return min(exact, 0.5 * squared(epsilon)) * RHO_UP
+    return min(exact, 0.5 * squared(epsilon)) * rounding.UP
 
 
 def pure_mu(epsilon: float) -> float:

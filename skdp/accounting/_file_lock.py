@@ -23,8 +23,6 @@ except ImportError:
 
 LOCK_SUFFIX, QUEUE_SUFFIX = ".skdp-lock", ".skdp-queue"
 
-_ABSENT = object()
-
 # A child that is forked holds copies of these, and with them the locks, until it closes them. An
 # opening that nobody refers to any more closes itself: an interrupt can come while it is closed.
 _openings = weakref.WeakSet()
@@ -196,7 +194,7 @@ class LockFile:
         try:
             return os.stat(self.guarded).st_mtime_ns
         except OSError:
-            return _ABSENT
+            return None
 
     def is_at_its_path(self):
         """Return whether the file at the lock's path is still this lock."""

@@ -8,14 +8,6 @@ from skdp.accounting import _events as ev
 from skdp.accounting._laws import scaled
 
 
-def _dp_event():
-    try:
-        from dp_accounting import dp_event
-    except ImportError as error:
-        raise ImportError("the interchange of events needs the package dp-accounting") from error
-    return dp_event
-
-
 def to_dp_accounting(event: ev.Event) -> object:
     """The event of the dp-accounting library that states the same releases.
 
@@ -51,7 +43,9 @@ def to_dp_accounting(event: ev.Event) -> object:
     >>> to_dp_accounting(Gaussian(2.0) * 3)
     SelfComposedDpEvent(event=GaussianDpEvent(noise_multiplier=2.0), count=3)
     """
-    dp, there = _dp_event(), to_dp_accounting
+    from dp_accounting import dp_event as dp
+
+    there = to_dp_accounting
     kinds = {
         ev.Gaussian: lambda e: dp.GaussianDpEvent(e.noise_multiplier),
         ev.Laplace: lambda e: dp.LaplaceDpEvent(1.0 / e.epsilon),
@@ -104,7 +98,9 @@ def from_dp_accounting(event: object) -> ev.Event:
     >>> from_dp_accounting(to_dp_accounting(Laplace(0.5)))
     Laplace(epsilon=0.5)
     """
-    dp, here = _dp_event(), from_dp_accounting
+    from dp_accounting import dp_event as dp
+
+    here = from_dp_accounting
     kinds = {
         dp.NoOpDpEvent: lambda e: ev.Composed(()),
         dp.NonPrivateDpEvent: lambda e: ev.NonPrivate(),

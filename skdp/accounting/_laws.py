@@ -20,10 +20,8 @@ from skdp.accounting import _events as ev
 from skdp.accounting import _pairs
 from skdp.accounting._conversions import zcdp_to_delta, zcdp_to_epsilon
 from skdp.accounting._gaussian import delta_of_mu, gdp_to_epsilon, least_epsilon
-from skdp.utils._rounding import float_up, sum_up
+from skdp.utils._rounding import DOWN, UP, float_up, sum_up
 
-_UP = 1.0 + 2.0**-50
-_DOWN = 1.0 - 2.0**-50
 # More than the sums of a discrete law are off by, relatively.
 ROUND_OFF = 1.0 + 5e-13
 _LARGEST_SIGMA, _LARGEST_SENSITIVITY = 5e4, 10**6
@@ -120,7 +118,7 @@ def stated(epsilon: float, delta: float = 0.0, num_categories: int = 2) -> Law:
         if at >= epsilon:
             return delta
         tail = -math.expm1(at - epsilon) / (1.0 + (num_categories - 1.0) * math.exp(-epsilon))
-        return min(1.0, (delta + (1.0 - delta) * tail) * _UP)
+        return min(1.0, (delta + (1.0 - delta) * tail) * UP)
 
     return Law(
         epsilon=epsilon,
@@ -137,7 +135,7 @@ def stated(epsilon: float, delta: float = 0.0, num_categories: int = 2) -> Law:
 
 def up_to(pure: float, curve: Callable) -> Callable:
     """A curve of an event whose least epsilon with delta = 0 is known, rounded up."""
-    return lambda at: min(1.0, curve(at) * _UP) if at < pure or pure == math.inf else 0.0
+    return lambda at: min(1.0, curve(at) * UP) if at < pure or pure == math.inf else 0.0
 
 
 @law_of.register
@@ -164,7 +162,7 @@ def _response(e: ev.RandomizedResponse, relation):
 def _gaussian(e: ev.Gaussian, relation):
     z = e.noise_multiplier
     return Law(
-        rho=0.5 / z**2 * _UP,
+        rho=0.5 / z**2 * UP,
         moved=lambda k: ev.Gaussian(-float_up(-Fraction(z) / k)),
         pairs=lambda: (_pairs.gaussian(1.0 / z),),
         renyi=lambda: lambda order: 0.5 * order / z**2,
@@ -210,7 +208,7 @@ def _discrete_laplace(e: ev.DiscreteLaplace, relation):
 def _discrete_gaussian(e: ev.DiscreteGaussian, relation):
     rho = 0.5 * (e.sensitivity / e.sigma) ** 2
     whole = _concentrated(
-        rho * _UP,
+        rho * UP,
         moved=lambda k: replace(e, sensitivity=e.sensitivity * k),
         renyi=lambda: lambda order: 0.5 * order * (e.sensitivity / e.sigma) ** 2,
     )
@@ -239,7 +237,7 @@ def _exponential(e: ev.ExponentialMechanism, relation):
 
     return replace(
         pure,
-        rho=min(div.squared(e.epsilon) / 8.0, pure.rho) * _UP,
+        rho=min(div.squared(e.epsilon) / 8.0, pure.rho) * UP,
         grouped=lambda k: ev.ExponentialMechanism(sum_up([(k, e.epsilon)])),
         pairs=(lambda: (_pairs.bounded_range(e.epsilon),)) if e.epsilon > 0.0 else pure.pairs,
         renyi=lambda: partial(div.bounded_range_renyi, e.epsilon),
@@ -340,7 +338,7 @@ def group_delta(epsilon: float, delta: float, k: int) -> float:
     if epsilon == math.inf:
         return 1.0
     if epsilon < 1e-12 and k * epsilon < 1.0:
-        return min(1.0, k * delta * math.exp(k * epsilon) * _UP)
+        return min(1.0, k * delta * math.exp(k * epsilon) * UP)
     geometric = -math.expm1(-k * epsilon) / -math.expm1(-epsilon)
     log_delta = (k - 1) * epsilon + math.log(geometric) + math.log(delta)
     rounding = 2.0**-50 * (k * epsilon - math.log(delta) + 30.0)
@@ -349,7 +347,7 @@ def group_delta(epsilon: float, delta: float, k: int) -> float:
 
 def _atoms_delta(pair, epsilon):
     # A computed loss can be below the one it stands for, and epsilon between them.
-    epsilon *= _DOWN
+    epsilon *= DOWN
     index = int(np.searchsorted(pair.losses, epsilon, side="right"))
     tail = float(pair.p[index:] @ -np.expm1(epsilon - pair.losses[index:]))
     return (pair.p_inf + tail) * ROUND_OFF

@@ -5,7 +5,8 @@ import re
 import threading
 import uuid
 
-from skdp.accounting._chain import NOTHING, Record, chain_end, next_record
+from skdp.accounting._chain import NOTHING, Record, chain_end
+from skdp.accounting._records import TableLedger
 from skdp.exceptions import LedgerError
 
 # The lock, the rows and the calls that are under way (one at most) of each ledger.
@@ -24,7 +25,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_rename_child)
 
 
-class MemoryLedger:
+class MemoryLedger(TableLedger):
     """A ledger that ends with its process and is in no other one.
 
     A handle that is pickled into another process, or used in a child that was forked, raises
@@ -51,34 +52,25 @@ class MemoryLedger:
         self._check_process()
         _kept.setdefault(self._address, (threading.RLock(), [], []))
 
-    def read(self, dataset, after=NOTHING):
-        """Return the records of a data set that follow a position."""
-        return self._call(lambda rows: _since(rows, dataset, after))
-
-    def append(self, dataset, after, decide):
-        """Append one record, decided under the lock."""
-
-        def work(rows):
-            records = _since(rows, dataset, after)
-            decision = decide(records)
-            if decision is None:
-                return records
-            end = (rows[-1][0], rows[-1][-1]) if rows else NOTHING
-            record = next_record(end, dataset, *decision)
-            rows.append(record.row)
-            return [*records, record]
-
-        return self._call(work)
-
-    def verify(self):
-        """Check the whole chain and return the hash of the last record."""
-        return self._call(chain_end)[1]
-
     def records(self):
         """Return the records of every data set, in order."""
         return self._call(lambda rows: list(map(Record.from_row, rows)))
 
-    def _call(self, work):
+    def _select(self, rows, dataset, after):
+        seen = {(row[0], row[-1]) for row in rows[after[0] - 1 :][:1]}
+        if after != NOTHING and after not in seen:
+            raise LedgerError("the ledger was replaced or cut while in use")
+        return [Record.from_row(row) for row in rows[after[0] :] if row[1] == dataset]
+
+    def _check(self, rows, whole=False):
+        if whole or not rows:
+            return chain_end(rows)
+        return rows[-1][0], rows[-1][-1]
+
+    def _commit(self, rows, record, end):
+        rows.append(record.row)
+
+    def _call(self, work, reading=False):
         """Return what `work` returns of the rows, under the ledger's lock."""
         self._check_process()
         if self._address not in _kept:
@@ -99,9 +91,3 @@ class MemoryLedger:
     def _check_process(self):
         if not self._address.startswith(f"memory://{_process[0]}/"):
             raise LedgerError(f"the ledger {self._address} is in the memory of another process")
-
-
-def _since(rows, dataset, after):
-    if after != NOTHING and after not in {(row[0], row[-1]) for row in rows[after[0] - 1 :][:1]}:
-        raise LedgerError("the ledger was replaced or cut while in use")
-    return [Record.from_row(row) for row in rows[after[0] :] if row[1] == dataset]

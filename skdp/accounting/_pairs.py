@@ -38,15 +38,13 @@ class LossPair:
 
     def reversed(self) -> LossPair:
         """The pair (Q, P)."""
-        tails = None
-        if self.tails is not None:
 
-            def tails(loss):
-                p_cdf, p_sf, q_cdf, q_sf = self.tails(-loss)
-                return q_sf, q_cdf, p_sf, p_cdf
+        def tails(loss):
+            p_cdf, p_sf, q_cdf, q_sf = self.tails(-loss)
+            return q_sf, q_cdf, p_sf, p_cdf
 
         atoms = -self.losses[::-1], self.q[::-1], self.p[::-1], self.q_inf, self.p_inf
-        return LossPair(tails, -self.high, -self.low, *atoms, self.spacing)
+        return LossPair(self.tails and tails, -self.high, -self.low, *atoms, self.spacing)
 
 
 def gaussian(mu):

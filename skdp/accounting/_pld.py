@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
@@ -278,16 +278,8 @@ def _tilted(grid, tilt):
     return tilted / total, top + math.log(total)
 
 
-def pld_epsilon(
-    parts: dict[ev.Event, int],
-    delta: float,
-    relation: str,
-    tolerance: float,
-    step: float | None = None,
-) -> float:
+def pld_epsilon(parts: dict[ev.Event, int], delta: float, relation: str, tolerance: float) -> float:
     """Upper bound on epsilon at delta of the composition of all events.
-
-    The grid is chosen from the tolerance unless `step` is given.
 
     Each direction is composed for itself; the larger epsilon counts. A direction whose Renyi
     bound is no larger than what another one costs needs no transform.
@@ -313,11 +305,11 @@ def pld_epsilon(
     for epsilon, most, tilt, coarse, infinite in sorted(prepared, key=lambda item: -item[0]):
         if most <= result or (epsilon <= result and infinite < delta * (1.0 - 1e-3)):
             continue
-        result = max(result, _composed_epsilon(coarse, tilt, epsilon, delta, tolerance, step))
+        result = max(result, _composed_epsilon(coarse, tilt, epsilon, delta, tolerance))
     return min(result, pure)
 
 
-def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance, step):
+def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance):
     """epsilon of one direction; the tilt is lowered while the window lies above the answer, and
     the step while it is too coarse for the answer."""
     best, order, last_noise = math.inf, 1.0 + tilt, math.inf
@@ -326,8 +318,6 @@ def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance, step):
     tilt *= min(1.0, max(0.0, -4.0 - math.log10(delta)) / 8.0)
     for _ in range(8):
         plan = _plan(coarse, tilt, epsilon, delta, tolerance, order)
-        if step is not None:
-            plan = replace(plan, step=step)
         found = _compose(coarse, plan)
         bare = found.epsilon(delta)
         if bare == math.inf:
@@ -346,7 +336,7 @@ def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance, step):
         else:
             order = 1.0 + found.slope(bare, delta)
             wanted = _step(coarse, order - 1.0, bare, tolerance, plan.high - plan.low)
-            if step is not None or plan.step <= 1.5 * wanted:
+            if plan.step <= 1.5 * wanted:
                 return best
             epsilon = bare
     return min(best, _direct_epsilon(coarse, delta, tolerance))

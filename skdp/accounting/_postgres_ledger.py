@@ -1,7 +1,9 @@
 """The ledger in a PostgreSQL database, for analysts on several hosts."""
 
+from types import SimpleNamespace
+
 from skdp.accounting import _records
-from skdp.accounting._chain import NOTHING, next_record
+from skdp.accounting._chain import NOTHING
 from skdp.accounting._postgres_address import check_address, driver
 from skdp.exceptions import LedgerError
 
@@ -45,7 +47,7 @@ FROM pg_class AS c WHERE oid = 'skdp.records'::regclass
 """
 
 
-class PostgreSQLLedger:
+class PostgreSQLLedger(_records.TableLedger):
     """A ledger in the schema ``skdp`` of a PostgreSQL database.
 
     Writers wait for each other on one table lock, in the order of asking; a record is on the
@@ -77,65 +79,39 @@ class PostgreSQLLedger:
     def create(self):
         """Create the tables unless they are there."""
 
-        def work(execute):
-            if _exists(execute):
-                return
+        def work(transaction):
+            execute = transaction.execute
             execute("BEGIN")
             execute("SELECT pg_advisory_xact_lock(?)", (_CREATION_LOCK,))
             if not _exists(execute):
                 execute(_CREATE)
             execute("COMMIT")
 
-        self._call(work, checked=False)
+        self._connected(work)
 
-    def read(self, dataset, after=NOTHING):
-        """Return the records of a data set that follow a position."""
+    def _call(self, work, reading=False):
+        def begun(transaction):
+            _check_server(transaction.execute)
+            if reading:
+                transaction.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            else:
+                transaction.execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+                transaction.execute(_WAIT_FOR_DISK)
+                transaction.execute("LOCK TABLE records IN EXCLUSIVE MODE")
+            return work(transaction)
 
-        def work(execute):
-            execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            self._check(execute)
-            return _records.select_records(execute, dataset, after)
+        return self._connected(begun)
 
-        return self._call(work)
+    def _commit(self, transaction, record, end):
+        _records.insert_record(transaction.execute, record)
+        _records.read_back(transaction.execute, record, end)
+        versions = _versions(transaction.execute, end)[1]
+        transaction.execute("COMMIT")
+        self._checked, self._versions = (record.sequence, record.hash), versions
 
-    def append(self, dataset, after, decide):
-        """Append one record, decided under the table's lock."""
-
-        def work(execute):
-            execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
-            execute(_WAIT_FOR_DISK)
-            execute("LOCK TABLE records IN EXCLUSIVE MODE")
-            end = self._check(execute)
-            records = _records.select_records(execute, dataset, after)
-            decision = decide(records)
-            if decision is None:
-                return records
-            record = next_record(end, dataset, *decision)
-            _records.insert_record(execute, record)
-            _records.read_back(execute, record, end)
-            versions = _versions(execute, end)[1]
-            execute("COMMIT")
-            self._checked, self._versions = (record.sequence, record.hash), versions
-            return [*records, record]
-
-        return self._call(work)
-
-    def verify(self):
-        """Check the whole chain and return the hash of the last record."""
-
-        def work(execute):
-            execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            return self._check(execute, whole=True)[1]
-
-        return self._call(work)
-
-    def records(self):
-        """Return the records of every data set, in order."""
-        return self._call(_records.all_records)
-
-    def _check(self, execute, whole=False):
+    def _check(self, transaction, whole=False):
         """Check what this object has not checked yet, or everything if rows were touched."""
-        seen = self._checked
+        execute, seen = transaction.execute, self._checked
         before, now = _versions(execute, seen)
         is_new = whole or before != self._versions
         end = _records.check_chain(execute, NOTHING if is_new else seen)
@@ -143,8 +119,8 @@ class PostgreSQLLedger:
         self._checked, self._versions = end, now
         return self._checked
 
-    def _call(self, work, checked=True):
-        """Return what `work` returns, which is called with a new connection's `execute`.
+    def _connected(self, work):
+        """Return what `work` returns of an object that has a new connection's `execute`.
 
         Closing the connection rolls back what was not committed. The driver's errors hold the
         connection, and with it the password that was used: a `LedgerError` takes their words and
@@ -172,9 +148,7 @@ class PostgreSQLLedger:
                     timeout = f"{LOCK_TIMEOUT_SECONDS:g}s"
                     execute("SELECT set_config('lock_timeout', ?, false)", (timeout,))
                     execute("SET search_path TO skdp")
-                    if checked:
-                        _check_server(execute)
-                    return work(execute)
+                    return work(SimpleNamespace(execute=execute))
                 finally:
                     try:
                         connection.close()

@@ -7,8 +7,9 @@ SQLite does not end a connection, nor its transaction, before the last row was f
 
 import os
 import threading
+from functools import partial
 
-from skdp.accounting._chain import FIRST_HASH, NOTHING, Record, chain_end
+from skdp.accounting._chain import FIRST_HASH, NOTHING, Record, chain_end, next_record
 from skdp.exceptions import LedgerError
 
 _ROWS = "SELECT sequence, dataset, kind, body, hash FROM records"
@@ -28,6 +29,55 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=CONNECTIONS.release,
         after_in_child=CONNECTIONS.release,
     )
+
+
+class TableLedger:
+    """What ledgers share that keep their records in a table.
+
+    A subclass has `_call(work, reading)`, which returns what `work` returns of a transaction that
+    nobody else can append in; `_check(transaction, whole)`, which returns the end of the chain;
+    and `_commit(transaction, record, end)`. A transaction has `execute`, or the subclass says
+    how records are selected.
+    """
+
+    def read(self, dataset, after=NOTHING):
+        """Return the records of a data set that follow a position."""
+
+        def work(transaction):
+            self._check(transaction)
+            return self._select(transaction, dataset, after)
+
+        return self._call(work, reading=True)
+
+    def append(self, dataset, after, decide):
+        """Append one record, decided while nobody else can append."""
+
+        def work(transaction):
+            end = self._check(transaction)
+            records = self._select(transaction, dataset, after)
+            decision = decide(records)
+            if decision is None:
+                return records
+            record = next_record(end, dataset, *decision)
+            self._commit(transaction, record, end)
+            return [*records, record]
+
+        return self._call(work)
+
+    def verify(self):
+        """Check the whole chain and return the hash of the last record."""
+        return self._call(partial(self._check, whole=True), reading=True)[1]
+
+    def records(self):
+        """Return the records of every data set, in order."""
+        rows = self._call(lambda transaction: transaction.execute(_ALL).fetchall(), reading=True)
+        return list(map(Record.from_row, rows))
+
+    def _select(self, transaction, dataset, after):
+        """Return the records of a data set that follow a position, of a chain that was checked."""
+        check_position(transaction.execute, after)
+        of_dataset = (dataset, after[0])
+        return list(map(Record.from_row, transaction.execute(_OF_DATASET, of_dataset)))
 
 
 def check_position(execute, position):
@@ -63,17 +113,6 @@ def check_chain(execute, seen=NOTHING):
     before = seen[0] - 1
     previous = _hash_at(execute, before) if before else FIRST_HASH
     return chain_end(execute(_SINCE, (before,)).fetchall(), (before, previous))
-
-
-def select_records(execute, dataset, after):
-    """Return the records of a data set that follow a position, of a chain that was checked."""
-    check_position(execute, after)
-    return list(map(Record.from_row, execute(_OF_DATASET, (dataset, after[0]))))
-
-
-def all_records(execute):
-    """Return the records of every data set, in order."""
-    return list(map(Record.from_row, execute(_ALL, ())))
 
 
 def insert_record(execute, record):

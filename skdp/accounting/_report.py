@@ -1,6 +1,6 @@
 """What a ledger says about a data set, for people and for programs."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 
 from skdp.accounting._composition import SCHEDULES
 from skdp.utils._documents import html_fragment, html_table, html_text, printable
@@ -76,22 +76,13 @@ class BudgetReport:
         dict
         """
         spends, draws = (
-            [asdict(replace(s, event=s.event.to_json())) for s in entries]
+            [asdict(replace(entry, event=entry.event.to_json())) for entry in entries]
             for entries in (self.spends, self.draws)
         )
-        return {
-            "dataset": self.dataset,
-            "epsilon": {"cap": self.cap[0], "spent": self.spent[0]},
-            "delta": {"cap": self.cap[1], "spent": self.spent[1]},
-            "relation": self.relation,
-            "unit": self.unit,
-            "max_rows": self.max_rows,
-            "composition": self.composition,
-            "spends": spends,
-            "draws": draws,
-            "head_hash": self.head_hash,
-            "notes": list(self.notes),
-        }
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        amounts = zip(("epsilon", "delta"), values.pop("cap"), values.pop("spent"), strict=True)
+        budget = {name: {"cap": cap, "spent": spent} for name, cap, spent in amounts}
+        return values | budget | {"spends": spends, "draws": draws, "notes": list(self.notes)}
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the budget as pairs of a name and words, without the charges.

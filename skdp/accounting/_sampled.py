@@ -18,12 +18,10 @@ from skdp.accounting import _events as ev
 from skdp.accounting._gaussian import delta_of_mu
 from skdp.accounting._laws import ROUND_OFF, Law, law, law_of, scaled, stated, up_to
 from skdp.accounting._pairs import LossPair
-from skdp.utils._rounding import sum_up
+from skdp.utils._rounding import DOWN, UP, sum_up
 
 _MAX_NODES = 200_000
 _GL_NODES, _GL_WEIGHTS = np.polynomial.legendre.leggauss(16)
-_UP = 1.0 + 2.0**-50
-_DOWN = 1.0 - 2.0**-50
 
 
 def inner_event(event, relation):
@@ -128,19 +126,16 @@ def _mixed(pair: LossPair, rate: float) -> LossPair:
     def mixed(p, q):
         return (1.0 - rate) * q + rate * p
 
-    tails = None
-    if pair.tails is not None:
-
-        def tails(loss):
-            p_cdf, p_sf, q_cdf, q_sf = pair.tails(inverse(loss))
-            return mixed(p_cdf, q_cdf), mixed(p_sf, q_sf), q_cdf, q_sf
+    def tails(loss):
+        p_cdf, p_sf, q_cdf, q_sf = pair.tails(inverse(loss))
+        return mixed(p_cdf, q_cdf), mixed(p_sf, q_sf), q_cdf, q_sf
 
     low, high = amplified(np.array([pair.low, pair.high]), rate).tolist()
     losses, p, q = amplified(pair.losses, rate), mixed(pair.p, pair.q), pair.q
     if pair.q_inf > 0.0:
         losses = np.append(math.log1p(-rate), losses)
         p, q = np.append((1.0 - rate) * pair.q_inf, p), np.append(pair.q_inf, q)
-    return LossPair(tails, low, high, losses, p, q, rate * pair.p_inf)
+    return LossPair(pair.tails and tails, low, high, losses, p, q, rate * pair.p_inf)
 
 
 def _replace_curve(pair: LossPair, rate: float) -> LossPair:
@@ -151,19 +146,19 @@ def _replace_curve(pair: LossPair, rate: float) -> LossPair:
     value, none.
     """
     mix = _mixed(pair, rate)
-    tails, left_p, left_q = None, mix.p_inf, 0.0
+
+    def tails(loss):
+        _, p_sf, _, q_sf = mix.tails(np.abs(loss))
+        above = loss >= 0.0
+        return (
+            np.where(above, whole - p_sf, q_sf),
+            np.where(above, p_sf, whole - q_sf),
+            np.where(above, whole - q_sf, p_sf),
+            np.where(above, q_sf, whole - p_sf),
+        )
+
+    left_p, left_q = mix.p_inf, 0.0
     if mix.tails is not None:
-
-        def tails(loss):
-            _, p_sf, _, q_sf = mix.tails(np.abs(loss))
-            above = loss >= 0.0
-            return (
-                np.where(above, whole - p_sf, q_sf),
-                np.where(above, p_sf, whole - q_sf),
-                np.where(above, whole - q_sf, p_sf),
-                np.where(above, q_sf, whole - p_sf),
-            )
-
         _, p_sf, _, q_sf = mix.tails(np.zeros(1))
         whole = float(p_sf[0] + q_sf[0])
         left_p, left_q = left_p + float(p_sf[0]), left_q + float(q_sf[0])
@@ -172,7 +167,7 @@ def _replace_curve(pair: LossPair, rate: float) -> LossPair:
     zero = max(0.0, 1.0 - left_p - left_q - float(p.sum()) - float(q.sum()))
     losses = np.concatenate((-losses[::-1], [0.0], losses))
     p, q = np.concatenate((q[::-1], [zero], p)), np.concatenate((p[::-1], [zero], q))
-    return LossPair(tails, -mix.high, mix.high, losses, p, q, mix.p_inf, mix.p_inf)
+    return LossPair(mix.tails and tails, -mix.high, mix.high, losses, p, q, mix.p_inf, mix.p_inf)
 
 
 def replaced_gaussian_position(sigma: float, rate: float, loss: np.ndarray) -> np.ndarray:
@@ -238,7 +233,7 @@ def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
     if is_replaced and all(isinstance(part, ev.ADDITIVE) for part in ev.leaves(inside)):
         one = law(ev.merged(e.event), relation).epsilon
         epsilon = min(epsilon, amplified(one, rate) - amplified(-one, rate))
-    epsilon = math.nextafter(epsilon * _UP, math.inf) if epsilon > 0.0 else 0.0
+    epsilon = math.nextafter(epsilon * UP, math.inf) if epsilon > 0.0 else 0.0
     delta = sum_up([(rate, inner.delta)])
     # Sampling does not fit zCDP: what it costs without.
     pure_rho = div.pure_rho(epsilon if delta == 0.0 else math.inf)
@@ -281,7 +276,7 @@ def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
                 before = at - math.log(rate) + math.log1p((rate - 1.0) * math.exp(-at))
             else:
                 before = math.log1p(math.expm1(at) / rate)
-            bound = rate * whole(before * _DOWN) * ROUND_OFF
+            bound = rate * whole(before * DOWN) * ROUND_OFF
             if is_replaced and is_gaussian:
                 bound = min(bound, _replaced_gaussian_delta(record_sigma, rate, at))
             return bound

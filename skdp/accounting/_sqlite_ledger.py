@@ -1,16 +1,13 @@
 """The ledger in an SQLite file, for one host."""
 
 import os
-import re
 import sqlite3
 import stat
-import uuid
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 from skdp.accounting import _records
-from skdp.accounting._chain import NOTHING, next_record
+from skdp.accounting._chain import NOTHING
 from skdp.accounting._file_lock import LOCK_SUFFIX, QUEUE_SUFFIX, locked
 from skdp.exceptions import LedgerError
 
@@ -18,9 +15,10 @@ APPLICATION_ID = 0x736B6470  # "skdp"
 SCHEMA_VERSION = 1
 BUSY_TIMEOUT_SECONDS = 30.0
 
-# Files of these names belong to another ledger: SQLite removes its journal, we write its locks.
-_BESIDE = ("-journal", "-wal", "-shm", LOCK_SUFFIX, QUEUE_SUFFIX)
-_UUID4 = r"\.[0-9a-f]{12}4[0-9a-f]{3}[89ab][0-9a-f]{15}"
+DRAFT_SUFFIX = ".skdp-draft"
+# Files of these names belong to another ledger: SQLite removes its journal, we write its locks
+# and remove what a creator that was killed left of its draft.
+_BESIDE = ("-journal", "-wal", "-shm", LOCK_SUFFIX, QUEUE_SUFFIX, DRAFT_SUFFIX)
 
 _TABLE = """CREATE TABLE records (
     sequence INTEGER PRIMARY KEY,
@@ -31,14 +29,16 @@ _TABLE = """CREATE TABLE records (
 )"""
 # Of files that older versions made; nothing reads by it.
 _OLD_INDEX = "CREATE INDEX records_of_dataset ON records (dataset, sequence)"
+# Nothing rolls back a draft; a journal that was left would be another draft's.
 _SCHEMA = f"""
+PRAGMA journal_mode = OFF;
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
 {_TABLE};
 """
 
 
-class SQLiteLedger:
+class SQLiteLedger(_records.TableLedger):
     """A ledger in one SQLite file, safe for threads, processes, forks and crashes.
 
     Every use holds a lock of skdp's own beside the file (`skdp.accounting._file_lock`), so that
@@ -62,6 +62,7 @@ class SQLiteLedger:
                 f"the name of a ledger cannot end in {', '.join(_BESIDE)}: files of such names "
                 "belong to other ledgers"
             )
+        self._draft = self.path.with_name(self.path.name + DRAFT_SUFFIX)
         # Up to where this object has checked the chain.
         self._checked = NOTHING
 
@@ -79,10 +80,11 @@ class SQLiteLedger:
     def _create(self, lock):
         if os.path.exists(self.path):
             return
-        self._remove_drafts(lambda draft: _is_empty(draft.path))
         lock.write("")
-        draft = self.path.with_name(f"{self.path.name}.{uuid.uuid4().hex}")
+        draft = self._draft
         try:
+            with suppress(FileNotFoundError):
+                os.unlink(draft)
             _connected(draft, lambda connection: connection.executescript(_SCHEMA))
             # A link, unlike a renaming, never replaces what another program has just made.
             os.link(draft, self.path)
@@ -93,51 +95,19 @@ class SQLiteLedger:
         finally:
             draft.unlink(missing_ok=True)
 
-    def read(self, dataset, after=NOTHING):
-        """Return the records of a data set that follow a position."""
-
-        def work(connection, lock):
-            self._check(connection, lock)
-            return _records.select_records(connection.execute, dataset, after)
-
-        return self._call(work, reading=True)
-
-    def append(self, dataset, after, decide):
-        """Append one record, decided under the lock."""
-
-        def work(connection, lock):
-            connection.execute("BEGIN IMMEDIATE")
-            end = self._check(connection, lock)
-            records = _records.select_records(connection.execute, dataset, after)
-            decision = decide(records)
-            if decision is None:
-                return records
-            record = next_record(end, dataset, *decision)
-            _records.insert_record(connection.execute, record)
-            self._check_lock(lock)
-            connection.execute("COMMIT")
-            stamp = self._stamp()
-            connection.close()
-            self._connection(lambda again: _records.read_back(again.execute, record, end))
-            self._check_lock(lock)
-            self._checked = record.sequence, record.hash
-            lock.write(_seal(stamp, self._checked))
-            return [*records, record]
-
-        return self._call(work)
-
-    def verify(self):
-        """Check the whole chain and return the hash of the last record."""
-        return self._call(partial(self._check, whole=True), reading=True)[1]
-
-    def records(self):
-        """Return the records of every data set, in order."""
-        return self._call(
-            lambda connection, lock: _records.all_records(connection.execute), reading=True
-        )
+    def _commit(self, connection, record, end):
+        _records.insert_record(connection.execute, record)
+        self._check_lock(connection.lock)
+        connection.execute("COMMIT")
+        stamp = self._stamp()
+        connection.close()
+        self._connection(lambda again: _records.read_back(again.execute, record, end))
+        self._check_lock(connection.lock)
+        self._checked = record.sequence, record.hash
+        connection.lock.write(_seal(stamp, self._checked))
 
     def _call(self, work, reading=False):
-        """Return what `work` returns of a connection and the lock."""
+        """Return what `work` returns of a connection that has the lock."""
         # A missing file raises here: no lock files are made beside it.
         self._file()
         try:
@@ -151,7 +121,13 @@ class SQLiteLedger:
             )
 
         def connected(lock):
-            return self._connection(lambda connection: work(connection, lock))
+            def begun(connection):
+                connection.lock = lock
+                if not reading:
+                    connection.execute("BEGIN IMMEDIATE")
+                return work(connection)
+
+            return self._connection(begun)
 
         return locked(self.path, BUSY_TIMEOUT_SECONDS, connected, reading=reading)
 
@@ -162,9 +138,10 @@ class SQLiteLedger:
                 "written at the same time; nothing is released"
             )
 
-    def _check(self, connection, lock, whole=False):
+    def _check(self, connection, whole=False):
         """Check the chain, and return its end; see `_seal` for what need not be read again."""
-        stamp, text = self._stamp(), lock.text()
+        lock, stamp = connection.lock, self._stamp()
+        text = lock.text()
         newest = "SELECT sequence, hash FROM records ORDER BY sequence DESC LIMIT 1"
         end = connection.execute(newest).fetchone() or NOTHING
         seen, is_sealed = self._checked, text == _seal(stamp, end)
@@ -215,20 +192,14 @@ class SQLiteLedger:
     def _check_file(self):
         file = self._file()
         if file.st_nlink > 1:
-            self._remove_drafts(lambda draft: os.path.samestat(file, os.lstat(draft.path)))
+            with suppress(OSError):
+                if os.path.samestat(file, os.lstat(self._draft)):
+                    os.unlink(self._draft)
             file = self._file()
         if file.st_nlink > 1:
             raise LedgerError(
                 f"the ledger {self.path} has {file.st_nlink} names (hard links); keep one"
             )
-
-    def _remove_drafts(self, is_left_over):
-        """Take away files that killed creators left, and no others whatever they are called."""
-        name = re.compile(re.escape(self.path.name) + _UUID4)
-        with suppress(OSError), os.scandir(self.path.parent) as entries:
-            for entry in entries:
-                if name.fullmatch(entry.name) and is_left_over(entry):
-                    os.unlink(entry.path)
 
     def _check_journal(self, connection):
         mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
@@ -259,6 +230,12 @@ class SQLiteLedger:
             )
 
 
+class _Connection(sqlite3.Connection):
+    """A connection that knows the lock under which it was made."""
+
+    lock = None
+
+
 def _connected(address, work, **options):
     """Return what `work` returns of a connection; closing it rolls back what was not committed.
 
@@ -266,7 +243,7 @@ def _connected(address, work, **options):
     `__exit__` would leave it open as long as anybody keeps the exception.
     """
     with _records.CONNECTIONS:
-        connection = sqlite3.connect(address, **options)
+        connection = sqlite3.connect(address, factory=_Connection, **options)
         try:
             return work(connection)
         finally:
@@ -301,18 +278,3 @@ def _sealed_end(text):
     if len(words) == 6 and words[0] == "skdp" and words[4].isdecimal():
         return int(words[4]), words[5]
     return NOTHING
-
-
-def _is_empty(draft):
-    """Say whether a file is a ledger without a record."""
-    try:
-        address = f"{Path(draft).as_uri()}?immutable=1"
-        return _connected(address, _has_no_record, uri=True)
-    except sqlite3.Error:
-        return os.path.getsize(draft) == 0
-
-
-def _has_no_record(connection):
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    records = connection.execute("SELECT count(*) FROM records").fetchone()[0]
-    return application == APPLICATION_ID and records == 0

@@ -1,7 +1,7 @@
 """What the records of a data set add up to: terms, totals and the price of a next charge."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from skdp.accounting._chain import NOTHING
@@ -212,8 +212,8 @@ class State:
     position: tuple = NOTHING
     terms: Terms | None = None
     whole: object = None
-    partitions: tuple = ()
-    reservations: tuple = ()
+    partitions: dict = field(default_factory=dict)
+    reservations: dict = field(default_factory=dict)
 
     def after(self, records):
         """Return the state after some more records.
@@ -250,17 +250,15 @@ class State:
         rule, cost = self.terms.rule, self.terms.rule.cost(spend)
         if spend.part is None:
             return replace(self, whole=rule.add(self.whole, cost))
-        partitions, part = dict(self.partitions), spend.part
-        totals = dict(partitions.get(part.partition, ()))
+        part, totals = spend.part, self.partitions.get(spend.part.partition, {})
         if any((p.parts, p.by_index) != (part.parts, part.by_index) for p in totals):
             raise ValueError(f"partition {part.partition!r} was charged with other parts before")
-        totals[part] = rule.add(totals.get(part, rule.zero), cost)
-        partitions[part.partition] = tuple(totals.items())
-        return replace(self, partitions=tuple(partitions.items()))
+        totals = totals | {part: rule.add(totals.get(part, rule.zero), cost)}
+        return replace(self, partitions=self.partitions | {part.partition: totals})
 
     def rounds(self, name, steps):
         """Return the `Rounds` of a reservation whose plan has so many steps."""
-        rounds = dict(self.reservations).get(name, Rounds((), (0,) * steps))
+        rounds = self.reservations.get(name, Rounds((), (0,) * steps))
         if len(rounds.uses) != steps:
             raise ValueError(f"reservation {name!r} was charged with another plan before")
         return rounds
@@ -272,21 +270,20 @@ class State:
             return self
         position = (record.sequence, record.hash) if record.kind == "charge" else None
         rounds = self.rounds(step["name"], step["steps"]).after(step["step"], position)
-        reservations = dict(self.reservations) | {step["name"]: rounds}
-        return replace(self, reservations=tuple(reservations.items()))
+        return replace(self, reservations=self.reservations | {step["name"]: rounds})
 
     @property
     def total(self):
         """The worst that the records amount to for any one unit."""
         rule, worst = self.terms.rule, []
-        for _, totals in self.partitions:
+        for totals in self.partitions.values():
             # One unit can be in so many parts of a partition, or move between them.
-            moves = self.terms.relation == "replace_one" and not totals[0][0].by_index
+            moves = self.terms.relation == "replace_one" and not next(iter(totals)).by_index
             affected = self.terms.max_rows * (2 if moves else 1)
             if self.terms.unit == "person":
                 # Any part may hold rows of a person.
                 affected = len(totals)
-            worst.append(rule.worst([total for _, total in totals], affected))
+            worst.append(rule.worst(list(totals.values()), affected))
         return rule.add(self.whole, *worst) if worst else self.whole
 
     @property

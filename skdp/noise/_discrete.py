@@ -136,19 +136,15 @@ def geometric(scale, size, stream):
     True
     """
     scale = check_within(scale, "scale", 0.0, LARGEST_SCALE, "(]")
-    out = np.empty(size, dtype=np.int64)
-    for start in range(0, size, _GEOMETRIC_BLOCK):
-        part = out[start : start + _GEOMETRIC_BLOCK]
-        part[:] = _geometric_block(scale, part.size, stream)
-    return out
+    return _collect(lambda n: _geometric_block(scale, n, stream), size, 1.0, _GEOMETRIC_BLOCK)
 
 
-def _collect(draw, size, factor):
+def _collect(draw, size, factor, most=_BLOCK):
     out, filled = np.empty(size, dtype=np.int64), 0
     flat = out.reshape(-1)
     while filled < out.size:
         missing = out.size - filled
-        block = draw(min(_BLOCK, math.ceil(missing * factor) + 4 * (factor > 1)))[:missing]
+        block = draw(min(most, math.ceil(missing * factor) + 4 * (factor > 1)))[:missing]
         flat[filled : filled + block.size] = block
         filled += block.size
     return out

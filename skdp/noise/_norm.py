@@ -64,20 +64,17 @@ def rounded_norm_noise(offset, scale, stream, *, exact=False):
     if offset.ndim != 1 or not offset.size or not np.all(np.abs(offset) <= 0.5):
         raise ValueError("offset must be a vector of numbers in [-1/2, 1/2]")
     while True:
+        draw = _Draw(offset.size, stream)
+        value, error = draw.approximate(scale)
+        value = value + offset + 0.5
+        error = error + 2.0**-51 * (np.abs(value) + 1.0)
+        result, open_ = floors(value, error, exact=exact)
         try:
-            return _round_one_draw(_Draw(offset.size, stream), offset, scale, exact)
+            if open_.size:
+                result[open_] = draw.round_exactly(open_, offset, scale)
+            return result
         except _OutsideDisc:
             continue
-
-
-def _round_one_draw(draw, offset, scale, exact):
-    value, error = draw.approximate(scale)
-    value = value + offset + 0.5
-    error = error + 2.0**-51 * (np.abs(value) + 1.0)
-    result, open_ = floors(value, error, exact=exact)
-    if open_.size:
-        result[open_] = draw.round_exactly(open_, offset, scale)
-    return result
 
 
 class _OutsideDisc(Exception):
@@ -149,17 +146,15 @@ class _Draw:
 
 def _points_in_disc(n, stream):
     """Leading 63 bits of |x| and |y| of `n` uniform points in the unit disc, and the signs."""
-    x, y, signs = [], [], []
-    missing = n
+    points, signs, missing = [], [], n
     while missing:
         words = stream.words(2 * missing).reshape(missing, 2)
         leading = words & _MAGNITUDE_BITS
         inside = _inside(leading)
-        x.append(leading[inside, 0])
-        y.append(leading[inside, 1])
+        points.append(leading[inside])
         signs.append(np.where(words[inside] > _MAGNITUDE_BITS, -1, 1))
         missing -= int(inside.sum())
-    return np.concatenate(x), np.concatenate(y), np.concatenate(signs)
+    return *np.concatenate(points).T, np.concatenate(signs)
 
 
 def _inside(leading):

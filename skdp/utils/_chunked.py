@@ -87,11 +87,9 @@ class ChunkedArray:
 
     def __getitem__(self, rows):
         """Return the rows of a slice with step 1, as an array."""
-        if not isinstance(rows, slice):
+        if not isinstance(rows, slice) or rows.step not in (None, 1):
             raise TypeError(f"rows are read by slices with step 1, got {rows!r}")
-        start, stop, step = rows.indices(len(self))
-        if step != 1:
-            raise TypeError(f"rows are read by slices with step 1, got step {step}")
+        start, stop, _ = rows.indices(len(self))
         numbers = range(bisect_right(self.borders, start) - 1, bisect_left(self.borders, stop))
         offsets = ((number, self.borders[number]) for number in numbers)
         parts = [self._open(i)[max(start - first, 0) : stop - first] for i, first in offsets]

@@ -156,14 +156,12 @@ def _key_of_numpy_time(value):
     if np.isnat(value):
         return None
     unit, count = np.datetime_data(value.dtype)
-    if isinstance(value, np.datetime64):
-        if unit in ("Y", "M"):
-            value, unit, count = value.astype("M8[D]"), "D", 1
-        return "instant", int(value.astype(np.int64)) * count * ATTOSECONDS[unit]
-    if unit not in ATTOSECONDS:
-        # A number without a unit, or of months, which are of no one length.
-        return "duration", unit, int(value.astype(np.int64)) * count
-    return "duration", int(value.astype(np.int64)) * count * ATTOSECONDS[unit]
+    kind = "instant" if isinstance(value, np.datetime64) else "duration"
+    if kind == "instant" and unit in ("Y", "M"):
+        value, unit, count = value.astype("M8[D]"), "D", 1
+    units = int(value.astype(np.int64)) * count
+    # A duration may be a number without a unit, or of months, which are of no one length.
+    return (kind, units * ATTOSECONDS[unit]) if unit in ATTOSECONDS else (kind, unit, units)
 
 
 def _key_of_date(value):

@@ -3,6 +3,9 @@
 import math
 from fractions import Fraction
 
+# More than the operations of one formula round by, relatively.
+UP, DOWN = 1.0 + 2.0**-50, 1.0 - 2.0**-50
+
 
 def float_up(number: Fraction) -> float:
     """The least float that is not below a rational number."""

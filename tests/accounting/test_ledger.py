@@ -11,7 +11,7 @@ import pytest
 
 from skdp.accounting import PrivacyAccountant, PureDP
 from skdp.accounting._chain import NOTHING, chain_hash
-from skdp.accounting._sqlite_ledger import SQLiteLedger
+from skdp.accounting._sqlite_ledger import SQLiteLedger, _Connection
 from skdp.exceptions import LedgerError
 from tests._processes import Child
 
@@ -240,7 +240,7 @@ def test_no_connection_outlives_a_call(path, monkeypatch):
     opened = []
     connect = sqlite3.connect
 
-    class Connection(sqlite3.Connection):
+    class Connection(_Connection):
         closed = False
 
         def close(self):
@@ -248,7 +248,7 @@ def test_no_connection_outlives_a_call(path, monkeypatch):
             super().close()
 
     def spy(*args, **options):
-        opened.append(connect(*args, **options, factory=Connection))
+        opened.append(connect(*args, **options | {"factory": Connection}))
         return opened[-1]
 
     monkeypatch.setattr(sqlite3, "connect", spy)

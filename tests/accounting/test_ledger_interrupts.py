@@ -89,7 +89,7 @@ def charge_of(address):
     return lambda: accountant.charge(PureDP(1.0))
 
 
-GIVING_BACK = {"close", "__exit__", "_release", "_call"}
+GIVING_BACK = {"close", "__exit__", "_release", "_call", "_connected"}
 PLACES = pytest.mark.parametrize("names", [GIVING_BACK, pytest.param(None, marks=pytest.mark.slow)])
 
 

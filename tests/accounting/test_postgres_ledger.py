@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 
@@ -179,13 +180,14 @@ def test_a_role_that_does_not_wait_for_the_disk_waits_here(address):
     call = ledger._call
 
     def spied(work):
-        def spied_work(execute):
+        def spied_work(transaction):
             def spy(statement, parameters=()):
                 if "INSERT" in statement:
-                    settings.append(execute("SHOW synchronous_commit").fetchone()[0])
-                return execute(statement, parameters)
+                    setting = transaction.execute("SHOW synchronous_commit").fetchone()
+                    settings.append(setting[0])
+                return transaction.execute(statement, parameters)
 
-            return work(spy)
+            return work(SimpleNamespace(execute=spy))
 
         return call(spied_work)
 

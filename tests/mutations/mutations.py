@@ -55,7 +55,7 @@ MUTATIONS = [
     Mutation(
         "parts-of-a-moved-row-cost-one",
         "accounting._composition",
-        "BasicComposition.worst",
+        "_Summed.worst",
         rules.put_for("affected", "1"),
         ("accounting/test_composition.py::test_disjoint_parts_compose_in_parallel",),
         "a row that moves between parts is in both",

@@ -101,7 +101,7 @@ def test_what_is_no_private_model_is_refused(estimator):
 def test_what_the_model_would_refuse_is_refused_before_the_front_is_charged():
     with pytest.raises(ValueError, match="target_bounds"):
         tabular_pipeline(DPRidge)
-    with pytest.raises(ValueError, match="C must be positive"):
+    with pytest.raises(ValueError, match="C must be a number"):
         tabular_pipeline(DPLogisticRegression(C=-1.0))
 
 
