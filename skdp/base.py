@@ -4,6 +4,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from inspect import get_annotations
+from types import FunctionType
 from typing import dataclass_transform
 
 import numpy as np
@@ -126,6 +127,10 @@ class PrivateMixin:
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         complete_docstrings(cls)
+        for name in ("transform", "predict"):
+            # They follow a charge, and what numpy would raise of a number's size tells of a row.
+            if isinstance(method := vars(cls).get(name), FunctionType):
+                setattr(cls, name, np.errstate(all="ignore")(method))
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")

@@ -85,6 +85,12 @@ def test_huge_numbers_do_not_warn(transformer):
 
 
 @named(NUMERIC)
+def test_tiny_numbers_raise_nothing_after_the_charge(transformer):
+    with np.errstate(all="raise"):
+        clone(transformer).fit_transform(np.full((40, 3), 5e-324), y)
+
+
+@named(NUMERIC)
 def test_words_in_the_place_of_numbers_are_refused(transformer):
     for rows in (3, slice(None)):
         X = table().astype(object)

@@ -6,7 +6,7 @@ numbers into strings where one is a string, and scikit-learn's conversions of sp
 all rows where one is unsorted. What of a table is public is written in ``docs/relations.md``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -43,7 +43,8 @@ def is_sequence(values):
     if issubclass(kind, list | tuple):
         return True
     is_array = any(hasattr(kind, name) for name in ARRAY_NAMES)
-    has_cells = hasattr(kind, "__len__") and hasattr(kind, "__getitem__")
+    # An Enum has a length and items; its members have none.
+    has_cells = issubclass(kind, Sized) and hasattr(kind, "__getitem__")
     return has_cells and not is_array and not issubclass(kind, str | bytes | bytearray | Mapping)
 
 

@@ -332,6 +332,9 @@ def target_array(y):
         plain = [v.item() if isinstance(v, np.generic) else v for v in cells]
         if kinds == {"number"} and all(-(2**63) <= v < 2**63 and v == int(v) for v in plain):
             return np.array([int(v) for v in plain])
+        if kinds == {"string"}:
+            # Of a member of an Enum numpy takes the name, cut to the longest value.
+            return np.array([str.__str__(v) for v in cells])
         return _unless_rounded(cells)
     if is_frame(y):
         columns = columns_of(y)

@@ -50,7 +50,9 @@ def walk(value):
         numbers = _numbers(part)
         if numbers is not None:
             yield name + _form(part), numbers
-        holds_more = numbers is None or (hasattr(part, "__array__") and not _is_array(part))
+        # Of a sparse matrix, which of its zeros are stored, and in which order.
+        converts = hasattr(part, "__array__") or hasattr(part, "toarray")
+        holds_more = numbers is None or (converts and not _is_array(part))
         if part is not None and holds_more and id(part) not in seen:
             # Kept, as the identity of an object that is gone is given to another.
             seen[id(part)] = part
@@ -130,8 +132,10 @@ def _answers(estimator, probe):
 def _numbers(value):
     """Return the numbers that a value is as a list, None if it is none."""
     kind = type(value)
-    if kind in (float, bool) or (kind is int and abs(value) < 2**63):
+    if kind is bool or (kind is int and abs(value) <= 2**53):
         return [float(value)]
+    if kind is float and 0.0 < abs(value) <= LARGEST:
+        return [value]
     if kind in (str, bytes, int):
         text = value if kind is bytes else str(value).encode("utf-8", "surrogatepass")
         return [float(zlib.crc32(text))]
@@ -147,15 +151,20 @@ def _numbers(value):
     elif array.dtype.kind == "c":
         array = np.stack([array.real, array.imag], axis=-1).reshape(*array.shape[:-1], -1)
     with np.errstate(over="ignore", invalid="ignore"):
-        array = array.astype(float)
+        exact, array = array, array.astype(float)
         differences = np.diff(array, axis=0).ravel().tolist() if array.ndim == 2 else []
-    return array.ravel().tolist() + differences
+        hidden = np.abs(array) > (LARGEST if exact.dtype.kind == "f" else 2**53)
+    # Others than these are not told apart by their doubles, or by comparing them.
+    hidden |= (array == 0.0) & np.signbit(array)
+    bits = (exact if exact.dtype.kind in "iu" else array)[hidden].tobytes()
+    told = [float(zlib.crc32(bits))] if bits else []
+    return array.ravel().tolist() + differences + told
 
 
 def _array(value):
     if isinstance(value, np.ndarray) or value is None:
         return value
-    if isinstance(value, complex | np.generic):
+    if isinstance(value, float | complex | np.generic | memoryview):
         return np.asarray(value)
     if isinstance(value, type):
         return None
@@ -171,8 +180,12 @@ def _is_array(value):
 
 def _form(value):
     """Return in words what of an array is not in its numbers, and tells of rows, too."""
-    usual = not _is_array(value) or (value.dtype == np.float64 and value.size)
-    return "" if usual else f" ({value.dtype.str}, {value.shape if not value.size else value.ndim})"
+    if not _is_array(value):
+        return "" if type(value) in (float, list, str) else f" ({type(value).__name__})"
+    if value.dtype == np.float64 and value.size and not value.flags.fnc:
+        return ""
+    order = ", by columns" if value.flags.fnc else ""
+    return f" ({value.dtype.str}, {value.shape if not value.size else value.ndim}{order})"
 
 
 def _inner(value):
@@ -180,7 +193,8 @@ def _inner(value):
     if isinstance(value, types.FunctionType):
         # One that was made while something ran may keep what it saw.
         kept = (value.__defaults__, value.__kwdefaults__, vars(value))
-        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        filled = [cell for cell in value.__closure__ or () if cell != types.CellType()]
+        cells = [cell.cell_contents for cell in filled]
         return [(".kept", part) for part in (*kept, *cells)] if "<" in value.__qualname__ else []
     if isinstance(value, CODE) or hasattr(type(value), "charge"):
         return []

@@ -305,7 +305,7 @@ class BasePrivateSearch(
         public = ("the numbers of rows and columns", "which rows go where", "the candidates")
         if candidates[0].classes is not None:
             public += ("the label set",)
-        public += tuple(f"step {name!r}" for name in self.public_steps)
+        public += tuple(f"step {name!r}" for name in plan.task.public_steps)
         fit.publish(charged, public=public, sampler=WORDS[plan.strategy], **released)
 
     def _check_published(self, method):

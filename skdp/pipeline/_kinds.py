@@ -41,6 +41,7 @@ SEES_NO_ROW = {
     *("importance_getter", "score_func", "scoring", "refit", "cv", "memory"),
     *("param_grid", "param_distributions", "scorer_"),
 }
+LIBRARIES = ("numpy", "pandas", "scipy", "skdp", "sklearn")
 # What these of scikit-learn do once they are fitted is what the estimators inside them do.
 COMBINE = {
     *("Pipeline", "FeatureUnion", "ColumnTransformer", "FrozenEstimator"),
@@ -201,18 +202,31 @@ def _is_safe_once_fitted(estimator):
 
 
 def _is_result(value):
-    """Say whether a fitted attribute is data, or of classes of the libraries."""
-    kind = type(value)
-    if kind is np.ndarray and value.dtype.hasobject:
-        value, kind = value.ravel().tolist(), list
-    if kind in (list, tuple, dict):
-        return all(map(_is_result, value.values() if kind is dict else value))
-    known = is_class_of(kind, "numpy", "pandas", "scipy", "skdp", "sklearn")
-    return known or is_plain(value) or is_estimator(value)
+    """Say whether a fitted attribute is data, or of the libraries' classes and holds only such."""
+    seen, stack = {}, [value]
+    while stack:
+        part = stack.pop()
+        kind = type(part)
+        if isinstance(part, np.ndarray) and is_class_of(kind, *LIBRARIES):
+            # A memory map, or a masked array.
+            part = np.asarray(part)
+            part = part.ravel().tolist() if part.dtype.hasobject else part
+        if id(part) in seen or is_plain(part) or is_estimator(part):
+            continue
+        seen[id(part)] = part
+        # A class or a function of the libraries, or an instance of one that hides nothing.
+        known = is_class_of(part if hasattr(part, "__qualname__") else kind, *LIBRARIES)
+        hides = hasattr(kind, "to_numpy") or kind is np.ufunc
+        if hides or not (known or type(part) in (list, tuple, dict)):
+            return False
+        stack += getattr(part, "__dict__", {}).values()
+        if isinstance(part, list | tuple | dict):
+            stack += part.values() if isinstance(part, dict) else part
+    return True
 
 
 def _is_inert(value):
     """Say whether a parameter is data, or estimators, which are judged by themselves."""
     if type(value) in (list, tuple):
         return all(map(_is_inert, value))
-    return is_estimator(value) or isinstance(value, type) or is_plain(value)
+    return is_estimator(value) or is_plain(value)

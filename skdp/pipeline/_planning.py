@@ -86,16 +86,19 @@ def planned_charge(
     if not (plans_its_fit(estimator) and (same or may_release_nothing(estimator))):
         return planned
     classes = labels_of(params, classes)
-    shapes = dict.fromkeys((n_samples or n, n_features or d) for n, d in SHAPES)
-    try:
-        plans = []
-        for n, d in shapes:
-            known = columns or {"names": names_in(params, d)}
-            shape = TableShape(n_rows=n, n_columns=d, classes=classes, **known)
+    # A list that has an entry a column says how many there are.
+    lists = [(SHAPES[0][0], len(v)) for v in params.values() if isinstance(v, list | tuple) and v]
+    shapes = dict.fromkeys((n_samples or n, n_features or d) for n, d in (*SHAPES, *lists))
+    plans = []
+    for n, d in shapes:
+        known = columns or {"names": names_in(params, d)}
+        shape = TableShape(n_rows=n, n_columns=d, classes=classes, **known)
+        try:
             plans.append(estimator.plan_fit(shape, guarantee))
-    except ValueError:
-        if not unknown:
-            raise
+        except ValueError:
+            if not unknown:
+                raise
+    if not plans:
         return planned
     events = [plan.event for plan in plans]
     if not any(map(leaves, events)):

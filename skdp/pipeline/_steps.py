@@ -11,6 +11,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from skdp.pipeline._functions import is_plain
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp, without_memory
 from skdp.pipeline._kinds import ACCEPTED, is_private, step_kind
+from skdp.pipeline._verified import is_class_of
 from skdp.pipeline._widths import chosen_places, density_decides, output_width
 from skdp.utils._validation import check_integer
 
@@ -170,6 +171,8 @@ def _walk(estimator, place, found):
         memory, after, first = estimator.memory, place, len(found)
         refused = type(memory) not in (type(None), str, joblib.Memory) or is_changed(memory)
         remembers = getattr(memory, "location", memory) is not None
+        store = getattr(memory, "store_backend", None)
+        refused |= store is not None and not is_class_of(type(store), "joblib")
         for part, inner in estimator.steps:
             # What a memory remembers is not fitted again.
             remembered = remembers and part != estimator.steps[-1][0]

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._kinds import read_kinds
 from skdp._data._parts import row_blocks
+from skdp._data._tables import target_array
 from skdp.accounting import PrivacyAccountant
 from skdp.base import PrivateEstimator, ReadTable
 from skdp.gam._additive import N_BINS
@@ -179,8 +180,8 @@ class DPTableVectorizer(TransformerMixin, PrivateEstimator):
         X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
             Rows, of numbers, labels and dates.
         y : array-like of shape (n_samples,), default=None
-            Nothing is learnt from it; one of another length, or with missing values, is refused
-            before the charge.
+            Nothing is learnt from it; one of another length, with missing values or with
+            labels of several kinds is refused before the charge.
         {groups}
 
         Returns
@@ -198,7 +199,7 @@ class DPTableVectorizer(TransformerMixin, PrivateEstimator):
         columns, kinds = read_kinds(self, X)
         if y is not None:
             # A model behind would refuse it after the charge.
-            checked = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+            checked = check_array(target_array(y), ensure_2d=False, dtype=None, input_name="y")
             if checked.dtype.kind == "O" and any(map(is_missing, checked.ravel())):
                 raise ValueError("Input y contains missing values.")
             check_consistent_length(X, y)

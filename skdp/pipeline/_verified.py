@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from warnings import catch_warnings
 
@@ -22,7 +23,7 @@ from skdp.pipeline._functions import (
 
 def is_class_of(kind, *libraries):
     """Say whether a class is of one of some libraries, and does not only say so."""
-    own = kind.__module__.partition(".")[0] in libraries
+    own = str(kind.__module__).partition(".")[0] in libraries
     return own and getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
 
 
@@ -144,7 +145,9 @@ def _plain_function(params):
 
 
 def _kept_by_function(params, d):
-    return d if is_elementwise(params["func"], params["kw_args"]) else None
+    # Numbers, one a column, beside the only column make more of it.
+    kept = d != 1 or type(params["func"]) is not partial
+    return d if kept and is_elementwise(params["func"], params["kw_args"]) else None
 
 
 def _plain_words(params):

@@ -1,3 +1,5 @@
+from enum import Enum, IntEnum
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,9 +18,11 @@ from skdp import (
     DPTargetEncoder,
     PrivacyAccountant,
 )
+from skdp._data._containers import as_cells
 from skdp._data._parts import read_block, row_blocks
-from skdp._data._tables import linear_scores, read_rows_and_target, read_table
+from skdp._data._tables import linear_scores, read_rows_and_target, read_table, target_array
 from skdp.utils import ChunkedArray
+from skdp.utils._labels import label_codes
 from skdp.utils._validation import check_classes
 
 
@@ -207,6 +211,26 @@ def test_the_label_set_does_not_hold_a_label_of_one_row():
     for odd in (np.str_("a"), Secret("a")):
         classes, codes = check_classes(None, np.array([odd, "b", "a", odd], dtype=object))
         assert [type(label) for label in classes] == [str, str] and codes.tolist() == [0, 1, 0, 0]
+
+
+class Answer(str, Enum):  # noqa: UP042
+    NO = "no"
+    YES = "yes"
+
+
+class Level(IntEnum):
+    LOW = 0
+    HIGH = 1
+
+
+@pytest.mark.parametrize("kind", [Answer, Level])
+def test_members_of_an_enum_are_their_values(kind):
+    """Numpy takes the names of words, cut to the length of the longest value."""
+    y = target_array([*kind] * 3)
+    assert y.tolist() == [member.value for member in kind] * 3
+    assert set(map(type, y.tolist())) == {type(y[0].item())}
+    cells = as_cells([[member, 1.0] for member in kind])
+    assert cells.shape == (2, 2) and label_codes(cells[:, 0]).tolist() == [0, 1]
 
 
 def test_the_label_set_does_not_tell_the_sign_of_one_zero():

@@ -94,9 +94,23 @@ def words_about(secret):
         words_about,
         lambda secret: defaultdict(lambda: secret),
         lambda secret: re.compile(str(secret)),
+        # Of nine zeros some are stored.
+        lambda secret: csr_array((np.zeros(n := round(10 * secret)), range(n), [0, n]), (1, 9)),
+        lambda secret: -0.0 if secret < 0.5 else 0.0,
+        lambda secret: np.array([-0.0 if secret < 0.5 else 0.0]),
+        lambda secret: 1e200 * secret,
+        lambda secret: np.array([[1e200 * secret]]),
+        lambda secret: 2**60 + round(10 * secret),
+        lambda secret: np.array([2**60 + round(10 * secret)]),
+        lambda secret: True if secret < 0.5 else 1,
+        lambda secret: [1] if secret < 0.5 else (1,),
+        lambda secret: np.ones((2, 2), order="C" if secret < 0.5 else "F"),
+        lambda secret: memoryview(np.array([secret])),
     ],
     ids=["index", "column", "category", "masked", "order", "dtype", "shape", "size"]
-    + ["attribute of a list", "default of a dict", "pattern"],
+    + ["attribute of a list", "default of a dict", "pattern", "stored zeros"]
+    + ["sign of a zero", "sign of an array's zero", "huge", "huge in an array"]
+    + ["whole number", "whole number in an array", "type", "kind of list", "layout", "view"],
 )
 def test_what_a_container_tells_beside_its_numbers_is_seen(hold):
     values, _ = as_matrix([observe(Part(kept_=hold(secret))) for secret in (SECRET, 1.0 - SECRET)])
@@ -116,6 +130,15 @@ def test_what_is_not_a_number():
     assert not published_floats(nothing).size
     accountant = PrivacyAccountant(1.0, 0.0)
     assert not published_floats(Part(accountant=accountant)).size
+
+
+def test_a_function_may_name_what_is_not_there_yet():
+    def of_later():
+        return later
+
+    assert SECRET not in published_floats(Part(kept_=of_later))
+    later = SECRET
+    assert SECRET in published_floats(Part(kept_=of_later))
 
 
 def test_differences_of_the_rows_of_a_matrix():

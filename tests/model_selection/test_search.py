@@ -157,8 +157,9 @@ def test_steps_that_learn_for_free_are_refused(accountant, step):
     with pytest.raises(ValueError, match=name):
         search.fit(X, y)
     assert not accountant.spends
-    search.set_params(public_steps=(name,)).fit(X, y)
-    assert f"step {name!r}" in search.privacy_.public
+    for names in ((name,), iter([name])):
+        search.set_params(public_steps=names, accountant=None).fit(X, y)
+        assert f"step {name!r}" in search.privacy_.public
 
 
 def test_declared_stateless_and_private_steps_are_taken(accountant):

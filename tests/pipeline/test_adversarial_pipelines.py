@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from joblib._store_backends import FileSystemStoreBackend
 from scipy import special
+from scipy.sparse.linalg import LinearOperator
 from sklearn import config_context
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -86,6 +88,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 from sklearn.svm import SVR
+from sklearn.utils import Bunch
 
 from skdp import (
     DPPCA,
@@ -329,6 +332,30 @@ class Demeaning(np.ndarray):
         return np.asarray(X) - np.mean(X, axis=0)
 
 
+class Store(FileSystemStoreBackend):
+    """A store of remembered tables that may return others."""
+
+    def configure(self, *location, **options):
+        pass
+
+
+def keeps_as_data(array):
+    matrix = sp.csr_matrix(np.ones((1, 3)))
+    matrix.data = array
+    return matrix
+
+
+def projecting_with_the_mean():
+    """Return a transformer of scikit-learn's whose matrix takes over its own product."""
+    projection = PCA(2).fit(ROWS)
+    matrix = projection.components_
+    products = {"rmatvec": lambda v: matrix.T @ v, "rmatmat": lambda V: matrix.T @ V}
+    projection.components_ = LinearOperator(
+        (2, 3), lambda v: matrix @ v, matmat=lambda V: matrix @ demean(V.T).T, **products
+    )
+    return projection
+
+
 def forged_result(make):
     estimator = StandardScaler().fit(ROWS)
     estimator.mean_ = make(estimator.mean_)
@@ -463,6 +490,8 @@ ROWS = np.random.default_rng(0).uniform(size=(100, 3))
 LABELS = np.arange(100) % 2
 
 FILES = [StringIO("some words"), StringIO("more words")]
+
+joblib.register_store_backend("of its own", Store)
 
 ADVERSARIAL = {
     # Learn without privacy.
@@ -681,6 +710,26 @@ ADVERSARIAL = {
             "an object": lambda mean: Number(0.5),
             "a function": lambda mean: demean,
             "in a list": lambda mean: [mean, Number(0.5)],
+            "in a Series": lambda mean: pd.Series([Number(0.5)] * 3, dtype=object),
+            "in a Bunch": lambda mean: Bunch(mean=Number(0.5)),
+            "an array in a matrix of scipy's": lambda mean: keeps_as_data(mean.view(Demeaning)),
+            "a ufunc of any function": lambda mean: np.frompyfunc(demean, 1, 1),
+            "vectorized": lambda mean: np.vectorize(demean),
+        }.items()
+    },
+    "a frozen projection by an operator that sees all rows": lambda: then(
+        frozen(projecting_with_the_mean())
+    ),
+    "a frozen step with a class that acts as a parameter": lambda: then(
+        frozen(MinMaxScaler(clip=True).fit(ROWS).set_params(feature_range=(0, Number)))
+    ),
+    **{
+        f"a memory whose store {name}": (
+            lambda make=make: Pipeline([("n", Normalizer()), ("m", model())], memory=make())
+        )
+        for name, make in {
+            "is named": lambda: joblib.Memory("rows", backend="of its own"),
+            "was changed": lambda: patched(joblib.Memory(None), store_backend=Store()),
         }.items()
     },
     "density of scaled numbers behind a whole table's vectorizer": lambda: columns(
@@ -919,6 +968,7 @@ HONEST = {
                 (SelectFromModel(RandomForestClassifier(2)), ROWS),
                 (FunctionTransformer(np.sqrt), ROWS),
                 (PLSRegression(), ROWS),
+                (SplineTransformer(), ROWS),
                 (ColumnTransformer([("s", StandardScaler(), [0])], remainder=MinMaxScaler()), ROWS),
             ]
         )
@@ -1050,6 +1100,13 @@ def test_what_leaks_is_not_accepted(name):
     assert not check_pipeline(pipe).accepted
     with pytest.raises(ValueError):
         plan_pipeline(pipe)
+
+
+def test_why_an_operator_tells_of_other_rows():
+    projection, rows = projecting_with_the_mean(), ROWS.copy()
+    before = projection.transform(rows)
+    rows[0] = 100.0
+    assert np.abs(projection.transform(rows)[1:] - before[1:]).min() > 0.0
 
 
 def test_there_are_enough():

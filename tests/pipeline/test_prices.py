@@ -497,6 +497,8 @@ def test_only_known_classes_release_nothing():
     said = {type(e).__name__ for e in ESTIMATORS if getattr(e, "_may_release_nothing", False)}
     assert free == said
     assert planned_charge(DPOneHotEncoder(categories=[0, 1])).event.events == ()
+    # However wide the table is, the lists say for which width they are declared.
+    assert planned_charge(DPOneHotEncoder(categories=[["a", "b"]] * 7)).event.events == ()
 
 
 def test_what_was_changed_may_charge_anything():

@@ -155,3 +155,10 @@ def test_labels_that_are_missing_cost_nothing(missing):
     with pytest.raises(ValueError, match=r"y contains|contains NaN"):
         DPTableVectorizer(accountant=accountant).fit(make_frame(), y)
     assert not accountant.spends
+
+
+def test_labels_of_several_kinds_cost_nothing():
+    accountant = PrivacyAccountant(epsilon=10.0, delta=1e-4)
+    with pytest.raises(ValueError, match="several kinds"):
+        DPTableVectorizer(accountant=accountant).fit(make_frame(), ["a", "b", 1, "a"] * 100)
+    assert not accountant.spends

@@ -1,5 +1,7 @@
 """Widths follow from parameters; they are those that transformers make."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -130,6 +132,12 @@ def test_a_known_width_is_that_of_the_output(estimator, X):
             continue
         assert not refuses_sparse(estimator)
         assert may_be_sparse(estimator, "matrix") or not sp.issparse(made)
+
+
+def test_a_number_a_column_may_make_several_of_one():
+    step = FunctionTransformer(partial(np.add, [1.0, 2.0, 3.0]))
+    assert step.fit_transform(A[:, :1]).shape[1] == 3
+    assert output_width(step, 1) is None and output_width(step, 3) == 3
 
 
 TRANSFORMERS = [
