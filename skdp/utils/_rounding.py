@@ -1,6 +1,7 @@
 """Numbers as floats that are not below them."""
 
 import math
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 
@@ -21,3 +22,9 @@ def sum_up(counted) -> float:
     if any(cost == math.inf for _, cost in counted):
         return math.inf
     return float_up(sum((Fraction(n) * Fraction(cost) for n, cost in counted), Fraction(0)))
+
+
+def in_six_digits(*costs: float) -> str:
+    """Epsilons and deltas for people: no text says less than was spent, but for float drift."""
+    up, kept = Context(prec=6, rounding=ROUND_CEILING), 1 - Decimal("1e-12")
+    return ", ".join(f"{float(up.plus(Decimal(float(cost)) * kept)):g}" for cost in costs)
