@@ -10,7 +10,7 @@ from skdp._privacy_statement import PrivacyStatement, in_words
 from skdp._version import __version__
 from skdp.accounting._report import BudgetReport
 from skdp.utils._documents import html_fragment, html_table, html_text, markdown_text, printable
-from skdp.utils._rounding import in_six_digits
+from skdp.utils._rounding import in_digits
 
 RELATION_WORDS = {
     "add_remove": "add_remove: a row is there or is replaced by a null row; the number of rows "
@@ -316,7 +316,7 @@ def _wrapped(text, indent):
 
 
 def _statement_rows(statement):
-    cost = in_six_digits(statement.epsilon, statement.delta)
+    cost = in_digits(statement.epsilon, statement.delta)
     seeded = "YES: whoever knows the seed can take the noise away" if statement.seeded else "no"
     return (
         ("guarantee", f"({cost})-differential privacy"),

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 
 from skdp.utils._documents import html_fragment, html_table
-from skdp.utils._rounding import in_six_digits
+from skdp.utils._rounding import in_digits
 
 CENTRAL = "central: whoever fits sees the data, the world sees the fitted estimator"
 LOCAL = "local: each row is noised by itself, whoever collects the rows sees noisy ones"
@@ -87,7 +87,7 @@ class PrivacyStatement:
         return values | {"covered": self.covered, "not_covered": self.not_covered}
 
     def __str__(self):
-        cost = in_six_digits(self.epsilon, self.delta)
+        cost = in_digits(self.epsilon, self.delta)
         lines = [f"{self.estimator} is ({cost})-differentially private"]
         # The first line says the first three.
         rows = [row for row in self._rows()[3:] if row[0] not in self.of_the_noise]
@@ -102,7 +102,7 @@ class PrivacyStatement:
 
     def _rows(self):
         values = self.to_dict()
-        values |= {name: in_six_digits(values[name]) for name in ("epsilon", "delta")}
+        values |= {name: in_digits(values[name]) for name in ("epsilon", "delta")}
         return [(name.replace("_", " "), in_words(value)) for name, value in values.items()]
 
 

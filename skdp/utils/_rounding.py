@@ -24,7 +24,7 @@ def sum_up(counted) -> float:
     return float_up(sum((Fraction(n) * Fraction(cost) for n, cost in counted), Fraction(0)))
 
 
-def in_six_digits(*costs: float) -> str:
+def in_digits(*costs: float, digits: int = 6) -> str:
     """Epsilons and deltas for people: no text says less than was spent, but for float drift."""
-    up, kept = Context(prec=6, rounding=ROUND_CEILING), 1 - Decimal("1e-12")
+    up, kept = Context(prec=digits, rounding=ROUND_CEILING), 1 - Decimal("1e-12")
     return ", ".join(f"{float(up.plus(Decimal(float(cost)) * kept)):g}" for cost in costs)
