@@ -9,6 +9,7 @@ from skdp._version import __version__
 from skdp.accounting import Gaussian, PoissonSampled, get_epsilon
 from skdp.accounting._accountant import ledger_records, ledger_reports, verify_ledger
 from skdp.exceptions import LedgerError
+from skdp.utils._rounding import in_digits
 from skdp.utils._validation import RELATIONS
 
 METHODS = ("auto", "pld", "rdp", "zcdp", "advanced", "basic")
@@ -123,4 +124,4 @@ def _price(options):
         schedule = {name: getattr(options, name) for name in names}
         print(json.dumps({"epsilon": value} | schedule | terms))
     else:
-        print(f"epsilon = {value:.6g} at delta = {options.delta:g} ({options.relation})")
+        print(f"epsilon = {in_digits(value)} at delta = {options.delta:g} ({options.relation})")

@@ -10,6 +10,7 @@ from skdp._privacy_statement import PrivacyStatement, in_words
 from skdp._version import __version__
 from skdp.accounting._report import BudgetReport
 from skdp.utils._documents import html_fragment, html_table, html_text, markdown_text, printable
+from skdp.utils._rounding import in_digits
 
 RELATION_WORDS = {
     "add_remove": "add_remove: a row is there or is replaced by a null row; the number of rows "
@@ -315,9 +316,10 @@ def _wrapped(text, indent):
 
 
 def _statement_rows(statement):
+    cost = in_digits(statement.epsilon, statement.delta)
     seeded = "YES: whoever knows the seed can take the noise away" if statement.seeded else "no"
     return (
-        ("guarantee", f"({statement.epsilon:g}, {statement.delta:g})-differential privacy"),
+        ("guarantee", f"({cost})-differential privacy"),
         ("unit", statement.unit),
         ("relation", RELATION_WORDS[statement.relation]),
         ("trust model", statement.trust_model),

@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass
 
 from skdp.utils._documents import html_fragment, html_table
+from skdp.utils._rounding import in_digits
 
 CENTRAL = "central: whoever fits sees the data, the world sees the fitted estimator"
 LOCAL = "local: each row is noised by itself, whoever collects the rows sees noisy ones"
@@ -86,7 +87,8 @@ class PrivacyStatement:
         return values | {"covered": self.covered, "not_covered": self.not_covered}
 
     def __str__(self):
-        lines = [f"{self.estimator} is ({self.epsilon:g}, {self.delta:g})-differentially private"]
+        cost = in_digits(self.epsilon, self.delta)
+        lines = [f"{self.estimator} is ({cost})-differentially private"]
         # The first line says the first three.
         rows = [row for row in self._rows()[3:] if row[0] not in self.of_the_noise]
         rows.append(
@@ -99,7 +101,9 @@ class PrivacyStatement:
         return html_fragment(html_table(self._rows(), caption="Privacy statement"))
 
     def _rows(self):
-        return [(name.replace("_", " "), in_words(value)) for name, value in self.to_dict().items()]
+        values = self.to_dict()
+        values |= {name: in_digits(values[name]) for name in ("epsilon", "delta")}
+        return [(name.replace("_", " "), in_words(value)) for name, value in values.items()]
 
 
 def in_words(value):

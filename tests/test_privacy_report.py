@@ -19,8 +19,11 @@ from skdp import (
     PrivacyAccountant,
     privacy_report,
 )
-from skdp.accounting import PureDP
+from skdp._command_line import main
+from skdp.accounting import Allowance, ApproximateDP, Gaussian, PlannedCharge, PureDP, get_epsilon
 from skdp.audit import EpsilonAudit, membership_inference
+from skdp.pipeline import check_pipeline
+from skdp.utils._rounding import in_digits
 
 EVIL = "<script>alert('1')</script>\x00\n\u202e&amp; \"x\" | [a](b) `c` ![d](e)"
 NAME = "clinic <b>&\"x\"</b> | _a_ *b* 'c'"
@@ -238,3 +241,27 @@ def test_what_is_printed_first_is_the_promise_and_no_hash():
     *above, last = str(report).splitlines()
     assert report.head_hash in last and "edited" in last
     assert not any(report.head_hash in line for line in above)
+
+
+def test_no_text_says_less_than_was_spent():
+    third = 1 / 3
+    accountant = PrivacyAccountant(1.0, 0.5)
+    terms = {"epsilon": third, "bounds": (0, 1), "accountant": accountant}
+    model = DPMeanTransformer(**terms).fit(np.eye(4))
+    accountant.charge(ApproximateDP(third, third), epsilon=third, delta=third)
+    handle = Allowance(PlannedCharge("mean", PureDP(third), third), accountant.terms, None)
+    handle.spend = accountant.spends[1]
+    report, check = accountant.report(), check_pipeline(make_pipeline(DPMeanTransformer(**terms)))
+    document = privacy_report(model)
+    texts = [str(model.privacy_), model.privacy_._repr_html_(), str(check), check._repr_html_()]
+    texts += [str(report), report._repr_html_(), str(document), document.to_markdown(), handle.plan]
+    for text in texts:
+        assert "0.333334" in text and "0.333333" not in text
+    assert in_digits(0.1, 0.1 + 0.2, 1e-300, 0.0, np.inf) == "0.1, 0.3, 1e-300, 0, inf"
+
+
+def test_the_command_line_says_no_less_than_the_bound(capsys):
+    terms = ["--sampling-rate", "1", "--noise-multiplier", "2", "--steps", "1", "--delta", "1e-5"]
+    main(["epsilon", *terms])
+    text = capsys.readouterr().out
+    assert float(text.split()[2]) >= get_epsilon(Gaussian(2.0), 1e-5) - 1e-12

@@ -399,7 +399,8 @@ class SampledWithoutReplacement(Event):
 
     Inner events as in `PoissonSampled`. The inner release is always taken to move by two
     records' contributions (one leaves the sample, another enters), also under add/remove,
-    which is read as zero-out here: the population size is public and fixed.
+    which is read as zero-out here: the population size is public and fixed. What holds for one
+    record made null, `PureDP` say, is used twice there.
 
     Parameters
     ----------

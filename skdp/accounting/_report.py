@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass, fields, replace
 
 from skdp.accounting._composition import SCHEDULES
 from skdp.utils._documents import html_fragment, html_table, html_text, printable
+from skdp.utils._rounding import in_digits
 
 ROWS_BY_INDEX = (
     "The total holds if the rows of each release were chosen by their index and a public seed. "
@@ -93,8 +94,8 @@ class BudgetReport:
         """
         return [
             ("data set", self.dataset),
-            ("epsilon", f"{self.spent[0]:.6g} spent of {self.cap[0]:.6g}"),
-            ("delta", f"{self.spent[1]:.6g} spent of {self.cap[1]:.6g}"),
+            ("epsilon", f"{in_digits(self.spent[0])} spent of {self.cap[0]:.6g}"),
+            ("delta", f"{in_digits(self.spent[1])} spent of {self.cap[1]:.6g}"),
             ("relation", self.relation),
             ("unit", describe_unit(self.unit, self.max_rows)),
             ("composition", describe_composition(self.composition)),
@@ -120,7 +121,8 @@ class BudgetReport:
             if part is not None:
                 where = f" (part {part.index + 1} of {part.parts} of {part.partition!r})"
             label = entry.label + where + seeded
-            rows.append((number, entry.time, label, f"{entry.epsilon:.6g}", f"{entry.delta:.6g}"))
+            costs = map(in_digits, (entry.epsilon, entry.delta))
+            rows.append((number, entry.time, label, *costs))
         return rows
 
     def __str__(self):

@@ -20,6 +20,7 @@ from skdp.accounting._events import ApproximateDP, Composed, Event, Gaussian, Pu
 from skdp.accounting._laws import group_event
 from skdp.accounting._state import NotCopied, Spend, Terms
 from skdp.exceptions import BudgetExceededError
+from skdp.utils._rounding import in_digits
 from skdp.utils._validation import check_privacy_parameters
 
 
@@ -196,7 +197,7 @@ def _words(steps, epsilon, delta):
     plural = "s" if steps > 1 else ""
     return (
         f"part of a plan of {steps} release{plural} that was charged as one, "
-        f"(epsilon={epsilon:.6g}, delta={delta:.6g}) together"
+        f"(epsilon={in_digits(epsilon)}, delta={in_digits(delta)}) together"
     )
 
 

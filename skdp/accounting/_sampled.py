@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from skdp.accounting import _divergences as div
 from skdp.accounting import _events as ev
 from skdp.accounting._gaussian import delta_of_mu
-from skdp.accounting._laws import ROUND_OFF, Law, law, law_of, scaled, stated, up_to
+from skdp.accounting._laws import ROUND_OFF, Law, group_event, law, law_of, scaled, stated, up_to
 from skdp.accounting._pairs import LossPair
 from skdp.utils._rounding import DOWN, UP, sum_up
 
@@ -26,9 +26,18 @@ _GL_NODES, _GL_WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 def inner_event(event, relation):
     """The event inside a sampling event, its sensitivity that of the sample's change."""
-    doubled = isinstance(event, ev.SampledWithoutReplacement) or relation == "replace_one"
     inner = ev.merged(event.event)
-    return scaled(inner, 2) if doubled else inner
+    if relation == "replace_one":
+        return scaled(inner, 2)
+    if isinstance(event, ev.PoissonSampled):
+        return inner
+    # Where the null record would be is another one: that changes two records, and two guarantees
+    # add up; two answers of randomised response are as far apart as they can be.
+    moved = (
+        n * (p if isinstance(p, ev.RandomizedResponse) else group_event(p, 2))
+        for p, n in ev.leaves(inner).items()
+    )
+    return ev.merged(ev.Composed(tuple(moved)))
 
 
 def whole_sample(event, relation):

@@ -3,6 +3,7 @@
 import math
 
 from skdp.utils._callbacks import callback_context
+from skdp.utils._rounding import in_digits
 
 PROGRESS_LINES = 10
 
@@ -70,7 +71,7 @@ class Progress:
 
     def _print(self, epoch, spent):
         print(
-            f"epoch {epoch} of {self._n_epochs}: epsilon {spent:.4g} of "
+            f"epoch {epoch} of {self._n_epochs}: epsilon {in_digits(spent, digits=4)} of "
             f"{self._plan.epsilon:.4g} at delta {self._plan.delta:g}",
             flush=True,
         )

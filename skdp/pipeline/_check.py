@@ -15,6 +15,7 @@ from skdp.pipeline._twice import paid_twice
 from skdp.pipeline._verified import adds_entries, fails_on, sklearn_name, turned_by_nulls
 from skdp.pipeline._widths import stacks_entries
 from skdp.utils._documents import html_fragment, html_table, html_text
+from skdp.utils._rounding import in_digits
 from skdp.utils._validation import check_integer
 
 
@@ -133,7 +134,7 @@ class PipelineCheck:
     def _rows(self):
         for step in self.steps:
             where = f" on {step.columns}" if step.columns else ""
-            price = f"({step.epsilon:.6g}, {step.delta:.6g})" if step.event else "-"
+            price = f"({in_digits(step.epsilon, step.delta)})" if step.event else "-"
             times = "" if step.fits == 1 or not step.event else f" x {step.fits}"
             least = "" if step.exact or not step.event else "at least "
             yield step.step, step.estimator + where, step.kind, least + price + times
@@ -141,9 +142,9 @@ class PipelineCheck:
     def _totals(self):
         least = "" if self.exact else "at least "
         times = "" if self.fits == 1 else f", {least}{self.fits} times in the search"
-        price = f"({self.epsilon:.6g}, {self.delta:.6g})"
+        price = f"({in_digits(self.epsilon, self.delta)})"
         if self.joint_epsilon < self.epsilon:
-            joint = f"({self.joint_epsilon:.6g}, {self.delta:.6g})"
+            joint = f"({in_digits(self.joint_epsilon, self.delta)})"
             price = f"{price} step by step, {joint} as one plan"
         return f"one fit costs {least}{price}{times}"
 

@@ -1,6 +1,7 @@
 """Numbers as floats that are not below them."""
 
 import math
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 # More than the operations of one formula round by, relatively.
@@ -24,3 +25,9 @@ def sum_up(counted) -> float:
     if any(cost == math.inf for _, cost in counted):
         return math.inf
     return float_up(sum((Fraction(n) * Fraction(cost) for n, cost in counted), Fraction(0)))
+
+
+def in_digits(*costs: float, digits: int = 6) -> str:
+    """Epsilons and deltas for people: no text says less than was spent, but for float drift."""
+    up, kept = Context(prec=digits, rounding=ROUND_CEILING), 1 - Decimal("1e-12")
+    return ", ".join(f"{float(up.plus(Decimal(float(cost)) * kept)):g}" for cost in costs)

@@ -7,7 +7,9 @@ import pytest
 import skdp.accounting as accounting
 from skdp.accounting import (
     ZCDP,
+    ApproximateDP,
     DiscreteLaplace,
+    ExponentialMechanism,
     Gaussian,
     Laplace,
     PoissonSampled,
@@ -157,6 +159,19 @@ def test_without_replacement_uses_the_replacement_sensitivity_under_both_relatio
     pure = SampledWithoutReplacement(1000, 10, PureDP(1.0))
     assert get_epsilon(pure, 0.0, relation="replace_one") == pytest.approx(amplified, rel=1e-12)
     assert rdp(event, 8.0) > rdp(PoissonSampled(0.01, Laplace(0.5)), 8.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_without_replacement_a_guarantee_for_a_null_record_is_used_twice(epsilon):
+    # One of two records runs through a release that is epsilon-DP for a record made null. On one
+    # outcome the first record stands as far above the null record as it may, the other below it.
+    high, low = math.exp(epsilon), math.exp(-epsilon)
+    truth = math.log((high + low) / (1.0 + low))
+    for release in (PureDP(epsilon), ExponentialMechanism(epsilon), ApproximateDP(epsilon, 0.0)):
+        assert get_epsilon(SampledWithoutReplacement(2, 1, release), 0.0) >= truth
+    answers = SampledWithoutReplacement(2, 1, RandomizedResponse(epsilon))
+    amplified = math.log1p(0.5 * math.expm1(epsilon))
+    assert get_epsilon(answers, 0.0) == pytest.approx(amplified, rel=1e-12)
 
 
 def test_the_search_for_the_best_run_is_not_free():

@@ -16,9 +16,20 @@ MUTATIONS = [
         "replacement-not-doubled-in-samples",
         "accounting._sampled",
         "inner_event",
-        rules.put_for("doubled", "False"),
+        rules.put_for("scaled(inner, 2)", "inner"),
         ("accounting/test_known_faults.py::test_replacing_costs_more_under_sampling",),
         "a replaced row moves a sampled sum twice as far as is priced",
+    ),
+    Mutation(
+        "a-null-record-for-another-one-in-samples",
+        "accounting._sampled",
+        "inner_event",
+        rules.put_for("group_event(p, 2)", "p"),
+        (
+            "accounting/test_known_faults.py::"
+            "test_without_replacement_a_guarantee_for_a_null_record_is_used_twice",
+        ),
+        "without replacement another record takes the place of the null one",
     ),
     Mutation(
         "half-the-zcdp-of-a-gaussian",
