@@ -218,9 +218,15 @@ def check_target_bounds(target_bounds, smallest=-math.inf):
     """Return (low, high) as floats with smallest <= low < high, or raise `ValueError`."""
     if target_bounds is None:
         raise ValueError("target_bounds=(low, high) must be given")
-    low, high = check_increasing(target_bounds, "target_bounds", smallest, math.inf, 1e-100)
-    if not high - low <= 1e100:
-        raise ValueError(f"target_bounds must span at most 1e100, got {target_bounds!r}")
+    try:
+        low, high = check_increasing(target_bounds, "target_bounds", smallest, math.inf, 1e-100)
+    except ValueError:
+        low = high = 0.0
+    if not 0.0 < high - low <= 1e100:
+        raise ValueError(
+            f"target_bounds must be finite, {smallest:g} <= low < high, and span from 1e-100 to "
+            f"1e100, got {target_bounds!r}"
+        )
     return low, high
 
 
