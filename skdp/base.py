@@ -17,7 +17,9 @@ from skdp.accounting import Composed, Guarantee, Neighbours, Spend, get_epsilon
 from skdp.accounting._report import describe_composition, describe_unit
 from skdp.accounting._state import Terms
 from skdp.noise import Door, RandomSource
+from skdp.utils._callbacks import CallbackSupportMixin, one_task, with_callbacks
 from skdp.utils._docstrings import complete_docstrings
+from skdp.utils._fit_arguments import says_what_to_do_instead
 from skdp.utils._output import check_output_setting
 
 __all__ = [
@@ -169,7 +171,7 @@ class ReadTable:
         return {} if self.shape.classes is None else {"classes_": self.shape.classes}
 
 
-class PrivateEstimator(DeclaredParameters, PrivateMixin, BaseEstimator):
+class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, PrivateMixin, BaseEstimator):
     """An estimator whose class declares its parameters; `epsilon` alone is given by position.
 
     A subclass reads a table by ``_read_table(X, y)``, which returns a `ReadTable`, plans by
@@ -188,6 +190,11 @@ class PrivateEstimator(DeclaredParameters, PrivateMixin, BaseEstimator):
     """
 
     epsilon: float = field(default=1.0, kw_only=False)
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if "fit" in vars(cls):
+            cls.fit = with_callbacks(says_what_to_do_instead(cls.fit))
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.
@@ -213,7 +220,7 @@ class PrivateEstimator(DeclaredParameters, PrivateMixin, BaseEstimator):
 
     def _fit(self, X, y=None):
         """Fit and return the estimator: the life of a private fit."""
-        with PrivateFit(self) as fit:
+        with PrivateFit(self) as fit, one_task(self):
             table = self._read_table(X, y)
             plan = self._checked_plan(table, fit.guarantee)
             source = fit.charge(plan)
