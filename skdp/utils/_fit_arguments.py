@@ -5,7 +5,7 @@ from inspect import signature
 
 INSTEAD = {
     "sample_weight": "the noise would have to hide the largest weight. Weight classes by "
-    "class_weight={label: weight}, which is public, or leave the weights out",
+    "class_weight={label: weight}, which is public, or leave the weights out"
 }
 
 
