@@ -19,6 +19,7 @@ from skdp.accounting._ledger import one_address, open_ledger
 from skdp.accounting._report import BudgetReport
 from skdp.accounting._state import Draw, NotCopied, Part, Spend, State, Terms, read_entries
 from skdp.exceptions import BudgetExceededError, LedgerError
+from skdp.utils._documents import html_text
 from skdp.utils._validation import check_boolean, check_integer, check_privacy_parameters
 
 _live = weakref.WeakValueDictionary()
@@ -542,6 +543,13 @@ class PrivacyAccountant(NotCopied):
 
     def __reduce__(self):
         return _restored, (self._address, self._dataset, self._part)
+
+    def _repr_html_(self):
+        try:
+            return self.report()._repr_html_()
+        except LedgerError:
+            # A model was loaded where its ledger is not.
+            return html_text(repr(self))
 
     def __repr__(self):
         part = "" if self._part is None else f", part={self._part.index}"
