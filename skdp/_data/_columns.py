@@ -102,9 +102,9 @@ class ColumnTable:
     def check_numeric(self, columns):
         """Raise `ValueError` unless some columns hold finite numbers."""
         for j in columns:
-            self.hold(j, _numbers_of)
+            self.hold(j, as_numbers)
         for values, j in self._values_of(columns):
-            check_finite(_numbers_of(values, self.name(j)), self.name(j))
+            check_finite(as_numbers(values, self.name(j)), self.name(j))
 
     def check_present(self, columns):
         """Raise `ValueError` if a value of some categorical columns is NaN, None or infinite."""
@@ -125,15 +125,6 @@ class ColumnTable:
     def _values_of(self, columns):
         for rows in row_blocks(self, block_size(1)):
             yield from ((self.values(j, rows), j) for j in columns)
-
-
-def _numbers_of(values, name):
-    try:
-        return as_numbers(values)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{name} holds values that are not numbers; declare its categories if it is categorical"
-        ) from None
 
 
 def _add_labels(counts, values, categories, other):

@@ -8,10 +8,9 @@ GAPS = (
     "take them as they are."
 )
 NO_TARGET = "Leave out rows without one, by looking at each row alone."
-TARGETS = "take a classifier for labels"
 PREPARED = (
     "put DPTableVectorizer (or DPOneHotEncoder, for labels) before the model, or take "
-    "tabular_pipeline, which prepares raw tables"
+    "tabular_pipeline, which prepares raw tables; where the estimator has categories=, declare its"
 )
 
 
@@ -43,7 +42,7 @@ def check_finite(values, name, *, allow_nan=False, names=None):
 
 def no_numbers(name):
     """Return the error about a column, or y, of words or of dates where numbers are needed."""
-    remedy = TARGETS if name == "y" else PREPARED
+    remedy = "take a classifier for labels" if name == "y" else PREPARED
     return ValueError(f"{name} holds words or dates, not numbers: {remedy}")
 
 

@@ -92,7 +92,7 @@ class EpsilonAudit(PrintedDocument):
         lines = [
             f"Audit of a claim of ({self.epsilon:g}, {self.delta:g})-differential privacy",
             f"  {self._words()}",
-            f"  method {self.method!r}, {self.runs} fits, by {self.attack}",
+            f"  method  {self.method!r}, {self.runs} fits, by {self.attack}",
         ]
         if self.gaussian:
             lines.append("  Assuming the trade-off curve of a Gaussian mechanism.")

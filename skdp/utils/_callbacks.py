@@ -22,12 +22,6 @@ LEARNING_STEPS = frozenset(
     "kbinsdiscretizer targetencoder knnimputer iterativeimputer pca truncatedsvd selectkbest "
     "selectpercentile selectfrommodel variancethreshold rfe rfecv".split()
 )
-RAW_SEARCHES = (
-    "GridSearchCV",
-    "RandomizedSearchCV",
-    "HalvingGridSearchCV",
-    "HalvingRandomSearchCV",
-)
 
 
 def callback_context(estimator, n_tasks):
@@ -68,19 +62,17 @@ def one_task(estimator):
 def _warn_of_surroundings(context, name):
     outer = context.parent
     while outer is not None:
-        if outer.estimator_name in RAW_SEARCHES:
+        if outer.estimator_name.endswith("SearchCV") and not outer.estimator_name.startswith("DP"):
             warn_user(
-                f"{outer.estimator_name} around {name} publishes scores of the raw rows, and its "
-                "default folds depend on labels, which no budget covers: use DPGridSearchCV or "
-                "DPRandomizedSearchCV"
+                f"{outer.estimator_name} around {name} publishes scores of the raw rows, by folds "
+                "that depend on labels by default: use DPGridSearchCV or DPRandomizedSearchCV"
             )
         if outer.estimator_name == "Pipeline":
             learning = [step for step in map(_step_name, outer) if step in LEARNING_STEPS]
             if learning:
                 warn_user(
                     f"the steps {learning} before {name} learn from rows without privacy: use "
-                    "private ones (see check_pipeline, tabular_pipeline), or allow them by "
-                    "split_budget(pipe, ..., public_steps=...)"
+                    "private ones (see check_pipeline), or split_budget(..., public_steps=...)"
                 )
         outer = outer.parent
 
