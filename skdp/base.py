@@ -19,7 +19,7 @@ from skdp.accounting._state import Terms
 from skdp.noise import Door, RandomSource
 from skdp.utils._callbacks import CallbackSupportMixin, one_task, with_callbacks
 from skdp.utils._docstrings import complete_docstrings
-from skdp.utils._fit_arguments import says_what_to_do_instead
+from skdp.utils._fit_arguments import without_weights
 from skdp.utils._output import check_output_setting
 
 __all__ = [
@@ -194,7 +194,7 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, PrivateMixin, B
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         if "fit" in vars(cls):
-            cls.fit = with_callbacks(says_what_to_do_instead(cls.fit))
+            cls.fit = with_callbacks(without_weights(cls.fit))
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.

@@ -16,7 +16,7 @@ PREPARED = (
 
 def column_name(j, names=None):
     """Return what a column is called in an error: by its name where there are names."""
-    return f"column {j if names is None else names[j]!r}"
+    return f"column {int(j) if names is None else names[j]!r}"
 
 
 def check_finite(values, name, *, allow_nan=False, names=None):

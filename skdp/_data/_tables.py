@@ -410,12 +410,8 @@ def linear_scores(X, coef, intercept):
 
 
 def _check_values(chunked):
-    for length, what in zip(chunked.shape, ("sample", "feature"), strict=True):
-        if length < 1:
-            raise ValueError(
-                f"Found array with 0 {what}(s) (shape={chunked.shape}) while a minimum of 1 is "
-                "required."
-            )
+    # It raises as scikit-learn does where there is no row or no column.
+    check_array(np.zeros([min(length, 1) for length in chunked.shape]))
     table = Rows(chunked)
     for rows in table.blocks():
         check_finite(table[rows], "X")

@@ -51,12 +51,12 @@ class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
         return self._fit(X, y)
 
     def _look_at_types(self, X):
-        """Refuse dates, and warn of whole numbers at the norm of scaled rows, by types alone."""
+        """Refuse dates, and warn of a frame's whole numbers at the norm of scaled rows."""
         names, whole = names_of(X) if is_frame(X) else None, []
         for j, dtype in enumerate(types_of(X)):
             if kind_of(dtype) in ("date", "duration"):
                 raise no_numbers(column_name(j, names))
-            if str(dtype).lower().startswith(("int", "uint")):
+            if names is not None and str(dtype).lower().startswith(("int", "uint")):
                 whole.append(column_name(j, names))
         if whole and self.data_norm == 1.0:
             warn_user(
