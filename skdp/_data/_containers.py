@@ -104,7 +104,7 @@ def _as_number(value, name):
     try:
         return float(value)
     except OverflowError:
-        raise ValueError("Input contains a value too large for dtype('float64')") from None
+        raise ValueError(f"{name} contains a value too large for dtype('float64')") from None
     except TypeError as error:
         raise TypeError(f"{no_numbers(name)} ({error})") from None
     except ValueError:
