@@ -2,7 +2,7 @@
 
 Usage: SKDP_DATA=folder python docs/benchmarks/first_hour.py [fits] [table ...]
 
-`USER` is all that is written for a table: ten lines, imports included. "natural" takes a linear
+`USER` is all that is written for a table: nine lines, imports included. "natural" takes a linear
 model in the place of the additive one, as somebody would who knows scikit-learn. epsilon = 1,
 delta = 1e-5, add/remove; bounds and categories are found privately within it, but those of a
 regressor's target, which must be declared. Tables are read as they are: of bank_marketing
@@ -95,9 +95,9 @@ def main(fits, tables):
             error = np.std([f[0] for f in found], ddof=min(1, fits - 1)) / np.sqrt(fits)
             short = "" if best is None else f"   {score - best:+.4f} beside the best"
             seconds = (time.process_time() - start) / fits
+            share = f"   accuracy {accuracy:.4f} (guessing {guess:.4f})" * (not regression)
             print(
-                f"  {words:<9} {score:.4f} ± {error:.4f}{short}   accuracy {accuracy:.4f} "
-                f"(guessing {guess:.4f})   {seconds:.1f} s",
+                f"  {words:<9} {score:.4f} ± {error:.4f}{short}{share}   {seconds:.1f} s",
                 flush=True,
             )
 

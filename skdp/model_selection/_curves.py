@@ -52,7 +52,9 @@ class DPScores(PrintedDocument):
         if not hasattr(self, "privacy_"):
             return repr(self)
         rows = {"mean": (self.mean_, self.mean_noise_), "scores": (self.scores_, self.noise_)}
-        lines = [f"  {n:<9}  {np.round(v, 4).tolist()} ± {noise:.2g}" for n, (v, noise) in rows.items()]
+        lines = [
+            f"  {n:<9}  {np.round(v, 4).tolist()} ± {noise:.2g}" for n, (v, noise) in rows.items()
+        ]
         guarantee = f"  guarantee  {str(self.privacy_).splitlines()[0]}"
         return "\n".join(["Noisy scores of cross-validation", *lines, guarantee])
 

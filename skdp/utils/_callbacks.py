@@ -68,7 +68,7 @@ def _warn_of_surroundings(context, name):
                 "that depend on labels by default: use DPGridSearchCV or DPRandomizedSearchCV"
             )
         if outer.estimator_name == "Pipeline":
-            learning = [step for step in map(_step_name, outer) if step in LEARNING_STEPS]
+            learning = sorted(LEARNING_STEPS & set(map(_step_name, outer)))
             if learning:
                 warn_user(
                     f"the steps {learning} before {name} learn from rows without privacy: use "
