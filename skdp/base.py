@@ -193,8 +193,8 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, PrivateMixin, B
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
-        if "fit" in vars(cls):
-            cls.fit = with_callbacks(without_weights(cls.fit))
+        for name in {"fit", "partial_fit"} & vars(cls).keys():
+            setattr(cls, name, with_callbacks(without_weights(vars(cls)[name])))
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.

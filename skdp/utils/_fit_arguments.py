@@ -4,7 +4,7 @@ from functools import wraps
 
 
 def without_weights(fit):
-    """Return a `fit` whose error about `sample_weight` says what to do instead."""
+    """Return a fit, or partial fit, whose error about `sample_weight` says what to do instead."""
 
     @wraps(fit)
     def checked(self, *args, **params):
