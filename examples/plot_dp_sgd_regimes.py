@@ -18,7 +18,7 @@ from example_table import load_table
 from sklearn.linear_model import LogisticRegression
 
 from skdp import DPSGDClassifier
-from skdp.accounting import get_epsilon
+from skdp.accounting import Composed, get_epsilon
 from skdp.pipeline import planned_charge
 
 plt.style.use("tableau-colorblind10")
@@ -68,9 +68,11 @@ reference = LogisticRegression(C=100, max_iter=1000).fit(X, y).score(X_test, y_t
 def spent(model, method, n_points=12):
     """Return the epsilon of growing parts of a run at epsilon = 1."""
     event = planned_charge(model.set_params(epsilon=1.0), n_samples, n_features).event
-    counts = np.unique(np.linspace(1, event.count, n_points).astype(int))
-    costs = [get_epsilon(event.event * int(count), model.delta, method=method) for count in counts]
-    return counts / event.count, costs
+    # Noisy class frequencies are released before the steps.
+    *first, steps = event.events if isinstance(event, Composed) else [event]
+    counts = np.unique(np.linspace(1, steps.count, n_points).astype(int))
+    runs = [Composed((*first, steps.event * int(count))) for count in counts]
+    return counts / steps.count, [get_epsilon(run, model.delta, method=method) for run in runs]
 
 
 # %%

@@ -1,16 +1,20 @@
-"""The command line: ``python -m skdp ledger ...`` and ``python -m skdp epsilon ...``."""
+"""The command line: ``python -m skdp ledger ...``, ``... price ...`` and ``... epsilon ...``."""
 
 import argparse
 import csv
 import json
+import math
 import sys
+from functools import reduce
+from importlib import import_module
 
 from skdp._version import __version__
 from skdp.accounting import Gaussian, PoissonSampled, get_epsilon
 from skdp.accounting._accountant import ledger_records, ledger_reports, verify_ledger
 from skdp.exceptions import LedgerError
+from skdp.pipeline import check_pipeline
 from skdp.utils._rounding import in_digits
-from skdp.utils._validation import RELATIONS
+from skdp.utils._validation import RELATIONS, check_integer
 
 METHODS = ("auto", "pld", "rdp", "zcdp", "advanced", "basic")
 EXIT_CODES = """exit codes:
@@ -62,14 +66,24 @@ def _parser():
     show = actions.add_parser("show", help="budget and charges of each data set")
     verify = actions.add_parser("verify", help="check the hash chain, print the last hash")
     export = actions.add_parser("export", help="every record, one a line")
+    pipeline = commands.add_parser(
+        "price",
+        help="what a fit, a search or a cross-validation costs, before anything is spent",
+        description="The price of an estimator, a pipeline or a search; nothing is fitted.",
+    )
+    pipeline.add_argument("path", metavar="module:object", help="an object, or a function of none")
+    pipeline.add_argument("--rows", type=int, help="of the table")
+    pipeline.add_argument("--columns", type=int, help="likewise")
+    pipeline.add_argument("--folds", type=int, help="of a cross-validation with a fit in each")
     price = commands.add_parser(
         "epsilon",
         help="what noisy steps on Poisson-sampled batches cost",
         description="The epsilon of Gaussian steps, each on a Poisson-sampled batch.",
     )
-    for command, run in ((show, _show), (verify, _verify), (export, _export), (price, _price)):
+    ledgers = {show: _show, verify: _verify, export: _export}
+    for command, run in (ledgers | {pipeline: _price, price: _epsilon}).items():
         command.set_defaults(run=run)
-        if command is not price:
+        if command in ledgers:
             command.add_argument("ledger", help="a file, or a postgresql:// address")
         if command is not export:
             command.add_argument("--json", action="store_true", help="print JSON")
@@ -116,6 +130,29 @@ def _export(options):
 
 
 def _price(options):
+    module, _, name = options.path.partition(":")
+    try:
+        found = reduce(getattr, name.split("."), import_module(module))
+    except (AttributeError, ImportError, ValueError) as error:
+        raise ValueError(f"{options.path!r} is no module:object: {error}") from None
+    folds = check_integer(1 if options.folds is None else options.folds, "--folds", 1)
+    rows = options.rows
+    if rows is not None and folds > 1:
+        rows -= math.ceil(rows / folds)
+    found = found() if callable(found) else found
+    checked = check_pipeline(found, n_samples=rows, n_features=options.columns)
+    price = {n: folds * checked.fits * getattr(checked, n) for n in ("epsilon", "delta")}
+    if options.json:
+        print(json.dumps(checked.to_dict() | {"folds": folds, "total": price}))
+        return
+    print(checked)
+    if folds > 1:
+        least = "" if checked.exact else "at least "
+        amounts = f"{price['epsilon']}, {price['delta']}"
+        print(f"\n{folds} folds cost {least}({amounts}): accountant.reserve({amounts}) books them")
+
+
+def _epsilon(options):
     step = PoissonSampled(options.sampling_rate, Gaussian(options.noise_multiplier))
     terms = {"delta": options.delta, "relation": options.relation, "method": options.method}
     value = get_epsilon(step * options.steps, **terms)

@@ -20,7 +20,9 @@ from skdp.accounting import Composed, Guarantee, Spend, get_epsilon
 from skdp.accounting._report import describe_composition, describe_unit
 from skdp.accounting._state import Terms
 from skdp.noise import Door, RandomSource
+from skdp.utils._callbacks import CallbackSupportMixin, one_task, with_callbacks
 from skdp.utils._docstrings import complete_docstrings
+from skdp.utils._fit_arguments import without_weights
 from skdp.utils._output import check_output_setting
 
 __all__ = [
@@ -179,7 +181,7 @@ class ReadTable:
         return {} if self.shape.classes is None else {"classes_": self.shape.classes}
 
 
-class PrivateEstimator(DeclaredParameters, PrivateMixin, BaseEstimator):
+class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, PrivateMixin, BaseEstimator):
     """An estimator whose class declares its parameters; `epsilon` alone is given by position.
 
     A subclass reads a table by ``_read_table(X, y)``, which returns a `ReadTable`, plans by
@@ -198,6 +200,11 @@ class PrivateEstimator(DeclaredParameters, PrivateMixin, BaseEstimator):
     """
 
     epsilon: float = field(default=1.0, kw_only=False)
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        for name in {"fit", "partial_fit"} & vars(cls).keys():
+            setattr(cls, name, with_callbacks(without_weights(vars(cls)[name])))
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.
@@ -223,7 +230,7 @@ class PrivateEstimator(DeclaredParameters, PrivateMixin, BaseEstimator):
 
     def _fit(self, X, y=None, groups=None):
         """Fit and return the estimator: the life of a private fit."""
-        with PrivateFit(self) as fit:
+        with PrivateFit(self) as fit, one_task(self):
             table = fit.owned(self._read_table(X, y), groups)
             plan = self._checked_plan(table, fit.guarantee)
             source = fit.charge(plan)

@@ -128,3 +128,49 @@ def test_it_says_what_it_is(option, words, capsys):
     with pytest.raises(SystemExit) as end:
         main([option])
     assert end.value.code == 0 and words in capsys.readouterr().out
+
+
+MODELS = """
+from sklearn.pipeline import make_pipeline
+from skdp import DPGridSearchCV, DPLogisticRegression, DPStandardScaler
+from skdp import PrivacyAccountant, tabular_pipeline
+
+
+def natural():
+    terms = {"epsilon": 0.5, "delta": 1e-6, "accountant": PrivacyAccountant(1.0, 1e-6)}
+    return tabular_pipeline(DPLogisticRegression, **terms)
+
+
+class Kept:
+    plain = make_pipeline(DPStandardScaler(bounds=(0, 1)), DPLogisticRegression())
+    search = DPGridSearchCV(DPLogisticRegression(), {"C": [0.1, 1.0]}, epsilon=2.0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "epsilon"),
+    [
+        (["natural"], 0.5),
+        (["natural", "--folds", "5"], 2.5),
+        (["Kept.plain", "--rows", "1000", "--columns", "3", "--folds", "2"], 4.0),
+        (["Kept.search"], 2.0),
+    ],
+)
+def test_what_an_import_path_costs(arguments, epsilon, tmp_path, monkeypatch, capsys):
+    (tmp_path / "priced_models.py").write_text(MODELS)
+    monkeypatch.syspath_prepend(tmp_path)
+    path, *more = arguments
+    assert main(["price", f"priced_models:{path}", *more, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["total"]["epsilon"] == pytest.approx(epsilon)
+    main(["price", f"priced_models:{path}", *more])
+    assert ("folds cost" in capsys.readouterr().out) == ("--folds" in more)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["json:nothing"], ["no_such_module:x"], ["json"], ["skdp:DPRidge", "--folds", "0"]],
+)
+def test_what_cannot_be_priced_exits_with_2(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["price", *arguments])
+    assert stopped.value.code == 2

@@ -4,14 +4,15 @@ from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
-from sklearn.utils import assert_all_finite, check_array
+from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from skdp._data._containers import as_cells, as_numbers, is_sequence
 from skdp._data._parts import Rows, block_size, map_over, row_blocks, sum_over
+from skdp._data._refusals import check_finite, column_name
 from skdp._data._tables import read_table
 from skdp.utils._chunked import as_chunked
-from skdp.utils._frames import frame_columns, in_memory, is_frame
+from skdp.utils._frames import frame_columns, in_memory, is_frame, names_of
 from skdp.utils._labels import UNDECLARED, category_codes, is_missing
 from skdp.utils._validation import broadcast_bounds, check_bounds, is_auto
 
@@ -29,14 +30,20 @@ class ColumnTable:
         The columns one by one, where `matrix` is None.
     numeric : list of bool, default=None
         Whether each column's declared type is one of numbers, where `matrix` is None.
+    names : list, default=None
+        Of the columns.
     """
 
-    def __init__(self, shape, matrix=None, columns=None, numeric=None):
-        self.shape, self.matrix, self._columns = shape, matrix, columns
+    def __init__(self, shape, matrix=None, columns=None, numeric=None, names=None):
+        self.shape, self.matrix, self._columns, self._names = shape, matrix, columns, names
         self.borders = getattr(matrix, "borders", (0, shape[0]))
         if numeric is None:
             numeric = [matrix is None or matrix.dtype.kind in "biuf"] * shape[1]
         self.numeric_types = numeric
+
+    def name(self, j):
+        """Return what a column is called in errors."""
+        return column_name(j, self._names)
 
     def column(self, j):
         """Return the raw values of a column, as `Rows`."""
@@ -90,14 +97,14 @@ class ColumnTable:
         if self.matrix is not None and self.matrix.dtype.kind == "O":
             self._columns, self.matrix = list(self.matrix.T), None
         if self.matrix is None and self._columns[j].dtype.kind == "O":
-            self._columns[j] = numbers(self._columns[j], j)
+            self._columns[j] = numbers(self._columns[j], self.name(j))
 
     def check_numeric(self, columns):
         """Raise `ValueError` unless some columns hold finite numbers."""
         for j in columns:
-            self.hold(j, _numbers_of)
+            self.hold(j, as_numbers)
         for values, j in self._values_of(columns):
-            assert_all_finite(_numbers_of(values, j), input_name=f"column {j}")
+            check_finite(as_numbers(values, self.name(j)), self.name(j))
 
     def check_present(self, columns):
         """Raise `ValueError` if a value of some categorical columns is NaN, None or infinite."""
@@ -105,28 +112,19 @@ class ColumnTable:
         for values, j in self._values_of(columns):
             if values.dtype.kind in "OmM" and any(map(is_missing, values)):
                 raise ValueError(
-                    f"column {j} contains NaN or None; give missing values a category of their own"
+                    f"{self.name(j)} contains NaN or None; give missing values a category of their "
+                    "own, by DPSimpleImputer(strategy='constant')"
                 )
 
     def check_not_infinite(self, columns, *, allow_nan):
         """Raise `ValueError` if an array of floats holds an infinite value."""
         for values, j in self._values_of(columns):
             if values.dtype.kind == "f":
-                assert_all_finite(values, allow_nan=allow_nan, input_name=f"column {j}")
+                check_finite(values, self.name(j), allow_nan=allow_nan)
 
     def _values_of(self, columns):
         for rows in row_blocks(self, block_size(1)):
             yield from ((self.values(j, rows), j) for j in columns)
-
-
-def _numbers_of(values, j):
-    try:
-        return as_numbers(values)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"column {j} holds values that are not numbers; declare its categories "
-            "if it is categorical"
-        ) from None
 
 
 def _add_labels(counts, values, categories, other):
@@ -169,7 +167,7 @@ def read_columns(estimator, X, *, reset=True):
         shape = (len(X), len(columns))
         # It raises as scikit-learn does where there is no row or no column.
         check_array(np.broadcast_to(0.0, shape), estimator=estimator)
-        return ColumnTable(shape, columns=columns, numeric=numeric)
+        return ColumnTable(shape, columns=columns, numeric=numeric, names=names_of(X))
     if not hasattr(X, "dtype"):
         X = as_cells(X) if is_sequence(X) else np.asarray(X)
     X = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sized
 import numpy as np
 from scipy.sparse import csr_array
 
+from skdp._data._refusals import no_numbers
 from skdp.utils._frames import NUMBERS, TIMES
 from skdp.utils._labels import is_missing
 
@@ -48,7 +49,7 @@ def is_sequence(values):
     return has_cells and not is_array and not issubclass(kind, str | bytes | bytearray | Mapping)
 
 
-def as_numbers(values):
+def as_numbers(values, name="a column"):
     """Return values in double precision, each converted by itself.
 
     Dates and durations count the unit of their array's type, from 1970 on.
@@ -57,6 +58,8 @@ def as_numbers(values):
     ----------
     values : ndarray
         Of numbers, dates, durations or objects.
+    name : str, default="a column"
+        What they are, for errors.
 
     Returns
     -------
@@ -81,16 +84,16 @@ def as_numbers(values):
     if values.dtype.kind == "c":
         raise ValueError("Complex data not supported")
     if values.dtype.kind != "O":
-        raise ValueError("dtype='numeric' is not compatible with arrays of bytes/strings")
+        raise no_numbers(name)
     if set(map(type, values.ravel())) <= {float, bool}:
         # The same, faster.
         return values.astype(np.float64)
-    flat = [_as_number(value) for value in values.ravel()]
+    flat = [_as_number(value, name) for value in values.ravel()]
     # A zero keeps its sign: what a null makes objects of is otherwise an array, where it does.
     return np.array(flat, dtype=np.float64).reshape(values.shape)
 
 
-def _as_number(value):
+def _as_number(value, name):
     if type(value) is float:
         return value
     if is_missing(value):
@@ -102,7 +105,11 @@ def _as_number(value):
     try:
         return float(value)
     except OverflowError:
-        raise ValueError("Input contains a value too large for dtype('float64')") from None
+        raise ValueError(f"{name} contains a value too large for dtype('float64')") from None
+    except TypeError as error:
+        raise TypeError(f"{no_numbers(name)} ({error})") from None
+    except ValueError:
+        raise no_numbers(name) from None
 
 
 def as_csr(X):

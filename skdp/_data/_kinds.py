@@ -35,12 +35,19 @@ def container_kinds(X, table):
     list of {"number", "date", "duration", "boolean", "label", "object"}
     """
     if not is_frame(X):
-        return [_kind_of(table.matrix.dtype)] * table.shape[1]
-    is_arrow = hasattr(X, "schema") and hasattr(X, "column_names")
-    return [_kind_of(dtype) for dtype in (X.schema.types if is_arrow else X.dtypes)]
+        return [kind_of(table.matrix.dtype)] * table.shape[1]
+    return [kind_of(dtype) for dtype in types_of(X)]
 
 
-def _kind_of(dtype):
+def types_of(X):
+    """Return the types of a table's columns, that of an array once."""
+    if is_frame(X):
+        is_arrow = hasattr(X, "schema") and hasattr(X, "column_names")
+        return X.schema.types if is_arrow else X.dtypes
+    return [X.dtype] if hasattr(X, "dtype") else []
+
+
+def kind_of(dtype):
     """Return the kind of a type of numpy, pandas, Arrow or polars, by its name."""
     dtype = getattr(dtype, "subtype", dtype)
     if hasattr(dtype, "categories"):

@@ -1,7 +1,7 @@
 """A draft of what a table's form declares, by its columns' names and types alone."""
 
 from skdp._data._kinds import container_kinds
-from skdp.utils._frames import is_frame
+from skdp.utils._frames import is_frame, names_of
 
 
 def schema_from(frame):
@@ -43,7 +43,7 @@ def schema_from(frame):
     >>> schema_from(table)
     {'bounds': {'age': None}, 'categories': {'job': None}}
     """
-    names = list(getattr(frame, "column_names", frame.columns)) if is_frame(frame) else []
+    names = names_of(frame) if is_frame(frame) else []
     if not all(isinstance(name, str) for name in names) or not 0 < len(names) == len(set(names)):
         raise ValueError(
             "a schema is drafted of a data frame whose columns have names of their own"

@@ -5,7 +5,7 @@ from operator import matmul
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
-from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._data._containers import (
@@ -17,8 +17,16 @@ from skdp._data._containers import (
     is_sequence,
 )
 from skdp._data._parts import Rows, map_over
+from skdp._data._refusals import check_finite, column_name
 from skdp.utils._chunked import as_chunked
-from skdp.utils._frames import column_values, columns_of, frame_columns, in_memory, is_frame
+from skdp.utils._frames import (
+    column_values,
+    columns_of,
+    frame_columns,
+    in_memory,
+    is_frame,
+    names_of,
+)
 from skdp.utils._labels import is_missing
 
 
@@ -55,18 +63,20 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     checks = {
         "order": None,
         "accept_sparse": "csr" if accept_sparse else False,
-        "ensure_all_finite": "allow-nan" if allow_nan else True,
+        "ensure_all_finite": False,
     }
+    names = None
     if is_frame(X):
         # The frame has the columns' names; its values are checked as an array.
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-        matrix = number_matrix(X)
-        return check_array(matrix, input_name="X", estimator=estimator, **checks)
-    if issparse(X) and accept_sparse:
+        names, X = names_of(X), check_array(number_matrix(X), estimator=estimator, **checks)
+    elif issparse(X) and accept_sparse:
         X = as_csr(X)
     elif not issparse(X):
         X = number_matrix(X)
-    X = validate_data(estimator, X, reset=reset, dtype="numeric", **checks)
+    if names is None:
+        X = validate_data(estimator, X, reset=reset, dtype="numeric", **checks)
+    check_finite(X, "X", allow_nan=allow_nan, names=names)
     return csr_array(X) if issparse(X) else X
 
 
@@ -200,11 +210,13 @@ def number_matrix(X):
         columns, _ = frame_columns(X, without_zones=True)
         matrix = np.empty((len(X), len(columns)))
         for j, column in enumerate(columns):
-            matrix[:, j] = as_numbers(column)
+            matrix[:, j] = as_numbers(column, column_name(j, names_of(X)))
         return matrix
     X = as_cells(X) if is_sequence(X) else np.asarray(X)
-    if X.dtype.kind in "OmM" and X.ndim in (1, 2):
-        return as_numbers(X)
+    if X.dtype.kind in "OmMSU" and X.ndim in (1, 2):
+        if X.ndim == 1 or not X.shape[1]:
+            return as_numbers(X)
+        return np.column_stack([as_numbers(each, column_name(j)) for j, each in enumerate(X.T)])
     return doubles_at_most(X)
 
 
@@ -291,7 +303,7 @@ def read_target(estimator, y, n_rows):
             f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         )
     y = column_or_1d(target_array(y), warn=True)
-    assert_all_finite(y, input_name="y")
+    check_finite(y, "y")
     check_consistent_length(y, np.empty(n_rows))
     return y
 
@@ -300,10 +312,12 @@ def read_numeric_target(estimator, y, n_rows):
     """Read targets in double precision; as `read_target`."""
     y = read_target(estimator, y, n_rows)
     if y.dtype.kind not in "fiubO":
-        raise ValueError(f"y must hold numbers, got an array of {y.dtype}")
-    numbers = as_numbers(y)
+        raise ValueError(
+            f"y must hold numbers, got an array of {y.dtype}; a classifier takes labels"
+        )
+    numbers = as_numbers(y, "y")
     # Of objects scikit-learn looks for NaN before it converts them, when None is none yet.
-    assert_all_finite(numbers, input_name="y")
+    check_finite(numbers, "y")
     return numbers
 
 
@@ -399,12 +413,8 @@ def linear_scores(X, coef, intercept):
 
 
 def _check_values(chunked):
-    for length, what in zip(chunked.shape, ("sample", "feature"), strict=True):
-        if length < 1:
-            raise ValueError(
-                f"Found array with 0 {what}(s) (shape={chunked.shape}) while a minimum of 1 is "
-                "required."
-            )
+    # It raises as scikit-learn does where there is no row or no column.
+    check_array(np.zeros([min(length, 1) for length in chunked.shape]))
     table = Rows(chunked)
     for rows in table.blocks():
-        assert_all_finite(table[rows], input_name="X")
+        check_finite(table[rows], "X")

@@ -14,14 +14,17 @@ from pathlib import Path
 from skdp._version import __version__
 from skdp.accounting._bounds import get_epsilon
 from skdp.accounting._chain import next_record
-from skdp.accounting._events import Composed, Event, check_readable
+from skdp.accounting._events import ApproximateDP, Composed, Event, PureDP, check_readable
 from skdp.accounting._ledger import one_address, open_ledger
 from skdp.accounting._report import BudgetReport
 from skdp.accounting._state import Draw, NotCopied, Part, Spend, State, Terms, read_entries
 from skdp.exceptions import BudgetExceededError, LedgerError
+from skdp.utils._documents import html_text
 from skdp.utils._validation import check_boolean, check_integer, check_privacy_parameters
 
 _live = weakref.WeakValueDictionary()
+# In the name of a data set that holds a reserved part of another one's budget.
+RESERVED = " (reserved at "
 
 
 class PrivacyAccountant(NotCopied):
@@ -303,6 +306,62 @@ class PrivacyAccountant(NotCopied):
             return False
         return True
 
+    def reserve(
+        self, epsilon: float, delta: float = 0.0, *, label: str = "reserved"
+    ) -> "PrivacyAccountant":
+        """Charge a part of the budget now, and return an accountant that can spend it.
+
+        So a planned cross-validation is booked whole: none of its fits is refused because others
+        have spent meanwhile. ``python -m skdp price`` says what one costs. What is left of the
+        part stays charged.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            The part.
+        label : str, default="reserved"
+            What it is for, for the ledger.
+
+        Returns
+        -------
+        PrivacyAccountant
+            Of a data set of its own in the same ledger; its cap cannot be changed.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the budget cannot pay; nothing was charged.
+        ValueError
+            If `composition` is not "basic", or the unit is a group of rows.
+
+        Notes
+        -----
+        Both add up by basic composition, so that what the part pays for costs no more, one by
+        one, than what was charged for it.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_classification
+        >>> from sklearn.model_selection import KFold, cross_val_score
+        >>> from skdp import DPLogisticRegression, PrivacyAccountant
+        >>> X, y = make_classification(n_samples=1000, random_state=0)
+        >>> accountant = PrivacyAccountant(epsilon=3.0, delta=1e-5)
+        >>> folds = accountant.reserve(2.0, 4e-6, label="four folds")
+        >>> model = DPLogisticRegression(epsilon=0.5, delta=1e-6, accountant=folds)
+        >>> scores = cross_val_score(model, X, y, cv=KFold(4))  # for your eyes alone
+        >>> accountant.epsilon_remaining, folds.epsilon_remaining
+        (1.0, 0.0)
+        """
+        epsilon, delta = check_privacy_parameters(epsilon, delta)
+        terms = self.terms
+        if terms.composition != "basic" or terms.max_rows > 1:
+            raise ValueError("reserve needs composition='basic' and no groups of rows")
+        event = ApproximateDP(epsilon, delta) if delta else PureDP(epsilon)
+        spend = self.charge(event, label=label, epsilon=epsilon, delta=delta)
+        part = attach(self._address, f"{self._dataset}{RESERVED}{spend.sequence})")
+        part._open(replace(terms, epsilon=epsilon, delta=delta))
+        return part
+
     def change_cap(self, epsilon: float, delta: float, *, reason: str) -> None:
         """Change the cap. The change and its reason are a record of the ledger.
 
@@ -316,6 +375,8 @@ class PrivacyAccountant(NotCopied):
         epsilon, delta = check_privacy_parameters(epsilon, delta)
         if not (isinstance(reason, str) and reason.strip()):
             raise ValueError("reason must say who decided and why")
+        if RESERVED in self._dataset:
+            raise ValueError("a reserved part keeps its cap: reserve another one")
         body = {"epsilon": epsilon, "delta": delta, "reason": reason, "time": _time()}
 
         def decide(state):
@@ -479,6 +540,13 @@ class PrivacyAccountant(NotCopied):
 
     def __reduce__(self):
         return _restored, (self._address, self._dataset, self._part)
+
+    def _repr_html_(self):
+        try:
+            return self.report()._repr_html_()
+        except LedgerError:
+            # A model was loaded where its ledger is not.
+            return html_text(repr(self))
 
     def __repr__(self):
         part = "" if self._part is None else f", part={self._part.index}"

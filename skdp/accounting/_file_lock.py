@@ -145,8 +145,10 @@ class LockFile:
         except OSError as error:
             if reading and not os.path.lexists(self.path):
                 return None
+            folder = self.path.parent
+            missing = "" if folder.exists() else f"; there is no folder {folder}, make it first"
             raise LedgerError(
-                f"the lock {self.path} of the ledger cannot be opened: {error.strerror}"
+                f"the lock {self.path} of the ledger cannot be opened: {error.strerror}{missing}"
             ) from error
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)

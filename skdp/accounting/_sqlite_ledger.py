@@ -162,6 +162,8 @@ class SQLiteLedger(_records.TableLedger):
             file = os.lstat(self.path)
         except OSError as error:
             raise LedgerError(f"there is no ledger at {self.path}") from error
+        if stat.S_ISDIR(file.st_mode):
+            raise LedgerError(f"{self.path} is a folder; a ledger is a file: {self.path}/budget.db")
         if not stat.S_ISREG(file.st_mode):
             raise LedgerError(
                 f"the ledger {self.path} is no regular file; if it was moved and a link left in "

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import check_random_state
 
@@ -18,7 +18,9 @@ from skdp.audit._published import as_matrix, observe
 from skdp.audit._tables import as_table, coordinates
 from skdp.base import relation_of
 from skdp.exceptions import PrivacyViolationWarning
+from skdp.utils._documents import PrintedDocument
 from skdp.utils._frames import take_rows
+from skdp.utils._progress import run_jobs
 from skdp.utils._validation import RELATIONS, check_choice, check_integer
 
 PAIRS_A_JOB = 50
@@ -28,10 +30,10 @@ GUESSED = (0.05, 0.1, 0.2, 0.4, 1.0)
 
 
 @dataclass(frozen=True)
-class EpsilonAudit:
+class EpsilonAudit(PrintedDocument):
     """A certified lower bound on epsilon beside the claim.
 
-    Printing gives text, `to_dict` gives JSON values.
+    Printing gives text, a notebook shows HTML, `to_dict` gives JSON values.
 
     Parameters
     ----------
@@ -90,7 +92,7 @@ class EpsilonAudit:
         lines = [
             f"Audit of a claim of ({self.epsilon:g}, {self.delta:g})-differential privacy",
             f"  {self._words()}",
-            f"  method {self.method!r}, {self.runs} fits, by {self.attack}",
+            f"  method  {self.method!r}, {self.runs} fits, by {self.attack}",
         ]
         if self.gaussian:
             lines.append("  Assuming the trade-off curve of a Gaussian mechanism.")
@@ -116,7 +118,7 @@ def audit_epsilon(
     confidence=0.95,
     n_jobs=None,
     random_state=None,
-    verbose=0,
+    verbose=None,
 ):
     """Attack an estimator's claim and certify a lower bound on its epsilon.
 
@@ -164,8 +166,9 @@ def audit_epsilon(
         As in joblib.
     random_state : int or None, default=None
         Of coins and labels of the canaries; never of the estimator's noise.
-    verbose : int, default=0
-        As in joblib.
+    verbose : int, default=None
+        None shows on a terminal how many fits there will be and how many are made, in one line of
+        the standard error; 0 shows nothing, more is as in joblib.
 
     Returns
     -------
@@ -231,8 +234,9 @@ def audit_epsilon(
                 _check_labels(worlds, y, parameter(estimator, "classes"))
         twice = method == "two_worlds" and replacement is not None and relation == "add_remove"
         n_fits = check_integer(n_fits, "n_fits", 20)
-        parallel = Parallel(n_jobs=n_jobs, verbose=verbose)
-        attack = partial(_many_runs, estimator, n_fits=n_fits, parallel=parallel, **bounded)
+        what = "audit_epsilon: {} of {} fits"
+        run = partial(run_jobs, n_jobs=n_jobs, verbose=verbose, what=what)
+        attack = partial(_many_runs, estimator, n_fits=n_fits, run=run, **bounded)
         found, runs = attack(worlds, claim if twice else None), 2 * n_fits
         if found.epsilon > claim.epsilon and len(worlds.y_in) > len(worlds.y_out) and found.states:
             again, runs = attack(_canaries.with_as_many_rows(worlds), claim), 2 * runs
@@ -254,7 +258,7 @@ def _check_labels(worlds, y, declared):
         )
 
 
-def _many_runs(estimator, worlds, claim, *, n_fits, parallel, delta, confidence, gaussian):
+def _many_runs(estimator, worlds, claim, *, n_fits, run, delta, confidence, gaussian):
     """Return what the fits certify.
 
     With a claim for a removed row the worlds differ by a removal and an addition.
@@ -262,8 +266,9 @@ def _many_runs(estimator, worlds, claim, *, n_fits, parallel, delta, confidence,
     tables = ((worlds.X_in, worlds.y_in), (worlds.X_out, worlds.y_out))
     sizes = [min(PAIRS_A_JOB, n_fits - i) for i in range(0, n_fits, PAIRS_A_JOB)]
     probe = take_rows(worlds.X_in, np.array([len(worlds.y_in) - 1, 0]))
-    jobs = parallel(delayed(_observed_pairs)(estimator, tables, probe, size) for size in sizes)
-    runs = [run for world in zip(*jobs, strict=True) for job in world for run in job]
+    jobs = (delayed(_observed_pairs)(estimator, tables, probe, size) for size in sizes)
+    worlds_seen = zip(*run(jobs, sizes=[2 * size for size in sizes]), strict=True)
+    runs = [seen for world in worlds_seen for job in world for seen in job]
     values, names = as_matrix(runs)
     private = ~_same_in_all(values)
     steady = _same_in_all(values[:n_fits]) & _same_in_all(values[n_fits:])

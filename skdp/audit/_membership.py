@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import roc_curve
 from sklearn.utils import check_random_state, indexable
@@ -12,7 +12,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from skdp.audit import _scores
 from skdp.audit._outputs import per_row_statistic, seeds, without_accountant
 from skdp.audit._roc import Interval, area_under_curve, attack_accuracy, rate_at
+from skdp.utils._documents import PrintedDocument
 from skdp.utils._frames import take_rows
+from skdp.utils._progress import run_jobs
 from skdp.utils._validation import check_choice, check_integer
 
 # Below this many shadows each row's own variance is too rough (Carlini et al. 2022, section VI).
@@ -25,10 +27,10 @@ NOTE = (
 
 
 @dataclass(frozen=True, eq=False)
-class MembershipInference:
+class MembershipInference(PrintedDocument):
     """What a membership inference attack found.
 
-    Printing gives text, `to_dict` gives JSON values.
+    Printing gives text, a notebook shows HTML, `to_dict` gives JSON values.
 
     Parameters
     ----------
@@ -140,7 +142,7 @@ def membership_inference(
     confidence=0.95,
     n_jobs=None,
     random_state=None,
-    verbose=0,
+    verbose=None,
 ):
     """Attack an estimator: tell the rows that it was fitted to from others.
 
@@ -178,8 +180,9 @@ def membership_inference(
         How many shadows are fitted at a time, as in joblib.
     random_state : int or None, default=None
         Of the halves.
-    verbose : int, default=0
-        Progress of the shadows, as in joblib.
+    verbose : int, default=None
+        None shows on a terminal how many shadows are fitted, in one line of the standard error; 0
+        shows nothing, more is as in joblib.
 
     Returns
     -------
@@ -238,7 +241,9 @@ def membership_inference(
             delayed(_shadow_statistic)(estimator, X, y, mask, access, seed)
             for mask, seed in zip(fitted, drawn, strict=True)
         )
-        shadows = np.array(Parallel(n_jobs=n_jobs, verbose=verbose)(runs))
+        what = "membership_inference: {} of {} shadow models"
+        options = {"n_jobs": n_jobs, "verbose": verbose, "what": what}
+        shadows = np.array(run_jobs(runs, sizes=[1] * n_shadow, **options))
         scores = _score(attack, target, shadows, fitted, y, estimator, offline, variance)
     fpr, tpr, _ = roc_curve(members, scores, drop_intermediate=False)
     train_score, test_score = (

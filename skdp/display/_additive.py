@@ -96,6 +96,7 @@ class AdditiveDisplay(Display):
         ValueError
             If there is no such term or class, or none is asked for.
         """
+        model = model.steps[-1][1] if hasattr(model, "steps") else model
         check_is_fitted(model)
         shapes = model.shape_functions_
         chosen = range(len(shapes)) if terms is None else [place_of(shapes, t) for t in terms]

@@ -22,7 +22,6 @@ from skdp.gam._shapes import centred, directions, importance, monotone, place_of
 from skdp.linear_model._dp_sgd_progress import Progress
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.preprocessing._binning import input_names
-from skdp.utils._callbacks import CallbackSupportMixin
 from skdp.utils._validation import check_integer, is_auto, public_inputs
 
 N_BINS = 32
@@ -30,7 +29,7 @@ N_BINS = 32
 AUTO_PAIRS = 5
 
 
-class PrivateAdditiveModel(ExpectedLossMixin, CallbackSupportMixin, PrivateEstimator):
+class PrivateAdditiveModel(ExpectedLossMixin, PrivateEstimator):
     """Scores and reasons from `shape_functions_` and `intercept_`."""
 
     delta: float = 1e-6
@@ -140,7 +139,7 @@ class PrivateAdditiveModel(ExpectedLossMixin, CallbackSupportMixin, PrivateEstim
         for rows in row_blocks(table, BLOCK_ROWS):
             for t, (term, shape) in enumerate(zip(terms, self.shape_functions_, strict=True)):
                 for column, j in zip(term.columns, term.positions, strict=True):
-                    column.check(table.values(j, rows), j)
+                    column.check(table.values(j, rows), table.name(j))
                 values = shape.values.reshape(-1, *outputs)
                 parts[rows, t] = values[term.cells(table, rows)]
         return parts

@@ -8,7 +8,6 @@ from skdp.accounting import PrivacyAccountant
 from skdp.gam._additive import PrivateAdditiveModel
 from skdp.gam._tasks import BinaryTask, MultinomialTask
 from skdp.linear_model._classifier import check_class_weight
-from skdp.utils._callbacks import with_callbacks
 from skdp.utils._validation import check_classes
 
 
@@ -116,7 +115,6 @@ class DPAdditiveClassifier(ClassifierMixin, PrivateAdditiveModel):
     random_state: int | None = None
     verbose: int = 0
 
-    @with_callbacks
     def fit(self, X, y, groups=None):
         """Fit the model and charge the accountant.
 

@@ -112,7 +112,7 @@ class ColumnsPlan:
             table.hold(j, column.check)
         for rows in row_blocks(table, BLOCK_ROWS):
             for j, column in enumerate(self.columns):
-                column.check(table.values(j, rows), j)
+                column.check(table.values(j, rows), table.name(j))
 
     def _found(self, table, source):
         """Return the columns with the bounds and categories that they lacked."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from sklearn.utils import assert_all_finite
 
 from skdp._data._columns import column_entries
 from skdp._data._containers import as_numbers
 from skdp._data._histogram import bin_numbers, check_edges
+from skdp._data._refusals import check_finite, column_name
 from skdp.gam._bins import CELLS
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._binning import category_entries
@@ -58,7 +58,7 @@ class Column:
         """Return values as doubles, NaN where one is missing."""
         return as_numbers(values) if self.kind == "number" else _days(values)
 
-    def check(self, values, position):
+    def check(self, values, name):
         """Return values, or the numbers that they are, unless the kind is another: `ValueError`."""
         if self.is_label:
             return values
@@ -66,10 +66,10 @@ class Column:
             numbers = self.numbers(values)
         except Exception:
             raise ValueError(
-                f"column {position} holds values that are no {self.kind}s: declare its "
-                "categories, or give categories={column: 'auto'} to find them"
+                f"{name} holds values that are no {self.kind}s: declare its categories, or give "
+                "categories={column: 'auto'} to find them"
             ) from None
-        assert_all_finite(numbers, allow_nan=True, input_name=f"column {position}")
+        check_finite(numbers, name, allow_nan=True)
         return numbers if self.kind == "number" else values
 
     def cells(self, values, edges):
@@ -133,7 +133,7 @@ def declared_columns(kinds, bounds, categories, names):
         else:
             column = Column(kind=kind if kind in ("date", "duration") else "number")
         if limit is not None and isinstance(bounds, Mapping) and column.is_label:
-            raise ValueError(f"bounds: column {j} is categorical")
+            raise ValueError(f"bounds: {column_name(j, names)} is categorical")
         if limit is not None and not column.is_label:
             column = replace(column, bounds=_checked_bounds(column, limit))
         columns.append(column)

@@ -9,7 +9,6 @@ from skdp._data._tables import read_numeric_target
 from skdp.accounting import PrivacyAccountant
 from skdp.gam._additive import PrivateAdditiveModel
 from skdp.gam._tasks import NumberTask
-from skdp.utils._callbacks import with_callbacks
 from skdp.utils._validation import check_target_bounds
 
 
@@ -113,7 +112,6 @@ class DPAdditiveRegressor(RegressorMixin, PrivateAdditiveModel):
     random_state: int | None = None
     verbose: int = 0
 
-    @with_callbacks
     def fit(self, X, y, groups=None):
         """Fit the model and charge the accountant.
 

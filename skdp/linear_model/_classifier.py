@@ -28,6 +28,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateLinearModel):
     classes: list | np.ndarray | None = None
 
     def _read_table(self, X, y=None, reset=True, classes=None):
+        self._look_at_types(X)
         X, y = read_rows_and_target(self, X, y, reset=reset)
         classes, codes = check_classes(self.classes if classes is None else classes, y)
         return ReadTable(rows=RowsAndTarget(X, codes), shape=self._shape_of(X, classes=classes))

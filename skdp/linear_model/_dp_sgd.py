@@ -16,7 +16,6 @@ from skdp.linear_model._planning import Problem as RowsOf
 from skdp.linear_model._planning import quadratic_excess
 from skdp.linear_model._regressor import PrivateLinearModel
 from skdp.mechanisms._plan import MechanismPlan
-from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
 from skdp.utils._validation import (
     check_boolean,
     check_choice,
@@ -204,7 +203,7 @@ class PartialFit(PrivateFit):
             setattr(self._estimator, name, value)
 
 
-class PrivateSGDModel(CallbackSupportMixin, PrivateLinearModel):
+class PrivateSGDModel(PrivateLinearModel):
     """Parameters and runs of estimators that are fitted by noisy stochastic gradients."""
 
     loss: str
@@ -224,7 +223,6 @@ class PrivateSGDModel(CallbackSupportMixin, PrivateLinearModel):
     partial_fit_rows: str = "any"
     verbose: int = 0
 
-    @with_callbacks
     def fit(self, X, y, groups=None):
         """Fit the model from zero weights and charge the accountant.
 

@@ -26,7 +26,6 @@ from skdp.linear_model._classifier import (
 )
 from skdp.linear_model._data_norm import plan_rows
 from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDModel, SGDFit
-from skdp.utils._callbacks import with_callbacks
 from skdp.utils._validation import check_choice, check_magnitude
 
 LOSSES = ("log_loss", "hinge", "squared_hinge", "modified_huber")
@@ -192,7 +191,6 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
     accountant: PrivacyAccountant | None = None
     random_state: int | None = None
 
-    @with_callbacks
     def partial_fit(self, X, y, classes=None, groups=None):
         """Go on from the released weights with more rows, as one more private run.
 

@@ -11,7 +11,6 @@ from skdp.linear_model._data_norm import plan_rows
 from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDModel, SGDFit
 from skdp.linear_model._regressor import PrivateLinearRegressor, TargetScale, target_scale
 from skdp.linear_model._ridge import TASK
-from skdp.utils._callbacks import with_callbacks
 from skdp.utils._validation import check_choice, check_magnitude, check_positive, is_auto
 
 LOSSES = ("squared_error", "huber")
@@ -158,7 +157,6 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
     accountant: PrivacyAccountant | None = None
     random_state: int | None = None
 
-    @with_callbacks
     def partial_fit(self, X, y, groups=None):
         """Go on from the released weights with more rows, as one more private run.
 

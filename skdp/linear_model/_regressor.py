@@ -6,10 +6,14 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._kinds import kind_of, types_of
+from skdp._data._refusals import column_name, no_numbers
 from skdp._data._tables import RowsAndTarget, linear_scores, read_rows_and_target, read_table
 from skdp.base import PrivateEstimator, ReadTable
 from skdp.linear_model._planning import ExpectedLossMixin
+from skdp.utils._frames import is_frame, names_of
 from skdp.utils._validation import check_target_bounds, is_auto, public_inputs
+from skdp.utils._warnings import warn_user
 
 
 class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
@@ -46,6 +50,21 @@ class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
         {raises}
         """
         return self._fit(X, y, groups)
+
+    def _look_at_types(self, X):
+        """Refuse dates, and warn of a frame's whole numbers at the norm of scaled rows."""
+        names, whole = names_of(X) if is_frame(X) else None, []
+        for j, dtype in enumerate(types_of(X)):
+            if kind_of(dtype) in ("date", "duration"):
+                raise no_numbers(column_name(j, names))
+            if names is not None and str(dtype).lower().startswith(("int", "uint")):
+                whole.append(column_name(j, names))
+        if whole and self.data_norm == 1.0:
+            warn_user(
+                f"{whole[0]} is one of whole numbers, and data_norm=1.0 shortens every row to norm "
+                "1: unless they are 0 and 1, scale the columns first, by tabular_pipeline or "
+                "DPTableVectorizer(numbers='scaled'), or give data_norm"
+            )
 
     def _charge_needs_no_shape(self):
         # How much of epsilon is for the centre depends on the number of rows.
@@ -88,6 +107,7 @@ class PrivateLinearRegressor(RegressorMixin, PrivateLinearModel):
     target_bounds: tuple[float, float] | None = None
 
     def _read_table(self, X, y=None, reset=True):
+        self._look_at_types(X)
         X, y = read_rows_and_target(self, X, y, reset=reset, numeric=True)
         return ReadTable(rows=RowsAndTarget(X, y), shape=self._shape_of(X))
 

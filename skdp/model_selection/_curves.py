@@ -11,9 +11,10 @@ from skdp.model_selection._candidates import Rows
 from skdp.model_selection._plans import plan_runs
 from skdp.model_selection._splits import PUBLIC_SEED, Layout, Splits, make_splits
 from skdp.utils._docstrings import documented
+from skdp.utils._documents import PrintedDocument
 
 
-class DPScores:
+class DPScores(PrintedDocument):
     """Noisy scores of cross-validation that were released together.
 
     Parameters
@@ -44,6 +45,16 @@ class DPScores:
         if not hasattr(self, "privacy_"):
             return "DPScores()"
         return f"DPScores(mean={self.mean_}, noise ± {self.mean_noise_:.3g})"
+
+    def __str__(self):
+        if not hasattr(self, "privacy_"):
+            return repr(self)
+        rows = {"mean": (self.mean_, self.mean_noise_), "scores": (self.scores_, self.noise_)}
+        lines = [
+            f"  {n:<9}  {np.round(v, 4).tolist()} ± {noise:.2g}" for n, (v, noise) in rows.items()
+        ]
+        guarantee = f"  guarantee  {str(self.privacy_).splitlines()[0]}"
+        return "\n".join(["Noisy scores of cross-validation", *lines, guarantee])
 
 
 @documented()

@@ -338,7 +338,10 @@ def plan_pipeline(
     problems = unaccepted(steps, public_steps)
     if problems:
         message = "; ".join(f"step {step.title!r} {REASONS[step.kind]}" for step in problems)
-        raise ValueError(f"{message}; see check_pipeline")
+        raise ValueError(
+            f"{message}; take a private one, or name it in public_steps if what it learns is "
+            "public; see check_pipeline"
+        )
     # What only a wider table would have fitted has no plan.
     planned = {step.name for step in steps}
     for step in find_steps(pipe):

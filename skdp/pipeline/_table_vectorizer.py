@@ -285,7 +285,7 @@ class DPTableVectorizer(TransformerMixin, PrivateEstimator):
         for rows in row_blocks(table, BLOCK_ROWS):
             for j, (column, edges) in enumerate(zip(columns, self.bin_edges_, strict=True)):
                 raw, blocks = table.values(j, rows), slice(sum(levels[:j]), sum(levels[: j + 1]))
-                column.check(raw, j)
+                column.check(raw, table.name(j))
                 cells = column.cells(raw, edges)
                 places[rows, blocks] = np.array(groups[j])[:, cells].T
                 if self.counts_ is None and not column.is_label:

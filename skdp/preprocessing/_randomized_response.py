@@ -14,6 +14,7 @@ from skdp.accounting import Composed, PrivacyAccountant
 from skdp.base import PrivateEstimator, PrivateFit, PrivateRelease
 from skdp.mechanisms import NoRelease, RandomizedResponse
 from skdp.preprocessing._categories import check_categories
+from skdp.utils._callbacks import one_task
 from skdp.utils._output import check_output_setting
 
 
@@ -156,7 +157,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Priv
         ValueError
             If a parameter or the data are not as described.
         """
-        with PrivateFit(self) as fit:
+        with PrivateFit(self) as fit, one_task(self):
             table = self._read(X)
             fit.n_units(groups, table.shape[0])
             plan = self.plan_fit(self._shape_of(table), fit.guarantee)

@@ -9,6 +9,7 @@ from sklearn import config_context
 from sklearn.utils import check_array
 
 from skdp._data._columns import declared_bounds
+from skdp._data._refusals import check_finite
 from skdp._data._tables import number_array
 from skdp.accounting import Guarantee
 from skdp.base import PrivateRelease, TableShape
@@ -28,7 +29,8 @@ def check_rows(a, axis):
     # Unchecked, one row that is not finite makes a release fail after its charge. The check sums
     # the values, so that no warning may tell of an overflow.
     with config_context(assume_finite=False), np.errstate(all="ignore"):
-        X = check_array(number_array(a), dtype="numeric", ensure_2d=False, input_name="a")
+        X = check_array(number_array(a), ensure_2d=False, ensure_all_finite=False)
+        check_finite(X, "a")
     if X.ndim not in (1, 2) or X.size == 0 or np.iscomplexobj(X):
         raise ValueError("a must be a vector or a matrix of real numbers, and not empty")
     if axis not in (None, 0, -X.ndim) or isinstance(axis, bool):

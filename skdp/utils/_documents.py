@@ -59,6 +59,17 @@ def html_fragment(*parts):
     return f'<div class="skdp-document"><style>{STYLE}</style>{"".join(parts)}</div>'
 
 
+class PrintedDocument:
+    """An object that a notebook shows as it prints: a title, rows of a name and words, notes."""
+
+    def _repr_html_(self):
+        title, *lines = str(self).splitlines()
+        cells = [re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in lines]
+        notes = (f"<p>{html_text(*row)}</p>" for row in cells if len(row) == 1)
+        rows = [row for row in cells if len(row) == 2]
+        return html_fragment(html_table(rows, caption=title), *notes)
+
+
 def _cells(row, named):
     first, *others = (html_text(cell) for cell in row)
     first = f'<th scope="row">{first}</th>' if named else f"<td>{first}</td>"

@@ -68,6 +68,11 @@ def frame_columns(frame, *, without_zones=False):
     return [values for values, _ in columns], [numeric for _, numeric in columns]
 
 
+def names_of(frame):
+    """Return the names of a frame's columns."""
+    return list(getattr(frame, "column_names", frame.columns))
+
+
 def columns_of(frame):
     """Return a frame's columns as the frame's library makes them."""
     frame = in_memory(frame)

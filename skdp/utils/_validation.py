@@ -177,7 +177,8 @@ def check_classes(classes, y):
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
-                f"y holds one class only, {classes[0]!r}; declare classes if others can occur"
+                f"y holds one class only, {classes.tolist()}; if others can occur, declare all of "
+                "them: classes=[...]"
             )
         # Which of equal zeros is found, and so its sign, is decided by single rows.
         if classes.dtype.kind == "f":
@@ -217,7 +218,10 @@ def check_increasing(value, name, low, high, least=0.0):
 def check_target_bounds(target_bounds, smallest=-math.inf):
     """Return (low, high) as floats with smallest <= low < high, or raise `ValueError`."""
     if target_bounds is None:
-        raise ValueError("target_bounds=(low, high) must be given")
+        raise ValueError(
+            "target_bounds=(low, high) must be given: which targets are possible, from a form, a "
+            "law or common sense, and not computed from the rows"
+        )
     try:
         low, high = check_increasing(target_bounds, "target_bounds", smallest, math.inf, 1e-100)
     except ValueError:

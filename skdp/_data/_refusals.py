@@ -1,0 +1,51 @@
+"""The words for cells that an estimator cannot take: which column, and what to do instead."""
+
+from sklearn.utils import assert_all_finite
+
+GAPS = (
+    "Fill gaps with DPSimpleImputer, or with a constant that you choose without looking at the "
+    "rows; tabular_pipeline and the additive models (DPAdditiveClassifier, DPAdditiveRegressor) "
+    "take them as they are."
+)
+NO_TARGET = "Leave out rows without one, by looking at each row alone."
+PREPARED = (
+    "put DPTableVectorizer (or DPOneHotEncoder, for labels) before the model, or take "
+    "tabular_pipeline, which prepares raw tables; where the estimator has categories=, declare its"
+)
+
+
+def column_name(j, names=None):
+    """Return what a column is called in an error: by its name where there are names."""
+    return f"column {int(j) if names is None else names[j]!r}"
+
+
+def check_finite(values, name, *, allow_nan=False, names=None):
+    """Raise `ValueError` if a value is infinite or, unless that is allowed, missing.
+
+    Parameters
+    ----------
+    values : array or sparse matrix
+    name : str
+        What they are: "y" of targets.
+    allow_nan : bool, default=False
+    names : sequence, default=None
+        Of the columns of a matrix.
+    """
+    try:
+        assert_all_finite(values, allow_nan=allow_nan, input_name=name)
+    except ValueError as error:
+        if "NaN" not in str(error):
+            raise
+        where = "" if names is None else _first_gap(values, names)
+        raise ValueError(f"{error} {where}{NO_TARGET if name == 'y' else GAPS}") from None
+
+
+def no_numbers(name):
+    """Return the error about a column, or y, of words or of dates where numbers are needed."""
+    remedy = "take a classifier for labels" if name == "y" else PREPARED
+    return ValueError(f"{name} holds words or dates, not numbers: {remedy}")
+
+
+def _first_gap(values, names):
+    j = (values != values).any(axis=0).argmax()
+    return f"The first gap is in {column_name(j, names)}. "

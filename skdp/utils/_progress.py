@@ -1,0 +1,40 @@
+"""One line that says how far a long computation is, where someone is looking."""
+
+import sys
+
+from joblib import Parallel
+
+
+def run_jobs(jobs, *, n_jobs, verbose, what, sizes):
+    """Run joblib's delayed calls and return their results.
+
+    Parameters
+    ----------
+    jobs : iterable of delayed calls
+    n_jobs : int or None
+    verbose : int or None
+        None writes a line to the standard error where that is a terminal; others are joblib's.
+    what : str
+        Who counts what: ``"audit_epsilon: {} of {} fits"``.
+    sizes : sequence of int
+        How many of them each call does.
+
+    Returns
+    -------
+    list
+    """
+    shown = verbose is None and sys.stderr.isatty()
+    done, results = 0, []
+
+    def tell():
+        if shown:
+            print(f"\r{what.format(done, sum(sizes))}", end="", file=sys.stderr, flush=True)
+
+    tell()
+    for result in Parallel(n_jobs=n_jobs, verbose=verbose or 0, return_as="generator")(jobs):
+        done += sizes[len(results)]
+        results.append(result)
+        tell()
+    if shown:
+        print(file=sys.stderr)
+    return results
