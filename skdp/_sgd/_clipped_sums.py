@@ -21,6 +21,10 @@ LARGEST_CAP = 1e30
 LARGEST_NORM = 1e150
 # The squares of what is shorter than this lose their precision.
 LEAST_NORM = 1e-140
+# Three gains of a row, each in [-1, 1] and the last a part of it, are not longer than this.
+LENGTH_OF_GAINS, PART_OF_SPREAD = {"l1": 2.5, "l2": 1.5}, 0.25
+# Gains are summed in steps of this, exactly.
+GAIN_STEP = 2.0**-20
 # Enough for every place that a row can have relative to cache lines.
 COMPARED_ROWS = 67
 
@@ -97,6 +101,31 @@ class ClippedSums:
         with np.errstate(over="ignore", invalid="ignore"):
             return sum_over(batch, _add_gradients, np.zeros(weights.shape), self._constant)
 
+    def gains(self, start, weights, indices, units):
+        """Return the sums of what a batch's rows gain on the way from some weights to others.
+
+        Of each row the product of what its score moves by and its residual, at the start with a
+        minus and at the end, and the squared residual at the start. Each is clipped, and all are
+        scaled so that a row's three values have a norm of at most C.
+
+        Parameters
+        ----------
+        start, weights : ndarray of shape (n_columns + (constant != 0),)
+            That do not depend on the rows, or were released.
+        indices : sorted ndarray of int64, or None
+        units : (float, float)
+            The moves and the residuals at which they are clipped.
+
+        Returns
+        -------
+        ndarray of float64, shaped as `weights`
+            The three values, and zeros.
+        """
+        batch, sums = _Gains(self, start, weights, indices, units), np.zeros(weights.shape)
+        with np.errstate(all="ignore"):
+            sums[:3] = sum_over(batch, _add_gains, np.zeros(3))
+        return sums * (GAIN_STEP * self._clip / LENGTH_OF_GAINS[self._norm])
+
 
 class _Batch:
     """The rows of a batch in tiles: a block of them, valid until the next, and clipped residuals.
@@ -113,23 +142,48 @@ class _Batch:
         return row_blocks(self, self._table._rows.tile)
 
     def __getitem__(self, rows):
-        table, weights, d = self._table, self._weights, self._table.n_columns
+        block, y, caps = self._read(rows)
+        residual = self._table._loss.residual(self._scores(block, self._weights), y)
+        if residual.ndim > 1:
+            _clip_vectors(residual, caps, self._table._norm)
+        else:
+            _clip_numbers(residual, caps)
+        return block, residual
+
+    def _read(self, rows):
+        table = self._table
         y, caps = table._y, table._caps
         if self._indices is None:
             y, caps = y[rows], caps[rows]
         else:
             rows = self._indices[rows]
             y, caps = y.take(rows, None, None, "clip"), caps.take(rows, None, None, "clip")
-        block = table._rows.read(rows)
+        return table._rows.read(rows), y, caps
+
+    def _scores(self, block, weights):
+        table, d = self._table, self._table.n_columns
         scores = table._scores(block, weights[..., :d])
         if table._constant:
             scores += table._constant * weights[..., d]
-        residual = table._loss.residual(scores, y)
-        if residual.ndim > 1:
-            _clip_vectors(residual, caps, table._norm)
-        else:
-            _clip_numbers(residual, caps)
-        return block, residual
+        return scores
+
+
+class _Gains(_Batch):
+    """What the rows of a batch gain on the way to the weights, in steps."""
+
+    def __init__(self, table, start, weights, indices, units):
+        super().__init__(table, weights, indices)
+        self._start, self._units = start, units
+
+    def __getitem__(self, rows):
+        block, y, _ = self._read(rows)
+        ends = [self._scores(block, weights) for weights in (self._start, self._weights)]
+        largest_move, largest = self._units
+        moved = np.clip((ends[1] - ends[0]) / largest_move, -1.0, 1.0)
+        first, last = (np.clip(self._table._loss.residual(s, y) / largest, -1.0, 1.0) for s in ends)
+        gains = np.array([-first * moved, last * moved, PART_OF_SPREAD * first**2])
+        # Towards zero: no row's norm grows. What is no number, because scores overflowed, is 0.
+        return np.trunc(np.nan_to_num(gains) / GAIN_STEP)
 
 
 def _add_gradients(total, tile, constant):
@@ -138,6 +192,10 @@ def _add_gradients(total, tile, constant):
     total[..., :d] += block.T.dot(residual).T
     if constant:
         total[..., d] += constant * np.add.reduce(residual, axis=0)
+
+
+def _add_gains(total, gains):
+    total += gains.sum(axis=1)
 
 
 def sum_rounding(n_columns, n_outputs, clip, batch_bound):
