@@ -121,10 +121,21 @@ class ClippedSums:
         ndarray of float64, shaped as `weights`
             The three values, and zeros.
         """
-        batch, sums = _Gains(self, start, weights, indices, units), np.zeros(weights.shape)
+        batch, total = _Batch(self, weights, indices), 0.0
+        largest_move, largest = units
         with np.errstate(all="ignore"):
-            sums[:3] = sum_over(batch, _add_gains, np.zeros(3))
-        return sums * (GAIN_STEP * self._clip / LENGTH_OF_GAINS[self._norm])
+            for rows in batch.blocks():
+                block, y, _ = batch.read(rows)
+                before, after = (batch.scores(block, one) for one in (start, weights))
+                moved = np.clip((after - before) / largest_move, -1.0, 1.0)
+                first = np.clip(self._loss.residual(before, y) / largest, -1.0, 1.0)
+                last = np.clip(self._loss.residual(after, y) / largest, -1.0, 1.0)
+                gains = np.array([-first * moved, last * moved, PART_OF_SPREAD * first**2])
+                # Towards zero: no row's norm grows. What overflowed to no number is zero.
+                total += np.trunc(np.nan_to_num(gains) / GAIN_STEP).sum(axis=1)
+        sums = np.zeros(weights.shape)
+        sums[:3] = total * (GAIN_STEP * self._clip / LENGTH_OF_GAINS[self._norm])
+        return sums
 
 
 class _Batch:
@@ -142,15 +153,15 @@ class _Batch:
         return row_blocks(self, self._table._rows.tile)
 
     def __getitem__(self, rows):
-        block, y, caps = self._read(rows)
-        residual = self._table._loss.residual(self._scores(block, self._weights), y)
+        block, y, caps = self.read(rows)
+        residual = self._table._loss.residual(self.scores(block, self._weights), y)
         if residual.ndim > 1:
             _clip_vectors(residual, caps, self._table._norm)
         else:
             _clip_numbers(residual, caps)
         return block, residual
 
-    def _read(self, rows):
+    def read(self, rows):
         table = self._table
         y, caps = table._y, table._caps
         if self._indices is None:
@@ -160,30 +171,12 @@ class _Batch:
             y, caps = y.take(rows, None, None, "clip"), caps.take(rows, None, None, "clip")
         return table._rows.read(rows), y, caps
 
-    def _scores(self, block, weights):
+    def scores(self, block, weights):
         table, d = self._table, self._table.n_columns
         scores = table._scores(block, weights[..., :d])
         if table._constant:
             scores += table._constant * weights[..., d]
         return scores
-
-
-class _Gains(_Batch):
-    """What the rows of a batch gain on the way to the weights, in steps."""
-
-    def __init__(self, table, start, weights, indices, units):
-        super().__init__(table, weights, indices)
-        self._start, self._units = start, units
-
-    def __getitem__(self, rows):
-        block, y, _ = self._read(rows)
-        ends = [self._scores(block, weights) for weights in (self._start, self._weights)]
-        largest_move, largest = self._units
-        moved = np.clip((ends[1] - ends[0]) / largest_move, -1.0, 1.0)
-        first, last = (np.clip(self._table._loss.residual(s, y) / largest, -1.0, 1.0) for s in ends)
-        gains = np.array([-first * moved, last * moved, PART_OF_SPREAD * first**2])
-        # Towards zero: no row's norm grows. What is no number, because scores overflowed, is 0.
-        return np.trunc(np.nan_to_num(gains) / GAIN_STEP)
 
 
 def _add_gradients(total, tile, constant):
@@ -192,10 +185,6 @@ def _add_gradients(total, tile, constant):
     total[..., :d] += block.T.dot(residual).T
     if constant:
         total[..., d] += constant * np.add.reduce(residual, axis=0)
-
-
-def _add_gains(total, gains):
-    total += gains.sum(axis=1)
 
 
 def sum_rounding(n_columns, n_outputs, clip, batch_bound):

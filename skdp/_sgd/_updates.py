@@ -65,7 +65,10 @@ class Check:
         return earned / max(ALL * (first + last), earned, LEAST_MOVE)
 
 
-def run_sgd(plan, table, update, start, alpha, source, after_step=None, tie=0.0, check=None):
+NO_CHECK = Check(0, 1.0, 1.0, 0.0)
+
+
+def run_sgd(plan, table, update, start, alpha, source, after_step=None, tie=0.0, check=NO_CHECK):
     r"""Return the weights after all steps of a plan.
 
     The objective is the mean loss of a row plus :math:`\tfrac\alpha2 \|w\|^2` over the
@@ -88,7 +91,7 @@ def run_sgd(plan, table, update, start, alpha, source, after_step=None, tie=0.0,
     after_step : callable, default=None
         Called with the number of steps taken; it sees no iterate.
     tie : float, default=0.0
-    check : Check, default=None
+    check : Check, default=NO_CHECK
         Moves the weights back towards the start, unless they are better by the last steps.
 
     Returns
@@ -100,7 +103,7 @@ def run_sgd(plan, table, update, start, alpha, source, after_step=None, tie=0.0,
     ValueError
         If the update and the check are for another number of steps.
     """
-    if update.n_steps != plan.n_steps - (check.n_steps if check else 0):
+    if update.n_steps + check.n_steps != plan.n_steps:
         raise ValueError(f"an update of {update.n_steps} steps for a plan of {plan.n_steps}")
     features = plan.model.n_columns
     walk, gains = update.begin(np.array(start, dtype=np.float64)), 0.0
@@ -122,8 +125,10 @@ def run_sgd(plan, table, update, start, alpha, source, after_step=None, tie=0.0,
                 gains += gradient
             if after_step is not None:
                 after_step(taken)
+    if not check.n_steps:
+        return walk.result()
     moved = walk.result() - start
-    return start + moved * check.kept(gains, moved) if check else walk.result()
+    return start + check.kept(gains, moved) * moved
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ class SGDFit(MechanismPlan):
         The expected norm of a row, its constant feature included.
     tie : float
         That at which the constant feature's weights are held to where they start.
-    check : Check, default=None
+    check : Check
         Of the weights, by the last steps.
     rows : RowPlan, default=None
         With what is released before the weights; None where another plan holds this one.
@@ -70,7 +70,7 @@ class SGDFit(MechanismPlan):
     alpha: float
     norm: float
     tie: float
-    check: Check | None = None
+    check: Check
     rows: RowPlan | None = None
 
     model = property(attrgetter("sgd.model"))
@@ -171,18 +171,17 @@ def plan_run(problem, settings, constant):
         norm=clip_norm(guarantee.delta),
     )
     determined = problem.curvature / (problem.curvature / model.size + settings.alpha)
-    chance = determined / shape.n_rows
-    checks = task.checked > 0.0 and model.size > 2 and chance <= LARGEST_CHANCE
-    n_checked = round(CHECKED * n_steps) if checks else 0
-    check = Check(n_checked, problem.norm, task.checked, chance)
-    n_taken = n_steps - n_checked
+    check = Check(0, problem.norm, task.checked, determined / shape.n_rows)
+    if task.checked and model.size > 2 and check.chance <= LARGEST_CHANCE:
+        check = replace(check, n_steps=round(CHECKED * n_steps))
+    n_taken = n_steps - check.n_steps
     eta0, momentum, averaged = settings.eta0, settings.momentum, max(1, n_taken // 2)
     return SGDFit(
         task=problem.task,
         settings=settings,
         sgd=plan_sgd(settings.sampling, settings.batch_size, n_steps, model, guarantee),
         update=Update(settings.optimizer, "constant", eta0, 0.5, momentum, n_taken, averaged),
-        check=check if n_checked else None,
+        check=check,
         alpha=settings.alpha,
         tie=settings.tie,
         norm=problem.norm,
