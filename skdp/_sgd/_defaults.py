@@ -54,6 +54,8 @@ class Task:
     knee : float, default=0.0
     checked : float, default=0.0
         The residual at which the last steps' gains are clipped; 0 leaves them out.
+    usual_curvature : float, default=1.0
+        Of the loss, where gains are released.
     """
 
     loss: object
@@ -64,6 +66,7 @@ class Task:
     least_clip: float = 1.0
     knee: float = 0.0
     checked: float = 0.0
+    usual_curvature: float = 1.0
 
     @property
     def n_outputs(self):

@@ -171,8 +171,9 @@ def plan_run(problem, settings, constant):
         norm=clip_norm(guarantee.delta),
     )
     determined = problem.curvature / (problem.curvature / model.size + settings.alpha)
-    check = Check(0, problem.norm, task.checked, determined / shape.n_rows)
-    if task.checked and model.size > 2 and check.chance <= LARGEST_CHANCE:
+    chance = determined / shape.n_rows
+    check = Check(0, problem.norm, task.checked, chance / task.usual_curvature)
+    if task.checked and model.size > 2 and chance <= LARGEST_CHANCE:
         check = replace(check, n_steps=round(CHECKED * n_steps))
     n_taken = n_steps - check.n_steps
     eta0, momentum, averaged = settings.eta0, settings.momentum, max(1, n_taken // 2)
