@@ -57,7 +57,8 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         one to that.
     mechanism : {"auto", "output", "gradient"}, default="auto"
         "output" adds noise to the minimiser, "gradient" to the gradients of the steps of an
-        accelerated descent, each row's clipped at a share of its bound. "auto" takes the one with
+        accelerated descent, each row's clipped at a share of its bound, the last of which check
+        the weights as those of `DPRidge` do. "auto" takes the one with
         less expected loss, which follows from public quantities: gradients, unless there is next
         to no noise.
     {accountant}

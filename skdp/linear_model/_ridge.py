@@ -84,7 +84,8 @@ class DPLinearRegression(LeastSquaresRegressor):
         clipped at a share of its bound. "auto" takes the one with less expected loss, which
         follows from public quantities: gradients, unless there is next to no noise. Gradients
         raise the ridge to the one that balances regularisation against noise; the intercept has
-        none.
+        none. Their last steps check the weights, which move back towards the noisy mean as far as
+        they explain no more than chance.
     {accountant}
     {random_state}
 
@@ -173,7 +174,8 @@ class DPRidge(LeastSquaresRegressor):
         clipped at a share of its bound. "auto" takes the one with less expected loss, which
         follows from public quantities: gradients, unless there is next to no noise. Gradients
         raise the ridge to the one that balances regularisation against noise; the intercept has
-        none.
+        none. Their last steps check the weights, which move back towards the noisy mean as far as
+        they explain no more than chance.
     alpha : float, default=1.0
         Regularisation strength as in scikit-learn: the objective is the summed squared error
         plus alpha times the squared norm of `coef_`. At least 0.

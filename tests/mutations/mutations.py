@@ -455,8 +455,7 @@ MUTATIONS = [
         "_sgd._clipped_sums",
         "ClippedSums.gains",
         rules.put_for(
-            "np.clip((after - before) / largest_move, -1.0, 1.0)",
-            "(after - before) / largest_move",
+            "np.clip((after - before) / largest_move, -1.0, 1.0)", "(after - before) / largest_move"
         ),
         ("_sgd/test_clipped_sums.py::test_gains_of_a_row",),
         "one row moves a check of the weights without bound",
