@@ -11,6 +11,7 @@ explained Poisson deviance.
 
 The constant is the class of most rows by noisy counts, or the noisy mean of the targets, clipped to
 their bounds; its noise is Laplace's or Gaussian, whichever is less at that epsilon and delta.
+A score below -10 counts as -10.
 
 Each result is a line of FILE, so that a run which was stopped goes on. At the end the cells are
 tested: the mean difference of a cell against 0 by Student's one-sided test of paired draws, all of
@@ -244,7 +245,9 @@ def tested(file, chosen):
     """Return each cell with its draws, the mean difference, its standard error and p-value."""
     found = {}
     for row in read(file):
-        found.setdefault(int(row[0]), {})[int(row[7])] = (float(row[8]), float(row[9]))
+        # A mean of 0 explains minus infinity of counts.
+        scores = [max(float(score), -10.0) for score in row[8:10]]
+        found.setdefault(int(row[0]), {})[int(row[7])] = scores
     rows = []
     for cell in chosen:
         pairs = np.array(list(found.get(cell[0], {}).values()))

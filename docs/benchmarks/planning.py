@@ -1,6 +1,6 @@
 """Expected beside measured excess loss, for each family of estimators: the table of planning.md.
 
-Usage: SKDP_DATA=folder python docs/benchmarks/planning.py [fits]
+Usage: SKDP_DATA=folder python docs/benchmarks/planning.py [fits] [NAME ...]
 
 What is measured is the mean loss of a fit on its own rows less that of the best model without
 privacy on the same rows; the mean of `fits` (3) fits to rows drawn anew. A best classifier has
@@ -152,7 +152,7 @@ def main():
     fits = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     warnings.simplefilter("ignore", SeededNoiseWarning)
     print("measured over expected      delta  cells  < .001     5 %    half    95 %    most")
-    for family, delta in product(FAMILIES, DELTAS):
+    for family, delta in product(sys.argv[2:] or FAMILIES, DELTAS):
         found = list(cells(family, delta, fits))
         pairs = np.array([cell[-2:] for cell in found])
         clear = pairs[pairs[:, 1] >= LEAST]

@@ -22,6 +22,10 @@ LARGEST_CAP = 1e30
 LARGEST_NORM = 1e150
 # The squares of what is shorter than this lose their precision.
 LEAST_NORM = 1e-140
+# Three gains of a row, each in [-1, 1] and the last a part of it, are not longer than this.
+LENGTH_OF_GAINS, PART_OF_SPREAD = {"l1": 2.5, "l2": 1.5}, 0.25
+# Gains are summed in steps of this, exactly.
+GAIN_STEP = 2.0**-20
 # Enough for every place that a row can have relative to cache lines.
 COMPARED_ROWS = 67
 
@@ -96,11 +100,47 @@ class ClippedSums:
         -------
         ndarray of float64, shaped as `weights`
         """
-        if self._persons is not None and indices is not None:
-            indices = self._persons.rows_of(indices)
         batch = _Batch(self, weights, indices)
         with np.errstate(over="ignore", invalid="ignore"):
             return sum_over(batch, _add_gradients, np.zeros(weights.shape), self._constant)
+
+    def gains(self, start, weights, indices, units):
+        """Return the sums of what a batch's rows gain on the way from some weights to others.
+
+        Of each row the product of what its score moves by and its residual, at the start with a
+        minus and at the end, and the squared residual at the start. Each is clipped, and all are
+        scaled so that a row's three values have a norm of at most C.
+
+        Parameters
+        ----------
+        start, weights : ndarray of shape (n_columns + (constant != 0),)
+            That do not depend on the rows, or were released.
+        indices : sorted ndarray of int64, or None
+            The rows, or the persons, of the batch; None for all.
+        units : (float, float)
+            The moves and the residuals at which they are clipped.
+
+        Returns
+        -------
+        ndarray of float64, shaped as `weights`
+            The three values, and zeros.
+        """
+        batch, total = _Batch(self, weights, indices), 0.0
+        largest_move, largest = units
+        with np.errstate(all="ignore"):
+            for rows in batch.blocks():
+                block, y, _, shares = batch.read(rows)
+                before, after = (batch.scores(block, one) for one in (start, weights))
+                moved = np.clip((after - before) / largest_move, -1.0, 1.0)
+                first = np.clip(self._loss.residual(before, y) / largest, -1.0, 1.0)
+                last = np.clip(self._loss.residual(after, y) / largest, -1.0, 1.0)
+                gains = np.stack([-first * moved, last * moved, PART_OF_SPREAD * first**2], axis=1)
+                gains = times_shares(np.nan_to_num(gains) / GAIN_STEP, shares)
+                # Towards zero: no unit's norm grows. What overflowed to no number is zero.
+                total += np.trunc(gains).sum(axis=0)
+        sums = np.zeros(weights.shape)
+        sums[:3] = total * (GAIN_STEP * self._clip / LENGTH_OF_GAINS[self._norm])
+        return sums
 
 
 class _Batch:
@@ -111,6 +151,8 @@ class _Batch:
     """
 
     def __init__(self, table, weights, indices):
+        if table._persons is not None and indices is not None:
+            indices = table._persons.rows_of(indices)
         self._table, self._weights, self._indices = table, weights, indices
         self.borders = table._rows.borders if indices is None else (0, len(indices))
 
@@ -118,25 +160,31 @@ class _Batch:
         return row_blocks(self, self._table._rows.tile)
 
     def __getitem__(self, rows):
-        table, weights, d = self._table, self._weights, self._table.n_columns
-        y, caps, shares = table._y, table._caps, shares_of(table._persons)
-        if self._indices is not None:
-            rows = self._indices[rows]
-        shares = cut(shares, rows)
-        if self._indices is None:
-            y, caps = y[rows], caps[rows]
-        else:
-            y, caps = y.take(rows, None, None, "clip"), caps.take(rows, None, None, "clip")
-        block = table._rows.read(rows)
-        scores = table._scores(block, weights[..., :d])
-        if table._constant:
-            scores += table._constant * weights[..., d]
-        residual = table._loss.residual(scores, y)
+        block, y, caps, shares = self.read(rows)
+        residual = self._table._loss.residual(self.scores(block, self._weights), y)
         if residual.ndim > 1:
-            _clip_vectors(residual, caps, table._norm)
+            _clip_vectors(residual, caps, self._table._norm)
         else:
             _clip_numbers(residual, caps)
         return block, times_shares(residual, shares)
+
+    def read(self, rows):
+        """Return rows as they lie, their labels, the bounds of their residuals, and shares."""
+        table = self._table
+        y, caps, shares = table._y, table._caps, shares_of(table._persons)
+        if self._indices is None:
+            y, caps = y[rows], caps[rows]
+        else:
+            rows = self._indices[rows]
+            y, caps = y.take(rows, None, None, "clip"), caps.take(rows, None, None, "clip")
+        return table._rows.read(rows), y, caps, cut(shares, rows)
+
+    def scores(self, block, weights):
+        table, d = self._table, self._table.n_columns
+        scores = table._scores(block, weights[..., :d])
+        if table._constant:
+            scores += table._constant * weights[..., d]
+        return scores
 
 
 def _add_gradients(total, tile, constant):

@@ -52,6 +52,10 @@ class Task:
         The share of the slope at which residuals are clipped; it grows where there is less noise
         on the mean gradient than `knee`, in units of its bound.
     knee : float, default=0.0
+    checked : float, default=0.0
+        The residual at which the last steps' gains are clipped; 0 leaves them out.
+    usual_curvature : float, default=1.0
+        Of the loss, where gains are released.
     """
 
     loss: object
@@ -61,6 +65,8 @@ class Task:
     signal: float = math.inf
     least_clip: float = 1.0
     knee: float = 0.0
+    checked: float = 0.0
+    usual_curvature: float = 1.0
 
     @property
     def n_outputs(self):

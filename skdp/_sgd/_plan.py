@@ -136,7 +136,7 @@ class SGDPlan:
         """Return the epsilon of the first steps alone, at the run's delta."""
         return get_epsilon(self.step * n_steps, self.delta, relation=self.guarantee.relation)
 
-    def noisy_means(self, X, y, loss, weights_now, source, persons=None):
+    def noisy_means(self, X, y, loss, next_sum, source, persons=None):
         """Yield the noisy mean gradients of the steps.
 
         Sums are divided by the expected size of a batch, which is public, never by its own.
@@ -145,8 +145,9 @@ class SGDPlan:
         ----------
         X, y : table
         loss : loss
-        weights_now : callable
-            Returns the weights at which the next gradient is to be taken.
+        next_sum : callable
+            Given the `ClippedSums` and a batch's rows, returns the next sum of what one row moves
+            by no more than a clipped gradient.
         source : RandomSource
         persons : Persons, default=None
             Of whom batches consist; None for rows.
@@ -159,8 +160,7 @@ class SGDPlan:
         batches = self.batches.draw(self.n_steps, source.stream())
         noises = self.noise.draw(self.n_steps, source.stream())
         for rows, noise in zip(batches, noises, strict=True):
-            total = sums.sums(weights_now(), rows)
-            yield self.noise.add(total, noise) / self.batches.expected_size
+            yield self.noise.add(next_sum(sums, rows), noise) / self.batches.expected_size
 
 
 def clip_norm(delta):

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from skdp._sgd._clipped_sums import PART_OF_SPREAD
+
 LEARNING_RATES = ("constant", "invscaling", "linear")
 OPTIMIZERS = ("sgd", "nesterov", "adam")
 
@@ -21,7 +23,63 @@ ADAM_SECOND_MOMENT = 0.999
 ADAM_LEAST_ROOT = 1e-8
 
 
-def run_sgd(plan, table, update, start, alpha, source, after_step=None, tie=0.0, persons=None):
+# Of a usual move of a score, at which it is clipped in a check.
+USUAL_MOVES = 0.5
+LEAST_MOVE = 1e-200
+# How often what chance explains is taken off, and how much less than what is left counts as all.
+CHANCE, ALL = 2.0, 0.8
+
+
+@dataclass(frozen=True)
+class Check:
+    """How far weights are better than the start of a run, from its last steps.
+
+    Parameters
+    ----------
+    n_steps : int
+        How many release gains in the place of gradients.
+    norm : float
+        Usual of a row.
+    residual : float
+        Residuals are clipped at it.
+    chance : float
+        What part of the variance of targets weights are expected to explain by chance.
+    """
+
+    n_steps: int
+    norm: float
+    residual: float
+    chance: float
+
+    def units(self, moved):
+        """Return the moves of scores and the residuals at which gains are clipped."""
+        usual = self.norm * math.sqrt(np.mean(moved**2))
+        return max(USUAL_MOVES * usual, LEAST_MOVE), self.residual
+
+    def kept(self, gains, moved):
+        """Return the share of the move that explains more than chance does."""
+        first, last, spread = np.ravel(gains)[:3].tolist()
+        move, residual = self.units(moved)
+        unexplained = max(spread * (residual / move / PART_OF_SPREAD) - first, 0.0)
+        earned = max(first - CHANCE * self.chance * unexplained, 0.0)
+        return earned / max(ALL * (first + last), earned, LEAST_MOVE)
+
+
+NO_CHECK = Check(0, 1.0, 1.0, 0.0)
+
+
+def run_sgd(
+    plan,
+    table,
+    update,
+    start,
+    alpha,
+    source,
+    after_step=None,
+    tie=0.0,
+    check=NO_CHECK,
+    persons=None,
+):
     r"""Return the weights after all steps of a plan.
 
     The objective is the mean loss of a row plus :math:`\tfrac\alpha2 \|w\|^2` over the
@@ -44,6 +102,8 @@ def run_sgd(plan, table, update, start, alpha, source, after_step=None, tie=0.0,
     after_step : callable, default=None
         Called with the number of steps taken; it sees no iterate.
     tie : float, default=0.0
+    check : Check, default=NO_CHECK
+        Moves the weights back towards the start, unless they are better by the last steps.
     persons : Persons, default=None
         Whose the rows are.
 
@@ -54,21 +114,34 @@ def run_sgd(plan, table, update, start, alpha, source, after_step=None, tie=0.0,
     Raises
     ------
     ValueError
-        If the update is for another number of steps.
+        If the update and the check are for another number of steps.
     """
-    if update.n_steps != plan.n_steps:
+    if update.n_steps + check.n_steps != plan.n_steps:
         raise ValueError(f"an update of {update.n_steps} steps for a plan of {plan.n_steps}")
     features = plan.model.n_columns
-    walk = update.begin(np.array(start, dtype=np.float64))
-    means = plan.noisy_means(*table, lambda: walk.point, source, persons)
+    walk, gains = update.begin(np.array(start, dtype=np.float64)), 0.0
+
+    def next_sum(sums, rows):
+        if walk.taken < update.n_steps:
+            return sums.sums(walk.point, rows)
+        weights = walk.result()
+        return sums.gains(start, weights, rows, check.units(weights - start))
+
+    means = plan.noisy_means(*table, next_sum, source, persons)
     with threadpool_limits(1, "blas"):
         for taken, gradient in enumerate(means, start=1):
-            gradient[..., :features] += alpha * walk.point[..., :features]
-            gradient[..., features:] += tie * (walk.point - start)[..., features:]
-            walk.step(gradient)
+            if taken <= update.n_steps:
+                gradient[..., :features] += alpha * walk.point[..., :features]
+                gradient[..., features:] += tie * (walk.point - start)[..., features:]
+                walk.step(gradient)
+            else:
+                gains += gradient
             if after_step is not None:
                 after_step(taken)
-    return walk.result()
+    if not check.n_steps:
+        return walk.result()
+    moved = walk.result() - start
+    return start + check.kept(gains, moved) * moved
 
 
 @dataclass(frozen=True)
@@ -128,17 +201,17 @@ class Update:
 
 class _Walk:
     def __init__(self, update, start):
-        self._update, self._taken = update, 0
+        self._update, self.taken = update, 0
         self.iterate = self.point = start
         self._average = np.zeros_like(start)
 
     def step(self, gradient):
         """Move by a gradient taken at `point`."""
-        self._taken += 1
-        self._move(_finite(gradient), self._update.rate(self._taken))
+        self.taken += 1
+        self._move(_finite(gradient), self._update.rate(self.taken))
         first = self._update.n_steps - self._update.n_averaged
-        if self._taken > first:
-            self._average += (self.iterate - self._average) / (self._taken - first)
+        if self.taken > first:
+            self._average += (self.iterate - self._average) / (self.taken - first)
 
     def result(self):
         """Return the mean of the last iterates."""
@@ -164,7 +237,7 @@ class _Adam(_Walk):
     _mean = _square = 0.0
 
     def _move(self, gradient, rate):
-        momentum, t = self._update.momentum, self._taken
+        momentum, t = self._update.momentum, self.taken
         self._mean += (1.0 - momentum) * (gradient - self._mean)
         self._square += (1.0 - ADAM_SECOND_MOMENT) * (gradient**2 - self._square)
         mean = self._mean / (1.0 - momentum**t)

@@ -148,7 +148,7 @@ class NumberTask:
     curvature = curvature_trace = 1.0
     curvature_rank = 1
     typical_curvature = None
-    spread = 1.0
+    spread = 0.5
     largest_loss = 0.5
     main_share, has_pairs = 0.5, True
 

@@ -145,6 +145,7 @@ def _in_units(fit, unit):
         update=replace(fit.update, eta0=fit.update.eta0 / unit**2),
         alpha=unit**2 * fit.alpha,
         tie=unit**2 * fit.tie,
+        check=replace(fit.check, norm=unit * fit.check.norm),
     )
 
 

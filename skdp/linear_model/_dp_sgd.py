@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from skdp._sgd._defaults import LAPLACE_STEPS_PER_ROOT, Settings, Task, automatic_settings
 from skdp._sgd._plan import SAMPLINGS, Linear, SGDPlan, clip_norm, plan_sgd
-from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS, Update, run_sgd
+from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS, Check, Update, run_sgd
 from skdp.base import PrivateFit, fitted_names
 from skdp.linear_model._data_norm import RowPlan
 from skdp.linear_model._dp_sgd_progress import Progress
@@ -28,6 +28,10 @@ from skdp.utils._validation import (
 # How many calls of partial_fit share one partition of the ledger.
 CALLS_OF_A_PARTITION = 256
 LARGEST = 1e50
+# How many of the last steps check the weights, of those of a regression.
+CHECKED = 0.08
+# Where chance explains more than this of the targets, gains say too little.
+LARGEST_CHANCE = 0.2
 ROWS_OF_A_CALL = {
     "any": "a charge of its own, which adds to those of other calls",
     "disjoint": "rows declared disjoint from those of other calls",
@@ -52,6 +56,8 @@ class SGDFit(MechanismPlan):
         The expected norm of a row, its constant feature included.
     tie : float
         That at which the constant feature's weights are held to where they start.
+    check : Check
+        Of the weights, by the last steps.
     rows : RowPlan, default=None
         With what is released before the weights; None where another plan holds this one.
     """
@@ -63,6 +69,7 @@ class SGDFit(MechanismPlan):
     alpha: float
     norm: float
     tie: float
+    check: Check
     rows: RowPlan | None = None
 
     by_person = True
@@ -111,8 +118,9 @@ class SGDFit(MechanismPlan):
         if progress is not None:
             progress.begin()
             after_step = progress.after_step
-        given = self.update, start, self.alpha, source, after_step, self.tie, persons
-        weights = run_sgd(self.sgd, table, *given)
+        moves = {"after_step": after_step, "tie": self.tie, "check": self.check}
+        given = self.sgd, table, self.update, start, self.alpha, source
+        weights = run_sgd(*given, persons=persons, **moves)
         return weights.reshape(shape)
 
     @property
@@ -157,7 +165,7 @@ def plan_run(problem, settings, constant):
     SGDFit
     """
     shape, guarantee = problem.shape, problem.guarantee
-    n_steps = settings.n_steps(shape.n_rows)
+    task, n_steps = problem.task, settings.n_steps(shape.n_rows)
     model = Linear(
         n_rows=shape.n_rows,
         n_columns=shape.n_columns,
@@ -166,12 +174,19 @@ def plan_run(problem, settings, constant):
         clip=check_magnitude(settings.clip, "max_grad_norm"),
         norm=clip_norm(guarantee.delta),
     )
-    eta0, momentum, averaged = settings.eta0, settings.momentum, max(1, n_steps // 2)
+    determined = problem.curvature / (problem.curvature / model.size + settings.alpha)
+    chance = determined / shape.n_rows
+    check = Check(0, problem.norm, task.checked, chance / task.usual_curvature)
+    if task.checked and model.size > 2 and chance <= LARGEST_CHANCE:
+        check = replace(check, n_steps=round(CHECKED * n_steps))
+    n_taken = n_steps - check.n_steps
+    eta0, momentum, averaged = settings.eta0, settings.momentum, max(1, n_taken // 2)
     return SGDFit(
         task=problem.task,
         settings=settings,
         sgd=plan_sgd(settings.sampling, settings.batch_size, n_steps, model, guarantee),
-        update=Update(settings.optimizer, "constant", eta0, 0.5, momentum, n_steps, averaged),
+        update=Update(settings.optimizer, "constant", eta0, 0.5, momentum, n_taken, averaged),
+        check=check,
         alpha=settings.alpha,
         tie=settings.tie,
         norm=problem.norm,

@@ -25,7 +25,8 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
     Each step takes a batch of rows, clips each row's gradient, adds noise to their sum and moves
     the weights by the result. Targets and predictions are clipped to `target_bounds`. Everything
     that is not given follows from public quantities by a rule that is written down in
-    ``docs/dp_sgd.md``.
+    ``docs/dp_sgd.md``. The last steps check the weights, which move back towards the noisy mean as
+    far as they explain no more than chance.
 
     Parameters
     ----------

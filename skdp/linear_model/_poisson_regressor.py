@@ -17,6 +17,7 @@ MECHANISMS = ("auto", "output", "gradient")
 
 # What is expected of counts, for bounds of 0 and 1; chosen with made tables in view.
 CURVATURE, WEIGHTS_NORM, SIGNAL, LEAST_CLIP, KNEE = 1.0, 10.0, 0.003, 0.05, 0.03
+CHECKED, USUAL_CURVATURE = 0.15, 0.3
 
 
 class DPPoissonRegressor(PrivateLinearRegressor):
@@ -56,7 +57,8 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         one to that.
     mechanism : {"auto", "output", "gradient"}, default="auto"
         "output" adds noise to the minimiser, "gradient" to the gradients of the steps of an
-        accelerated descent, each row's clipped at a share of its bound. "auto" takes the one with
+        accelerated descent, each row's clipped at a share of its bound, the last of which check
+        the weights as those of `DPRidge` do. "auto" takes the one with
         less expected loss, which follows from public quantities: gradients, unless there is next
         to no noise.
     {accountant}
@@ -123,7 +125,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         low, high = check_target_bounds(self.target_bounds, smallest=0.0)
         loss, rows = ClippedPoissonLoss(high), plan_rows(self, shape.n_rows, guarantee)
         known = high, CURVATURE * high, WEIGHTS_NORM, SIGNAL * high, LEAST_CLIP, KNEE
-        expected = Task(loss, *known)
+        expected = Task(loss, *known, CHECKED * high, USUAL_CURVATURE * high)
         centred = with_mean_centre(rows, shape.n_rows, high)
         descent = descent_choice(centred, shape, expected, least_alpha=alpha or 0.0)
         rows = centred if C is None else rows

@@ -15,7 +15,7 @@ from skdp.utils._validation import check_choice, check_within
 MECHANISMS = ("auto", "sufficient_statistics", "gradient")
 
 # For targets in [-1, 1]; chosen with made tables and training rows of California housing in view.
-TASK = Task(HuberLoss(1.0), 1.0, 1.0, weights_norm=10.0, signal=0.003, least_clip=0.05, knee=0.03)
+TASK = Task(HuberLoss(1.0), 1.0, 1.0, 10.0, 0.003, least_clip=0.05, knee=0.03, checked=0.15)
 
 # The norm of weights, times that of rows, at which statistics are expected to be as good as they
 # were beside gradients on the same tables.
@@ -84,7 +84,8 @@ class DPLinearRegression(LeastSquaresRegressor):
         clipped at a share of its bound. "auto" takes the one with less expected loss, which
         follows from public quantities: gradients, unless there is next to no noise. Gradients
         raise the ridge to the one that balances regularisation against noise; the intercept has
-        none.
+        none. Their last steps check the weights, which move back towards the noisy mean as far as
+        they explain no more than chance.
     {accountant}
     {random_state}
 
@@ -173,7 +174,8 @@ class DPRidge(LeastSquaresRegressor):
         clipped at a share of its bound. "auto" takes the one with less expected loss, which
         follows from public quantities: gradients, unless there is next to no noise. Gradients
         raise the ridge to the one that balances regularisation against noise; the intercept has
-        none.
+        none. Their last steps check the weights, which move back towards the noisy mean as far as
+        they explain no more than chance.
     alpha : float, default=1.0
         Regularisation strength as in scikit-learn: the objective is the summed squared error
         plus alpha times the squared norm of `coef_`. At least 0.

@@ -13,6 +13,7 @@ from skdp._losses import (
     BinaryLogisticLoss,
     ClassWeightedLoss,
     ClippedPoissonLoss,
+    HuberLoss,
     MulticlassHuberisedHingeLoss,
     MultinomialLogisticLoss,
     OneVersusRestLoss,
@@ -199,6 +200,41 @@ def test_neighbours(name, norm):
     assert reach > 0.999 * clip
     apart = max(length(one - other, norm) for one in sums for other in sums)
     assert clip < apart <= 2.0 * clip + slack
+
+
+GAINS = [SquaredLoss(), HuberLoss(0.5), BinaryLogisticLoss()]
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("loss", GAINS, ids=lambda loss: type(loss).__name__)
+def test_gains_of_a_row(loss, norm, small_tiles):
+    """Against the formula, to the grid; and what one row moves, to the last bit."""
+    (X, y), clip, batch = table(loss), 0.4, np.arange(0, N, 2)
+    start, weights, units = weights_for(loss, 1.5), -2.0 * weights_for(loss, 1.5), (2.0, 0.3)
+
+    def gains(X, y, batch):
+        engine = ClippedSums(X, y, loss, constant=1.5, clip=clip, norm=norm)
+        return engine.gains(start, weights, batch, units)
+
+    rows = np.column_stack([X, np.full(N, 1.5)])[batch]
+    moved = np.clip(rows @ (weights - start) / 2.0, -1.0, 1.0)
+    first, last = (
+        np.clip(loss.residual(rows @ one, y[batch]) / 0.3, -1.0, 1.0) for one in (start, weights)
+    )
+    expected = np.zeros(D + 1)
+    expected[:3] = np.sum([-first * moved, last * moved, 0.25 * first**2], axis=1)
+    expected *= clip / {"l1": 2.5, "l2": 1.5}[norm]
+    np.testing.assert_allclose(gains(X, y, batch), expected, atol=N * 2e-6)
+    np.testing.assert_array_equal(gains(X, y, batch[:0]), np.zeros(D + 1))
+
+    seen = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for changed, labels in neighbours(loss, np.random.default_rng(1)):
+            total = gains(changed, labels, np.arange(N))
+            assert np.isfinite(total).all()
+            seen.append(total - gains(changed, labels, np.delete(np.arange(N), 17)))
+    assert 0.85 * clip < max(length(one, norm) for one in seen) <= clip
 
 
 def exact_norm_squared(values):

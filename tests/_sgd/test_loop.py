@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from skdp._losses import BinaryLogisticLoss
+from skdp._losses import BinaryLogisticLoss, SquaredLoss
 from skdp._sgd._plan import Linear, clip_norm, plan_sgd
-from skdp._sgd._updates import Update, run_sgd
+from skdp._sgd._updates import Check, Update, run_sgd
 from skdp.noise import RandomSource
 from tests._guarantees import meet
 
@@ -69,6 +69,38 @@ def test_every_planned_step_is_taken_and_none_else(sampling):
 def test_an_update_of_other_length_would_not_average_what_it_says():
     with pytest.raises(ValueError, match="steps"):
         run(make_plan(n_steps=5), make_table(), update=make_update(6))
+
+
+def run_checked(y, sampling, start, epsilon, seed):
+    """Return the weights of 60 steps, of which the last ten check them, and of the first 50."""
+    X, weights = make_table()[0], []
+    for n_checked in (10, 0):
+        plan = make_plan(epsilon, sampling, 50 + n_checked, clip=2.0)
+        check = Check(n_checked, norm=1.5, residual=0.5, chance=0.02)
+        given = make_update(50, eta0=0.1), start, 0.0, RandomSource(seed)
+        weights.append(run_sgd(plan, (X, y, SquaredLoss()), *given, check=check))
+    return weights
+
+
+@pytest.mark.parametrize("sampling", ["full", "poisson"])
+def test_weights_that_explain_nothing_go_back_to_the_start(sampling):
+    """What is kept of ten moves: about a tenth of the move, unchecked all of it."""
+    start = np.array([0.3, -0.2, 0.1, 0.5])
+    score = np.column_stack([make_table()[0], np.full(N, 0.5)]) @ start
+    y = score + np.random.default_rng(4).choice([-0.5, 0.5], N)
+    moves = [
+        [np.linalg.norm(one - start) for one in run_checked(y, sampling, start, 0.5, seed)]
+        for seed in range(10)
+    ]
+    checked, unchecked = np.mean(moves, axis=0)
+    assert checked < 0.35 * unchecked
+
+
+def test_weights_that_explain_much_stay():
+    y = make_table()[0] @ [1.0, -1.0, 0.5]
+    checked, unchecked = run_checked(y, "full", np.zeros(4), 5.0, 0)
+    assert np.linalg.norm(unchecked) > 1.0
+    np.testing.assert_allclose(checked, unchecked, atol=0.2)
 
 
 @pytest.mark.parametrize("sampling", ["full", "poisson"])

@@ -202,35 +202,37 @@ def test_shuffled_batches_are_caught():
 
 
 def noisy_means(plan, X, y, loss, weights):
-    means = plan.noisy_means(X, y, loss, lambda: weights, RandomSource(5))
+    means = plan.noisy_means(
+        X, y, loss, lambda sums, rows: sums.sums(weights, rows), RandomSource(5)
+    )
     return np.array(list(means))
 
 
 class MeanByActualSize(SGDPlan):
-    def noisy_means(self, X, y, loss, weights_now, source):
+    def noisy_means(self, X, y, loss, next_sum, source):
         sums = self.model.sums(X, y, loss)
         batches = self.batches.draw(self.n_steps, source.stream())
         noises = self.noise.draw(self.n_steps, source.stream())
         for rows, noise in zip(batches, noises, strict=True):
-            total = sums.sums(weights_now(), rows)
+            total = next_sum(sums, rows)
             yield self.noise.add(total, noise) / max(1, len(rows))
 
 
 class NoiseByBatchTwice(SGDPlan):
-    def noisy_means(self, X, y, loss, weights_now, source):
+    def noisy_means(self, X, y, loss, next_sum, source):
         sums = self.model.sums(X, y, loss)
         batches = self.batches.draw(self.n_steps, source.stream())
         noises = self.noise.draw(self.n_steps, source.stream())
         size = self.batches.expected_size
         for rows, noise in zip(batches, noises, strict=True):
-            total = sums.sums(weights_now(), rows)
+            total = next_sum(sums, rows)
             alone = self.noise.add(np.zeros_like(total), noise)
             yield total / size + alone / size**2
 
 
 class OneNoiseForAllClasses(SGDPlan):
-    def noisy_means(self, X, y, loss, weights_now, source):
-        for mean in super().noisy_means(X, y, loss, weights_now, source):
+    def noisy_means(self, X, y, loss, next_sum, source):
+        for mean in super().noisy_means(X, y, loss, next_sum, source):
             yield np.broadcast_to(mean[:1], mean.shape)
 
 

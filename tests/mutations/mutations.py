@@ -462,6 +462,24 @@ MUTATIONS = [
         "a max for a norm: a row of many classes passes the clip",
     ),
     Mutation(
+        "gains-not-clipped",
+        "_sgd._clipped_sums",
+        "ClippedSums.gains",
+        rules.put_for(
+            "np.clip((after - before) / largest_move, -1.0, 1.0)", "(after - before) / largest_move"
+        ),
+        ("_sgd/test_clipped_sums.py::test_gains_of_a_row",),
+        "one row moves a check of the weights without bound",
+    ),
+    Mutation(
+        "gains-longer-than-the-clip",
+        "_sgd._clipped_sums",
+        "ClippedSums.gains",
+        rules.put_for("LENGTH_OF_GAINS[self._norm]", "1.0"),
+        ("_sgd/test_clipped_sums.py::test_gains_of_a_row",),
+        "three numbers of a row, each in its bounds, pass the clip together",
+    ),
+    Mutation(
         "replaced-row-counts-once",
         "_sgd._plan",
         "_plan_full",
