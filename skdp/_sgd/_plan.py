@@ -136,31 +136,26 @@ class SGDPlan:
         """Return the epsilon of the first steps alone, at the run's delta."""
         return get_epsilon(self.step * n_steps, self.delta, relation=self.guarantee.relation)
 
-    def noisy_means(self, X, y, loss, next_sum, source, persons=None):
+    def noisy_means(self, next_sum, source):
         """Yield the noisy mean gradients of the steps.
 
         Sums are divided by the expected size of a batch, which is public, never by its own.
 
         Parameters
         ----------
-        X, y : table
-        loss : loss
         next_sum : callable
-            Given the `ClippedSums` and a batch's rows, returns the next sum of what one row moves
-            by no more than a clipped gradient.
+            Of a batch's rows, or persons, returns the next sum of what one of them moves by no more
+            than a clipped gradient.
         source : RandomSource
-        persons : Persons, default=None
-            Of whom batches consist; None for rows.
 
         Yields
         ------
         ndarray
         """
-        sums = self.model.sums(X, y, loss, persons)
         batches = self.batches.draw(self.n_steps, source.stream())
         noises = self.noise.draw(self.n_steps, source.stream())
         for rows, noise in zip(batches, noises, strict=True):
-            yield self.noise.add(next_sum(sums, rows), noise) / self.batches.expected_size
+            yield self.noise.add(next_sum(rows), noise) / self.batches.expected_size
 
 
 def clip_norm(delta):

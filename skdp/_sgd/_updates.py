@@ -68,18 +68,7 @@ class Check:
 NO_CHECK = Check(0, 1.0, 1.0, 0.0)
 
 
-def run_sgd(
-    plan,
-    table,
-    update,
-    start,
-    alpha,
-    source,
-    after_step=None,
-    tie=0.0,
-    check=NO_CHECK,
-    persons=None,
-):
+def run_sgd(plan, sums, update, start, alpha, source, after_step=None, tie=0.0, check=NO_CHECK):
     r"""Return the weights after all steps of a plan.
 
     The objective is the mean loss of a row plus :math:`\tfrac\alpha2 \|w\|^2` over the
@@ -91,7 +80,8 @@ def run_sgd(
     ----------
     plan : SGDPlan
         Charged.
-    table : (X, y, loss)
+    sums : ClippedSums
+        Of the table.
     update : Update
         Of as many steps.
     start : ndarray of shape (..., n_features)
@@ -104,8 +94,6 @@ def run_sgd(
     tie : float, default=0.0
     check : Check, default=NO_CHECK
         Moves the weights back towards the start, unless they are better by the last steps.
-    persons : Persons, default=None
-        Whose the rows are.
 
     Returns
     -------
@@ -121,13 +109,13 @@ def run_sgd(
     features = plan.model.n_columns
     walk, gains = update.begin(np.array(start, dtype=np.float64)), 0.0
 
-    def next_sum(sums, rows):
+    def next_sum(rows):
         if walk.taken < update.n_steps:
             return sums.sums(walk.point, rows)
         weights = walk.result()
         return sums.gains(start, weights, rows, check.units(weights - start))
 
-    means = plan.noisy_means(*table, next_sum, source, persons)
+    means = plan.noisy_means(next_sum, source)
     with threadpool_limits(1, "blas"):
         for taken, gradient in enumerate(means, start=1):
             if taken <= update.n_steps:

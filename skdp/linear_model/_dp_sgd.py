@@ -113,14 +113,13 @@ class SGDFit(MechanismPlan):
         if start is None:
             start = self.rows.start(of_loss, targets, source, persons)
         start = start.reshape(of_loss)
-        table = X, targets, loss
+        sums = self.model.sums(X, targets, loss, persons)
         after_step = None
         if progress is not None:
             progress.begin()
             after_step = progress.after_step
         moves = {"after_step": after_step, "tie": self.tie, "check": self.check}
-        given = self.sgd, table, self.update, start, self.alpha, source
-        weights = run_sgd(*given, persons=persons, **moves)
+        weights = run_sgd(self.sgd, sums, self.update, start, self.alpha, source, **moves)
         return weights.reshape(shape)
 
     @property

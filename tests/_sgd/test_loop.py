@@ -30,7 +30,9 @@ def make_update(n_steps=25, eta0=0.5):
 def run(plan, table, alpha=0.0, start=None, seed=0, after_step=None, update=None):
     start = np.zeros(D + 1) if start is None else start
     update = update or make_update(plan.n_steps)
-    return run_sgd(plan, table, update, start, alpha, RandomSource(seed), after_step)
+    return run_sgd(
+        plan, plan.model.sums(*table), update, start, alpha, RandomSource(seed), after_step
+    )
 
 
 def test_without_noise_it_is_gradient_descent():
@@ -78,7 +80,8 @@ def run_checked(y, sampling, start, epsilon, seed):
         plan = make_plan(epsilon, sampling, 50 + n_checked, clip=2.0)
         check = Check(n_checked, norm=1.5, residual=0.5, chance=0.02)
         given = make_update(50, eta0=0.1), start, 0.0, RandomSource(seed)
-        weights.append(run_sgd(plan, (X, y, SquaredLoss()), *given, check=check))
+        sums = plan.model.sums(X, y, SquaredLoss())
+        weights.append(run_sgd(plan, sums, *given, check=check))
     return weights
 
 

@@ -202,37 +202,34 @@ def test_shuffled_batches_are_caught():
 
 
 def noisy_means(plan, X, y, loss, weights):
-    means = plan.noisy_means(
-        X, y, loss, lambda sums, rows: sums.sums(weights, rows), RandomSource(5)
-    )
+    sums = plan.model.sums(X, y, loss)
+    means = plan.noisy_means(lambda rows: sums.sums(weights, rows), RandomSource(5))
     return np.array(list(means))
 
 
 class MeanByActualSize(SGDPlan):
-    def noisy_means(self, X, y, loss, next_sum, source):
-        sums = self.model.sums(X, y, loss)
+    def noisy_means(self, next_sum, source):
         batches = self.batches.draw(self.n_steps, source.stream())
         noises = self.noise.draw(self.n_steps, source.stream())
         for rows, noise in zip(batches, noises, strict=True):
-            total = next_sum(sums, rows)
+            total = next_sum(rows)
             yield self.noise.add(total, noise) / max(1, len(rows))
 
 
 class NoiseByBatchTwice(SGDPlan):
-    def noisy_means(self, X, y, loss, next_sum, source):
-        sums = self.model.sums(X, y, loss)
+    def noisy_means(self, next_sum, source):
         batches = self.batches.draw(self.n_steps, source.stream())
         noises = self.noise.draw(self.n_steps, source.stream())
         size = self.batches.expected_size
         for rows, noise in zip(batches, noises, strict=True):
-            total = next_sum(sums, rows)
+            total = next_sum(rows)
             alone = self.noise.add(np.zeros_like(total), noise)
             yield total / size + alone / size**2
 
 
 class OneNoiseForAllClasses(SGDPlan):
-    def noisy_means(self, X, y, loss, next_sum, source):
-        for mean in super().noisy_means(X, y, loss, next_sum, source):
+    def noisy_means(self, next_sum, source):
+        for mean in super().noisy_means(next_sum, source):
             yield np.broadcast_to(mean[:1], mean.shape)
 
 
