@@ -230,12 +230,15 @@ class _MostFrequent(TransformerPlan):
 class _Location(TransformerPlan):
     """Means or medians within bounds: all are of the values that are present."""
 
-    def run(self, table, source):
-        plan = self.mechanism.find(table.numbers(), source)
+    by_person = True
+
+    def run(self, table, source, **shared):
+        plan = self.mechanism.find(table.numbers(), source, **shared)
         if isinstance(plan, QuantilePlan):
-            statistics = plan.run(present_columns(table), source)[0]
+            columns = (as_numbers(table.column(j).whole()) for j in range(table.shape[1]))
+            statistics = plan.run(columns, source, **shared)[0]
         else:
-            statistics = plan.run(table, source)
+            statistics = plan.run(table, source, **shared)
         return {"statistics_": statistics, "counts_": None, "bounds_": (plan.low, plan.high)}
 
 
@@ -307,10 +310,3 @@ def means_of_present(mechanism, deviation, table, low, high, source):
 def _add_shares(sums, block, low, high, n_rows):
     present = ~np.isnan(block)
     sums += [(part * present).sum(axis=0) for part in range_shares(block, low, high, n_rows)]
-
-
-def present_columns(table):
-    """Yield the values of each column that are not missing."""
-    for j in range(table.shape[1]):
-        column = as_numbers(table.column(j).whole())
-        yield column[~np.isnan(column)]
