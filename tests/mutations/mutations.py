@@ -865,7 +865,10 @@ MUTATIONS = [
         "labels-counted-twice",
         "_data._columns",
         "_add_labels",
-        rules.put_for("times[codes >= 0]", "2 * times[codes >= 0]"),
+        rules.put_for(
+            "counts_of(codes[known], cut(shares, known), len(counts))",
+            "2 * counts_of(codes[known], cut(shares, known), len(counts))",
+        ),
         ("preprocessing/test_one_hot_encoder.py::test_counts_have_the_stated_noise",),
         "a row moves the counts of its labels by two",
     ),
