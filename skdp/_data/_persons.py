@@ -70,6 +70,11 @@ def shares_of(persons):
     return None if persons is None else persons.shares
 
 
+def n_units(table, persons):
+    """Return the public number of units of a table: of its rows, or of persons."""
+    return table.shape[0] if persons is None else persons.n_persons
+
+
 def no_counts(size, shares):
     """Return the counts of no rows: whole numbers where each row counts as one."""
     return np.zeros(size, dtype=np.int64 if shares is None else np.float64)
@@ -87,3 +92,26 @@ def times_shares(values, shares):
     if shares is None:
         return values
     return values * shares.reshape(-1, *[1] * (values.ndim - 1))
+
+
+def units_of_labels(codes, size, persons):
+    """Return how many units each of `size` labels is of: rows, or persons, who have one at most.
+
+    Of the labels of a person's rows the most frequent one counts, the first of several; so it does
+    not depend on other persons' rows.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_rows,), dtype int64
+        The place of each row's label in an order of all that could be, negative for none.
+    size : int
+    persons : Persons or None
+    """
+    labels = codes[codes >= 0]
+    if persons is not None:
+        pairs = persons.codes[codes >= 0] * size + labels
+        pairs, counts = np.unique(pairs, return_counts=True)
+        owners, labels = np.divmod(pairs, size)
+        first = np.flatnonzero(np.diff(owners, prepend=-1))
+        labels = -np.maximum.reduceat(counts * size - labels, first) % size
+    return np.bincount(labels, minlength=size)

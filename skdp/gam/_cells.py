@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp._data._parts import row_blocks
+from skdp._data._parts import cut, row_blocks
+from skdp._data._persons import counts_of, no_counts
 from skdp.gam._bins import CELLS, level_counts
 from skdp.gam._columns import n_cells
 
@@ -51,14 +52,13 @@ def finest_edges(column):
     return column.categories if column.is_label else np.linspace(*column.bounds, CELLS + 1)
 
 
-def exact_counts(columns, edges, table):
+def exact_counts(columns, edges, table, shares=None):
     """Return the counts of each column's cells, of numbers at all levels; missing values last."""
-    counts = [np.zeros(n_cells(*pair), np.int64) for pair in zip(columns, edges, strict=True)]
+    counts = [no_counts(n_cells(*pair), shares) for pair in zip(columns, edges, strict=True)]
     for rows in row_blocks(table, BLOCK_ROWS):
         for j, (column, total) in enumerate(zip(columns, counts, strict=True)):
-            total += np.bincount(
-                column.cells(table.values(j, rows), edges[j]), minlength=len(total)
-            )
+            cells = column.cells(table.values(j, rows), edges[j])
+            total += counts_of(cells, cut(shares, rows), len(total))
     return [
         own if column.is_label else np.append(level_counts(own[:-1]), own[-1])
         for column, own in zip(columns, counts, strict=True)

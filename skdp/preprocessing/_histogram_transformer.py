@@ -8,9 +8,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import declared_bounds, read_columns, read_numeric_columns
 from skdp._data._containers import as_numbers
+from skdp._data._persons import n_units, shares_of
 from skdp.accounting import PrivacyAccountant
 from skdp.base import TableShape, guarantee_of
-from skdp.mechanisms._plan import MechanismPlan, one_charge
+from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._additive import additive_mechanism
 from skdp.preprocessing._binning import (
     EdgesPlan,
@@ -26,7 +27,7 @@ from skdp.preprocessing._binning import (
     numeric_columns,
     one_hot,
 )
-from skdp.preprocessing._planned import PlannedTransformer
+from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._frames import objects
 from skdp.utils._validation import check_boolean, check_choice, check_integer, is_auto
 
@@ -37,7 +38,7 @@ UNDECLARED_CUMULATIVE = 0.5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class HistogramPlan(MechanismPlan):
+class HistogramPlan(TransformerPlan):
     """The edges that have to be found, and the counts of all columns.
 
     Parameters
@@ -56,11 +57,9 @@ class HistogramPlan(MechanismPlan):
 
     edges: EdgesPlan
     counts: object
-    mechanism: object
     encode: str
     pairs: list
     unit_norm: bool
-    n_features_out: int | None
     sparse_output: bool
 
     @property
@@ -68,14 +67,15 @@ class HistogramPlan(MechanismPlan):
         """What is declared of each column's bins."""
         return self.edges.bins
 
-    def run(self, table, source):
+    def run(self, table, source, persons=None):
         """Return the released attributes."""
-        edges, counts, norm = self.edges.run(table, source), None, 1.0
+        edges, counts, norm = self.edges.run(table, source, persons=persons), None, 1.0
         if self.counts is not None:
-            pairs = zip(self.bins, self.noisy_counts(table, edges, source), strict=True)
+            total = n_units(table, persons)
+            noisy = self.noisy_counts(table, edges, source, shares_of(persons))
             counts = [
-                consistent_counts(noisy, table.shape[0], each.categories is None or each.other >= 0)
-                for each, noisy in pairs
+                consistent_counts(own, total, each.categories is None or each.other >= 0)
+                for each, own in zip(self.bins, noisy, strict=True)
             ]
         if not self.unit_norm:
             norm = _norm_bound(self.encode, self.bins, edges, counts, self.pairs)
@@ -88,9 +88,9 @@ class HistogramPlan(MechanismPlan):
             "_pairs": self.pairs,
         }
 
-    def noisy_counts(self, table, edges, source):
+    def noisy_counts(self, table, edges, source, shares=None):
         """Return the noisy counts of each column's bins."""
-        exact = count_columns(table, self.bins, edges)
+        exact = count_columns(table, self.bins, edges, shares)
         released = self.counts.release(np.concatenate(exact), random_state=source)
         ends = np.cumsum([len(count) for count in exact])[:-1]
         return np.split(np.asarray(released, dtype=np.float64), ends)
@@ -414,7 +414,9 @@ def counts_mechanism(n_features, size, guarantee):
     """
     moved = guarantee.neighbours.rows_moved * n_features
     l2 = math.nextafter(math.sqrt(moved), math.inf)
-    return additive_mechanism("auto", guarantee, l1=moved, l2=l2, size=size, integers=True)
+    terms = {"l1": float(moved), "l2": l2, "size": size}
+    whole = guarantee.neighbours.unit != "person"
+    return additive_mechanism("auto", guarantee, integers=whole, **terms)
 
 
 def consistent_counts(noisy, total, exactly=True):

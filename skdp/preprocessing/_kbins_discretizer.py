@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import declared_bounds, read_numeric_columns
 from skdp.accounting import PrivacyAccountant
-from skdp.mechanisms._plan import MechanismPlan, one_charge
+from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._binning import (
     ColumnBins,
     EdgesPlan,
@@ -17,7 +17,7 @@ from skdp.preprocessing._binning import (
     input_names,
     one_hot,
 )
-from skdp.preprocessing._planned import PlannedTransformer
+from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._frames import objects
 from skdp.utils._validation import check_choice, is_auto
 
@@ -26,17 +26,15 @@ STRATEGIES = ("uniform", "quantile")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class BinningPlan(MechanismPlan):
+class BinningPlan(TransformerPlan):
     """The edges of all columns' bins."""
 
     edges: EdgesPlan
-    mechanism: object
-    n_features_out: int | None
     sparse_output: bool
 
-    def run(self, table, source):
+    def run(self, table, source, **shared):
         """Return the released attributes."""
-        edges = self.edges.run(table, source)
+        edges = self.edges.run(table, source, **shared)
         n_bins = np.array([len(each) - 1 for each in edges])
         return {"bin_edges_": objects(edges), "n_bins_": n_bins}
 
