@@ -10,8 +10,9 @@ from skdp.linear_model._mechanism_choice import choose_mechanism
 from skdp.linear_model._planning import Problem
 
 
-def meet(epsilon, delta=0.0, relation="add_remove"):
-    return Guarantee(epsilon=epsilon, delta=delta, neighbours=Neighbours(relation=relation))
+def meet(epsilon, delta=0.0, relation="add_remove", unit="row"):
+    neighbours = Neighbours(relation=relation, unit=unit)
+    return Guarantee(epsilon=epsilon, delta=delta, neighbours=neighbours)
 
 
 def of_rows(loss, n_rows, n_features, norm):

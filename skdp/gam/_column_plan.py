@@ -8,6 +8,7 @@ from operator import attrgetter
 import numpy as np
 
 from skdp._data._parts import Rows, row_blocks
+from skdp._data._persons import shares_of
 from skdp.gam._bins import CELLS, LEVELS, consistent_counts, merged_cells, nearest_masses
 from skdp.gam._budget import Budget
 from skdp.gam._cells import BLOCK_ROWS, Term, exact_counts, finest_edges
@@ -114,7 +115,7 @@ class ColumnsPlan:
             for j, column in enumerate(self.columns):
                 column.check(table.values(j, rows), j)
 
-    def _found(self, table, source):
+    def _found(self, table, source, persons=None):
         """Return the columns with the bounds and categories that they lacked."""
         columns = list(self.columns)
         if self.discovery is not None:
@@ -126,14 +127,15 @@ class ColumnsPlan:
             chosen = self._undeclared(False)
             read = partial(_numbers, table, [(columns[j], j) for j in chosen])
             numbers = Rows(table, read=read, n_columns=len(chosen))
-            for j, low, high in zip(chosen, *self.search.run(numbers, source), strict=True):
+            found = self.search.run(numbers, source, persons)
+            for j, low, high in zip(chosen, *found, strict=True):
                 columns[j] = replace(columns[j], bounds=(low, high))
         return columns
 
-    def _counted(self, columns, table, source):
+    def _counted(self, columns, table, source, persons=None):
         """Return a term for each column, its bins made from noisy counts of cells."""
         edges = [finest_edges(column) for column in columns]
-        exact = exact_counts(columns, edges, table)
+        exact = exact_counts(columns, edges, table, shares_of(persons))
         noise = self._cells_noise(sum(map(len, exact)))
         noisy = noise.add(
             np.concatenate(exact).astype(np.float64), next(noise.draw(1, source.stream()))
