@@ -87,3 +87,26 @@ def times_shares(values, shares):
     if shares is None:
         return values
     return values * shares.reshape(-1, *[1] * (values.ndim - 1))
+
+
+def units_of_labels(codes, size, persons):
+    """Return how many units each of `size` labels is of: rows, or persons, who have one at most.
+
+    Of the labels of a person's rows the most frequent one counts, the first of several; so it does
+    not depend on other persons' rows.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_rows,), dtype int64
+        The place of each row's label in an order of all that could be, negative for none.
+    size : int
+    persons : Persons or None
+    """
+    labels = codes[codes >= 0]
+    if persons is not None:
+        pairs = persons.codes[codes >= 0] * size + labels
+        pairs, counts = np.unique(pairs, return_counts=True)
+        owners, labels = np.divmod(pairs, size)
+        first = np.unique(owners, return_index=True)[1]
+        labels = labels[np.lexsort((-counts, owners))[first]]
+    return np.bincount(labels, minlength=size)

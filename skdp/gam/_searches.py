@@ -77,11 +77,11 @@ class GaussianThreshold(StabilityThreshold):
         drawn = discrete_gaussian(noise.scale_in_steps, len(counts), random_state.stream())
         return (to_steps(np.asarray(counts, float), noise.step) + drawn) * noise.step
 
-    def run(self, columns, source):
+    def run(self, columns, source, persons=None):
         """Return the released labels of each of some columns of values."""
-        return [self._discover(values, source)[0] for values in columns]
+        return [self._discover(values, source, persons)[0] for values in columns]
 
-    def _discover(self, values, source):
-        labels, counts = super()._discover(values, source)
+    def _discover(self, values, source, persons):
+        labels, counts = super()._discover(values, source, persons)
         kept = np.sort(np.argsort(-counts, kind="stable")[:LARGEST_LIST])
         return labels[kept], counts[kept]

@@ -2,7 +2,6 @@
 
 import math
 import numbers
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,13 +9,14 @@ from typing import ClassVar
 import numpy as np
 
 from skdp._data._columns import all_declared
+from skdp._data._persons import units_of_labels
 from skdp.accounting import ApproximateDP, Guarantee
 from skdp.mechanisms import GeometricMechanism
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._additive import plan_cell_weights
 from skdp.stats._moments import StatisticPlan
-from skdp.utils._labels import label_key
+from skdp.utils._labels import UNDECLARED, label_key
 
 # From here on not every integer is a float, and one missing value makes a column one of floats.
 INTEGERS_APART = 2.0**53
@@ -111,7 +111,8 @@ class StabilityThreshold(StatisticPlan):
     Discrete Laplace noise of scale :math:`s = m d / \varepsilon`, m = 1 under add/remove and 2
     under replace-one, is added to the count of each value that occurs. A value that occurs in
     one row is released with probability :math:`P(1 + Z \ge \tau) \le \delta / d`. The proof, for
-    a row that has a value in each of d columns, is in ``docs/encoders.md``.
+    a row that has a value in each of d columns, is in ``docs/encoders.md``. A person counts as one
+    row, of the most frequent value of each column, whatever number of rows there are.
 
     Parameters
     ----------
@@ -140,6 +141,7 @@ class StabilityThreshold(StatisticPlan):
     guarantee: Guarantee
 
     name: ClassVar[str] = "Geometric mechanism with a stability threshold"
+    by_person = True
 
     def __post_init__(self):
         if self.guarantee.delta == 0.0:
@@ -161,13 +163,15 @@ class StabilityThreshold(StatisticPlan):
         t = self.scale * math.log(self.n_columns / (self.delta * (1.0 + a)))
         return 1 + max(1, math.ceil(t * (1.0 + 1e-9) + 1e-9))
 
-    def run(self, table, source):
+    def run(self, table, source, persons=None):
         """Return the released values of each column, in order, and their noisy counts.
 
         Parameters
         ----------
         table : ColumnTable
         source : RandomSource
+        persons : Persons, default=None
+            Whose the rows are.
 
         Returns
         -------
@@ -175,11 +179,12 @@ class StabilityThreshold(StatisticPlan):
                 Sorted: numbers, then strings.
         counts : list of ndarray of float
         """
-        columns = [self._discover(table.column(j).whole(), source) for j in range(self.n_columns)]
+        values = (table.column(j).whole() for j in range(self.n_columns))
+        columns = [self._discover(column, source, persons) for column in values]
         return [labels for labels, _ in columns], [counts for _, counts in columns]
 
-    def _discover(self, values, source):
-        labels, exact = _value_counts(values)
+    def _discover(self, values, source, persons):
+        labels, exact = _value_counts(values, persons)
         if not len(exact):
             return _released_labels([]), np.empty(0)
         noisy = self.mechanism.release(exact, random_state=source)
@@ -187,17 +192,21 @@ class StabilityThreshold(StatisticPlan):
         return _released_labels([labels[i] for i in kept]), noisy[kept].astype(np.float64)
 
 
-def _value_counts(values):
-    """Return a column's values that can be categories, sorted, and their counts."""
+def _value_counts(values, persons=None):
+    """Return a column's values that can be categories and that count, sorted, and their counts."""
     if values.dtype.kind in "biuf" and values.dtype.itemsize <= 8:
         with np.errstate(all="ignore"):
-            labels, counts = np.unique(values.astype(np.float64), return_counts=True)
-        kept = np.abs(labels) < INTEGERS_APART
-        return labels[kept], counts[kept]
-    found = Counter(map(_canonical, values))
-    found.pop(None, None)
-    labels = sorted(found, key=lambda label: (isinstance(label, str), label))
-    return labels, np.array([found[label] for label in labels], dtype=np.int64)
+            labels, codes = np.unique(values.astype(np.float64), return_inverse=True)
+        codes[~(np.abs(labels) < INTEGERS_APART)[codes]] = UNDECLARED
+    else:
+        found = [_canonical(value) for value in values]
+        labels = sorted(set(found) - {None}, key=lambda label: (isinstance(label, str), label))
+        places = {label: place for place, label in enumerate(labels)}
+        codes = np.array([places.get(label, UNDECLARED) for label in found], dtype=np.int64)
+    counts = units_of_labels(codes, len(labels), persons)
+    # Where a person counts one of many values, the others must not be there to be released.
+    seen = np.flatnonzero(counts)
+    return [labels[place] for place in seen], counts[seen]
 
 
 def _canonical(value):

@@ -1,11 +1,13 @@
 import itertools
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from skdp._data._columns import ColumnTable
+from skdp._data._persons import read_persons
 from skdp.accounting import Guarantee, Neighbours
 from skdp.noise import RandomSource
 from skdp.preprocessing._additive import plan_cell_weights
@@ -178,6 +180,28 @@ def test_the_type_of_a_column_which_one_row_can_change_is_not_seen(column, same)
 
     assert found(column) == found(same)
     discovered(column)
+
+
+def counted(values, ids):
+    """Return all values among which discovery chooses, and how many persons each counts."""
+    return dict(zip(*_value_counts(values, read_persons(ids, len(ids))), strict=True))
+
+
+@pytest.mark.parametrize("kind", [float, object])
+def test_a_person_counts_one_value_a_column_whatever_the_rows_of_others(kind):
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        ids = rng.integers(0, 6, 25)
+        values = rng.choice(np.array([1, 2, 3.5, np.nan, 2.0**60]), 25).astype(kind)
+        alone = [counted(values[ids == one], ids[ids == one]) for one in np.unique(ids)]
+        assert all(sum(own.values()) <= 1 for own in alone)
+        assert counted(values, ids) == dict(sum(map(Counter, alone), Counter()))
+
+
+def test_a_persons_most_frequent_value_counts_and_ties_are_numbers_before_strings():
+    ids = [7, 7, 7, 3, 3, 3, 3, 5, 1, 1]
+    values = np.array(["a", "b", "b", 2, "x", 2.0, "x", None, 2**53, "own"], dtype=object)
+    assert counted(values, ids) == {"b": 1, 2: 1, "own": 1}
 
 
 def test_discovery_needs_delta():
