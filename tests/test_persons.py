@@ -256,12 +256,15 @@ def test_what_is_refused_costs_nothing(name):
     assert [a.epsilon_spent for a in (person, row, group)] == [0.0, 0.0, 0.0]
 
 
-def test_what_has_no_release_for_persons_yet_refuses_groups():
-    X, y, ids = table_of("high", 3)
-    model = DPAdditiveClassifier(categories={0: "auto"}, accountant=accountant_of())
-    with pytest.raises(ValueError, match="no release whose unit is a person"):
-        model.fit(X, y, groups=ids)
-    assert model.accountant.epsilon_spent == 0.0 and fitted_names(model) == []
+def test_an_additive_model_finds_the_categories_of_persons():
+    """500 values are one person's, of whom one counts; it is found with a probability of 1e-5."""
+    ids = np.append(np.arange(600) // 2, np.full(500, 300))
+    X = np.append(np.where(ids[:600] % 2, "a", "b"), [f"own {i}" for i in range(500)])[:, None]
+    model = DPAdditiveClassifier(
+        20.0, categories=["auto"], delta=1e-4, random_state=0, accountant=accountant_of()
+    )
+    model.fit(X.astype(object), ids % 2, groups=ids)
+    assert list(model.shape_functions_[0].edges[0]) == ["a", "b"]
 
 
 def test_shares_add_up_to_one_at_most_and_a_single_rows_is_one():

@@ -121,7 +121,8 @@ class ColumnsPlan:
         if self.discovery is not None:
             chosen = self._undeclared(True)
             values = (table.column(j).whole() for j in chosen)
-            for j, own in zip(chosen, self.discovery.run(values, source), strict=True):
+            found = self.discovery.run(values, source, persons)
+            for j, own in zip(chosen, found, strict=True):
                 columns[j] = replace(columns[j], categories=own)
         if self.search is not None:
             chosen = self._undeclared(False)

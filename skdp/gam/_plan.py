@@ -68,11 +68,7 @@ class AdditivePlan(ColumnsPlan):
     signs: tuple = ()
 
     sampler = "all rows, once for the bins and in every step"
-    n_features_out, sparse_output = None, False
-
-    @property
-    def by_person(self):
-        return self.discovery is None
+    n_features_out, sparse_output, by_person = None, False, True
 
     @property
     def unpaired(self):
