@@ -20,9 +20,12 @@ import skdp.base
 from skdp import (
     DPAdditiveClassifier,
     DPAdditiveRegressor,
+    DPLinearRegression,
+    DPLinearSVC,
     DPLogisticRegression,
     DPMeanTransformer,
     DPPoissonRegressor,
+    DPRidge,
     DPSGDClassifier,
     DPSGDRegressor,
     DPStandardScaler,
@@ -65,6 +68,12 @@ CALLS = {
     "logistic, centre": DPLogisticRegression(mechanism="gradient"),
     "logistic, gradient": DPLogisticRegression(mechanism="gradient", **NO_INTERCEPT),
     "poisson": DPPoissonRegressor(target_bounds=(0.0, 1.0), mechanism="output", **NO_INTERCEPT),
+    "ridge": DPRidge(target_bounds=(0.0, 1.0), mechanism="sufficient_statistics"),
+    "least squares, pure": DPLinearRegression(
+        target_bounds=(0.0, 1.0), mechanism="sufficient_statistics", delta=0.0, **NO_INTERCEPT
+    ),
+    "svc, output": DPLinearSVC(mechanism="output", C=0.1),
+    "svc, gradient": DPLinearSVC(mechanism="gradient", **NO_INTERCEPT),
     "sgd": DPSGDClassifier(**NO_INTERCEPT),
     "sgd, L1": DPSGDClassifier(delta=0.0, max_iter=3, **NO_INTERCEPT),
     "sgd, hinge": DPSGDClassifier(loss="hinge", max_grad_norm=0.1, **NO_INTERCEPT),
