@@ -270,9 +270,9 @@ def drawn_noises(monkeypatch, fit):
 
     discover = GaussianThreshold.run
 
-    def discovered(self, table, source):
+    def discovered(self, table, source, persons):
         found.append((self._noise.scale / self._noise.sensitivity, 1))
-        return discover(self, table, source)
+        return discover(self, table, source, persons)
 
     with monkeypatch.context() as patch:
         patch.setattr(GaussianNoise, "draw", counted)
