@@ -8,7 +8,8 @@ from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.validation import validate_data
 
 from skdp._data._containers import as_cells, as_numbers, is_sequence
-from skdp._data._parts import Rows, block_size, map_over, row_blocks, sum_over
+from skdp._data._parts import Rows, block_size, cut, map_over, row_blocks, sum_over
+from skdp._data._persons import counts_of, no_counts
 from skdp._data._tables import read_table
 from skdp.utils._chunked import as_chunked
 from skdp.utils._frames import frame_columns, in_memory, is_frame
@@ -52,10 +53,10 @@ class ColumnTable:
         codes = np.empty(self.shape[0], dtype=np.int64)
         return map_over(self.column(j), category_codes, codes, categories, other)
 
-    def label_counts(self, j, categories, other=UNDECLARED):
-        """Return how often each category occurs in a column."""
-        counts = np.zeros(len(categories), dtype=np.int64)
-        return sum_over(self.column(j), _add_labels, counts, categories, other)
+    def label_counts(self, j, categories, other=UNDECLARED, shares=None):
+        """Return how often each category occurs in a column, by the rows' shares if there are."""
+        counts = no_counts(len(categories), shares)
+        return sum_over(self.column(j), _add_labels, counts, categories, other, along=(shares,))
 
     def numeric(self, columns, rows):
         """Return some columns of a slice of rows in double precision; it may be a view.
@@ -129,12 +130,13 @@ def _numbers_of(values, j):
         ) from None
 
 
-def _add_labels(counts, values, categories, other):
-    times = np.ones(len(values), dtype=np.int64)
+def _add_labels(counts, values, shares, categories, other):
+    places = slice(None)
     if values.dtype.kind in "biuf":
-        values, times = np.unique(values, return_counts=True)
-    codes = category_codes(values, categories, other)
-    np.add.at(counts, codes[codes >= 0], times[codes >= 0])
+        values, places = np.unique(values, return_inverse=True)
+    codes = category_codes(values, categories, other)[places]
+    known = codes >= 0
+    counts += counts_of(codes[known], cut(shares, known), len(counts))
 
 
 def read_columns(estimator, X, *, reset=True):

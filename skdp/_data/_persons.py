@@ -70,6 +70,11 @@ def shares_of(persons):
     return None if persons is None else persons.shares
 
 
+def n_units(table, persons):
+    """Return the public number of units of a table: of its rows, or of persons."""
+    return table.shape[0] if persons is None else persons.n_persons
+
+
 def no_counts(size, shares):
     """Return the counts of no rows: whole numbers where each row counts as one."""
     return np.zeros(size, dtype=np.int64 if shares is None else np.float64)

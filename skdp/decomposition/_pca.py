@@ -34,13 +34,13 @@ class PCAPlan(TransformerPlan):
     search: NormPlan | None
     moment: SecondMoment
 
-    def run(self, X, source):
+    def run(self, X, source, **shared):
         """Return the released attributes."""
         moment, kept = self.moment, self.n_features_out
         if self.search is not None:
-            data_norm = self.search.run(X, source, center=moment.center)
+            data_norm = self.search.run(X, source, center=moment.center, **shared)
             moment = replace(moment, data_norm=data_norm)
-        mean, covariance = moment.release(X, source)
+        mean, covariance = moment.release(X, source, **shared)
         variances, components = _principal_axes(covariance)
         total = variances.sum()
         return {

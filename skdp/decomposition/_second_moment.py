@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp._data._parts import Rows, as_dense, block_size, most_additions, sum_over
+from skdp._data._persons import shares_of
 from skdp.mechanisms._plan import vector_noise
 from skdp.utils import clip_rows
 from skdp.utils._symmetric import pack_symmetric, unpack_symmetric
@@ -52,21 +53,23 @@ class SecondMoment:
         d = self.shape[1]
         return d * (d + 1) // 2 + (d if self.constant else 0)
 
-    def statistics(self, X):
+    def statistics(self, X, persons=None):
         """Return the vector that is released, without noise."""
         d = self.shape[1]
         total, small = np.zeros((d + 1, d)), (self.center, self.data_norm)
-        sum_over(Rows(X), _add_second_moment, total, *small)
+        sum_over(Rows(X), _add_second_moment, total, *small, along=(shares_of(persons),))
         mean = self.constant * total[d] if self.constant else total[d, :0]
         return np.concatenate([pack_symmetric(total[:d]), math.sqrt(2.0) * mean])
 
-    def release(self, X, source):
+    def release(self, X, source, persons=None):
         """Return the noisy mean, about `center`, and the noisy covariance of the rows.
 
         Parameters
         ----------
         X : validated table
         source : RandomSource
+        persons : Persons, default=None
+            Whose the rows are.
 
         Returns
         -------
@@ -74,7 +77,7 @@ class SecondMoment:
         covariance : ndarray of shape (n_features, n_features)
             Symmetric; over n - 1 as in scikit-learn.
         """
-        released = self.mechanism.release(self.statistics(X), random_state=source)
+        released = self.mechanism.release(self.statistics(X, persons), random_state=source)
         n, d = self.shape
         n_triangle = d * (d + 1) // 2
         second = unpack_symmetric(released[:n_triangle], d) / n
@@ -86,11 +89,13 @@ class SecondMoment:
         return mean * self.data_norm, covariance * self.data_norm**2
 
 
-def _add_second_moment(total, block, center, data_norm):
+def _add_second_moment(total, block, shares, center, data_norm):
     with np.errstate(all="ignore"):
         block = clip_rows((as_dense(block) - center) / data_norm, 1.0)
+    total[-1] += (np.ones(len(block)) if shares is None else shares) @ block
+    if shares is not None:
+        block *= np.sqrt(shares)[:, np.newaxis]
     total[:-1] += block.T @ block
-    total[-1] += np.ones(len(block)) @ block
 
 
 def plan_second_moment(shape, guarantee, *, data_norm, center, with_mean):

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import read_columns, read_numeric_columns
 from skdp._data._containers import as_cells, as_numbers, is_sequence
 from skdp._data._parts import sum_over
+from skdp._data._persons import n_units, shares_of
 from skdp._data._tables import indexable_table
 from skdp.accounting import PrivacyAccountant
 from skdp.mechanisms import NoRelease
@@ -210,7 +211,7 @@ class DPSimpleImputer(PlannedTransformer):
 class _Constant(TransformerPlan):
     statistics: np.ndarray
 
-    def run(self, table, source):
+    def run(self, table, source, **shared):
         return {"statistics_": self.statistics, "counts_": None, "bounds_": None}
 
 
@@ -218,8 +219,8 @@ class _Constant(TransformerPlan):
 class _MostFrequent(TransformerPlan):
     fill_value: object
 
-    def run(self, table, source):
-        categories, counts = self.mechanism.run(table, source)
+    def run(self, table, source, **shared):
+        categories, counts = self.mechanism.run(table, source, **shared)
         chosen = [
             labels.tolist()[noisy.argmax()] if len(labels) else self.fill_value
             for labels, noisy in zip(categories, counts, strict=True)
@@ -230,12 +231,13 @@ class _MostFrequent(TransformerPlan):
 class _Location(TransformerPlan):
     """Means or medians within bounds: all are of the values that are present."""
 
-    def run(self, table, source):
-        plan = self.mechanism.find(table.numbers(), source)
+    def run(self, table, source, **shared):
+        plan = self.mechanism.find(table.numbers(), source, **shared)
         if isinstance(plan, QuantilePlan):
-            statistics = plan.run(present_columns(table), source)[0]
+            columns = (as_numbers(table.column(j).whole()) for j in range(table.shape[1]))
+            statistics = plan.run(columns, source, **shared)[0]
         else:
-            statistics = plan.run(table, source)
+            statistics = plan.run(table, source, **shared)
         return {"statistics_": statistics, "counts_": None, "bounds_": (plan.low, plan.high)}
 
 
@@ -245,13 +247,15 @@ class _Means(MechanismPlan):
     high: np.ndarray
     mechanism: object
 
+    by_person = True
+
     @property
     def size(self):
         return 2 * len(self.low)
 
-    def run(self, table, source):
-        deviation = self.mechanism.deviation(self.size)
-        return means_of_present(self.mechanism, deviation, table, self.low, self.high, source)
+    def run(self, table, source, persons=None):
+        noise = self.mechanism, self.mechanism.deviation(self.size)
+        return means_of_present(*noise, table, self.low, self.high, source, persons)
 
 
 def _check_fill_value(fill_value):
@@ -275,7 +279,7 @@ def _is_missing(column):
     return column != column
 
 
-def means_of_present(mechanism, deviation, table, low, high, source):
+def means_of_present(mechanism, deviation, table, low, high, source, persons=None):
     """Release the mean of each column's values, clipped to bounds.
 
     Each value adds 1 in all to two sums, the weights of the ends of its range; a missing one adds
@@ -289,6 +293,8 @@ def means_of_present(mechanism, deviation, table, low, high, source):
     table : ColumnTable
     low, high : ndarray of shape (n_columns,)
     source : RandomSource
+    persons : Persons, default=None
+        By whose shares values count.
 
     Returns
     -------
@@ -296,7 +302,8 @@ def means_of_present(mechanism, deviation, table, low, high, source):
         The middle of the bounds where the noisy number of values is below its own noise.
     """
     sums = np.zeros((2, table.shape[1]))
-    sum_over(table.numbers(), _add_shares, sums, low, high, table.shape[0])
+    small = low, high, n_units(table, persons)
+    sum_over(table.numbers(), _add_shares, sums, *small, along=(shares_of(persons),))
     below, above = mechanism.release(sums, random_state=source)
     count = below + above
     enough = count > math.sqrt(2.0) * deviation
@@ -304,13 +311,7 @@ def means_of_present(mechanism, deviation, table, low, high, source):
     return low + np.clip(share, 0.0, 1.0) * (high - low)
 
 
-def _add_shares(sums, block, low, high, n_rows):
+def _add_shares(sums, block, shares, low, high, n_rows):
     present = ~np.isnan(block)
-    sums += [(part * present).sum(axis=0) for part in range_shares(block, low, high, n_rows)]
-
-
-def present_columns(table):
-    """Yield the values of each column that are not missing."""
-    for j in range(table.shape[1]):
-        column = as_numbers(table.column(j).whole())
-        yield column[~np.isnan(column)]
+    weights = range_shares(block, low, high, n_rows, 1.0 if shares is None else shares[:, None])
+    sums += [(part * present).sum(axis=0) for part in weights]

@@ -42,7 +42,7 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
 
     binned: bool
 
-    sparse_output = True
+    sparse_output = by_person = True
 
     @cached_property
     def budget(self):
@@ -67,12 +67,12 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
         name = "noisy counts of cells" if self.binned else "search for bounds and categories"
         return Price(name=name, event=self.budget.event, guarantee=self.guarantee, **terms)
 
-    def run(self, table, source):
+    def run(self, table, source, persons=None):
         """Return the released attributes."""
-        columns, counts = self._found(table, source), None
+        columns, counts = self._found(table, source, persons), None
         edges = [c.categories if c.is_label else np.array(c.bounds) for c in columns]
         if self.binned:
-            terms = self._counted(columns, table, source)
+            terms = self._counted(columns, table, source, persons)
             edges, counts = [t.edges[0] for t in terms], objects([t.counts for t in terms])
         kinds = [column.kind for column in columns]
         return {"kinds_": kinds, "bin_edges_": objects(edges), "counts_": counts}

@@ -55,13 +55,13 @@ def plan_cell_weights(n_columns, guarantee, *, whole):
     guarantee : Guarantee
         delta = 0 takes Laplace noise, a positive one Gaussian noise.
     whole : bool
-        Whether the weights are 0 or 1.
+        Whether the weights of a row are 0 or 1; by shares they are no whole numbers.
 
     Returns
     -------
     GeometricMechanism, LaplaceMechanism or GaussianMechanism
     """
     moved = guarantee.neighbours.rows_moved * n_columns
-    if whole and guarantee.delta == 0.0:
+    if whole and guarantee.delta == 0.0 and guarantee.neighbours.unit != "person":
         return GeometricMechanism(guarantee.epsilon, moved)
     return bounded_noise(guarantee, moved)

@@ -142,7 +142,7 @@ class EdgesPlan:
         """The mechanisms that `run` runs, in that order."""
         return tuple(part for part in (self.search, self.quantiles) if part is not None)
 
-    def run(self, table, source):
+    def run(self, table, source, **shared):
         """Return the edges of each column, and its categories where it has some."""
         bins, n_features = self.bins, len(self.bins)
         ranged, chosen = _columns_of(bins, AUTOMATIC), _columns_of(bins, ("quantile",))
@@ -150,7 +150,7 @@ class EdgesPlan:
         if len(ranged):
             found = self.bounds
             if found is None:
-                found = self.search.run(table.numbers(ranged), source)
+                found = self.search.run(table.numbers(ranged), source, **shared)
             low[ranged], high[ranged] = found
         edges = [each.edges if each.kind == "declared" else each.categories for each in bins]
         for j in _columns_of(bins, ("uniform",)):
@@ -158,7 +158,7 @@ class EdgesPlan:
         if len(chosen):
             plan = replace(self.quantiles, low=low[chosen], high=high[chosen])
             columns = (as_numbers(table.column(j).whole()) for j in chosen)
-            released = plan.run(columns, source)
+            released = plan.run(columns, source, **shared)
             for j, column in zip(chosen, released.T, strict=True):
                 edges[j] = quantile_edges(column, low[j], high[j])
         return edges
@@ -185,17 +185,17 @@ def quantile_edges(quantiles, low, high):
     return edges[np.append(True, np.diff(edges) > 0)]
 
 
-def count_columns(table, bins, edges):
+def count_columns(table, bins, edges, shares=None):
     """Return the exact counts of each column's bins; what is outside counts in the outermost."""
     counts = [None] * len(bins)
     numeric = _columns_of(bins, ("declared", *AUTOMATIC))
     if len(numeric):
         own = [edges[j] for j in numeric]
-        found = count_bins(table.numbers(numeric), own, outermost=True)
+        found = count_bins(table.numbers(numeric), own, outermost=True, shares=shares)
         for j, count in zip(numeric, found, strict=True):
             counts[j] = count
     for j in _columns_of(bins, ("categories",)):
-        counts[j] = table.label_counts(j, edges[j], bins[j].other)
+        counts[j] = table.label_counts(j, edges[j], bins[j].other, shares)
     return counts
 
 

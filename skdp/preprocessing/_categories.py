@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from skdp._data._columns import all_declared
-from skdp._data._persons import units_of_labels
+from skdp._data._persons import shares_of, units_of_labels
 from skdp.accounting import ApproximateDP, Guarantee
 from skdp.mechanisms import GeometricMechanism
 from skdp.mechanisms._plan import MechanismPlan
@@ -71,10 +71,12 @@ class DeclaredCounts(MechanismPlan):
     other: object
     mechanism: object
 
-    def run(self, table, source):
+    by_person = True
+
+    def run(self, table, source, persons=None):
         """Return the categories of each column, and their noisy counts."""
         exact = [
-            table.label_counts(j, labels, position_of(self.other, labels))
+            table.label_counts(j, labels, position_of(self.other, labels), shares_of(persons))
             for j, labels in enumerate(self.categories)
         ]
         noisy = self.mechanism.release(np.concatenate(exact), random_state=source)

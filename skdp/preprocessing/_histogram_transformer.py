@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import declared_bounds, read_columns, read_numeric_columns
 from skdp._data._containers import as_numbers
+from skdp._data._persons import n_units, shares_of
 from skdp.accounting import PrivacyAccountant
 from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms._plan import MechanismPlan, one_charge
@@ -63,19 +64,22 @@ class HistogramPlan(MechanismPlan):
     n_features_out: int | None
     sparse_output: bool
 
+    by_person = True
+
     @property
     def bins(self):
         """What is declared of each column's bins."""
         return self.edges.bins
 
-    def run(self, table, source):
+    def run(self, table, source, persons=None):
         """Return the released attributes."""
-        edges, counts, norm = self.edges.run(table, source), None, 1.0
+        edges, counts, norm = self.edges.run(table, source, persons=persons), None, 1.0
         if self.counts is not None:
-            pairs = zip(self.bins, self.noisy_counts(table, edges, source), strict=True)
+            total = n_units(table, persons)
+            noisy = self.noisy_counts(table, edges, source, shares_of(persons))
             counts = [
-                consistent_counts(noisy, table.shape[0], each.categories is None or each.other >= 0)
-                for each, noisy in pairs
+                consistent_counts(own, total, each.categories is None or each.other >= 0)
+                for each, own in zip(self.bins, noisy, strict=True)
             ]
         if not self.unit_norm:
             norm = _norm_bound(self.encode, self.bins, edges, counts, self.pairs)
@@ -88,9 +92,9 @@ class HistogramPlan(MechanismPlan):
             "_pairs": self.pairs,
         }
 
-    def noisy_counts(self, table, edges, source):
+    def noisy_counts(self, table, edges, source, shares=None):
         """Return the noisy counts of each column's bins."""
-        exact = count_columns(table, self.bins, edges)
+        exact = count_columns(table, self.bins, edges, shares)
         released = self.counts.release(np.concatenate(exact), random_state=source)
         ends = np.cumsum([len(count) for count in exact])[:-1]
         return np.split(np.asarray(released, dtype=np.float64), ends)
@@ -414,7 +418,9 @@ def counts_mechanism(n_features, size, guarantee):
     """
     moved = guarantee.neighbours.rows_moved * n_features
     l2 = math.nextafter(math.sqrt(moved), math.inf)
-    return additive_mechanism("auto", guarantee, l1=moved, l2=l2, size=size, integers=True)
+    terms = {"l1": float(moved), "l2": l2, "size": size}
+    whole = guarantee.neighbours.unit != "person"
+    return additive_mechanism("auto", guarantee, integers=whole, **terms)
 
 
 def consistent_counts(noisy, total, exactly=True):

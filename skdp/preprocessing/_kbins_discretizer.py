@@ -34,9 +34,11 @@ class BinningPlan(MechanismPlan):
     n_features_out: int | None
     sparse_output: bool
 
-    def run(self, table, source):
+    by_person = True
+
+    def run(self, table, source, **shared):
         """Return the released attributes."""
-        edges = self.edges.run(table, source)
+        edges = self.edges.run(table, source, **shared)
         n_bins = np.array([len(each) - 1 for each in edges])
         return {"bin_edges_": objects(edges), "n_bins_": n_bins}
 

@@ -23,15 +23,16 @@ class ScaledByMagnitude(TransformerPlan):
     A magnitude depends on its row alone, so the sensitivities are those of quantiles of values.
     """
 
-    def run(self, X, source):
+    def run(self, X, source, **shared):
         """Return the released attributes."""
-        plan = self.mechanism.find(X, source)
+        plan = self.mechanism.find(X, source, **shared)
         low, high = plan.low, plan.high
         # Between these are the magnitudes of numbers within the bounds.
         least, largest = np.maximum(np.maximum(low, -high), 0.0), np.maximum(-low, high)
         columns = zip(X.T, low, high, strict=True)
         magnitudes = (np.abs(np.clip(x, *ends, dtype=np.float64)) for x, *ends in columns)
-        max_abs = replace(plan, low=least, high=largest).run(magnitudes, source)[0]
+        plan_magnitudes = replace(plan, low=least, high=largest)
+        max_abs = plan_magnitudes.run(magnitudes, source, **shared)[0]
         return {
             "max_abs_": max_abs,
             "scale_": flat_ranges(max_abs, 0.0, largest),

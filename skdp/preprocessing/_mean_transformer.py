@@ -53,8 +53,6 @@ class MeanPlan(TransformerPlan):
     noisy_count: bool
     n_rows: int
 
-    by_person = True
-
     @classmethod
     def make(cls, shape, guarantee, *, mechanism, bounds, noisy_count):
         """Return the plan with the named mechanism, "auto" included."""

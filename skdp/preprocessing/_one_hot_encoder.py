@@ -38,11 +38,11 @@ class EncoderPlan(TransformerPlan):
     least: float | None
     sparse_output: bool
 
-    def run(self, table, source):
+    def run(self, table, source, **shared):
         """Return the released attributes."""
         categories, counts = self.declared, None
         if categories is None:
-            categories, counts = self.mechanism.run(table, source)
+            categories, counts = self.mechanism.run(table, source, **shared)
         return {
             "categories_": [_with_other(labels, self.other) for labels in categories],
             "counts_": counts,

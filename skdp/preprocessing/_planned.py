@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
@@ -97,6 +96,8 @@ class TransformerPlan(MechanismPlan):
     mechanism: object
     n_features_out: int | None
 
+    by_person = True
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ColumnsFit(TransformerPlan):
@@ -113,8 +114,6 @@ class ColumnsFit(TransformerPlan):
     """
 
     attributes: object
-
-    by_person = property(attrgetter("mechanism.by_person"))
 
     def run(self, X, source, **shared):
         """Return the released attributes."""

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
 from skdp._data._parts import sum_over
+from skdp._data._persons import n_units, shares_of
 from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
 from skdp.accounting import PrivacyAccountant
 from skdp.base import ReadTable
@@ -250,12 +251,12 @@ class Outcomes:
         """Return shares of the upper end as numbers of the target's range."""
         return self.low + shares * (self.high - self.low)
 
-    def weights(self, target, n_rows):
+    def weights(self, target, n_rows, shares):
         """Yield the weights of each outcome, of the targets of some of the rows."""
         if self.classes is None:
-            yield from range_shares(target, self.low, self.high, n_rows)
+            yield from range_shares(target, self.low, self.high, n_rows, shares)
         else:
-            yield from ((target == k) + 0.0 for k in range(len(self.classes)))
+            yield from ((target == k) * shares for k in range(len(self.classes)))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -268,12 +269,12 @@ class TargetPlan(TransformerPlan):
     outcomes: Outcomes
     smooth: float
 
-    def run(self, table, source):
+    def run(self, table, source, persons=None):
         """Return the released attributes."""
         outcomes, categories = self.outcomes, self.categories
         if self.discovery is not None:
-            categories, _ = self.discovery.run(table.X, source)
-        sums = self.noisy_sums(table, categories, source)
+            categories, _ = self.discovery.run(table.X, source, persons)
+        sums = self.noisy_sums(table, categories, source, persons)
         variance = self.noise.deviation(max(1, sum(part.size for part in sums))) ** 2
         encodings, prior = _shrunk_means(sums, variance, self.smooth)
         chosen = outcomes.of_interest
@@ -285,24 +286,25 @@ class TargetPlan(TransformerPlan):
             "target_type_": outcomes.kind,
         }
 
-    def noisy_sums(self, table, categories, source):
+    def noisy_sums(self, table, categories, source, persons=None):
         """Return the noisy sums of each column, one row for each category."""
         columns = table.X
         shapes = [(len(labels), self.outcomes.number) for labels in categories]
-        exact, small = [np.zeros(shape) for shape in shapes], (self.outcomes, columns.shape[0])
+        exact, n_rows = [np.zeros(shape) for shape in shapes], n_units(columns, persons)
+        along = table.y, shares_of(persons)
         for j, labels in enumerate(categories):
-            rows = columns.column(j)
-            sum_over(rows, _add_weights, exact[j], labels, *small, along=(table.y,))
+            small = labels, self.outcomes, n_rows
+            sum_over(columns.column(j), _add_weights, exact[j], *small, along=along)
         flat = np.concatenate([sums.ravel() for sums in exact])
         noisy = self.noise.release(flat, random_state=source) if flat.size else flat
         parts = np.split(noisy, np.cumsum([sums.size for sums in exact])[:-1])
         return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
 
-def _add_weights(sums, values, target, labels, outcomes, n_rows):
+def _add_weights(sums, values, target, shares, labels, outcomes, n_rows):
     codes = category_codes(values, labels)
     known = codes >= 0
-    for k, weight in enumerate(outcomes.weights(target, n_rows)):
+    for k, weight in enumerate(outcomes.weights(target, n_rows, 1.0 if shares is None else shares)):
         sums[:, k] += np.bincount(codes[known], weight[known], len(labels))
 
 

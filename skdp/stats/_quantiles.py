@@ -1,13 +1,15 @@
 """Many quantiles of many columns by the exponential mechanism, in one release."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
+from skdp._data._parts import cut
+from skdp._data._persons import shares_of
 from skdp.accounting import ExponentialMechanism, Guarantee, Repeated, calibrate
 from skdp.noise import bernoulli_exp, choose_by_distance, uniform_integers
 from skdp.stats._moments import StatisticPlan
@@ -19,6 +21,10 @@ CELLS = 1 << 24
 POSITIONS = 1 << 24
 _LAST = (CELLS + 1) * POSITIONS - 1
 _UNIT = 1 << 30
+# A person's rows weigh so much at most together, and scores are rounded to as fine a grid as int64
+# holds for 2**26 persons: see `_Ranked`.
+_WHOLE = 1 << 20
+_FINE = 1 << 15
 # Runs at which the probability has fallen by exp(-_FAR) are lumped together.
 _FAR = 50
 # Beyond this epsilon a choice, composition saves next to nothing.
@@ -125,6 +131,7 @@ class QuantilePlan(StatisticPlan):
     n_rows: int | None = None
 
     name: ClassVar[str] = "Exponential mechanism, recursively for many quantiles"
+    by_person = True
 
     def __post_init__(self):
         low, high = broadcast_bounds((self.low, self.high), np.size(self.low))
@@ -181,19 +188,24 @@ class QuantilePlan(StatisticPlan):
     def _rate(self, level, node):
         """The factor of |rank - wanted rank| in the exponent, for the level to cost its epsilon."""
         epsilon = Fraction(self.level_epsilon)
+        if self.guarantee.neighbours.unit == "person":
+            # Scores of weights are rounded.
+            epsilon /= 1 + Fraction(2, _FINE)
         if self.guarantee.relation == "add_remove":
             return epsilon / (2 * node.larger_share)
         return epsilon / (2 if len(level) == 1 else 4 * node.larger_share)
 
-    def run(self, columns, source):
+    def run(self, columns, source, persons=None):
         """Release the quantiles.
 
         Parameters
         ----------
         columns : array-like of shape (n_rows, n_columns) or iterable of n_columns arrays
-            Finite numbers. One column at a time is copied and sorted.
+            Numbers; NaN counts nowhere. One column at a time is copied and sorted.
         source : RandomSource
             What the charge returned.
+        persons : Persons, default=None
+            Whose the rows are.
 
         Returns
         -------
@@ -204,23 +216,23 @@ class QuantilePlan(StatisticPlan):
             columns = columns.T
         released = np.empty((len(self.quantiles), self.n_columns))
         for j, column in enumerate(columns):
-            cells = grid_cells(column, self.low[j], self.high[j])
-            cells = self.choose(cells, source) // POSITIONS
+            present, shares = ~np.isnan(column), shares_of(persons)
+            cells = grid_cells(column[present], self.low[j], self.high[j])
+            cells = self.choose(cells, source, cut(shares, present)) // POSITIONS
             released[:, j] = cell_values(cells, self.low[j], self.high[j])
         return released
 
-    def choose(self, cells, source):
+    def choose(self, cells, source, shares=None):
         """Return the chosen positions, for one column's cells, which are overwritten."""
         stream = source.stream()
-        positions = _apart(cells, stream)
-        positions.sort()
+        rows = _Ranked.of(_apart(cells, stream), shares)
         distinct, inverse = np.unique(self.shares, return_inverse=True)
         chosen = np.zeros(len(distinct), dtype=np.int64)
         for level in self.levels:
             for node in level:
                 rate = self._rate(level, node)
-                rows, ends = _between(positions, chosen, node)
-                chosen[node.index] = _choose(rows, *ends, node.share, rate, len(cells), stream)
+                part, ends = _between(rows, chosen, node)
+                chosen[node.index] = _choose(part, *ends, node.share, rate, len(cells), stream)
         return chosen[inverse]
 
 
@@ -299,30 +311,72 @@ def cell_values(cells, low, high):
     return np.clip((1.0 - share) * low + share * high, low, high)
 
 
-def _between(positions, chosen, node):
+@dataclass(frozen=True, eq=False)
+class _Ranked:
+    """Rows in the order of their positions, and what they weigh.
+
+    Parameters
+    ----------
+    positions : ndarray of shape (n,), dtype int64
+        Of weights, rows at one position are one.
+    below : ndarray of shape (n + 1,), dtype int64
+        The weight before each row and, last, of all; from any number on.
+    whole, fine : int
+        The weight of one unit, and how many steps of a score a weight of 1 has.
+    """
+
+    positions: np.ndarray
+    below: np.ndarray
+    whole: int = 1
+    fine: int = _UNIT
+
+    @classmethod
+    def of(cls, positions, shares=None):
+        """Return the rows at some positions, which are changed; by their shares of a person."""
+        if shares is None:
+            positions.sort()
+            return cls(positions, np.arange(len(positions) + 1))
+        order = np.argsort(positions)
+        positions, weights = positions[order], np.floor(shares[order] * _WHOLE)
+        last = np.flatnonzero(np.diff(positions, append=-1))
+        below = np.append(0, np.cumsum(weights.astype(np.int64))[last])
+        return cls(positions[last], below, _WHOLE, _FINE)
+
+    @property
+    def total(self):
+        return int(self.below[-1] - self.below[0])
+
+    def scores(self, places, share):
+        """Return (1 - q) below - q above in steps, rounded down, for q = share / 2**30."""
+        wanted = share * self.total * self.fine // _UNIT
+        return (self.below[places] - self.below[0]) * self.fine - wanted
+
+
+def _between(rows, chosen, node):
     """Return the rows of a node, and the least and the largest point that it can choose.
 
     A row at a chosen point belongs to the part above it, at the end of the range as well.
     """
-    start, stop, first, last = 0, len(positions), 0, _LAST
+    start, stop, first, last = 0, len(rows.positions), 0, _LAST
     if node.first is not None:
         first = chosen[node.first]
-        start = np.searchsorted(positions, first)
+        start = np.searchsorted(rows.positions, first)
     if node.last is not None:
         last = chosen[node.last]
-        stop = np.searchsorted(positions, last)
-    return positions[start:stop], (first, last)
+        stop = np.searchsorted(rows.positions, last)
+    part = replace(rows, positions=rows.positions[start:stop], below=rows.below[start : stop + 1])
+    return part, (first, last)
 
 
 def _choose(rows, first, last, share, rate, n_rows, stream):
-    """Choose a point c in [first, last], by the numbers of rows below c and from c on.
+    """Choose a point c in [first, last], by the weights of the rows below c and from c on.
 
-    With f(c) = (1 - q) below - q above for q = share / 2**30, its distance is |f(c)|, in units of
-    2**-30; or that of 0 from [f(c) - 1, f(c)] for the point behind a row.
+    With f(c) = (1 - q) below - q above for q = share / 2**30, its distance is that of 0 from
+    [f(c - 1), f(c)]: |f(c)|, but for the point behind a row.
     """
     edges, distances = _intervals(rows, first, last, share, rate, n_rows)
     weights = np.diff(edges)
-    step = rate / _UNIT
+    step = rate / (rows.whole * rows.fine)
     while True:
         j = choose_by_distance(weights, distances, step, stream)
         point = int(edges[j]) + int(uniform_integers(int(weights[j]), 1, stream)[0])
@@ -336,43 +390,43 @@ def _intervals(rows, first, last, share, rate, n_rows):
     Runs near the wanted rank hold points of one distance. The first and the last run are all
     points below and above these; no point in them is nearer than their distance.
     """
-    n = len(rows)
-    wanted = share * n // _UNIT
+    n = len(rows.positions)
+    wanted = rows.below[0] + share * rows.total // _UNIT
     # Far enough for what is beyond to be hopeless, and for some point to be within.
-    reach = int(min(_FAR / rate, n)) + 2 * (n_rows // POSITIONS) + 64
-    low, high = max(wanted - reach, 0), min(wanted + reach, n)
+    reach = int(min(_FAR / rate, rows.total // rows.whole)) + 2 * (n_rows // POSITIONS) + 64
+    reach *= rows.whole
+    low = int(np.searchsorted(rows.below, wanted - reach))
+    high = max(low, int(np.searchsorted(rows.below, wanted + reach, side="right")) - 1)
     # Points of rank k start behind row k - 1 and end with row k.
     starts = np.empty(high - low + 2, dtype=np.int64)
-    starts[0] = first if low == 0 else rows[low - 1] + 1
-    starts[1:-1] = rows[low:high] + 1
-    starts[-1] = last + 1 if high == n else rows[high] + 1
+    starts[0] = first if low == 0 else rows.positions[low - 1] + 1
+    starts[1:-1] = rows.positions[low:high] + 1
+    starts[-1] = last + 1 if high == n else rows.positions[high] + 1
     edges = np.empty(2 * len(starts) + 1, dtype=np.int64)
     edges[0], edges[-1] = first, last + 1
     edges[1:-1:2] = starts
     edges[2:-1:2] = np.minimum(starts[:-1] + 1, starts[1:])
     distances = np.empty(len(edges) - 1, dtype=np.int64)
-    signed = np.arange(low, high + 1) * _UNIT - share * n
-    distances[2:-1:2] = np.abs(signed)
-    distances[1:-1:2] = _distance_behind(signed)
-    if low == 0:
-        distances[1] = abs(signed[0])
-    distances[0] = abs(signed[0] - _UNIT)
-    distances[-1] = abs(signed[-1])
+    # There is no row before the first one.
+    before = rows.scores(np.maximum(np.arange(low, high + 1) - 1, 0), share)
+    scores = rows.scores(np.arange(low, high + 1), share)
+    distances[2:-1:2] = np.abs(scores)
+    distances[1:-1:2] = _distance(before, scores)
+    distances[0], distances[-1] = abs(before[0]), abs(scores[-1])
     return edges, distances
 
 
-def _distance_behind(signed):
-    """The distance of the point behind a row."""
-    return np.maximum(np.maximum(signed - _UNIT, -signed), 0)
+def _distance(low, high):
+    """The distance of 0 from [low, high]."""
+    return np.maximum(np.maximum(low, -high), 0)
 
 
 def _accepted(rows, point, share, distance, step, stream):
     """Accept a point of an outer run by how much farther it is than the run's distance."""
-    rank = int(np.searchsorted(rows, point))
-    signed = rank * _UNIT - share * len(rows)
-    behind = rank > 0 and rows[rank - 1] == point - 1
-    own = int(_distance_behind(signed)) if behind else abs(signed)
-    excess = step * (own - int(distance))
+    place = int(np.searchsorted(rows.positions, point))
+    behind = place > 0 and rows.positions[place - 1] == point - 1
+    own = _distance(rows.scores(place - int(behind), share), rows.scores(place, share))
+    excess = step * (int(own) - int(distance))
     exponents = np.array([float(min(excess, 10_000))])
 
     def exact(index):

@@ -137,7 +137,7 @@ def exact_counts(codes, n_categories):
     return np.bincount(inside, minlength=n_categories).astype(np.int64)
 
 
-def range_shares(values, low, high, n_rows):
+def range_shares(values, low, high, n_rows, shares=1.0):
     """Return the two weights with which each value is a mean of the ends of its range.
 
     A clipped value v is ``(1 - a) low + a high`` with a in [0, 1]. Sums of the pair (1 - a, a)
@@ -151,18 +151,21 @@ def range_shares(values, low, high, n_rows):
     low, high : float or ndarray of shape (n_columns,)
         Finite, with low < high, within 1e150.
     n_rows : int
-        The public number of rows whose shares may be summed: sums are then exact.
+        The public number of rows, or of persons, whose weights may be summed: sums are then exact.
+    shares : float or ndarray, default=1.0
+        Of the rows, multiples of 2**-26.
 
     Returns
     -------
     below, above : ndarray of the shape of `values`
-        1 - a and a, both multiples of ``sum_grid(1.0, n_rows)``.
+        1 - a and a, times the shares, which is what they add up to; multiples of
+        ``sum_grid(1.0, n_rows)``, or of 2**-26 if that is finer.
     """
     grid = sum_grid(1.0, n_rows)
     with np.errstate(all="ignore"):
         above = (np.clip(values, low, high) - low) / (high - low)
-        above = np.trunc(np.clip(np.nan_to_num(above), 0.0, 1.0) / grid) * grid
-    return 1.0 - above, above
+        above = np.trunc(np.clip(np.nan_to_num(above), 0.0, 1.0) * shares / grid) * grid
+    return shares - above, above
 
 
 def split_epsilon(epsilon, share):

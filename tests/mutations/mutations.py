@@ -1099,7 +1099,7 @@ MUTATIONS = [
         "means-not-clipped",
         "impute._simple_imputer",
         "_add_shares",
-        rules.put_for("range_shares(_, _, _, _)", "(1.0 - block, block)"),
+        rules.put_for("range_shares(_, _, _, _, _)", "(1.0 - block, block)"),
         ("impute/test_simple_imputer.py::test_brute_force_sensitivity_of_the_mean",),
         "a value outside the bounds moves the sums without limit",
     ),

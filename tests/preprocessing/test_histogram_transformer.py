@@ -125,7 +125,7 @@ def test_what_is_published_is_a_function_of_the_release(encode, monkeypatch):
     monkeypatch.setattr(
         QuantilePlan,
         "run",
-        lambda self, columns, source: np.tile(np.linspace(0, 1, 5)[1:-1, None], (1, 2)),
+        lambda self, columns, source, **_: np.tile(np.linspace(0, 1, 5)[1:-1, None], (1, 2)),
     )
     one, other = make_mixed(), make_mixed()
     other[:, :2] = -1.0
@@ -141,7 +141,7 @@ def test_what_is_published_is_a_function_of_the_release(encode, monkeypatch):
 def test_empty_bins_without_noise_are_caught(monkeypatch):
     release = module.HistogramPlan.noisy_counts
 
-    def careless(self, table, edges, source):
+    def careless(self, table, edges, source, shares):
         noisy = release(self, table, edges, source)
         counts = count_columns(table, self.bins, edges)
         return [np.where(c == 0, 0.0, n) for c, n in zip(counts, noisy, strict=True)]

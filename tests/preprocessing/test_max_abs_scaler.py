@@ -44,7 +44,7 @@ def neighbours(rows, relation):
 def test_brute_force_range_of_the_loss(relation, quantile, monkeypatch):
     seen = []
 
-    def choose(self, cells, source):
+    def choose(self, cells, source, shares):
         seen.append(cells * 24 // CELLS)
         return np.zeros(1, dtype=np.int64)
 

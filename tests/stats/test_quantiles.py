@@ -2,12 +2,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 from scipy.stats import chisquare
 
+from skdp._data._persons import read_persons
 from skdp.accounting import Neighbours, get_epsilon
 from skdp.noise import RandomSource
 from skdp.stats import _quantiles as module
-from skdp.stats._quantiles import _LAST, CELLS, POSITIONS, QuantilePlan, _levels
+from skdp.stats._quantiles import _LAST, CELLS, POSITIONS, QuantilePlan, _levels, _Ranked
 from tests._attacks import attack_choices
 from tests._guarantees import meet
 
@@ -92,8 +94,8 @@ def test_choices_have_the_law_of_the_definition(epsilon):
     ranks = np.arange(41)
     weights *= np.exp(-float(rate) * np.abs(ranks - level[0].share / 2**30 * 40))
     expected = weights / weights.sum()
-    n = 4000
-    chosen = [module._choose(rows, 0, _LAST, level[0].share, rate, 40, stream) for _ in range(n)]
+    n, ranked = 4000, _Ranked.of(rows)
+    chosen = [module._choose(ranked, 0, _LAST, level[0].share, rate, 40, stream) for _ in range(n)]
     counts = np.bincount(np.searchsorted(edges, chosen, side="right") - 1, minlength=41)
     common = expected * n > 5
     grouped = [np.append(x[common], x[~common].sum()) for x in (counts, n * expected)]
@@ -108,7 +110,8 @@ def test_far_runs_have_the_law_of_the_definition(monkeypatch):
     plan = make_plan([0.5], epsilon=0.01)
     (level,) = plan.levels
     rate, stream, n = plan._rate(level, level[0]), RandomSource(0).stream(), 3000
-    chosen = [module._choose(rows, 0, _LAST, level[0].share, rate, 400, stream) for _ in range(n)]
+    ranked = _Ranked.of(rows)
+    chosen = [module._choose(ranked, 0, _LAST, level[0].share, rate, 400, stream) for _ in range(n)]
     edges = np.concatenate([[0], rows + 1, [_LAST + 1]])
     weights = np.diff(edges) * np.exp(-float(rate) * np.abs(np.arange(401) - 200))
     expected = np.add.reduceat(weights / weights.sum(), np.arange(0, 401, 20))
@@ -128,7 +131,7 @@ def test_points_behind_rows_have_the_law_of_the_definition(share, far, monkeypat
     (level,) = plan.levels
     rate, stream = plan._rate(level, level[0]), RandomSource(0).stream()
     law = exact_law(rows, level[0], rate, 0, last + 1)[: last + 1]
-    terms = rows, 0, last, level[0].share, rate, len(rows), stream
+    terms = _Ranked.of(rows), 0, last, level[0].share, rate, len(rows), stream
     counts = np.bincount([module._choose(*terms) for _ in range(n)], minlength=last + 1)
     common = n * law / law.sum() > 5
     grouped = [np.append(x[common], x[~common].sum()) for x in (counts, n * law / law.sum())]
@@ -206,22 +209,22 @@ def test_extreme_bounds_do_not_overflow():
 
 
 def test_a_row_at_a_chosen_point_is_in_one_part():
-    positions = np.array([3, 5, 5, 9, _LAST, _LAST])
+    rows = _Ranked.of(np.array([3, 5, 5, 9, _LAST, _LAST]))
     for point in (0, 5, 6, _LAST):
         (top,), parts = _levels(np.array([0.2, 0.5, 0.7]))
         chosen = np.zeros(3, dtype=np.int64)
         chosen[top.index] = point
-        sizes = [len(module._between(positions, chosen, node)[0]) for node in parts]
-        assert sum(sizes) == len(positions)
+        sizes = [module._between(rows, chosen, node)[0].total for node in parts]
+        assert sum(sizes) == 6
 
 
 def choices(plan, rows, n, seed):
     """Which of four quarters of the range is chosen, with rows all at one end of it."""
-    positions = np.sort(np.asarray(rows, dtype=np.int64))
+    ranked = _Ranked.of(np.array(rows, dtype=np.int64))
     stream, (level,) = RandomSource(seed).stream(), plan.levels
     rate = plan._rate(level, level[0])
     share = level[0].share
-    chosen = [module._choose(positions, 0, _LAST, share, rate, len(rows), stream) for _ in range(n)]
+    chosen = [module._choose(ranked, 0, _LAST, share, rate, len(rows), stream) for _ in range(n)]
     return np.array(chosen) // (CELLS * POSITIONS // 4)
 
 
@@ -263,3 +266,43 @@ def test_a_dropped_factor_of_replace_one_is_caught(monkeypatch):
 def test_bad_quantiles_are_refused(quantiles):
     with pytest.raises(ValueError, match="quantiles"):
         make_plan(quantiles)
+
+
+def log_law(plan, level, tables, last=24):
+    """Return the logarithms of the chances of the points of a small grid, at each part."""
+    positions, ids = np.concatenate([np.stack(table) for table in tables], axis=1)
+    rows = _Ranked.of(positions.copy(), read_persons(ids, len(ids)).shares)
+    chosen, logs = np.full(3, 12), [np.zeros(1)]
+    for node in plan.levels[level]:
+        part, (first, end) = module._between(rows, chosen, node)
+        rate = plan._rate(plan.levels[level], node)
+        terms = first, min(end, last), node.share, rate, len(ids)
+        edges, distances = module._intervals(part, *terms)
+        steps = np.repeat(distances, np.diff(edges)) / (rows.whole * rows.fine)
+        logs.append(-float(rate) * steps - logsumexp(-float(rate) * steps))
+    return sum(np.ix_(*logs))
+
+
+@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_the_range_of_the_loss_of_a_person_of_any_number_of_rows_is_epsilon(relation, level):
+    plan = make_plan([0.1, 0.5, 0.6], relation=relation, unit="person")
+    rng, ranges = np.random.default_rng(0), []
+    for i in range(60):
+        others = rng.integers(0, 24, 20), rng.integers(0, 9, 20)
+        own = [np.resize(rng.choice([0, 6, 11, 12, 18, 23], 1 + i % 2), k) for k in (1, 2, 7, 50)]
+        persons = [(rows, np.full(len(rows), 9)) for rows in own]
+        laws = [log_law(plan, level, [others, person]) for person in persons]
+        first = laws if relation == "replace_one" else [log_law(plan, level, [others])]
+        ranges += [np.ptp(one - other) for one in first for other in laws]
+    assert 0.9 * plan.level_epsilon < max(ranges) <= plan.level_epsilon
+
+
+def test_a_person_weighs_the_same_however_many_rows_there_are():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=2001)
+    copies = rng.integers(1, 9, len(x))
+    ids = np.repeat(np.arange(len(x)), copies)
+    plan = make_plan([0.25, 0.9], epsilon=1e10, n_rows=len(x), unit="person")
+    found = plan.run(np.repeat(x, copies)[:, None], RandomSource(0), read_persons(ids, len(ids)))
+    np.testing.assert_allclose(found[:, 0], np.quantile(x, [0.25, 0.9]), atol=2e-3)
