@@ -112,6 +112,6 @@ def units_of_labels(codes, size, persons):
         pairs = persons.codes[codes >= 0] * size + labels
         pairs, counts = np.unique(pairs, return_counts=True)
         owners, labels = np.divmod(pairs, size)
-        first = np.unique(owners, return_index=True)[1]
-        labels = labels[np.lexsort((-counts, owners))[first]]
+        first = np.flatnonzero(np.diff(owners, prepend=-1))
+        labels = -np.maximum.reduceat(counts * size - labels, first) % size
     return np.bincount(labels, minlength=size)

@@ -11,7 +11,7 @@ from skdp._data._containers import as_numbers
 from skdp._data._persons import n_units, shares_of
 from skdp.accounting import PrivacyAccountant
 from skdp.base import TableShape, guarantee_of
-from skdp.mechanisms._plan import MechanismPlan, one_charge
+from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._additive import additive_mechanism
 from skdp.preprocessing._binning import (
     EdgesPlan,
@@ -27,7 +27,7 @@ from skdp.preprocessing._binning import (
     numeric_columns,
     one_hot,
 )
-from skdp.preprocessing._planned import PlannedTransformer
+from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._frames import objects
 from skdp.utils._validation import check_boolean, check_choice, check_integer, is_auto
 
@@ -38,7 +38,7 @@ UNDECLARED_CUMULATIVE = 0.5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class HistogramPlan(MechanismPlan):
+class HistogramPlan(TransformerPlan):
     """The edges that have to be found, and the counts of all columns.
 
     Parameters
@@ -57,14 +57,10 @@ class HistogramPlan(MechanismPlan):
 
     edges: EdgesPlan
     counts: object
-    mechanism: object
     encode: str
     pairs: list
     unit_norm: bool
-    n_features_out: int | None
     sparse_output: bool
-
-    by_person = True
 
     @property
     def bins(self):

@@ -25,6 +25,10 @@ _UNIT = 1 << 30
 # holds for 2**26 persons: see `_Ranked`.
 _WHOLE = 1 << 20
 _FINE = 1 << 15
+# All whole numbers that 2**20 / k can be rounded down to: those below 2**10, and of k up to 2**10.
+_SMALL = 1 << 10
+_CODE_BITS = 11
+_WEIGHTS = np.append(np.arange(_SMALL), _WHOLE // np.arange(1, _SMALL + 1))
 # Runs at which the probability has fallen by exp(-_FAR) are lumped together.
 _FAR = 50
 # Beyond this epsilon a choice, composition saves next to nothing.
@@ -336,11 +340,14 @@ class _Ranked:
         if shares is None:
             positions.sort()
             return cls(positions, np.arange(len(positions) + 1))
-        order = np.argsort(positions)
-        positions, weights = positions[order], np.floor(shares[order] * _WHOLE)
+        weights = np.floor(shares * _WHOLE).astype(np.int64)
+        codes = np.where(weights < _SMALL, weights, _SMALL - 1 + _WHOLE // np.maximum(weights, 1))
+        # One sort, of both in one number of less than 62 bits.
+        positions = np.sort((positions << _CODE_BITS) + codes)
+        weights = _WEIGHTS[positions & (len(_WEIGHTS) - 1)]
+        positions >>= _CODE_BITS
         last = np.flatnonzero(np.diff(positions, append=-1))
-        below = np.append(0, np.cumsum(weights.astype(np.int64))[last])
-        return cls(positions[last], below, _WHOLE, _FINE)
+        return cls(positions[last], np.append(0, np.cumsum(weights)[last]), _WHOLE, _FINE)
 
     @property
     def total(self):
