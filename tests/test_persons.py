@@ -71,9 +71,7 @@ CALLS = {
     "dp_histogram": partial(stats.dp_histogram, bins=3, range=(-1.0, 1.0)),
     "estimate_bounds": stats.estimate_bounds,
     "histograms": DPHistogramTransformer(**BOUNDS, edges="uniform", n_bins=3),
-    "histograms, Gaussian": DPHistogramTransformer(
-        delta=0.2, edges=[-1.0, 0.0, 1.0], categories={1: [-1.0, 1.0]}
-    ),
+    "labels": DPHistogramTransformer(edges=[-1.0, 0.0, 1.0], categories={1: [-1.0, 1.0]}),
     "bins": DPKBinsDiscretizer(),
     "one-hot": DPOneHotEncoder(categories=[-1.0, 1.0], min_frequency=2),
     "one-hot, Gaussian": DPOneHotEncoder(categories=[-1.0, 1.0], min_frequency=0.1, **GAUSSIAN),
@@ -125,7 +123,8 @@ REFUSED = {
 }
 # The rest is slow.
 FAST = {"scaler", "means", "dp_sum", "dp_count", "logistic, output", "sgd, hinge"}
-WHOLE |= {"histograms", "bins", "one-hot", "imputer, labels", "pca, norm", "vectorizer, bounds"}
+WHOLE |= {"histograms", "labels", "bins", "one-hot", "imputer, labels", "pca, norm"}
+WHOLE |= {"vectorizer, bounds"}
 OTHERS = 9
 CORNERS = {"high": (1.0, 1.0, 1), "low": (-1.0, -1.0, 0), "across": (1.0, -1.0, 0)}
 NORMS = {LaplaceMechanism: 1, GeometricMechanism: 1, LaplaceNoise: 1}
