@@ -14,6 +14,8 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 _MAX_EXPONENT = 700.0
 _UNDERFLOW = 40.0
 _UNIT = 2.0**-53
+# Where the tangents of `mean_delta` touch, over the farthest.
+_TANGENTS = np.geomspace(2.0**-12, 1.0, 64)
 
 
 def gdp_to_delta(mu: float, epsilon: float) -> float:
@@ -206,7 +208,7 @@ def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
     return nudge(is_safe, _multiplier_root(((1.0, 1.0, epsilon),), delta))
 
 
-def summed_noise_multiplier(curves, delta):
+def summed_noise_multiplier(curves, delta, summed=None):
     """The least noise multiplier, rounded up, at which a sum of Gaussian curves is at most delta.
 
     Parameters
@@ -215,22 +217,49 @@ def summed_noise_multiplier(curves, delta):
         (weight, distance, epsilon) adds weight times `gdp_to_delta` at mu = distance over the
         noise multiplier.
     delta : float in (0, 1)
+    summed : callable, default=None
+        Of curves and a noise multiplier, what takes the place of the sum, as `mean_delta`.
 
     Returns
     -------
     float
         On the safe side: the computed sum is at most `delta` there.
     """
-    return nudge(lambda z: _summed_delta(curves, z) <= delta, _multiplier_root(curves, delta))
+    summed = summed or _summed_delta
+    root = _multiplier_root(curves, delta, summed)
+    return nudge(lambda z: summed(curves, z) <= delta, root)
+
+
+def mean_delta(curves, multiplier):
+    """Bound the delta of a mean of privacy losses, each the largest of 0 and of Gaussians'.
+
+    Delta's integrand is not convex in the loss, a tangent's positive part above it is; see
+    ``docs/objective_perturbation.md``, section 7.
+
+    Parameters
+    ----------
+    curves : sequence of tuple of (float, float, float)
+        As `summed_noise_multiplier` takes them, all of one epsilon.
+    multiplier : float
+    """
+    epsilon, above = curves[0][2], 0.0
+    u = math.log1p(epsilon) * _TANGENTS
+    for weight, moved, _ in curves:
+        mu = moved / multiplier
+        t = (epsilon + u - np.expm1(u)) / mu - 0.5 * mu
+        bell = np.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi)
+        above = above + weight * mu * np.maximum(bell - t * ndtr(-t), 0.0)
+    # More than what cancels.
+    return float(np.min(np.exp(-u) * above)) * (1.0 + 1e-9)
 
 
 def _summed_delta(curves, multiplier):
     return sum(weight * delta_of_mu(moved / multiplier, eps) for weight, moved, eps in curves)
 
 
-def _multiplier_root(curves, delta):
+def _multiplier_root(curves, delta, summed=_summed_delta):
     def delta_at(log_z):
-        return _summed_delta(curves, math.exp(log_z))
+        return summed(curves, math.exp(log_z))
 
     low = high = -0.5 * math.log(2.0 * max(max(epsilon for _, _, epsilon in curves), 1e-300))
     while delta_at(low) <= delta:

@@ -44,7 +44,7 @@ class PrivateAdditiveModel(ExpectedLossMixin, PrivateEstimator):
             table = fit.owned(self._read_table(X, y), groups)
             plan = self._checked_plan(table, fit.guarantee)
             source = fit.charge(plan)
-            run = plan.run(table.rows.X, table.rows.y, source, self._progress(plan))
+            run = plan.run(table.rows.X, table.rows.y, source, self._progress(plan), **fit.shared)
             released = table.labels | self._released(run, plan)
             fit.publish(plan, public=self._assumptions(), sampler=plan.sampler, **released)
         return self

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from skdp._data._parts import cut, row_blocks
 from skdp._data._persons import counts_of, no_counts
@@ -73,9 +74,11 @@ class PackedCells:
     sizes : list of int
         How many cells each column has.
     n_rows : int
+    shares : ndarray of shape (n_rows,), default=None
+        By which residuals count; None for ones.
     """
 
-    def __init__(self, sizes, n_rows):
+    def __init__(self, sizes, n_rows, shares=None):
         largest = min(LARGEST_PACK, max(n_rows // 4, 64))
         packs, product = [[]], 1
         for j, size in enumerate(sizes):
@@ -84,11 +87,19 @@ class PackedCells:
                 product = 1
             packs[-1].append(j)
             product *= size
-        self.sizes, self.n_rows = sizes, n_rows
+        self.sizes, self.n_rows, self.shares = sizes, n_rows, shares
         self._packs = [np.array(pack, dtype=np.intp) for pack in packs]
         self._shapes = [tuple(sizes[j] for j in pack) for pack in packs]
         types = [np.min_scalar_type(math.prod(shape) - 1) for shape in self._shapes]
         self._codes = [np.empty(n_rows, dtype=each) for each in types]
+        self._ends = np.cumsum([math.prod(shape) for shape in self._shapes])
+
+    def blocks(self):
+        """Yield the slices of rows that are read."""
+        return gen_batches(self.n_rows, BLOCK_ROWS)
+
+    def __getitem__(self, rows):
+        return rows
 
     def set(self, rows, cells):
         """Set the cells of a slice of rows, of shape (n_columns, rows in the slice)."""
@@ -125,20 +136,29 @@ class PackedCells:
             result.append(total.reshape(math.prod(shape), -1))
         return result
 
-    def add_sums(self, rows, residuals, totals):
-        """Add a slice's residuals, whole numbers of shape (n_outputs, rows), to packed cells."""
-        for codes, total in zip(self._codes, totals, strict=True):
+    def steps(self, rows, residuals, step):
+        """Return a slice's residuals in whole steps, of shape (n_outputs, rows), towards zero.
+
+        So no row's norm grows; nor does a person's, whose shares leave room for the rounding of a
+        product wherever one is rounded.
+        """
+        steps = np.trunc(residuals.T / step)
+        return steps if self.shares is None else np.trunc(steps * self.shares[rows])
+
+    def add_sums(self, totals, rows, steps):
+        """Add a slice's residuals in steps to packed cells, which begin as `zeros`."""
+        for codes, total in zip(self._codes, np.split(totals, self._ends[:-1]), strict=True):
             places = codes[rows].astype(np.intp)
-            for k, each in enumerate(residuals):
+            for k, each in enumerate(steps):
                 total[:, k] += np.bincount(places, weights=each, minlength=len(total))
 
     def zeros(self, n_outputs):
         """Return the packed cells' totals before anything is added."""
-        return [np.zeros((math.prod(shape), n_outputs)) for shape in self._shapes]
+        return np.zeros((self._ends[-1], n_outputs))
 
     def unpacked(self, totals):
         """Return the sums of each column's cells from those of packed cells."""
-        sums = {}
+        sums, totals = {}, np.split(totals, self._ends[:-1])
         for total, pack, shape in zip(totals, self._packs, self._shapes, strict=True):
             cube = total.reshape(*shape, -1)
             for axis, j in enumerate(pack):

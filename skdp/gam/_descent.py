@@ -4,10 +4,9 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.utils import gen_batches
 
+from skdp._data._parts import sum_over
 from skdp.gam._blocks import WEIGHT_STEP
-from skdp.gam._cells import BLOCK_ROWS
 from skdp.utils import sum_grid
 
 FEWEST_STEPS, MOST_TIMES = 4, 7.0
@@ -47,11 +46,11 @@ def residual_sums(cells, layout, residuals, weights, step):
     ndarray of shape (layout.size, n_outputs)
     """
     clipped = residuals_at(weights, cells, layout, residuals)
-    totals = cells.zeros(weights.shape[1])
-    for rows in gen_batches(cells.n_rows, BLOCK_ROWS):
-        # Towards zero: no row's norm grows.
-        cells.add_sums(rows, np.trunc(clipped(rows).T / step), totals)
-    sums = cells.unpacked(totals)
+
+    def add(totals, rows):
+        cells.add_sums(totals, rows, cells.steps(rows, clipped(rows), step))
+
+    sums = cells.unpacked(sum_over(cells, add, cells.zeros(weights.shape[1])))
     sums[-1] = sums[0].sum(axis=0, keepdims=True)
     return step * layout.gather(sums)
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdp._data._parts import most_additions
 from skdp._sgd._noise import SLACK
-from skdp.gam._cells import BLOCK_ROWS
+from skdp.gam._cells import BLOCK_ROWS, LARGEST_PACK
 from skdp.gam._descent import CONDITION, Schedule, descend
 from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import discrete_laplace
@@ -40,6 +41,8 @@ class PerturbedObjective:
     n_rows : int
     bend : float
         What the loss's curvature is expected to be at most, from released counts.
+    rank : int
+        A bound on that of a unit's part of the Hessian.
     """
 
     epsilon: float
@@ -48,6 +51,7 @@ class PerturbedObjective:
     size: int
     n_rows: int
     bend: float
+    rank: int
 
     def __post_init__(self):
         if self.size * GRID > 0.5 * NOISE_SHARE * self.epsilon:
@@ -62,9 +66,8 @@ class PerturbedObjective:
     @property
     def strength(self):
         """The penalty, by which noise moves no score by much and the Jacobian costs its share."""
-        rank = self.task.curvature_rank
-        allowed = math.expm1(min(JACOBIAN_SHARE * self.epsilon / rank, 500.0)) / SLACK
-        least = self.task.curvature_trace / (rank * allowed)
+        allowed = math.expm1(min(JACOBIAN_SHARE * self.epsilon / self.rank, 500.0)) / SLACK
+        least = self.task.curvature_trace / (self.rank * allowed)
         return max(math.sqrt(2.0) * self.scale / self.task.spread, least, self.bend / CONDITION)
 
     def run(self, gradient, source):
@@ -101,7 +104,7 @@ class PerturbedObjective:
     def _rounding(self, radius):
         """Bound the rounding error of the gradient at weights within a radius, in L2 norm."""
         n, clip = self.n_rows, self.task.clip_l1
-        sums = n * clip * (min(n, BLOCK_ROWS) + n / BLOCK_ROWS + 64.0)
+        sums = n * clip * (most_additions(BLOCK_ROWS + LARGEST_PACK) + 64.0)
         scores = n * self.task.curvature * max(64.0 * self.size**0.5, self.size) * radius
         rest = 16.0 * (self.strength * radius + self.scale * math.sqrt(self.size) * 50.0)
         return 2.0 * UNIT_ROUNDOFF * (sums + scores + rest)

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from numbers import Integral
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from skdp.gam._bins import merged_cells
-from skdp.gam._cells import BLOCK_ROWS, PackedCells, Term
+from skdp.gam._cells import PackedCells, Term
 from skdp.preprocessing._binning import column_pairs
 from skdp.utils._validation import check_integer, is_auto
 
@@ -75,8 +74,8 @@ def extended(cells, pairs):
     if not pairs:
         return cells
     sizes = [*cells.sizes, *(math.prod(pair.shape) for pair in pairs)]
-    result = PackedCells(sizes, cells.n_rows)
-    for rows in gen_batches(cells.n_rows, BLOCK_ROWS):
+    result = PackedCells(sizes, cells.n_rows, cells.shares)
+    for rows in cells.blocks():
         own = [cells.column(j, rows) for j in range(len(cells.sizes))]
         result.set(rows, np.array([*own, *(pair.cells(cells, rows) for pair in pairs)]))
     return result
@@ -95,8 +94,8 @@ def pair_sums(cells, pairs, clipped, step):
         Their grid.
     """
     totals = None
-    for rows in gen_batches(cells.n_rows, BLOCK_ROWS):
-        steps = np.trunc(clipped(rows).T / step)
+    for rows in cells.blocks():
+        steps = cells.steps(rows, clipped(rows), step)
         own = [
             [np.bincount(places, weights=each, minlength=math.prod(pair.shape)) for each in steps]
             for pair in pairs

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from skdp._data._parts import row_blocks
+from skdp._data._persons import shares_of
 from skdp.accounting import get_epsilon
 from skdp.gam._blocks import joint_layout, main_layout
 from skdp.gam._cells import BLOCK_ROWS, PackedCells, Term
@@ -43,7 +44,7 @@ LEAST_ROWS_MU = 5000.0
 LEAST_STRENGTH = 0.01
 LARGEST_STRENGTH = 2.0
 # The grid of residuals where their sums need not be exact.
-EXACT_ENOUGH = 2.0**-60
+EXACT_ENOUGH = 2.0**-200
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -67,7 +68,7 @@ class AdditivePlan(ColumnsPlan):
     signs: tuple = ()
 
     sampler = "all rows, once for the bins and in every step"
-    n_features_out, sparse_output = None, False
+    n_features_out, sparse_output, by_person = None, False, True
 
     @property
     def unpaired(self):
@@ -160,7 +161,7 @@ class AdditivePlan(ColumnsPlan):
         moved = self.sensitivity * math.nextafter(math.sqrt(n_pairs), math.inf)
         return self.budget.noise(self.shares["choice"], size, l1=moved, l2=moved)
 
-    def run(self, table, targets, source, progress=None):
+    def run(self, table, targets, source, progress=None, persons=None):
         """Return the terms, their values and the constant: all that is released.
 
         Parameters
@@ -171,6 +172,8 @@ class AdditivePlan(ColumnsPlan):
         source : RandomSource
         progress : callable, default=None
             Given the number of steps, returns a function to be called after each.
+        persons : Persons, default=None
+            Whose the rows are.
 
         Returns
         -------
@@ -178,9 +181,10 @@ class AdditivePlan(ColumnsPlan):
         values : list of ndarray of shape (*counts.shape, n_outputs)
         constant : ndarray of shape (n_outputs,)
         """
-        columns = self._found(table, source)
-        terms = self._counted(columns, table, source)
-        cells = PackedCells([term.counts.size for term in terms], self.n_rows)
+        columns = self._found(table, source, persons)
+        terms = self._counted(columns, table, source, persons)
+        sizes = [term.counts.size for term in terms]
+        cells = PackedCells(sizes, table.shape[0], shares_of(persons))
         for rows in row_blocks(table, BLOCK_ROWS):
             cells.set(rows, np.array([term.cells(table, rows) for term in terms]))
         layout, start = main_layout(terms, self.n_rows, self.clearness), None
@@ -221,6 +225,7 @@ class AdditivePlan(ColumnsPlan):
 
     def _objective(self, weights_sum, size, bend):
         """Return what takes the place of steps with delta = 0."""
+        by_person = self.guarantee.neighbours.unit == "person"
         return PerturbedObjective(
             epsilon=self.shares["steps"] * self.epsilon,
             task=self.task,
@@ -228,6 +233,8 @@ class AdditivePlan(ColumnsPlan):
             size=size,
             n_rows=self.n_rows,
             bend=bend,
+            # A person's part of the Hessian has any rank.
+            rank=size if by_person else self.task.curvature_rank,
         )
 
     def spent_after(self, taken, n_steps):

@@ -71,6 +71,7 @@ class RowPlan:
             norm=self.norm,
             signal=signal * math.sqrt(min(n_features, MOST_COLUMNS)),
             centre=centre,
+            by_person=self.left.neighbours.unit == "person",
         )
 
     def task(self, shape, expected):

@@ -66,8 +66,7 @@ def choose_mechanism(mechanism, C, rows, shape, expected, with_hessian=False):
     Parameters
     ----------
     mechanism : {"auto", "output", "objective", "gradient"}
-        "auto" is "objective", or "gradient" if that is expected to cost clearly less, or if the
-        unit is a person. It is not
+        "auto" is "objective", or "gradient" if that is expected to cost clearly less. It is not
         "output": noise on the gradient reaches weights divided by the curvature plus the
         regularisation, noise on the minimiser is made for the regularisation alone.
     C : float or None
@@ -83,10 +82,7 @@ def choose_mechanism(mechanism, C, rows, shape, expected, with_hessian=False):
     -------
     Choice
     """
-    by_person = rows.left.neighbours.unit == "person"
-    # A person's part of the Hessian has any rank.
-    names = ("gradient",) if by_person else ("objective", "gradient")
-    names = names if mechanism == "auto" else (mechanism,)
+    names = ("objective", "gradient") if mechanism == "auto" else (mechanism,)
     choices = [_choice(name, C, rows, shape, expected, with_hessian) for name in names]
     saved = {"gradient": SAVED * shape.n_rows}
     return min(choices, key=lambda choice: choice.excess + saved.get(choice.mechanism, 0.0))

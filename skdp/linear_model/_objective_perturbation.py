@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from skdp.accounting import ApproximateDP, PureDP
-from skdp.accounting._gaussian import summed_noise_multiplier
+from skdp.accounting._gaussian import mean_delta, summed_noise_multiplier
 from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._planning import (
@@ -127,6 +127,8 @@ class ObjectivePerturbation(Perturbation):
     output: object
     mechanism: Price
 
+    by_person = True
+
     def run(self, loss, rows, y, source, start=0.0):
         """Return the minimiser of the perturbed objective, with the output noise.
 
@@ -211,12 +213,12 @@ def plan_objective_perturbation(problem, C, guarantee, quadratic=None):
 
 
 def log_jacobian(problem, C):
-    r"""Bound :math:`\ln\det(I + A)`, A what one row adds to the Hessian over its least eigenvalue.
+    r"""Bound :math:`\ln\det(I + A)`, A what a unit adds to the Hessian over its least eigenvalue.
 
     A has rank r and trace at most :math:`C t`, so that by the inequality of the means the
     determinant is at most :math:`(1 + C t / r)^r`.
     """
-    rank = problem.loss.curvature_rank
+    rank = problem.curvature_rank
     return rank * math.log1p(C * problem.curvature_trace / rank)
 
 
@@ -226,7 +228,7 @@ def automatic_C(problem, weights_norm, guarantee):
     def excess(log_C):
         return expected_excess(problem, math.exp(log_C), weights_norm, guarantee, quadratic=1.0)
 
-    rank, trace = problem.loss.curvature_rank, problem.curvature_trace
+    rank, trace = problem.curvature_rank, problem.curvature_trace
     most = rank * math.expm1(min(0.99 * guarantee.epsilon / rank, 30.0)) / trace
     edges = [most, _free_tangent(guarantee) / (4.0 * trace)]
     largest = LARGEST_C * weights_norm / problem.lipschitz
@@ -263,9 +265,9 @@ def _deviation(problem, C, guarantee):
 
 def _quadratic(problem, C, guarantee):
     """Return the least 1 + Lambda for which the Jacobian costs its share, or nothing."""
-    rank = problem.loss.curvature_rank
+    rank = problem.curvature_rank
     allowed = rank * math.expm1(min(JACOBIAN_SHARE * guarantee.epsilon / rank, 700.0))
-    if problem.loss.curvature_vanishes_at_vertices:
+    if problem.curvature_vanishes_at_vertices:
         allowed = max(allowed, _free_tangent(guarantee) * (1.0 - SLACK) / 4.0)
     return max(1.0, C * problem.curvature_trace / allowed)
 
@@ -291,7 +293,7 @@ def _noise_multiplier(problem, C, guarantee):
     if paid > 0.0:
         choices.append((_multiplier(loss, replace(guarantee, epsilon=paid), paid), paid))
     tangent = 4.0 * C * problem.curvature_trace
-    if loss.curvature_vanishes_at_vertices and tangent <= _free_tangent(guarantee):
+    if problem.curvature_vanishes_at_vertices and tangent <= _free_tangent(guarantee):
         free = guarantee.epsilon * (1.0 - SLACK)
         own = replace(guarantee, epsilon=free)
         choices.append((_multiplier(loss, own, free - tangent), free))
@@ -313,7 +315,9 @@ def _multiplier(loss, guarantee, reduced):
         (count, math.hypot(move, output), reduced if adds else epsilon)
         for move, count, adds in moves
     ]
-    return summed_noise_multiplier(curves, delta) * (1.0 + SLACK)
+    by_person = guarantee.neighbours.unit == "person"
+    of_curves = mean_delta if by_person else None
+    return summed_noise_multiplier(curves, delta, of_curves) * (1.0 + SLACK)
 
 
 def _moves(loss, relation):

@@ -106,6 +106,8 @@ class Problem:
         As in `skdp._sgd._defaults.Task`.
     centre : float, default=0.0
         The largest norm of the weights that regularisation pulls to.
+    by_person : bool, default=False
+        Whether the unit is a person, whose gradient and curvature are means of those of rows.
     """
 
     loss: object
@@ -114,11 +116,22 @@ class Problem:
     norm: float
     signal: float = math.inf
     centre: float = 0.0
+    by_person: bool = False
 
     @property
     def size(self):
         """The number of weights."""
         return math.prod(self.loss.weights_shape) * self.n_features
+
+    @property
+    def curvature_rank(self):
+        """The bound on the rank of a unit's curvature."""
+        return self.size if self.by_person else self.loss.curvature_rank
+
+    @property
+    def curvature_vanishes_at_vertices(self):
+        """As that of the loss; a person's is not known to vanish with the gradient."""
+        return self.loss.curvature_vanishes_at_vertices and not self.by_person
 
     @property
     def lipschitz(self):

@@ -18,6 +18,7 @@ from skdp import (
     PrivacyAccountant,
 )
 from skdp._data._kinds import read_kinds
+from skdp._data._persons import read_persons
 from skdp._sgd._noise import GaussianNoise
 from skdp.accounting import ApproximateDP, Gaussian, gaussian_delta, get_delta, get_epsilon
 from skdp.base import TableShape
@@ -93,18 +94,18 @@ def test_brute_force_sensitivity_of_the_cells(relation, delta):
     assert max(moves) > 0.999 * claimed
 
 
-def setup_of(plan, rows, source=None):
+def setup_of(plan, rows, source=None, shares=None):
     """The layout of some bins, and the packed cells of rows in them."""
     terms = plan._counted(plan.columns, table_of(make_rows()), source or RandomSource(0))
     table = table_of(rows)
-    cells = PackedCells([term.counts.size for term in terms], len(rows))
+    cells = PackedCells([term.counts.size for term in terms], len(rows), shares)
     everything = slice(0, len(rows))
     cells.set(everything, np.array([term.cells(table, everything) for term in terms]))
     return main_layout(terms, plan.n_rows), cells
 
 
-def gradient_of(plan, rows, targets, weights):
-    layout, cells = setup_of(plan, rows)
+def gradient_of(plan, rows, targets, weights, shares=None):
+    layout, cells = setup_of(plan, rows, shares=shares)
     step = residual_grid(plan.task.clip, plan.n_rows)
     own = lambda scores, block: plan.task.residuals(scores, targets[block])  # noqa: E731
     return residual_sums(cells, layout, own, weights, step)
@@ -142,6 +143,44 @@ def test_brute_force_sensitivity_of_a_gradient(task, relation):
         largest = max(largest, max(moves))
     # Two rows that are clipped need not point in opposite directions, nor weigh the same.
     assert largest > (0.97 if relation == "add_remove" else 0.6) * claimed
+
+
+@pytest.mark.parametrize("task", [TASKS[2], TASKS[3]], ids=repr)
+def test_brute_force_sensitivity_of_a_gradient_to_a_person(task):
+    """Rows of all kinds, one or many and alike or not, of a person beside others with several."""
+    plan = plan_of(task, meet(1.0, 1e-6), n=21)
+    claimed = plan._steps_noise(100, 1).sensitivity
+    base, targets = make_rows(), targets_of(task, 40)
+    layout, _ = setup_of(plan, base)
+    weights = 1e3 * np.random.default_rng(2).normal(size=(layout.size, task.n_outputs))
+    ends = (-1.0, 1.0) if isinstance(task, NumberTask) else range(task.n_outputs)
+    own = [(row, end) for row in odd_rows()[::5] for end in ends]
+
+    def moved_by(added):
+        rows = np.vstack([base, np.array([row for row, _ in added], dtype=object)])
+        ids = np.append(np.arange(40) // 2, np.full(len(added), 20))
+        y = np.append(targets, [end for _, end in added])
+        shares = read_persons(ids, len(ids)).shares
+        return np.linalg.norm(gradient_of(plan, rows, y, weights, shares) - without)
+
+    without = gradient_of(plan, base, targets, weights, np.full(40, 0.5))
+    of_rows = [moved_by([each]) for each in own]
+    worst = own[np.argmax(of_rows)]
+    of_persons = [moved_by([worst] * k) for k in (2, 7, 500)] + [moved_by(own)]
+    assert max(of_rows + of_persons) <= claimed * (1 + 2.0**-50)
+    assert max(of_persons) > 0.9 * max(of_rows)
+
+
+def test_a_persons_steps_are_no_more_than_a_rows():
+    rng = np.random.default_rng(0)
+    for k in (3, 5, 7, 8, 10, 11, 500, 4097):
+        shares = read_persons(np.zeros(k), k).shares
+        cells = PackedCells([2], k, shares)
+        residuals = np.append(0.5, rng.uniform(0.0, 0.5, 99))
+        alone = PackedCells([2], 100).steps(slice(0, 100), residuals[:, None], 2.0**-40)[0]
+        for value, most in zip(residuals, alone, strict=True):
+            steps = cells.steps(slice(0, k), np.full((k, 1), value), 2.0**-40)
+            assert (1.0 - k * 2.0**-26) * most - k <= steps.sum() <= most
 
 
 def test_sums_are_exact_and_know_no_order():
@@ -464,8 +503,8 @@ def test_plans_of_kinds_that_containers_give():
 # delta = 0
 
 
-def objective_of(epsilon=1.0, relation="add_remove", task=None):
-    plan = plan_of(task or BinaryTask(), meet(epsilon, 0.0, relation))
+def objective_of(epsilon=1.0, relation="add_remove", task=None, unit="row"):
+    plan = plan_of(task or BinaryTask(), meet(epsilon, 0.0, relation, unit))
     layout, _ = setup_of(plan, make_rows())
     size, bend = layout.size * plan.task.n_outputs, plan.task.curvature * layout.bend(40)
     return plan, layout, plan._objective(layout.weights_sum, size, bend)
@@ -473,15 +512,18 @@ def objective_of(epsilon=1.0, relation="add_remove", task=None):
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 10.0])
+@pytest.mark.parametrize("unit", ["row", "person"])
 @pytest.mark.parametrize("task", TASKS[:2] + TASKS[3:], ids=repr)
-def test_objective_perturbation_costs_its_share(task, epsilon, relation):
-    plan, layout, objective = objective_of(epsilon, relation, task)
+def test_objective_perturbation_costs_its_share(task, unit, epsilon, relation):
+    plan, layout, objective = objective_of(epsilon, relation, task, unit)
     rows = 1 if relation == "add_remove" else 2
-    # By hand: noise, one row's curvature of rank 1 beside the penalty, and the output.
+    # By hand: noise, one row's curvature of rank 1 beside the penalty, and the output; of a
+    # person's curvature the trace alone is known.
     moved = rows * task.clip * sum(block.weight for block in layout.blocks)
     # Each weight's rounding to a grid of at most 2**-40 of the scale counts as a step.
     noise = moved / objective.scale + objective.size * 2.0**-40
-    jacobian = math.log1p(task.curvature / objective.strength)
+    rank = 1 if unit == "row" else objective.size
+    jacobian = rank * math.log1p(task.curvature / (rank * objective.strength))
     output = epsilon * plan.shares["steps"] / 64
     bins = epsilon * plan.shares["cells"]
     assert noise + jacobian + output + bins <= epsilon

@@ -1,11 +1,14 @@
 """The density of a perturbed minimiser never tells neighbours apart by more than is claimed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import expit, softmax
 
 from skdp import DPLogisticRegression
 from skdp._data._bounded import BoundedRows
+from skdp._data._persons import read_persons
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.accounting import gdp_to_delta
 from skdp.linear_model import _objective_perturbation
@@ -67,6 +70,18 @@ def test_the_jacobian_is_bounded_and_the_bound_is_reached(loss):
         assert jacobian_over_claim(loss, rng, C, at_zero=True) == pytest.approx(1.0)
 
 
+def test_a_persons_jacobian_has_every_rank_and_its_bound_is_reached():
+    """At weights 0, by rows at right angles that share evenly."""
+    rows, labels = np.vstack([2.0 * np.eye(3), np.zeros((1, 3))]), np.zeros(4)
+    persons = read_persons([0, 0, 0, 1], 4)
+    bounded, C = BoundedRows(rows, 2.0, 0.0, persons=persons), 5.0
+    objective = LinearObjective(BINARY, bounded, labels, C, 1.0)
+    product = objective.hessian_product(objective.at(np.zeros(3)))
+    found = np.linalg.slogdet(np.array([product(unit) for unit in np.eye(3)]))[1]
+    claim = log_jacobian(replace(of_rows(BINARY, 2, 3, 2.0), by_person=True), C)
+    assert found == pytest.approx(claim) and found > 1.5 * log_jacobian(of_rows(BINARY, 2, 3, 2), C)
+
+
 def vertices(loss, x, code):
     """Return the vectors in whose hull with 0 the gradient of a row stays."""
     if not loss.weights_shape:
@@ -113,31 +128,39 @@ def log_density(table, plan, points):
     return law - np.log(2 * np.pi * plan.noise.scale**2) + np.log(a * c - b * b)
 
 
-def neighbours(relation, sharp, C):
+# Of a person: the angle of each row to the first axis, in degrees.
+ANGLES = {"row": [85.0], "person": [85.0, 20.0, -85.0, 85.0]}
+
+
+def neighbours(relation, sharp, C, unit="row"):
     """Return two tables, and a point near which both minimisers are.
 
     In the sharp ones many short rows push the minimiser far along the first axis and hardly
     curve the objective; the long rows that differ are on the wrong side of it.
     """
-    angle = np.deg2rad(85.0)
-    right, left = np.array([[np.cos(angle), s * np.sin(angle)] for s in (1, -1)])
+    angles = np.deg2rad(ANGLES[unit])
+    right, left = (
+        [(np.array([np.cos(a), s * np.sin(a)]), 1 / len(angles)) for a in angles] for s in (1, -1)
+    )
     short = [(np.array([0.01, 0.0]), 1, 2 * 60.0 / (0.01 * C))] if sharp else []
-    one, centre = [*short, (right, 0, 1)], np.zeros(2)
+    one, centre = [*short, *((row, 0, share) for row, share in right)], np.zeros(2)
     if sharp:
         w = 0.0
         for _ in range(200):
             w = 0.5 * w + 0.5 * 120.0 * expit(-0.01 * w)
         centre = np.array([w, 0.0])
-    return one, [*short, (left, 0, 1)] if relation == "replace_one" else short, centre
+    other = [(row, 0, share) for row, share in left] if relation == "replace_one" else []
+    return one, [*short, *other], centre
 
 
-def densities(relation, epsilon, delta, C, sharp, width):
+def densities(relation, epsilon, delta, C, sharp, width, unit="row"):
     problem, quadratic = of_rows(BINARY, 10**6, 2, 1.0), None
-    guarantee = meet(epsilon, delta, relation)
+    problem = replace(problem, by_person=unit == "person")
+    guarantee = meet(epsilon, delta, relation, unit)
     if C == "auto":
         C, quadratic = automatic_C(problem, 10.0, guarantee), 1.0
     plan = plan_objective_perturbation(problem, C, guarantee, quadratic)
-    one, other, centre = neighbours(relation, sharp, C)
+    one, other, centre = neighbours(relation, sharp, C, unit)
     half = (width * plan.noise.scale + 2 * C) / plan.quadratic
     axis = np.linspace(-half, half, 401)
     grid = centre / plan.quadratic + np.stack(np.meshgrid(axis, axis), axis=-1)
@@ -145,11 +168,11 @@ def densities(relation, epsilon, delta, C, sharp, width):
     return pair, (axis[1] - axis[0]) ** 2
 
 
-def exact_deltas(relation, epsilon, delta, C):
+def exact_deltas(relation, epsilon, delta, C, unit="row"):
     """Return exact hockey-stick divergences of pairs of neighbours, in both directions."""
     found = []
     for sharp in (False, True):
-        (one, other), cell = densities(relation, epsilon, delta, C, sharp, 9.0)
+        (one, other), cell = densities(relation, epsilon, delta, C, sharp, 9.0, unit)
         assert np.exp(one).sum() * cell == pytest.approx(1.0, abs=1e-6)
         for a, b in ((one, other), (other, one)):
             gap = np.exp(a) * -np.expm1(np.minimum(epsilon + b - a, 0.0))
@@ -157,9 +180,9 @@ def exact_deltas(relation, epsilon, delta, C):
     return np.array(found)
 
 
-def exact_losses(relation, epsilon, C):
+def exact_losses(relation, epsilon, C, unit="row"):
     """Return the largest privacy losses of pairs of neighbours."""
-    pairs = [densities(relation, epsilon, 0.0, C, sharp, 20.0)[0] for sharp in (False, True)]
+    pairs = [densities(relation, epsilon, 0.0, C, sharp, 20.0, unit)[0] for sharp in (False, True)]
     return np.array([np.abs(one - other).max() for one, other in pairs])
 
 
@@ -175,6 +198,26 @@ def test_exact_divergences_in_two_dimensions(relation, epsilon, C):
         # Where the Jacobian is small the claim is nearly reached.
         assert deltas.max() >= 0.25e-3
         assert losses.max() >= 0.85 * epsilon
+
+
+@pytest.mark.parametrize(
+    ("relation", "C"),
+    [("add_remove", 3.5)]
+    + [
+        pytest.param(relation, C, marks=pytest.mark.slow)
+        for relation in ("add_remove", "replace_one")
+        for C in (0.1, 3.5, "auto")
+    ],
+)
+def test_exact_divergences_of_persons(relation, C, monkeypatch):
+    """Rows of several directions; and all alike, which move it as a row does."""
+    for angles in (ANGLES["person"], [85.0] * 3):
+        monkeypatch.setitem(ANGLES, "person", angles)
+        deltas = exact_deltas(relation, 1.0, 1e-3, C, "person")
+        losses = exact_losses(relation, 1.0, C, "person")
+        assert deltas.max() <= 1e-3 and losses.max() <= 1.0
+    if C == 0.1:
+        assert deltas.max() >= 0.2e-3 and losses.max() >= 0.85
 
 
 def softmax_losses(loss, plan, n_draws):

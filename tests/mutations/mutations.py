@@ -921,6 +921,33 @@ MUTATIONS = [
         ("test_persons.py::test_a_person_moves_a_release_by_what_a_row_does",),
         "a person of 500 rows moves a sum 500 times as far as is priced",
     ),
+    Mutation(
+        "residuals-of-a-person-count-one-each",
+        "gam._cells",
+        "PackedCells.steps",
+        rules.put_for("np.trunc(steps * self.shares[rows])", "steps"),
+        ("gam/test_plan.py::test_brute_force_sensitivity_of_a_gradient_to_a_person",),
+        "a person of 500 rows moves a gradient 500 times as far as is priced",
+    ),
+    Mutation(
+        "curvature-of-a-person-of-one-row",
+        "linear_model._planning",
+        "Problem.curvature_rank",
+        rules.put_for("self.size", "self.loss.curvature_rank"),
+        (
+            "linear_model/test_objective_perturbation.py"
+            "::test_a_persons_jacobian_has_every_rank_and_its_bound_is_reached",
+        ),
+        "the Jacobian of many rows is paid as that of one",
+    ),
+    Mutation(
+        "curvature-of-a-person-of-one-row-in-cells",
+        "gam._plan",
+        "AdditivePlan._objective",
+        rules.put_for("size if by_person else _", "self.task.curvature_rank"),
+        ("gam/test_plan.py::test_objective_perturbation_costs_its_share",),
+        "the Jacobian of many rows is paid as that of one",
+    ),
     # preprocessing
     Mutation(
         "mean-of-a-replaced-row",

@@ -1,0 +1,157 @@
+"""Persons with several rows: what a person as the unit costs, in AUC and in time.
+
+Usage: python docs/benchmarks/persons.py [draws] [persons]
+       python docs/benchmarks/persons.py time
+
+The made table of `skdp.datasets.make_people` with 1 to 30 rows a person, of 2,000 persons unless
+another number is given; the AUC is on rows of 1,000 others, each with the share of its person.
+epsilon = 1 and delta = 1e-6 a person, everything else at its defaults, `draws` (10) tables. "Not
+private" weights rows by person too: scikit-learn's logistic regression, and the additive model at
+epsilon = 1e5. The price of groups is the exact one: noise 30 times as large for each release. "Row"
+protects a row alone, at the same epsilon.
+
+With ``time``: seconds of the processor for reading the ids of 1e6 rows of 1e5 persons, and for a
+fit without groups and with groups that were read, the least of two. Without groups there are 1e6
+units, so that rules that go by their number take more steps.
+"""
+
+import sys
+import time
+from dataclasses import replace
+from functools import partial
+from unittest import mock
+
+import numpy as np
+from scipy.optimize import brentq
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from skdp import DPAdditiveClassifier, DPLogisticRegression, DPSGDClassifier
+from skdp._data._persons import read_persons
+from skdp.accounting import get_epsilon
+from skdp.datasets import make_people
+
+EPSILON, DELTA = 1.0, 1e-6
+MOST_ROWS, OTHERS = 30, 1000
+
+
+def row_epsilon(make, rows, labels):
+    """Return the epsilon of a row at which a group of 30 rows has EPSILON."""
+
+    def gap(log_epsilon):
+        event = make(np.exp(log_epsilon))._rehearse(rows, labels).event
+        return get_epsilon(event, DELTA, group_size=MOST_ROWS) - EPSILON
+
+    return np.exp(brentq(gap, np.log(1e-3), np.log(EPSILON), xtol=1e-6)) * (1.0 - 1e-5)
+
+
+def encoded(people):
+    """Return the columns as numbers in [-1, 1], by public bounds and categories."""
+    data, columns = people.data, []
+    for name in data:
+        if name in people.schema["bounds"]:
+            low, high = people.schema["bounds"][name]
+            values = data[name]
+            if values.dtype.kind == "M":
+                values, low, high = (
+                    np.asarray(v, "M8[D]").astype(float) for v in (values, low, high)
+                )
+            scaled = 2.0 * (np.asarray(values, float) - low) / (high - low) - 1.0
+            columns += [np.nan_to_num(np.clip(scaled, -1.0, 1.0)), np.isnan(scaled).astype(float)]
+        else:
+            columns += [
+                (data[name] == label).astype(float) for label in people.schema["categories"][name]
+            ]
+    return np.column_stack(columns)
+
+
+def auc(draw, n_persons):
+    """Return the AUC of each model, by its name."""
+    people = make_people(18 * (n_persons + OTHERS), rows_per_person=MOST_ROWS, random_state=draw)
+    codes, y = encoded(people), people.target
+    train = people.groups < n_persons
+    test = (people.groups >= n_persons) & (people.groups < n_persons + OTHERS)
+    groups = people.groups[train]
+    weights = read_persons(people.groups, len(y)).shares
+    own = {"delta": DELTA, "random_state": draw}
+    models = {
+        "additive": (people.data, lambda e: DPAdditiveClassifier(e, **own, **people.schema)),
+        "logistic": (codes, lambda e: DPLogisticRegression(e, **own, data_norm=2.0)),
+        "logistic, gradient": (
+            codes,
+            lambda e: DPLogisticRegression(e, **own, data_norm=2.0, mechanism="gradient"),
+        ),
+    }
+    found = {}
+    for name, (table, make) in models.items():
+        rows, labels, others = table[train], y[train], table[test]
+
+        def score(model, others=others):
+            scores = model.decision_function(others)
+            return roc_auc_score(y[test], scores, sample_weight=weights[test])
+
+        if name == "additive":
+            whole = make(1e5).fit(rows, labels, groups=groups)
+        else:
+            whole = LogisticRegression(C=1e3, max_iter=1000)
+            whole.fit(rows, labels, sample_weight=weights[train])
+        found[name, "person"] = score(make(EPSILON).fit(rows, labels, groups=groups))
+        found[name, "not private"] = score(whole)
+        if name != "logistic":
+            found[name, "group"] = score(make(row_epsilon(make, rows, labels)).fit(rows, labels))
+        found[name, "row"] = score(make(EPSILON).fit(rows, labels))
+    return found
+
+
+def timed(run, times=2):
+    seconds = []
+    for _ in range(times):
+        start = time.process_time()
+        run()
+        seconds.append(time.process_time() - start)
+    return min(seconds)
+
+
+def times():
+    rng = np.random.default_rng(0)
+    n, n_persons = 10**6, 10**5
+    ids = rng.integers(0, n_persons, n)
+    X = rng.uniform(-1, 1, (n, 10))
+    y = (X[:, 0] + rng.normal(size=n) > 0).astype(int)
+    print(f"reading ids: integers {timed(lambda: read_persons(ids, n)):.2f} s, ", end="")
+    words = np.array([f"person {i}" for i in ids])
+    print(f"strings {timed(lambda: read_persons(words, n)):.2f} s", flush=True)
+    persons = read_persons(ids, n)
+    of_rows = replace(persons, n_persons=n)
+    additive = DPAdditiveClassifier(bounds=(-1, 1))
+    objective = DPLogisticRegression(data_norm=2.0, mechanism="objective")
+    full = DPSGDClassifier(sampling="full", max_iter=10)
+    poisson = DPSGDClassifier(sampling="poisson", max_iter=2, batch_size=20_000)
+    fewer = DPSGDClassifier(sampling="poisson", max_iter=2, batch_size=2000)
+    for name, plain, model, whose in (
+        ("additive", additive, additive, persons),
+        ("additive, as many steps", additive, additive, of_rows),
+        ("logistic, objective", objective, objective, persons),
+        ("SGD, 10 full batches", full, full, persons),
+        ("SGD, 100 batches of 2 %", poisson, fewer, persons),
+    ):
+        rows = timed(partial(plain.fit, X, y))
+        with mock.patch("skdp.base.read_persons", lambda groups, n_rows, whose=whose: whose):
+            by_person = timed(partial(model.fit, X, y, groups=ids))
+        print(f"{name:24} {rows:6.2f} {by_person:6.2f} {by_person / rows:5.2f}", flush=True)
+
+
+def main(words):
+    if words == ["time"]:
+        times()
+        return
+    n_draws, n_persons = map(int, [*words, *("10", "2000")[len(words) :]])
+    draws = [auc(draw, n_persons) for draw in range(n_draws)]
+    for key in draws[0]:
+        values = np.array([draw[key] for draw in draws])
+        error = values.std(ddof=1) / np.sqrt(len(values))
+        print(f"{key[0]:20} {key[1]:12} {values.mean():.4f} ± {error:.4f}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
