@@ -1,12 +1,15 @@
 """Losses of linear models as functions of scores, with the bounds that privacy needs."""
 
 from skdp._losses._base import BoundedLoss, ClippableLoss
-from skdp._losses._class_weighted import ClassWeightedLoss
+from skdp._losses._class_weighted import ClassWeightedLoss, OneVersusRestLoss
 from skdp._losses._difference import HuberLoss, SquaredLoss
-from skdp._losses._hinge import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
+from skdp._losses._hinge import (
+    BinaryHuberisedHingeLoss,
+    ModifiedHuberLoss,
+    MulticlassHuberisedHingeLoss,
+    SquaredHingeLoss,
+)
 from skdp._losses._logistic import BinaryLogisticLoss, MultinomialLogisticLoss
-from skdp._losses._margin import ModifiedHuberLoss, SquaredHingeLoss
-from skdp._losses._one_versus_rest import OneVersusRestLoss
 from skdp._losses._poisson import ClippedPoissonLoss
 
 __all__ = [

@@ -1,10 +1,10 @@
-"""A loss whose rows count by the weights of their classes."""
+"""Losses made of others: with weights of classes, and of each class against the rest."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from skdp._losses._base import BoundedLoss
+from skdp._losses._base import BoundedLoss, ClippableLoss
 
 
 def _same(name):
@@ -61,3 +61,35 @@ class ClassWeightedLoss(BoundedLoss):
     def _of_rows(self, y, scores):
         weights = np.asarray(self.weights)[y]
         return weights if scores.ndim == 1 else weights[:, None]
+
+
+@dataclass(frozen=True)
+class OneVersusRestLoss(ClippableLoss):
+    """The sum over classes of a two-class loss of the class against the rest; y holds codes.
+
+    Parameters
+    ----------
+    loss : ClippableLoss
+        For two classes.
+    n_classes : int
+    """
+
+    loss: ClippableLoss
+    n_classes: int
+
+    @property
+    def weights_shape(self):
+        return (self.n_classes,)
+
+    @property
+    def curvature_bound(self):
+        return self.loss.curvature_bound
+
+    def value(self, scores, y):
+        return self.loss.value(scores, self._targets(y)).sum(axis=1)
+
+    def residual(self, scores, y):
+        return self.loss.residual(scores, self._targets(y))
+
+    def _targets(self, y):
+        return (y[:, None] == np.arange(self.n_classes)).astype(np.float64)

@@ -1,11 +1,11 @@
-"""The hinge loss with a rounded corner, for two classes and for many."""
+"""Losses of a margin: the hinge with a rounded corner, for two classes and many; squared hinges."""
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from skdp._losses._base import BoundedLoss, LossOfClasses
+from skdp._losses._base import BoundedLoss, ClippableLoss, LossOfClasses
 
 RESIDUAL_ROUNDINGS = 8.0 * np.finfo(np.float64).eps
 
@@ -117,3 +117,36 @@ def _project_on_simplex(v):
     thresholds = (np.cumsum(descending, axis=1) - 1.0) / np.arange(1, v.shape[1] + 1)
     last = np.sum(descending > thresholds, axis=1) - 1
     return np.maximum(v - np.take_along_axis(thresholds, last[:, None], axis=1), 0.0)
+
+
+@dataclass(frozen=True)
+class SquaredHingeLoss(ClippableLoss):
+    r"""The loss :math:`\max(0, 1 - z)^2` of a margin z; its slope has no bound, so rows must be clipped."""
+
+    curvature_bound = 2.0
+
+    def value(self, scores, y):
+        return np.maximum(1.0 - _sign(y) * scores, 0.0) ** 2
+
+    def residual(self, scores, y):
+        sign = _sign(y)
+        return -2.0 * sign * np.maximum(1.0 - sign * scores, 0.0)
+
+
+@dataclass(frozen=True)
+class ModifiedHuberLoss(ClippableLoss):
+    r"""The squared hinge for :math:`z \ge -1` and its tangent :math:`-4z` below (Zhang 2004)."""
+
+    curvature_bound = 2.0
+
+    def value(self, scores, y):
+        z = _sign(y) * scores
+        return np.where(z < -1.0, -4.0 * z, np.maximum(1.0 - z, 0.0) ** 2)
+
+    def residual(self, scores, y):
+        sign = _sign(y)
+        return -2.0 * sign * np.clip(1.0 - sign * scores, 0.0, 2.0)
+
+
+def _sign(y):
+    return np.where(y > 0.5, 1.0, -1.0)

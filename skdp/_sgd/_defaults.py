@@ -166,12 +166,10 @@ def automatic_settings(problem, given):
     alpha = strength if given.alpha is None else given.alpha
     batches = _batches(problem, given, n_steps)
     stronger = max(strength, alpha)
-    momentum = given.momentum
-    if momentum is None:
-        momentum = _momentum(given.optimizer, problem.condition(stronger, tie))
-    eta0 = given.eta0
-    if eta0 is None:
-        eta0 = _rate(given.optimizer, problem, problem.curvature + stronger, momentum)
+    condition = problem.condition(stronger, tie)
+    momentum = _momentum(given.optimizer, condition) if given.momentum is None else given.momentum
+    rate = _rate(given.optimizer, problem, problem.curvature + stronger, momentum)
+    eta0 = rate if given.eta0 is None else given.eta0
     return Settings(given.optimizer, *batches, clip, alpha, eta0, momentum, tie)
 
 

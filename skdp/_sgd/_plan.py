@@ -234,7 +234,9 @@ def _plan_fixed_size(batch_size, n_steps, model, guarantee):
     """
     batches = FixedSizeBatches(model.n_rows, batch_size)
     each = _share(guarantee.epsilon, n_steps)
-    inner = _before_sampling(each, model.n_rows / batch_size) / SLACK
+    # ln(1 + (e^each - 1) n/m), without overflow.
+    most = min(each, 500.0)
+    inner = (math.log1p(math.expm1(most) * (model.n_rows / batch_size)) + (each - most)) / SLACK
     moved = model.moved(2, batches.largest)
     return {
         "batches": batches,
@@ -261,10 +263,3 @@ def _sufficient(event, guarantee):
 def _share(epsilon, n_steps):
     """Return one of n_steps equal shares of epsilon, whose sum does not exceed it."""
     return epsilon / n_steps / SLACK
-
-
-def _before_sampling(epsilon, ratio):
-    """Return ln(1 + (e^epsilon - 1) n/m), without overflow."""
-    if epsilon > 500.0:
-        return epsilon + math.log(ratio)
-    return math.log1p(math.expm1(epsilon) * ratio)

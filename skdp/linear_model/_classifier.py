@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from scipy.special import expit, log_expit, log_softmax, softmax
+from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -108,10 +108,7 @@ class LogisticProbabilitiesMixin:
         ndarray of shape (n_samples, n_classes)
             Probabilities, in the order of `classes_`.
         """
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        return softmax(scores, axis=1)
+        return np.exp(self.predict_log_proba(X))
 
     def predict_log_proba(self, X):
         """Return the logarithms of the classes' probabilities.

@@ -244,7 +244,12 @@ class WeightsFit(MechanismPlan):
         shape = (*self.loss.weights_shape, rows.n_features)
         start = self.rows.start(shape, table.y, source, persons)
         weights = self.weights.run(self.loss, rows, table.y, source, start)
-        return {"C_": self.weights.C, **released_model(rows, weights)}
+        released = {"C_": self.weights.C, **released_model(rows, weights)}
+        return released | self.beside(rows, table.y, weights, released["coef_"], source)
+
+    def beside(self, rows, y, weights, coef, source):
+        """Return what is released or known beside the weights: here nothing."""
+        return {}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from skdp.linear_model._classifier import (
     check_class_weight,
     logistic_task,
 )
-from skdp.linear_model._data_norm import WeightsFit, plan_rows, released_model
+from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._mechanism_choice import MECHANISMS, choose_mechanism
 from skdp.linear_model._output_perturbation import check_strength
 from skdp.linear_model._standard_errors import HessianRelease, plan_hessian, total_price
@@ -196,21 +196,12 @@ class _LogisticFit(WeightsFit):
     def by_person(self):
         return self.weights.by_person and self.hessian is None
 
-    def run(self, table, source, persons=None):
-        rows = self.rows.run(table.X, source, persons)
-        shape = (*self.loss.weights_shape, rows.n_features)
-        start = self.rows.start(shape, table.y, source, persons)
-        weights = self.weights.run(self.loss, rows, table.y, source, start)
-        model = released_model(rows, weights)
+    def beside(self, rows, y, weights, coef, source):
         if self.hessian is None:
-            errors = self.weights.standard_error(model["coef_"].shape)
+            errors = self.weights.standard_error(coef.shape)
         else:
-            hessian = self.hessian.run(self.loss, rows, table.y, weights, source)
+            hessian = self.hessian.run(self.loss, rows, y, weights, source)
             terms = weights, self.weights, self.largest_weight
             errors = self.hessian.standard_error(hessian, *terms)[:, : rows.n_columns]
-        return {
-            "C_": self.weights.C,
-            "mechanism_": self.kind,
-            "coef_standard_error_": None if errors is None else errors / rows.unit,
-            **model,
-        }
+        errors = None if errors is None else errors / rows.unit
+        return {"mechanism_": self.kind, "coef_standard_error_": errors}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from skdp._sgd._defaults import Settings, automatic_settings, release_noise
+from skdp.accounting import Guarantee
 from skdp.linear_model import _objective_perturbation, _output_perturbation
 from skdp.linear_model._clipped_descent import plan_clipped_descent
 from skdp.linear_model._planning import (
@@ -14,7 +15,7 @@ from skdp.linear_model._planning import (
     Problem,
     quadratic_excess,
 )
-from skdp.linear_model._standard_errors import HessianShare, split_guarantee
+from skdp.linear_model._standard_errors import split_guarantee
 from skdp.utils._validation import check_choice, check_within
 
 MECHANISMS = ("output", "objective", "gradient")
@@ -35,8 +36,8 @@ class Choice:
     mechanism : {"output", "objective", "gradient"}
     problem : Problem
     C : float
-    hessian : HessianShare or None
-        None without a Hessian.
+    hessian : Guarantee or None
+        Of its release; None without a Hessian.
     excess : float
         The summed loss expected above that of weights of an expected norm.
     regularised : float
@@ -48,7 +49,7 @@ class Choice:
     mechanism: str
     problem: Problem
     C: float
-    hessian: HessianShare | None
+    hessian: Guarantee | None
     excess: float
     regularised: float
     plan: Callable[[], Perturbation]
@@ -101,7 +102,7 @@ def descent_choice(rows, shape, expected, given=None, least_alpha=0.0, hessian=N
     least_alpha : float, default=0.0
         The strength of the penalty on the mean loss, which is raised to the one that balances
         regularisation against noise.
-    hessian : HessianShare, default=None
+    hessian : Guarantee, default=None
     """
     given = Settings("nesterov") if given is None else given
     problem, n_rows = rows.sgd_problem(shape, expected), shape.n_rows

@@ -1,30 +1,29 @@
 """A minimiser that certifies the norm of the gradient where it stops, on any data."""
 
 import math
+from collections import deque
+from functools import partial
 
 import numpy as np
 from scipy.linalg import LinAlgError
-from scipy.sparse.linalg import LinearOperator, cg
-
-from skdp.linear_model._lbfgs import lbfgs
 
 CHOLESKY_LIMIT = 1500
-# L-BFGS takes at most this many steps, where Newton steps with factors are at hand about as many
-# as these cost, and it is left after the trial if it will not do with them.
-LBFGS_STEPS = 300
+# Where a Hessian can be factorised L-BFGS first takes as many steps as that costs, about, and it is
+# left after the trial if it will not do with them; then as many with each factor.
 TRIAL_STEPS = 5
-NEWTON_STEPS = 100
-HALVINGS = 30
+FACTORS, STEPS_WITH_A_FACTOR = 50, 10
+LBFGS_STEPS = 3000
+MEMORY = 20
+SHORTENINGS = 20
 
 
 def minimise(objective, tolerance, radius=math.inf):
     r"""Return weights at which the computed gradient's norm is at most `tolerance`.
 
-    L-BFGS, as long as it promises to be done soon, then damped Newton steps: with Cholesky factors
-    that are kept while they contract the gradient fast (few features, one output), else by
-    conjugate gradients. Where they stall, accelerated gradient descent takes over; on a strongly
-    convex, L-smooth objective it gets there within a number of steps that follows from L and the
-    gradient alone (Nesterov 2004, section 2.2).
+    L-BFGS, in which a Cholesky factor of the Hessian stands for the curvature if it does not
+    promise to be done soon without one (few features, one output). Where it stalls, accelerated
+    gradient descent takes over; on a strongly convex, L-smooth objective it gets there within a
+    number of steps that follows from L and the gradient alone (Nesterov 2004, section 2.2).
 
     Parameters
     ----------
@@ -40,89 +39,119 @@ def minimise(objective, tolerance, radius=math.inf):
         The weights.
     """
 
-    def goal(point):
-        return tolerance * max(1.0, np.linalg.norm(point.weights) / radius)
+    def excess(point):
+        goal = tolerance * max(1.0, np.linalg.norm(point.weights) / radius)
+        return np.linalg.norm(point.gradient) / goal
+
+    def is_done(point, step=0):
+        return excess(point) <= 1.0
+
+    def is_done_or_slow(point, step):
+        return is_done(point) or _is_slow(start, excess(point), step, most_steps)
 
     point = objective.at(np.zeros(objective.shape))
-    most_steps = LBFGS_STEPS
-    if _factorises(objective):
-        most_steps = min(most_steps, 20 + objective.shape[0] // 4)
-    start = np.linalg.norm(point.gradient)
-
-    def is_done(point, step):
-        reached = np.linalg.norm(point.gradient)
-        if reached <= goal(point):
-            return True
-        return _factorises(objective) and _is_slow(start, reached, goal(point), step, most_steps)
-
-    point = lbfgs(objective, point, is_done, most_steps)
-    solve = None
-    for _ in range(NEWTON_STEPS):
-        norm = np.linalg.norm(point.gradient)
-        if norm <= goal(point):
-            return point.weights
-        fresh = solve is None
-        if fresh:
-            solve = _newton_system(objective, point)
-        accepted = _line_search(objective, point, -solve(point.gradient), fresh)
-        if accepted is None:
-            if fresh:
+    if len(objective.shape) == 1 and objective.shape[0] <= CHOLESKY_LIMIT:
+        start, most_steps = excess(point), 20 + objective.shape[0] // 4
+        point = lbfgs(objective, point, is_done_or_slow, most_steps)
+        for _ in range(FACTORS):
+            if is_done(point):
                 break
-            solve = None
-            continue
-        point = accepted
-        if np.linalg.norm(point.gradient) > 0.1 * norm:
-            solve = None
-    return _accelerated_descent(objective, point, tolerance, goal)
+            try:
+                solve = objective.hessian_solver(point.weights)
+            except LinAlgError:
+                # Rounding made a nearly singular matrix indefinite.
+                break
+            point = lbfgs(objective, point, is_done, STEPS_WITH_A_FACTOR, solve)
+    point = lbfgs(objective, point, is_done, LBFGS_STEPS)
+    return _accelerated_descent(objective, point, tolerance, is_done)
 
 
-def _factorises(objective):
-    return len(objective.shape) == 1 and objective.shape[0] <= CHOLESKY_LIMIT
-
-
-def _is_slow(start, reached, goal, step, most_steps):
+def _is_slow(start, excess, step, most_steps):
     """Say whether as many steps as are left will not do at the rate so far."""
     if step < TRIAL_STEPS:
         return False
-    return step * math.log(reached / goal) > (most_steps - step) * math.log(start / reached)
+    return step * math.log(excess) > (most_steps - step) * math.log(start / excess)
 
 
-def _newton_system(objective, point):
-    if _factorises(objective):
-        try:
-            return objective.hessian_solver(point)
-        except LinAlgError:
-            # Rounding made a nearly singular matrix indefinite.
-            pass
-    product = objective.hessian_product(point)
-    return lambda gradient: _conjugate_gradients(product, gradient)
+def lbfgs(objective, point, is_done, max_steps, solve=None):
+    """Return the point that L-BFGS reaches (Nocedal 1980, Liu and Nocedal 1989).
+
+    It stops where `is_done`, where rounding leaves it no step, or after `max_steps`.
+
+    Parameters
+    ----------
+    objective : LinearObjective
+    point : Point
+        Where to start.
+    is_done : callable
+        Whether to stop, from the point and the number of steps taken.
+    max_steps : int
+    solve : callable, default=None
+        Multiplies by what is taken for the inverse of the Hessian; None takes a multiple of the
+        identity, by the last step.
+
+    Returns
+    -------
+    Point
+    """
+    pairs = deque(maxlen=MEMORY)
+    scale = None
+    for step_index in range(max_steps):
+        if is_done(point, step_index):
+            break
+        if solve is None and scale is None:
+            # The step along the gradient to the minimum of the quadratic model.
+            probe = objective.at(point.weights - point.gradient / objective.smoothness)
+            change = objective.smoothness * (point.gradient - probe.gradient)
+            scale = np.vdot(point.gradient, point.gradient) / np.vdot(point.gradient, change)
+        inverse = solve or partial(np.multiply, scale)
+        step = -_inverse_product(pairs, inverse, point.gradient)
+        accepted = _backtrack(objective, point, step)
+        if accepted is None:
+            break
+        moved, change = accepted.weights - point.weights, accepted.gradient - point.gradient
+        along = np.vdot(moved, change)
+        # Strong convexity makes it positive but for rounding.
+        if not along > 0.0:
+            break
+        pairs.append((moved, change, 1.0 / along))
+        scale = along / np.vdot(change, change)
+        point = accepted
+    return point
 
 
-def _conjugate_gradients(product, target):
-    def image(vector):
-        return product(vector.reshape(target.shape)).ravel()
+def _inverse_product(pairs, solve, vector):
+    """Multiply by the approximate inverse of the Hessian, in two loops over the memory.
 
-    hessian = LinearOperator((target.size, target.size), image, dtype=np.float64)
-    solution, _ = cg(hessian, target.ravel(), rtol=0.03, maxiter=500)
-    return solution.reshape(target.shape)
+    `solve` is the approximate inverse that the memory is about.
+    """
+    result, shares = vector.copy(), []
+    for moved, change, inverse in reversed(pairs):
+        shares.append(inverse * np.vdot(moved, result))
+        result -= shares[-1] * change
+    result = solve(result)
+    for (moved, change, inverse), share in zip(pairs, reversed(shares), strict=True):
+        result += (share - inverse * np.vdot(change, result)) * moved
+    return result
 
 
-def _line_search(objective, point, step, fresh):
-    slope, norm = np.vdot(point.gradient, step), np.linalg.norm(point.gradient)
-    value, length = None, 1.0
-    for _ in range(HALVINGS if fresh else 1):
+def _backtrack(objective, point, step):
+    """Return a point where the slope along a step has turned up by a fifth at most.
+
+    Near the minimum the values agree to the last digit and only slopes tell.
+    """
+    slope, length = np.vdot(point.gradient, step), 1.0
+    for _ in range(SHORTENINGS):
         candidate = objective.at(point.weights + length * step)
-        # Near the minimum values agree to the last digit and only the gradient tells.
-        if np.linalg.norm(candidate.gradient) <= 0.5 * norm:
+        new_slope = np.vdot(candidate.gradient, step)
+        if new_slope <= -0.2 * slope:
             return candidate
-        value = objective.value(point) if value is None else value
-        if objective.value(candidate) <= value + 1e-4 * length * slope:
-            return candidate
-        length *= 0.5
+        # Where it vanishes in a quadratic model, kept from too short a step.
+        length *= max(0.1, slope / (slope - new_slope))
     return None
 
 
-def _accelerated_descent(objective, point, tolerance, goal):
+def _accelerated_descent(objective, point, tolerance, is_done):
     L = objective.smoothness
     root = math.sqrt(L / objective.quadratic)
     momentum = (root - 1.0) / (root + 1.0)
@@ -130,7 +159,7 @@ def _accelerated_descent(objective, point, tolerance, goal):
     distance = np.linalg.norm(point.gradient)
     steps = 1 + math.ceil(2.0 * root * math.log(2.0 + 2.0 * root**2 * distance / tolerance))
     for _ in range(steps):
-        if np.linalg.norm(point.gradient) <= goal(point):
+        if is_done(point):
             return point.weights
         current = point.weights - point.gradient / L
         point = objective.at(current + momentum * (current - previous))

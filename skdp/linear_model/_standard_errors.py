@@ -15,13 +15,7 @@ from scipy.linalg import eigh, helmert
 
 from skdp._data._bounded import bounded_additions
 from skdp._data._parts import sum_over
-from skdp.accounting import (
-    Composed,
-    Guarantee,
-    gaussian_noise_multiplier,
-    gdp_to_delta,
-    gdp_to_epsilon,
-)
+from skdp.accounting import Composed, gaussian_noise_multiplier, gdp_to_delta, gdp_to_epsilon
 from skdp.mechanisms._plan import Price, vector_noise
 from skdp.utils._symmetric import pack_symmetric, spectral_margin, unpack_symmetric
 
@@ -117,21 +111,6 @@ class HessianRelease:
         return np.sqrt(loadings**2 @ variance + noise[-1] / (n_contrasts + 1) + bias**2)
 
 
-@dataclass(frozen=True, kw_only=True)
-class HessianShare:
-    """What the Hessian may cost.
-
-    Parameters
-    ----------
-    guarantee : Guarantee
-    noise_multiplier : float or None
-        Of Gaussian noise; None for delta = 0.
-    """
-
-    guarantee: Guarantee
-    noise_multiplier: float | None
-
-
 def split_guarantee(mechanism, guarantee):
     """Return what the weights and the Hessian may cost.
 
@@ -143,27 +122,17 @@ def split_guarantee(mechanism, guarantee):
 
     Returns
     -------
-    weights : Guarantee
-    hessian : HessianShare
+    weights, hessian : Guarantee
     """
     epsilon, delta = guarantee.epsilon, guarantee.delta
     if mechanism != "objective" and delta > 0.0:
         mu = (1.0 - SLACK) / gaussian_noise_multiplier(epsilon, delta)
-        own, rest = (
-            _stated(math.sqrt(share) * mu, guarantee)
-            for share in (HESSIAN_SHARE, 1.0 - HESSIAN_SHARE)
-        )
-        # The last digit of epsilon may ask for that of the multiplier.
-        multiplier = max(
-            1.0 / (math.sqrt(HESSIAN_SHARE) * mu), gaussian_noise_multiplier(own.epsilon, own.delta)
-        )
-        return rest, HessianShare(guarantee=own, noise_multiplier=multiplier)
-    own, rest = (
-        replace(guarantee, epsilon=share * epsilon, delta=share * delta)
-        for share in (HESSIAN_SHARE, 1.0 - HESSIAN_SHARE - SLACK)
+        shares = 1.0 - HESSIAN_SHARE, HESSIAN_SHARE
+        return tuple(_stated(math.sqrt(share) * mu, guarantee) for share in shares)
+    shares = 1.0 - HESSIAN_SHARE - SLACK, HESSIAN_SHARE
+    return tuple(
+        replace(guarantee, epsilon=share * epsilon, delta=share * delta) for share in shares
     )
-    multiplier = gaussian_noise_multiplier(own.epsilon, own.delta) if delta > 0.0 else None
-    return rest, HessianShare(guarantee=own, noise_multiplier=multiplier)
 
 
 def _stated(mu, guarantee):
@@ -177,14 +146,15 @@ def _stated(mu, guarantee):
     return replace(guarantee, delta=gdp_to_delta(mu, guarantee.epsilon))
 
 
-def plan_hessian(problem, share):
+def plan_hessian(problem, guarantee):
     """Plan the release from public quantities alone.
 
     Parameters
     ----------
     problem : Problem
         Of a logistic loss.
-    share : HessianShare
+    guarantee : Guarantee
+        Of the release.
 
     Returns
     -------
@@ -207,9 +177,9 @@ def plan_hessian(problem, share):
     additions = bounded_additions(n_features) + 96 + 8 * n_outputs**2
     rounding = 1.1 * UNIT_ROUNDOFF * n_rows * additions + SCORE_ROUNDING
     radius = SCORE_ROUNDING / (3.3 * UNIT_ROUNDOFF * n_rows * (n_features + 4) * problem.norm)
-    moved = FROBENIUS_MOVED[share.guarantee.relation] + 2.0 * rounding
+    moved = FROBENIUS_MOVED[guarantee.relation] + 2.0 * rounding
     sensitivity = problem.smoothness * moved * (1.0 + SLACK)
-    mechanism = vector_noise(share.guarantee, sensitivity, noise_multiplier=share.noise_multiplier)
+    mechanism = vector_noise(guarantee, sensitivity)
     mechanism.check_size(size * (size + 1) // 2)
     return HessianRelease(shape, radius, problem.norm, mechanism)
 

@@ -234,7 +234,7 @@ def one_charge(parts, guarantee):
     return JointMechanism(parts, guarantee.epsilon, guarantee.delta)
 
 
-def vector_noise(guarantee, sensitivity, *, noise_multiplier=None):
+def vector_noise(guarantee, sensitivity):
     """Return the mechanism for a vector of known L2 sensitivity.
 
     Parameters
@@ -243,8 +243,6 @@ def vector_noise(guarantee, sensitivity, *, noise_multiplier=None):
         delta = 0 takes noise with a Gamma-distributed norm, a positive one Gaussian noise.
     sensitivity : float
         Under the guarantee's neighbours.
-    noise_multiplier : float, default=None
-        Of Gaussian noise; None calibrates it.
 
     Returns
     -------
@@ -252,8 +250,7 @@ def vector_noise(guarantee, sensitivity, *, noise_multiplier=None):
     """
     if guarantee.delta == 0.0:
         return GammaNormMechanism(guarantee.epsilon, sensitivity)
-    terms = {"epsilon": guarantee.epsilon, "delta": guarantee.delta}
-    return GaussianMechanism(**terms, sensitivity=sensitivity, noise_multiplier=noise_multiplier)
+    return GaussianMechanism(guarantee.epsilon, guarantee.delta, sensitivity)
 
 
 def bounded_noise(guarantee, l1, l2=None):

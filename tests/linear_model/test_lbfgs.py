@@ -1,4 +1,4 @@
-"""Many weights are fitted by L-BFGS, to the same certified norm and in bounded work."""
+"""Weights are fitted by L-BFGS, to a certified norm and in bounded work."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from scipy.special import expit
 from skdp._data._bounded import BoundedRows
 from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp.linear_model import _newton
-from skdp.linear_model._lbfgs import MEMORY, SHORTENINGS, _inverse_product, lbfgs
+from skdp.linear_model._newton import MEMORY, SHORTENINGS, _inverse_product, lbfgs
 from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._output_perturbation import plan_output_perturbation
 from tests._guarantees import meet, of_rows
@@ -21,42 +21,39 @@ def make_objective(C=1.0, loss=None, n=400, d=2000, quadratic=1.0):
     return LinearObjective(loss, BoundedRows(X, 1.0, 0.3), y, C, quadratic)
 
 
-def count_products(objective):
-    """Return a list that grows with each gradient or product with the Hessian."""
-    seen, gradient, product = [], objective.at, objective.hessian_product
+def count_work(objective):
+    """Return a list that grows with each gradient or Cholesky factor."""
+    seen, gradient, solver = [], objective.at, objective.hessian_solver
     objective.at = lambda w: seen.append("gradient") or gradient(w)
-
-    def counted(weights):
-        multiply = product(weights)
-        return lambda v: seen.append("product") or multiply(v)
-
-    objective.hessian_product = counted
+    objective.hessian_solver = lambda w: seen.append("factor") or solver(w)
     return seen
 
 
 @pytest.mark.parametrize("loss", [BinaryLogisticLoss(), MultinomialLogisticLoss(3)])
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
-def test_many_weights_take_no_newton_step(C, loss):
+def test_many_weights_take_few_gradients(C, loss):
     objective = make_objective(C, loss)
     plan = plan_output_perturbation(of_rows(loss, 400, 2001, 1.1), C, meet(1.0, 1e-6))
-    seen = count_products(objective)
+    seen = count_work(objective)
     weights = _newton.minimise(objective, plan.tolerance)
-    # The one product is that of the first step's length.
-    assert seen.count("product") <= 1
+    assert set(seen) == {"gradient"} and len(seen) < 150
     assert np.linalg.norm(objective.at(weights).gradient) <= plan.tolerance
 
 
-def test_newton_steps_finish_what_too_few_steps_leave(monkeypatch):
-    objective = make_objective()
+@pytest.mark.parametrize("d", [20, 2000])
+def test_accelerated_descent_finishes_what_too_few_steps_leave(d, monkeypatch):
+    objective = make_objective(d=d)
     expected = _newton.minimise(objective, 1e-9)
-    monkeypatch.setattr(_newton, "LBFGS_STEPS", 2)
+    for name in ("LBFGS_STEPS", "FACTORS"):
+        monkeypatch.setattr(_newton, name, 2)
+    monkeypatch.setattr(_newton, "STEPS_WITH_A_FACTOR", 1)
     np.testing.assert_allclose(_newton.minimise(objective, 1e-9), expected, atol=2e-9)
 
 
 @pytest.mark.parametrize("most", [1, 7])
 def test_the_work_is_bounded_where_the_norm_is_never_enough(most):
     objective = make_objective()
-    seen = count_products(objective)
+    seen = count_work(objective)
     lbfgs(objective, objective.at(np.zeros(objective.shape)), lambda *_: False, most)
     assert len(seen) <= 2 + most * SHORTENINGS
 
@@ -66,17 +63,6 @@ def test_it_ends_where_rounding_leaves_no_step():
     start = objective.at(np.zeros(objective.shape))
     end = lbfgs(objective, start, lambda *_: False, 10_000)
     assert np.isfinite(end.weights).all() and np.linalg.norm(end.gradient) < 1e-12
-
-
-def test_scores_are_kept_where_they_are_few_and_make_no_difference(monkeypatch):
-    objective = make_objective(C=10.0)
-    kept = objective.at(np.full(objective.shape, 0.1))
-    monkeypatch.setattr("skdp.linear_model._objective.MOST_KEPT_SCORES", 0)
-    read_again = objective.at(kept.weights)
-    assert read_again.scores is None and kept.scores is not None
-    assert objective.value(kept) == objective.value(read_again)
-    products = [objective.hessian_product(point)(kept.gradient) for point in (kept, read_again)]
-    np.testing.assert_array_equal(*products)
 
 
 def test_the_two_loops_multiply_by_the_matrix_of_bfgs():
@@ -90,7 +76,21 @@ def test_the_two_loops_multiply_by_the_matrix_of_bfgs():
         V = np.eye(5) - inverse * np.outer(change, moved)
         H = V.T @ H @ V + inverse * np.outer(moved, moved)
         pairs.append((moved, change, inverse))
-    np.testing.assert_allclose(_inverse_product(pairs, scale, vector), H @ vector)
+    result = _inverse_product(pairs, lambda vector: scale * vector, vector)
+    np.testing.assert_allclose(result, H @ vector)
+
+
+def test_a_factor_alone_makes_newtons_step():
+    objective = make_objective(d=20)
+    start = objective.at(np.ones(objective.shape))
+    solve = objective.hessian_solver(start.weights)
+    end = lbfgs(objective, start, lambda *_: False, 1, solve)
+    np.testing.assert_allclose(end.weights, start.weights - solve(start.gradient))
+    units = np.eye(objective.shape[0])
+    ahead = [objective.at(start.weights + 1e-5 * unit).gradient for unit in units]
+    behind = [objective.at(start.weights - 1e-5 * unit).gradient for unit in units]
+    hessian = (np.array(ahead) - behind) / 2e-5
+    np.testing.assert_allclose(hessian @ [solve(unit) for unit in units], units, atol=1e-6)
 
 
 @pytest.mark.parametrize("C", [1e-6, 1.0, 1e4, 1e8])
@@ -111,21 +111,13 @@ def test_the_tolerance_is_reached_on_any_table(C, monkeypatch):
             assert np.linalg.norm(gradient) <= plan.tolerance
 
 
-def count_factors(objective):
-    """Return a list that grows with each gradient or Cholesky factor."""
-    seen, gradient, solver = [], objective.at, objective.hessian_solver
-    objective.at = lambda w: seen.append("gradient") or gradient(w)
-    objective.hessian_solver = lambda w: seen.append("factor") or solver(w)
-    return seen
-
-
 @pytest.mark.parametrize("smallest", [1.0, 1e-3])
 def test_few_weights_take_newton_steps_where_others_would_be_many(smallest):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 40)) * np.geomspace(1.0, smallest, 40) / 8
     y = rng.random(2000) < expit(X.sum(axis=1) / smallest)
     objective = LinearObjective(BinaryLogisticLoss(), BoundedRows(X, 1.0, 0.0), y, 100.0)
-    seen = count_factors(objective)
+    seen = count_work(objective)
     weights = _newton.minimise(objective, 1e-5)
     assert np.linalg.norm(objective.at(weights).gradient) <= 1e-5
     assert (seen.count("factor") > 0) == (smallest < 1.0)
@@ -134,7 +126,7 @@ def test_few_weights_take_newton_steps_where_others_would_be_many(smallest):
 
 def test_a_slow_descent_is_told_from_a_fast_one():
     # Ten steps took three of six orders of magnitude: ten more will do.
-    assert not _newton._is_slow(1.0, 1e-3, 1e-6, 10, 20)
-    assert _newton._is_slow(1.0, 1e-3, 1e-6, 10, 19)
-    assert _newton._is_slow(1.0, 1.5, 1e-6, 10, 1000)
-    assert not _newton._is_slow(1.0, 1.5, 1e-6, _newton.TRIAL_STEPS - 1, 1000)
+    assert not _newton._is_slow(1e6, 1e3, 10, 20)
+    assert _newton._is_slow(1e6, 1e3, 10, 19)
+    assert _newton._is_slow(1e6, 1.5e6, 10, 1000)
+    assert not _newton._is_slow(1e6, 1.5e6, _newton.TRIAL_STEPS - 1, 1000)

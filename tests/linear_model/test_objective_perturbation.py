@@ -39,8 +39,13 @@ def n_classes(loss):
 
 def hessian(loss, X, y, weights, C, quadratic):
     """Return the Hessian of an objective over all weights, column by column."""
-    objective = LinearObjective(loss, BoundedRows(X, 2.0, 0.0), y, C, quadratic)
-    product = objective.hessian_product(objective.at(weights))
+    block = BoundedRows(X, 2.0, 0.0)[slice(0, len(X))]
+    curvature = loss.curvature(block.scores(weights), y)
+
+    def product(unit):
+        images = loss.curvature_product(curvature, block.scores(unit))
+        return C * block.weighted_sum(images) + quadratic * unit
+
     units = np.eye(weights.size).reshape(-1, *weights.shape)
     return np.array([product(unit).ravel() for unit in units])
 
