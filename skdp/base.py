@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from inspect import get_annotations
+from inspect import get_annotations, signature
 from types import FunctionType
 from typing import dataclass_transform
 
@@ -16,7 +16,7 @@ from skdp._data._persons import read_persons
 from skdp._data._tables import TableShape, read_array, read_target
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
-from skdp.accounting import Composed, Guarantee, Spend, get_epsilon
+from skdp.accounting import Composed, Guarantee, PrivacyAccountant, Spend, get_epsilon
 from skdp.accounting._report import describe_composition, describe_unit
 from skdp.accounting._state import Terms
 from skdp.noise import Door, RandomSource
@@ -38,6 +38,8 @@ __all__ = [
 
 UNACCOUNTED = Terms(1.0, 0.0)
 NOTHING = Composed(())
+# Where the parameters that all estimators have stand in a signature, and that of some.
+LAST = ("accountant", "random_state", "verbose")
 
 
 def relation_of(accountant):
@@ -145,13 +147,16 @@ class DeclaredParameters:
     """Makes a class whose annotated attributes are its parameters, as those of a dataclass are.
 
     They are stored as they were given and nothing else is done, as scikit-learn asks of an
-    ``__init__``. Identity and representation stay scikit-learn's.
+    ``__init__``. Identity and representation stay scikit-learn's. Those of `LAST` end the list.
     """
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         if get_annotations(cls):
             dataclass(cls, eq=False, repr=False, kw_only=True)
+            declared = signature(cls.__init__)
+            ordered = sorted(declared.parameters.values(), key=lambda each: each.name in LAST)
+            cls.__init__.__signature__ = declared.replace(parameters=ordered)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -182,6 +187,8 @@ class ReadTable:
 class PrivateEstimator(DeclaredParameters, PrivateMixin, BaseEstimator):
     """An estimator whose class declares its parameters; `epsilon` alone is given by position.
 
+    Every one has `epsilon`, `accountant` and `random_state`.
+
     A subclass reads a table by ``_read_table(X, y)``, which returns a `ReadTable`, plans by
     ``plan_fit(shape, guarantee)`` and says by ``_statement(plan)`` what its statement says beside
     the price; its ``fit`` is ``return self._fit(X, y, groups)``.
@@ -191,13 +198,13 @@ class PrivateEstimator(DeclaredParameters, PrivateMixin, BaseEstimator):
     >>> from skdp.base import PrivateEstimator
     >>> class DPMedian(PrivateEstimator):
     ...     delta: float = 0.0
-    ...     accountant: object = None
-    ...     random_state: int | None = None
     >>> DPMedian(0.5, random_state=0)
     DPMedian(epsilon=0.5, random_state=0)
     """
 
     epsilon: float = field(default=1.0, kw_only=False)
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
 
     def plan_fit(self, shape, guarantee):
         """Return what a fit to a table of that shape will release.

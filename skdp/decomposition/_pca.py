@@ -8,7 +8,6 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import linear_scores, read_table
-from skdp.accounting import PrivacyAccountant
 from skdp.decomposition._second_moment import SecondMoment, plan_second_moment
 from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
@@ -130,8 +129,6 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     n_components: int | None = None
     data_norm: float | str = 1.0
     center: str | float | list | np.ndarray | None = "mean"
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     def _read(self, X, reset=True):
         return read_table(self, X, reset=reset, accept_sparse=True)

@@ -12,7 +12,6 @@ from skdp._data._columns import read_columns, read_numeric_columns
 from skdp._data._containers import as_cells, as_numbers, is_sequence
 from skdp._data._parts import sum_over
 from skdp._data._tables import indexable_table
-from skdp.accounting import PrivacyAccountant
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.preprocessing._additive import plan_cell_weights
@@ -111,8 +110,6 @@ class DPSimpleImputer(PlannedTransformer):
     categories: list | dict | np.ndarray | None = None
     fill_value: object = None
     add_indicator: bool = False
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     _may_release_nothing = True
 

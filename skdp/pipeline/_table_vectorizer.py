@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._kinds import read_kinds
 from skdp._data._parts import row_blocks
 from skdp._data._tables import target_array
-from skdp.accounting import PrivacyAccountant
 from skdp.base import PrivateEstimator, ReadTable
 from skdp.gam._additive import N_BINS
 from skdp.gam._blocks import dyadic_weight, resolutions
@@ -166,8 +165,6 @@ class DPTableVectorizer(TransformerMixin, PrivateEstimator):
     categories: dict | list | None = None
     numbers: str = "bins"
     n_bins: int | str = "auto"
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     _may_release_nothing = True
     _always_sparse = True

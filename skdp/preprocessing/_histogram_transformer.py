@@ -8,7 +8,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import declared_bounds, read_columns, read_numeric_columns
 from skdp._data._containers import as_numbers
-from skdp.accounting import PrivacyAccountant
 from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.preprocessing._additive import additive_mechanism
@@ -221,8 +220,6 @@ class DPHistogramTransformer(PlannedTransformer):
     unit_norm: bool | str = "auto"
     edges_share: float | str = "auto"
     sparse_output: bool = False
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     def _statement(self, plan):
         assumed = _assumptions(plan.bins, self.bounds)

@@ -6,7 +6,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import declared_bounds, read_numeric_columns
-from skdp.accounting import PrivacyAccountant
 from skdp.mechanisms._plan import MechanismPlan, one_charge
 from skdp.preprocessing._binning import (
     ColumnBins,
@@ -112,8 +111,6 @@ class DPKBinsDiscretizer(PlannedTransformer):
     n_bins: int | str = 5
     encode: str = "onehot"
     strategy: str = "quantile"
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     def _read(self, X, reset=True):
         return read_numeric_columns(self, X, reset=reset)

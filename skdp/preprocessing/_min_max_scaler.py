@@ -5,7 +5,6 @@ from functools import partial
 import numpy as np
 
 from skdp._data._tables import read_samples
-from skdp.accounting import PrivacyAccountant
 from skdp.preprocessing._planned import (
     LARGEST_TAIL,
     BoundedColumnsTransformer,
@@ -93,8 +92,6 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
     feature_range: tuple[float, float] = (0, 1)
     quantile_range: tuple[float, float] | str = "auto"
     clip: bool = False
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     _known_range = True
 

@@ -8,7 +8,6 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
-from skdp.accounting import PrivacyAccountant
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._binning import one_hot
@@ -136,8 +135,6 @@ class DPOneHotEncoder(PlannedTransformer):
     other: object = None
     min_frequency: float | None = None
     sparse_output: bool = True
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     _may_release_nothing = True
 

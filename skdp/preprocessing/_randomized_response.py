@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
 from skdp._privacy_statement import LOCAL
-from skdp.accounting import Composed, PrivacyAccountant
+from skdp.accounting import Composed
 from skdp.base import PrivateEstimator, PrivateFit, PrivateRelease
 from skdp.mechanisms import NoRelease, RandomizedResponse
 from skdp.preprocessing._categories import check_categories
@@ -132,8 +132,6 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Priv
     """
 
     categories: list | dict | np.ndarray | None = None
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     def fit(self, X, y=None, groups=None):
         """Check the parameters against the number of columns.

@@ -3,7 +3,6 @@
 from functools import partial
 
 from skdp._data._tables import read_samples
-from skdp.accounting import PrivacyAccountant
 from skdp.preprocessing._min_max_scaler import check_quantile_range
 from skdp.preprocessing._planned import (
     BoundedColumnsTransformer,
@@ -80,8 +79,6 @@ class DPRobustScaler(BoundedColumnsTransformer):
     with_centering: bool = True
     with_scaling: bool = True
     quantile_range: tuple[float, float] = (25.0, 75.0)
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     def plan_fit(self, shape, guarantee):
         with_centering = check_boolean(self.with_centering, "with_centering")

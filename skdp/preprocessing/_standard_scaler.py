@@ -5,7 +5,6 @@ from functools import partial
 import numpy as np
 
 from skdp._data._tables import read_samples
-from skdp.accounting import PrivacyAccountant
 from skdp.preprocessing._planned import BoundedColumnsTransformer, ColumnsFit
 from skdp.stats._moments import MomentsPlan
 from skdp.stats._release import plan_within_bounds
@@ -82,8 +81,6 @@ class DPStandardScaler(BoundedColumnsTransformer):
 
     with_mean: bool = True
     with_std: bool = True
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     def _charge_needs_no_shape(self):
         return not is_auto(self.bounds)

@@ -9,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import read_columns
 from skdp._data._parts import sum_over
 from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
-from skdp.accounting import PrivacyAccountant
 from skdp.base import ReadTable
 from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._additive import plan_cell_weights
@@ -106,8 +105,6 @@ class DPTargetEncoder(PlannedTransformer):
     target_bounds: tuple[float, float] | None = None
     classes: list | np.ndarray | None = None
     smooth: float = 10.0
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     def fit(self, X, y, groups=None):
         """Release noisy sums of each category and charge the accountant.
