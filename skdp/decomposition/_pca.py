@@ -125,6 +125,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     array([[0.6, 0.8, 0. ]])
     """
 
+    _accepts = ("sparse",)
+    _preserves_dtype = ("float64",)
+
     delta: float = 1e-6
     n_components: int | None = None
     data_norm: float | str = 1.0
@@ -190,12 +193,6 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     @property
     def _n_features_out(self):
         return self.n_components_
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64"]
-        return tags
 
 
 def _check_center(center, n_features):

@@ -194,13 +194,10 @@ class DPSimpleImputer(PlannedTransformer):
         table.check_not_infinite(range(table.shape[1]), allow_nan=True)
         return table
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+    @property
+    def _accepts(self):
         takes_any = self.strategy in ("most_frequent", "constant")
-        tags.input_tags.string = tags.input_tags.categorical = takes_any
-        tags.transformer_tags.preserves_dtype = []
-        return tags
+        return ("allow_nan", "string", "categorical") if takes_any else ("allow_nan",)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -396,12 +396,9 @@ class DPHistogramTransformer(PlannedTransformer):
     def _divides(self):
         return self.encode == "onehot" if is_auto(self.unit_norm) else bool(self.unit_norm)
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []
-        if self.categories is not None:
-            tags.input_tags.string = tags.input_tags.categorical = True
-        return tags
+    @property
+    def _accepts(self):
+        return () if self.categories is None else ("string", "categorical")
 
 
 def counts_mechanism(n_features, size, guarantee):

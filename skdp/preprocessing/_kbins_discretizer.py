@@ -106,14 +106,12 @@ class DPKBinsDiscretizer(PlannedTransformer):
     """
 
     _undoes_scaling = True
+    _read = read_numeric_columns
 
     bounds: tuple | dict | str = "auto"
     n_bins: int | str = 5
     encode: str = "onehot"
     strategy: str = "quantile"
-
-    def _read(self, X, reset=True):
-        return read_numeric_columns(self, X, reset=reset)
 
     def plan_fit(self, shape, guarantee):
         check_choice(self.encode, "encode", ENCODINGS)
@@ -208,8 +206,3 @@ class DPKBinsDiscretizer(PlannedTransformer):
             return names
         pairs = zip(names, self.n_bins_, strict=True)
         return np.array([f"{n}_{float(i)}" for n, size in pairs for i in range(size)], dtype=object)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []
-        return tags

@@ -172,11 +172,10 @@ class DPMeanTransformer(BoundedColumnsTransformer):
     True
     """
 
+    _read = read_table
+
     mechanism: str = "auto"
     count: str = "public"
-
-    def _read(self, X, reset=True):
-        return read_table(self, X, reset=reset)
 
     def _statement(self, plan):
         sizes = ("the number of columns",)

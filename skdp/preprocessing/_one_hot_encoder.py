@@ -130,6 +130,8 @@ class DPOneHotEncoder(PlannedTransformer):
     """
 
     _public = ("categories", "other")
+    _accepts = ("categorical", "string", "allow_nan")
+    _read = read_columns
 
     categories: list | dict | np.ndarray | None = None
     other: object = None
@@ -137,9 +139,6 @@ class DPOneHotEncoder(PlannedTransformer):
     sparse_output: bool = True
 
     _may_release_nothing = True
-
-    def _read(self, X, reset=True):
-        return read_columns(self, X, reset=reset)
 
     def plan_fit(self, shape, guarantee):
         check_boolean(self.sparse_output, "sparse_output")
@@ -242,13 +241,6 @@ class DPOneHotEncoder(PlannedTransformer):
                 place_of[place_of < 0] = place_of[position_of(self.other, labels)]
             places.append(place_of)
         return places
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        kinds = tags.input_tags
-        kinds.categorical = kinds.string = kinds.allow_nan = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
 
 
 def _check_other(other):

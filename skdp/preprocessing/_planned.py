@@ -26,13 +26,15 @@ LARGEST_TAIL = 0.05
 class PlannedTransformer(TransformerMixin, PrivateEstimator):
     """The fit of transformers by their plans.
 
-    They read rows by ``_read(X, reset)`` and name in `_public` the parameters that declare
-    something of them.
+    They read rows by ``_read(X, reset)``, name in `_public` the parameters that declare something
+    of them, and in `_accepts` the input tags of what they take beside numbers.
     """
 
     delta: float = 0.0
 
     _public = ("bounds",)
+    _accepts = ()
+    _preserves_dtype = ()
     # What a pipeline asks, to say which steps are paid for twice: whether features are shifted and
     # scaled; whether the outcome is the same if they were before; whether their range is known.
     _rescales = _undoes_scaling = _known_range = False
@@ -67,16 +69,22 @@ class PlannedTransformer(TransformerMixin, PrivateEstimator):
     def _statement(self, plan):
         return {"public": public_inputs(self, *self._public)}
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = list(self._preserves_dtype)
+        for kind in self._accepts:
+            setattr(tags.input_tags, kind, True)
+        return tags
+
 
 class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
     """A transformer that learns statistics of columns of numbers within bounds."""
 
     bounds: tuple | dict | str = "auto"
 
+    _preserves_dtype = ("float64",)
     _rescales = _undoes_scaling = True
-
-    def _read(self, X, reset=True):
-        return read_array(self, X, reset=reset)
+    _read = read_array
 
     def _clipped(self, X):
         """Return samples within the bounds: what one wild value does to a model is bounded."""

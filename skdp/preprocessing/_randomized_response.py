@@ -131,6 +131,8 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Priv
     True
     """
 
+    _read = read_columns
+
     categories: list | dict | np.ndarray | None = None
 
     def fit(self, X, y=None, groups=None):
@@ -275,9 +277,6 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Priv
         table = self._read(reports, reset=False)
         columns = (table.column(j).whole() for j in range(table.shape[1]))
         return zip(self._plan.columns, columns, strict=True)
-
-    def _read(self, X, reset=True):
-        return read_columns(self, X, reset=reset)
 
     def _statement_depends_on(self):
         return self.epsilon, self.accountant, self.random_state
