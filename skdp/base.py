@@ -23,19 +23,6 @@ from skdp.noise import Door, RandomSource
 from skdp.utils._docstrings import complete_docstrings
 from skdp.utils._output import check_output_setting
 
-__all__ = [
-    "PrivateEstimator",
-    "PrivateFit",
-    "PrivateMixin",
-    "PrivateRelease",
-    "TableShape",
-    "guarantee_of",
-    "neighbours_of",
-    "read_array",
-    "relation_of",
-    "terms_of",
-]
-
 UNACCOUNTED = Terms(1.0, 0.0)
 NOTHING = Composed(())
 # Where the parameters that all estimators have stand in a signature, and that of some.
@@ -62,11 +49,6 @@ def terms_of(accountant):
     return accountant.terms
 
 
-def neighbours_of(accountant):
-    """Return the `Neighbours` that an accountant protects, add/remove of one row without one."""
-    return terms_of(accountant).neighbours
-
-
 def guarantee_of(estimator):
     """Return what an estimator's fit must meet, by its parameters and its accountant.
 
@@ -85,7 +67,7 @@ def guarantee_of(estimator):
         If epsilon or delta is out of range.
     """
     params = estimator.get_params(deep=False)
-    neighbours = neighbours_of(params["accountant"])
+    neighbours = terms_of(params["accountant"]).neighbours
     return Guarantee(
         epsilon=params["epsilon"], delta=params.get("delta", 0.0), neighbours=neighbours
     )
