@@ -9,13 +9,12 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import declared_bounds, read_columns, read_numeric_columns
 from skdp._data._containers import as_numbers
 from skdp.base import TableShape, guarantee_of
-from skdp.mechanisms._plan import MechanismPlan, one_charge
+from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._additive import additive_mechanism
 from skdp.preprocessing._binning import (
     EdgesPlan,
     bin_codes,
     binning_shares,
-    check_share,
     column_bins,
     column_pairs,
     count_columns,
@@ -25,9 +24,9 @@ from skdp.preprocessing._binning import (
     numeric_columns,
     one_hot,
 )
-from skdp.preprocessing._planned import PlannedTransformer
+from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._frames import objects
-from skdp.utils._validation import check_boolean, check_choice, check_integer, is_auto
+from skdp.utils._validation import check_boolean, check_choice, check_integer, check_within, is_auto
 
 ENCODINGS = ("onehot", "ordinal", "density", "cumulative")
 # What the edges get of epsilon where the output is made of them alone, and where counts are read.
@@ -36,7 +35,7 @@ UNDECLARED_CUMULATIVE = 0.5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class HistogramPlan(MechanismPlan):
+class HistogramPlan(TransformerPlan):
     """The edges that have to be found, and the counts of all columns.
 
     Parameters
@@ -55,11 +54,9 @@ class HistogramPlan(MechanismPlan):
 
     edges: EdgesPlan
     counts: object
-    mechanism: object
     encode: str
     pairs: list
     unit_norm: bool
-    n_features_out: int | None
     sparse_output: bool
 
     @property
@@ -247,7 +244,7 @@ class DPHistogramTransformer(PlannedTransformer):
             raise ValueError("edges_share is for edges='quantile' only")
         share = EDGES_SHARE[self.encode]
         if not is_auto(self.edges_share):
-            share = check_share(self.edges_share, "edges_share")
+            share = check_within(self.edges_share, "edges_share", 0.0, 1.0, "(]")
         release_counts = not quantiles or share < 1.0
         if not release_counts and self.encode in ("density", "cumulative"):
             raise ValueError(f"encode={self.encode!r} needs counts: edges_share must be below 1")

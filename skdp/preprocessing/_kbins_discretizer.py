@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import declared_bounds, read_numeric_columns
-from skdp.mechanisms._plan import MechanismPlan, one_charge
+from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._binning import (
     ColumnBins,
     EdgesPlan,
@@ -16,7 +16,7 @@ from skdp.preprocessing._binning import (
     input_names,
     one_hot,
 )
-from skdp.preprocessing._planned import PlannedTransformer
+from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._frames import objects
 from skdp.utils._validation import check_choice, is_auto
 
@@ -25,12 +25,10 @@ STRATEGIES = ("uniform", "quantile")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class BinningPlan(MechanismPlan):
+class BinningPlan(TransformerPlan):
     """The edges of all columns' bins."""
 
     edges: EdgesPlan
-    mechanism: object
-    n_features_out: int | None
     sparse_output: bool
 
     def run(self, table, source):

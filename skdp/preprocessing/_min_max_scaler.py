@@ -106,7 +106,6 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         attributes = partial(_attributes, first=first, last=last, quantile_range=percentages)
         return ColumnsFit(mechanism=plan, n_features_out=shape.n_columns, attributes=attributes)
 
-    @np.errstate(over="ignore")
     def transform(self, X):
         """Scale features.
 

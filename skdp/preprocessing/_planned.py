@@ -12,6 +12,7 @@ from skdp.base import PrivateEstimator, ReadTable
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
+from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import public_inputs
 
 # Between the bounds quantiles lie on a grid of 2**24 steps. A range of a few steps is no range.
@@ -89,6 +90,45 @@ class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
     def _clipped(self, X):
         """Return samples within the bounds: what one wild value does to a model is bounded."""
         return np.clip(read_samples(self, X), *self.bounds_)
+
+
+class CentringTransformer(BoundedColumnsTransformer):
+    """Subtracts `_middle` and divides by `_spread`, unless they are None."""
+
+    def transform(self, X):
+        """Subtract the middle of each feature and divide by its spread.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples; what is beyond the bounds counts as the bound, and what overflows becomes the
+            largest double.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float64
+        """
+        X = self._clipped(X)
+        if self._middle is not None:
+            X = X - self._middle
+        return X if self._spread is None else finite_doubles(X / self._spread)
+
+    def inverse_transform(self, X):
+        """Undo `transform`, but for clipping.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Scaled samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float64
+        """
+        X = read_samples(self, X)
+        if self._spread is not None:
+            X = X * self._spread
+        return X if self._middle is None else X + self._middle
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -2,10 +2,9 @@
 
 from functools import partial
 
-from skdp._data._tables import read_samples
 from skdp.preprocessing._min_max_scaler import check_quantile_range
 from skdp.preprocessing._planned import (
-    BoundedColumnsTransformer,
+    CentringTransformer,
     ColumnsFit,
     flat_ranges,
     plan_column_quantiles,
@@ -13,7 +12,7 @@ from skdp.preprocessing._planned import (
 from skdp.utils._validation import check_boolean
 
 
-class DPRobustScaler(BoundedColumnsTransformer):
+class DPRobustScaler(CentringTransformer):
     r"""Scale features by private medians and interquantile ranges.
 
     Parameters
@@ -80,6 +79,9 @@ class DPRobustScaler(BoundedColumnsTransformer):
     with_scaling: bool = True
     quantile_range: tuple[float, float] = (25.0, 75.0)
 
+    _middle = property(lambda self: self.center_ if self.with_centering else None)
+    _spread = property(lambda self: self.scale_ if self.with_scaling else None)
+
     def plan_fit(self, shape, guarantee):
         with_centering = check_boolean(self.with_centering, "with_centering")
         with_scaling = check_boolean(self.with_scaling, "with_scaling")
@@ -91,40 +93,6 @@ class DPRobustScaler(BoundedColumnsTransformer):
         plan = plan_column_quantiles(quantiles, self.bounds, shape, guarantee)
         attributes = partial(_attributes, centred=with_centering, scaled=with_scaling)
         return ColumnsFit(mechanism=plan, n_features_out=shape.n_columns, attributes=attributes)
-
-    def transform(self, X):
-        """Subtract the median and divide by the interquantile range.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples; what is beyond the bounds counts as the bound.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features), float64
-        """
-        X = self._clipped(X)
-        if self.with_centering:
-            X = X - self.center_
-        return X / self.scale_ if self.with_scaling else X
-
-    def inverse_transform(self, X):
-        """Undo `transform`, but for clipping.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Scaled samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features), float64
-        """
-        X = read_samples(self, X)
-        if self.with_scaling:
-            X = X * self.scale_
-        return X + self.center_ if self.with_centering else X
 
 
 def _attributes(quantiles, low, high, *, centred, scaled):
