@@ -1227,7 +1227,7 @@ MUTATIONS = [
     ),
     Mutation(
         "histogram-of-a-replaced-row",
-        "stats._counts",
+        "stats._moments",
         "HistogramPlan.mechanism",
         rules.put_for("self.guarantee.neighbours.rows_moved", "1"),
         ("stats/test_functions.py::test_brute_force_sensitivity_of_counts",),

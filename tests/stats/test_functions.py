@@ -7,9 +7,8 @@ from sklearn import config_context
 
 from skdp import BudgetExceededError, PrivacyAccountant, stats
 from skdp.noise import RandomSource
-from skdp.stats import _counts, expected_error
-from skdp.stats._counts import CountPlan, HistogramPlan
-from skdp.stats._moments import MomentsPlan, SumPlan
+from skdp.stats import expected_error
+from skdp.stats._moments import CountPlan, HistogramPlan, MomentsPlan, SumPlan
 from tests._attacks import attack_choices
 from tests._guarantees import meet
 
