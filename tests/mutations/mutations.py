@@ -833,7 +833,7 @@ MUTATIONS = [
     ),
     Mutation(
         "steps-at-the-price-of-one",
-        "gam._budget",
+        "gam._searches",
         "Budget.noise",
         rules.put_for("math.sqrt(n_steps / share)", "math.sqrt(1.0 / share)"),
         ("gam/test_plan.py::test_all_noise_together_is_the_event",),
