@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from inspect import get_annotations
+from inspect import get_annotations, signature
 from types import FunctionType
 from typing import dataclass_transform
 
@@ -16,7 +16,7 @@ from skdp._data._persons import read_persons
 from skdp._data._tables import TableShape, read_array, read_target
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
-from skdp.accounting import Composed, Guarantee, Spend, get_epsilon
+from skdp.accounting import Composed, Guarantee, PrivacyAccountant, Spend, get_epsilon
 from skdp.accounting._report import describe_composition, describe_unit
 from skdp.accounting._state import Terms
 from skdp.noise import Door, RandomSource
@@ -25,21 +25,10 @@ from skdp.utils._docstrings import complete_docstrings
 from skdp.utils._fit_arguments import without_weights
 from skdp.utils._output import check_output_setting
 
-__all__ = [
-    "PrivateEstimator",
-    "PrivateFit",
-    "PrivateMixin",
-    "PrivateRelease",
-    "TableShape",
-    "guarantee_of",
-    "neighbours_of",
-    "read_array",
-    "relation_of",
-    "terms_of",
-]
-
 UNACCOUNTED = Terms(1.0, 0.0)
 NOTHING = Composed(())
+# Where the parameters that all estimators have stand in a signature, and that of some.
+LAST = ("accountant", "random_state", "verbose")
 
 
 def relation_of(accountant):
@@ -62,11 +51,6 @@ def terms_of(accountant):
     return accountant.terms
 
 
-def neighbours_of(accountant):
-    """Return the `Neighbours` that an accountant protects, add/remove of one row without one."""
-    return terms_of(accountant).neighbours
-
-
 def guarantee_of(estimator):
     """Return what an estimator's fit must meet, by its parameters and its accountant.
 
@@ -85,7 +69,7 @@ def guarantee_of(estimator):
         If epsilon or delta is out of range.
     """
     params = estimator.get_params(deep=False)
-    neighbours = neighbours_of(params["accountant"])
+    neighbours = terms_of(params["accountant"]).neighbours
     return Guarantee(
         epsilon=params["epsilon"], delta=params.get("delta", 0.0), neighbours=neighbours
     )
@@ -147,13 +131,16 @@ class DeclaredParameters:
     """Makes a class whose annotated attributes are its parameters, as those of a dataclass are.
 
     They are stored as they were given and nothing else is done, as scikit-learn asks of an
-    ``__init__``. Identity and representation stay scikit-learn's.
+    ``__init__``. Identity and representation stay scikit-learn's. Those of `LAST` end the list.
     """
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         if get_annotations(cls):
             dataclass(cls, eq=False, repr=False, kw_only=True)
+            declared = signature(cls.__init__)
+            ordered = sorted(declared.parameters.values(), key=lambda each: each.name in LAST)
+            cls.__init__.__signature__ = declared.replace(parameters=ordered)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -184,6 +171,8 @@ class ReadTable:
 class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, PrivateMixin, BaseEstimator):
     """An estimator whose class declares its parameters; `epsilon` alone is given by position.
 
+    Every one has `epsilon`, `accountant` and `random_state`.
+
     A subclass reads a table by ``_read_table(X, y)``, which returns a `ReadTable`, plans by
     ``plan_fit(shape, guarantee)`` and says by ``_statement(plan)`` what its statement says beside
     the price; its ``fit`` is ``return self._fit(X, y, groups)``.
@@ -193,13 +182,13 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, PrivateMixin, B
     >>> from skdp.base import PrivateEstimator
     >>> class DPMedian(PrivateEstimator):
     ...     delta: float = 0.0
-    ...     accountant: object = None
-    ...     random_state: int | None = None
     >>> DPMedian(0.5, random_state=0)
     DPMedian(epsilon=0.5, random_state=0)
     """
 
     epsilon: float = field(default=1.0, kw_only=False)
+    accountant: PrivacyAccountant | None = None
+    random_state: int | None = None
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)

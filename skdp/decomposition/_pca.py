@@ -8,7 +8,6 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import linear_scores, read_table
-from skdp.accounting import PrivacyAccountant
 from skdp.decomposition._second_moment import SecondMoment, plan_second_moment
 from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
@@ -126,12 +125,13 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     array([[0.6, 0.8, 0. ]])
     """
 
+    _accepts = ("sparse",)
+    _preserves_dtype = ("float64",)
+
     delta: float = 1e-6
     n_components: int | None = None
     data_norm: float | str = 1.0
     center: str | float | list | np.ndarray | None = "mean"
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     def _read(self, X, reset=True):
         return read_table(self, X, reset=reset, accept_sparse=True)
@@ -193,12 +193,6 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     @property
     def _n_features_out(self):
         return self.n_components_
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64"]
-        return tags
 
 
 def _check_center(center, n_features):

@@ -4,7 +4,6 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from skdp._data._tables import read_target
-from skdp.accounting import PrivacyAccountant
 from skdp.gam._additive import PrivateAdditiveModel
 from skdp.gam._tasks import BinaryTask, MultinomialTask
 from skdp.linear_model._classifier import check_class_weight
@@ -111,8 +110,6 @@ class DPAdditiveClassifier(ClassifierMixin, PrivateAdditiveModel):
 
     classes: list | np.ndarray | None = None
     class_weight: dict | None = None
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
     verbose: int = 0
 
     def fit(self, X, y, groups=None):

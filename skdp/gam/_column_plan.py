@@ -10,9 +10,8 @@ import numpy as np
 from skdp._data._parts import Rows, row_blocks
 from skdp._data._persons import shares_of
 from skdp.gam._bins import CELLS, LEVELS, consistent_counts, merged_cells, nearest_masses
-from skdp.gam._budget import Budget
 from skdp.gam._cells import BLOCK_ROWS, Term, exact_counts, finest_edges
-from skdp.gam._searches import GaussianSearch, GaussianThreshold
+from skdp.gam._searches import Budget, GaussianSearch, GaussianThreshold
 from skdp.stats._bounds import BoundsPlan
 
 # Shares of mu squared, or of epsilon with delta = 0.

@@ -6,7 +6,6 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from skdp._data._tables import read_numeric_target
-from skdp.accounting import PrivacyAccountant
 from skdp.gam._additive import PrivateAdditiveModel
 from skdp.gam._tasks import NumberTask
 from skdp.utils._validation import check_target_bounds
@@ -108,8 +107,6 @@ class DPAdditiveRegressor(RegressorMixin, PrivateAdditiveModel):
     """
 
     target_bounds: tuple[float, float] | None = None
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
     verbose: int = 0
 
     def fit(self, X, y, groups=None):

@@ -13,7 +13,6 @@ from skdp._data._containers import as_cells, as_numbers, is_sequence
 from skdp._data._parts import sum_over
 from skdp._data._persons import n_units, shares_of
 from skdp._data._tables import indexable_table
-from skdp.accounting import PrivacyAccountant
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.preprocessing._additive import plan_cell_weights
@@ -112,8 +111,6 @@ class DPSimpleImputer(PlannedTransformer):
     categories: list | dict | np.ndarray | None = None
     fill_value: object = None
     add_indicator: bool = False
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     _may_release_nothing = True
 
@@ -198,13 +195,10 @@ class DPSimpleImputer(PlannedTransformer):
         table.check_not_infinite(range(table.shape[1]), allow_nan=True)
         return table
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+    @property
+    def _accepts(self):
         takes_any = self.strategy in ("most_frequent", "constant")
-        tags.input_tags.string = tags.input_tags.categorical = takes_any
-        tags.transformer_tags.preserves_dtype = []
-        return tags
+        return ("allow_nan", "string", "categorical") if takes_any else ("allow_nan",)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -14,7 +14,6 @@ from skdp._losses import (
     SquaredHingeLoss,
 )
 from skdp._sgd._defaults import Task
-from skdp.accounting import PrivacyAccountant
 from skdp.linear_model._centre import LARGEST_SCORE, with_class_centre
 from skdp.linear_model._classifier import (
     HINGE_SIGNAL,
@@ -188,8 +187,6 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
 
     loss: str = "log_loss"
     class_weight: dict | None = None
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     def partial_fit(self, X, y, classes=None, groups=None):
         """Go on from the released weights with more rows, as one more private run.

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdp._losses import HuberLoss, SquaredLoss
-from skdp.accounting import PrivacyAccountant
 from skdp.linear_model._centre import with_mean_centre
 from skdp.linear_model._data_norm import plan_rows
 from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDModel, SGDFit
@@ -155,8 +154,6 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
 
     loss: str = "squared_error"
     huber_threshold: float | str = "auto"
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     def partial_fit(self, X, y, groups=None):
         """Go on from the released weights with more rows, as one more private run.

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from skdp.accounting import PrivacyAccountant
 from skdp.linear_model._centre import with_class_centre
 from skdp.linear_model._classifier import (
     LogisticProbabilitiesMixin,
@@ -146,8 +145,6 @@ class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
     penalty: str = "l2"
     class_weight: dict | None = None
     standard_errors: str = "noise"
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     def plan_fit(self, shape, guarantee):
         classes = self._planned_classes(shape)

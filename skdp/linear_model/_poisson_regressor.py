@@ -5,7 +5,6 @@ from sklearn.metrics import d2_tweedie_score
 
 from skdp._losses import ClippedPoissonLoss
 from skdp._sgd._defaults import Task
-from skdp.accounting import PrivacyAccountant
 from skdp.linear_model._centre import with_mean_centre
 from skdp.linear_model._data_norm import TargetsFit, plan_rows
 from skdp.linear_model._mechanism_choice import choose_mechanism, descent_choice
@@ -114,8 +113,6 @@ class DPPoissonRegressor(PrivateLinearRegressor):
 
     alpha: float | str = "auto"
     mechanism: str = "auto"
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     def plan_fit(self, shape, guarantee):
         alpha = check_strength(self.alpha, "alpha")

@@ -4,7 +4,6 @@ import math
 
 from skdp._losses import HuberLoss
 from skdp._sgd._defaults import Task
-from skdp.accounting import PrivacyAccountant
 from skdp.linear_model._adassp import plan_adassp
 from skdp.linear_model._centre import with_mean_centre
 from skdp.linear_model._data_norm import TargetsFit, plan_rows
@@ -134,9 +133,6 @@ class DPLinearRegression(LeastSquaresRegressor):
     True
     """
 
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
-
 
 class DPRidge(LeastSquaresRegressor):
     r"""Ridge regression from noisy clipped gradients or noisy sufficient statistics.
@@ -228,8 +224,6 @@ class DPRidge(LeastSquaresRegressor):
     """
 
     alpha: float = 1.0
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     def _check_alpha(self):
         return check_within(self.alpha, "alpha", 0.0, math.inf, "[)")

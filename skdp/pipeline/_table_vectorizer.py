@@ -14,14 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._kinds import read_kinds
 from skdp._data._parts import row_blocks
 from skdp._data._tables import target_array
-from skdp.accounting import PrivacyAccountant
 from skdp.base import PrivateEstimator, ReadTable
 from skdp.gam._additive import N_BINS
 from skdp.gam._blocks import dyadic_weight, resolutions
-from skdp.gam._budget import Budget
 from skdp.gam._cells import BLOCK_ROWS
 from skdp.gam._column_plan import ColumnsPlan
 from skdp.gam._columns import Column, declared_columns, n_cells
+from skdp.gam._searches import Budget
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan, Price
 from skdp.preprocessing._binning import input_names
@@ -166,8 +165,6 @@ class DPTableVectorizer(TransformerMixin, PrivateEstimator):
     categories: dict | list | None = None
     numbers: str = "bins"
     n_bins: int | str = "auto"
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     _may_release_nothing = True
     _always_sparse = True

@@ -14,7 +14,7 @@ from skdp.mechanisms._randomized_response import categories_array
 from skdp.stats._bounds import AUTO_SHARE, BoundsPlan, plan_search
 from skdp.stats._quantiles import CELLS, QuantilePlan
 from skdp.utils._labels import UNDECLARED, category_codes
-from skdp.utils._validation import check_bounds, check_integer, check_real, is_auto
+from skdp.utils._validation import check_bounds, check_integer, is_auto
 
 AUTOMATIC = ("uniform", "quantile")
 # Of n_bins="auto": a bin of quantiles holds so many times the scale of the ranks' errors.
@@ -243,14 +243,6 @@ def binning_shares(epsilon, *, search, quantiles, rest, share=1.0):
     if not (quantiles and rest):
         return first, left * quantiles, left * rest
     return first, left * share, math.nextafter(left - left * share, 0.0)
-
-
-def check_share(value, name):
-    """Return a number in (0, 1], or raise `ValueError`."""
-    value = check_real(value, name)
-    if not 0.0 < value <= 1.0:
-        raise ValueError(f"{name} must be in (0, 1], got {value!r}")
-    return value
 
 
 def _columns_of(bins, kinds):

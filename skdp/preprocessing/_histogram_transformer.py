@@ -9,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import declared_bounds, read_columns, read_numeric_columns
 from skdp._data._containers import as_numbers
 from skdp._data._persons import n_units, shares_of
-from skdp.accounting import PrivacyAccountant
 from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._additive import additive_mechanism
@@ -17,7 +16,6 @@ from skdp.preprocessing._binning import (
     EdgesPlan,
     bin_codes,
     binning_shares,
-    check_share,
     column_bins,
     column_pairs,
     count_columns,
@@ -29,7 +27,7 @@ from skdp.preprocessing._binning import (
 )
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._frames import objects
-from skdp.utils._validation import check_boolean, check_choice, check_integer, is_auto
+from skdp.utils._validation import check_boolean, check_choice, check_integer, check_within, is_auto
 
 ENCODINGS = ("onehot", "ordinal", "density", "cumulative")
 # What the edges get of epsilon where the output is made of them alone, and where counts are read.
@@ -221,8 +219,6 @@ class DPHistogramTransformer(PlannedTransformer):
     unit_norm: bool | str = "auto"
     edges_share: float | str = "auto"
     sparse_output: bool = False
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     def _statement(self, plan):
         assumed = _assumptions(plan.bins, self.bounds)
@@ -250,7 +246,7 @@ class DPHistogramTransformer(PlannedTransformer):
             raise ValueError("edges_share is for edges='quantile' only")
         share = EDGES_SHARE[self.encode]
         if not is_auto(self.edges_share):
-            share = check_share(self.edges_share, "edges_share")
+            share = check_within(self.edges_share, "edges_share", 0.0, 1.0, "(]")
         release_counts = not quantiles or share < 1.0
         if not release_counts and self.encode in ("density", "cumulative"):
             raise ValueError(f"encode={self.encode!r} needs counts: edges_share must be below 1")
@@ -399,12 +395,9 @@ class DPHistogramTransformer(PlannedTransformer):
     def _divides(self):
         return self.encode == "onehot" if is_auto(self.unit_norm) else bool(self.unit_norm)
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []
-        if self.categories is not None:
-            tags.input_tags.string = tags.input_tags.categorical = True
-        return tags
+    @property
+    def _accepts(self):
+        return () if self.categories is None else ("string", "categorical")
 
 
 def counts_mechanism(n_features, size, guarantee):

@@ -6,7 +6,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import declared_bounds, read_numeric_columns
-from skdp.accounting import PrivacyAccountant
 from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._binning import (
     ColumnBins,
@@ -105,16 +104,12 @@ class DPKBinsDiscretizer(PlannedTransformer):
     """
 
     _undoes_scaling = True
+    _read = read_numeric_columns
 
     bounds: tuple | dict | str = "auto"
     n_bins: int | str = 5
     encode: str = "onehot"
     strategy: str = "quantile"
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
-
-    def _read(self, X, reset=True):
-        return read_numeric_columns(self, X, reset=reset)
 
     def plan_fit(self, shape, guarantee):
         check_choice(self.encode, "encode", ENCODINGS)
@@ -209,8 +204,3 @@ class DPKBinsDiscretizer(PlannedTransformer):
             return names
         pairs = zip(names, self.n_bins_, strict=True)
         return np.array([f"{n}_{float(i)}" for n, size in pairs for i in range(size)], dtype=object)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = []
-        return tags

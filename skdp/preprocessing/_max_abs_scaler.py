@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 
 from skdp._data._tables import read_samples
-from skdp.accounting import PrivacyAccountant
 from skdp.preprocessing._planned import (
     LARGEST_TAIL,
     BoundedColumnsTransformer,
@@ -109,8 +108,6 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
 
     quantile: float | str = "auto"
     clip: bool = False
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     _undoes_scaling, _known_range = False, True
 

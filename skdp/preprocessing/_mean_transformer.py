@@ -10,7 +10,6 @@ import numpy as np
 from skdp._data._columns import declared_bounds
 from skdp._data._persons import shares_of
 from skdp._data._tables import read_samples, read_table
-from skdp.accounting import PrivacyAccountant
 from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._additive import additive_mechanism
@@ -171,13 +170,10 @@ class DPMeanTransformer(BoundedColumnsTransformer):
     True
     """
 
+    _read = read_table
+
     mechanism: str = "auto"
     count: str = "public"
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
-
-    def _read(self, X, reset=True):
-        return read_table(self, X, reset=reset)
 
     def _statement(self, plan):
         sizes = ("the number of columns",)

@@ -8,7 +8,6 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
-from skdp.accounting import PrivacyAccountant
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._binning import one_hot
@@ -131,18 +130,15 @@ class DPOneHotEncoder(PlannedTransformer):
     """
 
     _public = ("categories", "other")
+    _accepts = ("categorical", "string", "allow_nan")
+    _read = read_columns
 
     categories: list | dict | np.ndarray | None = None
     other: object = None
     min_frequency: float | None = None
     sparse_output: bool = True
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     _may_release_nothing = True
-
-    def _read(self, X, reset=True):
-        return read_columns(self, X, reset=reset)
 
     def plan_fit(self, shape, guarantee):
         check_boolean(self.sparse_output, "sparse_output")
@@ -245,13 +241,6 @@ class DPOneHotEncoder(PlannedTransformer):
                 place_of[place_of < 0] = place_of[position_of(self.other, labels)]
             places.append(place_of)
         return places
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        kinds = tags.input_tags
-        kinds.categorical = kinds.string = kinds.allow_nan = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
 
 
 def _check_other(other):

@@ -11,6 +11,7 @@ from skdp.base import PrivateEstimator, ReadTable
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
+from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import public_inputs
 
 # Between the bounds quantiles lie on a grid of 2**24 steps. A range of a few steps is no range.
@@ -25,13 +26,15 @@ LARGEST_TAIL = 0.05
 class PlannedTransformer(TransformerMixin, PrivateEstimator):
     """The fit of transformers by their plans.
 
-    They read rows by ``_read(X, reset)`` and name in `_public` the parameters that declare
-    something of them.
+    They read rows by ``_read(X, reset)``, name in `_public` the parameters that declare something
+    of them, and in `_accepts` the input tags of what they take beside numbers.
     """
 
     delta: float = 0.0
 
     _public = ("bounds",)
+    _accepts = ()
+    _preserves_dtype = ()
     # What a pipeline asks, to say which steps are paid for twice: whether features are shifted and
     # scaled; whether the outcome is the same if they were before; whether their range is known.
     _rescales = _undoes_scaling = _known_range = False
@@ -66,20 +69,65 @@ class PlannedTransformer(TransformerMixin, PrivateEstimator):
     def _statement(self, plan):
         return {"public": public_inputs(self, *self._public)}
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = list(self._preserves_dtype)
+        for kind in self._accepts:
+            setattr(tags.input_tags, kind, True)
+        return tags
+
 
 class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
     """A transformer that learns statistics of columns of numbers within bounds."""
 
     bounds: tuple | dict | str = "auto"
 
+    _preserves_dtype = ("float64",)
     _rescales = _undoes_scaling = True
-
-    def _read(self, X, reset=True):
-        return read_array(self, X, reset=reset)
+    _read = read_array
 
     def _clipped(self, X):
         """Return samples within the bounds: what one wild value does to a model is bounded."""
         return np.clip(read_samples(self, X), *self.bounds_)
+
+
+class CentringTransformer(BoundedColumnsTransformer):
+    """Subtracts `_middle` and divides by `_spread`, unless they are None."""
+
+    def transform(self, X):
+        """Subtract the middle of each feature and divide by its spread.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples; what is beyond the bounds counts as the bound, and what overflows becomes the
+            largest double.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float64
+        """
+        X = self._clipped(X)
+        if self._middle is not None:
+            X = X - self._middle
+        return X if self._spread is None else finite_doubles(X / self._spread)
+
+    def inverse_transform(self, X):
+        """Undo `transform`, but for clipping.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Scaled samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float64
+        """
+        X = read_samples(self, X)
+        if self._spread is not None:
+            X = X * self._spread
+        return X if self._middle is None else X + self._middle
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -4,7 +4,6 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from skdp._data._tables import read_samples
-from skdp.accounting import PrivacyAccountant
 from skdp.preprocessing._planned import BoundedColumnsTransformer, ColumnsFit, plan_column_quantiles
 from skdp.utils._validation import check_choice, check_integer, is_auto
 
@@ -88,8 +87,6 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
 
     n_quantiles: int | str = "auto"
     output_distribution: str = "uniform"
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     _rescales, _known_range = False, True
 

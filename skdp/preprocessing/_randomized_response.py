@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
 from skdp._privacy_statement import LOCAL
-from skdp.accounting import Composed, PrivacyAccountant
+from skdp.accounting import Composed
 from skdp.base import PrivateEstimator, PrivateFit, PrivateRelease
 from skdp.mechanisms import NoRelease, RandomizedResponse
 from skdp.preprocessing._categories import check_categories
@@ -132,9 +132,9 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Priv
     True
     """
 
+    _read = read_columns
+
     categories: list | dict | np.ndarray | None = None
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     def fit(self, X, y=None, groups=None):
         """Check the parameters against the number of columns.
@@ -278,9 +278,6 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Priv
         table = self._read(reports, reset=False)
         columns = (table.column(j).whole() for j in range(table.shape[1]))
         return zip(self._plan.columns, columns, strict=True)
-
-    def _read(self, X, reset=True):
-        return read_columns(self, X, reset=reset)
 
     def _statement_depends_on(self):
         return self.epsilon, self.accountant, self.random_state

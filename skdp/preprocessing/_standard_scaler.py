@@ -4,16 +4,13 @@ from functools import partial
 
 import numpy as np
 
-from skdp._data._tables import read_samples
-from skdp.accounting import PrivacyAccountant
-from skdp.preprocessing._planned import BoundedColumnsTransformer, ColumnsFit
+from skdp.preprocessing._planned import CentringTransformer, ColumnsFit
 from skdp.stats._moments import MomentsPlan
 from skdp.stats._release import plan_within_bounds
-from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_boolean, is_auto
 
 
-class DPStandardScaler(BoundedColumnsTransformer):
+class DPStandardScaler(CentringTransformer):
     r"""Standardise features by noisy means and variances.
 
     Values are clipped to `bounds`. One joint release holds the sums and the
@@ -82,8 +79,9 @@ class DPStandardScaler(BoundedColumnsTransformer):
 
     with_mean: bool = True
     with_std: bool = True
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
+
+    _middle = property(lambda self: self.mean_ if self.with_mean else None)
+    _spread = property(lambda self: self.scale_ if self.with_std else None)
 
     def _charge_needs_no_shape(self):
         return not is_auto(self.bounds)
@@ -97,42 +95,6 @@ class DPStandardScaler(BoundedColumnsTransformer):
         moments = partial(MomentsPlan, n_rows=shape.n_rows, n_moments=2 if with_std else 1)
         plan = plan_within_bounds(moments, self.bounds, shape, guarantee)
         return ColumnsFit(mechanism=plan, n_features_out=shape.n_columns, attributes=_attributes)
-
-    @np.errstate(over="ignore")
-    def transform(self, X):
-        """Subtract the mean and divide by the standard deviation.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples; what is beyond the bounds counts as the bound, and
-            what overflows becomes the largest double.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features), float64
-        """
-        X = self._clipped(X)
-        if self.with_mean:
-            X = X - self.mean_
-        return finite_doubles(X / self.scale_) if self.with_std else X
-
-    def inverse_transform(self, X):
-        """Undo `transform`, but for clipping.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Standardised samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features), float64
-        """
-        X = read_samples(self, X)
-        if self.with_std:
-            X = X * self.scale_
-        return X + self.mean_ if self.with_mean else X
 
 
 def _attributes(moments, low, high):

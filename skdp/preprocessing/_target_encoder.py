@@ -10,7 +10,6 @@ from skdp._data._columns import read_columns
 from skdp._data._parts import sum_over
 from skdp._data._persons import n_units, shares_of
 from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
-from skdp.accounting import PrivacyAccountant
 from skdp.base import ReadTable
 from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._additive import plan_cell_weights
@@ -103,12 +102,13 @@ class DPTargetEncoder(PlannedTransformer):
            [0.3]])
     """
 
+    _accepts = ("categorical", "string", "allow_nan")
+    _read = read_columns
+
     categories: list | dict | np.ndarray | None = None
     target_bounds: tuple[float, float] | None = None
     classes: list | np.ndarray | None = None
     smooth: float = 10.0
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     def fit(self, X, y, groups=None):
         """Release noisy sums of each category and charge the accountant.
@@ -133,7 +133,7 @@ class DPTargetEncoder(PlannedTransformer):
         return self._fit(X, y, groups)
 
     def _read_table(self, X, y=None):
-        columns, classes = read_columns(self, X), None
+        columns, classes = self._read(X), None
         if self.target_bounds is None:
             classes, target = check_classes(self.classes, read_target(self, y, columns.shape[0]))
         else:
@@ -187,7 +187,7 @@ class DPTargetEncoder(PlannedTransformer):
             The latter of more than two classes.
         """
         check_is_fitted(self)
-        table = read_columns(self, X, reset=False)
+        table = self._read(X, reset=False)
         means = np.atleast_1d(self.target_mean_)
         encoded = np.empty((table.shape[0], len(self.encodings_)))
         for j, labels in enumerate(self.categories_):
@@ -219,9 +219,6 @@ class DPTargetEncoder(PlannedTransformer):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        kinds = tags.input_tags
-        kinds.categorical = kinds.string = kinds.allow_nan = True
-        tags.transformer_tags.preserves_dtype = []
         return tags
 
 

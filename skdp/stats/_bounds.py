@@ -10,8 +10,7 @@ from sklearn.utils.extmath import row_norms
 from skdp._data._parts import Rows, as_dense, sum_over
 from skdp._data._persons import counts_of, no_counts, shares_of
 from skdp.accounting import Guarantee
-from skdp.stats._counts import counting_mechanism
-from skdp.stats._moments import StatisticPlan
+from skdp.stats._moments import StatisticPlan, counting_mechanism
 from skdp.utils._sums import split_epsilon
 from skdp.utils._validation import check_integer, check_magnitude, is_auto
 

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdp.accounting import Guarantee, Neighbours
-from skdp.stats._counts import CountPlan, HistogramPlan
-from skdp.stats._moments import MomentsPlan, SumPlan
+from skdp.stats._moments import CountPlan, HistogramPlan, MomentsPlan, SumPlan
 from skdp.stats._quantiles import QuantilePlan
 from skdp.utils._validation import broadcast_bounds, check_choice, check_integer
 

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 
 from skdp.accounting import PrivacyAccountant
 from skdp.stats._bounds import BoundsPlan
-from skdp.stats._counts import CountPlan, HistogramPlan, check_bins
-from skdp.stats._moments import MomentsPlan, SumPlan
+from skdp.stats._moments import CountPlan, HistogramPlan, MomentsPlan, SumPlan, check_bins
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import check_rows, release, shaped
 from skdp.utils._docstrings import documented

@@ -4,7 +4,6 @@ import math
 
 from skdp._losses import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
 from skdp._sgd._defaults import Task
-from skdp.accounting import PrivacyAccountant
 from skdp.linear_model._centre import with_class_centre
 from skdp.linear_model._classifier import HINGE_SIGNAL, WEIGHTS_NORM, PrivateLinearClassifier
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
@@ -108,8 +107,6 @@ class DPLinearSVC(PrivateLinearClassifier):
     C: float | str = "auto"
     huber_threshold: float = 0.5
     mechanism: str = "auto"
-    accountant: PrivacyAccountant | None = None
-    random_state: int | None = None
 
     def plan_fit(self, shape, guarantee):
         h = check_within(self.huber_threshold, "huber_threshold", 1e-4, 1e4)

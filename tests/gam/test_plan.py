@@ -25,13 +25,12 @@ from skdp.base import TableShape
 from skdp.gam import _plan as module
 from skdp.gam._bins import CELLS, level_counts
 from skdp.gam._blocks import WEIGHT_STEP, joint_layout, main_layout
-from skdp.gam._budget import Budget
 from skdp.gam._cells import PackedCells, Term, exact_counts, finest_edges
 from skdp.gam._columns import declared_columns
 from skdp.gam._descent import Schedule, residual_grid, residual_sums, residuals_at
 from skdp.gam._pairs import all_pairs, pair_of, pair_sums
 from skdp.gam._plan import AdditivePlan
-from skdp.gam._searches import GaussianThreshold
+from skdp.gam._searches import Budget, GaussianThreshold
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.mechanisms import GaussianMechanism
 from skdp.noise import RandomSource

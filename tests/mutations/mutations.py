@@ -851,7 +851,7 @@ MUTATIONS = [
     ),
     Mutation(
         "steps-at-the-price-of-one",
-        "gam._budget",
+        "gam._searches",
         "Budget.noise",
         rules.put_for("math.sqrt(n_steps / share)", "math.sqrt(1.0 / share)"),
         ("gam/test_plan.py::test_all_noise_together_is_the_event",),
@@ -1275,7 +1275,7 @@ MUTATIONS = [
     ),
     Mutation(
         "histogram-of-a-replaced-row",
-        "stats._counts",
+        "stats._moments",
         "HistogramPlan.mechanism",
         rules.put_for("self.guarantee.neighbours.rows_moved", "1"),
         ("stats/test_functions.py::test_brute_force_sensitivity_of_counts",),

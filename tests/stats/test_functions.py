@@ -7,9 +7,8 @@ from sklearn import config_context
 
 from skdp import BudgetExceededError, PrivacyAccountant, stats
 from skdp.noise import RandomSource
-from skdp.stats import _counts, expected_error
-from skdp.stats._counts import CountPlan, HistogramPlan
-from skdp.stats._moments import MomentsPlan, SumPlan
+from skdp.stats import _moments, expected_error
+from skdp.stats._moments import CountPlan, HistogramPlan, MomentsPlan, SumPlan
 from tests._attacks import attack_choices
 from tests._guarantees import meet
 
@@ -216,7 +215,7 @@ def test_brute_force_sensitivity_of_counts(relation):
     terms = {"low": np.zeros(2), "high": np.ones(2), "guarantee": meet(1.0, 0.0, relation)}
     plans = {j: HistogramPlan(**terms, bins=(2, 2), joint=j) for j in (False, True)}
     for joint, plan in plans.items():
-        count = _counts.count_bins_2d if joint else _counts.count_bins
+        count = _moments.count_bins_2d if joint else _moments.count_bins
         counts = [np.concatenate(count(row[None], plan.edges), axis=None) for row in rows]
         moves = counts
         if relation == "replace_one":
