@@ -12,7 +12,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.base import NOTHING, guarantee_of
-from skdp.model_selection._progress import quiet, silence
+from skdp.model_selection._candidates import quiet, silence
 from skdp.pipeline._instances import gives_numbers, of_skdp
 from skdp.pipeline._kinds import estimators_in, is_estimator, plans_its_fit
 from skdp.pipeline._steps import find_steps
