@@ -1,7 +1,7 @@
 r"""Membership scores of rows from statistics of a target and shadow models, and their quality.
 
-All take the target's statistic of each row, the shadows' statistics, an array of shape (n_shadow,
-n_rows), and which rows each shadow was fitted to, and return one score a row, the larger the
+The scores take the target's statistic of each row, the shadows' statistics, an array of shape
+(n_shadow, n_rows), and which rows each shadow was fitted to, and are one a row, the larger the
 likelier a member.
 """
 
