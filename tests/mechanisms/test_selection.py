@@ -151,6 +151,7 @@ def test_many_candidates():
 
 def test_decisions_inside_the_guard_band_are_exact(monkeypatch):
     """With a band as wide as all numbers, every decision is made in integers: the same choice."""
+    from skdp.mechanisms import _choice
     from skdp.noise import bernoulli_exp
 
     plain = [
