@@ -1,4 +1,9 @@
-"""The ledger in a PostgreSQL database, for analysts on several hosts."""
+"""The ledger in a PostgreSQL database, for analysts on several hosts.
+
+Its address stands in every pickle of an estimator and in messages, and so can hold no secret.
+libpq has many ways to write a password, and new versions bring new ones; so what is allowed is
+listed, not what is forbidden.
+"""
 
 import re
 from types import SimpleNamespace

@@ -1,7 +1,7 @@
-"""Records of a ledger that are rows of a table: in the memory of one process, or of a database in SQL.
+"""Ledgers whose records are rows of a table: in the memory of one process, or in SQL.
 
-The functions take `execute(statement, parameters)`, which returns a cursor; parameters are
-marked by question marks. No frame keeps a cursor: whoever kept an exception would keep it, and
+The functions for every database take `execute(statement, parameters)`, which returns a
+cursor; parameters are marked by question marks. No frame keeps a cursor: whoever kept an exception would keep it, and
 SQLite does not end a connection, nor its transaction, before the last row was fetched.
 """
 
