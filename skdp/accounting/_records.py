@@ -1,8 +1,9 @@
 """Ledgers whose records are rows of a table: in the memory of one process, or in SQL.
 
-The functions for every database take `execute(statement, parameters)`, which returns a
-cursor; parameters are marked by question marks. No frame keeps a cursor: whoever kept an exception would keep it, and
-SQLite does not end a connection, nor its transaction, before the last row was fetched.
+The functions for every database take `execute(statement, parameters)`, which returns a cursor;
+parameters are marked by question marks. No frame keeps a cursor: whoever kept an exception would
+keep it, and SQLite does not end a connection, nor its transaction, before the last row was
+fetched.
 """
 
 import os
