@@ -6,7 +6,7 @@ import textwrap
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from skdp._privacy_statement import PrivacyStatement, in_words
+from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
 from skdp.accounting._report import BudgetReport
 from skdp.utils._documents import html_fragment, html_table, html_text, markdown_text, printable
@@ -316,22 +316,14 @@ def _wrapped(text, indent):
 
 
 def _statement_rows(statement):
-    cost = in_digits(statement.epsilon, statement.delta)
-    seeded = "YES: whoever knows the seed can take the noise away" if statement.seeded else "no"
-    return (
-        ("guarantee", f"({cost})-differential privacy"),
-        ("unit", statement.unit),
-        ("relation", RELATION_WORDS[statement.relation]),
-        ("trust model", statement.trust_model),
-        ("covered", statement.covered),
-        ("not covered", statement.not_covered),
-        ("mechanism", statement.mechanism),
-        ("noise scale", in_words(statement.noise_scale)),
-        ("sensitivity", in_words(statement.sensitivity)),
-        ("rows that were used", statement.sampler),
-        ("composition", NO_LEDGER if statement.composition == "none" else statement.composition),
-        ("taken to be public", in_words(list(statement.public))),
-        ("seeded noise", seeded),
-        ("record in the ledger", statement.record or "none: no accountant"),
-        ("software", f"skdp {statement.version}"),
-    )
+    seeded = "YES: whoever knows the seed can take the noise away"
+    said = {
+        "relation": RELATION_WORDS[statement.relation],
+        "seeded": seeded if statement.seeded else "no",
+        "composition": NO_LEDGER if statement.composition == "none" else statement.composition,
+        "record": statement.record or "none: no accountant",
+        "version": f"skdp {statement.version}",
+    }
+    guarantee = f"({in_digits(statement.epsilon, statement.delta)})-differential privacy"
+    # The heading and the guarantee say the first three.
+    return (("guarantee", guarantee), *(dict(statement.rows()[3:]) | said).items())

@@ -90,7 +90,7 @@ class PrivacyStatement:
         cost = in_digits(self.epsilon, self.delta)
         lines = [f"{self.estimator} is ({cost})-differentially private"]
         # The first line says the first three.
-        rows = [row for row in self._rows()[3:] if row[0] not in self.of_the_noise]
+        rows = [row for row in self.rows()[3:] if row[0] not in self.of_the_noise]
         rows.append(
             ("more", "to_dict() and skdp.privacy_report have the noise and the ledger's hash")
         )
@@ -98,9 +98,15 @@ class PrivacyStatement:
         return "\n".join(lines)
 
     def _repr_html_(self):
-        return html_fragment(html_table(self._rows(), caption="Privacy statement"))
+        return html_fragment(html_table(self.rows(), caption="Privacy statement"))
 
-    def _rows(self):
+    def rows(self):
+        """Return each field's label and its value, in words.
+
+        Returns
+        -------
+        list of (str, str)
+        """
         values = self.to_dict()
         values |= {name: in_digits(values[name]) for name in ("epsilon", "delta")}
         return [(name.replace("_", " "), in_words(value)) for name, value in values.items()]

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from skdp.accounting._chain import NOTHING
-from skdp.accounting._memory_ledger import MemoryLedger
 from skdp.accounting._postgres_ledger import PostgreSQLLedger
+from skdp.accounting._records import MemoryLedger
 from skdp.accounting._sqlite_ledger import SQLiteLedger
 from skdp.exceptions import LedgerError
 

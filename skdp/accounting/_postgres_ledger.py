@@ -1,16 +1,51 @@
-"""The ledger in a PostgreSQL database, for analysts on several hosts."""
+"""The ledger in a PostgreSQL database, for analysts on several hosts.
 
+Its address stands in every pickle of an estimator and in messages, and so can hold no secret.
+libpq has many ways to write a password, and new versions bring new ones; so what is allowed is
+listed, not what is forbidden.
+"""
+
+import re
 from types import SimpleNamespace
+from urllib.parse import unquote
 
 from skdp.accounting import _records
 from skdp.accounting._chain import NOTHING
-from skdp.accounting._postgres_address import check_address, driver
 from skdp.exceptions import LedgerError
 
+_NAME = r"[\w.+-]+"
+_HOST = r"(?:[\w.-]*|[0-9A-Fa-f:.]+(?:%\w+)?|/[\w./+-]*)"
+_FILE = r"[\w./~+-]+"
+# Settings of the server's own have no dot in their names; one with a dot may hold anything.
+_SETTING = r"-c ?[a-z_]+=(?:on|off|local|remote_write|remote_apply|\d+(?:ms|s|min)?)"
+_HARMLESS = {
+    "options": rf"(?: *{_SETTING})* *",
+    "user": rf"{_NAME}(?:@[\w.-]+)?",
+    "dbname": _NAME,
+    "host": rf"{_HOST}(?:,{_HOST})*",
+    "hostaddr": rf"{_HOST}(?:,{_HOST})*",
+    "port": r"[\d,]*",
+    "service": _NAME,
+    "application_name": _NAME,
+    "sslrootcert": _FILE,
+    "sslcrl": _FILE,
+    "sslcrldir": _FILE,
+    "sslcert": _FILE,
+    "sslkey": _FILE,
+} | dict.fromkeys(
+    (
+        "channel_binding client_encoding connect_timeout fallback_application_name "
+        "gssdelegation gssencmode gsslib keepalives keepalives_count keepalives_idle "
+        "keepalives_interval krbsrvname load_balance_hosts max_protocol_version "
+        "min_protocol_version require_auth requirepeer ssl_max_protocol_version "
+        "ssl_min_protocol_version sslcertmode sslcompression sslmode sslnegotiation sslsni "
+        "target_session_attrs tcp_user_timeout"
+    ).split(),
+    r"!?[\w.,-]*",
+)
 SCHEMA_VERSION = 1
 CONNECT_TIMEOUT_SECONDS = 10
 LOCK_TIMEOUT_SECONDS = 30.0
-
 _CREATE = f"""
 CREATE SCHEMA skdp;
 CREATE TABLE skdp.schema_version AS SELECT {SCHEMA_VERSION} AS version;
@@ -22,22 +57,17 @@ CREATE TABLE skdp.records (
     hash TEXT NOT NULL
 );
 """
-
 # Any number that everyone who creates the tables agrees on: "skdp" in ASCII.
 _CREATION_LOCK = 0x736B6470
-
 # Weaker settings of the server or of a role answer before the record is on disk.
 _WAIT_FOR_DISK = """
 SELECT set_config('synchronous_commit', 'on', true)
 WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
 """
-
-
 # What the server notes of a row by itself: which transaction wrote it, and where it stands. Whoever
 # edits a row writes another one.
 _VERSION = "hashtextextended(concat_ws(' ', sequence, xmin, ctid), 0)"
 _VERSIONS = f"SELECT sum({_VERSION}) FILTER (WHERE sequence <= ?), sum({_VERSION}) FROM records"
-
 # Records stand where they were written, survive a crash, and are neither hidden nor changed.
 _PLAIN = """
 SELECT relkind = 'r' AND relpersistence = 'p' AND NOT relrowsecurity
@@ -45,6 +75,65 @@ SELECT relkind = 'r' AND relpersistence = 'p' AND NOT relrowsecurity
     AND NOT EXISTS (SELECT FROM pg_rewrite WHERE ev_class = c.oid)
 FROM pg_class AS c WHERE oid = 'skdp.records'::regclass
 """
+
+
+def driver():
+    """Return the module psycopg."""
+    try:
+        import psycopg
+    except ImportError:
+        needs = "a postgresql:// ledger needs psycopg: install skdp[postgres]"
+        raise LedgerError(needs) from None
+    return psycopg
+
+
+def check_address(address):
+    """Refuse an address in which libpq, or a careless writer, could see a secret.
+
+    Parameters
+    ----------
+    address : str
+        ``postgresql://...``; no part of it is repeated in an error.
+
+    Raises
+    ------
+    ValueError
+        If libpq cannot read it, or reads more in it than words that are known to be harmless.
+    LedgerError
+        If psycopg is not installed.
+    """
+    psycopg = driver()
+    try:
+        found = psycopg.conninfo.conninfo_to_dict(address)
+    except (psycopg.Error, ValueError):
+        found = None
+    # Errors of the driver quote the address; raised here, these are not chained to them.
+    if found is None:
+        raise ValueError(
+            "libpq cannot read the address of the ledger; give "
+            "postgresql://user@host:port/database, without a password"
+        )
+    if _says_twice(address):
+        raise ValueError("the address of a ledger must give each keyword once")
+    for keyword, value in found.items():
+        pattern = _HARMLESS.get(keyword)
+        if pattern is None or not re.fullmatch(pattern, str(value)):
+            raise ValueError(
+                "the address of a ledger must hold no password, and nothing that could be one: "
+                f"it is pickled with every estimator; remove or simplify its {keyword!r}; use a "
+                "password file, PGPASSWORD or a service file"
+            )
+
+
+def _says_twice(address):
+    """Say whether an address has a part that a later one overrides, which libpq does not show."""
+    authority, _, query = address.partition("://")[2].partition("?")
+    keywords = [pair.partition("=")[0] for pair in unquote(query).split("&") if pair]
+    server, _, database = authority.partition("/")
+    user, _, host = server.rpartition("@")
+    said = {"user": user, "host": host, "port": ":" in host, "dbname": database}
+    before = {keyword for keyword, value in said.items() if value}
+    return len(set(keywords)) < len(keywords) or bool(before & set(keywords))
 
 
 class PostgreSQLLedger(_records.TableLedger):

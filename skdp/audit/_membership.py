@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp.audit import _scores
 from skdp.audit._outputs import per_row_statistic, seeds, without_accountant
-from skdp.audit._roc import Interval, area_under_curve, attack_accuracy, rate_at
+from skdp.audit._scores import Interval, area_under_curve, attack_accuracy, rate_at
 from skdp.utils._documents import PrintedDocument
 from skdp.utils._frames import take_rows
 from skdp.utils._progress import run_jobs

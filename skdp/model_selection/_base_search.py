@@ -16,9 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import Guarantee, Neighbours, PrivacyAccountant
 from skdp.base import DeclaredParameters, PrivateFit, PrivateMixin, terms_of
-from skdp.model_selection._candidates import Rows, make_candidate
+from skdp.model_selection._candidates import Rows, Stages, make_candidate
 from skdp.model_selection._plans import SELECTIONS, SearchTask
-from skdp.model_selection._progress import Stages
 from skdp.model_selection._rehearsal import check_frozen, rehearse, rehearse_runs
 from skdp.model_selection._runs import SearchRun, check_sent, run_plan
 from skdp.model_selection._scores import default_score

@@ -1,9 +1,13 @@
-"""The candidates of a search: estimators whose private steps share one budget."""
+"""The candidates of a search, whose private steps share one budget, and what it tells meanwhile."""
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from warnings import catch_warnings
 
 import numpy as np
+from joblib import parallel_config
 from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
@@ -11,14 +15,81 @@ from skdp._data._columns import ColumnTable
 from skdp._data._kinds import container_kinds
 from skdp._data._tables import indexable_table, target_array
 from skdp.accounting import plan_event
-from skdp.model_selection._progress import quiet, told_by_params
 from skdp.pipeline import plan_pipeline
 from skdp.pipeline._instances import fitted_params, without_memory
+from skdp.utils._callbacks import callback_context
 from skdp.utils._frames import is_frame
 from skdp.utils._validation import check_classes
 
 # What a search sets itself, from its own total.
 SET_BY_SEARCH = ("epsilon", "delta", "accountant", "random_state")
+
+
+class Stages:
+    """The stages of a fit, whose number is public.
+
+    A callback gets neither rows nor targets nor models, and no stage for each fit: the number
+    of fits can be secret.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Being fitted.
+    number : int
+        Of stages.
+    """
+
+    def __init__(self, estimator, number):
+        self.estimator, self.context = estimator, callback_context(estimator, number)
+
+    @contextmanager
+    def stage(self, name=None):
+        """Tell callbacks that a stage, or the whole, begins, and that it ends unless it fails."""
+        if self.context is None:
+            yield
+            return
+        context = self.context if name is None else self.context.subcontext(name)
+        context.call_on_fit_task_begin(estimator=self.estimator)
+        yield
+        context.call_on_fit_task_end(estimator=self.estimator)
+
+
+def told_by_params(model):
+    """Return the parameters that make a model print something at each fit."""
+    return {name: value for name, value in fitted_params(model, "verbose").items() if value}
+
+
+def quiet(model):
+    """Take from a clone what would see rows or count fits: callbacks and `verbose`.
+
+    Parameters
+    ----------
+    model : estimator
+        A clone.
+
+    Returns
+    -------
+    estimator
+        The same.
+    """
+    told = told_by_params(model).items()
+    model.set_params(**{name: False if isinstance(value, bool) else 0 for name, value in told})
+    parts = [model, *model.get_params().values()]
+    fixed = {id(part.estimator) for part in parts if isinstance(part, FrozenEstimator)}
+    for part in parts:
+        if hasattr(part, "set_callbacks") and id(part) not in fixed:
+            part.set_callbacks()
+    return model
+
+
+@contextmanager
+def silence():
+    """Keep the warnings of fits, and joblib's progress, which would count them.
+
+    What a warning says can be private, and so can the number of warnings.
+    """
+    with catch_warnings(action="ignore"), parallel_config(verbose=0):
+        yield
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
 from skdp.accounting import Allowance
-from skdp.model_selection._candidates import Rows
-from skdp.model_selection._progress import silence
+from skdp.model_selection._candidates import Rows, silence
 from skdp.noise import uniform_integers
 
 

@@ -99,7 +99,9 @@ class DPGridSearchCV(BasePrivateSearch):
     Everything that is published is (`epsilon`, `delta`)-differentially private under the
     accountant's relation, if the candidates and the label set are public. Running time tells
     about the number of runs. An inner fit that raises after the charge ends the search; nothing
-    is published. The derivations are in ``docs/model_selection.md``.
+    is published. What may still raise then, above all what stands behind a private step if it is
+    not of skdp or reads filled-in words, is listed in ``docs/model_selection.md``, with the
+    derivations.
 
     References
     ----------
@@ -226,7 +228,9 @@ class DPRandomizedSearchCV(BasePrivateSearch):
     Everything that is published is (`epsilon`, `delta`)-differentially private under the
     accountant's relation, if the candidates and the label set are public. Running time tells
     about the number of runs. An inner fit that raises after the charge ends the search; nothing
-    is published. The derivations are in ``docs/model_selection.md``.
+    is published. What may still raise then, above all what stands behind a private step if it is
+    not of skdp or reads filled-in words, is listed in ``docs/model_selection.md``, with the
+    derivations.
 
     References
     ----------

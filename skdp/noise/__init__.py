@@ -2,10 +2,9 @@
 
 from skdp.noise._discrete import LARGEST_SCALE, discrete_gaussian, discrete_laplace, geometric
 from skdp.noise._exact import bernoulli_exp, truthful
-from skdp.noise._integers import random_order, uniform_integers
+from skdp.noise._integers import choose_by_distance, random_order, uniform_integers
 from skdp.noise._norm import rounded_norm_noise
 from skdp.noise._source import Door, RandomSource, SourceLike, as_source
-from skdp.noise._weighted import choose_by_distance
 
 __all__ = [
     "LARGEST_SCALE",

@@ -1,8 +1,14 @@
-"""Uniform integers and orders."""
+"""Uniform integers and orders, and choices among weighted candidates, all exact."""
+
+from fractions import Fraction
 
 import numpy as np
 
+from skdp.noise._exact import exp_bounds, is_below
 from skdp.utils._validation import check_integer
+
+_TOTAL_BITS = 60
+_LARGEST_WEIGHT = 2**56
 
 
 def uniform_integers(bound, size, stream):
@@ -66,3 +72,86 @@ def random_order(n, stream):
         ordered = words[order]
         if not np.any(ordered[1:] == ordered[:-1]):
             return order
+
+
+def choose_by_distance(weights, distances, rate, stream):
+    """Choose j with probability proportional to weights[j] exp(-rate distances[j]), exactly.
+
+    Candidate j is proposed with probability proportional to an integer that is certainly at least
+    ``weights[j] exp(-rate distances[j])`` in a common unit. It is accepted with the ratio of the
+    two as probability. Where floating point leaves a doubt, the ratio is compared with a uniform
+    number in integers.
+
+    Parameters
+    ----------
+    weights : array-like of int, shape (n,)
+        Not negative, of sum at most 2**56 and not all 0.
+    distances : array-like of int, shape (n,)
+        Not negative, below 2**62.
+    rate : Fraction
+        Not negative.
+    stream : Stream
+        From ``RandomSource().stream()``.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        If the weights are all 0, or too large.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from skdp.noise import RandomSource, choose_by_distance
+    >>> choose_by_distance([5, 0, 1], [3, 0, 900], Fraction(1, 2), RandomSource().stream())
+    0
+    """
+    weights, distances = np.asarray(weights, np.int64), np.asarray(distances, np.int64)
+    open_ = np.flatnonzero(weights)
+    if not open_.size or not weights.sum() <= _LARGEST_WEIGHT:
+        raise ValueError("weights must not be all 0 and must sum to at most 2**56")
+    weights, distances = weights[open_], distances[open_]
+    distances = distances - distances.min()
+    with np.errstate(under="ignore"):
+        masses = weights * np.exp(-_times(rate, distances))
+    # Below 2**60 in sum, for the sum and the slack of the proposals to fit 63 bits.
+    unit_bits = _TOTAL_BITS - int(np.frexp(masses.sum())[1])
+    masses = np.ldexp(masses, unit_bits)
+    # Above what the rounding of the exponent and of the exponential can take away.
+    proposals = np.ceil(masses * (1.0 + 2.0**-30)).astype(np.int64) + 1
+    ends = np.cumsum(proposals)
+    while True:
+        drawn = uniform_integers(int(ends[-1]), 1, stream)[0]
+        j = int(np.searchsorted(ends, drawn, side="right"))
+        exponent = rate * int(distances[j])
+        factor = Fraction(int(weights[j]) << unit_bits, int(proposals[j]))
+        if _below_scaled_exp(masses[j] / proposals[j], factor, exponent, stream):
+            return int(open_[j])
+
+
+def _times(rate, distances):
+    """rate * distances in floating point, within 2**-40 where it is below 200."""
+    try:
+        factor = float(rate)
+    except OverflowError:
+        factor = np.inf
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.where(distances == 0, 0.0, factor * distances)
+
+
+def _below_scaled_exp(approximate, factor, exponent, stream):
+    """Whether a uniform number lies below factor * exp(-exponent), which is `approximate`."""
+
+    def bounds(index, precision):
+        bits = precision + factor.numerator.bit_length()
+        numerator = np.array([exponent.numerator], dtype=object)
+        low, high = exp_bounds(numerator, exponent.denominator, bits)
+        scale = factor.denominator << (bits - precision)
+        below = low[0] * factor.numerator // scale
+        above = -(-high[0] * factor.numerator // scale)
+        return np.array([below], dtype=object), np.array([above], dtype=object)
+
+    return bool(is_below(np.array([approximate]), bounds, stream)[0])

@@ -1,7 +1,6 @@
 """How often scikit-learn's meta-estimators fit what is inside them."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 from sklearn.model_selection import ParameterGrid, check_cv
@@ -28,6 +27,7 @@ def fits_of(estimator, name):
     Fits
         "At least", once or not at all, for classes that are not known exactly: some fit one for
         each class, each target or each step of an elimination, which only the table tells.
+        So it is for those that calibrate, stack, halve or tune a threshold.
     """
     params = estimator.get_params(deep=False)
     rule = RULES.get(sklearn_name(estimator))
@@ -115,28 +115,10 @@ def _search(params, name):
     return Fits(_candidates(params) * (folds or 1) + bool(params["refit"]), folds is not None)
 
 
-def _halving(params, name):
-    # The first round tries all; how many follow depends on the number of rows.
-    if params["resource"] != "n_samples":
-        return UNKNOWN
-    return replace(_search({"n_iter": 1} | params, name), exact=False)
-
-
-def _stacking(params, name):
-    if name == "final_estimator":
-        return Fits()
-    if isinstance(params["cv"], str):
-        return Fits(0)
-    folds = _folds(params["cv"])
-    return Fits((folds or 0) + 1, folds is not None)
-
-
-def _calibrated(params, name):
-    if isinstance(params["cv"], str):
-        return Fits(0)
-    folds, ensemble = _folds(params["cv"]), params["ensemble"]
-    known = folds is not None and ensemble in (True, False)
-    return Fits((folds or 1) + (known and not ensemble), known)
+def _once_or_more(params, name):
+    # What is "prefit" is not fitted; halving may try a parameter that decides the price.
+    fitted = not isinstance(params.get("cv"), str)
+    return Fits(fitted and params.get("resource", "n_samples") == "n_samples", exact=False)
 
 
 ONCE = {
@@ -144,20 +126,18 @@ ONCE = {
     *("VotingClassifier", "VotingRegressor"),
 }
 ONCE_OR_MORE = {
+    *("CalibratedClassifierCV", "HalvingGridSearchCV", "HalvingRandomSearchCV"),
+    *("StackingClassifier", "StackingRegressor", "TunedThresholdClassifierCV"),
     *("ClassifierChain", "MultiOutputClassifier", "MultiOutputRegressor", "OneVsOneClassifier"),
     *("RFE", "RFECV", "RegressorChain", "SelfTrainingClassifier", "SequentialFeatureSelector"),
 }
 # By their names, since scikit-learn calls some experimental and imports these on demand alone.
 RULES = {
-    "CalibratedClassifierCV": _calibrated,
     "SelectFromModel": lambda params, name: Fits(0 if params["prefit"] else 1),
-    "TunedThresholdClassifierCV": lambda p, name: Fits(not isinstance(p["cv"], str), False),
     **dict.fromkeys(
         ("BaggingClassifier", "BaggingRegressor"), lambda p, _: Fits(p["n_estimators"])
     ),
     **dict.fromkeys(("GridSearchCV", "RandomizedSearchCV"), _search),
-    **dict.fromkeys(("HalvingGridSearchCV", "HalvingRandomSearchCV"), _halving),
-    **dict.fromkeys(("StackingClassifier", "StackingRegressor"), _stacking),
     **dict.fromkeys(ONCE, lambda params, name: Fits()),
-    **dict.fromkeys(ONCE_OR_MORE, lambda params, name: Fits(1, exact=False)),
+    **dict.fromkeys(ONCE_OR_MORE, _once_or_more),
 }

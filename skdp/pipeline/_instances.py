@@ -101,20 +101,20 @@ def infers_types(estimator):
 
     pandas and polars look at objects: one number among words turns the column.
     """
-    return asks_for_frame(estimator) and not _gives_numbers(estimator)
+    return asks_for_frame(estimator) and not gives_numbers(estimator)
 
 
-def _gives_numbers(estimator):
+def gives_numbers(estimator):
     """Say whether what a step makes is known to be no objects or words."""
     if not is_estimator(estimator):
         return type(estimator) is str and estimator == "drop"
     kind, params = type(estimator), estimator.get_params(deep=False)
     if kind is Pipeline:
-        return bool(estimator.steps) and _gives_numbers(estimator.steps[-1][1])
+        return bool(estimator.steps) and gives_numbers(estimator.steps[-1][1])
     if kind in (FeatureUnion, ColumnTransformer):
-        return all(map(_gives_numbers, parts_of(estimator)))
+        return all(map(gives_numbers, parts_of(estimator)))
     if kind is FrozenEstimator:
-        return _gives_numbers(estimator.estimator)
+        return gives_numbers(estimator.estimator)
     if kind is FunctionTransformer:
         # A function that declares its kind declares numbers too.
         declared = not is_elementwise(params["func"], params["kw_args"])

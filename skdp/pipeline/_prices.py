@@ -1,7 +1,10 @@
-"""What the private steps of a pipeline cost, one by one and together."""
+"""What the private steps of a pipeline cost, one by one and together, and which to no purpose."""
 
+import itertools
 import math
 from dataclasses import dataclass, replace
+
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, QuantileTransformer
 
 from skdp.accounting import Composed, Reservation, get_epsilon
 from skdp.accounting._events import leaves
@@ -10,6 +13,10 @@ from skdp.pipeline._instances import of_skdp
 from skdp.pipeline._kinds import local_part
 from skdp.pipeline._planning import planned_charge
 from skdp.pipeline._steps import Fits
+from skdp.utils._validation import is_auto
+
+BUDGET = ("epsilon", "delta", "accountant", "random_state")
+KNOWN_RANGE = (MaxAbsScaler, MinMaxScaler, QuantileTransformer)
 
 
 def accountant_of(step):
@@ -127,3 +134,44 @@ def _with_rounds(prices):
         terms = terms_of(whole.accountant)
         rounds = Fits(whole.new_rounds(counts))
         yield Price(whole.event, whole.epsilon, whole.delta, rounds, whole, terms)
+
+
+def paid_twice(steps):
+    """Yield private steps that are paid for to no purpose, each with the reason.
+
+    Parameters
+    ----------
+    steps : list of Step
+        In the order in which they are fitted.
+
+    Yields
+    ------
+    step : Step
+    message : str
+    """
+    for first, second in itertools.combinations(steps, 2):
+        if first.kind == second.kind == "private" and _learned(first) == _learned(second):
+            yield second, f"{first.title!r} learns the same from the same columns"
+    named = {step.name: step for step in steps}
+    for step in steps:
+        earlier = named.get(step.before[-1]) if step.before else None
+        if step.kind != "private" or earlier is None:
+            continue
+        before, params = earlier.estimator, step.estimator.get_params(deep=False)
+        rescales = earlier.kind == "private" and getattr(before, "_rescales", False)
+        if rescales and getattr(step.estimator, "_undoes_scaling", False):
+            yield earlier, f"{step.title!r} shifts and scales the same features again"
+        known_range = isinstance(before, KNOWN_RANGE) or getattr(before, "_known_range", False)
+        if known_range and is_auto(params.get("bounds")):
+            message = f"bounds='auto' is paid for, but {earlier.title!r} makes the range known"
+            yield step, message
+        if isinstance(before, Normalizer) and is_auto(params.get("data_norm")):
+            message = f"data_norm='auto' is paid for, but {earlier.title!r} makes every norm 1"
+            yield step, message
+
+
+def _learned(step):
+    """Return what a step learns, and from what; two that are the same learn the same."""
+    params = step.estimator.get_params(deep=False).items()
+    known = {name: repr(value) for name, value in params if name not in BUDGET}
+    return type(step.estimator), step.before, step.columns, known

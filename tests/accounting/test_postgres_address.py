@@ -8,8 +8,7 @@ import pytest
 
 from skdp import LedgerError, PrivacyAccountant
 from skdp.accounting import _accountant
-from skdp.accounting._postgres_address import check_address
-from skdp.accounting._postgres_ledger import PostgreSQLLedger
+from skdp.accounting._postgres_ledger import PostgreSQLLedger, check_address
 
 SECRETS = [
     "postgresql://u:s3cret@h/db",

@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 from skdp import DPLogisticRegression, DPStandardScaler, PrivacyAccountant
 from skdp.audit import membership_inference
 from skdp.audit._outputs import per_row_statistic
-from skdp.audit._roc import area_under_curve, attack_accuracy, rate_at
+from skdp.audit._scores import area_under_curve, attack_accuracy, rate_at
 from skdp.exceptions import SeededNoiseWarning
 
 NOISE = np.random.default_rng(0)

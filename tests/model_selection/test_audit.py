@@ -9,8 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from skdp.accounting import Neighbours
 from skdp.base import UNACCOUNTED
 from skdp.model_selection import _runs as runs
-from skdp.model_selection._candidates import Rows
-from skdp.model_selection._progress import Stages
+from skdp.model_selection._candidates import Rows, Stages
 from skdp.noise import RandomSource
 from tests._attacks import epsilon_lower_bound
 from tests.model_selection.test_plans import make_task, plan

@@ -344,7 +344,7 @@ MUTATIONS = [
     ),
     Mutation(
         "choices-twice-as-sharp",
-        "noise._weighted",
+        "noise._integers",
         "choose_by_distance",
         rules.inserted("rate = 2 * rate", "np.flatnonzero(weights)"),
         ("noise/test_weighted.py::test_the_law_is_the_stated_one",),

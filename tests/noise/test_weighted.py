@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import chisquare
 
 from skdp.noise import RandomSource, choose_by_distance
-from skdp.noise import _weighted as module
+from skdp.noise import _integers as module
 
 
 def draw(weights, distances, rate, n, seed=0):

@@ -83,16 +83,16 @@ def wrappers(model, regressor):
         "stacking": (
             StackingClassifier([("a", model), ("b", scaled)], LogisticRegression(), cv=3),
             TWO,
-            True,
+            False,
         ),
-        "stacking, final": (StackingClassifier([("a", model)], model, cv=FOLDS), TWO, True),
+        "stacking, final": (StackingClassifier([("a", model)], model, cv=FOLDS), TWO, False),
         "stacking, default folds": (
             StackingRegressor([("a", regressor)], LinearRegression()),
             X[:, 0],
-            True,
+            False,
         ),
-        "calibrated": (CalibratedClassifierCV(model, cv=3, ensemble=True), TWO, True),
-        "calibrated once": (CalibratedClassifierCV(model, cv=3, ensemble=False), TWO, True),
+        "calibrated": (CalibratedClassifierCV(model, cv=3, ensemble=True), TWO, False),
+        "calibrated once": (CalibratedClassifierCV(model, cv=3, ensemble=False), TWO, False),
         "calibrated, default": (CalibratedClassifierCV(model, cv=3), TWO, False),
         "target": (TransformedTargetRegressor(regressor), X[:, 0], True),
         "selection": (SelectFromModel(model), TWO, True),
@@ -208,7 +208,9 @@ PRICES = {
     # Reservations: as many rounds as runs of the step that runs most often.
     "a plan": (split, 1.0, True),
     "a plan, its final step again": (
-        lambda a: (lambda p: StackingClassifier([("a", p)], clone(p[1]), cv=TRIED))(split(a)),
+        lambda a: (
+            lambda p: VotingClassifier([("a", p), ("b", BaggingClassifier(clone(p[1]), 4))])
+        )(split(a)),
         5.0,
         True,
     ),
@@ -371,16 +373,16 @@ PRICES = {
     ),
     "local in a stack": (
         lambda a: StackingClassifier([("a", with_local(a))], model(a, data_norm=1.5), cv=TRIED),
-        9.0,
+        3.0,
         False,
     ),
     "local in calibration": (
         lambda a: CalibratedClassifierCV(with_local(a), cv=3, ensemble=True),
-        6.0,
+        2.0,
         False,
     ),
     # Lists of pairs that are no estimators.
-    "a list of folds": (lambda a: stacked(a, cv=list(TRIED.split(X))), 5.0, True),
+    "a list of folds": (lambda a: stacked(a, cv=list(TRIED.split(X))), 2.0, False),
 }
 QUICK = (
     "a plan, its final step again",
