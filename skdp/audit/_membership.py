@@ -5,12 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone, is_classifier
+from sklearn.metrics import roc_curve
 from sklearn.utils import check_random_state, indexable
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp.audit import _scores
 from skdp.audit._outputs import per_row_statistic, seeds, without_accountant
-from skdp.audit._roc import Interval, area_under_curve, attack_accuracy, rate_at, roc
+from skdp.audit._roc import Interval, area_under_curve, attack_accuracy, rate_at
 from skdp.utils._frames import take_rows
 from skdp.utils._validation import check_choice, check_integer
 
@@ -239,7 +240,7 @@ def membership_inference(
         )
         shadows = np.array(Parallel(n_jobs=n_jobs, verbose=verbose)(runs))
         scores = _score(attack, target, shadows, fitted, y, estimator, offline, variance)
-    fpr, tpr = roc(members, scores)
+    fpr, tpr, _ = roc_curve(members, scores, drop_intermediate=False)
     train_score, test_score = (
         float(estimator.score(take_rows(X, rows), take_rows(y, rows)))
         for rows in (members, ~members)

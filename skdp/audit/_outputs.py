@@ -11,6 +11,7 @@ from skdp._version import __version__
 from skdp.accounting import Spend
 from skdp.accounting._state import Terms
 from skdp.base import UNACCOUNTED, relation_of
+from skdp.utils._labels import category_codes
 
 # Models that answer 0 or 1 are as sure as this.
 LEAST_PROBABILITY = 1e-6
@@ -39,10 +40,8 @@ def seeds(estimator):
 
 def parameter(estimator, name):
     """Return a parameter of an estimator, or of the first in it that has one; None without."""
-    for place, value in estimator.get_params().items():
-        if place.rpartition("__")[2] == name and value is not None:
-            return value
-    return None
+    params = estimator.get_params().items()
+    return next((v for n, v in params if n.rpartition("__")[2] == name and v is not None), None)
 
 
 @dataclass(frozen=True)
@@ -119,9 +118,8 @@ def per_row_statistic(estimator, X, y, access):
 
 def _codes(estimator, y):
     """Return each label's position among the classes, and whether the model knows it."""
-    classes = np.asarray(estimator.classes_)
-    codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-    return codes, classes[codes] == y
+    codes = category_codes(y, np.asarray(estimator.classes_))
+    return codes, codes >= 0
 
 
 def _log_odds(estimator, X, y):

@@ -23,12 +23,6 @@ class Interval:
         return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
 
 
-def roc(members, scores):
-    """Return false-positive and true-positive rates at every threshold."""
-    fpr, tpr, _ = roc_curve(members, scores, drop_intermediate=False)
-    return fpr, tpr
-
-
 def area_under_curve(members, scores, confidence):
     """Return the area under the ROC curve with DeLong's interval on the scale of log-odds.
 

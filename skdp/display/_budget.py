@@ -80,7 +80,8 @@ class BudgetDisplay(Display):
         """Draw a bar for each label, and one for all together with what is left."""
         epsilon, delta = self.cap
         left = max(epsilon - self.spent, 0.0)
-        labels = [in_lines(label) for label in self.epsilons]
+        # A nested step's name is broken at its underscores.
+        labels = [fill(s.replace("__", "__ "), LINE).replace("__ ", "__") for s in self.epsilons]
         by_label = ax.barh(labels, list(self.epsilons.values()), label="by itself")
         spent = ax.barh(TOGETHER, self.spent, color="C1", label=f"spent ({self.composition})")
         rest = ax.barh(
@@ -94,8 +95,3 @@ class BudgetDisplay(Display):
         ax.set(xlabel=f"ε (δ = {delta:g})", title=f"budget of {self.dataset!r}")
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0), borderaxespad=4, ncols=2)
         self.bars_ = [by_label, spent, rest]
-
-
-def in_lines(label):
-    """Break a long label, where it names a nested step at the underscores."""
-    return fill(label.replace("__", "__ "), LINE).replace("__ ", "__")

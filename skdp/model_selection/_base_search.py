@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import Guarantee, Neighbours, PrivacyAccountant
 from skdp.base import DeclaredParameters, PrivateFit, PrivateMixin, terms_of
-from skdp.model_selection._candidates import Rows, check_names, make_candidate
+from skdp.model_selection._candidates import Rows, make_candidate
 from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._progress import Stages
 from skdp.model_selection._rehearsal import check_frozen, rehearse, rehearse_runs
@@ -26,7 +26,12 @@ from skdp.model_selection._splits import check_cv
 from skdp.model_selection._strategies import STRATEGIES, plan_search
 from skdp.pipeline import plan_pipeline
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
-from skdp.utils._validation import check_choice, check_integer, check_privacy_parameters
+from skdp.utils._validation import (
+    check_boolean,
+    check_choice,
+    check_integer,
+    check_privacy_parameters,
+)
 
 WORDS = {
     "disjoint": "each candidate on a part of its own, compared on held-out rows",
@@ -37,12 +42,12 @@ WORDS = {
 
 
 def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_steps, **asked):
-    """Return what is asked of a search, once its first candidate has read the rows.
+    """Return what is asked of a search, once its candidates have read the rows.
 
     Parameters
     ----------
     estimator : estimator
-    grid : list of dict
+    grid : iterable of dict
         The parameters of each candidate.
     rows : Rows
     guarantee : Guarantee
@@ -55,16 +60,19 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
     Raises
     ------
     ValueError
-        If a candidate cannot be planned or scored, or the rows cannot be read.
+        If there is no candidate, one cannot be planned or scored, or the rows cannot be read.
     """
     terms, public_steps = terms_of(accountant), tuple(public_steps)
     candidates = tuple(
         make_candidate(estimator, params, rows.y, public_steps, accountant) for params in grid
     )
-    first = plan_pipeline(candidates[0].estimator, public_steps=public_steps)
-    rehearse(first, guarantee, rows, terms)
+    if not candidates:
+        raise ValueError("there is no candidate: the parameter grid is empty")
     score = default_score(scoring, candidates[0].estimator)
     for candidate in candidates:
+        rehearse(
+            plan_pipeline(candidate.estimator, public_steps=public_steps), guarantee, rows, terms
+        )
         score.check(candidate.estimator, candidate.classes)
         check_frozen(candidate.estimator, rows.X)
     return SearchTask(
@@ -155,19 +163,23 @@ class BasePrivateSearch(
             If the accountant cannot pay for the whole search; no fit was made.
         """
         stages = Stages(self, 1 + bool(self.refit))
-        with PrivateFit(self) as fit:
+        with stages.stage(), PrivateFit(self) as fit:
             run = self._prepare(X, y, params).charged(fit)
             if self.verbose:
                 words, count = WORDS[run.plan.strategy], len(run.plan.task.candidates)
                 print(f"{type(self).__name__}: {count} candidates, {words}")
             self._publish(fit, run.plan, run_plan(run, stages))
-        stages.end()
         return self
 
     def _prepare(self, X, y, params):
         """Read the rows and plan: all of a fit that is before its charge."""
         guarantee = Guarantee(epsilon=self.epsilon, delta=self.delta)
-        self._check_choices()
+        check_choice(self.strategy, "strategy", ("auto", *STRATEGIES))
+        check_choice(self.selection, "selection", SELECTIONS)
+        check_boolean(self.refit, "refit")
+        if self.mean_runs is not None:
+            check_integer(self.mean_runs, "mean_runs", 1)
+        check_integer(self.verbose, "verbose", 0)
         # Once: an iterator can be read once.
         cv = None if self.cv is None else check_cv(self.cv)
         if y is None:
@@ -176,13 +188,9 @@ class BasePrivateSearch(
             )
         groups, params = self._routed(params)
         rows = Rows.read(X, y, params)
-        grid = list(self._candidate_params())
-        if not grid:
-            raise ValueError("there is no candidate: the parameter grid is empty")
-        check_names(grid)
         given = ("accountant", "scoring", "public_steps", "selection", "refit")
         options = {name: getattr(self, name) for name in given}
-        task = make_task(self.estimator, grid, rows, guarantee, **options)
+        task = make_task(self.estimator, self._candidate_params(), rows, guarantee, **options)
         composition = terms_of(self.accountant).composition
         plan = plan_search(task, self.strategy, cv, groups, self.mean_runs, composition)
         return prepare_runs(plan, rows, accountant=self.accountant, n_jobs=self.n_jobs)
@@ -259,15 +267,6 @@ class BasePrivateSearch(
         tags.target_tags.required = True
         return tags
 
-    def _check_choices(self):
-        check_choice(self.strategy, "strategy", ("auto", *STRATEGIES))
-        check_choice(self.selection, "selection", SELECTIONS)
-        if not isinstance(self.refit, bool):
-            raise ValueError(f"refit must be True or False, got {self.refit!r}")
-        if self.mean_runs is not None:
-            check_integer(self.mean_runs, "mean_runs", 1)
-        check_integer(self.verbose, "verbose", 0)
-
     def _routed(self, params):
         # Without params `process_routing` returns an object that has every name, `in` never ends.
         if not params or not get_config()["enable_metadata_routing"]:
@@ -300,10 +299,9 @@ class BasePrivateSearch(
             released["best_estimator_"] = final.with_accountant(outcome.model, self.accountant)
             if not plan.refits:
                 # A model that was chosen among others costs what the choice costs.
-                price = plan if fit.spend is None else fit.spend
+                price = fit.spend or plan
                 for part in parts:
-                    paid = {"epsilon": price.epsilon, "delta": price.delta}
-                    part.privacy_ = replace(part.privacy_, **paid)
+                    part.privacy_ = replace(part.privacy_, epsilon=price.epsilon, delta=price.delta)
         public = ("the numbers of rows and columns", "which rows go where", "the candidates")
         if candidates[0].classes is not None:
             public += ("the label set",)

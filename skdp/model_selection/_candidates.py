@@ -150,25 +150,6 @@ class FitPlan:
         return model.set_params(**told_by_params(self.pipeline.pipe), **handles)
 
 
-def check_names(grid):
-    """Refuse parameters that the search sets itself.
-
-    Parameters
-    ----------
-    grid : list of dict
-
-    Raises
-    ------
-    ValueError
-    """
-    for name in sorted({name for params in grid for name in params}):
-        if name.rpartition("__")[2] in SET_BY_SEARCH:
-            raise ValueError(
-                f"{name!r} cannot be searched over: the search sets {', '.join(SET_BY_SEARCH)} of "
-                "every fit, from its own total"
-            )
-
-
 def make_candidate(estimator, params, y, public_steps=(), accountant=None):
     """Return a candidate that knows all labels.
 
@@ -184,9 +165,16 @@ def make_candidate(estimator, params, y, public_steps=(), accountant=None):
     Raises
     ------
     ValueError
-        If a step would learn from the data without privacy, or has an accountant that would not
-        be charged, or y holds fewer than two labels, or one that is not declared.
+        If the search sets a parameter itself, a step would learn from the data without privacy,
+        or has an accountant that would not be charged, or y holds fewer than two labels, or one
+        that is not declared.
     """
+    for name in params:
+        if name.rpartition("__")[2] in SET_BY_SEARCH:
+            raise ValueError(
+                f"{name!r} cannot be searched over: the search sets {', '.join(SET_BY_SEARCH)} of "
+                "every fit, from its own total"
+            )
     model = without_memory(clone(estimator).set_params(**clone(params, safe=False)))
     steps = plan_pipeline(model, public_steps=public_steps).steps
     for step in steps:

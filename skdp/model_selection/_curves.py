@@ -1,7 +1,5 @@
 """Cross-validation and curves: many noisy scores for one charge."""
 
-from inspect import getdoc
-
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import shuffle
@@ -9,7 +7,7 @@ from sklearn.utils import shuffle
 from skdp.accounting import Guarantee
 from skdp.base import PrivateFit
 from skdp.model_selection._base_search import make_task, prepare_runs
-from skdp.model_selection._candidates import Rows, check_names
+from skdp.model_selection._candidates import Rows
 from skdp.model_selection._plans import plan_runs
 from skdp.model_selection._splits import PUBLIC_SEED, Layout, Splits, make_splits
 from skdp.utils._docstrings import documented
@@ -122,40 +120,12 @@ def dp_cross_val_score(
     >>> result.scores_.shape
     (5,)
     """
-    guarantee, result = Guarantee(epsilon=epsilon, delta=delta), DPScores(accountant, random_state)
     options = {"cv": cv, "groups": groups, "scoring": scoring, "public_steps": public_steps}
-    return _scored(result, estimator, X, y, guarantee, n_jobs, **options)
+    options |= {"n_jobs": n_jobs, "accountant": accountant, "random_state": random_state}
+    return _scored(estimator, X, y, epsilon=epsilon, delta=delta, **options)
 
 
-def _said(first, last):
-    """Return what `dp_cross_val_score` says from one word up to another."""
-    # Without docstrings, as Python runs with -OO, it says nothing.
-    return first + (getdoc(dp_cross_val_score) or "").partition(first)[2].partition(last)[0]
-
-
-_documented = documented(
-    common=_said("epsilon :", "\n\nReturns"), guarantee=_said("Raises\n", "\n\nExamples")
-)
-
-
-@_documented
-def dp_validation_curve(
-    estimator,
-    X,
-    y,
-    *,
-    param_name,
-    param_range,
-    epsilon=1.0,
-    delta=1e-6,
-    cv=None,
-    scoring=None,
-    groups=None,
-    public_steps=(),
-    n_jobs=None,
-    accountant=None,
-    random_state=None,
-):
+def dp_validation_curve(estimator, X, y, *, param_name, param_range, **options):
     """Release noisy cross-validated scores over the values of one parameter.
 
     Parameters
@@ -170,7 +140,9 @@ def dp_validation_curve(
         Not one of epsilon, delta, accountant and random_state, which are set here.
     param_range : sequence
         Public values.
-    {common}
+    **options
+        The others of `dp_cross_val_score`, with its defaults: `epsilon`, `delta`, `cv`, `scoring`,
+        `groups`, `public_steps`, `n_jobs`, `accountant` and `random_state`.
 
     Returns
     -------
@@ -178,7 +150,16 @@ def dp_validation_curve(
         With `scores_` of shape (n_values, n_folds), the standard deviation `noise_` of the
         noise in each, `mean_`, `mean_noise_` and `privacy_`.
 
-    {guarantee}
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant cannot pay for all of it; no fit was made.
+
+    Notes
+    -----
+    The guarantee is that of `dp_cross_val_score`, for all scores together.
 
     Examples
     --------
@@ -193,31 +174,10 @@ def dp_validation_curve(
     (2, 3)
     """
     grid = [{param_name: value} for value in param_range]
-    if not grid:
-        raise ValueError("param_range must not be empty")
-    check_names(grid)
-    guarantee, result = Guarantee(epsilon=epsilon, delta=delta), DPScores(accountant, random_state)
-    options = {"cv": cv, "groups": groups, "scoring": scoring, "public_steps": public_steps}
-    return _scored(result, estimator, X, y, guarantee, n_jobs, grid=grid, **options)
+    return _scored(estimator, X, y, grid=grid, **options)
 
 
-@_documented
-def dp_learning_curve(
-    estimator,
-    X,
-    y,
-    *,
-    train_sizes=(0.1, 0.33, 1.0),
-    epsilon=1.0,
-    delta=1e-6,
-    cv=None,
-    scoring=None,
-    groups=None,
-    public_steps=(),
-    n_jobs=None,
-    accountant=None,
-    random_state=None,
-):
+def dp_learning_curve(estimator, X, y, *, train_sizes=(0.1, 0.33, 1.0), **options):
     """Release noisy cross-validated scores over the number of training rows.
 
     Parameters
@@ -230,7 +190,9 @@ def dp_learning_curve(
         Targets or labels.
     train_sizes : sequence of float, default=(0.1, 0.33, 1.0)
         Shares of the training rows of each fold; smaller sets are within larger ones.
-    {common}
+    **options
+        The others of `dp_cross_val_score`, with its defaults: `epsilon`, `delta`, `cv`, `scoring`,
+        `groups`, `public_steps`, `n_jobs`, `accountant` and `random_state`.
 
     Returns
     -------
@@ -238,7 +200,16 @@ def dp_learning_curve(
         With `scores_` of shape (n_sizes, n_folds), the standard deviation `noise_` of the
         noise in each, `mean_`, `mean_noise_` and `privacy_`.
 
-    {guarantee}
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant cannot pay for all of it; no fit was made.
+
+    Notes
+    -----
+    The guarantee is that of `dp_cross_val_score`, for all scores together.
 
     Examples
     --------
@@ -253,20 +224,34 @@ def dp_learning_curve(
     sizes = np.asarray(train_sizes, dtype=float)
     if sizes.ndim != 1 or not sizes.size or not ((sizes > 0.0) & (sizes <= 1.0)).all():
         raise ValueError(f"train_sizes must be shares in (0, 1], got {train_sizes!r}")
-    guarantee, result = Guarantee(epsilon=epsilon, delta=delta), DPScores(accountant, random_state)
-    options = {"cv": cv, "groups": groups, "scoring": scoring, "public_steps": public_steps}
-    return _scored(result, estimator, X, y, guarantee, n_jobs, sizes=sizes, **options)
+    return _scored(estimator, X, y, sizes=sizes, **options)
 
 
 def _scored(
-    result, estimator, X, y, guarantee, n_jobs, *, cv, groups, grid=None, sizes=None, **asked
+    estimator,
+    X,
+    y,
+    *,
+    epsilon=1.0,
+    delta=1e-6,
+    cv=None,
+    scoring=None,
+    groups=None,
+    public_steps=(),
+    n_jobs=None,
+    accountant=None,
+    random_state=None,
+    grid=None,
+    sizes=None,
 ):
     """Release the scores of every candidate, on every share of the training rows of every fold."""
     is_curve = grid is not None or sizes is not None
     grid, sizes = [{}] if grid is None else grid, [1.0] if sizes is None else sizes
+    guarantee, result = Guarantee(epsilon=epsilon, delta=delta), DPScores(accountant, random_state)
+    asked = {"accountant": accountant, "scoring": scoring, "public_steps": public_steps}
     with PrivateFit(result) as fit:
-        rows, accountant = Rows.read(X, y, {}), result.accountant
-        task = make_task(estimator, grid, rows, guarantee, accountant=accountant, **asked)
+        rows = Rows.read(X, y, {})
+        task = make_task(estimator, grid, rows, guarantee, **asked)
         splits = make_splits(cv, len(rows.y), groups)
         orders = [shuffle(part, random_state=PUBLIC_SEED) for part in splits.train]
         train = [np.sort(o[: max(1, round(share * len(o)))]) for share in sizes for o in orders]

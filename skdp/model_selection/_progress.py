@@ -1,7 +1,7 @@
 """What a search tells while it runs: callbacks hear of stages alone, and inner fits are silent."""
 
-import warnings
 from contextlib import contextmanager
+from warnings import catch_warnings
 
 from joblib import parallel_config
 from sklearn.frozen import FrozenEstimator
@@ -26,24 +26,17 @@ class Stages:
 
     def __init__(self, estimator, number):
         self.estimator, self.context = estimator, callback_context(estimator, number)
-        if self.context is not None:
-            self.context.call_on_fit_task_begin(estimator=estimator)
 
     @contextmanager
-    def stage(self, name):
-        """Tell callbacks that a stage begins, and that it ends unless it fails."""
+    def stage(self, name=None):
+        """Tell callbacks that a stage, or the whole, begins, and that it ends unless it fails."""
         if self.context is None:
             yield
             return
-        context = self.context.subcontext(name)
+        context = self.context if name is None else self.context.subcontext(name)
         context.call_on_fit_task_begin(estimator=self.estimator)
         yield
         context.call_on_fit_task_end(estimator=self.estimator)
-
-    def end(self):
-        """Tell callbacks that the fit is done."""
-        if self.context is not None:
-            self.context.call_on_fit_task_end(estimator=self.estimator)
 
 
 def told_by_params(model):
@@ -80,6 +73,5 @@ def silence():
 
     What a warning says can be private, and so can the number of warnings.
     """
-    with warnings.catch_warnings(), parallel_config(verbose=0):
-        warnings.simplefilter("ignore")
+    with catch_warnings(action="ignore"), parallel_config(verbose=0):
         yield

@@ -256,10 +256,10 @@ def check_frozen(pipe, X):
 
 
 def rehearse_runs(plan, rows, terms):
-    """Rehearse each candidate on all rows and on its smallest training set.
+    """Rehearse each candidate on its smallest training set.
 
-    The first one was rehearsed on all rows before the plan was made. Where that says everything,
-    it is not fitted again, and the others are fitted to all rows only.
+    All were rehearsed on all rows before the plan was made. Where that says everything they are
+    not fitted again.
 
     Parameters
     ----------
@@ -279,10 +279,7 @@ def rehearse_runs(plan, rows, terms):
     for candidate, splits in enumerate(plan.layout.of_candidate):
         smallest = min(splits, key=lambda s: len(train[s]))
         fit = plan.runs[candidate, smallest]
-        planned = _is_planned(fit.pipeline)
-        if candidate or not planned:
-            rehearse(fit.pipeline, fit.guarantee, rows, terms)
-        if not planned:
+        if not _is_planned(fit.pipeline):
             own = rows.take(train[smallest])
             rehearse(fit.pipeline, fit.guarantee, own, terms, fit.charges)
 

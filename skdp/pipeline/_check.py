@@ -218,12 +218,7 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     ]
     findings += [Finding(s.title, "paid twice", message) for s, message in paid_twice(steps)]
     findings += _by_values(steps)
-    findings += _caches(pipe)
-    findings += [
-        Finding(name or type(part).__name__, "assumes of the table", SUMS)
-        for name, part in deep_params(pipe).items()
-        if stacks_entries(part)
-    ]
+    findings += _of_containers(pipe)
     priced = list(priced_steps(steps))
     findings += _accountants(priced)
     prices = price_steps(priced, n_samples)
@@ -392,8 +387,10 @@ def _by_values(steps):
             yield from _by_values(inside)
 
 
-def _caches(pipe):
+def _of_containers(pipe):
     for name, value in deep_params(pipe).items():
+        if stacks_entries(value):
+            yield Finding(name or type(value).__name__, "assumes of the table", SUMS)
         if name.split("__")[-1] == "memory" and value is not None:
             where = name.rpartition("__")[0] or type(pipe).__name__
             message = "memory keeps the transformed rows on disk, in clear"

@@ -139,10 +139,6 @@ def _calibrated(params, name):
     return Fits((folds or 1) + (known and not ensemble), known)
 
 
-def _bagging(params, name):
-    return Fits(params["n_estimators"])
-
-
 ONCE = {
     *("FixedThresholdClassifier", "TransformedTargetRegressor"),
     *("VotingClassifier", "VotingRegressor"),
@@ -156,7 +152,9 @@ RULES = {
     "CalibratedClassifierCV": _calibrated,
     "SelectFromModel": lambda params, name: Fits(0 if params["prefit"] else 1),
     "TunedThresholdClassifierCV": lambda p, name: Fits(not isinstance(p["cv"], str), False),
-    **dict.fromkeys(("BaggingClassifier", "BaggingRegressor"), _bagging),
+    **dict.fromkeys(
+        ("BaggingClassifier", "BaggingRegressor"), lambda p, _: Fits(p["n_estimators"])
+    ),
     **dict.fromkeys(("GridSearchCV", "RandomizedSearchCV"), _search),
     **dict.fromkeys(("HalvingGridSearchCV", "HalvingRandomSearchCV"), _halving),
     **dict.fromkeys(("StackingClassifier", "StackingRegressor"), _stacking),

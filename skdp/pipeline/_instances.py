@@ -34,7 +34,9 @@ def is_changed(estimator):
     kind = type(estimator)
     own = dict(getattr(estimator, "__dict__", {}))
     callbacks = own.pop("_skl_callbacks", [])
-    if type(callbacks) is not list or not all(map(_only_shows_progress, callbacks)):
+    # ScoringMonitor keeps raw scores.
+    progress = type(callbacks) is list and all(sklearn_name(c) == "ProgressBar" for c in callbacks)
+    if not progress or any(map(is_changed, callbacks)):
         return True
     if type(own.get("_sklearn_output_config", {})) is not dict:
         return True
@@ -46,11 +48,6 @@ def is_changed(estimator):
         or (callable(own[name]) and not name.startswith("_") and not name.endswith("_"))
         for name in set(own) - parameters
     )
-
-
-def _only_shows_progress(callback):
-    # ScoringMonitor keeps raw scores.
-    return sklearn_name(callback) == "ProgressBar" and not is_changed(callback)
 
 
 def named_parts(estimator):

@@ -88,15 +88,8 @@ def split_budget(
     if not (accountant is None or isinstance(accountant, PrivacyAccountant)):
         raise ValueError(f"accountant must be a PrivacyAccountant or None, got {accountant!r}")
     terms = terms_of(accountant)
-    plan = plan_pipeline(
-        pipe,
-        n_samples,
-        n_features,
-        classes=classes,
-        terms=terms,
-        shares=shares,
-        public_steps=public_steps,
-    )
+    asked = {"classes": classes, "shares": shares, "public_steps": public_steps}
+    plan = plan_pipeline(pipe, n_samples, n_features, terms=terms, **asked)
     # A group's delta is more than that of its rows together, however small their epsilon is.
     row = delta if terms.max_rows == 1 else 0.5 * math.exp(-epsilon) * delta / terms.max_rows
     scale = joint_scale(lambda s: plan.event(s * epsilon, row), epsilon, delta, terms)

@@ -169,9 +169,10 @@ def _walk(estimator, place, found):
     if type(estimator) is Pipeline:
         memory, after, first = estimator.memory, place, len(found)
         refused = type(memory) not in (type(None), str, joblib.Memory) or is_changed(memory)
+        remembers = getattr(memory, "location", memory) is not None
         for part, inner in estimator.steps:
             # What a memory remembers is not fitted again.
-            remembered = _remembers(memory) and part != estimator.steps[-1][0]
+            remembered = remembers and part != estimator.steps[-1][0]
             given = {"n_features": after.n_features, "before": after.before}
             given["fits"] = UNKNOWN if remembered else place.fits
             after = _walk(inner, place.inside(part, **given), found)
@@ -192,10 +193,6 @@ def _walk(estimator, place, found):
     widths = [_walk(inner, inside, found).n_features for inner, inside in parts]
     before = (*place.before, *(step.name for step in found[first:]), place.name)
     return replace(place, n_features=None if None in widths else sum(widths), before=before)
-
-
-def _remembers(memory):
-    return getattr(memory, "location", memory) is not None
 
 
 def steps_of_search(step):

@@ -122,16 +122,9 @@ def _monomials(params, d):
 
 
 def _splines(params, d):
-    shape = np.shape(params["knots"])
-    if len(shape) != 2 or shape[1] != d:
-        return None
-    periodic = params["extrapolation"] == "periodic"
-    each = shape[0] - 1 + (0 if periodic else params["degree"])
-    return d * (each - (not params["include_bias"]))
-
-
-def _known_knots(params):
-    return not isinstance(params["knots"], str) and np.ndim(params["knots"]) == 2
+    n_knots, width = np.shape(params["knots"])
+    degree = 0 if params["extrapolation"] == "periodic" else params["degree"]
+    return d * (n_knots - 1 + degree - (not params["include_bias"])) if width == d else None
 
 
 def _constant_word(params):
@@ -161,10 +154,6 @@ def _plain_words(params):
     return own and params["input"] == "content"
 
 
-def _all_columns(params):
-    return params["features"] == "all"
-
-
 # By the names of classes.
 VERIFIED = {
     "Binarizer": Verified("stateless", sparse="kept"),
@@ -172,7 +161,9 @@ VERIFIED = {
     "FunctionTransformer": Verified("stateless", _kept_by_function, _plain_function, "kept"),
     "GaussianRandomProjection": Verified("declared", _components, _whole_components, "dense"),
     "HashingVectorizer": Verified("stateless", _hashed, _plain_words, "made"),
-    "MissingIndicator": Verified("declared", condition=_all_columns, sparse="kept"),
+    "MissingIndicator": Verified(
+        "declared", condition=lambda p: p["features"] == "all", sparse="kept"
+    ),
     "Normalizer": Verified("stateless", sparse="kept"),
     "OneHotEncoder": Verified("declared", _indicators, _words),
     "OrdinalEncoder": Verified("declared", condition=_words),
@@ -184,7 +175,7 @@ VERIFIED = {
     "SimpleImputer": Verified("declared", condition=_constant_word),
     "SkewedChi2Sampler": Verified("declared", _components),
     "SparseRandomProjection": Verified("declared", _components, _whole_components, "kept"),
-    "SplineTransformer": Verified("declared", _splines, _known_knots),
+    "SplineTransformer": Verified("declared", _splines, lambda p: np.ndim(p["knots"]) == 2),
 }
 
 # What these return for a row depends, once they are fitted, on that row alone.
@@ -215,17 +206,12 @@ JUDGED_APART = {
 def verified(estimator):
     """Return what was found of an estimator's class if its parameters meet the condition."""
     found = VERIFIED.get(sklearn_name(estimator))
-    if found is None:
-        return None
-    params = estimator.get_params(deep=False)
-    if not all(is_plain(value) for name, value in params.items() if name not in JUDGED_APART):
-        return None
-    try:
-        met = bool(found.condition(params))
-    except (TypeError, ValueError):
-        # scikit-learn will refuse such parameters; they were not verified.
-        return None
-    return found if met else None
+    params = {} if found is None else estimator.get_params(deep=False)
+    plain = all(is_plain(value) for name, value in params.items() if name not in JUDGED_APART)
+    # Those that a condition cannot read scikit-learn will refuse; they were not verified.
+    with suppress(TypeError, ValueError):
+        return found if found is not None and plain and found.condition(params) else None
+    return None
 
 
 def fails_on(estimator):

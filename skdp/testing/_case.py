@@ -1,9 +1,10 @@
 """What the checks of `skdp.testing` try an estimator on: a table, fits, released numbers."""
 
-import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from unittest import SkipTest
+from warnings import catch_warnings
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -22,6 +23,9 @@ CHARGED = ("epsilon", "accountant")
 # At this epsilon two tables of 60 rows look alike: 60 removed and 60 added, e^0.12 is nearly 1.
 UNTELLING_EPSILON = 1e-3
 TRIES = 3
+
+# A context that says nothing of seeds, which the checks use on tables of no one.
+quiet_seeds = partial(catch_warnings, action="ignore", category=SeededNoiseWarning)
 
 
 def make_table(estimator, seed=0):
@@ -152,14 +156,6 @@ def must_raise(error, otherwise):
     except error:
         return
     raise AssertionError(otherwise)
-
-
-@contextmanager
-def quiet_seeds():
-    """Say nothing of seeds, which the checks use on tables of no one."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SeededNoiseWarning)
-        yield
 
 
 def _numbers(value):

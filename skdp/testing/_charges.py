@@ -180,8 +180,8 @@ def check_public_words(estimator):
     for X, y in ((case.X, case.y), (make_table(estimator, seed=1)[0], case.y[::-1])):
         accountant = case.budget(1)
         printed = io.StringIO()
-        with warnings.catch_warnings(record=True) as caught, redirect_stdout(printed):
-            warnings.simplefilter("always")
+        recorded = warnings.catch_warnings(record=True, action="always")
+        with recorded as caught, redirect_stdout(printed):
             case.published(case.fit(X, y, accountant=accountant, **params), X)
         booked = [replace(spend, time="", hash="") for spend in accountant.spends]
         words = sorted(str(warning.message) for warning in caught)

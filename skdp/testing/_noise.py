@@ -130,8 +130,7 @@ def check_seeded_flag(estimator):
         clone(estimator).set_params(random_state=seed, accountant=accountant)
         for seed in (7, 7, None)
     ]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         results = [case.refit(one) for one in fits]
     assert np.array_equal(results[0], results[1]), "a seed did not repeat"
     flags = [spend.seeded for spend in accountant.spends]
