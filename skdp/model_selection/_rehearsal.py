@@ -158,7 +158,7 @@ def rehearse(pipeline, guarantee, rows, terms, charges=None):
         steps = find_steps(pipeline.pipe)
         # Of somebody else's it is not known whether they write into the rows that they are given.
         if any(is_estimator(s.estimator) and not of_skdp(s.estimator) for s in steps):
-            rows = rows.take(np.arange(len(rows.y)))
+            rows = rows.take(np.arange(rows.n_units))
         with silence(), parallel_config("sequential"):
             rows.fit(model)
 
@@ -177,7 +177,7 @@ def rehearse(pipeline, guarantee, rows, terms, charges=None):
                 _check_targets(part.estimator, rows.y)
         for row in np.linspace(0, len(rows.y) - 1, ROWS_TRIED).astype(int):
             # The ones are in every row: if a table of this row alone is read, so are they.
-            alone = rows.take(np.full(len(rows.y), row))
+            alone = rows.take_rows(np.full(len(rows.y), row))
             model = _rehearsed(pipeline, guarantee, terms, charges)
             try:
                 fit(model, alone)
