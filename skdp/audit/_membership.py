@@ -225,14 +225,13 @@ def membership_inference(
     check_choice(variance, "variance", ("auto", "row", "global"))
     X, y = indexable(X, column_or_1d(y))
     n_shadow = check_integer(n_shadow, "n_shadow", 2)
-    persons = None if groups is None else read_persons(groups, len(y))
-    codes, n_units = np.arange(len(y)), len(y)
-    if persons is not None:
-        codes, n_units = persons.codes, persons.n_persons
+    # Without groups each row is a person's only one.
+    codes = read_persons(range(len(y)) if groups is None else groups, len(y)).codes
+    n_units, groups = codes.max() + 1, groups if groups is None else codes
     random = check_random_state(random_state)
     if members is None:
         members = _halves(n_units, 1, random)[0]
-        estimator = _fit(estimator, X, y, members[codes], persons)
+        estimator = _fit(estimator, X, y, members[codes], groups)
     else:
         rows = _check_members(members, len(y))
         members = np.bincount(codes, rows) > 0
@@ -240,18 +239,18 @@ def membership_inference(
             raise ValueError("members must name all rows of a person, or none")
         check_is_fitted(estimator)
 
-    target = _statistic(estimator, X, y, access, persons)
+    target = _statistic(estimator, X, y, access, codes)
     if attack == "loss":
         scores = target
     else:
         fitted = _halves(n_units, n_shadow, random)
         drawn = random.randint(np.iinfo(np.int32).max, size=n_shadow)
         runs = (
-            delayed(_shadow_statistic)(estimator, X, y, mask[codes], access, seed, persons)
+            delayed(_shadow_statistic)(estimator, X, y, mask[codes], access, seed, groups, codes)
             for mask, seed in zip(fitted, drawn, strict=True)
         )
         shadows = np.array(Parallel(n_jobs=n_jobs, verbose=verbose)(runs))
-        labels = y if persons is None else np.zeros(n_units)
+        labels = y if groups is None else np.zeros(n_units)
         scores = _score(attack, target, shadows, fitted, labels, estimator, offline, variance)
     fpr, tpr, _ = roc_curve(members, scores, drop_intermediate=False)
     train_score, test_score = (
@@ -295,22 +294,17 @@ def _halves(n_rows, n_models, random):
     return masks
 
 
-def _fit(estimator, X, y, mask, persons):
-    groups = None if persons is None else persons.codes[mask]
-    return fit_persons(
-        without_accountant(estimator), take_rows(X, mask), take_rows(y, mask), groups
-    )
+def _fit(estimator, X, y, mask, groups):
+    rows = (each if each is None else take_rows(each, mask) for each in (X, y, groups))
+    return fit_persons(without_accountant(estimator), *rows)
 
 
-def _statistic(estimator, X, y, access, persons):
-    """Return one number a row, or a person: the mean over the rows."""
-    values = per_row_statistic(estimator, X, y, access)
-    if persons is None:
-        return values
-    return np.bincount(persons.codes, values) / np.bincount(persons.codes)
+def _statistic(estimator, X, y, access, codes):
+    """Return one number a person, the mean over the rows."""
+    return np.bincount(codes, per_row_statistic(estimator, X, y, access)) / np.bincount(codes)
 
 
-def _shadow_statistic(estimator, X, y, mask, access, seed, persons):
+def _shadow_statistic(estimator, X, y, mask, access, seed, groups, codes):
     """Return a shadow's statistic of all rows. A shadow gets a seed of its own.
 
     If all shadows had the target's seed, their noise would be the target's and hide nothing.
@@ -318,7 +312,7 @@ def _shadow_statistic(estimator, X, y, mask, access, seed, persons):
     parameters = estimator.get_params()
     own = {name: int(seed) for name in seeds(estimator) if parameters[name] is not None}
     shadow = clone(estimator).set_params(**own) if own else estimator
-    return _statistic(_fit(shadow, X, y, mask, persons), X, y, access, persons)
+    return _statistic(_fit(shadow, X, y, mask, groups), X, y, access, codes)
 
 
 def _check_members(members, n_rows):

@@ -201,8 +201,8 @@ def check_neighbours(estimator, n_fits=100):
 def check_persons(estimator, n_fits=100):
     """Where persons are protected a fit needs their ids, and tells of no one, of many rows or few.
 
-    No simple test tells extreme neighbours apart in which a person of a thousand rows changes. It is
-    skipped where the estimator refuses persons, which must cost nothing.
+    No simple test tells extreme neighbours apart in which a person of a thousand rows changes. It
+    is skipped where the estimator refuses persons, which must cost nothing.
 
     Parameters
     ----------

@@ -142,16 +142,12 @@ def label_hashes(values, key):
 
 def _bytes_of(key):
     """Return what is hashed of a label's key."""
-    if isinstance(key, bytes):
-        return b"b" + key
-    if isinstance(key, str):
-        return b"s" + key.encode(errors="surrogatepass")
     if isinstance(key, Number):
         # Python's own hash of a number is that of equal ones of other types, in each process.
-        return b"n%d" % hash(key)
-    if isinstance(key, tuple) and isinstance(key[0], str):
-        return repr(key).encode()
-    raise ValueError("an id must be a number, a string, bytes or a date: make a string of it")
+        key = hash(key)
+    elif isinstance(key, tuple) and isinstance(key[0], type):
+        raise ValueError("an id must be a number, a string, bytes or a date: make a string of it")
+    return ascii(key).encode()
 
 
 def _found(look_up, other, *arguments):
