@@ -33,6 +33,8 @@ class PersonKFold(BaseCrossValidator):
     >>> persons = ["ann", "bob", "ann", "eve", "bob", "dan"]
     >>> for train, test in PersonKFold(2).split(visits, groups=persons):
     ...     print(train, test)
+    [0 2 5] [1 3 4]
+    [1 3 4] [0 2 5]
     """
 
     # Groups are asked for wherever scikit-learn routes metadata.
@@ -42,11 +44,12 @@ class PersonKFold(BaseCrossValidator):
         self.n_splits, self.random_state = n_splits, random_state
 
     def get_n_splits(self, X=None, y=None, groups=None):
-        """Return the number of folds; the arguments are not read.
+        """Return the number of folds.
 
         Parameters
         ----------
-        X, y, groups : object
+        X, y, groups : object, default=None
+            Not read.
 
         Returns
         -------
