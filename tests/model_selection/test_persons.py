@@ -251,7 +251,10 @@ def test_cross_validation_of_persons(routing):
         assert alone.scores_.shape == (2, 3) and alone.privacy_.unit.startswith("person")
 
 
-@pytest.mark.parametrize("strategy", ["disjoint", "holdout", "cv", "random_stopping"])
+SLOW = [pytest.param(s, marks=pytest.mark.slow) for s in ("holdout", "random_stopping")]
+
+
+@pytest.mark.parametrize("strategy", ["disjoint", "cv", *SLOW])
 def test_searches_fit_whole_persons(strategy, monkeypatch):
     X, y, ids = table_of()
     seen = []
