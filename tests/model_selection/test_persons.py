@@ -225,6 +225,16 @@ def test_with_one_row_a_person_a_score_is_that_of_rows(name):
     assert score.value(model, x, y) == score.value(model, x, y, read_persons(np.arange(50), 50))
 
 
+@pytest.mark.parametrize("n_rows", [1, 2, 7, 500])
+def test_an_area_has_so_many_shares_of_a_class_alone(n_rows):
+    """Nine persons of the class of which five count: whoever is of the other is above five."""
+    score, model = SCORES["AUC"]
+    groups = np.append(np.repeat(np.arange(9), 2), np.full(n_rows, 9))
+    y = (groups == 9).astype(int)
+    value = score.value(model, y[:, None].astype(float), y, read_persons(groups, len(y)))
+    assert 0.99 * score.sensitivity(10) < value <= score.sensitivity(10) == 0.2 + 2.0**-50
+
+
 class OfRows(BoundedScore):
     name = "mine"
 
