@@ -125,6 +125,22 @@ class PrivateMixin:
         """Say whether what a fit charges is the same for every shape of table."""
         return False
 
+    def get_metadata_routing(self):
+        """Return what `fit` asks for as metadata: `groups` where the unit is a person.
+
+        What ``set_fit_request`` says goes before.
+
+        Returns
+        -------
+        MetadataRequest
+        """
+        routing = super().get_metadata_routing()
+        by_person = terms_of(getattr(self, "accountant", None)).unit == "person"
+        for method in (routing.fit, routing.partial_fit):
+            if method.requests.get("groups", False) is None:
+                method.add_request(param="groups", alias=by_person)
+        return routing
+
 
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
 class DeclaredParameters:
@@ -242,22 +258,6 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, PrivateMixin, B
             plan = self._checked_plan(fit.owned(self._read_table(X, y), groups), fit.guarantee)
             fit.check_plan(plan)
         return plan
-
-    def get_metadata_routing(self):
-        """Return what `fit` asks for as metadata: `groups` where the unit is a person.
-
-        What ``set_fit_request`` says goes before.
-
-        Returns
-        -------
-        MetadataRequest
-        """
-        routing = super().get_metadata_routing()
-        by_person = terms_of(self.accountant).unit == "person"
-        for method in (routing.fit, routing.partial_fit):
-            if method.requests.get("groups", False) is None:
-                method.add_request(param="groups", alias=by_person)
-        return routing
 
     def _shape_of(self, rows, **more):
         """Return the `TableShape` of rows that were read."""

@@ -32,6 +32,10 @@ class Persons:
     codes: np.ndarray
     shares: np.ndarray
 
+    def one_each(self, column):
+        """Return the entries of a column in each person's first row."""
+        return column[np.unique(self.codes, return_index=True)[1]]
+
     def rows_of(self, persons):
         """Return the sorted numbers of the rows of some persons."""
         order, starts = self._places

@@ -9,14 +9,15 @@ from joblib import delayed
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.utils import check_random_state
 
+from skdp._data._persons import read_persons
 from skdp.accounting import Guarantee, Neighbours, convert_relation
 from skdp.audit import _canaries
 from skdp.audit._bounds import halved_epsilon, one_run_epsilon, one_run_gaussian_epsilon
 from skdp.audit._distinguish import Verdict, distinguish
-from skdp.audit._outputs import accountants, parameter, seeds, without_accountant
+from skdp.audit._outputs import accountants, fit_persons, parameter, seeds, without_accountant
 from skdp.audit._published import as_matrix, observe
 from skdp.audit._tables import as_table, coordinates
-from skdp.base import relation_of
+from skdp.base import relation_of, terms_of
 from skdp.exceptions import PrivacyViolationWarning
 from skdp.utils._documents import PrintedDocument
 from skdp.utils._frames import take_rows
@@ -27,6 +28,8 @@ PAIRS_A_JOB = 50
 
 # How many of the canaries are guessed: several fractions, each with its part of the error.
 GUESSED = (0.05, 0.1, 0.2, 0.4, 1.0)
+# The rows of a canary that is a person.
+ROWS_OF_A_PERSON = 10
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,7 @@ def audit_epsilon(
     X=None,
     y=None,
     *,
+    groups=None,
     method="worst_case",
     epsilon=None,
     delta=None,
@@ -131,6 +135,9 @@ def audit_epsilon(
         The table of "two_worlds" and "one_run"; "worst_case" makes its own.
     y : array-like of shape (n_samples,), default=None
         Targets or labels of X.
+    groups : array-like of shape (n_samples,), default=None
+        An id of the person of each row of X. A canary is then a person of several equal rows.
+        "worst_case" makes persons where the estimator's accountant has such a unit.
     method : {"worst_case", "two_worlds", "one_run"}, default="worst_case"
         "worst_case": many fits on two tables made so that one row moves a linear model as far
         as it can. "two_worlds": many fits on X with a canary and without it (Jagielski et al.
@@ -219,15 +226,18 @@ def audit_epsilon(
     estimator = without_accountant(estimator)
     estimator = estimator.set_params(**dict.fromkeys(seeds(estimator)))
     bounded = {"delta": claim.delta, "confidence": confidence, "gaussian": gaussian}
+    persons = None if groups is None else read_persons(groups, len(y)).codes
     if method == "one_run":
         n_canaries = check_integer(n_canaries, "n_canaries", 20)
         norm, random = _norm(estimator, X, canary_norm), check_random_state(random_state)
         canaries = _canaries.orthogonal_canaries(X, y, n_canaries, norm, relation, random)
-        found, runs = _one_run(estimator, canaries, **bounded), 1
+        found, runs = _one_run(estimator, canaries, persons, **bounded), 1
     else:
         if method == "worst_case":
             n_samples = check_integer(n_samples, "n_samples", 4)
             worlds = _canaries.worst_case_worlds(estimator, n_samples, relation)
+            by_person = any(terms_of(each).unit == "person" for each in accountants(estimator))
+            persons = np.arange(n_samples - 1) if by_person else None
         else:
             worlds = _canaries.canary_worlds(X, y, canary, relation, replacement)
             if is_classifier(estimator):
@@ -236,7 +246,8 @@ def audit_epsilon(
         n_fits = check_integer(n_fits, "n_fits", 20)
         what = "audit_epsilon: {} of {} fits"
         run = partial(run_jobs, n_jobs=n_jobs, verbose=verbose, what=what)
-        attack = partial(_many_runs, estimator, n_fits=n_fits, run=run, **bounded)
+        fit = partial(_fitted, estimator, persons)
+        attack = partial(_many_runs, fit, n_fits=n_fits, run=run, **bounded)
         found, runs = attack(worlds, claim if twice else None), 2 * n_fits
         if found.epsilon > claim.epsilon and len(worlds.y_in) > len(worlds.y_out) and found.states:
             again, runs = attack(_canaries.with_as_many_rows(worlds), claim), 2 * runs
@@ -258,7 +269,7 @@ def _check_labels(worlds, y, declared):
         )
 
 
-def _many_runs(estimator, worlds, claim, *, n_fits, run, delta, confidence, gaussian):
+def _many_runs(fit, worlds, claim, *, n_fits, run, delta, confidence, gaussian):
     """Return what the fits certify.
 
     With a claim for a removed row the worlds differ by a removal and an addition.
@@ -266,14 +277,16 @@ def _many_runs(estimator, worlds, claim, *, n_fits, run, delta, confidence, gaus
     tables = ((worlds.X_in, worlds.y_in), (worlds.X_out, worlds.y_out))
     sizes = [min(PAIRS_A_JOB, n_fits - i) for i in range(0, n_fits, PAIRS_A_JOB)]
     probe = take_rows(worlds.X_in, np.array([len(worlds.y_in) - 1, 0]))
-    jobs = (delayed(_observed_pairs)(estimator, tables, probe, size) for size in sizes)
+    jobs = (delayed(_observed_pairs)(fit, tables, probe, size) for size in sizes)
     worlds_seen = zip(*run(jobs, sizes=[2 * size for size in sizes]), strict=True)
     runs = [seen for world in worlds_seen for job in world for seen in job]
     values, names = as_matrix(runs)
     private = ~_same_in_all(values)
     steady = _same_in_all(values[:n_fits]) & _same_in_all(values[n_fits:])
     if len(worlds.y_in) > len(worlds.y_out) and np.any(private & steady):
-        others = [_seen_in(estimator, tables, probe) for tables in _canaries.other_tables(worlds)]
+        # What is public of persons is the same however many rows they have.
+        fit = partial(fit, rows=2)
+        others = [_seen_in(fit, tables, probe) for tables in _canaries.other_tables(worlds)]
         values, names = as_matrix([*runs, *others[0], *others[1]])
         inside, outside, other_in, other_out = np.split(
             values, np.cumsum([n_fits, n_fits, len(others[0])])
@@ -298,12 +311,12 @@ def _same_in_all(values):
     return np.all(values == values[0], axis=0)
 
 
-def _seen_in(estimator, tables, probe):
+def _seen_in(fit, tables, probe):
     """Return what two fits to each of some tables show; a table that is refused is left out."""
     seen = []
     for table in tables:
         try:
-            seen += [observe(clone(estimator).fit(*table), probe) for _ in range(2)]
+            seen += [observe(fit(*table), probe) for _ in range(2)]
         except ValueError:
             continue
     return seen
@@ -318,8 +331,22 @@ def _distinct(values, columns):
     return np.array(sorted(first.values()), dtype=int)
 
 
-def _one_run(estimator, canaries, *, delta, confidence, gaussian):
-    fitted = clone(estimator).fit(canaries.X, canaries.y)
+def _fitted(estimator, persons, X, y, rows=1, own=ROWS_OF_A_PERSON):
+    """Fit a clone; with persons, those who are behind these have one row in X each, and get `own`.
+
+    The others get `rows` of each of theirs.
+    """
+    if persons is None:
+        return clone(estimator).fit(X, y)
+    n_others = len(persons)
+    ids = np.append(persons, len(y) + np.arange(n_others, len(y)))[: len(y)]
+    places = np.arange(len(y))
+    places = np.repeat(places, np.where(places < n_others, rows, own))
+    return fit_persons(clone(estimator), take_rows(X, places), y[places], ids[places])
+
+
+def _one_run(estimator, canaries, persons, *, delta, confidence, gaussian):
+    fitted = _fitted(estimator, persons, canaries.X, canaries.y)
     m = len(canaries.coins)
     pulls = _scores(fitted, canaries.rows) - _scores(fitted, canaries.null)
     scores = _canary_scores(pulls.T, canaries.labels, getattr(fitted, "classes_", None))
@@ -357,7 +384,7 @@ def _canary_scores(pulls, labels, classes):
     return own - (pulls.sum(axis=0) - own) / (len(pulls) - 1)
 
 
-def _observed_pairs(estimator, tables, probe, n_pairs):
+def _observed_pairs(fit, tables, probe, n_pairs):
     """Return what fits to either table show, as two lists.
 
     The worlds alternate, and so does the order in a pair. Otherwise a time that a fit records
@@ -366,7 +393,8 @@ def _observed_pairs(estimator, tables, probe, n_pairs):
     seen = [], []
     for pair in range(n_pairs):
         for world in (0, 1) if pair // 2 % 2 else (1, 0):
-            seen[world].append(observe(clone(estimator).fit(*tables[world]), probe))
+            one_row = {"own": 1} if world else {}
+            seen[world].append(observe(fit(*tables[world], **one_row), probe))
     return seen
 
 

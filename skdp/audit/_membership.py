@@ -9,8 +9,9 @@ from sklearn.metrics import roc_curve
 from sklearn.utils import check_random_state, indexable
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from skdp._data._persons import read_persons
 from skdp.audit import _scores
-from skdp.audit._outputs import per_row_statistic, seeds, without_accountant
+from skdp.audit._outputs import fit_persons, per_row_statistic, seeds, without_accountant
 from skdp.audit._scores import Interval, area_under_curve, attack_accuracy, rate_at
 from skdp.utils._documents import PrintedDocument
 from skdp.utils._frames import take_rows
@@ -30,7 +31,8 @@ NOTE = (
 class MembershipInference(PrintedDocument):
     """What a membership inference attack found.
 
-    Printing gives text, a notebook shows HTML, `to_dict` gives JSON values.
+    Printing gives text, a notebook shows HTML, `to_dict` gives JSON values. Of an attack on
+    persons, rows are persons, in the order of their first rows.
 
     Parameters
     ----------
@@ -133,6 +135,7 @@ def membership_inference(
     X,
     y,
     *,
+    groups=None,
     attack="lira",
     access="probabilities",
     members=None,
@@ -157,6 +160,9 @@ def membership_inference(
         The attacker's candidates, rows of the training table and others alike.
     y : array-like of shape (n_samples,)
         Their labels or targets.
+    groups : array-like of shape (n_samples,), default=None
+        An id of the person of each row. The attack then looks for persons, by the means over
+        their rows: all rows of a person are in a half or none.
     attack : {"loss", "shadow", "lira", "rmia"}, default="lira"
         "loss": a threshold on the row's loss (Yeom et al. 2018), which needs no shadow models.
         "shadow": a classifier that learnt on shadow models (Shokri et al. 2017). "lira": the
@@ -222,33 +228,39 @@ def membership_inference(
     check_choice(variance, "variance", ("auto", "row", "global"))
     X, y = indexable(X, column_or_1d(y))
     n_shadow = check_integer(n_shadow, "n_shadow", 2)
-    n_rows = len(y)
+    # Without groups each row is a person's only one.
+    codes = read_persons(range(len(y)) if groups is None else groups, len(y)).codes
+    n_units, groups = codes.max() + 1, groups if groups is None else codes
     random = check_random_state(random_state)
     if members is None:
-        members = _halves(n_rows, 1, random)[0]
-        estimator = _fit(estimator, X, y, members)
+        members = _halves(n_units, 1, random)[0]
+        estimator = _fit(estimator, X, y, members[codes], groups)
     else:
-        members = _check_members(members, n_rows)
+        rows = _check_members(members, len(y))
+        members = np.bincount(codes, rows) > 0
+        if not np.array_equal(members[codes], rows):
+            raise ValueError("members must name all rows of a person, or none")
         check_is_fitted(estimator)
 
-    target = per_row_statistic(estimator, X, y, access)
+    target = _statistic(estimator, X, y, access, codes)
     if attack == "loss":
         scores = target
     else:
-        fitted = _halves(n_rows, n_shadow, random)
+        fitted = _halves(n_units, n_shadow, random)
         drawn = random.randint(np.iinfo(np.int32).max, size=n_shadow)
         runs = (
-            delayed(_shadow_statistic)(estimator, X, y, mask, access, seed)
+            delayed(_shadow_statistic)(estimator, X, y, mask[codes], access, seed, groups, codes)
             for mask, seed in zip(fitted, drawn, strict=True)
         )
         what = "membership_inference: {} of {} shadow models"
         options = {"n_jobs": n_jobs, "verbose": verbose, "what": what}
         shadows = np.array(run_jobs(runs, sizes=[1] * n_shadow, **options))
-        scores = _score(attack, target, shadows, fitted, y, estimator, offline, variance)
+        labels = y if groups is None else np.zeros(n_units)
+        scores = _score(attack, target, shadows, fitted, labels, estimator, offline, variance)
     fpr, tpr, _ = roc_curve(members, scores, drop_intermediate=False)
     train_score, test_score = (
         float(estimator.score(take_rows(X, rows), take_rows(y, rows)))
-        for rows in (members, ~members)
+        for rows in (members[codes], ~members[codes])
     )
     return MembershipInference(
         attack=attack,
@@ -287,11 +299,17 @@ def _halves(n_rows, n_models, random):
     return masks
 
 
-def _fit(estimator, X, y, mask):
-    return without_accountant(estimator).fit(take_rows(X, mask), take_rows(y, mask))
+def _fit(estimator, X, y, mask, groups):
+    rows = (each if each is None else take_rows(each, mask) for each in (X, y, groups))
+    return fit_persons(without_accountant(estimator), *rows)
 
 
-def _shadow_statistic(estimator, X, y, mask, access, seed):
+def _statistic(estimator, X, y, access, codes):
+    """Return one number a person, the mean over the rows."""
+    return np.bincount(codes, per_row_statistic(estimator, X, y, access)) / np.bincount(codes)
+
+
+def _shadow_statistic(estimator, X, y, mask, access, seed, groups, codes):
     """Return a shadow's statistic of all rows. A shadow gets a seed of its own.
 
     If all shadows had the target's seed, their noise would be the target's and hide nothing.
@@ -299,7 +317,7 @@ def _shadow_statistic(estimator, X, y, mask, access, seed):
     parameters = estimator.get_params()
     own = {name: int(seed) for name in seeds(estimator) if parameters[name] is not None}
     shadow = clone(estimator).set_params(**own) if own else estimator
-    return per_row_statistic(_fit(shadow, X, y, mask), X, y, access)
+    return _statistic(_fit(shadow, X, y, mask, groups), X, y, access, codes)
 
 
 def _check_members(members, n_rows):

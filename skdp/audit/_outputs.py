@@ -4,13 +4,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import expit
+from sklearn import config_context
 from sklearn.base import clone, is_classifier
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.validation import has_fit_parameter
 
 from skdp._version import __version__
 from skdp.accounting import Spend
 from skdp.accounting._state import Terms
-from skdp.base import UNACCOUNTED, relation_of
+from skdp.base import UNACCOUNTED, terms_of
 from skdp.utils._labels import category_codes
 
 # Models that answer 0 or 1 are as sure as this.
@@ -63,7 +66,7 @@ class Nobody:
 def without_accountant(estimator):
     """Return a clone that charges nobody: what an auditor refits is not released.
 
-    Its noise is still that of the relation of its accountant.
+    Its noise is still that of the relation and the unit of its accountant.
     """
     estimator = clone(estimator)
     nobody = {n: _with_nobody(v) for n, v in estimator.get_params().items() if _within(v)}
@@ -78,9 +81,19 @@ def _with_nobody(value):
         return type(value)(map(_with_nobody, value))
     if not _within(value):
         return value
-    relation = relation_of(value)
-    terms = replace(UNACCOUNTED, relation=relation)
-    return None if relation == UNACCOUNTED.relation else Nobody(terms)
+    unit = "person" if terms_of(value).unit == "person" else "row"
+    terms = replace(UNACCOUNTED, relation=terms_of(value).relation, unit=unit)
+    return None if terms == UNACCOUNTED else Nobody(terms)
+
+
+def fit_persons(estimator, X, y, groups):
+    """Fit an estimator to rows, with their persons if there are some and it takes them."""
+    if groups is None:
+        return estimator.fit(X, y)
+    with config_context(enable_metadata_routing=True):
+        routed = get_routing_for_object(estimator).consumes("fit", ["groups"])
+        taken = {"groups": groups} if routed or has_fit_parameter(estimator, "groups") else {}
+        return estimator.fit(X, y, **taken)
 
 
 def per_row_statistic(estimator, X, y, access):

@@ -6,6 +6,7 @@ from skdp.model_selection._curves import (
     dp_learning_curve,
     dp_validation_curve,
 )
+from skdp.model_selection._person_folds import PersonKFold, person_train_test_split
 from skdp.model_selection._scorer import DPScorer, make_dp_scorer
 from skdp.model_selection._scores import BoundedScore, bounded_score
 from skdp.model_selection._search import DPGridSearchCV, DPRandomizedSearchCV
@@ -16,9 +17,11 @@ __all__ = [
     "DPRandomizedSearchCV",
     "DPScorer",
     "DPScores",
+    "PersonKFold",
     "bounded_score",
     "dp_cross_val_score",
     "dp_learning_curve",
     "dp_validation_curve",
     "make_dp_scorer",
+    "person_train_test_split",
 ]

@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.accounting import Guarantee, Neighbours, PrivacyAccountant
+from skdp.accounting import Guarantee, PrivacyAccountant
 from skdp.base import DeclaredParameters, PrivateFit, PrivateMixin, terms_of
 from skdp.model_selection._candidates import Rows, Stages, make_candidate
 from skdp.model_selection._plans import SELECTIONS, SearchTask
@@ -61,7 +61,7 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
     ValueError
         If there is no candidate, one cannot be planned or scored, or the rows cannot be read.
     """
-    terms, public_steps = terms_of(accountant), tuple(public_steps)
+    terms, public_steps = rows.terms(accountant), tuple(public_steps)
     candidates = tuple(
         make_candidate(estimator, params, rows.y, public_steps, accountant) for params in grid
     )
@@ -72,14 +72,14 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
         rehearse(
             plan_pipeline(candidate.estimator, public_steps=public_steps), guarantee, rows, terms
         )
-        score.check(candidate.estimator, candidate.classes)
+        score.check(candidate.estimator, candidate.classes, **rows.shared)
         check_frozen(candidate.estimator, rows.X)
     return SearchTask(
         candidates=candidates,
-        shape=rows.X.shape,
+        shape=(rows.n_units, rows.X.shape[1]),
         columns=rows.columns,
         score=score,
-        guarantee=replace(guarantee, neighbours=Neighbours(relation=terms.relation)),
+        guarantee=replace(guarantee, neighbours=replace(terms, max_rows=1).neighbours),
         public_steps=public_steps,
         **asked,
     )
@@ -87,7 +87,7 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
 
 def prepare_runs(plan, rows, *, accountant, n_jobs):
     """Return what the runs of a plan share, once every one has read its rows."""
-    terms = terms_of(accountant)
+    terms = rows.terms(accountant)
     if n_jobs is not None:
         n_jobs = min(effective_n_jobs(int(n_jobs)), len(plan.runs))
     rehearse_runs(plan, rows, terms)
@@ -136,7 +136,7 @@ class BasePrivateSearch(
         """Return the list of candidates' parameters: it is public."""
 
     @with_callbacks
-    def fit(self, X, y, **params):
+    def fit(self, X, y, groups=None, **params):
         """Charge the whole search, run it and publish the chosen candidate.
 
         Parameters
@@ -145,9 +145,10 @@ class BasePrivateSearch(
             Rows, as the estimator takes them.
         y : array-like of shape (n_samples,)
             Targets.
+        {groups}
         **params : dict
-            `groups` for ``GroupKFold``, public; the rest goes to the estimator's `fit`. With
-            metadata routing enabled they are routed as in scikit-learn.
+            What goes to the estimator's `fit`, routed as in scikit-learn with metadata routing
+            enabled.
 
         Returns
         -------
@@ -163,14 +164,14 @@ class BasePrivateSearch(
         """
         stages = Stages(self, 1 + bool(self.refit))
         with stages.stage(), PrivateFit(self) as fit:
-            run = self._prepare(X, y, params).charged(fit)
+            run = self._prepare(fit, X, y, groups, params).charged(fit)
             if self.verbose:
                 words, count = WORDS[run.plan.strategy], len(run.plan.task.candidates)
                 print(f"{type(self).__name__}: {count} candidates, {words}")
             self._publish(fit, run.plan, run_plan(run, stages))
         return self
 
-    def _prepare(self, X, y, params):
+    def _prepare(self, fit, X, y, groups, params):
         """Read the rows and plan: all of a fit that is before its charge."""
         guarantee = Guarantee(epsilon=self.epsilon, delta=self.delta)
         check_choice(self.strategy, "strategy", ("auto", *STRATEGIES))
@@ -180,24 +181,24 @@ class BasePrivateSearch(
             check_integer(self.mean_runs, "mean_runs", 1)
         check_integer(self.verbose, "verbose", 0)
         # Once: an iterator can be read once.
-        cv = None if self.cv is None else check_cv(self.cv)
+        cv = None if self.cv is None else check_cv(self.cv, groups is not None)
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        groups, params = self._routed(params)
-        rows = Rows.read(X, y, params)
+        rows = Rows.read(X, y, self._routed(params)).owned(fit, groups)
         given = ("accountant", "scoring", "public_steps", "selection", "refit")
         options = {name: getattr(self, name) for name in given}
         task = make_task(self.estimator, self._candidate_params(), rows, guarantee, **options)
         composition = terms_of(self.accountant).composition
-        plan = plan_search(task, self.strategy, cv, groups, self.mean_runs, composition)
+        ids = rows.ids(groups)
+        plan = plan_search(task, self.strategy, cv, ids, self.mean_runs, composition)
         return prepare_runs(plan, rows, accountant=self.accountant, n_jobs=self.n_jobs)
 
-    def _rehearse(self, X, y=None, **params):
+    def _rehearse(self, X, y=None, groups=None, **params):
         """Do what a fit does before its charge, for the errors that it raises; return its plan."""
-        with PrivateFit(self):
-            return self._prepare(X, y, params).plan
+        with PrivateFit(self) as fit:
+            return self._prepare(fit, X, y, groups, params).plan
 
     def cost(self):
         """Return what the whole search costs, the final model included.
@@ -249,8 +250,14 @@ class BasePrivateSearch(
         -------
         MetadataRouter
         """
-        router = MetadataRouter(owner=self).add(
-            estimator=self.estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit")
+        own = super().get_metadata_routing()
+        router = (
+            MetadataRouter(owner=self)
+            .add_self_request(own)
+            .add(
+                estimator=self.estimator,
+                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+            )
         )
         if hasattr(self.cv, "get_metadata_routing"):
             mapping = MethodMapping().add(caller="fit", callee="split")
@@ -269,11 +276,8 @@ class BasePrivateSearch(
     def _routed(self, params):
         # Without params `process_routing` returns an object that has every name, `in` never ends.
         if not params or not get_config()["enable_metadata_routing"]:
-            params = dict(params)
-            return params.pop("groups", None), params
-        routed = process_routing(self, "fit", **params)
-        splitter = routed.splitter.split if "splitter" in routed else {}
-        return splitter.get("groups"), routed.estimator.fit
+            return params
+        return process_routing(self, "fit", **params).estimator.fit
 
     def _publish(self, fit, plan, outcome):
         candidates = plan.task.candidates

@@ -1,11 +1,12 @@
 """The candidates of a search, whose private steps share one budget, and what it tells meanwhile."""
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from warnings import catch_warnings
 
 import numpy as np
 from joblib import parallel_config
+from sklearn import config_context
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
@@ -13,12 +14,15 @@ from sklearn.utils.validation import validate_data
 
 from skdp._data._columns import ColumnTable
 from skdp._data._kinds import container_kinds
+from skdp._data._persons import read_persons
 from skdp._data._tables import indexable_table, target_array
 from skdp.accounting import plan_event
+from skdp.base import terms_of
 from skdp.pipeline import plan_pipeline
 from skdp.pipeline._instances import fitted_params, without_memory
 from skdp.utils._callbacks import callback_context
 from skdp.utils._frames import is_frame
+from skdp.utils._limit_rows import id_column
 from skdp.utils._validation import check_classes
 
 # What a search sets itself, from its own total.
@@ -121,11 +125,14 @@ class Rows:
     y : ndarray of shape (n_samples,)
     params : dict, default={}
         Further arguments of `fit`. One that has an entry a row is cut as the table is.
+    persons : Persons, default=None
+        Whose they are, where the unit is a person.
     """
 
     X: object
     y: np.ndarray
     params: dict = field(default_factory=dict)
+    persons: object = None
 
     @classmethod
     def read(cls, X, y, params):
@@ -145,8 +152,40 @@ class Rows:
         names = getattr(reader, "feature_names_in_", None)
         return {"names": names, "kinds": container_kinds(self.X, table)}
 
-    def take(self, rows):
-        """Return some rows, by number."""
+    @property
+    def n_units(self):
+        """The number of rows; of persons, where these are the unit."""
+        return len(self.y) if self.persons is None else self.persons.n_persons
+
+    @property
+    def shared(self):
+        """What scores take beside rows: `persons`, where these are the unit."""
+        return {} if self.persons is None else {"persons": self.persons}
+
+    def owned(self, fit, groups):
+        """Return them as those of the persons that a private fit's `groups` name, if any."""
+        fit.n_units(groups, len(self.y))
+        return replace(self, **fit.shared)
+
+    def ids(self, groups):
+        """Return the id of each person, None where rows are the unit."""
+        return None if self.persons is None else self.persons.one_each(id_column(groups))
+
+    def terms(self, accountant):
+        """Return what an accountant protects: persons, where the rows have some."""
+        terms = terms_of(accountant)
+        return terms if self.persons is None else replace(terms, unit="person")
+
+    def take(self, units):
+        """Return some rows, or all rows of some persons, by number."""
+        if self.persons is None:
+            return self.take_rows(units)
+        rows = self.persons.rows_of(units)
+        persons = read_persons(self.persons.codes[rows], len(rows))
+        return replace(self.take_rows(rows), persons=persons)
+
+    def take_rows(self, rows):
+        """Return some rows by number, in the places of the first persons'."""
 
         def cut(value):
             has_rows = hasattr(value, "shape") or isinstance(value, list | tuple)
@@ -155,11 +194,15 @@ class Rows:
             return value
 
         params = {name: cut(value) for name, value in self.params.items()}
-        return Rows(_take(self.X, rows), _take(self.y, rows), params)
+        return replace(self, X=_take(self.X, rows), y=_take(self.y, rows), params=params)
 
     def fit(self, model):
         """Fit a model to the rows and return it."""
-        return model.fit(self.X, self.y, **self.params)
+        if self.persons is None:
+            return model.fit(self.X, self.y, **self.params)
+        # Steps are given groups in this way alone.
+        with config_context(enable_metadata_routing=True):
+            return model.fit(self.X, self.y, groups=self.persons.codes, **self.params)
 
 
 def _take(table, rows):

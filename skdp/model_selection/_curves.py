@@ -2,14 +2,13 @@
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.utils import shuffle
 
 from skdp.accounting import Guarantee
 from skdp.base import PrivateFit
 from skdp.model_selection._base_search import make_task, prepare_runs
 from skdp.model_selection._candidates import Rows
 from skdp.model_selection._plans import plan_runs
-from skdp.model_selection._splits import PUBLIC_SEED, Layout, Splits, make_splits
+from skdp.model_selection._splits import Layout, Splits, make_share, make_splits
 from skdp.utils._docstrings import documented
 from skdp.utils._documents import PrintedDocument
 
@@ -91,8 +90,7 @@ def dp_cross_val_score(
         As in `DPGridSearchCV`; None is 5 folds.
     scoring : str or BoundedScore, default=None
         As in `DPGridSearchCV`.
-    groups : array-like of shape (n_samples,), default=None
-        Public; for ``GroupKFold``.
+    {groups}
     public_steps : tuple of str, default=()
         Names of steps that learn from data which are public.
     n_jobs : int, default=None
@@ -261,12 +259,12 @@ def _scored(
     guarantee, result = Guarantee(epsilon=epsilon, delta=delta), DPScores(accountant, random_state)
     asked = {"accountant": accountant, "scoring": scoring, "public_steps": public_steps}
     with PrivateFit(result) as fit:
-        rows = Rows.read(X, y, {})
+        rows = Rows.read(X, y, {}).owned(fit, groups)
         task = make_task(estimator, grid, rows, guarantee, **asked)
-        splits = make_splits(cv, len(rows.y), groups)
-        orders = [shuffle(part, random_state=PUBLIC_SEED) for part in splits.train]
-        train = [np.sort(o[: max(1, round(share * len(o)))]) for share in sizes for o in orders]
-        nested = Splits(tuple(train), splits.test * len(sizes), len(rows.y))
+        ids = rows.ids(groups)
+        splits = make_splits(cv, rows.n_units, ids)
+        train = [make_share(part, share, ids) for share in sizes for part in splits.train]
+        nested = Splits(tuple(train), splits.test * len(sizes), rows.n_units)
         plan = plan_runs(task, "scores", Layout.all_on_all(nested, len(grid)))
         run = prepare_runs(plan, rows, accountant=accountant, n_jobs=n_jobs).charged(fit)
         raw = [value for value, _ in run.fit(list(plan.runs))]

@@ -56,10 +56,10 @@ class SearchTask:
     ----------
     candidates : tuple of Candidate
     shape : tuple of (int, int)
-        Of the whole table.
+        Of the whole table: the numbers of rows, or of persons, and of columns.
     score : BoundedScore
     guarantee : Guarantee
-        The total, for one row.
+        The total, for one row or person.
     selection : str
     refit : bool
     public_steps : tuple of str
@@ -79,7 +79,8 @@ class SearchTask:
     @cached_property
     def fit_plan(self):
         """What plans one candidate's fit on so many rows, once for each guarantee."""
-        terms = replace(UNACCOUNTED, relation=self.guarantee.relation)
+        neighbours = self.guarantee.neighbours
+        terms = replace(UNACCOUNTED, relation=neighbours.relation, unit=neighbours.unit)
 
         @cache
         def pipeline(candidate, n_samples):
@@ -188,6 +189,7 @@ class SearchPlan(MechanismPlan):
     choice: object = None
     mean_runs: int | None = None
     set_aside: float = 0.0
+    by_person = True
 
     @cached_property
     def mechanism(self):

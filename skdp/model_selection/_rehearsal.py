@@ -126,7 +126,7 @@ def rehearse(pipeline, guarantee, rows, terms, charges=None):
     steps = find_steps(pipeline.pipe, *rows.X.shape[1:2])
     # Of somebody else's it is not known whether they write into the rows that they are given.
     if any(is_estimator(step.estimator) and not of_skdp(step.estimator) for step in steps):
-        rows = rows.take(np.arange(len(rows.y)))
+        rows = rows.take(np.arange(rows.n_units))
     charges = charges or [None] * len(pipeline.steps)
     handles = [_NoCharge(terms)] * len(pipeline.steps)
     model = quiet(pipeline.with_budget(guarantee.epsilon, guarantee.delta, handles))

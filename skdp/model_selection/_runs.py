@@ -108,7 +108,7 @@ def _fit_and_score(fit, train, test, seeds, *, rows, allow, score, keep):
     with silence():
         model = fit.fitted(rows.take(train), allow, seeds)
         tested = rows.take(test)
-        raw = score.value(model, tested.X, tested.y)
+        raw = score.value(model, tested.X, tested.y, **tested.shared)
     return raw, model if keep else None
 
 

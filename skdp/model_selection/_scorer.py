@@ -1,13 +1,24 @@
 """A scorer for scikit-learn whose value is a release."""
 
+from dataclasses import dataclass
+
 from sklearn.utils import check_consistent_length
+from sklearn.utils.metadata_routing import MetadataRequest
 
 from skdp._data._tables import indexable_table, read_numeric_target, read_target
 from skdp.accounting import Guarantee
-from skdp.base import PrivateRelease, relation_of
-from skdp.mechanisms._plan import bounded_noise
+from skdp.base import PrivateRelease, terms_of
+from skdp.mechanisms._plan import MechanismPlan, bounded_noise
 from skdp.model_selection._scores import bounded_score
 from skdp.utils._validation import check_privacy_parameters
+
+
+@dataclass(frozen=True)
+class ScorePlan(MechanismPlan):
+    """What a call releases: one score, of rows or of persons."""
+
+    mechanism: object
+    by_person = True
 
 
 class DPScorer:
@@ -29,9 +40,9 @@ class DPScorer:
         self.score = score
         self.epsilon, self.delta = check_privacy_parameters(epsilon, delta)
         self.accountant, self.random_state = accountant, random_state
-        relation_of(accountant)
+        terms_of(accountant)
 
-    def __call__(self, estimator, X, y):
+    def __call__(self, estimator, X, y, groups=None):
         """Charge one release and return it.
 
         Parameters
@@ -40,6 +51,9 @@ class DPScorer:
             Fitted.
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
+        groups : array-like of shape (n_samples,), default=None
+            An id of the person of each row, whose unit is then a person. In functions of
+            scikit-learn that route metadata it is asked for where the accountant's unit is one.
 
         Returns
         -------
@@ -55,21 +69,34 @@ class DPScorer:
             If the accountant refuses; nothing was scored.
         """
         check_consistent_length(X, y)
-        self.score.check_methods(estimator)
         X = indexable_table(X)
         y = (read_target if self.score.of_labels else read_numeric_target)(estimator, y, X.shape[0])
         width = getattr(estimator, "n_features_in_", None)
         if width is not None and X.shape[1:] != (width,):
             name = type(estimator).__name__
             raise ValueError(f"X has shape {X.shape}, but {name} was fitted to {width} features")
-        sensitivity = self.score.sensitivity(len(y), relation_of(self.accountant))
         guarantee = Guarantee(epsilon=self.epsilon, delta=self.delta)
-        mechanism = bounded_noise(guarantee, sensitivity, sensitivity)
         terms = {"accountant": self.accountant, "random_state": self.random_state}
         with PrivateRelease(label=type(self).__name__, **terms) as release:
-            source = release.charge(mechanism)
-            value = self.score.value(estimator, X, y)
+            n_units = release.n_units(groups, len(y))
+            self.score.check_methods(estimator, **release.shared)
+            sensitivity = self.score.sensitivity(n_units, release.terms.relation)
+            mechanism = bounded_noise(guarantee, sensitivity, sensitivity)
+            source = release.charge(ScorePlan(mechanism))
+            value = self.score.value(estimator, X, y, **release.shared)
             return float(mechanism.release(value, random_state=source))
+
+    def get_metadata_routing(self):
+        """Return what a call asks for as metadata: `groups` where the unit is a person.
+
+        Returns
+        -------
+        MetadataRequest
+        """
+        routing = MetadataRequest(owner=type(self).__name__)
+        by_person = terms_of(self.accountant).unit == "person"
+        routing.score.add_request(param="groups", alias=by_person)
+        return routing
 
     def __repr__(self):
         return f"DPScorer({self.score!r}, epsilon={self.epsilon:g}, delta={self.delta:g})"
@@ -109,8 +136,8 @@ def make_dp_scorer(
 
     Notes
     -----
-    A call is (`epsilon`, `delta`)-differentially private for the scored rows; the number of
-    them is public, and the estimator is taken as it is. Sensitivities are derived in
+    A call is (`epsilon`, `delta`)-differentially private for the scored rows, or persons; the
+    number of them is public, and the estimator is taken as it is. Sensitivities are derived in
     ``docs/model_selection.md``.
 
     Examples

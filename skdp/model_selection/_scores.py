@@ -7,12 +7,14 @@ counts nowhere. The sensitivities are derived in ``docs/model_selection.md``.
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from inspect import signature
 from typing import ClassVar
 
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import column_or_1d
 
+from skdp._data._persons import shares_of, times_shares
 from skdp._data._tables import target_array
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.utils._labels import category_codes
@@ -50,7 +52,7 @@ class BoundedScore(ABC):
         if cls.monotonic is base.monotonic:
             cls.monotonic = BoundedScore.monotonic
 
-    def check(self, estimator, classes):
+    def check(self, estimator, classes, persons=None):
         """Refuse what cannot be scored, before anything is charged.
 
         Parameters
@@ -59,12 +61,14 @@ class BoundedScore(ABC):
             Fitted or not.
         classes : ndarray or None
             The label set, None for a regressor.
+        persons : Persons, default=None
+            Whose the rows are, where the unit is a person.
 
         Raises
         ------
         ValueError
         """
-        self.check_methods(estimator)
+        self.check_methods(estimator, persons)
         if self.of_labels != (classes is not None):
             kind = "a classifier" if self.of_labels else "a regressor"
             raise ValueError(f"the score {self.name!r} needs {kind}")
@@ -75,13 +79,15 @@ class BoundedScore(ABC):
                 f"{np.asarray(classes).tolist()}, got {list(counts)}"
             )
 
-    def check_methods(self, estimator):
-        """Refuse an estimator that has not the methods that the score needs.
+    def check_methods(self, estimator, persons=None):
+        """Refuse an estimator that has not the methods, or persons, that the score has no room for.
 
         Parameters
         ----------
         estimator : estimator
             Fitted or not.
+        persons : Persons, default=None
+            Whose the rows are, where the unit is a person.
 
         Raises
         ------
@@ -92,9 +98,11 @@ class BoundedScore(ABC):
             raise ValueError(
                 f"the score {self.name!r} needs {needed}, but {type(estimator).__name__} has none"
             )
+        if persons is not None and "persons" not in signature(self.value).parameters:
+            raise ValueError(f"the score {self.name!r} has no value by persons: leave groups out")
 
     @abstractmethod
-    def value(self, estimator, X, y):
+    def value(self, estimator, X, y, persons=None):
         """Return the raw score of a fitted estimator: it is not private.
 
         Parameters
@@ -105,6 +113,10 @@ class BoundedScore(ABC):
             Rows.
         y : array-like of shape (n_samples,)
             Targets or labels.
+        persons : Persons, default=None
+            Whose the rows are, where the unit is a person: a row counts by its ``shares``, and
+            ``n_persons`` stands for the number of rows. A score of one's own that does not take
+            it is of rows alone.
 
         Returns
         -------
@@ -113,12 +125,12 @@ class BoundedScore(ABC):
 
     @abstractmethod
     def sensitivity(self, n_samples, relation="add_remove"):
-        """Return by how much one row moves the score of a fixed estimator, rounded up.
+        """Return by how much one row, or person, moves a fixed estimator's score, rounded up.
 
         Parameters
         ----------
         n_samples : int
-            The number of scored rows, which is public.
+            The number of scored rows, or persons, which is public.
         relation : {"add_remove", "replace_one"}, default="add_remove"
 
         Returns
@@ -161,11 +173,12 @@ class BoundedScore(ABC):
 class _MeanOverRows(BoundedScore):
     """Minus the mean over the rows of a loss in [0, bound], or of a gain the mean."""
 
-    def value(self, estimator, X, y):
+    def value(self, estimator, X, y, persons=None):
         values, bound = self._of_rows(estimator, X, column_or_1d(target_array(y))), self._bound
         # A loss that is no number is the worst one, whichever row it came from.
         values = np.clip(np.where(np.isnan(values), bound, values), 0.0, bound)
-        return self._of_mean(math.fsum(values) / len(values))
+        n_units = len(values) if persons is None else persons.n_persons
+        return self._of_mean(math.fsum(times_shares(values, shares_of(persons))) / n_units)
 
     def monotonic(self, relation):
         return relation == "add_remove"
@@ -205,8 +218,9 @@ class ErrorCount(BoundedScore):
     name: ClassVar[str] = "neg_error_count"
     monotonic = _MeanOverRows.monotonic
 
-    def value(self, estimator, X, y):
-        return -float(np.count_nonzero(~_correct(estimator, X, column_or_1d(target_array(y)))))
+    def value(self, estimator, X, y, persons=None):
+        wrong = ~_correct(estimator, X, column_or_1d(target_array(y)))
+        return -float(times_shares(wrong, shares_of(persons)).sum())
 
     def sensitivity(self, n_samples, relation="add_remove"):
         check_integer(n_samples, "n_samples", 1)
@@ -302,7 +316,8 @@ class ROCAUC(BoundedScore):
     ----------
     class_counts : dict of two labels to positive numbers
         Public; only their ratio is read. The second of the sorted labels is the positive one.
-        Of the scored rows, at most so many of each class take part, the first ones.
+        Of the scored rows, at most so many of each class take part, the first ones; of persons,
+        the first rows whose shares add up to so many.
     """
 
     class_counts: dict
@@ -316,16 +331,20 @@ class ROCAUC(BoundedScore):
             raise ValueError(f"roc_auc needs the class_counts of two classes, got {len(counts)}")
         object.__setattr__(self, "class_counts", tuple(sorted(counts)))
 
-    def value(self, estimator, X, y):
+    def value(self, estimator, X, y, persons=None):
         y = column_or_1d(target_array(y))
         scores = _scores_of_second(estimator, X)
         scores = np.where(np.isnan(scores), -np.inf, scores)
-        caps, codes = self._caps(len(y)), _codes(self.class_counts, y)
-        negatives, positives = (scores[codes == code][:cap] for code, cap in enumerate(caps))
-        negatives = np.sort(negatives)
-        below = int(np.searchsorted(negatives, positives, "left").sum())
-        upto = int(np.searchsorted(negatives, positives, "right").sum())
-        return (below + upto) / (2 * caps[0] * caps[1])
+        shares, n_units = np.ones(len(y)), len(y)
+        if persons is not None:
+            shares, n_units = persons.shares, persons.n_persons
+        caps, codes = self._caps(n_units), _codes(self.class_counts, y)
+        negatives, positives = (scores[codes == code] for code in (0, 1))
+        outside, inside = (_first(shares[codes == code], cap) for code, cap in enumerate(caps))
+        order = np.argsort(negatives)
+        upto = np.append(0.0, np.cumsum(outside[order]))
+        ends = (np.searchsorted(negatives[order], positives, side) for side in ("left", "right"))
+        return math.fsum(inside * sum(upto[end] for end in ends)) / (2 * caps[0] * caps[1])
 
     def sensitivity(self, n_samples, relation="add_remove"):
         caps = self._caps(check_integer(n_samples, "n_samples", 1))
@@ -514,6 +533,11 @@ def _indicators(estimator, y):
     """Return of which of the estimator's classes each row is."""
     codes = category_codes(y, np.asarray(estimator.classes_))
     return codes[:, None] == np.arange(len(estimator.classes_))
+
+
+def _first(shares, cap):
+    """Return how much of each share is within the first `cap` of them, exactly."""
+    return np.clip(cap - (np.cumsum(shares) - shares), 0.0, shares)
 
 
 def _scores_of_second(estimator, X):

@@ -40,9 +40,9 @@ class DPGridSearchCV(BasePrivateSearch):
     cv : int, splitter or iterable, default=None
         For "cv", None is 5 folds and an int is ``KFold(cv, shuffle=True, random_state=0)``. Of
         splitters those are taken that look at row numbers alone: `KFold`, `RepeatedKFold`,
-        `ShuffleSplit`, `LeaveOneOut`, `TimeSeriesSplit`, `PredefinedSplit` and `GroupKFold` with
-        public groups. A list of (train, test) index arrays declares them public. The other
-        strategies take one split; None holds out a quarter of the rows.
+        `ShuffleSplit`, `LeaveOneOut`, `TimeSeriesSplit` and `PredefinedSplit`. A list of (train,
+        test) index arrays declares them public. Of persons it is `PersonKFold` alone, which an
+        int then is. The other strategies take one split; None holds out a quarter of the rows.
     scoring : str or BoundedScore, default=None
         A score of known sensitivity, see `skdp.model_selection.bounded_score`. None is
         "accuracy" for classifiers, and "r2" for regressors with `target_bounds`.
@@ -165,9 +165,9 @@ class DPRandomizedSearchCV(BasePrivateSearch):
     cv : int, splitter or iterable, default=None
         For "cv", None is 5 folds and an int is ``KFold(cv, shuffle=True, random_state=0)``. Of
         splitters those are taken that look at row numbers alone: `KFold`, `RepeatedKFold`,
-        `ShuffleSplit`, `LeaveOneOut`, `TimeSeriesSplit`, `PredefinedSplit` and `GroupKFold` with
-        public groups. A list of (train, test) index arrays declares them public. The other
-        strategies take one split; None holds out a quarter of the rows.
+        `ShuffleSplit`, `LeaveOneOut`, `TimeSeriesSplit` and `PredefinedSplit`. A list of (train,
+        test) index arrays declares them public. Of persons it is `PersonKFold` alone, which an
+        int then is. The other strategies take one split; None holds out a quarter of the rows.
     scoring : str or BoundedScore, default=None
         A score of known sensitivity, see `skdp.model_selection.bounded_score`. None is
         "accuracy" for classifiers, and "r2" for regressors with `target_bounds`.

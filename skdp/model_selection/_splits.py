@@ -11,16 +11,20 @@ import numpy as np
 from sklearn.model_selection import KFold, PredefinedSplit
 from sklearn.utils import shuffle
 
+from skdp.model_selection._person_folds import PersonKFold
 from skdp.pipeline._verified import sklearn_name
+from skdp.utils._labels import label_hashes
 from skdp.utils._validation import check_integer
 
-# By the names of classes; their splits hang on row numbers, and public groups, alone.
+# By the names of classes; their splits hang on row numbers alone.
 ALLOWED = (
     *("KFold", "RepeatedKFold", "ShuffleSplit", "LeaveOneOut", "TimeSeriesSplit"),
-    *("PredefinedSplit", "GroupKFold"),
+    "PredefinedSplit",
 )
 DEFAULT_FOLDS = 5
 PUBLIC_SEED = 0
+# Of folds of persons: of folds by the same key, those of the others are no folds again.
+PERSON_KEY = 2**31 - 1
 HELD_OUT = 0.25
 
 
@@ -40,7 +44,7 @@ class Pattern(NamedTuple):
 
 @dataclass(frozen=True)
 class Splits:
-    """Index arrays of training and test rows.
+    """Index arrays of training and test units: of rows, or of persons.
 
     Parameters
     ----------
@@ -152,7 +156,7 @@ def _is_less(pattern, other):
     return len(runs) <= len(other_runs) and kinds <= other_kinds
 
 
-def check_cv(cv):
+def check_cv(cv, by_person=False):
     """Return a splitter that never looks at values, or a list of index arrays.
 
     Parameters
@@ -160,20 +164,32 @@ def check_cv(cv):
     cv : int, splitter, iterable or None
         An int, or None for 5, is ``KFold(cv, shuffle=True, random_state=0)``, for classifiers
         too. An iterable of (train, test) index arrays declares them public.
+    by_person : bool, default=False
+        Whether persons are what is split: an int is a `PersonKFold`, the one splitter there is.
 
     Raises
     ------
     ValueError
-        If the splitter could look at values: that moves other people's rows between folds when
-        one row changes.
+        If the splitter could look at values, or at how many rows others have: that moves other
+        people's rows between folds when one row, or one person, changes.
     """
     if cv is None:
         cv = DEFAULT_FOLDS
     if isinstance(cv, Integral) and not isinstance(cv, bool | np.bool_):
         folds = check_integer(cv, "cv", 2)
+        if by_person:
+            return PersonKFold(folds, random_state=PERSON_KEY)
         return KFold(folds, shuffle=True, random_state=PUBLIC_SEED)
-    if sklearn_name(cv) in ALLOWED:
+    if type(cv) is PersonKFold and not by_person:
+        raise ValueError(f"cv={cv!r} needs groups, an id of the person of each row")
+    if type(cv) is PersonKFold or (not by_person and sklearn_name(cv) in ALLOWED):
         return cv
+    if by_person or sklearn_name(cv) == "GroupKFold":
+        raise ValueError(
+            f"cv={cv!r} lets the rows of one person decide in which folds those of others are, by "
+            "their number (GroupKFold balances the folds' sizes) or by their places: use "
+            "PersonKFold, or an int, with groups"
+        )
     if hasattr(cv, "split") or isinstance(cv, str | bool | np.bool_):
         raise ValueError(
             f"cv={cv!r} may look at labels or values: one flipped label moves thousands of other "
@@ -187,16 +203,16 @@ def check_cv(cv):
         raise ValueError(f"cv must be an int, a splitter or a list of splits, got {cv!r}") from None
 
 
-def make_splits(cv, n_samples, groups=None):
-    """Return the splits of a table of `n_samples` rows.
+def make_splits(cv, n_samples, ids=None):
+    """Return the splits of a table of `n_samples` rows, or persons.
 
     Parameters
     ----------
     cv : int, splitter, iterable or None
         As in `check_cv`.
     n_samples : int
-    groups : array-like of shape (n_samples,), default=None
-        Public; read by `GroupKFold` alone.
+    ids : ndarray of shape (n_samples,), default=None
+        Of persons, where these are split.
 
     Returns
     -------
@@ -207,12 +223,10 @@ def make_splits(cv, n_samples, groups=None):
     ValueError
         If the splitter is not allowed or does not fit the table.
     """
-    cv = check_cv(cv)
-    if groups is not None and len(groups) != n_samples:
-        raise ValueError(f"groups must have {n_samples} entries, got {len(groups)}")
+    cv = check_cv(cv, ids is not None)
     if isinstance(cv, PredefinedSplit) and len(cv.test_fold) != n_samples:
         raise ValueError(f"PredefinedSplit must name the fold of {n_samples} rows")
-    pairs = cv if isinstance(cv, list) else cv.split(np.zeros((n_samples, 1)), groups=groups)
+    pairs = cv if isinstance(cv, list) else cv.split(np.zeros((n_samples, 1)), groups=ids)
     pairs = [tuple(_indices(rows, n_samples) for rows in pair) for pair in pairs]
     if not pairs or any(len(pair) != 2 for pair in pairs):
         raise ValueError("cv must give at least one pair of training and test rows")
@@ -222,13 +236,15 @@ def make_splits(cv, n_samples, groups=None):
     return Splits(tuple(p[0] for p in pairs), tuple(p[1] for p in pairs), n_samples)
 
 
-def make_parts(rows, parts):
-    """Divide rows into disjoint parts of one size, in a public random order.
+def make_parts(rows, parts, ids=None):
+    """Divide rows into disjoint parts of one size in a public random order, or persons by hash.
 
     Parameters
     ----------
     rows : ndarray of int
     parts : int
+    ids : ndarray of shape (n_samples,), default=None
+        As in `make_splits`.
 
     Returns
     -------
@@ -238,27 +254,62 @@ def make_parts(rows, parts):
     Raises
     ------
     ValueError
-        If there are more parts than rows.
+        If there are more parts than rows, or one is empty.
     """
+    if ids is not None:
+        places = label_hashes(ids[rows], "parts") % np.uint64(parts)
+        return [_some(rows[places == part]) for part in range(parts)]
     if parts > len(rows):
         raise ValueError(f"{len(rows)} rows cannot make {parts} disjoint parts")
     order, size = shuffle(rows, random_state=PUBLIC_SEED), len(rows) // parts
     return [np.sort(order[i * size : (i + 1) * size]) for i in range(parts)]
 
 
-def hold_out(n_samples):
+def make_share(rows, share, ids=None):
+    """Return a share of some rows, or persons, that is within each larger one.
+
+    Parameters
+    ----------
+    rows : ndarray of int
+    share : float
+    ids : ndarray of shape (n_samples,), default=None
+        As in `make_splits`.
+    """
+    if ids is not None:
+        return _some(rows[label_hashes(ids[rows], "share") <= share * 2.0**64])
+    order = shuffle(rows, random_state=PUBLIC_SEED)
+    return np.sort(order[: max(1, round(share * len(order)))])
+
+
+def hold_out(n_samples, ids=None):
     """Return the one split that is used where none is given: a quarter of the rows is tested on.
+
+    Parameters
+    ----------
+    n_samples : int
+    ids : ndarray of shape (n_samples,), default=None
+        As in `make_splits`.
 
     Raises
     ------
     ValueError
-        If there are fewer than two rows.
+        If there are fewer than two rows, or none on one of the sides.
     """
+    if ids is not None:
+        tested = label_hashes(ids, "hold out") < HELD_OUT * 2.0**64
+        sides = (_some(np.flatnonzero(side)) for side in (~tested, tested))
+        return Splits(*((side,) for side in sides), n_samples)
     if n_samples < 2:
         raise ValueError(f"n_samples={n_samples} is too few rows to hold one out")
     order = shuffle(np.arange(n_samples), random_state=PUBLIC_SEED)
     n_test = max(1, round(HELD_OUT * n_samples))
     return Splits((np.sort(order[n_test:]),), (np.sort(order[:n_test]),), n_samples)
+
+
+def _some(persons):
+    if not len(persons):
+        raise ValueError("a part has no person: there are too few for so many parts")
+    return persons
 
 
 def _indices(rows, n_samples):

@@ -26,7 +26,7 @@ EFFECTIVE = {
 }
 
 
-def plan_search(task, strategy, cv, groups, mean_runs, composition="basic"):
+def plan_search(task, strategy, cv, ids, mean_runs, composition="basic"):
     """Return the plan of a search.
 
     Parameters
@@ -36,7 +36,8 @@ def plan_search(task, strategy, cv, groups, mean_runs, composition="basic"):
         One of `STRATEGIES`, or "auto" for that of `best_strategy`.
     cv : object
         As the user gave it.
-    groups : array-like or None
+    ids : ndarray or None
+        As in `make_splits`.
     mean_runs : int or None
     composition : str, default="basic"
         How the accountant adds up.
@@ -47,14 +48,14 @@ def plan_search(task, strategy, cv, groups, mean_runs, composition="basic"):
         If cv does not go with the strategy, or there are too few rows.
     """
     n_samples, m = task.shape[0], len(task.candidates)
-    given = None if cv is None else make_splits(cv, n_samples, groups)
+    given = None if cv is None else make_splits(cv, n_samples, ids)
     if strategy == "auto":
         n_splits = None if given is None else len(given.train)
         strategy = best_strategy(task, n_splits=n_splits, composition=composition)
     if strategy == "cv":
-        splits = given or make_splits(cv, n_samples, groups)
+        splits = given or make_splits(cv, n_samples, ids)
         return plan_runs(task, strategy, Layout.all_on_all(splits, m))
-    splits = given or hold_out(n_samples)
+    splits = given or hold_out(n_samples, ids)
     if len(splits.train) != 1:
         raise ValueError(
             f"strategy={strategy!r} tests on one part of the rows, but cv gives "
@@ -64,7 +65,7 @@ def plan_search(task, strategy, cv, groups, mean_runs, composition="basic"):
         runs = default_mean_runs(m) if mean_runs is None else mean_runs
         return plan_random_stopping(task, splits, runs)
     if strategy == "disjoint":
-        parts = make_parts(splits.train[0], m)
+        parts = make_parts(splits.train[0], m, ids)
         apart = Splits(tuple(parts), splits.test * m, n_samples)
         return plan_runs(task, strategy, Layout(apart, tuple((i,) for i in range(m))))
     return plan_runs(task, strategy, Layout.all_on_all(splits, m))

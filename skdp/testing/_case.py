@@ -68,12 +68,13 @@ class Case:
             raise SkipTest(f"{type(estimator).__name__} has no parameter {missing[0]}")
         self.X, self.y = make_table(estimator)
 
-    def fit(self, X=None, y=None, **params):
+    def fit(self, X=None, y=None, groups=None, **params):
         """Fit a clone with some parameters changed, to the table if no other is given."""
         X, y = self.X if X is None else X, self.y if y is None else y
         estimator = clone(self.estimator).set_params(**params)
+        given = {} if groups is None else {"groups": groups}
         required = get_tags(estimator).target_tags.required
-        return estimator.fit(X, y) if required else estimator.fit(X)
+        return estimator.fit(X, y, **given) if required else estimator.fit(X, **given)
 
     def published(self, fitted, X=None):
         """Return every number that an estimator released, as one vector."""

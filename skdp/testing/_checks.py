@@ -42,6 +42,7 @@ def dp_checks(*, n_fits=100, reference=None):
     'check_refused_charge'
     """
     options = {"check_limit": {"reference": reference}, "check_neighbours": {"n_fits": n_fits}}
+    options["check_persons"] = options["check_neighbours"]
     return [
         update_wrapper(partial(_state_rule, check, **options.get(name, {})), check)
         for module in (_charges, _noise, _claims)

@@ -20,6 +20,7 @@ from skdp.testing._case import (
     Case,
     SkipTest,
     make_table,
+    must_raise,
     need_statement,
     quiet_seeds,
     takes_categories,
@@ -36,6 +37,8 @@ PAIRS = 10
 SHORT = 1e-3
 # How far beyond what is declared a row is that must be clipped.
 BEYOND = 1e3
+# Of a person.
+MANY_ROWS = 1000
 
 
 def check_statement(estimator):
@@ -192,7 +195,41 @@ def check_neighbours(estimator, n_fits=100):
         In each of two worlds. A hundred fits find noise that is missing, and thousands noise
         that is twice too small.
     """
-    case = Case(estimator, "epsilon")
+    _check_untold(Case(estimator, "epsilon"), extreme_tables(estimator), n_fits)
+
+
+def check_persons(estimator, n_fits=100):
+    """Where persons are protected a fit needs their ids, and tells of no one, of many rows or few.
+
+    No simple test tells extreme neighbours apart in which a person of a thousand rows changes. It
+    is skipped where the estimator refuses persons, which must cost nothing.
+
+    Parameters
+    ----------
+    estimator : estimator
+    n_fits : int, default=100
+        As in `check_neighbours`.
+    """
+    case = Case(estimator, *CHARGED)
+    if "groups" not in inspect.signature(estimator.fit).parameters:
+        raise SkipTest(f"{type(estimator).__name__} takes no groups")
+    accountant, ids = PrivacyAccountant(1e3, 0.5, unit="person"), np.arange(N_ROWS)
+    with must_raise(ValueError, "rows of persons who are not named were fitted"):
+        case.release(accountant=accountant)
+    try:
+        fitted = case.fit(groups=ids, accountant=accountant)
+    except ValueError as error:
+        assert not accountant.spends, "a refused fit was charged"
+        raise SkipTest(str(error)) from error
+    case.check_booked(accountant.spends, 1)
+    need_statement(fitted)
+    assert "person" in fitted.privacy_.unit, f"the unit is stated to be {fitted.privacy_.unit!r}"
+    places = np.append(ids, np.full(MANY_ROWS - 1, ids[-1]))
+    tables = tuple((X[places], y[places], places) for X, y in extreme_tables(estimator))
+    _check_untold(case, tables, n_fits, unit="person")
+
+
+def _check_untold(case, tables, n_fits, **unit):
     if n_fits < LEAST_FITS:
         raise ValueError(f"n_fits must be at least {LEAST_FITS}, got {n_fits!r}")
     judged = n_fits // 2
@@ -201,13 +238,13 @@ def check_neighbours(estimator, n_fits=100):
     epsilon = min(epsilon, 0.5 * provable)
     options = {"epsilon": epsilon} | case.fresh_noise
     if "accountant" in case.params:
-        options["accountant"] = PrivacyAccountant(1e9, 0.5, relation="replace_one")
+        options["accountant"] = PrivacyAccountant(1e9, 0.5, relation="replace_one", **unit)
     else:
         # The tables differ by a replaced row; whose claim is for a removed one owes twice that.
         epsilon, delta = convert_relation(epsilon, delta, "add_remove", "replace_one")
     runs = [
         observe(fitted, table[0] if case.releases_in_transform else None)
-        for table in extreme_tables(estimator)
+        for table in tables
         for fitted in (case.fit(*table, **options) for _ in range(n_fits))
     ]
     values, names = as_matrix(runs)

@@ -3,6 +3,8 @@
 import datetime
 from decimal import Decimal
 from fractions import Fraction
+from hashlib import blake2b
+from numbers import Number
 
 import numpy as np
 
@@ -114,6 +116,38 @@ def category_codes(values, categories, other=UNDECLARED):
         index.setdefault(key, code)
     codes = (_found(index.get, other, key, other) for key in _keys(values))
     return np.fromiter(codes, dtype=np.int64, count=len(values))
+
+
+def label_hashes(values, key):
+    """Return a whole number below 2**64 for each label, by a public key: equal ones have the same.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows,)
+        Of any type.
+    key : str
+
+    Returns
+    -------
+    ndarray of shape (n_rows,), dtype uint64
+
+    Raises
+    ------
+    ValueError
+        If one is of a type of its own, whose values no two processes need hash alike.
+    """
+    hashes = (blake2b(_bytes_of(k), key=key.encode(), digest_size=8) for k in _keys(values))
+    return np.frombuffer(b"".join(h.digest() for h in hashes), dtype="<u8").astype(np.uint64)
+
+
+def _bytes_of(key):
+    """Return what is hashed of a label's key."""
+    if isinstance(key, Number):
+        # Python's own hash of a number is that of equal ones of other types, in each process.
+        key = hash(key)
+    elif isinstance(key, tuple) and isinstance(key[0], type):
+        raise ValueError("an id must be a number, a string, bytes or a date: make a string of it")
+    return ascii(key).encode()
 
 
 def _found(look_up, other, *arguments):

@@ -1,5 +1,7 @@
 """At most so many rows a person, so that a person can be the unit of privacy."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from sklearn.utils import check_consistent_length
 
@@ -42,7 +44,9 @@ def limit_rows(X, y, groups, max_rows):
     -----
     Which rows are kept depends on `groups` and on order alone. A person who comes or goes
     changes no one else's rows, but moves the indices of the rows behind; where folds or parts
-    follow the index, use splits that depend on the person, such as ``GroupKFold``.
+    follow the index, use splits that depend on the person alone:
+    ``list(PersonKFold(5).split(X, groups=groups))``, of the rows that are kept. ``GroupKFold``
+    balances the folds' sizes, so that one person's rows move others'.
 
     Examples
     --------
@@ -63,20 +67,35 @@ def limit_rows(X, y, groups, max_rows):
     return take_rows(X, kept), None if y is None else take_rows(y, kept)
 
 
-def person_codes(groups):
-    """Number the persons that a column of ids names, one a row: equal labels are one person."""
+def id_column(groups):
+    """Return the ids of persons, one a row, as an array.
+
+    Raises
+    ------
+    ValueError
+        If they are no list and no column. An iterator is none: it can be read once.
+    """
     groups = in_memory(groups)
-    if not (hasattr(groups, "shape") or hasattr(type(groups), "to_pylist")):
-        # No value of a list has a say in another's type.
-        groups = np.fromiter(groups, dtype=object)
-    else:
+    if hasattr(groups, "shape") or hasattr(type(groups), "to_pylist"):
         groups = np.asarray(groups) if is_frame(groups) else column_values(groups)[0]
+    elif isinstance(groups, Sequence) and not isinstance(groups, str | bytes):
+        # No value of a list has a say in another's type.
+        groups = np.fromiter(groups, dtype=object, count=len(groups))
+    else:
+        kind = type(groups).__name__
+        raise ValueError(f"groups must be a list, an array or a column of ids, got a {kind}")
     if groups.ndim != 1:
         raise ValueError(f"groups must be one column, got {groups.ndim} dimensions")
-    codes = label_codes(groups)
+    return groups
+
+
+def person_codes(groups):
+    """Number the persons that a column of ids names, one a row: equal labels are one person."""
+    codes = label_codes(id_column(groups))
     if (codes < 0).any():
         raise ValueError(
-            "groups must name the person of every row, and one is missing: leave such rows out, or "
-            "give each an id of its own if they are distinct persons"
+            "groups must name the person of every row by a number, a string or a date, and one is "
+            "missing or something else: leave such rows out, or give each an id of its own if they "
+            "are distinct persons"
         )
     return codes

@@ -45,16 +45,6 @@ def test_an_int_is_shuffled_by_a_public_seed():
     np.testing.assert_array_equal(one.test[0], two.test[0])
 
 
-def test_public_groups():
-    groups = np.arange(20) // 4
-    splits = make_splits(GroupKFold(5), 20, groups)
-    assert all(len(set(groups[test])) == 1 for test in splits.test)
-    with pytest.raises(ValueError):
-        make_splits(GroupKFold(5), 20, groups[:4])
-    with pytest.raises(ValueError):
-        make_splits(GroupKFold(5), 20)
-
-
 class LabelledFolds(KFold):
     """Could look at anything."""
 
@@ -62,6 +52,7 @@ class LabelledFolds(KFold):
 @pytest.mark.parametrize(
     "cv",
     [
+        GroupKFold(3),
         StratifiedKFold(3),
         StratifiedShuffleSplit(3),
         LabelledFolds(3),

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdp.accounting import PureDP
 from skdp.base import PrivateFit, relation_of
 from skdp.mechanisms import GeometricMechanism, LaplaceMechanism
+from skdp.mechanisms._plan import MechanismPlan
 from skdp.stats._quantiles import QuantilePlan
 
 
@@ -343,6 +344,35 @@ class RowsMean(PrivateMean):
         super().fit(X)
         self.privacy_ = replace(self.privacy_, epsilon=self.epsilon)
         return self
+
+
+class MeanOfPersons(PrivateMean):
+    """Means of persons, each of whose rows counts by its share, or as one."""
+
+    shares = True
+
+    def fit(self, X, y=None, groups=None):
+        with PrivateFit(self) as fit:
+            X = self._validate(X)
+            n = fit.n_units(groups, len(X))
+            plan = self._plan(self._mechanism(X.shape[1]))
+            source = fit.charge(plan)
+            if fit.shared and self.shares:
+                X = np.clip(X, -1.0, 1.0) * fit.shared["persons"].shares[:, None]
+            total = self._total(X, plan.mechanism, source)
+            fit.publish(plan, public=self._public(), **self._released(X, total / n))
+        return self
+
+    def _plan(self, mechanism):
+        plan = MechanismPlan()
+        plan.mechanism, plan.by_person = mechanism, True
+        return plan
+
+
+class CrowdedMean(MeanOfPersons):
+    """Counts each row of a person as one."""
+
+    shares = False
 
 
 class OneRelationMean(PrivateMean):

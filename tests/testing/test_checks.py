@@ -35,6 +35,7 @@ BROKEN = {
     "check_seeded_flag": zoo.SecretiveMean(),
     "check_statement": zoo.TersePublicMean(),
     "check_group_statement": zoo.RowsMean(),
+    "check_persons": zoo.CrowdedMean(),
     "check_relation": zoo.OneRelationMean(),
     "check_accuracy_rises": zoo.IdleMean(),
     "check_limit": zoo.CappedMean(),
@@ -131,6 +132,7 @@ def test_an_estimator_without_statement_and_seeds_is_checked_for_the_rest():
         "check_seeded_flag",
         "check_statement",
         "check_group_statement",
+        "check_persons",
         "check_relation",
     }
 
