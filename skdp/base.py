@@ -51,6 +51,11 @@ def terms_of(accountant):
     return accountant.terms
 
 
+def neighbours_of(accountant):
+    """Return the `Neighbours` that an accountant protects, add/remove of one row without one."""
+    return terms_of(accountant).neighbours
+
+
 def guarantee_of(estimator):
     """Return what an estimator's fit must meet, by its parameters and its accountant.
 
@@ -69,7 +74,7 @@ def guarantee_of(estimator):
         If epsilon or delta is out of range.
     """
     params = estimator.get_params(deep=False)
-    neighbours = terms_of(params["accountant"]).neighbours
+    neighbours = neighbours_of(params["accountant"])
     return Guarantee(
         epsilon=params["epsilon"], delta=params.get("delta", 0.0), neighbours=neighbours
     )

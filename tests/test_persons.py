@@ -226,7 +226,7 @@ def each(names):
     ]
 
 
-@pytest.mark.parametrize("name", FAST)
+@pytest.mark.parametrize("name", sorted(FAST))
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_a_person_moves_a_release_by_what_a_row_does(name, relation, monkeypatch):
     moves = largest_moves(monkeypatch, CALLS[name], relation, (1, 500), ["high", "low"])

@@ -121,7 +121,7 @@ def _project_on_simplex(v):
 
 @dataclass(frozen=True)
 class SquaredHingeLoss(ClippableLoss):
-    r"""The loss :math:`\max(0, 1 - z)^2` of a margin z; its slope has no bound: clip rows."""
+    r"""The loss :math:`\max(0, 1 - z)^2`; its slope has no bound, so rows must be clipped."""
 
     curvature_bound = 2.0
 
