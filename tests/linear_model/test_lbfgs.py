@@ -121,7 +121,7 @@ def test_few_weights_take_newton_steps_where_others_would_be_many(smallest):
     weights = _newton.minimise(objective, 1e-5)
     assert np.linalg.norm(objective.at(weights).gradient) <= 1e-5
     assert (seen.count("factor") > 0) == (smallest < 1.0)
-    assert len(seen) < 40
+    assert len(seen) < 30
 
 
 def test_a_slow_descent_is_told_from_a_fast_one():
