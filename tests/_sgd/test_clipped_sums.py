@@ -8,6 +8,7 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix, issparse
 from threadpoolctl import threadpool_limits
 
+from skdp._data._persons import read_persons
 from skdp._losses import (
     BinaryHuberisedHingeLoss,
     BinaryLogisticLoss,
@@ -235,6 +236,24 @@ def test_gains_of_a_row(loss, norm, small_tiles):
             assert np.isfinite(total).all()
             seen.append(total - gains(changed, labels, np.delete(np.arange(N), 17)))
     assert 0.85 * clip < max(length(one, norm) for one in seen) <= clip
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_a_person_gains_what_a_row_does(norm, small_tiles):
+    """Twelve rows of one person among persons of one row each; without shares it is twelve."""
+    (X, y), clip, alone = table(GAINS[0]), 0.4, N - 12
+    persons = read_persons(np.minimum(np.arange(N), alone), N)
+    start, weights = weights_for(GAINS[0], 1.5), -2.0 * weights_for(GAINS[0], 1.5)
+    lengths = []
+    for scale in (0.1, 1.0, 100.0):
+        X[alone:], y[alone:] = scale * np.sign(weights[:D]), 100.0
+        engine = ClippedSums(X, y, GAINS[0], constant=1.5, clip=clip, norm=norm, persons=persons)
+        batches = np.arange(alone + 1), np.arange(alone)
+        with_one, without = (engine.gains(start, weights, b, (2.0, 0.3)) for b in batches)
+        lengths.append(length(with_one - without, norm))
+        everyone = engine.gains(start, weights, None, (2.0, 0.3))
+        np.testing.assert_allclose(everyone, with_one, rtol=0, atol=1e-12)
+    assert 0.85 * clip < max(lengths) <= clip
 
 
 def exact_norm_squared(values):
