@@ -144,18 +144,8 @@ def _non_private(e: ev.NonPrivate, relation):
 
 
 @law_of.register
-def _pure(e: ev.PureDP, relation):
-    return stated(e.epsilon)
-
-
-@law_of.register
-def _approximate(e: ev.ApproximateDP, relation):
-    return stated(e.epsilon, e.delta)
-
-
-@law_of.register
-def _response(e: ev.RandomizedResponse, relation):
-    return stated(e.epsilon, num_categories=e.num_categories)
+def _stated(e: ev.PureDP | ev.ApproximateDP | ev.RandomizedResponse, relation):
+    return stated(**vars(e))
 
 
 @law_of.register
