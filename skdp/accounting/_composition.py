@@ -58,22 +58,20 @@ _cached_delta = lru_cache(maxsize=1024)(get_delta)
 
 
 @lru_cache(maxsize=1024)
-def _composed_epsilon(counts, delta, relation, method, group_size):
+def _composed_epsilon(counts, delta, **options):
     """Return epsilon of a frozenset of (event, count)."""
     event = Composed(tuple(event * count for event, count in counts))
-    return get_epsilon(event, delta, relation=relation, method=method, group_size=group_size)
+    return get_epsilon(event, delta, **options)
 
 
 @lru_cache(maxsize=1024)
-def _rdp_at_quick_orders(event, relation, group_size):
-    terms = {"relation": relation, "group_size": group_size}
-    return np.array([rdp(event, order, **terms) for order in QUICK_ORDERS])
+def _rdp_at_quick_orders(event, **neighbours):
+    return np.array([rdp(event, order, **neighbours) for order in QUICK_ORDERS])
 
 
-def _single_epsilon(event, delta, relation, group_size):
+def _single_epsilon(event, delta, **neighbours):
     """Return epsilon of one release, by its own curve."""
-    terms = {"method": "auto", "relation": relation, "group_size": group_size}
-    return _composed_epsilon(frozenset({(event, 1)}), delta, **terms)
+    return _composed_epsilon(frozenset({(event, 1)}), delta, method="auto", **neighbours)
 
 
 def claimed_price(event, epsilon, delta, relation):
@@ -93,7 +91,7 @@ def claimed_price(event, epsilon, delta, relation):
     # from each other. At delta = 0 a bound on delta that has underflowed proves nothing.
     if delta > 0.0 and _cached_delta(event, epsilon, relation=relation) <= delta:
         return epsilon, delta
-    found = _single_epsilon(event, delta, relation, 1)
+    found = _single_epsilon(event, delta, relation=relation, group_size=1)
     if epsilon < found <= epsilon * (1.0 + NEARLY):
         # A finer grid may prove what the usual one leaves open by less than its tolerance.
         fine = (get_epsilon(event, delta, relation=relation, tolerance=t) for t in FINE)
