@@ -99,10 +99,7 @@ def law_of(event: ev.Event, relation: str) -> Law:
     return Law()
 
 
-@lru_cache(maxsize=1024)
-def law(event: ev.Event, relation: str) -> Law:
-    """The law of an event, which is the same under both relations unless it is sampled."""
-    return law_of(event, relation)
+law = lru_cache(maxsize=1024)(law_of)
 
 
 def stated(epsilon: float, delta: float = 0.0, num_categories: int = 2) -> Law:
@@ -178,8 +175,7 @@ def _discrete_laplace(e: ev.DiscreteLaplace, relation):
     epsilon = float_up(e.sensitivity / Fraction(e.scale))
     whole = stated(epsilon)
 
-    def pair():
-        return _pairs.discrete_laplace(e.scale, e.sensitivity)
+    pair = partial(_pairs.discrete_laplace, e.scale, e.sensitivity)
 
     def renyi():
         return div.pair_renyi((pair(),), whole.renyi())
@@ -204,10 +200,7 @@ def _discrete_gaussian(e: ev.DiscreteGaussian, relation):
     )
     if e.sigma > _LARGEST_SIGMA or e.sensitivity > _LARGEST_SENSITIVITY:
         return whole
-
-    def pair():
-        return _pairs.discrete_gaussian(e.sigma, e.sensitivity)
-
+    pair = partial(_pairs.discrete_gaussian, e.sigma, e.sensitivity)
     return replace(
         whole,
         pairs=lambda: (pair(),),
