@@ -9,6 +9,7 @@ import uuid
 import weakref
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 
 from skdp._version import __version__
@@ -69,6 +70,11 @@ class PrivacyAccountant(NotCopied):
         The data set within the ledger; each has terms and a cap of its own. Overlapping
         tables must share one.
 
+    Attributes
+    ----------
+    part : Part or None
+        The part of the rows that this handle is for, None for all rows.
+
     Raises
     ------
     ValueError
@@ -95,6 +101,15 @@ class PrivacyAccountant(NotCopied):
     False
     """
 
+    dataset: str = property(attrgetter("_dataset"))
+    part: Part | None = property(attrgetter("_part"))
+    epsilon: float = property(attrgetter("terms.epsilon"))
+    delta: float = property(attrgetter("terms.delta"))
+    relation: str = property(attrgetter("terms.relation"))
+    composition: str = property(attrgetter("terms.composition"))
+    unit: str = property(attrgetter("terms.unit"))
+    max_rows: int = property(attrgetter("terms.max_rows"))
+
     def __new__(
         cls,
         epsilon,
@@ -116,12 +131,8 @@ class PrivacyAccountant(NotCopied):
         return handle
 
     def _open(self, terms):
-        def decide(state):
-            if state.terms is None:
-                return "open", asdict(terms)
-
         self._ledger.create()
-        opened = self._append(decide).terms
+        opened = self._append(lambda state: None if state.terms else ("open", asdict(terms))).terms
         if opened != terms:
             raise LedgerError(
                 f"data set {self.dataset!r} was opened with other terms: {opened}, "
@@ -129,49 +140,9 @@ class PrivacyAccountant(NotCopied):
             )
 
     @property
-    def dataset(self) -> str:
-        """The data set within the ledger."""
-        return self._dataset
-
-    @property
-    def part(self) -> Part | None:
-        """The `Part` of the rows that this handle is for, None for all rows."""
-        return self._part
-
-    @property
     def terms(self) -> Terms:
         """Cap, relation, composition and unit, as one value."""
         return self._now().terms
-
-    @property
-    def epsilon(self) -> float:
-        """The cap on epsilon."""
-        return self._now().terms.epsilon
-
-    @property
-    def delta(self) -> float:
-        """The cap on delta."""
-        return self._now().terms.delta
-
-    @property
-    def relation(self) -> str:
-        """Which data sets are neighbours."""
-        return self._now().terms.relation
-
-    @property
-    def composition(self) -> str:
-        """How charges add up."""
-        return self._now().terms.composition
-
-    @property
-    def unit(self) -> str:
-        """What is protected."""
-        return self._now().terms.unit
-
-    @property
-    def max_rows(self) -> int:
-        """How many rows of a unit can be in a table."""
-        return self._now().terms.max_rows
 
     @property
     def epsilon_spent(self) -> float:
@@ -378,12 +349,7 @@ class PrivacyAccountant(NotCopied):
         if RESERVED in self._dataset:
             raise ValueError("a reserved part keeps its cap: reserve another one")
         body = {"epsilon": epsilon, "delta": delta, "reason": reason, "time": _time()}
-
-        def decide(state):
-            self._opened(state)
-            return "change_cap", body
-
-        self._append(decide)
+        self._append(lambda state: self._opened(state) and ("change_cap", body))
 
     def partition(
         self, name: str, parts: int, *, by_index: bool = False
@@ -484,14 +450,11 @@ class PrivacyAccountant(NotCopied):
         """
         records = self._ledger.read(self._dataset)
         state = self._opened(State().after(records))
+        shown = ("cap", "relation", "unit", "max_rows", "composition")
         return BudgetReport(
+            **{name: getattr(state.terms, name) for name in shown},
             dataset=self._dataset,
-            cap=state.terms.cap,
             spent=state.spent,
-            relation=state.terms.relation,
-            unit=state.terms.unit,
-            max_rows=state.terms.max_rows,
-            composition=state.terms.composition,
             spends=read_entries(records, "charge"),
             draws=read_entries(records, "draw"),
             head_hash=self.verify(),

@@ -10,7 +10,7 @@ from scipy.optimize import brentq, minimize_scalar
 
 from skdp.accounting import _advanced, _conversions, _gaussian, _pld, _rdp
 from skdp.accounting import _events as ev
-from skdp.accounting._costs import check_neighbours, zcdp
+from skdp.accounting._costs import check_neighbours
 from skdp.accounting._gaussian import nudge
 from skdp.accounting._laws import composed_zcdp, group_delta, group_event, law
 from skdp.accounting._sampled import simplified, whole_sample
@@ -78,8 +78,8 @@ def _advanced_at(parts, shares, delta_, relation):
     return bound
 
 
-def _zcdp_bound(parts, delta_, relation):
-    rho, rho_delta = composed_zcdp(parts, relation)
+def _zcdp_bound(parts, delta_, relation, k=1):
+    rho, rho_delta = composed_zcdp(parts, relation, k)
     return _conversions.zcdp_to_epsilon(rho, delta_, rho_delta)
 
 
@@ -240,8 +240,7 @@ def _group_epsilon(event, delta_, relation, method, tolerance, k):
     if grouped is not None:
         bounds.append(_epsilon(ev.leaves(grouped), delta_, relation, method, tolerance))
     if method in ("auto", "zcdp"):
-        rho, rho_delta = zcdp(event, relation=relation, group_size=k)
-        bounds.append(_conversions.zcdp_to_epsilon(rho, delta_, rho_delta))
+        bounds.append(_zcdp_bound(ev.leaves(event), delta_, relation, k))
     if grouped is None and delta_ > 0.0:
         bounds.append(_generic_group_epsilon(event, delta_, relation, method, tolerance, k))
     return min(bounds)

@@ -10,8 +10,9 @@ from scipy.optimize import brentq
 
 from skdp.accounting import _bounds
 from skdp.accounting import _events as ev
+from skdp.accounting._conversions import check_costs
 from skdp.accounting._gaussian import gaussian_noise_multiplier, nudge
-from skdp.utils._validation import check_positive, check_within
+from skdp.utils._validation import check_increasing, check_within
 
 
 def calibrate(
@@ -59,15 +60,9 @@ def calibrate(
     >>> round(sigma, 3)
     1.415
     """
-    check_within(epsilon, "epsilon", 0.0)
-    check_within(delta, "delta", 0.0, 1.0)
+    check_costs(epsilon=epsilon, delta=delta)
     check_within(rtol, "rtol", 0.0, 1.0, "()")
-    try:
-        low, high = (check_positive(bound, "bounds") for bound in bounds)
-    except TypeError:
-        raise ValueError(f"bounds must be two numbers, got {bounds!r}") from None
-    if not low < high:
-        raise ValueError(f"bounds must be increasing, got {bounds!r}")
+    low, high = check_increasing(bounds, "bounds", math.ulp(0.0), math.nextafter(math.inf, 0.0))
     options = {"relation": relation, "tolerance": tolerance, "group_size": group_size}
 
     @cache

@@ -58,21 +58,20 @@ _cached_delta = lru_cache(maxsize=1024)(get_delta)
 
 
 @lru_cache(maxsize=1024)
-def _composed_epsilon(counts, delta, relation, method, group_size):
+def _composed_epsilon(counts, delta, **options):
     """Return epsilon of a frozenset of (event, count)."""
     event = Composed(tuple(event * count for event, count in counts))
-    return get_epsilon(event, delta, relation=relation, method=method, group_size=group_size)
+    return get_epsilon(event, delta, **options)
 
 
 @lru_cache(maxsize=1024)
-def _rdp_at_quick_orders(event, relation, group_size):
-    terms = {"relation": relation, "group_size": group_size}
-    return np.array([rdp(event, order, **terms) for order in QUICK_ORDERS])
+def _rdp_at_quick_orders(event, **neighbours):
+    return np.array([rdp(event, order, **neighbours) for order in QUICK_ORDERS])
 
 
-def _single_epsilon(event, delta, relation, group_size):
+def _single_epsilon(event, delta, **neighbours):
     """Return epsilon of one release, by its own curve."""
-    return _composed_epsilon(frozenset({(event, 1)}), delta, relation, "auto", group_size)
+    return _composed_epsilon(frozenset({(event, 1)}), delta, method="auto", **neighbours)
 
 
 def claimed_price(event, epsilon, delta, relation):
@@ -92,7 +91,7 @@ def claimed_price(event, epsilon, delta, relation):
     # from each other. At delta = 0 a bound on delta that has underflowed proves nothing.
     if delta > 0.0 and _cached_delta(event, epsilon, relation=relation) <= delta:
         return epsilon, delta
-    found = _single_epsilon(event, delta, relation, 1)
+    found = _single_epsilon(event, delta, relation=relation, group_size=1)
     if epsilon < found <= epsilon * (1.0 + NEARLY):
         # A finer grid may prove what the usual one leaves open by less than its tolerance.
         fine = (get_epsilon(event, delta, relation=relation, tolerance=t) for t in FINE)
@@ -111,7 +110,25 @@ class _Sum:
     prices: tuple = ()
 
 
-class _Summed:
+@dataclass(frozen=True)
+class _Rule:
+    """The declaration of a rule, and what an event costs alone under it."""
+
+    composition: str
+    relation: str
+    group_size: int
+    rdp_order: float | None = None
+
+    @property
+    def neighbours(self):
+        return {"relation": self.relation, "group_size": self.group_size}
+
+    def single_epsilon(self, event, delta):
+        """Return the epsilon of an event by itself."""
+        return _single_epsilon(event, delta, **self.neighbours)
+
+
+class _Summed(_Rule):
     """What filters share, whose totals are sums of exact fractions."""
 
     zero = _Sum()
@@ -135,7 +152,6 @@ class _Summed:
         return _Sum(sum(costs[:affected]), sum(deltas[:affected]), ((0.0, 0.0),) * 2)
 
 
-@dataclass(frozen=True)
 class BasicComposition(_Summed):
     r"""Sums of :math:`\varepsilon_i` and :math:`\delta_i`, kept as exact fractions.
 
@@ -145,9 +161,6 @@ class BasicComposition(_Summed):
     it if the budget can pay only so.
     """
 
-    relation: str
-    group_size: int
-
     def cost(self, spend):
         """Return what one spend adds to a total."""
         price = spend.epsilon, spend.delta
@@ -156,18 +169,18 @@ class BasicComposition(_Summed):
     def price(self, event, total, cap, delta=None):
         """Return the (epsilon, delta) at which an event is booked, chosen before its release."""
         if delta is not None:
-            price = self._epsilon(event, check_delta(delta))
+            price = self.single_epsilon(event, check_delta(delta))
             if price < math.inf or self.group_size == 1:
                 return price, float(delta)
         # Several rows of an (epsilon, delta)-DP release have a larger delta of their own.
         parts = leaves(group_event(event, self.group_size) or Composed(())).items()
         delta = min(1.0, sum_up((n, p.delta) for p, n in parts if isinstance(p, ApproximateDP)))
-        price = self._epsilon(event, delta)
+        price = self.single_epsilon(event, delta)
         if price < math.inf:
             return price, delta
         left = max(exact(cap[1]) - total.delta, Fraction(0))
         for delta in (_floor(left / 2), _floor(left)):
-            price = self._epsilon(event, delta)
+            price = self.single_epsilon(event, delta)
             if price < math.inf and total.cost + exact(price) <= exact(cap[0]):
                 break
         return price, delta
@@ -185,17 +198,14 @@ class BasicComposition(_Summed):
         """Say whether a total is within the cap."""
         return total.cost <= exact(cap[0]) and total.delta <= exact(cap[1])
 
-    def _epsilon(self, event, delta):
-        return _single_epsilon(event, delta, self.relation, self.group_size)
 
-
-class _PricedAtCap:
+class _PricedAtCap(_Rule):
     """What filters and schedules share whose totals are turned into epsilon at the cap's delta."""
 
     def price(self, event, total, cap, delta=None):
         """Return the (epsilon, delta) that an event would cost alone."""
         delta = cap[1] if delta is None else check_delta(delta)
-        return _single_epsilon(event, delta, self.relation, self.group_size), delta
+        return self.single_epsilon(event, delta), delta
 
     def left(self, total, cap):
         """Return what the cap has left."""
@@ -206,7 +216,6 @@ class _PricedAtCap:
         return self.spent(total, cap)[0] <= cap[0]
 
 
-@dataclass(frozen=True)
 class AdditiveFilter(_Summed, _PricedAtCap):
     r"""Sums of :math:`\rho_i`, of :math:`r_i(\alpha)` at one order, or of :math:`\mu_i^2`.
 
@@ -218,24 +227,19 @@ class AdditiveFilter(_Summed, _PricedAtCap):
     release is held against the sum alone.
     """
 
-    kind: str
-    relation: str
-    group_size: int
-    rdp_order: float | None = None
-
     def cost(self, spend):
         """Return what one spend adds to a total."""
-        terms = {"relation": self.relation, "group_size": self.group_size}
         delta = 0.0
-        if self.kind == "zcdp":
-            cost, delta = zcdp(spend.event, **terms)
-        elif self.kind == "rdp":
-            cost = rdp(spend.event, self.rdp_order, **terms)
+        if self.composition == "zcdp":
+            cost, delta = zcdp(spend.event, **self.neighbours)
+        elif self.composition == "rdp":
+            cost = rdp(spend.event, self.rdp_order, **self.neighbours)
         else:
-            cost = gdp(spend.event, **terms) ** 2
+            cost = gdp(spend.event, **self.neighbours) ** 2
         if cost == math.inf:
             raise ValueError(
-                f"the event has no finite cost under composition={self.kind!r}: {spend.event}"
+                f"the event has no finite cost under composition={self.composition!r}: "
+                f"{spend.event}"
             )
         return _Sum(Fraction(cost), Fraction(delta), ((spend.epsilon, spend.delta),))
 
@@ -244,9 +248,9 @@ class AdditiveFilter(_Summed, _PricedAtCap):
         if not total.prices:
             return 0.0, 0.0
         cost, delta = _ceil(total.cost), _ceil(total.delta)
-        if self.kind == "zcdp":
+        if self.composition == "zcdp":
             epsilon = zcdp_to_epsilon(cost, cap[1], delta)
-        elif self.kind == "rdp":
+        elif self.composition == "rdp":
             epsilon = rdp_to_epsilon(cost, self.rdp_order, cap[1])
         else:
             epsilon = gdp_to_epsilon(math.sqrt(cost) * (1 + 1e-15), cap[1])
@@ -268,7 +272,6 @@ class _Schedule:
         return frozenset(self.events.items()), frozenset(self.prices.items())
 
 
-@dataclass(frozen=True)
 class FixedSchedule(_PricedAtCap):
     """Composition of all events by one method; parameters must have been fixed beforehand.
 
@@ -276,10 +279,6 @@ class FixedSchedule(_PricedAtCap):
     mechanisms do, and from the (epsilon, delta) of each charge as one release, added up or, for
     "advanced" and "auto", by advanced composition.
     """
-
-    method: str
-    relation: str
-    group_size: int
 
     # The schedules that a total is the worst of.
     zero = (_Schedule(Counter(), Counter()),)
@@ -323,18 +322,18 @@ class FixedSchedule(_PricedAtCap):
     def _is_within(self, schedule, cap):
         summed = _summed(schedule, cap[1]) <= exact(cap[0])
         # "pld" refuses an event whose loss distribution is not known, whatever its price.
-        if summed and self.method != "pld":
+        if summed and self.composition != "pld":
             return True
         if self._quick_epsilon(schedule.events, cap[1]) <= cap[0]:
             return True
         return self._epsilon_by_method(schedule, cap[1]) <= cap[0] or summed
 
     def _quick_epsilon(self, counts, delta):
-        if delta == 0.0 or self.method != "auto":
+        if delta == 0.0 or self.composition != "auto":
             return math.inf
         total = np.zeros(len(QUICK_ORDERS))
         for event, count in counts.items():
-            total += count * _rdp_at_quick_orders(event, self.relation, self.group_size)
+            total += count * _rdp_at_quick_orders(event, **self.neighbours)
         return min(map(rdp_to_epsilon, total, QUICK_ORDERS, itertools.repeat(delta)))
 
     def _epsilon(self, schedule, delta):
@@ -343,10 +342,10 @@ class FixedSchedule(_PricedAtCap):
 
     def _epsilon_by_method(self, schedule, delta):
         # A release by itself costs what its own curve says.
-        method = "auto" if schedule.events.total() == 1 else self.method
+        method = "auto" if schedule.events.total() == 1 else self.composition
         events, prices = schedule.key
-        epsilon = _composed_epsilon(events, delta, self.relation, method, self.group_size)
-        if self.method in ("advanced", "auto"):
+        epsilon = _composed_epsilon(events, delta, method=method, **self.neighbours)
+        if self.composition in ("advanced", "auto"):
             pairs = ((*price, count) for price, count in sorted(prices))
             epsilon = min(epsilon, advanced_epsilon(pairs, delta))
         return epsilon
@@ -391,8 +390,6 @@ def composition_rule(composition, relation, group_size=1, rdp_order=None):
     check_choice(composition, "composition", FILTERS + SCHEDULES)
     if (rdp_order is not None) != (composition == "rdp"):
         raise ValueError("give rdp_order with composition='rdp', and with no other composition")
-    if composition == "basic":
-        return BasicComposition(relation, group_size)
-    if composition in FILTERS:
-        return AdditiveFilter(composition, relation, group_size, rdp_order)
-    return FixedSchedule(composition, relation, group_size)
+    filters = {"basic": BasicComposition} | dict.fromkeys(FILTERS[1:], AdditiveFilter)
+    rule = filters.get(composition, FixedSchedule)
+    return rule(composition, relation, group_size, rdp_order)

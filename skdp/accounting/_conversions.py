@@ -11,6 +11,14 @@ from skdp.utils._validation import check_relation, check_within
 
 # More than the operations of one formula round by, relative to the sum of its terms.
 _ROUND_OFF = 2.0**-50
+# Costs are at least 0; what else is asked of some.
+_RANGES: dict = {"delta": (0.0, 1.0), "rho_delta": (0.0, 1.0), "order": (1.0, math.inf, "()")}
+
+
+def check_costs(**costs: float) -> None:
+    """Raise `ValueError` for costs, orders or failure probabilities that are out of range."""
+    for name, cost in costs.items():
+        check_within(cost, name, *_RANGES.get(name, (0.0,)))
 
 
 def rdp_to_epsilon(rdp: float, order: float, delta: float) -> float:
@@ -39,9 +47,7 @@ def rdp_to_epsilon(rdp: float, order: float, delta: float) -> float:
     >>> round(rdp_to_epsilon(0.5, 8.0, 1e-5), 6)
     1.714109
     """
-    check_within(rdp, "rdp", 0.0)
-    check_within(order, "order", 1.0, ends="()")
-    check_within(delta, "delta", 0.0, 1.0)
+    check_costs(rdp=rdp, order=order, delta=delta)
     return converted_epsilon(rdp, order, delta)
 
 
@@ -81,9 +87,7 @@ def rdp_to_delta(rdp: float, order: float, epsilon: float) -> float:
     >>> round(rdp_to_delta(0.5, 8.0, 1.714109), 8)
     1e-05
     """
-    check_within(rdp, "rdp", 0.0)
-    check_within(order, "order", 1.0, ends="()")
-    check_within(epsilon, "epsilon", 0.0)
+    check_costs(rdp=rdp, order=order, epsilon=epsilon)
     return converted_delta(rdp, order, epsilon)
 
 
@@ -151,9 +155,7 @@ def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
     >>> round(zcdp_to_epsilon(0.1, 1e-5), 6)
     1.914239
     """
-    check_within(rho, "rho", 0.0)
-    check_within(delta, "delta", 0.0, 1.0)
-    check_within(rho_delta, "rho_delta", 0.0, 1.0)
+    check_costs(rho=rho, delta=delta, rho_delta=rho_delta)
     if rho == 0.0 and delta >= rho_delta:
         return 0.0
     spare = (delta - rho_delta) / (1.0 - rho_delta) if rho_delta < 1.0 else -1.0
@@ -191,9 +193,7 @@ def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
     >>> round(zcdp_to_delta(0.1, 1.914239), 8)
     1e-05
     """
-    check_within(rho, "rho", 0.0)
-    check_within(epsilon, "epsilon", 0.0)
-    check_within(rho_delta, "rho_delta", 0.0, 1.0)
+    check_costs(rho=rho, epsilon=epsilon, rho_delta=rho_delta)
     if rho == 0.0 or rho_delta >= 1.0:
         return rho_delta
     if not rho < math.inf:
@@ -239,8 +239,7 @@ def convert_relation(epsilon: float, delta: float, source: str, target: str) -> 
     """
     check_relation(source)
     check_relation(target)
-    check_within(epsilon, "epsilon", 0.0)
-    check_within(delta, "delta", 0.0, 1.0)
+    check_costs(epsilon=epsilon, delta=delta)
     if source == target or source == "replace_one":
         return float(epsilon), float(delta)
     if epsilon < 700.0:

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import partial
+from typing import ClassVar, dataclass_transform
 
 from skdp.utils._rounding import float_up
 from skdp.utils._validation import check_integer, check_within
@@ -69,8 +70,7 @@ _SAMPLED = _checked(_check_sampled)
 def _cached_hash(event):
     """The hash, computed once: a part that occurs twice in every level is one of 2^depth."""
     if "_hash" not in vars(event):
-        values = tuple(getattr(event, one.name) for one in fields(event))
-        vars(event)["_hash"] = hash((type(event).__name__, values))
+        vars(event)["_hash"] = hash(event.__reduce__())
     return vars(event)["_hash"]
 
 
@@ -145,8 +145,21 @@ class Event:
         )
 
 
-@dataclass(frozen=True)
-class Gaussian(Event):
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class _Listed(Event):
+    """The events of this file, which are frozen dataclasses and which a ledger can read.
+
+    It can read them in any process, and not those that a program adds.
+    """
+
+    _types: ClassVar[dict] = {}
+
+    def __init_subclass__(cls):
+        if cls.__module__ == __name__:
+            cls._types[cls.__name__] = dataclass(frozen=True)(cls)
+
+
+class Gaussian(_Listed):
     """Gaussian noise on a release.
 
     `noise_multiplier` is its standard deviation over the release's L2 sensitivity (inside a
@@ -167,8 +180,7 @@ class Gaussian(Event):
     noise_multiplier: float = field(metadata=_NOISE)
 
 
-@dataclass(frozen=True)
-class Laplace(Event):
+class Laplace(_Listed):
     """Laplace noise of scale sensitivity / epsilon.
 
     The sensitivity is that in L1 (inside a sampling event: the L1 norm bound of one record).
@@ -188,8 +200,7 @@ class Laplace(Event):
     epsilon: float = field(metadata=_POSITIVE)
 
 
-@dataclass(frozen=True)
-class DiscreteGaussian(Event):
+class DiscreteGaussian(_Listed):
     """One integer plus discrete Gaussian noise.
 
     P(x) is proportional to exp(-x^2 / (2 sigma^2)) on the integers (Canonne, Kamath and Steinke
@@ -213,8 +224,7 @@ class DiscreteGaussian(Event):
     sensitivity: int = field(default=1, metadata=_LATTICE_STEPS)
 
 
-@dataclass(frozen=True)
-class DiscreteLaplace(Event):
+class DiscreteLaplace(_Listed):
     """One integer plus discrete Laplace noise.
 
     P(x) is proportional to exp(-abs(x) / scale) on the integers. It is (sensitivity / scale)-DP.
@@ -237,8 +247,7 @@ class DiscreteLaplace(Event):
     sensitivity: int = field(default=1, metadata=_LATTICE_STEPS)
 
 
-@dataclass(frozen=True)
-class RandomizedResponse(Event):
+class RandomizedResponse(_Listed):
     """K-ary randomised response: each row tells the truth with a certain probability.
 
     The true one of `num_categories` categories is reported with probability
@@ -265,8 +274,7 @@ class RandomizedResponse(Event):
     num_categories: int = field(default=2, metadata=_checked(_integer, low=2))
 
 
-@dataclass(frozen=True)
-class ExponentialMechanism(Event):
+class ExponentialMechanism(_Listed):
     """A choice whose log-likelihood ratio has range at most `epsilon`.
 
     That is bounded range (Durfee and Rogers 2019), as of the exponential mechanism
@@ -288,8 +296,7 @@ class ExponentialMechanism(Event):
     epsilon: float = field(metadata=_COST)
 
 
-@dataclass(frozen=True)
-class PureDP(Event):
+class PureDP(_Listed):
     """Any epsilon-DP release.
 
     Parameters
@@ -307,8 +314,7 @@ class PureDP(Event):
     epsilon: float = field(metadata=_COST)
 
 
-@dataclass(frozen=True)
-class ApproximateDP(Event):
+class ApproximateDP(_Listed):
     """Any (epsilon, delta)-DP release.
 
     Parameters
@@ -329,8 +335,7 @@ class ApproximateDP(Event):
     delta: float = field(metadata=_PROBABILITY)
 
 
-@dataclass(frozen=True)
-class ZCDP(Event):
+class ZCDP(_Listed):
     """Any delta-approximate rho-zCDP release (Bun and Steinke 2016).
 
     Parameters
@@ -351,8 +356,7 @@ class ZCDP(Event):
     delta: float = field(default=0.0, metadata=_PROBABILITY)
 
 
-@dataclass(frozen=True)
-class NonPrivate(Event):
+class NonPrivate(_Listed):
     """A release without any privacy: infinite cost.
 
     Examples
@@ -363,8 +367,7 @@ class NonPrivate(Event):
     """
 
 
-@dataclass(frozen=True)
-class PoissonSampled(Event):
+class PoissonSampled(_Listed):
     """`event` run on a sample that holds each record independently with `sampling_rate`.
 
     `event` is one additive-noise, pure, approximate-DP, randomised-response or
@@ -391,8 +394,7 @@ class PoissonSampled(Event):
     event: Event = field(metadata=_SAMPLED)
 
 
-@dataclass(frozen=True)
-class SampledWithoutReplacement(Event):
+class SampledWithoutReplacement(_Listed):
     """`event` run on a sample drawn without replacement.
 
     The `sample_size` of `population_size` records are drawn uniformly.
@@ -436,8 +438,7 @@ class SampledWithoutReplacement(Event):
         return float_up(Fraction(self.sample_size, self.population_size))
 
 
-@dataclass(frozen=True)
-class RandomStopping(Event):
+class RandomStopping(_Listed):
     """The best of a random number of runs of `event`.
 
     Only the best is released, and the number stays secret (Papernot and Steinke 2022).
@@ -479,8 +480,7 @@ class RandomStopping(Event):
                 raise ValueError("the base of RandomStopping must have a Renyi bound: no delta")
 
 
-@dataclass(frozen=True)
-class Composed(Event):
+class Composed(_Listed):
     """Several releases, in any order.
 
     Parameters
@@ -500,8 +500,7 @@ class Composed(Event):
     __hash__ = _cached_hash
 
 
-@dataclass(frozen=True)
-class Repeated(Event):
+class Repeated(_Listed):
     """`event` repeated `count` times, each with fresh randomness.
 
     Parameters
@@ -523,9 +522,6 @@ class Repeated(Event):
 
     __hash__ = _cached_hash
 
-
-# What a ledger can read in any process: the events of this file, not those that a program adds.
-_TYPES = {cls.__name__: cls for cls in Event.__subclasses__()}
 
 ADDITIVE = (Gaussian, Laplace, DiscreteGaussian, DiscreteLaplace)
 PURE = (Laplace, DiscreteLaplace, RandomizedResponse, ExponentialMechanism, PureDP)
@@ -612,12 +608,14 @@ def _event_of(pairs):
     """The event of a JSON object, whose own events have been read before it."""
     values = dict(pairs)
     kind = values.pop("type", None)
-    if kind not in _TYPES:
+    if kind not in _Listed._types:
         raise ValueError(f"unknown event type {kind!r}")
-    names = [one.name for one in fields(_TYPES[kind])]
+    names = [one.name for one in fields(_Listed._types[kind])]
     if sorted(name for name, _ in pairs) != sorted([*names, "type"]):
         raise ValueError(f"wrong fields for {kind}: {sorted(values)}")
-    return _TYPES[kind](**{name: math.inf if v == "inf" else v for name, v in values.items()})
+    return _Listed._types[kind](
+        **{name: math.inf if v == "inf" else v for name, v in values.items()}
+    )
 
 
 def event_from_json(text: str) -> Event:

@@ -208,7 +208,11 @@ def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
     return nudge(is_safe, _multiplier_root(((1.0, 1.0, epsilon),), delta))
 
 
-def summed_noise_multiplier(curves, delta, summed=None):
+def _summed_delta(curves, multiplier):
+    return sum(weight * delta_of_mu(moved / multiplier, eps) for weight, moved, eps in curves)
+
+
+def summed_noise_multiplier(curves, delta, summed=_summed_delta):
     """The least noise multiplier, rounded up, at which a sum of Gaussian curves is at most delta.
 
     Parameters
@@ -225,7 +229,6 @@ def summed_noise_multiplier(curves, delta, summed=None):
     float
         On the safe side: the computed sum is at most `delta` there.
     """
-    summed = summed or _summed_delta
     root = _multiplier_root(curves, delta, summed)
     return nudge(lambda z: summed(curves, z) <= delta, root)
 
@@ -251,10 +254,6 @@ def mean_delta(curves, multiplier):
         above = above + weight * mu * np.maximum(bell - t * ndtr(-t), 0.0)
     # More than what cancels.
     return float(np.min(np.exp(-u) * above)) * (1.0 + 1e-9)
-
-
-def _summed_delta(curves, multiplier):
-    return sum(weight * delta_of_mu(moved / multiplier, eps) for weight, moved, eps in curves)
 
 
 def _multiplier_root(curves, delta, summed=_summed_delta):

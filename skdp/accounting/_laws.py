@@ -99,10 +99,7 @@ def law_of(event: ev.Event, relation: str) -> Law:
     return Law()
 
 
-@lru_cache(maxsize=1024)
-def law(event: ev.Event, relation: str) -> Law:
-    """The law of an event, which is the same under both relations unless it is sampled."""
-    return law_of(event, relation)
+law = lru_cache(maxsize=1024)(law_of)
 
 
 def stated(epsilon: float, delta: float = 0.0, num_categories: int = 2) -> Law:
@@ -144,18 +141,8 @@ def _non_private(e: ev.NonPrivate, relation):
 
 
 @law_of.register
-def _pure(e: ev.PureDP, relation):
-    return stated(e.epsilon)
-
-
-@law_of.register
-def _approximate(e: ev.ApproximateDP, relation):
-    return stated(e.epsilon, e.delta)
-
-
-@law_of.register
-def _response(e: ev.RandomizedResponse, relation):
-    return stated(e.epsilon, num_categories=e.num_categories)
+def _stated(e: ev.PureDP | ev.ApproximateDP | ev.RandomizedResponse, relation):
+    return stated(**vars(e))
 
 
 @law_of.register
@@ -188,8 +175,7 @@ def _discrete_laplace(e: ev.DiscreteLaplace, relation):
     epsilon = float_up(e.sensitivity / Fraction(e.scale))
     whole = stated(epsilon)
 
-    def pair():
-        return _pairs.discrete_laplace(e.scale, e.sensitivity)
+    pair = partial(_pairs.discrete_laplace, e.scale, e.sensitivity)
 
     def renyi():
         return div.pair_renyi((pair(),), whole.renyi())
@@ -214,10 +200,7 @@ def _discrete_gaussian(e: ev.DiscreteGaussian, relation):
     )
     if e.sigma > _LARGEST_SIGMA or e.sensitivity > _LARGEST_SENSITIVITY:
         return whole
-
-    def pair():
-        return _pairs.discrete_gaussian(e.sigma, e.sensitivity)
-
+    pair = partial(_pairs.discrete_gaussian, e.sigma, e.sensitivity)
     return replace(
         whole,
         pairs=lambda: (pair(),),

@@ -14,7 +14,6 @@ import numpy as np
 from scipy.special import ndtr
 
 _MAX_ATOMS = 4_000_000
-_EMPTY = np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -29,9 +28,9 @@ class LossPair:
     tails: Callable | None = None
     low: float = 0.0
     high: float = 0.0
-    losses: np.ndarray = field(default_factory=lambda: _EMPTY)
-    p: np.ndarray = field(default_factory=lambda: _EMPTY)
-    q: np.ndarray = field(default_factory=lambda: _EMPTY)
+    losses: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    p: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    q: np.ndarray = field(default_factory=lambda: np.zeros(0))
     p_inf: float = 0.0
     q_inf: float = 0.0
     spacing: float | None = None

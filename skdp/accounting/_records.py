@@ -30,11 +30,16 @@ CONNECTIONS = threading.RLock()
 _kept: dict = {}
 # A name of this process that no other one has; all threads find the same.
 _process = [uuid.uuid4().hex]
+
+
+def _in_child():
+    CONNECTIONS.release()
+    _process[0] = uuid.uuid4().hex
+
+
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=CONNECTIONS.acquire,
-        after_in_parent=CONNECTIONS.release,
-        after_in_child=CONNECTIONS.release,
+        before=CONNECTIONS.acquire, after_in_parent=CONNECTIONS.release, after_in_child=_in_child
     )
 
 
@@ -140,14 +145,6 @@ def read_back(execute, record, end):
 def _hash_at(execute, sequence):
     row = execute("SELECT hash FROM records WHERE sequence = ?", (sequence,)).fetchone()
     return None if row is None else row[0]
-
-
-def _rename_child():
-    _process[0] = uuid.uuid4().hex
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_rename_child)
 
 
 class MemoryLedger(TableLedger):

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from operator import attrgetter
 
 from skdp._version import __version__
 from skdp.accounting._bounds import get_delta, get_epsilon
@@ -163,9 +164,7 @@ def covering_gaussian(events):
         alone, or if the events differ by more.
     """
     precisions = [_precision(leaves(event)) for event in events]
-    if None in precisions:
-        return None
-    if max(precisions) > min(precisions) * (1 + Fraction(1, 10**9)):
+    if None in precisions or max(precisions) > min(precisions) * (1 + Fraction(1, 10**9)):
         return None
     return Gaussian((1 - 1e-9) / math.sqrt(max(precisions)))
 
@@ -383,10 +382,7 @@ class ReservedStep(NotCopied):
         """What the step is planned to release."""
         return self.reservation.planned[self.index]
 
-    @property
-    def terms(self) -> Terms:
-        """What the accountant protects."""
-        return self.reservation.accountant.terms
+    terms = property(attrgetter("reservation.accountant.terms"))
 
     @property
     def plan(self):

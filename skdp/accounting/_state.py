@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from operator import attrgetter
 
 from skdp.accounting._chain import NOTHING
 from skdp.accounting._composition import claimed_price, composition_rule
@@ -44,10 +45,7 @@ class Terms:
         vars(self).update(epsilon=epsilon, delta=delta, rdp_order=order, max_rows=rows)
         composition_rule(self.composition, self.relation, rows, order)
 
-    @property
-    def cap(self):
-        """The budget as (epsilon, delta)."""
-        return self.epsilon, self.delta
+    cap = property(attrgetter("epsilon", "delta"))
 
     @property
     def neighbours(self):
