@@ -315,9 +315,8 @@ class BasePrivateSearch(
 
 def _results(candidates, scores, deviation):
     """Return noisy results as scikit-learn's searches do, one row a candidate."""
-    names = sorted({name for candidate in candidates for name in candidate.params})
     results = {}
-    for name in names:
+    for name in sorted({name for candidate in candidates for name in candidate.params}):
         column = np.ma.masked_all(len(candidates), dtype=object)
         for i, candidate in enumerate(candidates):
             if name in candidate.params:

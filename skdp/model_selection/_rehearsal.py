@@ -60,8 +60,7 @@ class _Rehearsed(TransformerMixin, BaseEstimator):
         except self.raises:
             raise
         except Exception:
-            if get_tags(self.estimator).target_tags.required:
-                _check_targets(self.estimator, y)
+            _check_targets(self.estimator, y)
         validate_data(self, X, reset=True, skip_check_array=True)
         self.reads = False
         return self
@@ -145,13 +144,13 @@ def rehearse(pipeline, guarantee, rows, charges=None):
         if refused or not made or isinstance(error, _not_by_ones(steps)):
             raise
         for part in parts.values():
-            if get_tags(part.estimator).target_tags.required:
-                _check_targets(part.estimator, rows.y)
+            _check_targets(part.estimator, rows.y)
 
 
 def _check_targets(estimator, y):
     """Raise what a step of skdp says of its targets and parameters, whatever the rows hold."""
-    if not (hasattr(estimator, "_read_table") and plans_its_fit(estimator)):
+    reads = get_tags(estimator).target_tags.required and hasattr(estimator, "_read_table")
+    if not (reads and plans_its_fit(estimator)):
         return
     shape, errors = estimator._read_table(np.ones((len(y), 1)), y).shape, []
     for width in WIDTHS_TRIED:

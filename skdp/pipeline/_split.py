@@ -189,13 +189,21 @@ def tabular_pipeline(
     >>> accountant.epsilon_spent
     1.0
     """
-    model = _model(estimator)
-    own = model.get_params(deep=False)
-    declared = {} if is_auto(bounds) else {"bounds": bounds}
-    optional = {"categories": categories, "target_bounds": target_bounds}
-    optional |= {"accountant": accountant, "random_state": random_state}
-    declared |= {name: value for name, value in optional.items() if value is not None}
-    given = {"epsilon": epsilon, "delta": delta, "data_norm": 1.0} | declared
+    if isinstance(estimator, str) and estimator in ADDITIVE:
+        estimator = ADDITIVE[estimator]
+    model = estimator() if isinstance(estimator, type) else estimator
+    predicts = is_estimator(model) and (is_classifier(model) or is_regressor(model))
+    if not predicts or step_kind(model) != "private" or not plans_its_fit(model):
+        raise ValueError(
+            "estimator must be 'classifier', 'regressor', or a classifier or regressor of skdp "
+            "such as DPLogisticRegression; for a search make a pipeline of what it tries first, "
+            f"DPGridSearchCV(tabular_pipeline(...), ...); got {estimator!r}"
+        )
+    model, own = clone(model), model.get_params(deep=False)
+    optional = {"bounds": None if is_auto(bounds) else bounds, "target_bounds": target_bounds}
+    optional |= {"accountant": accountant, "random_state": random_state, "categories": categories}
+    given = {name: value for name, value in optional.items() if value is not None}
+    given |= {"epsilon": epsilon, "delta": delta, "data_norm": 1.0}
     model.set_params(**{name: value for name, value in given.items() if name in own})
     # What it would refuse is refused here, before a front is charged.
     guarantee = guarantee_of(model)
@@ -213,18 +221,3 @@ def tabular_pipeline(
         random_state=random_state,
     )
     return split_budget(make_pipeline(front, model), epsilon, delta, model.accountant)
-
-
-def _model(estimator):
-    """Return an instance of what is asked for, or raise `ValueError`."""
-    if isinstance(estimator, str) and estimator in ADDITIVE:
-        estimator = ADDITIVE[estimator]
-    model = estimator() if isinstance(estimator, type) else estimator
-    predicts = is_estimator(model) and (is_classifier(model) or is_regressor(model))
-    if not predicts or step_kind(model) != "private" or not plans_its_fit(model):
-        raise ValueError(
-            "estimator must be 'classifier', 'regressor', or a classifier or regressor of skdp "
-            "such as DPLogisticRegression; for a search make a pipeline of what it tries first, "
-            f"DPGridSearchCV(tabular_pipeline(...), ...); got {estimator!r}"
-        )
-    return clone(model)
