@@ -243,15 +243,9 @@ class BasePrivateSearch(
         -------
         MetadataRouter
         """
-        own = super().get_metadata_routing()
-        router = (
-            MetadataRouter(owner=self)
-            .add_self_request(own)
-            .add(
-                estimator=self.estimator,
-                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-            )
-        )
+        router = MetadataRouter(owner=self).add_self_request(super().get_metadata_routing())
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        router.add(estimator=self.estimator, method_mapping=mapping)
         if hasattr(self.cv, "get_metadata_routing"):
             mapping = MethodMapping().add(caller="fit", callee="split")
             router.add(splitter=self.cv, method_mapping=mapping)

@@ -55,8 +55,8 @@ class SearchRun:
 
     def charged(self, fit):
         """Charge the plan, as a part of a private fit."""
-        source = fit.charge(self.plan)
-        return replace(self, source=source, spend=fit.spend)
+        # In this order: a spend is there once it was charged.
+        return replace(self, source=fit.charge(self.plan), spend=fit.spend)
 
     @property
     def allow(self):

@@ -214,10 +214,6 @@ def tabular_pipeline(
     shape = TableShape(n_rows=n_rows, n_columns=10, classes=labels_of(own))
     model.plan_fit(shape, guarantee)
     moments = own.get("mechanism") == "sufficient_statistics"
-    front = DPTableVectorizer(
-        bounds=bounds,
-        categories=categories,
-        numbers="scaled" if moments else "bins",
-        random_state=random_state,
-    )
+    given = {"bounds": bounds, "categories": categories, "random_state": random_state}
+    front = DPTableVectorizer(numbers="scaled" if moments else "bins", **given)
     return split_budget(make_pipeline(front, model), epsilon, delta, model.accountant)
