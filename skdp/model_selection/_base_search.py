@@ -15,13 +15,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import Guarantee, PrivacyAccountant
-from skdp.base import DeclaredParameters, PrivateFit, PrivateMixin, terms_of
+from skdp.base import DeclaredParameters, PrivateFit, PrivateMixin
 from skdp.model_selection._candidates import Rows, Stages, make_candidate
 from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._rehearsal import check_frozen, rehearse, rehearse_runs
 from skdp.model_selection._runs import SearchRun, check_sent, run_plan
 from skdp.model_selection._scores import default_score
-from skdp.model_selection._splits import check_cv
 from skdp.model_selection._strategies import STRATEGIES, plan_search
 from skdp.pipeline import plan_pipeline
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
@@ -61,7 +60,7 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
     ValueError
         If there is no candidate, one cannot be planned or scored, or the rows cannot be read.
     """
-    terms, public_steps = rows.terms(accountant), tuple(public_steps)
+    public_steps = tuple(public_steps)
     candidates = tuple(
         make_candidate(estimator, params, rows.y, public_steps, accountant) for params in grid
     )
@@ -69,9 +68,7 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
         raise ValueError("there is no candidate: the parameter grid is empty")
     score = default_score(scoring, candidates[0].estimator)
     for candidate in candidates:
-        rehearse(
-            plan_pipeline(candidate.estimator, public_steps=public_steps), guarantee, rows, terms
-        )
+        rehearse(plan_pipeline(candidate.estimator, public_steps=public_steps), guarantee, rows)
         score.check(candidate.estimator, candidate.classes, **rows.shared)
         check_frozen(candidate.estimator, rows.X)
     return SearchTask(
@@ -79,20 +76,19 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
         shape=(rows.n_units, rows.X.shape[1]),
         columns=rows.columns,
         score=score,
-        guarantee=replace(guarantee, neighbours=replace(terms, max_rows=1).neighbours),
+        guarantee=replace(guarantee, neighbours=replace(rows.terms, max_rows=1).neighbours),
         public_steps=public_steps,
         **asked,
     )
 
 
-def prepare_runs(plan, rows, *, accountant, n_jobs):
+def prepare_runs(plan, rows, n_jobs):
     """Return what the runs of a plan share, once every one has read its rows."""
-    terms = rows.terms(accountant)
     if n_jobs is not None:
         n_jobs = min(effective_n_jobs(int(n_jobs)), len(plan.runs))
-    rehearse_runs(plan, rows, terms)
+    rehearse_runs(plan, rows)
     check_sent(n_jobs, tuple(plan.runs.values()), rows, plan.task.score)
-    return SearchRun(plan, rows, terms, n_jobs)
+    return SearchRun(plan, rows, n_jobs)
 
 
 def _of_published(name):
@@ -180,8 +176,6 @@ class BasePrivateSearch(
         if self.mean_runs is not None:
             check_integer(self.mean_runs, "mean_runs", 1)
         check_integer(self.verbose, "verbose", 0)
-        # Once: an iterator can be read once.
-        cv = None if self.cv is None else check_cv(self.cv, groups is not None)
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
@@ -190,10 +184,9 @@ class BasePrivateSearch(
         given = ("accountant", "scoring", "public_steps", "selection", "refit")
         options = {name: getattr(self, name) for name in given}
         task = make_task(self.estimator, self._candidate_params(), rows, guarantee, **options)
-        composition = terms_of(self.accountant).composition
-        ids = rows.ids(groups)
-        plan = plan_search(task, self.strategy, cv, ids, self.mean_runs, composition)
-        return prepare_runs(plan, rows, accountant=self.accountant, n_jobs=self.n_jobs)
+        ids, composition = rows.ids(groups), rows.terms.composition
+        plan = plan_search(task, self.strategy, self.cv, ids, self.mean_runs, composition)
+        return prepare_runs(plan, rows, self.n_jobs)
 
     def _rehearse(self, X, y=None, groups=None, **params):
         """Do what a fit does before its charge, for the errors that it raises; return its plan."""
@@ -250,15 +243,9 @@ class BasePrivateSearch(
         -------
         MetadataRouter
         """
-        own = super().get_metadata_routing()
-        router = (
-            MetadataRouter(owner=self)
-            .add_self_request(own)
-            .add(
-                estimator=self.estimator,
-                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-            )
-        )
+        router = MetadataRouter(owner=self).add_self_request(super().get_metadata_routing())
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        router.add(estimator=self.estimator, method_mapping=mapping)
         if hasattr(self.cv, "get_metadata_routing"):
             mapping = MethodMapping().add(caller="fit", callee="split")
             router.add(splitter=self.cv, method_mapping=mapping)
@@ -322,9 +309,8 @@ class BasePrivateSearch(
 
 def _results(candidates, scores, deviation):
     """Return noisy results as scikit-learn's searches do, one row a candidate."""
-    names = sorted({name for candidate in candidates for name in candidate.params})
     results = {}
-    for name in names:
+    for name in sorted({name for candidate in candidates for name in candidate.params}):
         column = np.ma.masked_all(len(candidates), dtype=object)
         for i, candidate in enumerate(candidates):
             if name in candidate.params:

@@ -17,7 +17,7 @@ from skdp._data._kinds import container_kinds
 from skdp._data._persons import read_persons
 from skdp._data._tables import indexable_table, target_array
 from skdp.accounting import plan_event
-from skdp.base import terms_of
+from skdp.base import UNACCOUNTED
 from skdp.pipeline import plan_pipeline
 from skdp.pipeline._instances import fitted_params, without_memory
 from skdp.utils._callbacks import callback_context
@@ -127,12 +127,15 @@ class Rows:
         Further arguments of `fit`. One that has an entry a row is cut as the table is.
     persons : Persons, default=None
         Whose they are, where the unit is a person.
+    terms : Terms
+        What is protected.
     """
 
     X: object
     y: np.ndarray
     params: dict = field(default_factory=dict)
     persons: object = None
+    terms: object = UNACCOUNTED
 
     @classmethod
     def read(cls, X, y, params):
@@ -165,27 +168,18 @@ class Rows:
     def owned(self, fit, groups):
         """Return them as those of the persons that a private fit's `groups` name, if any."""
         fit.n_units(groups, len(self.y))
-        return replace(self, **fit.shared)
+        return replace(self, terms=fit.terms, **fit.shared)
 
     def ids(self, groups):
         """Return the id of each person, None where rows are the unit."""
         return None if self.persons is None else self.persons.one_each(id_column(groups))
 
-    def terms(self, accountant):
-        """Return what an accountant protects: persons, where the rows have some."""
-        terms = terms_of(accountant)
-        return terms if self.persons is None else replace(terms, unit="person")
-
     def take(self, units):
         """Return some rows, or all rows of some persons, by number."""
-        if self.persons is None:
-            return self.take_rows(units)
-        rows = self.persons.rows_of(units)
-        persons = read_persons(self.persons.codes[rows], len(rows))
-        return replace(self.take_rows(rows), persons=persons)
-
-    def take_rows(self, rows):
-        """Return some rows by number, in the places of the first persons'."""
+        rows, persons = units, None
+        if self.persons is not None:
+            rows = self.persons.rows_of(units)
+            persons = read_persons(self.persons.codes[rows], len(rows))
 
         def cut(value):
             has_rows = hasattr(value, "shape") or isinstance(value, list | tuple)
@@ -194,7 +188,8 @@ class Rows:
             return value
 
         params = {name: cut(value) for name, value in self.params.items()}
-        return replace(self, X=_take(self.X, rows), y=_take(self.y, rows), params=params)
+        taken = {"X": _take(self.X, rows), "y": _take(self.y, rows), "params": params}
+        return replace(self, persons=persons, **taken)
 
     def fit(self, model):
         """Fit a model to the rows and return it."""

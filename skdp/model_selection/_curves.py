@@ -1,5 +1,7 @@
 """Cross-validation and curves: many noisy scores for one charge."""
 
+from inspect import signature
+
 import numpy as np
 from sklearn.base import is_classifier
 
@@ -236,37 +238,25 @@ def dp_learning_curve(estimator, X, y, *, train_sizes=(0.1, 0.33, 1.0), **option
     return _scored(estimator, X, y, sizes=sizes, **options)
 
 
-def _scored(
-    estimator,
-    X,
-    y,
-    *,
-    epsilon=1.0,
-    delta=1e-6,
-    cv=None,
-    scoring=None,
-    groups=None,
-    public_steps=(),
-    n_jobs=None,
-    accountant=None,
-    random_state=None,
-    grid=None,
-    sizes=None,
-):
+def _scored(estimator, X, y, *, grid=None, sizes=None, **options):
     """Release the scores of every candidate, on every share of the training rows of every fold."""
     is_curve = grid is not None or sizes is not None
     grid, sizes = [{}] if grid is None else grid, [1.0] if sizes is None else sizes
-    guarantee, result = Guarantee(epsilon=epsilon, delta=delta), DPScores(accountant, random_state)
-    asked = {"accountant": accountant, "scoring": scoring, "public_steps": public_steps}
+    given = signature(dp_cross_val_score).bind(estimator, X, y, **options)
+    given.apply_defaults()
+    options = given.arguments
+    guarantee = Guarantee(epsilon=options["epsilon"], delta=options["delta"])
+    asked = {name: options[name] for name in ("accountant", "scoring", "public_steps")}
+    result = DPScores(options["accountant"], options["random_state"])
     with PrivateFit(result) as fit:
-        rows = Rows.read(X, y, {}).owned(fit, groups)
+        rows = Rows.read(X, y, {}).owned(fit, options["groups"])
         task = make_task(estimator, grid, rows, guarantee, **asked)
-        ids = rows.ids(groups)
-        splits = make_splits(cv, rows.n_units, ids)
+        ids = rows.ids(options["groups"])
+        splits = make_splits(options["cv"], rows.n_units, ids)
         train = [make_share(part, share, ids) for share in sizes for part in splits.train]
         nested = Splits(tuple(train), splits.test * len(sizes), rows.n_units)
         plan = plan_runs(task, "scores", Layout.all_on_all(nested, len(grid)))
-        run = prepare_runs(plan, rows, accountant=accountant, n_jobs=n_jobs).charged(fit)
+        run = prepare_runs(plan, rows, options["n_jobs"]).charged(fit)
         raw = [value for value, _ in run.fit(list(plan.runs))]
         noisy = plan.noisy.release(raw, random_state=run.source)
         if is_curve:

@@ -84,15 +84,10 @@ class SearchTask:
 
         @cache
         def pipeline(candidate, n_samples):
-            return plan_pipeline(
-                self.candidates[candidate].estimator,
-                n_samples,
-                self.shape[1],
-                classes=self.candidates[candidate].classes,
-                terms=terms,
-                public_steps=self.public_steps,
-                columns=self.columns,
-            )
+            tried = self.candidates[candidate]
+            known = {"classes": tried.classes, "terms": terms, "columns": self.columns}
+            known |= {"public_steps": self.public_steps}
+            return plan_pipeline(tried.estimator, n_samples, self.shape[1], **known)
 
         @cache
         def planned(candidate, n_samples, guarantee):

@@ -60,8 +60,7 @@ class _Rehearsed(TransformerMixin, BaseEstimator):
         except self.raises:
             raise
         except Exception:
-            if get_tags(self.estimator).target_tags.required:
-                _check_targets(self.estimator, y)
+            _check_targets(self.estimator, y)
         validate_data(self, X, reset=True, skip_check_array=True)
         self.reads = False
         return self
@@ -100,7 +99,7 @@ class _Rehearsed(TransformerMixin, BaseEstimator):
         return self
 
 
-def rehearse(pipeline, guarantee, rows, terms, charges=None):
+def rehearse(pipeline, guarantee, rows, charges=None):
     """Do what each private step does before its charge, for the errors that it raises.
 
     Nothing is released, and nothing is kept. What a private transformer will make is not known
@@ -113,7 +112,6 @@ def rehearse(pipeline, guarantee, rows, terms, charges=None):
     guarantee : Guarantee
         What the steps share.
     rows : Rows
-    terms : Terms
     charges : tuple of PlannedCharge, default=None
         Of the steps' fits to so many rows; None asks no step whether it keeps to them.
 
@@ -128,7 +126,7 @@ def rehearse(pipeline, guarantee, rows, terms, charges=None):
     if any(is_estimator(step.estimator) and not of_skdp(step.estimator) for step in steps):
         rows = rows.take(np.arange(rows.n_units))
     charges = charges or [None] * len(pipeline.steps)
-    handles = [_NoCharge(terms)] * len(pipeline.steps)
+    handles = [_NoCharge(rows.terms)] * len(pipeline.steps)
     model = quiet(pipeline.with_budget(guarantee.epsilon, guarantee.delta, handles))
     parts = model.get_params()
     parts = {
@@ -146,13 +144,13 @@ def rehearse(pipeline, guarantee, rows, terms, charges=None):
         if refused or not made or isinstance(error, _not_by_ones(steps)):
             raise
         for part in parts.values():
-            if get_tags(part.estimator).target_tags.required:
-                _check_targets(part.estimator, rows.y)
+            _check_targets(part.estimator, rows.y)
 
 
 def _check_targets(estimator, y):
     """Raise what a step of skdp says of its targets and parameters, whatever the rows hold."""
-    if not (hasattr(estimator, "_read_table") and plans_its_fit(estimator)):
+    reads = get_tags(estimator).target_tags.required and hasattr(estimator, "_read_table")
+    if not (reads and plans_its_fit(estimator)):
         return
     shape, errors = estimator._read_table(np.ones((len(y), 1)), y).shape, []
     for width in WIDTHS_TRIED:
@@ -214,7 +212,7 @@ def check_frozen(pipe, X):
                 raise ValueError(f"{step.title!r} was fitted to another width: {widths}")
 
 
-def rehearse_runs(plan, rows, terms):
+def rehearse_runs(plan, rows):
     """Rehearse each candidate on its smallest training set.
 
     All were rehearsed on all rows before the plan was made. Where that says everything they are
@@ -224,7 +222,6 @@ def rehearse_runs(plan, rows, terms):
     ----------
     plan : SearchPlan
     rows : Rows
-    terms : Terms
 
     Raises
     ------
@@ -245,5 +242,4 @@ def rehearse_runs(plan, rows, terms):
             for step in find_steps(fit.pipeline.pipe, *rows.X.shape[1:2])
         )
         if not planned:
-            own = rows.take(train[smallest])
-            rehearse(fit.pipeline, fit.guarantee, own, terms, fit.charges)
+            rehearse(fit.pipeline, fit.guarantee, rows.take(train[smallest]), fit.charges)

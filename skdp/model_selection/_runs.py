@@ -39,8 +39,6 @@ class SearchRun:
     plan : SearchPlan
     rows : Rows
         All of them.
-    terms : Terms
-        Of the accountant.
     n_jobs : int or None
         How many fits run at a time.
     source : RandomSource, default=None
@@ -51,20 +49,19 @@ class SearchRun:
 
     plan: object
     rows: Rows
-    terms: object
     n_jobs: int | None
     source: object = None
     spend: object = None
 
     def charged(self, fit):
         """Charge the plan, as a part of a private fit."""
-        source = fit.charge(self.plan)
-        return replace(self, source=source, spend=fit.spend)
+        # In this order: a spend is there once it was charged.
+        return replace(self, source=fit.charge(self.plan), spend=fit.spend)
 
     @property
     def allow(self):
         """What makes an allowance of a planned charge, on the charge of the search."""
-        terms = {"terms": self.terms, "spend": self.spend, "steps": self.plan.releases}
+        terms = {"terms": self.rows.terms, "spend": self.spend, "steps": self.plan.releases}
         return partial(Allowance, **terms)
 
     def seeds(self, fit):

@@ -8,6 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from inspect import signature
+from operator import attrgetter
 from typing import ClassVar
 
 import numpy as np
@@ -188,9 +189,7 @@ class _MeanOverRows(BoundedScore):
         check_relation(relation)
         return self._unit * (1.0 / n_samples + ROUNDING)
 
-    @property
-    def _unit(self):
-        return self._bound
+    _unit = property(attrgetter("_bound"))
 
     def _of_mean(self, loss):
         return -loss
@@ -280,9 +279,7 @@ class LogLoss(_MeanOverRows):
     def __post_init__(self):
         object.__setattr__(self, "bound", check_positive(self.bound, "bound"))
 
-    @property
-    def _bound(self):
-        return self.bound
+    _bound = property(attrgetter("bound"))
 
     def _of_rows(self, estimator, X, y):
         with np.errstate(all="ignore"):

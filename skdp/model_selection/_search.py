@@ -261,7 +261,5 @@ class DPRandomizedSearchCV(BasePrivateSearch):
     sampling_seed: int = 0
 
     def _candidate_params(self):
-        check_integer(self.n_iter, "n_iter", 1)
-        return ParameterSampler(
-            self.param_distributions, self.n_iter, random_state=self.sampling_seed
-        )
+        n_iter = check_integer(self.n_iter, "n_iter", 1)
+        return ParameterSampler(self.param_distributions, n_iter, random_state=self.sampling_seed)

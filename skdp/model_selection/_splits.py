@@ -124,12 +124,17 @@ class Layout:
         sizes, found = self.splits.train_sizes, {}
         for train, test in self.splits.memberships:
             train = set(train)
-            runs = tuple(run for run in self.runs if run[1] in train)
-            kinds = Counter((i, sizes[s]) for i, s in runs)
-            found[frozenset(kinds.items()), bool(test)] = kinds, runs
-        patterns = [(kinds, runs, scored) for (_, scored), (kinds, runs) in found.items()]
-        most = [p for p in patterns if not any(_is_less(p, q) for q in patterns)]
-        return sorted(Pattern(runs, scored) for _, runs, scored in most)
+            pattern = Pattern(tuple(run for run in self.runs if run[1] in train), bool(test))
+            kinds = Counter((i, sizes[s]) for i, s in pattern.runs)
+            found[frozenset(kinds.items()), pattern.scored] = pattern, kinds
+
+        def is_most(pattern, kinds):
+            return not any(
+                other != pattern and other.scored >= pattern.scored and more >= kinds
+                for other, more in found.values()
+            )
+
+        return sorted(pattern for pattern, kinds in found.values() if is_most(pattern, kinds))
 
     def sensitivity(self, score, relation):
         """Return by how much one row moves the score of any candidate."""
@@ -147,13 +152,6 @@ class Layout:
         splits = list(self.of_candidate[candidate])
         weights = score.weights(np.asarray(self.splits.test_sizes)[splits])
         return math.fsum(w * values[candidate, s] for w, s in zip(weights, splits, strict=True))
-
-
-def _is_less(pattern, other):
-    (kinds, runs, scored), (other_kinds, other_runs, other_scored) = pattern, other
-    if scored > other_scored or (len(runs), scored) == (len(other_runs), other_scored):
-        return False
-    return len(runs) <= len(other_runs) and kinds <= other_kinds
 
 
 def check_cv(cv, by_person=False):

@@ -6,7 +6,7 @@ from itertools import compress
 from sklearn.base import is_classifier
 
 from skdp._privacy_report import aligned
-from skdp.pipeline._fits import deep_params, fits_of, tries_other_prices
+from skdp.pipeline._fits import deep_params, fits_of, grid_parts, tries_other_prices
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, named_parts, of_skdp
 from skdp.pipeline._kinds import REASONS, estimators_in, is_private
 from skdp.pipeline._prices import accountant_of, paid_twice, price_steps, priced_steps, total_price
@@ -357,10 +357,10 @@ def _of_cross_validator(step, steps):
             "guarantee; use cv=KFold(k, shuffle=True, random_state=0)"
         )
         yield Finding(step.title, "stratified folds", message)
-    grid = params.get("param_grid", params.get("param_distributions"))
-    if grid is None:
+    parts = grid_parts(params)
+    if not parts:
         return
-    tried = " ".join(k for part in (grid if isinstance(grid, list) else [grid]) for k in part)
+    tried = " ".join(name for part in parts for name in part)
     for inside in (other for other in steps if step.holds(other) and other.kind == "private"):
         name = inside.name.removeprefix(step.name and f"{step.name}__").partition("__")[2]
         if hasattr(inside.estimator, "transform") and name not in tried:
@@ -412,8 +412,8 @@ def _cost(step, price):
     estimator = step.estimator
     name = estimator if isinstance(estimator, str) else type(estimator).__name__
     name = "passthrough" if estimator is None else name
-    base = (step.title, name, step.kind, REASONS[step.kind])
-    if price is None:
-        return StepCost(*base, columns=step.columns, fits=step.fits.least, exact=step.fits.exact)
-    cost = price.epsilon, price.delta, price.event
-    return StepCost(*base, *cost, step.columns, price.fits.least, price.fits.exact)
+    cost, fits = (0.0, 0.0, None), step.fits
+    if price is not None:
+        cost, fits = (price.epsilon, price.delta, price.event), price.fits
+    words = step.title, name, step.kind, REASONS[step.kind]
+    return StepCost(*words, *cost, step.columns, fits.least, fits.exact)

@@ -53,15 +53,18 @@ def tries_other_prices(search):
     whether something is released at all, are not among them.
     """
     params = search.get_params(deep=False)
-    grid = params.get("param_grid", params.get("param_distributions"))
     known = deep_params(params.get("estimator"))
-    tried = [
-        pair for part in (grid if isinstance(grid, list) else [grid or {}]) for pair in part.items()
-    ]
     return not all(
         name in known and _keeps_its_price(known, name) and _are_plain(values)
-        for name, values in tried
+        for part in grid_parts(params)
+        for name, values in part.items()
     )
+
+
+def grid_parts(params):
+    """Return the parts of what a search tries, each a dict; none of what is no search."""
+    grid = params.get("param_grid", params.get("param_distributions"))
+    return grid if isinstance(grid, list) else [] if grid is None else [grid]
 
 
 def _keeps_its_price(known, name):
@@ -104,8 +107,7 @@ def _candidates(params):
     if "param_grid" in params:
         return len(ParameterGrid(params["param_grid"]))
     tried, most = params["param_distributions"], params["n_iter"]
-    parts = tried if isinstance(tried, list) else [tried]
-    if any(hasattr(values, "rvs") for part in parts for values in part.values()):
+    if any(hasattr(values, "rvs") for part in grid_parts(params) for values in part.values()):
         return most
     return min(most, len(ParameterGrid(tried)))
 

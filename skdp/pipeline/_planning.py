@@ -257,10 +257,8 @@ class PipelinePlan:
 
 def _releases(step):
     """Say whether a fit of a step releases anything: not if it gets no column."""
-    if step.n_features == 0:
-        return False
-    nothing = may_release_nothing(step.estimator)
-    return not (nothing and planned_charge(step.estimator).event == NOTHING)
+    may = may_release_nothing(step.estimator)
+    return step.n_features != 0 and not (may and planned_charge(step.estimator).event == NOTHING)
 
 
 def _takes_delta(step):

@@ -71,14 +71,9 @@ def price_steps(priced, n_samples):
     for step in priced:
         accountant = accountant_of(step)
         terms = terms_of(first if accountant is None else accountant)
-        planned = planned_charge(
-            step.estimator,
-            # The whole table's is that of a step in no wrapper: others fit parts of it.
-            n_samples if step.fits == Fits() else None,
-            step.n_features or None,
-            terms=terms,
-            name=step.title,
-        )
+        # The whole table's is that of a step in no wrapper: others fit parts of it.
+        shape = n_samples if step.fits == Fits() else None, step.n_features or None
+        planned = planned_charge(step.estimator, *shape, terms=terms, name=step.title)
         price, exact = (planned.epsilon, planned.delta), True
         if not leaves(planned.event):
             price = 0.0, 0.0

@@ -189,34 +189,6 @@ def tabular_pipeline(
     >>> accountant.epsilon_spent
     1.0
     """
-    model = _model(estimator)
-    own = model.get_params(deep=False)
-    declared = {} if is_auto(bounds) else {"bounds": bounds}
-    optional = {"categories": categories, "target_bounds": target_bounds}
-    optional |= {"accountant": accountant, "random_state": random_state}
-    declared |= {name: value for name, value in optional.items() if value is not None}
-    given = {"epsilon": epsilon, "delta": delta, "data_norm": 1.0} | declared
-    model.set_params(**{name: value for name, value in given.items() if name in own})
-    # What it would refuse is refused here, before a front is charged.
-    guarantee = guarantee_of(model)
-    if isinstance(model, DPAdditiveClassifier | DPAdditiveRegressor):
-        return make_pipeline(model)
-    batch = own.get("batch_size")
-    n_rows = max(SOME_ROWS, batch if isinstance(batch, Integral) else 0)
-    shape = TableShape(n_rows=n_rows, n_columns=10, classes=labels_of(own))
-    model.plan_fit(shape, guarantee)
-    moments = own.get("mechanism") == "sufficient_statistics"
-    front = DPTableVectorizer(
-        bounds=bounds,
-        categories=categories,
-        numbers="scaled" if moments else "bins",
-        random_state=random_state,
-    )
-    return split_budget(make_pipeline(front, model), epsilon, delta, model.accountant)
-
-
-def _model(estimator):
-    """Return an instance of what is asked for, or raise `ValueError`."""
     if isinstance(estimator, str) and estimator in ADDITIVE:
         estimator = ADDITIVE[estimator]
     model = estimator() if isinstance(estimator, type) else estimator
@@ -227,4 +199,21 @@ def _model(estimator):
             "such as DPLogisticRegression; for a search make a pipeline of what it tries first, "
             f"DPGridSearchCV(tabular_pipeline(...), ...); got {estimator!r}"
         )
-    return clone(model)
+    model, own = clone(model), model.get_params(deep=False)
+    optional = {"bounds": None if is_auto(bounds) else bounds, "target_bounds": target_bounds}
+    optional |= {"accountant": accountant, "random_state": random_state, "categories": categories}
+    given = {name: value for name, value in optional.items() if value is not None}
+    given |= {"epsilon": epsilon, "delta": delta, "data_norm": 1.0}
+    model.set_params(**{name: value for name, value in given.items() if name in own})
+    # What it would refuse is refused here, before a front is charged.
+    guarantee = guarantee_of(model)
+    if isinstance(model, DPAdditiveClassifier | DPAdditiveRegressor):
+        return make_pipeline(model)
+    batch = own.get("batch_size")
+    n_rows = max(SOME_ROWS, batch if isinstance(batch, Integral) else 0)
+    shape = TableShape(n_rows=n_rows, n_columns=10, classes=labels_of(own))
+    model.plan_fit(shape, guarantee)
+    moments = own.get("mechanism") == "sufficient_statistics"
+    given = {"bounds": bounds, "categories": categories, "random_state": random_state}
+    front = DPTableVectorizer(numbers="scaled" if moments else "bins", **given)
+    return split_budget(make_pipeline(front, model), epsilon, delta, model.accountant)

@@ -294,15 +294,12 @@ def _is_by_values(columns, before):
 
 
 def _choices_of_columns(transformer, place):
-    """Return a step for each choice that is made by looking at the values of the table."""
-    found = [
-        place.choice(part, "columns", by=columns)
-        for part, _, columns in transformer.transformers
-        if _is_by_values(columns, place.before)
-    ]
+    """Yield a step for each choice that is made by looking at the values of the table."""
+    for part, _, columns in transformer.transformers:
+        if _is_by_values(columns, place.before):
+            yield place.choice(part, "columns", by=columns)
     if density_decides(transformer, place.n_features):
-        found.append(place.choice("sparse_threshold", by=transformer.sparse_threshold))
-    return found
+        yield place.choice("sparse_threshold", by=transformer.sparse_threshold)
 
 
 def _column_words(columns):

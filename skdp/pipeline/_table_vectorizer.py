@@ -7,14 +7,13 @@ from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.base import TransformerMixin
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._kinds import read_kinds
 from skdp._data._parts import row_blocks
 from skdp._data._tables import target_array
-from skdp.base import PrivateEstimator, ReadTable
+from skdp.base import ReadTable
 from skdp.gam._additive import N_BINS
 from skdp.gam._blocks import dyadic_weight, resolutions
 from skdp.gam._cells import BLOCK_ROWS
@@ -24,6 +23,7 @@ from skdp.gam._searches import Budget
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan, Price
 from skdp.preprocessing._binning import input_names
+from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._frames import objects
 from skdp.utils._labels import is_missing
 from skdp.utils._validation import check_choice, check_integer, is_auto, public_inputs
@@ -78,7 +78,7 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
         return {"kinds_": kinds, "bin_edges_": objects(edges), "counts_": counts}
 
 
-class DPTableVectorizer(TransformerMixin, PrivateEstimator):
+class DPTableVectorizer(PlannedTransformer):
     r"""Turn a raw table into rows of norm at most 1, for the model that follows.
 
     Numbers, dates, strings, categories and booleans, with or without missing values, are taken as
@@ -166,8 +166,8 @@ class DPTableVectorizer(TransformerMixin, PrivateEstimator):
     numbers: str = "bins"
     n_bins: int | str = "auto"
 
-    _may_release_nothing = True
-    _always_sparse = True
+    _accepts = ("categorical", "string", "allow_nan")
+    _may_release_nothing = _always_sparse = True
 
     def fit(self, X, y=None, groups=None):
         """Release what is not declared, and bins, and charge the accountant.
@@ -328,10 +328,3 @@ class DPTableVectorizer(TransformerMixin, PrivateEstimator):
             resolutions(n_cells(column, edges), coarser=not column.is_label)
             for column, edges in zip(self._columns(), self.bin_edges_, strict=True)
         ]
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        kinds = tags.input_tags
-        kinds.categorical = kinds.string = kinds.allow_nan = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags

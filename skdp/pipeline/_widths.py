@@ -109,19 +109,16 @@ def may_be_sparse(estimator, table=None, *, frozen=False):
     if of_skdp(estimator):
         return "matrix" if asked or estimator._always_sparse else None
     found = verified(estimator)
-    if kind is FunctionTransformer and found is not None and _leaves_frames(params):
-        return table
+    if kind is FunctionTransformer and found is not None and params["validate"] is False:
+        # A known function is given the frame itself; scikit-learn's make an array.
+        if not of_sklearn_function(params["func"]):
+            return table
     if found is not None:
         made = asked or found.sparse == "made"
         return "matrix" if made or (table and found.sparse == "kept") else None
     dense = frozen and sklearn_name(estimator) in DENSE_ONCE_FITTED
     accepted = step_kind(estimator) in ("private", "stateless", "declared")
     return "matrix" if table or (not dense and (frozen or accepted)) else None
-
-
-def _leaves_frames(params):
-    """Say whether a known function is given the frame itself; scikit-learn's make an array."""
-    return params["validate"] is False and not of_sklearn_function(params["func"])
 
 
 def stacks_entries(union):

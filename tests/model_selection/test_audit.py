@@ -23,7 +23,7 @@ def outputs(made, y, n_runs):
     X = np.zeros((N, 1))
     for _ in range(n_runs):
         terms = replace(UNACCOUNTED, relation=made.task.guarantee.relation)
-        run = runs.SearchRun(made, Rows(X, y), terms, None, RandomSource())
+        run = runs.SearchRun(made, Rows(X, y, terms=terms), None, RandomSource())
         outcome = runs.run_plan(run, Stages(None, 2))
         scores = np.nan_to_num(outcome.scores, nan=-1.0)
         coef, off = outcome.model.coef_[0], (scores[outcome.best] - 0.5) ** 2

@@ -39,7 +39,6 @@ from skdp import (
     PrivacyAccountant,
 )
 from skdp.accounting import Guarantee
-from skdp.accounting._state import Terms
 from skdp.model_selection import dp_cross_val_score, dp_learning_curve, dp_validation_curve
 from skdp.model_selection._candidates import Rows
 from skdp.model_selection._rehearsal import rehearse
@@ -201,7 +200,7 @@ def test_targets_that_an_encoder_refuses_cost_nothing():
 
 
 def rehearsed(pipe, X, y):
-    rehearse(plan_pipeline(pipe), Guarantee(**BUDGET), Rows(X, y), Terms(1.0, 0.0))
+    rehearse(plan_pipeline(pipe), Guarantee(**BUDGET), Rows(X, y))
 
 
 WORDS = [["a", "b"]] * 3

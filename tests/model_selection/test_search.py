@@ -30,7 +30,6 @@ from skdp import (
     PrivacyAccountant,
 )
 from skdp.accounting import PureDP
-from skdp.base import UNACCOUNTED
 from skdp.model_selection import _runs as runs
 from skdp.model_selection import (
     bounded_score,
@@ -341,7 +340,7 @@ def make_run(table, strategy, *, n_jobs=None, source=None, **params):
     task = make_task(table, **params)
     made = plan(task, strategy)
     source = runs_source() if source is None else source
-    return runs.SearchRun(made, Rows(*table), UNACCOUNTED, n_jobs, source)
+    return runs.SearchRun(made, Rows(*table), n_jobs, source)
 
 
 def runs_source():
