@@ -1,6 +1,7 @@
 """How much of a claimed epsilon an attacker can prove."""
 
 import warnings
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
@@ -315,10 +316,8 @@ def _seen_in(fit, tables, probe):
     """Return what two fits to each of some tables show; a table that is refused is left out."""
     seen = []
     for table in tables:
-        try:
+        with suppress(ValueError):
             seen += [observe(fit(*table), probe) for _ in range(2)]
-        except ValueError:
-            continue
     return seen
 
 

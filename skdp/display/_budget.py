@@ -190,10 +190,8 @@ class CompositionDisplay(Display):
                 cost = rdp(event, rdp_order, relation=relation)
                 values = [rdp_to_epsilon(n * cost, rdp_order, delta) for n in counts]
             else:
-                values = [
-                    get_epsilon(event * int(n), delta, relation=relation, method=method)
-                    for n in counts
-                ]
+                terms = {"relation": relation, "method": method}
+                values = [get_epsilon(event * int(n), delta, **terms) for n in counts]
             epsilons[method] = np.array(values)
         return cls(counts, epsilons, delta=delta, rdp_order=rdp_order)
 

@@ -35,11 +35,11 @@ BROKEN = {
     "check_seeded_flag": zoo.SecretiveMean(),
     "check_statement": zoo.TersePublicMean(),
     "check_group_statement": zoo.RowsMean(),
-    "check_persons": zoo.CrowdedMean(),
     "check_relation": zoo.OneRelationMean(),
     "check_accuracy_rises": zoo.IdleMean(),
     "check_limit": zoo.CappedMean(),
     "check_neighbours": zoo.QuietMean(),
+    "check_persons": zoo.CrowdedMean(),
     "check_no_sample_weight": zoo.WeightedMean(),
     "check_sklearn_contract": zoo.MeddlingMean(),
 }
