@@ -289,9 +289,8 @@ def _many_runs(fit, worlds, claim, *, n_fits, run, delta, confidence, gaussian):
         fit = partial(fit, rows=2)
         others = [_seen_in(fit, tables, probe) for tables in _canaries.other_tables(worlds)]
         values, names = as_matrix([*runs, *others[0], *others[1]])
-        inside, outside, other_in, other_out = np.split(
-            values, np.cumsum([n_fits, n_fits, len(others[0])])
-        )
+        ends = np.cumsum([n_fits, n_fits, len(others[0])])
+        inside, outside, other_in, other_out = np.split(values, ends)
         known = _same_in_all(np.vstack([inside, other_in]))
         known &= _same_in_all(np.vstack([outside, other_out]))
         private = ~known & ~_same_in_all(values[: 2 * n_fits])

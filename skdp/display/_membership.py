@@ -116,10 +116,8 @@ class MembershipInferenceDisplay(Display):
             # What is 0 has no place on a logarithmic axis and is drawn at its edge.
             curve = np.maximum(result.fpr, least), np.maximum(result.tpr, least)
             self.lines_ += ax.step(*curve, where="post", label=label)
-        ax.plot(rates, rates, "k:", label="guessing")
+        ax.loglog(rates, rates, "k:", label="guessing")
         ax.set(
-            xscale="log",
-            yscale="log",
             xlim=(least, 1.0),
             ylim=(least, 1.0),
             xlabel="others taken for members (false-positive rate)",
