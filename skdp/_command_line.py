@@ -102,18 +102,14 @@ def _parser():
 
 def _show(options):
     reports = ledger_reports(options.ledger, options.dataset)
-    if options.json:
-        print(json.dumps([report.to_dict() for report in reports], indent=2))
-    else:
-        print("\n\n".join(map(str, reports)))
+    values = [report.to_dict() for report in reports]
+    _print(options, values, "\n\n".join(map(str, reports)), indent=2)
 
 
 def _verify(options):
     head, records = verify_ledger(options.ledger, options.head)
-    if options.json:
-        print(json.dumps({"head_hash": head, "records": records}))
-    else:
-        print(f"{records} records, the chain is whole; its last hash is\n{head}")
+    words = f"{records} records, the chain is whole; its last hash is\n{head}"
+    _print(options, {"head_hash": head, "records": records}, words)
 
 
 def _export(options):
@@ -142,23 +138,23 @@ def _price(options):
     found = found() if callable(found) else found
     checked = check_pipeline(found, n_samples=rows, n_features=options.columns)
     price = {n: folds * checked.fits * getattr(checked, n) for n in ("epsilon", "delta")}
-    if options.json:
-        print(json.dumps(checked.to_dict() | {"folds": folds, "total": price}))
-        return
-    print(checked)
+    least, words = "" if checked.exact else "at least ", str(checked)
     if folds > 1:
-        least = "" if checked.exact else "at least "
         amounts = f"{price['epsilon']}, {price['delta']}"
-        print(f"\n{folds} folds cost {least}({amounts}): accountant.reserve({amounts}) books them")
+        words += f"\n\n{folds} folds cost {least}({amounts}): "
+        words += f"accountant.reserve({amounts}) books them"
+    _print(options, checked.to_dict() | {"folds": folds, "total": price}, words)
 
 
 def _epsilon(options):
     step = PoissonSampled(options.sampling_rate, Gaussian(options.noise_multiplier))
     terms = {"delta": options.delta, "relation": options.relation, "method": options.method}
     value = get_epsilon(step * options.steps, **terms)
-    if options.json:
-        names = ("sampling_rate", "noise_multiplier", "steps")
-        schedule = {name: getattr(options, name) for name in names}
-        print(json.dumps({"epsilon": value} | schedule | terms))
-    else:
-        print(f"epsilon = {in_digits(value)} at delta = {options.delta:g} ({options.relation})")
+    names = ("sampling_rate", "noise_multiplier", "steps")
+    values = {"epsilon": value} | {name: getattr(options, name) for name in names} | terms
+    words = f"epsilon = {in_digits(value)} at delta = {options.delta:g} ({options.relation})"
+    _print(options, values, words)
+
+
+def _print(options, values, words, **layout):
+    print(json.dumps(values, **layout) if options.json else words)

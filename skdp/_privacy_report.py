@@ -1,7 +1,6 @@
 """One document about the privacy of what was released: for people, programs and model cards."""
 
 import json
-import math
 import textwrap
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -93,7 +92,8 @@ class PrivacyReport:
         -------
         str
         """
-        return json.dumps(_finite(self.to_dict()), indent=2, allow_nan=False)
+        finite = json.loads(json.dumps(self.to_dict()), parse_constant=lambda name: None)
+        return json.dumps(finite, indent=2)
 
     def to_text(self):
         """Return the document as plain text.
@@ -162,8 +162,7 @@ class PrivacyReport:
             parts += [f"<p>{html_text(note)}</p>" for note in section.notes]
         return html_fragment(*parts)
 
-    def __str__(self):
-        return self.to_text()
+    __str__ = to_text
 
     def _sections(self):
         for statement in self.statements:
@@ -291,15 +290,6 @@ def _parts(estimator):
             return [(name, part) for name, part, *_ in entries if hasattr(part, "get_params")]
     best = getattr(estimator, "best_estimator_", None)
     return [] if best is None else [("best_estimator_", best)]
-
-
-def _finite(value):
-    """Return JSON values with null for the numbers that JSON cannot write."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def aligned(rows):

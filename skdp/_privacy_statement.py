@@ -91,9 +91,8 @@ class PrivacyStatement:
         lines = [f"{self.estimator} is ({cost})-differentially private"]
         # The first line says the first three.
         rows = [row for row in self.rows()[3:] if row[0] not in self.of_the_noise]
-        rows.append(
-            ("more", "to_dict() and skdp.privacy_report have the noise and the ledger's hash")
-        )
+        more = "to_dict() and skdp.privacy_report have the noise and the ledger's hash"
+        rows.append(("more", more))
         lines += [f"  {name:<12} {words}" for name, words in rows]
         return "\n".join(lines)
 

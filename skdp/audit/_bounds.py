@@ -265,9 +265,7 @@ def mus_of_tests(true_positives, n_in, false_positives, n_out, *, error):
     error : float
     """
     (low_in, _), (_, high_out) = _limits(true_positives, n_in, false_positives, n_out, error)
-    certain = (np.asarray(low_in) > 0.0) & (np.asarray(high_out) < 1.0)
-    gap = ndtri(np.where(certain, low_in, 0.5)) - ndtri(np.where(certain, high_out, 0.5))
-    return np.where(certain, gap, 0.0)
+    return np.maximum(ndtri(low_in) - ndtri(high_out), 0.0)
 
 
 def _limits(true_positives, n_in, false_positives, n_out, error):
@@ -299,8 +297,6 @@ def _binomial_tail(correct, guesses, canaries, epsilon, delta):
     """Return theorem 5.2's bound on the chance of so many right guesses (Steinke et al. 2023)."""
     p = 1.0 / (1.0 + math.exp(-epsilon))
     tail = binom.sf(correct - 1, guesses, p)
-    if delta == 0.0:
-        return float(tail)
     i = np.arange(1, correct + 1)
     excess = (binom.sf(correct - 1 - i, guesses, p) - tail) / i
     return float(tail + 2.0 * canaries * delta * excess.max(initial=0.0))

@@ -107,7 +107,9 @@ def worst_case_worlds(estimator, n_samples, relation):
     """
     norm = parameter(estimator, "data_norm")
     norm = norm if isinstance(norm, float | int) else 1.0
-    low, high = _labels(estimator)
+    ends = parameter(estimator, "classes" if is_classifier(estimator) else "target_bounds")
+    free = (0.0, 1.0) if is_regressor(estimator) else (0, 1)
+    low, *_, high = free if ends is None else ends
     X = np.zeros((n_samples, 2))
     X[:-1, 0] = SHORT * norm
     X[-1, 0] = norm
@@ -117,9 +119,7 @@ def worst_case_worlds(estimator, n_samples, relation):
     y[0] = y[-1] = low
     if relation == "add_remove":
         return Worlds(X, y, X[:-1], y[:-1])
-    other = y.copy()
-    other[-1] = high
-    return Worlds(X, y, X, other)
+    return Worlds(X, y, X, np.where(np.arange(n_samples) < n_samples - 1, y, high))
 
 
 def with_as_many_rows(worlds):
@@ -242,12 +242,3 @@ def orthogonal_canaries(X, y, n_canaries, norm, relation, random):
     table = take_rows(pool, np.append(np.arange(n), places[:-1][present]))
     rows, null = take_rows(pool, places[:-1]), take_rows(pool, places[-1:])
     return Canaries(table, np.append(y, targets), rows, null, labels, coins)
-
-
-def _labels(estimator):
-    if is_classifier(estimator):
-        classes = parameter(estimator, "classes")
-        return (0, 1) if classes is None else (classes[0], classes[-1])
-    if is_regressor(estimator):
-        return parameter(estimator, "target_bounds") or (0.0, 1.0)
-    return 0, 1

@@ -160,7 +160,5 @@ def _likelihood(inside, outside, columns):
 
 def _counts(a, b, thresholds):
     """Return how many values of each world reach the thresholds, and how many there are."""
-    counts = []
-    for values in (a, b):
-        counts += [len(values) - np.searchsorted(np.sort(values), thresholds), len(values)]
-    return counts
+    below = (np.searchsorted(np.sort(values), thresholds) for values in (a, b))
+    return len(a) - next(below), len(a), len(b) - next(below), len(b)

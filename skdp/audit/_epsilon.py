@@ -1,6 +1,7 @@
 """How much of a claimed epsilon an attacker can prove."""
 
 import warnings
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
@@ -288,9 +289,8 @@ def _many_runs(fit, worlds, claim, *, n_fits, run, delta, confidence, gaussian):
         fit = partial(fit, rows=2)
         others = [_seen_in(fit, tables, probe) for tables in _canaries.other_tables(worlds)]
         values, names = as_matrix([*runs, *others[0], *others[1]])
-        inside, outside, other_in, other_out = np.split(
-            values, np.cumsum([n_fits, n_fits, len(others[0])])
-        )
+        ends = np.cumsum([n_fits, n_fits, len(others[0])])
+        inside, outside, other_in, other_out = np.split(values, ends)
         known = _same_in_all(np.vstack([inside, other_in]))
         known &= _same_in_all(np.vstack([outside, other_out]))
         private = ~known & ~_same_in_all(values[: 2 * n_fits])
@@ -315,10 +315,8 @@ def _seen_in(fit, tables, probe):
     """Return what two fits to each of some tables show; a table that is refused is left out."""
     seen = []
     for table in tables:
-        try:
+        with suppress(ValueError):
             seen += [observe(fit(*table), probe) for _ in range(2)]
-        except ValueError:
-            continue
     return seen
 
 

@@ -21,11 +21,6 @@ from skdp.utils._validation import check_choice, check_integer
 # Below this many shadows each row's own variance is too rough (Carlini et al. 2022, section VI).
 SHADOWS_FOR_ROW_VARIANCE = 64
 
-NOTE = (
-    "These figures say what this attack found, not how private the estimator is; they were "
-    "computed from the data without privacy and are for whoever holds the data."
-)
-
 
 @dataclass(frozen=True, eq=False)
 class MembershipInference(PrintedDocument):
@@ -73,7 +68,10 @@ class MembershipInference(PrintedDocument):
     test_score: float
     confidence: float
 
-    note = NOTE
+    note = (
+        "These figures say what this attack found, not how private the estimator is; they were "
+        "computed from the data without privacy and are for whoever holds the data."
+    )
 
     @property
     def gap(self):
@@ -255,8 +253,9 @@ def membership_inference(
         what = "membership_inference: {} of {} shadow models"
         options = {"n_jobs": n_jobs, "verbose": verbose, "what": what}
         shadows = np.array(run_jobs(runs, sizes=[1] * n_shadow, **options))
-        labels = y if groups is None else np.zeros(n_units)
-        scores = _score(attack, target, shadows, fitted, labels, estimator, offline, variance)
+        by_label = groups is None and is_classifier(estimator)
+        labels = np.asarray(y) if by_label else np.zeros(n_units)
+        scores = _score(attack, target, shadows, fitted, labels, offline, variance)
     fpr, tpr, _ = roc_curve(members, scores, drop_intermediate=False)
     train_score, test_score = (
         float(estimator.score(take_rows(X, rows), take_rows(y, rows)))
@@ -279,10 +278,9 @@ def membership_inference(
     )
 
 
-def _score(attack, target, shadows, fitted, y, estimator, offline, variance):
+def _score(attack, target, shadows, fitted, labels, offline, variance):
     if attack == "shadow":
-        labels = y if is_classifier(estimator) else np.zeros(len(y))
-        return _scores.shadow_classifier(target, shadows, fitted, np.asarray(labels))
+        return _scores.shadow_classifier(target, shadows, fitted, labels)
     if attack == "rmia":
         return _scores.rmia(target, shadows, fitted, offline=offline)
     if variance == "auto":

@@ -5,6 +5,7 @@ from numbers import Real
 import numpy as np
 from scipy.sparse import csr_array, hstack, issparse, vstack
 
+from skdp._data._containers import as_numbers
 from skdp.utils._frames import take_rows
 
 
@@ -22,7 +23,7 @@ def as_table(X):
     array = np.asarray(X) if hasattr(X, "dtype") else np.array(X, dtype=object)
     if array.dtype.kind not in "biufO":
         return array
-    return _floats(array) if is_numeric(array) else array
+    return as_numbers(array) if is_numeric(array) else array
 
 
 def append_row(table, row):
@@ -121,7 +122,7 @@ def coordinates(table):
                 [repr(value) for value in column], return_inverse=True, return_counts=True
             )
             column = 1.0 - counts[codes] / len(column)
-        column = _floats(column)
+        column = as_numbers(np.array(column, dtype=object))
         missing = np.isnan(column)
         column[missing] = 0.0 if missing.all() else np.mean(column[~missing])
         found.append(column)
@@ -139,21 +140,10 @@ def is_numeric(values):
     if any(isinstance(value, str | bytes) for value in array):
         return False
     try:
-        _floats(array)
+        as_numbers(array)
     except (TypeError, ValueError):
         return False
     return True
-
-
-def _floats(values):
-    """Return numbers as float64; None and what pandas has for missing values are NaN."""
-    array = np.asarray(values)
-    if array.dtype.kind in "mM":
-        raise TypeError("dates are no numbers")
-    if array.dtype == object:
-        flat = [np.nan if v is None or type(v).__name__ == "NAType" else v for v in array.ravel()]
-        array = np.array(flat, dtype=object).reshape(array.shape)
-    return array.astype(np.float64)
 
 
 def column_of(table, place):

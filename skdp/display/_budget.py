@@ -102,9 +102,8 @@ class BudgetDisplay(Display):
         labels = [fill(s.replace("__", "__ "), LINE).replace("__ ", "__") for s in self.epsilons]
         by_label = ax.barh(labels, list(self.epsilons.values()), label="by itself")
         spent = ax.barh(TOGETHER, self.spent, color="C1", label=f"spent ({self.composition})")
-        rest = ax.barh(
-            TOGETHER, left, left=self.spent, color="none", edgecolor="C1", hatch="//", label="left"
-        )
+        hatched = {"color": "none", "edgecolor": "C1", "hatch": "//"}
+        rest = ax.barh(TOGETHER, left, left=self.spent, label="left", **hatched)
         ax.axvline(epsilon, color="C3", linestyle="--", label=f"cap ε = {epsilon:g}")
         ax.bar_label(by_label, fmt="%.3g", padding=3)
         ax.bar_label(spent, fmt="%.3g", label_type="center")
@@ -190,10 +189,8 @@ class CompositionDisplay(Display):
                 cost = rdp(event, rdp_order, relation=relation)
                 values = [rdp_to_epsilon(n * cost, rdp_order, delta) for n in counts]
             else:
-                values = [
-                    get_epsilon(event * int(n), delta, relation=relation, method=method)
-                    for n in counts
-                ]
+                terms = {"relation": relation, "method": method}
+                values = [get_epsilon(event * int(n), delta, **terms) for n in counts]
             epsilons[method] = np.array(values)
         return cls(counts, epsilons, delta=delta, rdp_order=rdp_order)
 

@@ -116,10 +116,8 @@ class MembershipInferenceDisplay(Display):
             # What is 0 has no place on a logarithmic axis and is drawn at its edge.
             curve = np.maximum(result.fpr, least), np.maximum(result.tpr, least)
             self.lines_ += ax.step(*curve, where="post", label=label)
-        ax.plot(rates, rates, "k:", label="guessing")
+        ax.loglog(rates, rates, "k:", label="guessing")
         ax.set(
-            xscale="log",
-            yscale="log",
             xlim=(least, 1.0),
             ylim=(least, 1.0),
             xlabel="others taken for members (false-positive rate)",
@@ -209,16 +207,13 @@ class EpsilonAuditDisplay(Display):
     def _draw(self, ax):
         """Draw the bounds and the claims."""
         audits = sorted(self.audits, key=lambda audit: audit.epsilon)
-        claims = np.array([audit.epsilon for audit in audits])
-        bounds = np.array([audit.lower_bound for audit in audits])
-        top = 1.1 * max(claims.max(), bounds.max())
+        points = np.array([(audit.epsilon, audit.lower_bound) for audit in audits])
+        top = 1.1 * points.max()
         ends = np.array([0.0, top])
         ax.plot(ends, ends, "k--", label="the claim")
         ax.fill_between(ends, ends, top, color="C3", alpha=0.15, label="violation")
-        confidence = audits[0].confidence
-        (self.line_,) = ax.plot(
-            claims, bounds, "o-", label=f"lower bound ({confidence:.0%} confidence)"
-        )
+        label = f"lower bound ({audits[0].confidence:.0%} confidence)"
+        (self.line_,) = ax.plot(*points.T, "o-", label=label)
         ax.set(
             xlim=(0.0, top), ylim=(0.0, top), xlabel="ε claimed", ylabel="ε that the attack proves"
         )

@@ -98,9 +98,8 @@ class PrivacyUtilityDisplay(Display):
         PrivacyUtilityDisplay
         """
         score = scoring or (lambda fitted, X, y: fitted.score(X, y))
-        X, X_test, y, y_test = train_test_split(
-            X, y, test_size=test_size, random_state=random_state
-        )
+        split = {"test_size": test_size, "random_state": random_state}
+        X, X_test, y, y_test = train_test_split(X, y, **split)
         epsilons = np.asarray(epsilons, dtype=np.float64)
         claims = [clone(estimator).set_params(epsilon=epsilon) for epsilon in epsilons]
         scores = [
@@ -116,14 +115,12 @@ class PrivacyUtilityDisplay(Display):
     def _draw(self, ax):
         """Draw the mean score and its spread."""
         mean, spread = self.scores.mean(axis=1), self.scores.std(axis=1)
-        (self.line_,) = ax.plot(self.epsilons, mean, "o-", label="private, mean")
-        ax.fill_between(
-            self.epsilons, mean - spread, mean + spread, alpha=0.2, label="± standard deviation"
-        )
+        (self.line_,) = ax.semilogx(self.epsilons, mean, "o-", label="private, mean")
+        band = mean - spread, mean + spread
+        ax.fill_between(self.epsilons, *band, alpha=0.2, label="± standard deviation")
         if self.reference is not None:
             ax.axhline(self.reference, color="k", linestyle="--", label="without privacy")
         ax.set(
-            xscale="log",
             xlabel="ε",
             ylabel=self.score_name,
             title=f"{self.scores.size} fits: drawing this spent ε = {self.cost:g} by addition",

@@ -21,8 +21,8 @@ from skdp.testing._case import (
     SkipTest,
     make_table,
     must_raise,
-    need_statement,
     quiet_seeds,
+    statement_of,
     takes_categories,
 )
 
@@ -45,9 +45,8 @@ def check_statement(estimator):
     """The statement is complete and repeats what was asked and charged."""
     case = Case(estimator, *CHARGED)
     accountant = PrivacyAccountant(1e3, 0.5, relation="replace_one")
-    fitted = case.fit(accountant=accountant)
-    need_statement(fitted)
-    statement = fitted.privacy_.to_dict()
+    shown = statement_of(case.fit(accountant=accountant))
+    statement = shown.to_dict()
     expected = dict(zip(("epsilon", "delta"), case.price, strict=True))
     for field, value in (expected | {"relation": "replace_one"}).items():
         stated = statement[field]
@@ -57,8 +56,8 @@ def check_statement(estimator):
     for field in ("mechanism", "composition", "sampler", "version", "unit", "trust_model"):
         assert isinstance(statement[field], str) and statement[field], f"{field} is empty"
     assert statement["public"], "nothing is said about what was taken to be public"
-    shown = str(fitted.privacy_) and "<table" in fitted.privacy_._repr_html_()
-    assert shown, "it does not show itself as text and as a table"
+    shows_itself = str(shown) and "<table" in shown._repr_html_()
+    assert shows_itself, "it does not show itself as text and as a table"
 
 
 def check_group_statement(estimator):
@@ -69,8 +68,7 @@ def check_group_statement(estimator):
     case.published(fitted)
     spend = accountant.spends[0]
     assert spend.epsilon > case.price[0], "three rows cost no more than one"
-    need_statement(fitted)
-    statement = fitted.privacy_
+    statement = statement_of(fitted)
     stated, charged = (statement.epsilon, statement.delta), (spend.epsilon, spend.delta)
     assert stated == charged, f"(epsilon, delta) is stated to be {stated}; {charged} was charged"
     assert "3" in statement.unit, f"the unit of three rows is stated to be {statement.unit!r}"
@@ -89,8 +87,7 @@ def check_relation(estimator):
     for relation in ("add_remove", "replace_one"):
         accountant = PrivacyAccountant(2.0 * EPSILONS[1], 0.5, relation=relation)
         fitted = case.fit(accountant=accountant, epsilon=EPSILONS[1])
-        need_statement(fitted)
-        scales[relation] = fitted.privacy_.sensitivity
+        scales[relation] = statement_of(fitted).sensitivity
     replaced, removed = scales["replace_one"], scales["add_remove"]
     enough = replaced >= removed if case.releases_in_transform else replaced > removed
     assert enough, f"it is {removed:g} under add/remove and {replaced:g} under replace-one"
@@ -130,15 +127,15 @@ def check_limit(estimator, reference=None):
     if takes_categories(estimator):
         other = np.where(case.X == 2.0, 0.0, case.X), case.y[::-1]
     one = _parts(case, NO_NOISE)
-    noise = [_gap(one, _parts(case, NO_NOISE))]
-    signal = [_gap(one, _parts(case, NO_NOISE, table=other))]
+
+    def gaps(released, table=()):
+        return [_gap(parts, _parts(case, NO_NOISE, table=table)) for parts in released]
+
+    noise, signal = gaps([one]), gaps([one], other)
     assert signal[0] > 0.0, "the release at epsilon = 1e10 is the same for other data"
     if noise[0] >= 1e-3:
-        for table, gaps in (((), noise), (other, signal)):
-            gaps[:] = [
-                _gap(_parts(case, NO_NOISE), _parts(case, NO_NOISE, table=table))
-                for _ in range(PAIRS)
-            ]
+        again = [_parts(case, NO_NOISE) for _ in range(2 * PAIRS)]
+        noise, signal = gaps(again[:PAIRS]), gaps(again[PAIRS:], other)
         if max(noise) >= min(signal) and "estimator" in estimator.get_params(deep=False):
             raise SkipTest("a meta-estimator may choose at random among the models it fits")
         assert max(noise) < min(signal), (
@@ -222,8 +219,8 @@ def check_persons(estimator, n_fits=100):
         assert not accountant.spends, "a refused fit was charged"
         raise SkipTest(str(error)) from error
     case.check_booked(accountant.spends, 1)
-    need_statement(fitted)
-    assert "person" in fitted.privacy_.unit, f"the unit is stated to be {fitted.privacy_.unit!r}"
+    stated = statement_of(fitted).unit
+    assert "person" in stated, f"the unit is stated to be {stated!r}"
     places = np.append(ids, np.full(MANY_ROWS - 1, ids[-1]))
     tables = tuple((X[places], y[places], places) for X, y in extreme_tables(estimator))
     _check_untold(case, tables, n_fits, unit="person")
@@ -285,8 +282,7 @@ def extreme_tables(estimator):
     X[-1], y[-1] = row, y.min()
     if not get_tags(estimator).target_tags.required:
         return (X, y), (crowd, y)
-    other = y.copy()
-    other[-1] = y.max()
+    other = np.append(y[:-1], y.max())
     return ((X, y), (X, other), (crowd, other))[: 2 if norm is None else 3]
 
 

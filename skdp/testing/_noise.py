@@ -17,8 +17,8 @@ from skdp.testing._case import (
     Case,
     SkipTest,
     make_table,
-    need_statement,
     quiet_seeds,
+    statement_of,
 )
 
 UNTELLING_FITS = 16
@@ -137,6 +137,5 @@ def check_seeded_flag(estimator):
     assert flags == [True, True, False], f"the ledger says seeded: {flags}"
     warned = sum(issubclass(w.category, SeededNoiseWarning) for w in caught)
     assert warned == 2, f"two seeded releases warned {warned} times"
-    need_statement(fits[0])
-    flags = [one.privacy_.seeded for one in fits]
+    flags = [statement_of(one).seeded for one in fits]
     assert flags == [True, True, False], f"statements say seeded: {flags}"

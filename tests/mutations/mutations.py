@@ -1525,7 +1525,7 @@ MUTATIONS = [
         "audits-under-another-relation",
         "audit._outputs",
         "",
-        rules.decided("relation == UNACCOUNTED.relation", True),
+        rules.decided("terms == UNACCOUNTED", True),
         ("audit/test_epsilon.py::test_clones_keep_the_relation_of_the_accountant",),
         "the audit tests another relation than the claim is for",
     ),
