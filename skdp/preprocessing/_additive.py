@@ -33,8 +33,8 @@ def additive_mechanism(name, guarantee, *, l1, l2, size, integers=False):
         raise ValueError("mechanism='gaussian' needs delta > 0")
     choices = []
     if name != "gaussian":
-        laplace = GeometricMechanism(epsilon, round(l1)) if integers else None
-        choices.append(laplace or LaplaceMechanism(epsilon, l1))
+        whole = GeometricMechanism(epsilon, round(l1)) if integers else None
+        choices.append(whole or LaplaceMechanism(epsilon, l1))
     if name != "laplace" and delta > 0.0:
         choices.append(GaussianMechanism(epsilon, delta, l2))
     for mechanism in choices:

@@ -2,9 +2,9 @@
 
 import math
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import declared_bounds, read_columns, read_numeric_columns
 from skdp._data._containers import as_numbers
@@ -60,10 +60,7 @@ class HistogramPlan(TransformerPlan):
     unit_norm: bool
     sparse_output: bool
 
-    @property
-    def bins(self):
-        """What is declared of each column's bins."""
-        return self.edges.bins
+    bins = property(attrgetter("edges.bins"))
 
     def run(self, table, source, persons=None):
         """Return the released attributes."""
@@ -320,8 +317,7 @@ class DPHistogramTransformer(PlannedTransformer):
             As `encode` says; `n_outputs` is `n_features`, for "onehot" the sum of `n_bins_` and of
             the products of pairs.
         """
-        check_is_fitted(self)
-        table = self._read(X, reset=False)
+        table = self._table(X)
         self._check_values(table, self._declared)
         codes = bin_codes(table, self._declared, self.bin_edges_)
         factor = self._factor()
@@ -360,7 +356,6 @@ class DPHistogramTransformer(PlannedTransformer):
             For "onehot" the name of the column and the number of the bin or the category; of a
             pair both, with a space between them.
         """
-        check_is_fitted(self)
         names = input_names(self, input_features)
         if self.encode != "onehot":
             return names

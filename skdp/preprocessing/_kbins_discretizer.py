@@ -147,9 +147,9 @@ class DPKBinsDiscretizer(PlannedTransformer):
         csr_array or ndarray, float64
             Of shape (n_samples, sum of `n_bins_`), or (n_samples, n_features) for "ordinal".
         """
-        check_is_fitted(self)
+        table = self._table(X)
         bins = [ColumnBins("uniform")] * self.n_features_in_
-        codes = bin_codes(self._read(X, reset=False), bins, self.bin_edges_)
+        codes = bin_codes(table, bins, self.bin_edges_)
         if self.encode == "ordinal":
             return codes.astype(np.float64)
         return one_hot(codes, self.n_bins_, 1.0, sparse=self.encode == "onehot")
@@ -198,7 +198,6 @@ class DPKBinsDiscretizer(PlannedTransformer):
         -------
         ndarray of str
         """
-        check_is_fitted(self)
         names = input_names(self, input_features)
         if self.encode == "ordinal":
             return names

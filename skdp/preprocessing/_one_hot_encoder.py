@@ -4,13 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.preprocessing._binning import one_hot
+from skdp.preprocessing._binning import input_names, one_hot
 from skdp.preprocessing._categories import check_categories, plan_counts, position_of
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._validation import check_boolean, check_real
@@ -171,8 +170,7 @@ class DPOneHotEncoder(PlannedTransformer):
         -------
         ndarray or csr_matrix of shape (n_samples, n_encoded_features), float64
         """
-        check_is_fitted(self)
-        table = self._read(X, reset=False)
+        table = self._table(X)
         places, codes = self._places(), np.empty(table.shape, dtype=np.int64)
         for j, place_of in enumerate(places):
             codes[:, j] = place_of[table.codes(j, self.categories_[j])]
@@ -218,8 +216,7 @@ class DPOneHotEncoder(PlannedTransformer):
         -------
         ndarray of str, object
         """
-        check_is_fitted(self)
-        names = OneToOneFeatureMixin.get_feature_names_out(self, input_features)
+        names = input_names(self, input_features)
         pairs = zip(names, self._kept(), strict=True)
         return np.array([f"{name}_{c}" for name, kept in pairs for c in kept.tolist()], object)
 
