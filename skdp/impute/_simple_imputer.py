@@ -24,8 +24,6 @@ from skdp.utils._labels import is_missing
 from skdp.utils._sums import range_shares
 from skdp.utils._validation import check_boolean, check_choice, is_auto
 
-STRATEGIES = ("mean", "median", "most_frequent", "constant")
-
 
 class DPSimpleImputer(PlannedTransformer):
     r"""Fill in missing values with a private statistic of each column.
@@ -118,7 +116,7 @@ class DPSimpleImputer(PlannedTransformer):
 
     def plan_fit(self, shape, guarantee):
         width = shape.n_columns * (1 + check_boolean(self.add_indicator, "add_indicator"))
-        check_choice(self.strategy, "strategy", STRATEGIES)
+        check_choice(self.strategy, "strategy", ("mean", "median", "most_frequent", "constant"))
         fill_value = _check_fill_value(self.fill_value)
         if self.strategy == "constant":
             return _Constant(

@@ -4,8 +4,6 @@ from skdp.mechanisms import GaussianMechanism, GeometricMechanism, LaplaceMechan
 from skdp.mechanisms._plan import bounded_noise
 from skdp.utils._validation import check_choice
 
-MECHANISMS = ("auto", "laplace", "gaussian")
-
 
 def additive_mechanism(name, guarantee, *, l1, l2, size, integers=False):
     """Return the mechanism that adds noise to a vector.
@@ -28,7 +26,7 @@ def additive_mechanism(name, guarantee, *, l1, l2, size, integers=False):
         If the name is unknown, "gaussian" has no delta, or epsilon is too small for the vector.
     """
     epsilon, delta = guarantee.epsilon, guarantee.delta
-    check_choice(name, "mechanism", MECHANISMS)
+    check_choice(name, "mechanism", ("auto", "laplace", "gaussian"))
     if name == "gaussian" and delta == 0.0:
         raise ValueError("mechanism='gaussian' needs delta > 0")
     choices = []

@@ -12,6 +12,7 @@ from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._binning import input_names, one_hot
 from skdp.preprocessing._categories import check_categories, plan_counts, position_of
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
+from skdp.utils._labels import UNDECLARED, category_codes
 from skdp.utils._validation import check_boolean, check_real
 
 
@@ -223,7 +224,7 @@ class DPOneHotEncoder(PlannedTransformer):
     def _kept(self):
         """Return the categories of each column that have an indicator."""
         pairs = zip(self.categories_, self.infrequent_categories_, strict=True)
-        return [labels[~_is_among(labels, infrequent)] for labels, infrequent in pairs]
+        return [labels[category_codes(labels, infrequent) < 0] for labels, infrequent in pairs]
 
     def _places(self):
         """Return the place of each category's indicator, -1 for none; of other values at the end.
@@ -232,8 +233,7 @@ class DPOneHotEncoder(PlannedTransformer):
         """
         places = []
         for labels, shown in zip(self.categories_, self._kept(), strict=True):
-            kept = _is_among(labels, shown)
-            place_of = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
+            place_of = np.append(category_codes(labels, shown), UNDECLARED)
             if self.other is not None:
                 place_of[place_of < 0] = place_of[position_of(self.other, labels)]
             places.append(place_of)
@@ -277,8 +277,3 @@ def _with_other(labels, other):
         return labels
     extended = [*labels.tolist(), other]
     return categories_array(extended)
-
-
-def _is_among(labels, some):
-    some = set(np.asarray(some, dtype=object).tolist())
-    return np.array([label in some for label in labels.tolist()], dtype=bool)
