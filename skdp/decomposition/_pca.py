@@ -1,6 +1,7 @@
 """Principal component analysis with differential privacy."""
 
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 from scipy.linalg import eigh
@@ -171,8 +172,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         -------
         ndarray of shape (n_samples, n_components), float64
         """
-        check_is_fitted(self)
-        X = self._read(X, reset=False)
+        X = self._table(X)
         return linear_scores(X, self.components_, -(self.components_ @ self.mean_))
 
     def inverse_transform(self, X):
@@ -190,9 +190,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         check_is_fitted(self)
         return np.asarray(X, dtype=np.float64) @ self.components_ + self.mean_
 
-    @property
-    def _n_features_out(self):
-        return self.n_components_
+    _n_features_out = property(attrgetter("n_components_"))
 
 
 def _check_center(center, n_features):

@@ -38,8 +38,29 @@ class PrivateAdditiveModel(ExpectedLossMixin, PrivateEstimator):
     n_bins: int | str = "auto"
     interactions: int | list | str = 0
     monotonic_cst: dict | list | None = None
+    verbose: int = 0
 
-    def _fit(self, X, y=None, groups=None):
+    def fit(self, X, y, groups=None):
+        """Fit the model and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
+            Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed, except in a
+            ChunkedArray or a dask array.
+        y : array-like of shape (n_samples,)
+            Labels; of a regressor numbers, which are clipped to `target_bounds`.
+        {groups}
+
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
+
+        Raises
+        ------
+        {raises}
+        """
         with PrivateFit(self) as fit:
             table = fit.owned(self._read_table(X, y), groups)
             plan = self._checked_plan(table, fit.guarantee)

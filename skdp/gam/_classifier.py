@@ -6,7 +6,7 @@ from sklearn.base import ClassifierMixin
 from skdp._data._tables import read_target
 from skdp.gam._additive import PrivateAdditiveModel
 from skdp.gam._tasks import BinaryTask, MultinomialTask
-from skdp.linear_model._classifier import check_class_weight
+from skdp.linear_model._classifier import PrivateLinearClassifier, check_class_weight
 from skdp.utils._validation import check_classes
 
 
@@ -110,30 +110,9 @@ class DPAdditiveClassifier(ClassifierMixin, PrivateAdditiveModel):
 
     classes: list | np.ndarray | None = None
     class_weight: dict | None = None
-    verbose: int = 0
 
-    def fit(self, X, y, groups=None):
-        """Fit the model and charge the accountant.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
-            Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed, except in a
-            ChunkedArray or a dask array.
-        y : array-like of shape (n_samples,)
-            Labels.
-        {groups}
-
-        Returns
-        -------
-        self : DPAdditiveClassifier
-            The fitted estimator.
-
-        Raises
-        ------
-        {raises}
-        """
-        return self._fit(X, y, groups)
+    predict = PrivateLinearClassifier.predict
+    _planned_classes = PrivateLinearClassifier._planned_classes
 
     def plan_fit(self, shape, guarantee):
         classes = self._planned_classes(shape)
@@ -146,12 +125,6 @@ class DPAdditiveClassifier(ClassifierMixin, PrivateAdditiveModel):
         else:
             task = MultinomialTask(weights=weights, clipped=guarantee.delta > 0.0)
         return self._plan(task, shape, guarantee)
-
-    def _planned_classes(self, shape):
-        known = self.classes if shape.classes is None else shape.classes
-        if known is None:
-            raise ValueError("the labels are not known: declare classes, or give shape.classes")
-        return check_classes(self.classes, np.asarray(known))[0]
 
     def _read_target(self, y, n_rows):
         return check_classes(self.classes, read_target(self, y, n_rows))
@@ -206,23 +179,6 @@ class DPAdditiveClassifier(ClassifierMixin, PrivateAdditiveModel):
         """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
-
-    def predict(self, X):
-        """Return the class with the highest score of each sample.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_samples, n_features)
-            Samples. After a fit to a DataFrame, an array has the same columns in the same order.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Class labels.
-        """
-        scores = self._scores(X)
-        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[codes]
 
     def _assumptions(self):
         labels = "the labels of y" if self.classes is None else "the declared classes"

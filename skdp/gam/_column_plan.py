@@ -57,10 +57,7 @@ class ColumnsPlan:
     event = property(attrgetter("budget.event"))
     epsilon = property(attrgetter("guarantee.epsilon"))
     delta = property(attrgetter("guarantee.delta"))
-
-    @property
-    def _moved(self):
-        return self.guarantee.neighbours.rows_moved
+    _moved = property(attrgetter("guarantee.neighbours.rows_moved"))
 
     def _undeclared(self, label):
         return [j for j, c in enumerate(self.columns) if c.is_label == label and not c.is_declared]

@@ -142,10 +142,9 @@ def declared_columns(kinds, bounds, categories, names):
 
 def entries_of(value, names, n_features, what):
     """Return `column_entries`, or raise `ValueError` for what is neither a list nor a dict."""
-    if value is not None and not isinstance(value, Mapping | list | tuple | np.ndarray):
-        raise ValueError(f"{what} must be a dict of columns or a list, got {value!r}")
-    if isinstance(value, np.ndarray) and value.ndim != 1:
-        raise ValueError(f"{what} must be a flat list, got {value!r}")
+    is_vector = isinstance(value, np.ndarray) and value.ndim == 1
+    if not (value is None or is_vector or isinstance(value, Mapping | list | tuple)):
+        raise ValueError(f"{what} must be a dict of columns or a flat list, got {value!r}")
     return column_entries(value, names, n_features, what)
 
 

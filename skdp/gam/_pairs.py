@@ -71,8 +71,6 @@ def _axis(term, n_cells):
 
 def extended(cells, pairs):
     """Return packed cells with those of pairs behind them."""
-    if not pairs:
-        return cells
     sizes = [*cells.sizes, *(math.prod(pair.shape) for pair in pairs)]
     result = PackedCells(sizes, cells.n_rows, cells.shares)
     for rows in cells.blocks():

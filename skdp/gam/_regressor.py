@@ -107,30 +107,6 @@ class DPAdditiveRegressor(RegressorMixin, PrivateAdditiveModel):
     """
 
     target_bounds: tuple[float, float] | None = None
-    verbose: int = 0
-
-    def fit(self, X, y, groups=None):
-        """Fit the model and charge the accountant.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
-            Rows, of numbers, labels and dates. Missing values (NaN, None) are allowed, except in a
-            ChunkedArray or a dask array.
-        y : array-like of shape (n_samples,)
-            Targets, clipped to `target_bounds`.
-        {groups}
-
-        Returns
-        -------
-        self : DPAdditiveRegressor
-            The fitted estimator.
-
-        Raises
-        ------
-        {raises}
-        """
-        return self._fit(X, y, groups)
 
     def plan_fit(self, shape, guarantee):
         low, high = check_target_bounds(self.target_bounds)

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin
-from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns, read_numeric_columns
 from skdp._data._containers import as_cells, as_numbers, is_sequence
@@ -16,6 +14,7 @@ from skdp._data._tables import indexable_table
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.preprocessing._additive import plan_cell_weights
+from skdp.preprocessing._binning import input_names
 from skdp.preprocessing._categories import plan_counts
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._quantiles import QuantilePlan
@@ -24,8 +23,6 @@ from skdp.utils._frames import TIMES, objects
 from skdp.utils._labels import is_missing
 from skdp.utils._sums import range_shares
 from skdp.utils._validation import check_boolean, check_choice, is_auto
-
-STRATEGIES = ("mean", "median", "most_frequent", "constant")
 
 
 class DPSimpleImputer(PlannedTransformer):
@@ -119,7 +116,7 @@ class DPSimpleImputer(PlannedTransformer):
 
     def plan_fit(self, shape, guarantee):
         width = shape.n_columns * (1 + check_boolean(self.add_indicator, "add_indicator"))
-        check_choice(self.strategy, "strategy", STRATEGIES)
+        check_choice(self.strategy, "strategy", ("mean", "median", "most_frequent", "constant"))
         fill_value = _check_fill_value(self.fill_value)
         if self.strategy == "constant":
             return _Constant(
@@ -153,8 +150,7 @@ class DPSimpleImputer(PlannedTransformer):
         ndarray of shape (n_samples, n_features) or (n_samples, 2 n_features)
             Of float64 where X and what is filled in are numbers, else of objects.
         """
-        check_is_fitted(self)
-        table = self._read(X, reset=False)
+        table = self._table(X)
         columns = [table.column(j).whole() for j in range(table.shape[1])]
         missing = np.column_stack([_is_missing(column) for column in columns])
         numeric = self.statistics_.dtype.kind == "f" and all(table.numeric_types)
@@ -180,8 +176,7 @@ class DPSimpleImputer(PlannedTransformer):
         -------
         ndarray of str, object
         """
-        check_is_fitted(self)
-        names = OneToOneFeatureMixin.get_feature_names_out(self, input_features)
+        names = input_names(self, input_features)
         if not self.add_indicator:
             return names
         return np.array([*names, *(f"missingindicator_{name}" for name in names)], dtype=object)

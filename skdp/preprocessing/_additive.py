@@ -4,8 +4,6 @@ from skdp.mechanisms import GaussianMechanism, GeometricMechanism, LaplaceMechan
 from skdp.mechanisms._plan import bounded_noise
 from skdp.utils._validation import check_choice
 
-MECHANISMS = ("auto", "laplace", "gaussian")
-
 
 def additive_mechanism(name, guarantee, *, l1, l2, size, integers=False):
     """Return the mechanism that adds noise to a vector.
@@ -28,13 +26,13 @@ def additive_mechanism(name, guarantee, *, l1, l2, size, integers=False):
         If the name is unknown, "gaussian" has no delta, or epsilon is too small for the vector.
     """
     epsilon, delta = guarantee.epsilon, guarantee.delta
-    check_choice(name, "mechanism", MECHANISMS)
+    check_choice(name, "mechanism", ("auto", "laplace", "gaussian"))
     if name == "gaussian" and delta == 0.0:
         raise ValueError("mechanism='gaussian' needs delta > 0")
     choices = []
     if name != "gaussian":
-        laplace = GeometricMechanism(epsilon, round(l1)) if integers else None
-        choices.append(laplace or LaplaceMechanism(epsilon, l1))
+        whole = GeometricMechanism(epsilon, round(l1)) if integers else None
+        choices.append(whole or LaplaceMechanism(epsilon, l1))
     if name != "laplace" and delta > 0.0:
         choices.append(GaussianMechanism(epsilon, delta, l2))
     for mechanism in choices:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn.base import OneToOneFeatureMixin
 
 from skdp._data._columns import column_entries
 from skdp._data._containers import as_numbers
@@ -347,22 +348,8 @@ def one_hot(codes, n_bins, value, sparse):
     return encoded
 
 
-def input_names(estimator, input_features):
-    """Return the names of the columns that a fitted estimator was given."""
-    own = getattr(estimator, "feature_names_in_", None)
-    if input_features is None:
-        if own is not None:
-            return own
-        return np.array([f"x{j}" for j in range(estimator.n_features_in_)], dtype=object)
-    names = np.asarray(input_features, dtype=object)
-    if own is not None and not np.array_equal(names, own):
-        raise ValueError("input_features is not equal to feature_names_in_")
-    if len(names) != estimator.n_features_in_:
-        raise ValueError(
-            f"input_features should have length equal to number of features "
-            f"({estimator.n_features_in_}), got {len(names)}"
-        )
-    return names
+# The names of the features of X: the estimator's own, those that are given, or x0, x1, ...
+input_names = OneToOneFeatureMixin.get_feature_names_out
 
 
 def names_in(params, n_features):

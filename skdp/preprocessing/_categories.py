@@ -36,17 +36,12 @@ def check_categories(categories, shape):
     ValueError
         If they are not that, or a column's labels are not distinct.
     """
-    n_columns = shape.n_columns
-    if isinstance(categories, Mapping):
-        columns = all_declared(categories, shape, "categories", range(n_columns))
-        return [categories_array(column) for column in columns]
     single = isinstance(categories, np.ndarray) and categories.ndim == 0
     if categories is None or single or isinstance(categories, str | set | numbers.Number):
         raise ValueError("categories must be declared: one list a column, or one for every column")
-    flat = all(np.ndim(item) == 0 for item in categories)
-    columns = [categories] * n_columns if flat else list(categories)
-    if len(columns) != n_columns:
-        raise ValueError(f"categories has {len(columns)} lists, X has {n_columns} columns")
+    if not isinstance(categories, Mapping) and all(np.ndim(item) == 0 for item in categories):
+        categories = [categories] * shape.n_columns
+    columns = all_declared(categories, shape, "categories", range(shape.n_columns))
     return [categories_array(column) for column in columns]
 
 

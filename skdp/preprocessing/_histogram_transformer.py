@@ -2,9 +2,9 @@
 
 import math
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import declared_bounds, read_columns, read_numeric_columns
 from skdp._data._containers import as_numbers
@@ -29,7 +29,6 @@ from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._frames import objects
 from skdp.utils._validation import check_boolean, check_choice, check_integer, check_within, is_auto
 
-ENCODINGS = ("onehot", "ordinal", "density", "cumulative")
 # What the edges get of epsilon where the output is made of them alone, and where counts are read.
 EDGES_SHARE = {"onehot": 0.9, "ordinal": 0.9, "density": 0.5, "cumulative": 0.5}
 UNDECLARED_CUMULATIVE = 0.5
@@ -60,10 +59,7 @@ class HistogramPlan(TransformerPlan):
     unit_norm: bool
     sparse_output: bool
 
-    @property
-    def bins(self):
-        """What is declared of each column's bins."""
-        return self.edges.bins
+    bins = property(attrgetter("edges.bins"))
 
     def run(self, table, source, persons=None):
         """Return the released attributes."""
@@ -228,7 +224,7 @@ class DPHistogramTransformer(PlannedTransformer):
         self._check_values(rows, plan.bins)
 
     def plan_fit(self, shape, guarantee):
-        check_choice(self.encode, "encode", ENCODINGS)
+        check_choice(self.encode, "encode", tuple(EDGES_SHARE))
         if check_boolean(self.sparse_output, "sparse_output") and self.encode != "onehot":
             raise ValueError("sparse_output is for encode='onehot' only")
         if not is_auto(self.unit_norm):
@@ -320,8 +316,7 @@ class DPHistogramTransformer(PlannedTransformer):
             As `encode` says; `n_outputs` is `n_features`, for "onehot" the sum of `n_bins_` and of
             the products of pairs.
         """
-        check_is_fitted(self)
-        table = self._read(X, reset=False)
+        table = self._table(X)
         self._check_values(table, self._declared)
         codes = bin_codes(table, self._declared, self.bin_edges_)
         factor = self._factor()
@@ -334,16 +329,18 @@ class DPHistogramTransformer(PlannedTransformer):
         for j, each in enumerate(self._declared):
             counts, edges = self.counts_[j], self.bin_edges_[j]
             if self.encode == "density":
-                values = np.append(
-                    densities(counts, None if each.categories is not None else edges), 0.0
-                )
+                values = np.append(densities(each, edges, counts), 0.0)
                 encoded[:, j] = values[codes[:, j]]
             elif each.categories is not None:
-                values = np.append(_category_ranks(counts), UNDECLARED_CUMULATIVE)
+                shares = densities(each, edges, counts)
+                values = np.append(np.cumsum(shares) - 0.5 * shares, UNDECLARED_CUMULATIVE)
                 encoded[:, j] = values[codes[:, j]]
             else:
                 column = as_numbers(table.column(j).whole())
-                encoded[:, j] = np.interp(column, edges, _cumulative(counts))
+                below = np.append(0.0, np.cumsum(counts))
+                encoded[:, j] = np.interp(
+                    column, edges, np.minimum(below / max(below[-1], 1.0), 1.0)
+                )
         return encoded * factor
 
     def get_feature_names_out(self, input_features=None):
@@ -360,7 +357,6 @@ class DPHistogramTransformer(PlannedTransformer):
             For "onehot" the name of the column and the number of the bin or the category; of a
             pair both, with a space between them.
         """
-        check_is_fitted(self)
         names = input_names(self, input_features)
         if self.encode != "onehot":
             return names
@@ -437,20 +433,10 @@ def consistent_counts(noisy, total, exactly=True):
     return np.maximum(noisy - theta, 0.0)
 
 
-def densities(counts, edges):
-    """Return the share of the rows in each bin, by its width where there are edges."""
+def densities(each, edges, counts):
+    """Return the share of the rows in each bin of a column, by its width if it is of numbers."""
     shares = counts / max(counts.sum(), 1.0)
-    return shares if edges is None else shares / np.diff(edges)
-
-
-def _category_ranks(counts):
-    shares = counts / max(counts.sum(), 1.0)
-    return np.cumsum(shares) - 0.5 * shares
-
-
-def _cumulative(counts):
-    below = np.concatenate([[0.0], np.cumsum(counts)])
-    return np.minimum(below / max(below[-1], 1.0), 1.0)
+    return shares / np.diff(edges) if each.categories is None else shares
 
 
 def _norm_bound(encode, bins, edges, counts, pairs=()):
@@ -461,11 +447,8 @@ def _norm_bound(encode, bins, edges, counts, pairs=()):
     if encode == "ordinal":
         largest = [max(_n_bins(*pair) - 1, 1) for pair in zip(bins, edges, strict=True)]
     else:
-        triples = zip(bins, edges, counts, strict=True)
-        largest = [
-            densities(count, None if each.categories is not None else edge).max()
-            for each, edge, count in triples
-        ]
+        columns = zip(bins, edges, counts, strict=True)
+        largest = [densities(*column).max() for column in columns]
     # Where no count is positive all densities are 0, and any bound is one.
     return math.hypot(*largest) * (1.0 + 2.0**-40) or 1.0
 

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import declared_bounds, read_numeric_columns
 from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._binning import (
+    AUTOMATIC,
     ColumnBins,
     EdgesPlan,
     bin_codes,
@@ -19,9 +20,6 @@ from skdp.preprocessing._binning import (
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._frames import objects
 from skdp.utils._validation import check_choice, is_auto
-
-ENCODINGS = ("onehot", "onehot-dense", "ordinal")
-STRATEGIES = ("uniform", "quantile")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -112,15 +110,14 @@ class DPKBinsDiscretizer(PlannedTransformer):
     strategy: str = "quantile"
 
     def plan_fit(self, shape, guarantee):
-        check_choice(self.encode, "encode", ENCODINGS)
-        check_choice(self.strategy, "strategy", STRATEGIES)
+        check_choice(self.encode, "encode", ("onehot", "onehot-dense", "ordinal"))
+        check_choice(self.strategy, "strategy", AUTOMATIC)
         if self.strategy == "uniform" and not is_auto(self.bounds):
             raise ValueError(
                 "between declared bounds the edges of strategy='uniform' are known without data: "
                 "fit scikit-learn's KBinsDiscretizer on the bounds, as a table of two rows"
             )
-        n_features, names = shape.n_columns, shape.names
-        bins = column_bins(None, None, self.strategy, names, n_features)
+        bins = column_bins(None, None, self.strategy, shape.names, shape.n_columns)
         bounds = declared_bounds(self.bounds, shape)
         quantiles = self.strategy == "quantile"
         parts = {"search": bounds is None, "quantiles": quantiles, "rest": False}
@@ -130,7 +127,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
         return BinningPlan(
             edges=edges,
             mechanism=one_charge(edges.parts, guarantee),
-            n_features_out=n_features if self.encode == "ordinal" else None,
+            n_features_out=shape.n_columns if self.encode == "ordinal" else None,
             sparse_output=self.encode == "onehot",
         )
 
@@ -147,9 +144,9 @@ class DPKBinsDiscretizer(PlannedTransformer):
         csr_array or ndarray, float64
             Of shape (n_samples, sum of `n_bins_`), or (n_samples, n_features) for "ordinal".
         """
-        check_is_fitted(self)
+        table = self._table(X)
         bins = [ColumnBins("uniform")] * self.n_features_in_
-        codes = bin_codes(self._read(X, reset=False), bins, self.bin_edges_)
+        codes = bin_codes(table, bins, self.bin_edges_)
         if self.encode == "ordinal":
             return codes.astype(np.float64)
         return one_hot(codes, self.n_bins_, 1.0, sparse=self.encode == "onehot")
@@ -198,7 +195,6 @@ class DPKBinsDiscretizer(PlannedTransformer):
         -------
         ndarray of str
         """
-        check_is_fitted(self)
         names = input_names(self, input_features)
         if self.encode == "ordinal":
             return names

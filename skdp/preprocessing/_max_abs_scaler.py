@@ -150,5 +150,4 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        X = read_samples(self, X)
-        return X * self.scale_
+        return read_samples(self, X) * self.scale_

@@ -20,7 +20,6 @@ from skdp.stats._moments import unit_sums
 from skdp.utils._sums import sum_grid
 from skdp.utils._validation import check_choice, check_integer, is_auto
 
-COUNTS = ("public", "noisy")
 # Values in [-1, 1] are rounded to this grid, so that their sums are exact in float64.
 STEP = 2.0**-22
 LARGEST_COUNT = 2**31
@@ -76,11 +75,6 @@ class MeanPlan(TransformerPlan):
             n_features_out=shape.n_columns,
             mechanism=one_charge((search, sums), guarantee),
         )
-
-    @property
-    def size(self):
-        """How many values are released together."""
-        return self.n_features_out + self.noisy_count
 
     def run(self, X, source, persons=None):
         """Return the released attributes."""
@@ -184,7 +178,7 @@ class DPMeanTransformer(BoundedColumnsTransformer):
     def plan_fit(self, shape, guarantee):
         if shape.n_rows > LARGEST_COUNT:
             raise ValueError(f"at most 2**31 rows can be summed, got {shape.n_rows}")
-        check_choice(self.count, "count", COUNTS)
+        check_choice(self.count, "count", ("public", "noisy"))
         noisy = self.count == "noisy"
         if noisy and guarantee.relation == "replace_one":
             raise ValueError(
@@ -238,7 +232,7 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         shape = TableShape(n_rows=n_samples, n_columns=n_features, names=names)
         plan = self.plan_fit(shape, guarantee_of(self))
         low, high = plan.bounds
-        return (high - low) / 2 * plan.sums.deviation(plan.size) / n_samples
+        return (high - low) / 2 * plan.sums.deviation(n_features + plan.noisy_count) / n_samples
 
     def transform(self, X):
         """Subtract the noisy means.

@@ -4,15 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.preprocessing._binning import one_hot
+from skdp.preprocessing._binning import input_names, one_hot
 from skdp.preprocessing._categories import check_categories, plan_counts, position_of
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
+from skdp.utils._labels import UNDECLARED, category_codes
 from skdp.utils._validation import check_boolean, check_real
 
 
@@ -171,8 +171,7 @@ class DPOneHotEncoder(PlannedTransformer):
         -------
         ndarray or csr_matrix of shape (n_samples, n_encoded_features), float64
         """
-        check_is_fitted(self)
-        table = self._read(X, reset=False)
+        table = self._table(X)
         places, codes = self._places(), np.empty(table.shape, dtype=np.int64)
         for j, place_of in enumerate(places):
             codes[:, j] = place_of[table.codes(j, self.categories_[j])]
@@ -218,15 +217,14 @@ class DPOneHotEncoder(PlannedTransformer):
         -------
         ndarray of str, object
         """
-        check_is_fitted(self)
-        names = OneToOneFeatureMixin.get_feature_names_out(self, input_features)
+        names = input_names(self, input_features)
         pairs = zip(names, self._kept(), strict=True)
         return np.array([f"{name}_{c}" for name, kept in pairs for c in kept.tolist()], object)
 
     def _kept(self):
         """Return the categories of each column that have an indicator."""
         pairs = zip(self.categories_, self.infrequent_categories_, strict=True)
-        return [labels[~_is_among(labels, infrequent)] for labels, infrequent in pairs]
+        return [labels[category_codes(labels, infrequent) < 0] for labels, infrequent in pairs]
 
     def _places(self):
         """Return the place of each category's indicator, -1 for none; of other values at the end.
@@ -235,8 +233,7 @@ class DPOneHotEncoder(PlannedTransformer):
         """
         places = []
         for labels, shown in zip(self.categories_, self._kept(), strict=True):
-            kept = _is_among(labels, shown)
-            place_of = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
+            place_of = np.append(category_codes(labels, shown), UNDECLARED)
             if self.other is not None:
                 place_of[place_of < 0] = place_of[position_of(self.other, labels)]
             places.append(place_of)
@@ -280,8 +277,3 @@ def _with_other(labels, other):
         return labels
     extended = [*labels.tolist(), other]
     return categories_array(extended)
-
-
-def _is_among(labels, some):
-    some = set(np.asarray(some, dtype=object).tolist())
-    return np.array([label in some for label in labels.tolist()], dtype=bool)

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import read_array, read_samples
 from skdp.base import PrivateEstimator, ReadTable
@@ -23,7 +24,26 @@ RANKS_PER_SCALE = 12.0
 LARGEST_TAIL = 0.05
 
 
-class PlannedTransformer(TransformerMixin, PrivateEstimator):
+class TableTransformer(TransformerMixin, PrivateEstimator):
+    """A transformer of tables that `_read` reads; `_accepts` says of what kinds."""
+
+    _accepts = ()
+    _preserves_dtype = ()
+
+    def _table(self, X):
+        """Return the table to transform, as it is read."""
+        check_is_fitted(self)
+        return self._read(X, reset=False)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = list(self._preserves_dtype)
+        for kind in self._accepts:
+            setattr(tags.input_tags, kind, True)
+        return tags
+
+
+class PlannedTransformer(TableTransformer):
     """The fit of transformers by their plans.
 
     They read rows by ``_read(X, reset)``, name in `_public` the parameters that declare something
@@ -33,8 +53,6 @@ class PlannedTransformer(TransformerMixin, PrivateEstimator):
     delta: float = 0.0
 
     _public = ("bounds",)
-    _accepts = ()
-    _preserves_dtype = ()
     # What a pipeline asks, to say which steps are paid for twice: whether features are shifted and
     # scaled; whether the outcome is the same if they were before; whether their range is known.
     _rescales = _undoes_scaling = _known_range = False
@@ -68,13 +86,6 @@ class PlannedTransformer(TransformerMixin, PrivateEstimator):
 
     def _statement(self, plan):
         return {"public": public_inputs(self, *self._public)}
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = list(self._preserves_dtype)
-        for kind in self._accepts:
-            setattr(tags.input_tags, kind, True)
-        return tags
 
 
 class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):

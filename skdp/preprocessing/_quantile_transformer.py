@@ -7,8 +7,6 @@ from skdp._data._tables import read_samples
 from skdp.preprocessing._planned import BoundedColumnsTransformer, ColumnsFit, plan_column_quantiles
 from skdp.utils._validation import check_choice, check_integer, is_auto
 
-OUTPUTS = ("uniform", "normal")
-
 # "auto" takes as many levels of quantiles, at most 9, as keep this many scales of the ranks'
 # errors between neighbouring quantiles.
 SCALES_APART = 4.0
@@ -91,7 +89,7 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
     _rescales, _known_range = False, True
 
     def plan_fit(self, shape, guarantee):
-        check_choice(self.output_distribution, "output_distribution", OUTPUTS)
+        check_choice(self.output_distribution, "output_distribution", ("uniform", "normal"))
         plan = _plan_quantiles(self.n_quantiles, self.bounds, shape, guarantee)
         return ColumnsFit(mechanism=plan, n_features_out=shape.n_columns, attributes=_attributes)
 

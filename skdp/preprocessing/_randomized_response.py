@@ -5,65 +5,51 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import OneToOneFeatureMixin
 
 from skdp._data._columns import read_columns
 from skdp._privacy_statement import LOCAL
-from skdp.accounting import Composed
-from skdp.base import PrivateEstimator, PrivateFit, PrivateRelease
-from skdp.mechanisms import NoRelease, RandomizedResponse
+from skdp.base import PrivateFit, PrivateRelease
+from skdp.mechanisms import JointMechanism, NoRelease, RandomizedResponse
+from skdp.mechanisms._plan import MechanismPlan
 from skdp.preprocessing._categories import check_categories
+from skdp.preprocessing._planned import TableTransformer
 from skdp.utils._callbacks import one_task
 from skdp.utils._output import check_output_setting
 
 
-@dataclass(frozen=True, eq=False)
-class ColumnwiseResponse:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ColumnwiseResponse(MechanismPlan):
     """Randomised response on each column of a row, of one epsilon together.
 
     Parameters
     ----------
-    epsilon : float
-    columns : tuple of RandomizedResponse
+    mechanism : JointMechanism
+        Of one `RandomizedResponse` a column.
     categories : list of ndarray
         Of each column.
     """
 
-    epsilon: float
-    columns: tuple
+    mechanism: JointMechanism
     categories: list
 
     name = "k-ary randomised response on each column"
     sampler = "every row by itself, at each transform"
-    delta = 0.0
-    sensitivity = 1.0
-    sparse_output = False
-
-    @property
-    def n_features_out(self):
-        """How many columns reports have."""
-        return len(self.columns)
-
-    @property
-    def event(self):
-        """What the columns of a row cost together."""
-        return Composed(tuple(column.event for column in self.columns))
 
     @property
     def scale(self):
         """The largest noise of a column's debiased counts, for one row."""
-        return max(column.scale for column in self.columns)
+        return max(column.scale for column in self.mechanism.parts)
 
     def run(self, table, source):
         """Return a report of each row."""
         reports = np.empty(table.shape, dtype=_common_dtype(self.categories))
-        for j, column in enumerate(self.columns):
+        for j, column in enumerate(self.mechanism.parts):
             reports[:, j] = column.release(table.column(j).whole(), random_state=source)
         return reports
 
 
-class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
+class RandomizedResponseTransformer(OneToOneFeatureMixin, TableTransformer):
     r"""Report each row's categories by k-ary randomised response.
 
     The release is `transform`: each call charges once, before its noise, and its output is a
@@ -132,6 +118,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Priv
     True
     """
 
+    _accepts = ("string", "allow_nan")
     _read = read_columns
 
     categories: list | dict | np.ndarray | None = None
@@ -201,7 +188,8 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Priv
         if share == 0.0:
             raise ValueError(f"epsilon={epsilon!r} cannot be shared by {len(categories)} columns")
         columns = (RandomizedResponse(share, tuple(labels.tolist())) for labels in categories)
-        return ColumnwiseResponse(epsilon, tuple(columns), categories)
+        mechanism = JointMechanism(tuple(columns), epsilon)
+        return ColumnwiseResponse(mechanism=mechanism, categories=categories)
 
     def transform(self, X):
         """Charge, and report each row's categories.
@@ -225,8 +213,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Priv
         TypeError
             After the charge, if polars is to hold categories of several kinds in one column.
         """
-        check_is_fitted(self)
-        table = self._read(X, reset=False)
+        table = self._table(X)
         if self._statement_depends_on() != self._fitted_with:
             raise ValueError(
                 "epsilon, accountant or random_state changed after fit, but privacy_ states the "
@@ -274,10 +261,9 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Priv
         ]
 
     def _columns_of(self, reports):
-        check_is_fitted(self)
-        table = self._read(reports, reset=False)
+        table = self._table(reports)
         columns = (table.column(j).whole() for j in range(table.shape[1]))
-        return zip(self._plan.columns, columns, strict=True)
+        return zip(self._plan.mechanism.parts, columns, strict=True)
 
     def _statement_depends_on(self):
         return self.epsilon, self.accountant, self.random_state
@@ -285,9 +271,6 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Priv
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
-        tags.transformer_tags.preserves_dtype = []
-        tags.input_tags.string = True
-        tags.input_tags.allow_nan = True
         return tags
 
 

@@ -136,8 +136,7 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         -------
         ndarray of shape (n_samples, n_features), float64
         """
-        X = read_samples(self, X)
-        return (X - self.min_) / self.scale_
+        return (read_samples(self, X) - self.min_) / self.scale_
 
     def _tails(self, shape, guarantee):
         if not is_auto(self.quantile_range):

@@ -3,8 +3,6 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.base import OneToOneFeatureMixin
-from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
 from skdp._data._parts import sum_over
@@ -13,6 +11,7 @@ from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
 from skdp.base import ReadTable
 from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._additive import plan_cell_weights
+from skdp.preprocessing._binning import input_names
 from skdp.preprocessing._categories import StabilityThreshold, check_categories
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._labels import category_codes
@@ -186,8 +185,7 @@ class DPTargetEncoder(PlannedTransformer):
         ndarray of shape (n_samples, n_features) or (n_samples, n_features * n_classes), float64
             The latter of more than two classes.
         """
-        check_is_fitted(self)
-        table = self._read(X, reset=False)
+        table = self._table(X)
         means = np.atleast_1d(self.target_mean_)
         encoded = np.empty((table.shape[0], len(self.encodings_)))
         for j, labels in enumerate(self.categories_):
@@ -210,8 +208,7 @@ class DPTargetEncoder(PlannedTransformer):
         -------
         ndarray of str, object
         """
-        check_is_fitted(self)
-        names = OneToOneFeatureMixin.get_feature_names_out(self, input_features)
+        names = input_names(self, input_features)
         if self.target_type_ != "multiclass":
             return names
         return np.array([f"{name}_{c}" for name in names for c in self.classes_], dtype=object)
