@@ -51,8 +51,6 @@ class AdaSSP(Perturbation):
     alpha: float
     mechanism: object
 
-    by_person = True
-
     @property
     def C(self):
         return math.inf if self.alpha == 0.0 else 1.0 / self.alpha

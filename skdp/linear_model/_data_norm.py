@@ -218,7 +218,7 @@ class WeightsFit(MechanismPlan):
     excess: float
 
     sampler = property(attrgetter("weights.sampler"))
-    by_person = property(attrgetter("weights.by_person"))
+    by_person = True
 
     @property
     def mechanism(self):

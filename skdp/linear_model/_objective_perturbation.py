@@ -127,8 +127,6 @@ class ObjectivePerturbation(Perturbation):
     output: object
     mechanism: Price
 
-    by_person = True
-
     def run(self, loss, rows, y, source, start=0.0):
         """Return the minimiser of the perturbed objective, with the output noise.
 

@@ -54,7 +54,6 @@ class OutputPerturbation(Perturbation):
     size: int
     mechanism: object
     quadratic = 1.0
-    by_person = True
 
     def run(self, loss, rows, y, source, start=0.0):
         """Return the noisy minimiser.
