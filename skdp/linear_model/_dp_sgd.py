@@ -280,7 +280,7 @@ class PrivateSGDModel(PrivateLinearModel):
     def _run(self, fit, table, call=None):
         """Plan, charge, run and publish; as a call of partial_fit from the released weights on."""
         goes_on = bool(call) and hasattr(self, "coef_")
-        plan = self.plan_fit(table.shape, fit.guarantee, centred=not goes_on)
+        plan = self._plan_call(table.shape, fit.guarantee, centred=not goes_on)
         start = plan.weights_of(self) if goes_on else None
         steps = {"n_steps": plan.sgd.n_steps, "spent_after": plan.spent_after}
         progress = Progress(self, plan, n_epochs=plan.settings.max_iter, **steps)
@@ -318,6 +318,9 @@ class PrivateSGDModel(PrivateLinearModel):
             eta0=given("eta0", check_magnitude),
             momentum=given("momentum", check_within, 0.0, 1.0, "[)"),
         )
+
+    def plan_fit(self, shape, guarantee):
+        return self._plan_call(shape, guarantee)
 
     def _plan_sgd(self, task, shape, rows):
         """Plan a run from public quantities, or raise `ValueError`."""

@@ -219,7 +219,7 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
         labels = _agreed(getattr(self, "classes_", None), self.classes, classes)
         return self._go_on(X, y, groups, labels)
 
-    def plan_fit(self, shape, guarantee, centred=True):
+    def _plan_call(self, shape, guarantee, centred=True):
         classes = self._planned_classes(shape)
         class_weight = check_class_weight(self.class_weight, classes)
         loss = check_choice(self.loss, "loss", LOSSES)

@@ -182,7 +182,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         """
         return self._go_on(X, y, groups)
 
-    def plan_fit(self, shape, guarantee, centred=True):
+    def _plan_call(self, shape, guarantee, centred=True):
         scale = target_scale(self)
         if max(abs(scale.low), abs(scale.high)) > 1e100:
             raise ValueError("target_bounds must lie within -1e100 and 1e100")
