@@ -185,9 +185,7 @@ class _LogisticFit(WeightsFit):
             price = total_price(price, self.hessian.mechanism, self.rows.left)
         return self.rows.joined(price)
 
-    @property
-    def by_person(self):
-        return self.hessian is None
+    by_person = property(lambda self: self.hessian is None)
 
     def beside(self, rows, y, weights, coef, source):
         if self.hessian is None:
