@@ -29,8 +29,10 @@ class ClippableLoss(ABC):
         score.
     curvature_bound : float
         No eigenvalue of a row's second derivative by its scores is larger.
+    curvature_rank : int
+        The largest rank of that matrix.
     trace_bound : float
-        Nor is the sum of all.
+        Bounds the sum of its eigenvalues.
     """
 
     weights_shape = ()
@@ -41,8 +43,12 @@ class ClippableLoss(ABC):
     def curvature_bound(self): ...
 
     @property
+    def curvature_rank(self):
+        return math.prod(self.weights_shape)
+
+    @property
     def trace_bound(self):
-        return math.prod(self.weights_shape) * self.curvature_bound
+        return self.curvature_rank * self.curvature_bound
 
     @abstractmethod
     def value(self, scores, y):
@@ -62,8 +68,6 @@ class BoundedLoss(ClippableLoss):
         No row's residual has a larger Euclidean norm.
     residual_error : float
         Bounds the norm of the rounding error of a row's residual, for exact scores.
-    curvature_rank : int
-        The rank of that matrix.
     n_vertices : int
         A row's residual stays in the convex hull of 0 and of so many vectors of length
         `slope_bound` that depend on its target alone. Only where the objective is perturbed.
@@ -72,8 +76,6 @@ class BoundedLoss(ClippableLoss):
         4 t (1 - t) `trace_bound`. Only where the objective is perturbed.
     """
 
-    curvature_rank = 1
-
     @property
     @abstractmethod
     def slope_bound(self): ...
@@ -81,10 +83,6 @@ class BoundedLoss(ClippableLoss):
     @property
     @abstractmethod
     def residual_error(self): ...
-
-    @property
-    def trace_bound(self):
-        return self.curvature_rank * self.curvature_bound
 
     def value_at_zero(self):
         """Bound the loss of a row whose scores are 0, over all targets; here all are alike."""
@@ -105,10 +103,5 @@ class LossOfClasses(BoundedLoss):
 
     n_classes: int
 
-    @property
-    def weights_shape(self):
-        return (self.n_classes,)
-
-    @property
-    def curvature_rank(self):
-        return self.n_classes - 1
+    weights_shape = property(lambda self: (self.n_classes,))
+    curvature_rank = property(lambda self: self.n_classes - 1)

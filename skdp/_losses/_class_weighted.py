@@ -77,13 +77,8 @@ class OneVersusRestLoss(ClippableLoss):
     loss: ClippableLoss
     n_classes: int
 
-    @property
-    def weights_shape(self):
-        return (self.n_classes,)
-
-    @property
-    def curvature_bound(self):
-        return self.loss.curvature_bound
+    weights_shape = property(lambda self: (self.n_classes,))
+    curvature_bound = _same("curvature_bound")
 
     def value(self, scores, y):
         return self.loss.value(scores, self._targets(y)).sum(axis=1)

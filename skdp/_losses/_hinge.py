@@ -32,9 +32,7 @@ class BinaryHuberisedHingeLoss(BoundedLoss):
         """Bound what rounding of the margin does to a residual, which is steep by 1 / h."""
         return RESIDUAL_ROUNDINGS * (1.0 + 1.0 / self.h)
 
-    @property
-    def curvature_bound(self):
-        return 0.5 / self.h
+    curvature_bound = property(lambda self: 0.5 / self.h)
 
     def value(self, scores, y):
         z = np.where(y > 0.5, scores, -scores)
@@ -42,7 +40,7 @@ class BinaryHuberisedHingeLoss(BoundedLoss):
         return alpha * (1.0 - z + self.h * (1.0 - alpha))
 
     def residual(self, scores, y):
-        sign = np.where(y > 0.5, 1.0, -1.0)
+        sign = _sign(y)
         return -sign * self._alpha(sign * scores)
 
     def curvature(self, scores, y):
@@ -79,9 +77,7 @@ class MulticlassHuberisedHingeLoss(LossOfClasses):
         """Bound what rounding of the margins does to a residual, which is steep by 1 / h."""
         return RESIDUAL_ROUNDINGS * self.n_classes * (1.0 + 1.0 / self.h)
 
-    @property
-    def curvature_bound(self):
-        return 1.0 / self.h
+    curvature_bound = property(lambda self: 1.0 / self.h)
 
     def value(self, scores, y):
         m, rows = self._with_margin(scores, y), np.arange(len(y))

@@ -13,7 +13,6 @@ from threadpoolctl import threadpool_limits
 from skdp._sgd._clipped_sums import PART_OF_SPREAD
 
 LEARNING_RATES = ("constant", "invscaling", "linear")
-OPTIMIZERS = ("sgd", "nesterov", "adam")
 
 # Weights, gradients and velocities stay within this, whatever the learning rate and the noise:
 # they are always finite.
@@ -178,7 +177,7 @@ class Update:
         Its `point` is where the next gradient is to be taken, ``step(gradient)`` moves on and
         ``result()`` is the average.
         """
-        return _WALKS[self.optimizer](self, self.bounded(weights))
+        return OPTIMIZERS[self.optimizer](self, self.bounded(weights))
 
     def bounded(self, weights):
         """Return the projection of weights on the ball, finite."""
@@ -239,4 +238,4 @@ def _finite(values):
     return np.clip(values, -LARGEST, LARGEST)
 
 
-_WALKS = {"sgd": _GradientDescent, "nesterov": _NesterovDescent, "adam": _Adam}
+OPTIMIZERS = {"sgd": _GradientDescent, "nesterov": _NesterovDescent, "adam": _Adam}

@@ -19,11 +19,9 @@ from scipy.special import ndtri
 
 from skdp._data._bounded import bounded_additions
 from skdp._data._parts import sum_over
-from skdp.linear_model._planning import Perturbation, quadratic_excess
+from skdp.linear_model._planning import UNIT_ROUNDOFF, Perturbation, quadratic_excess
 from skdp.mechanisms._plan import vector_noise
 from skdp.utils._symmetric import FAILURE, pack_symmetric, spectral_margin, unpack_symmetric
-
-UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 
 # Parts of the squared sensitivity that go to A, to b and to the eigenvalue; chosen with the
 # California housing table in view.
@@ -51,8 +49,6 @@ class AdaSSP(Perturbation):
     alpha: float
     mechanism: object
 
-    by_person = True
-
     @property
     def C(self):
         return math.inf if self.alpha == 0.0 else 1.0 / self.alpha
@@ -75,9 +71,16 @@ class AdaSSP(Perturbation):
         -------
         ndarray of shape (n_features,)
         """
-        A, b = _statistics(rows, targets)
-        released = self.mechanism.release(self._weighted(A, b), random_state=source)
-        return self._solve(*self._unweighted(released, rows.n_features))
+        p, (unit_A, unit_b, unit_eigenvalue) = rows.n_features, self._units
+        total = sum_over(rows, _add_statistics, np.zeros((p + 1, p)), along=(targets,))
+        A, b = total[:p].T, total[p]
+        # LAPACK finds it to a few units of rounding of ||A||, which the sensitivity allows for.
+        least = eigvalsh(A, lower=False, subset_by_index=[0, 0], check_finite=False)
+        vector = _as_vector(A, self.constant)
+        weighted = np.concatenate([vector / unit_A, b / unit_b, least / unit_eigenvalue])
+        released = self.mechanism.release(weighted, random_state=source)
+        A = _as_matrix(released[: -p - 1] * unit_A, p, self.constant, self.n_rows)
+        return self._solve(A, released[-p - 1 : -1] * unit_b, released[-1] * unit_eigenvalue)
 
     def expected_excess(self, problem, weights_norm):
         """Return the summed loss expected above that of weights of a norm."""
@@ -97,18 +100,6 @@ class AdaSSP(Perturbation):
         R = math.hypot(self.data_norm, self.constant)
         sizes = (R**2, R, R**2)
         return tuple(size / math.sqrt(share) for size, share in zip(sizes, SHARES, strict=True))
-
-    def _weighted(self, A, b):
-        unit_A, unit_b, unit_eigenvalue = self._units
-        # LAPACK finds it to a few units of rounding of ||A||, which the sensitivity allows for.
-        least = eigvalsh(A, lower=False, subset_by_index=[0, 0], check_finite=False)
-        vector = _as_vector(A, self.constant)
-        return np.concatenate([vector / unit_A, b / unit_b, least / unit_eigenvalue])
-
-    def _unweighted(self, released, p):
-        unit_A, unit_b, unit_eigenvalue = self._units
-        A = _as_matrix(released[: -p - 1] * unit_A, p, self.constant, self.n_rows)
-        return A, released[-p - 1 : -1] * unit_b, released[-1] * unit_eigenvalue
 
     def _solve(self, A, b, least):
         noise_A, _, noise_least = self._noise(len(b))
@@ -168,12 +159,6 @@ def _rounding(n_rows, n_features):
     additions = bounded_additions(n_features) + 16
     # The least eigenvalue adds the error of A to that of the eigenvalue solver.
     return 1.1 * UNIT_ROUNDOFF * n_rows * (3.0 * additions + 16.0 * n_features)
-
-
-def _statistics(rows, targets):
-    p = rows.n_features
-    total = sum_over(rows, _add_statistics, np.zeros((p + 1, p)), along=(targets,))
-    return total[:p].T, total[p]
 
 
 def _add_statistics(total, block, targets):

@@ -5,9 +5,8 @@ import math
 import numpy as np
 from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._tables import RowsAndTarget, linear_scores, read_rows_and_target, read_table
+from skdp._data._tables import RowsAndTarget, read_rows_and_target
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp._sgd._defaults import Task
 from skdp.base import ReadTable
@@ -46,9 +45,7 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateLinearModel):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             For two classes the score of the second.
         """
-        check_is_fitted(self)
-        X = read_table(self, X, reset=False, accept_sparse=True)
-        scores = linear_scores(X, self.coef_, self.intercept_)
+        scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X):

@@ -35,7 +35,6 @@ class ClippedDescent(Perturbation):
     fit: SGDFit
     C: float
     quadratic = 1.0
-    by_person = True
 
     mechanism = property(attrgetter("fit.sgd"))
     sampler = property(attrgetter("fit.sampler"))
@@ -100,7 +99,7 @@ class ClippedDescent(Perturbation):
     def _responses(self, curvature):
         """Yield what a step's noise of size 1 adds to the iterates, from the next on."""
         rate, momentum = self.fit.update.eta0, self.fit.update.momentum
-        kept = 1.0 - rate * (curvature / self.mechanism.model.n_rows + self.fit.alpha)
+        kept = 1.0 - rate * (curvature / self.mechanism.model.n_rows + self.fit.settings.alpha)
         current, previous = np.full(len(kept), rate), 0.0
         for _ in range(self.mechanism.n_steps):
             yield current
@@ -143,8 +142,7 @@ def _in_units(fit, unit):
         fit,
         sgd=plan_sgd(of.sampling, of.batch_size, plan.n_steps, model, plan.guarantee),
         update=replace(fit.update, eta0=fit.update.eta0 / unit**2),
-        alpha=unit**2 * fit.alpha,
-        tie=unit**2 * fit.tie,
+        settings=replace(of, alpha=unit**2 * of.alpha, tie=unit**2 * of.tie),
         check=replace(fit.check, norm=unit * fit.check.norm),
     )
 
@@ -163,7 +161,7 @@ def plan_clipped_descent(problem, settings):
     -------
     ClippedDescent
     """
-    fit = plan_run(problem, settings, problem.constant)
+    fit = plan_run(problem, settings)
     # The unit is found after the charge.
     fit.sgd.noise.check_steps(ROOM_FOR_UNITS)
     return ClippedDescent(fit, 1.0 / (problem.shape.n_rows * settings.alpha))

@@ -163,39 +163,12 @@ def plan_rows(estimator, n_rows, guarantee):
         If a parameter is not as described.
     """
     search, left, data_norm = plan_norm(estimator.data_norm, n_rows, guarantee)
-    constant = constant_feature(estimator, data_norm)
+    scaling = check_magnitude(estimator.intercept_scaling, "intercept_scaling")
+    has_intercept = check_boolean(estimator.fit_intercept, "fit_intercept")
+    constant = scaling * data_norm if has_intercept else 0.0
     return RowPlan(
         search=search, data_norm=data_norm, constant=constant, whole=guarantee, left=left
     )
-
-
-def constant_feature(estimator, data_norm):
-    """Return the value of the feature whose coefficient makes an intercept, 0 without one."""
-    scaling = check_magnitude(estimator.intercept_scaling, "intercept_scaling")
-    return scaling * data_norm if check_boolean(estimator.fit_intercept, "fit_intercept") else 0.0
-
-
-def released_model(rows, weights):
-    """Return what released weights make public, in the units of the data.
-
-    Parameters
-    ----------
-    rows : BoundedRows
-        On which they were fitted.
-    weights : ndarray of shape (n_features,) or (n_outputs, n_features)
-
-    Returns
-    -------
-    dict
-        `coef_` of shape (n_outputs, n_columns), `intercept_` and `data_norm_`.
-    """
-    weights = np.atleast_2d(weights)
-    constant = rows.constant
-    return {
-        "coef_": weights[:, : rows.n_columns] / rows.unit,
-        "intercept_": constant * weights[:, -1] if constant else np.zeros(len(weights)),
-        "data_norm_": rows.unit * rows.data_norm,
-    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,7 +191,7 @@ class WeightsFit(MechanismPlan):
     excess: float
 
     sampler = property(attrgetter("weights.sampler"))
-    by_person = property(attrgetter("weights.by_person"))
+    by_person = True
 
     @property
     def mechanism(self):
@@ -238,13 +211,19 @@ class WeightsFit(MechanismPlan):
         Returns
         -------
         dict
-            `coef_` and `intercept_` have an entry for each output.
+            In the units of the data; `coef_` and `intercept_` have an entry for each output.
         """
         rows = self.rows.run(table.X, source, persons)
         shape = (*self.loss.weights_shape, rows.n_features)
         start = self.rows.start(shape, table.y, source, persons)
         weights = self.weights.run(self.loss, rows, table.y, source, start)
-        released = {"C_": self.weights.C, **released_model(rows, weights)}
+        of_outputs, constant = np.atleast_2d(weights), rows.constant
+        released = {
+            "C_": self.weights.C,
+            "coef_": of_outputs[:, : rows.n_columns] / rows.unit,
+            "intercept_": constant * of_outputs[:, -1] if constant else np.zeros(len(of_outputs)),
+            "data_norm_": rows.unit * rows.data_norm,
+        }
         return released | self.beside(rows, table.y, weights, released["coef_"], source)
 
     def beside(self, rows, y, weights, coef, source):

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 from operator import attrgetter
 
+import numpy as np
+
 from skdp._sgd._defaults import LAPLACE_STEPS_PER_ROOT, Settings, Task, automatic_settings
 from skdp._sgd._plan import SAMPLINGS, Linear, SGDPlan, clip_norm, plan_sgd
 from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS, Check, Update, run_sgd
@@ -14,7 +16,7 @@ from skdp.linear_model._data_norm import RowPlan
 from skdp.linear_model._dp_sgd_progress import Progress
 from skdp.linear_model._planning import Problem as RowsOf
 from skdp.linear_model._planning import quadratic_excess
-from skdp.linear_model._regressor import PrivateLinearModel
+from skdp.linear_model._regressor import PrivateLinearModel, TargetScale
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._validation import (
     check_boolean,
@@ -32,6 +34,9 @@ LARGEST = 1e50
 CHECKED = 0.08
 # Where chance explains more than this of the targets, gains say too little.
 LARGEST_CHANCE = 0.2
+# Targets that are not scaled.
+CODES = TargetScale(-math.inf, math.inf, 0.0, 1.0)
+
 ROWS_OF_A_CALL = {
     "any": "a charge of its own, which adds to those of other calls",
     "disjoint": "rows declared disjoint from those of other calls",
@@ -50,27 +55,21 @@ class SGDFit(MechanismPlan):
     sgd : SGDPlan
         What is drawn and clipped, its noise and its price.
     update : Update
-    alpha : float
-        The strength of the penalty, 0 without one.
-    norm : float
-        The expected norm of a row, its constant feature included.
-    tie : float
-        That at which the constant feature's weights are held to where they start.
     check : Check
         Of the weights, by the last steps.
     rows : RowPlan, default=None
         With what is released before the weights; None where another plan holds this one.
+    units : TargetScale, default=CODES
+        The scale of the targets that the loss takes.
     """
 
     task: Task
     settings: Settings
     sgd: SGDPlan
     update: Update
-    alpha: float
-    norm: float
-    tie: float
     check: Check
     rows: RowPlan | None = None
+    units: TargetScale = CODES
 
     by_person = True
 
@@ -87,7 +86,7 @@ class SGDFit(MechanismPlan):
         first = 0.0 if self.rows.centre is None else self.rows.centre.epsilon
         return first + self.sgd.spent_after(n_steps)
 
-    def weights(self, X, targets, source, start=None, progress=None, persons=None):
+    def weights(self, X, targets, source, start=None, after_step=None, persons=None):
         """Return the released weights.
 
         Parameters
@@ -98,8 +97,8 @@ class SGDFit(MechanismPlan):
         source : RandomSource
         start : ndarray of shape (n_outputs, n_features), default=None
             Weights that were released earlier; None begins at the centre, or at 0.
-        progress : Progress, default=None
-            Told of the steps; it sees no iterate.
+        after_step : callable, default=None
+            Called with the number of steps taken; it sees no iterate.
         persons : Persons, default=None
             Whose the rows are.
 
@@ -114,41 +113,51 @@ class SGDFit(MechanismPlan):
             start = self.rows.start(of_loss, targets, source, persons)
         start = start.reshape(of_loss)
         sums = self.model.sums(X, targets, loss, persons)
-        after_step = None
-        if progress is not None:
-            progress.begin()
-            after_step = progress.after_step
-        moves = {"after_step": after_step, "tie": self.tie, "check": self.check}
-        weights = run_sgd(self.sgd, sums, self.update, start, self.alpha, source, **moves)
+        alpha, tie = self.settings.alpha, self.settings.tie
+        moves = {"after_step": after_step, "tie": tie, "check": self.check}
+        weights = run_sgd(self.sgd, sums, self.update, start, alpha, source, **moves)
         return weights.reshape(shape)
 
-    @property
-    def public_settings(self):
-        """The fitted attributes that say how the run was done."""
+    def run(self, table, source, **progress):
+        """Return the released attributes, of each output, and how the run was done."""
+        weights = self.units.half * self.weights(table.X, table.y, source, **progress)
+        constant, settings = self.model.constant, self.settings
+        intercept = constant * weights[:, -1] if constant else np.zeros(len(weights))
         return {
-            "alpha_": self.alpha,
+            "coef_": weights[:, : self.model.n_columns].copy(),
+            "intercept_": self.units.middle + intercept,
+            "alpha_": settings.alpha,
             "max_grad_norm_": self.model.clip,
-            "batch_size_": self.settings.batch_size,
-            "sampling_": self.settings.sampling,
-            "eta0_": self.settings.eta0,
-            "momentum_": self.settings.momentum,
-            "n_iter_": self.settings.max_iter,
+            "batch_size_": settings.batch_size,
+            "sampling_": settings.sampling,
+            "eta0_": settings.eta0,
+            "momentum_": settings.momentum,
+            "n_iter_": settings.max_iter,
         }
+
+    def weights_of(self, fitted):
+        """Return an estimator's released weights as those of features and of the constant one."""
+        constant, coef = self.model.constant, np.atleast_2d(fitted.coef_)
+        if constant:
+            coef = np.column_stack([coef, (fitted.intercept_ - self.units.middle) / constant])
+        return coef / self.units.half
 
     @property
     def excess(self):
         """The summed loss expected above that of weights of the expected norm."""
         task, n_rows, plan = self.task, self.model.n_rows, self.sgd
-        n_features, weights_norm = self.model.n_features, task.weights_norm / self.norm
-        rows = RowsOf(loss=task.loss, n_rows=n_rows, n_features=n_features, norm=self.norm)
+        n_features, norm = self.model.n_features, self.check.norm
+        rows = RowsOf(loss=task.loss, n_rows=n_rows, n_features=n_features, norm=norm)
         # The average over the steps has the noise of one release that is worth all of them, and
         # few steps shrink weights as a penalty does.
         noise = n_rows * plan.noise.deviation / plan.batches.expected_size / math.sqrt(plan.n_steps)
-        stopped = (LAPLACE_STEPS_PER_ROOT / plan.n_steps) ** 2 * task.curvature * self.norm**2
-        return quadratic_excess(rows, n_rows * max(self.alpha, stopped), weights_norm, noise)
+        stopped = (LAPLACE_STEPS_PER_ROOT / plan.n_steps) ** 2 * task.curvature * norm**2
+        strength = n_rows * max(self.settings.alpha, stopped)
+        excess = quadratic_excess(rows, strength, task.weights_norm / norm, noise)
+        return self.units.half**2 * excess
 
 
-def plan_run(problem, settings, constant):
+def plan_run(problem, settings):
     """Plan a run at a constant rate, averaged over its last half, or raise `ValueError`.
 
     Parameters
@@ -156,8 +165,6 @@ def plan_run(problem, settings, constant):
     problem : Problem
     settings : Settings
         With everything decided.
-    constant : float
-        The constant feature that carries the intercept; 0 for none.
 
     Returns
     -------
@@ -168,8 +175,8 @@ def plan_run(problem, settings, constant):
     model = Linear(
         n_rows=shape.n_rows,
         n_columns=shape.n_columns,
-        n_outputs=problem.task.n_outputs,
-        constant=constant,
+        n_outputs=task.n_outputs,
+        constant=problem.constant,
         clip=check_magnitude(settings.clip, "max_grad_norm"),
         norm=clip_norm(guarantee.delta),
     )
@@ -181,14 +188,11 @@ def plan_run(problem, settings, constant):
     n_taken = n_steps - check.n_steps
     eta0, momentum, averaged = settings.eta0, settings.momentum, max(1, n_taken // 2)
     return SGDFit(
-        task=problem.task,
+        task=task,
         settings=settings,
         sgd=plan_sgd(settings.sampling, settings.batch_size, n_steps, model, guarantee),
         update=Update(settings.optimizer, "constant", eta0, 0.5, momentum, n_taken, averaged),
         check=check,
-        alpha=settings.alpha,
-        tie=settings.tie,
-        norm=problem.norm,
     )
 
 
@@ -263,6 +267,13 @@ class PrivateSGDModel(PrivateLinearModel):
             self._run(fit, fit.owned(self._read_table(X, y), groups))
         return self
 
+    def _go_on(self, X, y, groups, *labels):
+        with PartialFit(self) as fit:
+            table = self._read_table(X, y, not hasattr(self, "coef_"), *labels)
+            call = getattr(self, "n_partial_fits_", 0) + 1
+            self._run(fit, fit.owned(table, groups), call)
+        return self
+
     def _charge_needs_no_shape(self):
         return False
 
@@ -279,7 +290,9 @@ class PrivateSGDModel(PrivateLinearModel):
             rows = ROWS_OF_A_CALL[self.partial_fit_rows]
             sampler = f"{plan.sampler}; call {call} of partial_fit: {rows}"
             public |= {"sampler": sampler, "n_partial_fits_": call}
-        released = plan.run(table.rows, source, start=start, progress=progress, **fit.shared)
+        progress.begin()
+        steps = {"start": start, "after_step": progress.after_step, **fit.shared}
+        released = plan.run(table.rows, source, **steps)
         fit.publish(plan, **public, **released)
 
     def _given_settings(self, n_rows, delta):
@@ -309,8 +322,8 @@ class PrivateSGDModel(PrivateLinearModel):
     def plan_fit(self, shape, guarantee):
         return self._plan_call(shape, guarantee)
 
-    def _plan_sgd(self, kind, task, shape, rows, **of_kind):
-        """Plan a run, as a plan of a kind, from public quantities, or raise `ValueError`."""
+    def _plan_sgd(self, task, shape, rows):
+        """Plan a run from public quantities, or raise `ValueError`."""
         check_choice(self.partial_fit_rows, "partial_fit_rows", ROWS_OF_A_CALL)
         radius = self.projection_radius
         radius = math.inf if radius is None else check_magnitude(radius, "projection_radius")
@@ -319,7 +332,7 @@ class PrivateSGDModel(PrivateLinearModel):
             raise ValueError(f"verbose must be an integer of at least 0, got {self.verbose!r}")
         given = self._given_settings(shape.n_rows, rows.left.delta)
         problem = rows.sgd_problem(shape, task)
-        fit = plan_run(problem, automatic_settings(problem, given), rows.constant)
+        fit = plan_run(problem, automatic_settings(problem, given))
         update = replace(
             fit.update,
             learning_rate=check_choice(self.learning_rate, "learning_rate", LEARNING_RATES),
@@ -327,10 +340,10 @@ class PrivateSGDModel(PrivateLinearModel):
             n_averaged=fit.update.n_averaged if check_boolean(self.average, "average") else 1,
             radius=radius,
         )
-        decided = {"update": update, "rows": rows}
+        settings = fit.settings
         if self.penalty is None:
-            decided |= {"alpha": 0.0, "tie": 0.0}
-        return kind(**vars(fit) | decided, **of_kind)
+            settings = replace(settings, alpha=0.0, tie=0.0)
+        return replace(fit, update=update, rows=rows, settings=settings)
 
     def _next_part(self):
         """Return the handle that a call of partial_fit charges."""

@@ -1,7 +1,6 @@
 """Linear classification by noisy stochastic gradients."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -24,7 +23,7 @@ from skdp.linear_model._classifier import (
     logistic_task,
 )
 from skdp.linear_model._data_norm import plan_rows
-from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDModel, SGDFit
+from skdp.linear_model._dp_sgd import PrivateSGDModel
 from skdp.utils._validation import check_choice, check_magnitude
 
 LOSSES = ("log_loss", "hinge", "squared_hinge", "modified_huber")
@@ -217,12 +216,8 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
         BudgetExceededError
             If the accountant refuses.
         """
-        with PartialFit(self) as fit:
-            earlier = getattr(self, "classes_", None)
-            labels = _agreed(earlier, self.classes, classes)
-            table = fit.owned(self._read_table(X, y, earlier is None, labels), groups)
-            self._run(fit, table, call=getattr(self, "n_partial_fits_", 0) + 1)
-        return self
+        labels = _agreed(getattr(self, "classes_", None), self.classes, classes)
+        return self._go_on(X, y, groups, labels)
 
     def _plan_call(self, shape, guarantee, centred=True):
         classes = self._planned_classes(shape)
@@ -234,7 +229,7 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
         if centred:
             largest = LARGEST_SCORE if loss == "log_loss" else 1.0
             rows = with_class_centre(rows, shape.n_rows, class_weight, largest)
-        return self._plan_sgd(_ClassifierFit, task, shape, rows)
+        return self._plan_sgd(task, shape, rows)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X):
@@ -276,29 +271,6 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
             with np.errstate(divide="ignore"):
                 return np.log(self.predict_proba(X))
         return super().predict_log_proba(X)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _ClassifierFit(SGDFit):
-    """What a fit will release, from codes of classes."""
-
-    def run(self, table, source, *, start=None, progress=None, persons=None):
-        numbers = self.task.n_outputs == 1 and not isinstance(self.task.loss, ClassWeightedLoss)
-        targets = table.y.astype(np.float64) if numbers else table.y
-        weights = self.weights(table.X, targets, source, start, progress, persons)
-        constant = self.model.constant
-        return {
-            "coef_": weights[:, : self.model.n_columns].copy(),
-            "intercept_": constant * weights[:, -1] if constant else np.zeros(len(weights)),
-            **self.public_settings,
-        }
-
-    def weights_of(self, fitted):
-        """Return an estimator's released weights as those of features and of the constant one."""
-        constant = self.model.constant
-        if not constant:
-            return fitted.coef_
-        return np.column_stack([fitted.coef_, fitted.intercept_ / constant])
 
 
 def _task(loss, class_weight):

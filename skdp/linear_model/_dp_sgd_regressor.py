@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
+from skdp._data._tables import RowsAndTarget
 from skdp._losses import HuberLoss, SquaredLoss
 from skdp.linear_model._centre import with_mean_centre
 from skdp.linear_model._data_norm import plan_rows
-from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDModel, SGDFit
-from skdp.linear_model._regressor import PrivateLinearRegressor, TargetScale, target_scale
+from skdp.linear_model._dp_sgd import PrivateSGDModel, SGDFit
+from skdp.linear_model._regressor import PrivateLinearRegressor, target_scale
 from skdp.linear_model._ridge import TASK
 from skdp.utils._validation import check_choice, check_magnitude, check_positive, is_auto
 
@@ -181,10 +180,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         BudgetExceededError
             If the accountant refuses.
         """
-        with PartialFit(self) as fit:
-            table = fit.owned(self._read_table(X, y, not hasattr(self, "coef_")), groups)
-            self._run(fit, table, call=getattr(self, "n_partial_fits_", 0) + 1)
-        return self
+        return self._go_on(X, y, groups)
 
     def _plan_call(self, shape, guarantee, centred=True):
         scale = target_scale(self)
@@ -194,47 +190,30 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         rows = plan_rows(self, shape.n_rows, guarantee)
         if centred:
             rows = with_mean_centre(rows, shape.n_rows)
-        return self._plan_sgd(_RegressorFit, self._task(scale), shape, rows, units=scale)
+        fit = self._plan_sgd(self._task(scale), shape, rows)
+        return _RegressorFit(**vars(fit) | {"units": scale})
 
     def _task(self, scale):
         if check_choice(self.loss, "loss", LOSSES) == "squared_error":
-            loss = SquaredLoss()
-            return replace(TASK, loss=loss)
+            return replace(TASK, loss=SquaredLoss())
         threshold = HUBER_THRESHOLD
         if not is_auto(self.huber_threshold):
             threshold = check_positive(self.huber_threshold, "huber_threshold") / scale.half
         if not 1e-50 <= threshold <= 1e50:
             raise ValueError(f"huber_threshold={self.huber_threshold!r} is out of range")
-        loss = HuberLoss(threshold)
-        return replace(TASK, loss=loss, slope=min(1.0, threshold))
+        return replace(TASK, loss=HuberLoss(threshold), slope=min(1.0, threshold))
 
 
 @dataclass(frozen=True, kw_only=True)
 class _RegressorFit(SGDFit):
     """What a fit will release, from targets that are clipped and scaled."""
 
-    units: TargetScale
-
-    @property
-    def excess(self):
-        return self.units.half**2 * super().excess
-
-    def run(self, table, source, *, start=None, progress=None, persons=None):
-        targets = self.units.targets(table.y)
-        weights = self.weights(table.X, targets, source, start, progress, persons)
-        weights = weights[0] * self.units.half
-        constant = self.model.constant
-        return {
-            "coef_": weights[: self.model.n_columns].copy(),
-            "intercept_": float(self.units.middle + constant * weights[-1]) if constant else 0.0,
-            "target_bounds_": (self.units.low, self.units.high),
-            **self.public_settings,
+    def run(self, table, source, **progress):
+        units = self.units
+        table = RowsAndTarget(table.X, units.targets(table.y))
+        released = super().run(table, source, **progress)
+        return released | {
+            "coef_": released["coef_"][0],
+            "intercept_": float(released["intercept_"][0]),
+            "target_bounds_": (units.low, units.high),
         }
-
-    def weights_of(self, fitted):
-        """Return an estimator's released weights as those of features and of the constant one."""
-        constant = self.model.constant
-        if not constant:
-            return fitted.coef_[None, :] / self.units.half
-        intercept = (fitted.intercept_ - self.units.middle) / constant
-        return np.append(fitted.coef_, intercept)[None, :] / self.units.half

@@ -149,7 +149,15 @@ class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
     def plan_fit(self, shape, guarantee):
         classes = self._planned_classes(shape)
         class_weight = check_class_weight(self.class_weight, classes)
-        rows, choice = self._choose(shape, guarantee, class_weight)
+        check_choice(self.mechanism, "mechanism", ("auto", *MECHANISMS))
+        check_choice(self.penalty, "penalty", ("l2",))
+        check_choice(self.standard_errors, "standard_errors", ("noise", "total"))
+        C, total = check_strength(self.C, "C"), self.standard_errors == "total"
+        rows = plan_rows(self, shape.n_rows, guarantee)
+        if C is None:
+            rows = with_class_centre(rows, shape.n_rows, class_weight)
+        expected = logistic_task(class_weight)
+        choice = choose_mechanism(self.mechanism, C, rows, shape, expected, total)
         hessian = None if choice.hessian is None else plan_hessian(choice.problem, choice.hessian)
         return _LogisticFit(
             rows=rows,
@@ -160,18 +168,6 @@ class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
             kind=choice.mechanism,
             largest_weight=max(class_weight),
         )
-
-    def _choose(self, shape, guarantee, class_weight):
-        """Return the `RowPlan` and the `Choice` of mechanism and C, or raise `ValueError`."""
-        check_choice(self.mechanism, "mechanism", ("auto", *MECHANISMS))
-        check_choice(self.penalty, "penalty", ("l2",))
-        check_choice(self.standard_errors, "standard_errors", ("noise", "total"))
-        C, total = check_strength(self.C, "C"), self.standard_errors == "total"
-        rows = plan_rows(self, shape.n_rows, guarantee)
-        if C is None:
-            rows = with_class_centre(rows, shape.n_rows, class_weight)
-        expected = logistic_task(class_weight)
-        return rows, choose_mechanism(self.mechanism, C, rows, shape, expected, total)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,9 +185,7 @@ class _LogisticFit(WeightsFit):
             price = total_price(price, self.hessian.mechanism, self.rows.left)
         return self.rows.joined(price)
 
-    @property
-    def by_person(self):
-        return self.weights.by_person and self.hessian is None
+    by_person = property(lambda self: self.hessian is None)
 
     def beside(self, rows, y, weights, coef, source):
         if self.hessian is None:

@@ -18,6 +18,7 @@ from skdp.linear_model._planning import (
 from skdp.linear_model._standard_errors import split_guarantee
 from skdp.utils._validation import check_choice, check_within
 
+NESTEROV = Settings("nesterov")
 MECHANISMS = ("output", "objective", "gradient")
 
 # "auto" takes gradients where they are expected to save more than so many nats a row: they are
@@ -89,7 +90,7 @@ def choose_mechanism(mechanism, C, rows, shape, expected, with_hessian=False):
     return min(choices, key=lambda choice: choice.excess + saved.get(choice.mechanism, 0.0))
 
 
-def descent_choice(rows, shape, expected, given=None, least_alpha=0.0, hessian=None):
+def descent_choice(rows, shape, expected, given=NESTEROV, least_alpha=0.0, hessian=None):
     """Return the `Choice` of clipped gradients.
 
     Parameters
@@ -97,14 +98,13 @@ def descent_choice(rows, shape, expected, given=None, least_alpha=0.0, hessian=N
     rows : RowPlan
     shape : TableShape
     expected : Task
-    given : Settings, default=None
-        None leaves all to the rule.
+    given : Settings, default=NESTEROV
+        What is left to the rule is None.
     least_alpha : float, default=0.0
         The strength of the penalty on the mean loss, which is raised to the one that balances
         regularisation against noise.
     hessian : Guarantee, default=None
     """
-    given = Settings("nesterov") if given is None else given
     problem, n_rows = rows.sgd_problem(shape, expected), shape.n_rows
     settings = automatic_settings(problem, given)
     if least_alpha > settings.alpha:
@@ -132,10 +132,8 @@ def descent_choice(rows, shape, expected, given=None, least_alpha=0.0, hessian=N
 def _choice(name, C, rows, shape, expected, with_hessian=False):
     own, hessian = split_guarantee(name, rows.left) if with_hessian else (rows.left, None)
     if name == "gradient":
-        given = Settings("nesterov")
-        if C is not None:
-            alpha = 1.0 / (shape.n_rows * C)
-            given = replace(given, alpha=alpha, tie=alpha)
+        alpha = None if C is None else 1.0 / (shape.n_rows * C)
+        given = replace(NESTEROV, alpha=alpha, tie=alpha)
         if with_hessian:
             # Its standard errors are those of gradients of all rows that nothing cuts.
             given, expected = replace(given, sampling="full"), replace(expected, least_clip=2.0)

@@ -127,8 +127,6 @@ class ObjectivePerturbation(Perturbation):
     output: object
     mechanism: Price
 
-    by_person = True
-
     def run(self, loss, rows, y, source, start=0.0):
         """Return the minimiser of the perturbed objective, with the output noise.
 
@@ -315,8 +313,7 @@ def _multiplier(loss, guarantee, reduced):
         (count, math.hypot(move, output), reduced if adds else epsilon)
         for move, count, adds in moves
     ]
-    by_person = guarantee.neighbours.unit == "person"
-    of_curves = mean_delta if by_person else None
+    of_curves = mean_delta if guarantee.neighbours.unit == "person" else None
     return summed_noise_multiplier(curves, delta, of_curves) * (1.0 + SLACK)
 
 

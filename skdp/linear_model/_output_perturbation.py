@@ -9,7 +9,6 @@ therefore moves by at most :math:`\Delta_2 = m C L + 2\tau` with m = 1 or 2.
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 
@@ -54,7 +53,6 @@ class OutputPerturbation(Perturbation):
     size: int
     mechanism: object
     quadratic = 1.0
-    by_person = True
 
     def run(self, loss, rows, y, source, start=0.0):
         """Return the noisy minimiser.
@@ -158,8 +156,4 @@ def _gradient_rounding(problem, C):
 
 def check_strength(value, name):
     """Return a regularisation strength as a positive float, or None for "auto"."""
-    if is_auto(value):
-        return None
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ValueError(f"{name} must be a positive number or 'auto', got {value!r}")
-    return check_positive(value, name)
+    return None if is_auto(value) else check_positive(value, name)

@@ -74,12 +74,11 @@ class Perturbation:
 
     ``run(loss, rows, y, source)`` returns the weights, `mechanism` is their price, `C` and
     `quadratic` are the objective's, and ``noise_variance(curvature)`` is the variance of the noise
-    in the weights where the summed loss has a curvature. `by_person` says whether a person whose
-    rows count by shares moves them by no more than a row.
+    in the weights where the summed loss has a curvature. A person whose rows count by shares moves
+    them by no more than a row.
     """
 
     sampler = "all rows, once"
-    by_person = False
 
     def lengthening(self, curvature, norm):
         """Return by which share noise in iterates lengthens the weights: here there are none."""

@@ -72,6 +72,12 @@ class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
         centred = getattr(self, "mechanism", None) == "gradient" and not hasattr(self, "C")
         return not centred and not any(is_auto(getattr(self, name, None)) for name in names)
 
+    def _scores(self, X):
+        """Return the scores of samples, a column for each output."""
+        check_is_fitted(self)
+        X = read_table(self, X, reset=False, accept_sparse=True)
+        return linear_scores(X, np.atleast_2d(self.coef_), self.intercept_)
+
     def _statement(self, plan):
         return {"public": self._assumptions(), "sampler": plan.sampler}
 
@@ -127,10 +133,7 @@ class PrivateLinearRegressor(RegressorMixin, PrivateLinearModel):
         ndarray of shape (n_samples,)
             Clipped to `target_bounds`.
         """
-        check_is_fitted(self)
-        X = read_table(self, X, reset=False, accept_sparse=True)
-        scores = linear_scores(X, self.coef_[None, :], self.intercept_)[:, 0]
-        return np.clip(self._means(scores), *self.target_bounds_)
+        return np.clip(self._means(self._scores(X)[:, 0]), *self.target_bounds_)
 
     def _means(self, scores):
         return scores

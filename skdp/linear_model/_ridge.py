@@ -25,9 +25,11 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
     """The plan that `DPLinearRegression` and `DPRidge` share; they differ in the ridge."""
 
     mechanism: str = "auto"
+    # No parameter, but of DPRidge.
+    alpha = 0.0
 
     def plan_fit(self, shape, guarantee):
-        alpha = self._check_alpha()
+        alpha = check_within(self.alpha, "alpha", 0.0, math.inf, "[)")
         units = target_scale(self)
         rows = plan_rows(self, shape.n_rows, guarantee)
         mechanism = check_choice(self.mechanism, "mechanism", MECHANISMS)
@@ -42,9 +44,6 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
             rows, weights, excess = centred, descent.plan(), descent.expected
         fit = {"rows": rows, "loss": TASK.loss, "weights": weights, "units": units}
         return TargetsFit(**fit, excess=units.half**2 * excess)
-
-    def _check_alpha(self):
-        return 0.0
 
 
 class DPLinearRegression(LeastSquaresRegressor):
@@ -224,6 +223,3 @@ class DPRidge(LeastSquaresRegressor):
     """
 
     alpha: float = 1.0
-
-    def _check_alpha(self):
-        return check_within(self.alpha, "alpha", 0.0, math.inf, "[)")
