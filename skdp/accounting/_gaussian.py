@@ -208,11 +208,12 @@ def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
     return nudge(is_safe, _multiplier_root(((1.0, 1.0, epsilon),), delta))
 
 
-def _summed_delta(curves, multiplier):
+def sum_of_deltas(curves, multiplier):
+    """Return the sum of Gaussian curves."""
     return sum(weight * delta_of_mu(moved / multiplier, eps) for weight, moved, eps in curves)
 
 
-def summed_noise_multiplier(curves, delta, summed=_summed_delta):
+def summed_noise_multiplier(curves, delta, summed=sum_of_deltas):
     """The least noise multiplier, rounded up, at which a sum of Gaussian curves is at most delta.
 
     Parameters
@@ -221,8 +222,8 @@ def summed_noise_multiplier(curves, delta, summed=_summed_delta):
         (weight, distance, epsilon) adds weight times `gdp_to_delta` at mu = distance over the
         noise multiplier.
     delta : float in (0, 1)
-    summed : callable, default=None
-        Of curves and a noise multiplier, what takes the place of the sum, as `mean_delta`.
+    summed : callable, default=sum_of_deltas
+        Of curves and a noise multiplier; `mean_delta` is another.
 
     Returns
     -------
@@ -256,7 +257,7 @@ def mean_delta(curves, multiplier):
     return float(np.min(np.exp(-u) * above)) * (1.0 + 1e-9)
 
 
-def _multiplier_root(curves, delta, summed=_summed_delta):
+def _multiplier_root(curves, delta, summed=sum_of_deltas):
     def delta_at(log_z):
         return summed(curves, math.exp(log_z))
 

@@ -111,10 +111,6 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
         adds to the spend. "disjoint" declares that no row is in two of them: in the ledger the
         calls are parts of one partition, of which the worst counts (under "replace_one" the two
         worst).
-    verbose : int, default=0
-        1 prints about ten times, more prints every epoch, which part of epsilon the steps so far
-        have used. No loss is shown: it would not be covered. scikit-learn's callbacks (1.9 and
-        later, ``set_callbacks``) are told the same.
     class_weight : dict, default=None
         Public weights of classes, positive: a row's loss counts by that of its class. A class
         that is not named has weight 1. "balanced" would be computed from the data and is refused.
@@ -122,6 +118,10 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
     random_state : int or None, default=None
         None draws batches and noise from the operating system's cryptographic generator. An int
         makes them reproducible and the noise thereby removable by whoever knows it.
+    verbose : int, default=0
+        1 prints about ten times, more prints every epoch, which part of epsilon the steps so far
+        have used. No loss is shown: it would not be covered. scikit-learn's callbacks (1.9 and
+        later, ``set_callbacks``) are told the same.
 
     Attributes
     ----------

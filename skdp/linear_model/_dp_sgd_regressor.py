@@ -86,15 +86,15 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         adds to the spend. "disjoint" declares that no row is in two of them: in the ledger the
         calls are parts of one partition, of which the worst counts (under "replace_one" the two
         worst).
-    verbose : int, default=0
-        1 prints about ten times, more prints every epoch, which part of epsilon the steps so far
-        have used.
     huber_threshold : float or "auto", default="auto"
         In the units of targets, positive. "auto" is a tenth of their range.
     {accountant}
     random_state : int or None, default=None
         None draws batches and noise from the operating system's cryptographic generator. An int
         makes them reproducible and the noise thereby removable by whoever knows it.
+    verbose : int, default=0
+        1 prints about ten times, more prints every epoch, which part of epsilon the steps so far
+        have used.
 
     Attributes
     ----------

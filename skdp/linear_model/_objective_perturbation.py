@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from skdp.accounting import ApproximateDP, PureDP
-from skdp.accounting._gaussian import mean_delta, summed_noise_multiplier
+from skdp.accounting._gaussian import mean_delta, sum_of_deltas, summed_noise_multiplier
 from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._planning import (
@@ -313,7 +313,7 @@ def _multiplier(loss, guarantee, reduced):
         (count, math.hypot(move, output), reduced if adds else epsilon)
         for move, count, adds in moves
     ]
-    of_curves = mean_delta if guarantee.neighbours.unit == "person" else None
+    of_curves = mean_delta if guarantee.neighbours.unit == "person" else sum_of_deltas
     return summed_noise_multiplier(curves, delta, of_curves) * (1.0 + SLACK)
 
 

@@ -121,7 +121,7 @@ def rehearse(pipeline, guarantee, rows, charges=None):
         Whatever a step raises before it charges, unless the ones may be the cause; targets and
         parameters that a step of skdp refuses in any case.
     """
-    steps = find_steps(pipeline.pipe, *rows.X.shape[1:2])
+    steps = find_steps(pipeline.pipe, *filter(None, rows.X.shape[1:2]))
     # Of somebody else's it is not known whether they write into the rows that they are given.
     if any(is_estimator(step.estimator) and not of_skdp(step.estimator) for step in steps):
         rows = rows.take(np.arange(rows.n_units))
@@ -239,7 +239,7 @@ def rehearse_runs(plan, rows):
         # each of them what the number of rows and the budget decide.
         planned = all(
             of_skdp(step.estimator) and step.n_features and plans_its_fit(step.estimator)
-            for step in find_steps(fit.pipeline.pipe, *rows.X.shape[1:2])
+            for step in find_steps(fit.pipeline.pipe, *filter(None, rows.X.shape[1:2]))
         )
         if not planned:
             rehearse(fit.pipeline, fit.guarantee, rows.take(train[smallest]), fit.charges)

@@ -181,16 +181,16 @@ class DPRandomizedSearchCV(BasePrivateSearch):
         Names of steps that learn from data and are declared public; `privacy_` repeats them.
     n_jobs : int, default=None
         How many fits run at a time, by joblib.
+    n_iter : int, default=10
+        How many candidates are drawn, before anything is computed from the data.
+    sampling_seed : int or None, default=0
+        The public seed of that draw.
     verbose : int, default=0
         Whether to print, in one line, what was planned. Nothing that depends on the data, nor
         the number of runs, is printed.
     accountant : PrivacyAccountant, default=None
         Where the search is charged. None charges nothing and protects under "add_remove".
     {random_state}
-    n_iter : int, default=10
-        How many candidates are drawn, before anything is computed from the data.
-    sampling_seed : int or None, default=0
-        The public seed of that draw.
 
     Attributes
     ----------

@@ -192,7 +192,7 @@ def test_the_cap_can_be_changed_with_a_reason(path):
         {"delta": "small"},
         {"relation": "neighbours"},
         {"composition": "best"},
-        {"unit": "person"},
+        {"unit": "family"},
         {"dataset": ""},
         {"ledger": b"bytes"},
         {"ledger": 3},

@@ -7,6 +7,7 @@ An honest estimator is called a violation with a probability of at most 1e-6 an 
 import itertools
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp import DPMeanTransformer
 from skdp.audit import audit_epsilon
-from skdp.audit._epsilon import _distinct, _observed_pairs
+from skdp.audit._epsilon import _distinct, _fitted, _observed_pairs
 from skdp.audit._published import as_matrix
 from skdp.exceptions import PrivacyViolationWarning
 from tests.audit._nests import LEAKS, LEDGERS, make_case, make_leak, no_noise, subjects
@@ -113,7 +114,8 @@ def test_the_clock_does_not_tell_the_worlds_apart():
 
 
 def test_the_worlds_take_turns():
-    fits = _observed_pairs(Clock(0.02, bounds=(-1, 1)), ((X, Y), (X[1:], Y[1:])), X, 8)
+    fit = partial(_fitted, Clock(0.02, bounds=(-1, 1)), None)
+    fits = _observed_pairs(fit, ((X, Y), (X[1:], Y[1:])), X, 8)
     values, names = as_matrix([*fits[0], *fits[1]])
     order = np.argsort(values[:, names.index("published number fitted_at_")])
     assert np.abs(np.cumsum(np.where(order < 8, 1, -1))).max() == 1
