@@ -74,7 +74,7 @@ def extended(cells, pairs):
     if not pairs:
         return cells
     sizes = [*cells.sizes, *(math.prod(pair.shape) for pair in pairs)]
-    result = PackedCells(sizes, cells.n_rows, cells.shares)
+    result = PackedCells(sizes, cells.n_rows, cells.shares, cells.n_units)
     for rows in cells.blocks():
         own = [cells.column(j, rows) for j in range(len(cells.sizes))]
         result.set(rows, np.array([*own, *(pair.cells(cells, rows) for pair in pairs)]))
