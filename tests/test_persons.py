@@ -345,6 +345,13 @@ def test_a_missing_id_is_refused_without_a_word_of_others(missing):
     assert "secret" not in str(caught.value)
 
 
+def test_a_masked_id_is_missing():
+    ids = np.ma.array([1, 2], mask=[False, True])
+    with pytest.raises(ValueError, match="an id of its own"):
+        read_persons(ids, 2)
+    assert read_persons(np.ma.array([1, 2]), 2).n_persons == 2
+
+
 def test_the_statement_is_of_persons_and_no_attribute_holds_an_id_or_the_number_of_rows():
     X, y, _ = table_of("high", 7)
     ids = [f"person-{i % 10}" for i in range(len(X))]
