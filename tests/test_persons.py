@@ -345,6 +345,13 @@ def test_a_missing_id_is_refused_without_a_word_of_others(missing):
     assert "secret" not in str(caught.value)
 
 
+def test_a_masked_id_is_missing():
+    ids = np.ma.array([1, 2], mask=[False, True])
+    with pytest.raises(ValueError, match="an id of its own"):
+        read_persons(ids, 2)
+    assert read_persons(np.ma.array([1, 2]), 2).n_persons == 2
+
+
 def test_the_statement_is_of_persons_and_no_attribute_holds_an_id_or_the_number_of_rows():
     X, y, _ = table_of("high", 7)
     ids = [f"person-{i % 10}" for i in range(len(X))]
@@ -408,3 +415,24 @@ def test_partial_fit_takes_groups():
         model.partial_fit(X, y)
     regressor = DPSGDRegressor(target_bounds=(0, 1), max_iter=2)
     assert regressor.partial_fit(X, y, groups=ids).privacy_.unit.startswith("person")
+
+
+def test_the_number_of_rows_does_not_say_how_an_additive_model_rounds_the_scores_of_others(
+    monkeypatch,
+):
+    packs = []
+    monkeypatch.setattr(
+        "skdp.gam._plan.residual_sums",
+        lambda cells, layout, residuals, weights, step: (
+            packs.append([pack.tolist() for pack in cells._packs]) or np.zeros(weights.shape)
+        ),
+    )
+    labels = list(range(8))
+    model = DPAdditiveClassifier(
+        delta=1e-6, categories={0: labels, 1: labels}, interactions=[(0, 1)], random_state=0
+    )
+    for own in (1, 500):
+        groups = np.repeat(np.arange(40), [own] + [1] * 39)
+        X = np.column_stack([groups % 8, groups % 7])
+        model.fit(X, groups % 2, groups=groups)
+    assert all(each == packs[0] for each in packs)

@@ -1,7 +1,6 @@
 """Tables and targets as estimators read them: checked once, then block by block in doubles."""
 
 from dataclasses import dataclass
-from operator import matmul
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -408,8 +407,19 @@ def linear_scores(X, coef, intercept):
     """
     out = np.empty((X.shape[0], len(coef)))
     with np.errstate(all="ignore"):
-        scores = map_over(Rows(X), matmul, out, coef.T)
+        scores = map_over(Rows(X), _row_scores, out, coef)
         return np.nan_to_num(scores + intercept, copy=False)
+
+
+def _row_scores(block, coef):
+    """Return the products of rows: each depends on its row alone, to the last bit.
+
+    A matrix product rounds the last rows of a block in another way; which these are, the number of
+    rows of one person says.
+    """
+    if issparse(block):
+        return block @ coef.T
+    return np.stack([np.multiply(block, one, order="C").sum(axis=1) for one in coef], axis=1)
 
 
 def _check_values(chunked):

@@ -76,10 +76,14 @@ class PackedCells:
     n_rows : int
     shares : ndarray of shape (n_rows,), default=None
         By which residuals count; None for ones.
+    n_units : int, default=None
+        The public number of persons; None where rows are the unit. How columns are packed says how
+        scores are rounded, those of all rows.
     """
 
-    def __init__(self, sizes, n_rows, shares=None):
-        largest = min(LARGEST_PACK, max(n_rows // 4, 64))
+    def __init__(self, sizes, n_rows, shares=None, n_units=None):
+        self.n_units = n_units or n_rows
+        largest = min(LARGEST_PACK, max(self.n_units // 4, 64))
         packs, product = [[]], 1
         for j, size in enumerate(sizes):
             if product * size > largest and packs[-1]:

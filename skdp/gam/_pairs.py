@@ -72,7 +72,7 @@ def _axis(term, n_cells):
 def extended(cells, pairs):
     """Return packed cells with those of pairs behind them."""
     sizes = [*cells.sizes, *(math.prod(pair.shape) for pair in pairs)]
-    result = PackedCells(sizes, cells.n_rows, cells.shares)
+    result = PackedCells(sizes, cells.n_rows, cells.shares, cells.n_units)
     for rows in cells.blocks():
         own = [cells.column(j, rows) for j in range(len(cells.sizes))]
         result.set(rows, np.array([*own, *(pair.cells(cells, rows) for pair in pairs)]))

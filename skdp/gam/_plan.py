@@ -184,7 +184,7 @@ class AdditivePlan(ColumnsPlan):
         columns = self._found(table, source, persons)
         terms = self._counted(columns, table, source, persons)
         sizes = [term.counts.size for term in terms]
-        cells = PackedCells(sizes, table.shape[0], shares_of(persons))
+        cells = PackedCells(sizes, table.shape[0], shares_of(persons), self.n_rows)
         for rows in row_blocks(table, BLOCK_ROWS):
             cells.set(rows, np.array([term.cells(table, rows) for term in terms]))
         layout, start = main_layout(terms, self.n_rows, self.clearness), None

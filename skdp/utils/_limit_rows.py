@@ -92,7 +92,7 @@ def id_column(groups):
 def person_codes(groups):
     """Number the persons that a column of ids names, one a row: equal labels are one person."""
     codes = label_codes(id_column(groups))
-    if (codes < 0).any():
+    if (codes < 0).any() or np.ma.is_masked(groups):
         raise ValueError(
             "groups must name the person of every row by a number, a string or a date, and one is "
             "missing or something else: leave such rows out, or give each an id of its own if they "

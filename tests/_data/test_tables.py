@@ -249,3 +249,14 @@ def test_an_entry_outside_of_its_row_is_refused(kind, column):
     columns[7] = column
     with pytest.raises(ValueError, match="indices must be"):
         read_table(BaseEstimator(), X, accept_sparse=True)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_a_rows_scores_do_not_depend_on_how_many_rows_there_are(n_outputs, order):
+    rng = np.random.default_rng(0)
+    row, coef = rng.normal(size=33) * 10.0 ** rng.integers(0, 12, 33), rng.normal(size=(3, 33))
+    intercept = np.zeros(n_outputs)
+    tables = [np.asarray(np.tile(row, (n, 1)), order=order) for n in range(1, 18)]
+    scores = [linear_scores(X, coef[:n_outputs], intercept) for X in tables]
+    assert all((each == scores[0]).all() for each in scores)

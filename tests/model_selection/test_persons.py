@@ -303,9 +303,7 @@ def test_what_a_search_refuses_of_persons_costs_nothing():
         "got a generator": {"groups": (i for i in ids)},
         "one is missing": {"groups": [None, *ids[1:]]},
         "one column": {"groups": np.column_stack([ids, ids])},
-        "no release whose unit": {
-            "estimator": DPLogisticRegression(mechanism="output", standard_errors="total")
-        },
+        "no release whose unit": {"estimator": DPLogisticRegression(standard_errors="total")},
     }
     refused["no release whose unit"]["groups"] = ids
     for words, asked in refused.items():
