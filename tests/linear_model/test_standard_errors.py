@@ -197,13 +197,13 @@ def test_noise_of_descent_is_that_of_its_linear_recursion(n_steps):
     averaged = max(1, n_steps // 2)
     update = replace(update, n_steps=n_steps, n_averaged=averaged)
     plan = replace(plan, fit=replace(plan.fit, sgd=replace(sgd, n_steps=n_steps), update=update))
-    curvature = np.array([0.0, 3.0])
+    curvature, alpha = np.array([0.0, 3.0]), plan.fit.settings.alpha
     responses = []
     for impulse in range(n_steps):
         point = previous = np.zeros(2)
         iterates = []
         for t in range(n_steps):
-            gradient = curvature / 50 * point + (t == impulse) + plan.fit.alpha * point
+            gradient = curvature / 50 * point + (t == impulse) + alpha * point
             current = point - update.eta0 * gradient
             point = current + update.momentum * (current - previous)
             previous = current
