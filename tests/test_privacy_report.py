@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import re
+import warnings
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -47,7 +48,8 @@ def pipe(accountant):
         StandardScaler(),
         DPLogisticRegression(1.0, accountant=accountant, random_state=3),
     )
-    with pytest.warns(Warning, match="seed"):
+    with warnings.catch_warnings(), pytest.warns(Warning, match="seed"):
+        warnings.filterwarnings("ignore", message="the steps .* learn from rows")
         pipe.fit(X, y)
     accountant.charge(PureDP(0.25), label=EVIL)
     return pipe
