@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincinv
 
-from skdp.accounting import Event, PureDP
 from skdp.mechanisms import _grid
 from skdp.noise import SourceLike, as_source, rounded_norm_noise
 from skdp.utils._validation import check_integer, check_within
@@ -64,10 +63,6 @@ class GammaNormMechanism(_grid.PureMechanism):
     """
 
     name: ClassVar[str] = "Gamma-norm mechanism"
-
-    @property
-    def event(self) -> Event:
-        return PureDP(self.epsilon)
 
     def check_size(self, size: int) -> None:
         """Refuse a `size` that is not a positive integer: any number of values can be released.

@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp.accounting import Event, PureDP
 from skdp.noise import LARGEST_SCALE, SourceLike, as_source
 from skdp.utils._validation import check_integer, check_positive, check_within
 
@@ -132,6 +133,7 @@ class PureMechanism:
 
     delta: ClassVar[float] = 0.0
     _factor = 1
+    _event: ClassVar[type[Event]] = PureDP
 
     def __post_init__(self):
         vars(self).update(
@@ -157,6 +159,10 @@ class PureMechanism:
         """
         scale = check_positive(scale, "scale")
         return cls(round_up(check_positive(sensitivity, "sensitivity") / scale), sensitivity)
+
+    @property
+    def event(self) -> Event:
+        return self._event(self.epsilon)
 
     @property
     def scale(self) -> float:

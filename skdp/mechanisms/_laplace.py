@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from skdp.accounting import Event, Laplace
+from skdp.accounting import Laplace
 from skdp.mechanisms import _grid
 from skdp.noise import discrete_laplace
 from skdp.utils._rounding import float_up
@@ -69,14 +69,11 @@ class LaplaceMechanism(_grid.GridMechanism, _grid.PureMechanism):
     name: ClassVar[str] = "Laplace mechanism"
     _deviation: ClassVar[float] = math.sqrt(2.0)
     _mean_error: ClassVar[float] = 1.0
+    _event = Laplace
 
     def __post_init__(self):
         super().__post_init__()
         self.check_size(1)
-
-    @property
-    def event(self) -> Event:
-        return Laplace(self.epsilon)
 
     def tail(self, probability: float, size: int = 1, terms: int = 1) -> float:
         """Return what the noise in a value exceeds with at most some probability.

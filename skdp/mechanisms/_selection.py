@@ -10,8 +10,8 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.accounting import Event, PureDP
 from skdp.accounting import ExponentialMechanism as ExponentialMechanismEvent
+from skdp.accounting import PureDP
 from skdp.mechanisms import _grid
 from skdp.mechanisms._choice import Acceptance, check_scores, choose_exponentially, permute_and_flip
 from skdp.noise import SourceLike, as_source, discrete_laplace
@@ -157,10 +157,7 @@ class ExponentialMechanism(_Selection):
 
     name: ClassVar[str] = "Exponential mechanism"
 
-    @property
-    def event(self) -> Event:
-        return ExponentialMechanismEvent(self.epsilon)
-
+    _event = ExponentialMechanismEvent
     _choose = staticmethod(choose_exponentially)
 
 
@@ -206,10 +203,6 @@ class PermuteAndFlip(_Selection):
     """
 
     name: ClassVar[str] = "Permute-and-flip"
-
-    @property
-    def event(self) -> Event:
-        return PureDP(self.epsilon)
 
     _choose = staticmethod(permute_and_flip)
 
@@ -271,10 +264,8 @@ class ReportNoisyMax(_Selection):
             self._laplace_grid()
 
     @property
-    def event(self) -> Event:
-        if self.noise == "gumbel":
-            return ExponentialMechanismEvent(self.epsilon)
-        return PureDP(self.epsilon)
+    def _event(self):
+        return ExponentialMechanismEvent if self.noise == "gumbel" else PureDP
 
     def expected_error(self, confidence: float = 0.95, size: int = 2) -> float:
         bound = super().expected_error(confidence, size)

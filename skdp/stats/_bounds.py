@@ -9,7 +9,6 @@ from sklearn.utils.extmath import row_norms
 
 from skdp._data._parts import Rows, as_dense, sum_over
 from skdp._data._persons import counts_of, no_counts, shares_of
-from skdp.accounting import Guarantee
 from skdp.stats._moments import StatisticPlan, counting_mechanism
 from skdp.utils._sums import split_epsilon
 from skdp.utils._validation import check_integer, check_magnitude, is_auto
@@ -57,11 +56,9 @@ class _SpacedHistogram(StatisticPlan):
     """
 
     n_rows: int
-    guarantee: Guarantee
     n_columns: int = 1
 
     signed: ClassVar[bool] = True
-    by_person = True
 
     def __post_init__(self):
         for name in ("n_rows", "n_columns"):

@@ -431,8 +431,7 @@ def dp_quantile(
     True
     """
     terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    given = {"bounds": bounds, "axis": axis, "groups": groups}
-    return _release_quantiles("dp_quantile", a, q, **given, **terms)
+    return _release_quantiles("dp_quantile", a, q, bounds, axis, groups=groups, **terms)
 
 
 @_documented
@@ -476,11 +475,10 @@ def dp_median(
     True
     """
     terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    given = {"bounds": bounds, "axis": axis, "groups": groups}
-    return _release_quantiles("dp_median", a, 0.5, **given, **terms)
+    return _release_quantiles("dp_median", a, 0.5, bounds, axis, groups=groups, **terms)
 
 
-def _release_quantiles(name, a, q, *, bounds, axis, **terms):
+def _release_quantiles(name, a, q, bounds, axis, **terms):
     X, flat = check_rows(a, axis)
     values = release(name, X, partial(QuantilePlan, quantiles=q), bounds, **terms)
     if np.ndim(q):

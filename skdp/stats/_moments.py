@@ -30,9 +30,13 @@ SENSITIVITY = {
 UNIFORM_VARIANCE = 1.0 / 3.0
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class StatisticPlan(MechanismPlan):
     """A plan that is charged what was asked for, whatever its mechanism makes of delta."""
 
+    guarantee: Guarantee
+
+    by_person = True
     epsilon = property(attrgetter("guarantee.epsilon"))
     delta = property(attrgetter("guarantee.delta"))
 
@@ -55,10 +59,7 @@ class MomentsPlan(StatisticPlan):
     n_rows: int
     low: np.ndarray
     high: np.ndarray
-    guarantee: Guarantee
     n_moments: int = 1
-
-    by_person = True
 
     @property
     def size(self):
@@ -214,13 +215,8 @@ class CountPlan(StatisticPlan):
     """
 
     n_columns: int
-    guarantee: Guarantee
 
-    by_person = True
-
-    @property
-    def size(self):
-        return self.n_columns
+    size = property(attrgetter("n_columns"))
 
     @cached_property
     def mechanism(self):
@@ -250,11 +246,8 @@ class HistogramPlan(StatisticPlan):
 
     low: np.ndarray
     high: np.ndarray
-    guarantee: Guarantee
     bins: tuple
     joint: bool = False
-
-    by_person = True
 
     @property
     def size(self):

@@ -10,7 +10,7 @@ import numpy as np
 
 from skdp._data._parts import cut
 from skdp._data._persons import shares_of
-from skdp.accounting import ExponentialMechanism, Guarantee, Repeated, calibrate
+from skdp.accounting import ExponentialMechanism, Repeated, calibrate
 from skdp.noise import bernoulli_exp, choose_by_distance, uniform_integers
 from skdp.stats._moments import StatisticPlan
 from skdp.utils._validation import broadcast_bounds, check_integer
@@ -131,19 +131,15 @@ class QuantilePlan(StatisticPlan):
     quantiles: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    guarantee: Guarantee
     n_rows: int | None = None
 
     name: ClassVar[str] = "Exponential mechanism, recursively for many quantiles"
-    by_person = True
 
     def __post_init__(self):
         low, high = broadcast_bounds((self.low, self.high), np.size(self.low))
-        checked = {"quantiles": check_quantiles(self.quantiles), "low": low, "high": high}
+        vars(self).update(quantiles=check_quantiles(self.quantiles), low=low, high=high)
         if self.n_rows is not None:
             check_integer(self.n_rows, "n_rows", 1)
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
 
     @property
     def n_columns(self):
