@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from inspect import get_annotations, signature
+from inspect import get_annotations, getattr_static, signature
 from types import FunctionType
 from typing import dataclass_transform
 
@@ -19,6 +19,7 @@ from skdp._version import __version__
 from skdp.accounting import Composed, Guarantee, PrivacyAccountant, Spend, get_epsilon
 from skdp.accounting._report import describe_composition, describe_unit
 from skdp.accounting._state import Terms
+from skdp.exceptions import LedgerError
 from skdp.noise import Door, RandomSource
 from skdp.utils._callbacks import CallbackSupportMixin, one_task, with_callbacks
 from skdp.utils._docstrings import complete_docstrings
@@ -29,6 +30,7 @@ UNACCOUNTED = Terms(1.0, 0.0)
 NOTHING = Composed(())
 # Where the parameters that all estimators have stand in a signature, and that of some.
 LAST = ("accountant", "random_state", "verbose")
+ANSWERS = "transform inverse_transform predict predict_proba predict_log_proba decision_function"
 
 
 def relation_of(accountant):
@@ -118,9 +120,9 @@ class PrivateMixin:
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         complete_docstrings(cls)
-        for name in ("transform", "predict"):
+        for name in ANSWERS.split():
             # They follow a charge, and what numpy would raise of a number's size tells of a row.
-            if isinstance(method := vars(cls).get(name), FunctionType):
+            if isinstance(method := getattr_static(cls, name, None), FunctionType):
                 setattr(cls, name, np.errstate(all="ignore")(method))
 
     def __sklearn_is_fitted__(self):
@@ -140,7 +142,10 @@ class PrivateMixin:
         MetadataRequest
         """
         routing = super().get_metadata_routing()
-        by_person = terms_of(getattr(self, "accountant", None)).unit == "person"
+        try:
+            by_person = terms_of(getattr(self, "accountant", None)).unit == "person"
+        except LedgerError:  # a fitted model predicts where its ledger is not, and a fit raises
+            by_person = False
         for method in (routing.fit, routing.partial_fit):
             if method.requests.get("groups", False) is None:
                 method.add_request(param="groups", alias=by_person)

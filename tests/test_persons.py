@@ -406,6 +406,19 @@ def test_groups_are_routed_where_the_unit_is_a_person_unless_it_is_said_otherwis
         cross_val_score(plain, X, y, cv=GroupKFold(2), params={"groups": ids})
 
 
+def test_a_fitted_pipeline_scores_with_routing_where_its_ledger_is_not(tmp_path):
+    X, y, _ = table_of("high", 4)
+    accountant = PrivacyAccountant(1e3, 1e-3, ledger=tmp_path / "ledger.db")
+    scaler = DPStandardScaler(**BOUNDS, accountant=accountant)
+    model = DPLogisticRegression(mechanism="output", accountant=accountant)
+    pipe = make_pipeline(scaler, model).fit(X, y)
+    (tmp_path / "ledger.db").unlink()
+    with config_context(enable_metadata_routing=True):
+        assert pipe.score(X, y) == np.mean(pipe.predict(X) == y)
+        with pytest.raises(LedgerError):
+            pipe.fit(X, y)
+
+
 def test_partial_fit_takes_groups():
     X, y, ids = table_of("high", 4)
     model = DPSGDClassifier(accountant=accountant_of(), max_iter=2)

@@ -94,3 +94,13 @@ def test_scikit_learns_searches_and_scores_of_private_estimators():
         cross_val_score(search, X, y, cv=KEPT, error_score="raise")
         grid = GridSearchCV(RIDGE, {"alpha": [0.1, 1.0]}, cv=KEPT, error_score="raise")
         assert grid.fit(X, y).best_params_["alpha"] in (0.1, 1.0)
+
+
+@pytest.mark.parametrize("estimator", FIRST, ids=lambda estimator: type(estimator).__name__)
+def test_answers_for_numbers_of_any_size_raise_nothing(estimator):
+    X, y = table()
+    estimator = clone(estimator).fit(X, y)
+    X[0], X[1] = 1e-310, 1e300
+    with np.errstate(all="raise"):
+        for name in ("predict_proba", "predict_log_proba", "decision_function", "predict"):
+            getattr(estimator, name, np.shape)(X)

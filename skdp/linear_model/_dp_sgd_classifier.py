@@ -232,6 +232,7 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
         return self._plan_sgd(task, shape, rows)
 
     @available_if(_has_probabilities)
+    @np.errstate(all="ignore")
     def predict_proba(self, X):
         """Return the probabilities of the classes.
 
@@ -252,6 +253,7 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
         return super().predict_proba(X)
 
     @available_if(_has_probabilities)
+    @np.errstate(all="ignore")
     def predict_log_proba(self, X):
         """Return the logarithms of the classes' probabilities.
 
