@@ -104,3 +104,12 @@ def test_answers_for_numbers_of_any_size_raise_nothing(estimator):
     with np.errstate(all="raise"):
         for name in ("predict_proba", "predict_log_proba", "decision_function", "predict"):
             getattr(estimator, name, np.shape)(X)
+
+
+@pytest.mark.parametrize("estimator", FIRST, ids=lambda estimator: type(estimator).__name__)
+def test_a_third_positional_argument_is_not_read_as_groups(estimator):
+    """In that place users of scikit-learn put weights."""
+    X, y = table()
+    for method in {"fit", "partial_fit"} & set(dir(estimator)):
+        with pytest.raises(TypeError, match="positional argument"):
+            getattr(clone(estimator), method)(X, y, *[np.ones(120)] * (1 + (method != "fit")))

@@ -40,7 +40,7 @@ class PrivateAdditiveModel(ExpectedLossMixin, PrivateEstimator):
     monotonic_cst: dict | list | None = None
     verbose: int = 0
 
-    def fit(self, X, y, groups=None):
+    def fit(self, X, y, *, groups=None):
         """Fit the model and charge the accountant.
 
         Parameters

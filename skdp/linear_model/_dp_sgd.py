@@ -241,7 +241,7 @@ class PrivateSGDModel(PrivateLinearModel):
     partial_fit_rows: str = "any"
     verbose: int = 0
 
-    def fit(self, X, y, groups=None):
+    def fit(self, X, y, *, groups=None):
         """Fit the model from zero weights and charge the accountant.
 
         Parameters

@@ -187,7 +187,7 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
     loss: str = "log_loss"
     class_weight: dict | None = None
 
-    def partial_fit(self, X, y, classes=None, groups=None):
+    def partial_fit(self, X, y, classes=None, *, groups=None):
         """Go on from the released weights with more rows, as one more private run.
 
         Each call runs all the steps of a fit on its rows and is charged as one, see

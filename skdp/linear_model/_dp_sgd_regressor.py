@@ -154,7 +154,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
     loss: str = "squared_error"
     huber_threshold: float | str = "auto"
 
-    def partial_fit(self, X, y, groups=None):
+    def partial_fit(self, X, y, *, groups=None):
         """Go on from the released weights with more rows, as one more private run.
 
         Each call runs all the steps of a fit on its rows and is charged as one, see

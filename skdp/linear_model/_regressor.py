@@ -28,7 +28,7 @@ class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
     fit_intercept: bool = True
     intercept_scaling: float = 0.3
 
-    def fit(self, X, y, groups=None):
+    def fit(self, X, y, *, groups=None):
         """Fit the model and charge the accountant.
 
         Parameters

@@ -132,7 +132,7 @@ class BasePrivateSearch(
         """Return the list of candidates' parameters: it is public."""
 
     @with_callbacks
-    def fit(self, X, y, groups=None, **params):
+    def fit(self, X, y, *, groups=None, **params):
         """Charge the whole search, run it and publish the chosen candidate.
 
         Parameters

@@ -169,7 +169,7 @@ class DPTableVectorizer(PlannedTransformer):
     _accepts = ("categorical", "string", "allow_nan")
     _may_release_nothing = _always_sparse = True
 
-    def fit(self, X, y=None, groups=None):
+    def fit(self, X, y=None, *, groups=None):
         """Release what is not declared, and bins, and charge the accountant.
 
         Parameters

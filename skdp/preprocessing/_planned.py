@@ -57,7 +57,7 @@ class PlannedTransformer(TableTransformer):
     # scaled; whether the outcome is the same if they were before; whether their range is known.
     _rescales = _undoes_scaling = _known_range = False
 
-    def fit(self, X, y=None, groups=None):
+    def fit(self, X, y=None, *, groups=None):
         """Release statistics of each feature and charge the accountant.
 
         Parameters

@@ -123,7 +123,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TableTransformer):
 
     categories: list | dict | np.ndarray | None = None
 
-    def fit(self, X, y=None, groups=None):
+    def fit(self, X, y=None, *, groups=None):
         """Check the parameters against the number of columns.
 
         Parameters

@@ -109,7 +109,7 @@ class DPTargetEncoder(PlannedTransformer):
     classes: list | np.ndarray | None = None
     smooth: float = 10.0
 
-    def fit(self, X, y, groups=None):
+    def fit(self, X, y, *, groups=None):
         """Release noisy sums of each category and charge the accountant.
 
         Parameters

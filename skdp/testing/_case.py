@@ -68,7 +68,7 @@ class Case:
             raise SkipTest(f"{type(estimator).__name__} has no parameter {missing[0]}")
         self.X, self.y = make_table(estimator)
 
-    def fit(self, X=None, y=None, groups=None, **params):
+    def fit(self, X=None, y=None, *, groups=None, **params):
         """Fit a clone with some parameters changed, to the table if no other is given."""
         X, y = self.X if X is None else X, self.y if y is None else y
         estimator = clone(self.estimator).set_params(**params)

@@ -23,7 +23,7 @@ class NoisySum(ClassifierMixin, BaseEstimator):
     def __init__(self, epsilon=0.5, shares=True):
         self.epsilon, self.shares = epsilon, shares
 
-    def fit(self, X, y, groups=None):
+    def fit(self, X, y, *, groups=None):
         self.classes_ = np.array([0, 1])
         shares = np.ones(len(y))
         if self.shares and groups is not None:
@@ -50,8 +50,8 @@ def test_rows_that_count_one_each_are_found(relation):
 class CountingRows(DPLogisticRegression):
     """Tells how many rows there are, which is not public of persons."""
 
-    def fit(self, X, y, groups=None):
-        super().fit(X, y, groups)
+    def fit(self, X, y, *, groups=None):
+        super().fit(X, y, groups=groups)
         self.rows_ = len(X) + 0.25
         return self
 
@@ -59,9 +59,9 @@ class CountingRows(DPLogisticRegression):
 class CountingSum(NoisySum):
     """Tells how many rows there are."""
 
-    def fit(self, X, y, groups=None):
+    def fit(self, X, y, *, groups=None):
         self.rows_ = len(y) + 0.25
-        return super().fit(X, y, groups)
+        return super().fit(X, y, groups=groups)
 
 
 def test_the_number_of_rows_is_not_public_of_persons():
@@ -105,9 +105,9 @@ def test_membership_is_of_persons(attack):
 def test_halves_are_of_whole_persons(monkeypatch):
     seen, own = [], DPLogisticRegression.fit
 
-    def recording(self, X, y, groups=None):
+    def recording(self, X, y, *, groups=None):
         seen.append((X[:, 0].tolist(), groups))
-        return own(self, X, y, groups)
+        return own(self, X, y, groups=groups)
 
     monkeypatch.setattr(DPLogisticRegression, "fit", recording)
     model = DPLogisticRegression(mechanism="output")

@@ -269,9 +269,9 @@ def test_searches_fit_whole_persons(strategy, monkeypatch):
     X, y, ids = table_of()
     seen = []
 
-    def recording(self, X, y, groups=None):
+    def recording(self, X, y, *, groups=None):
         seen.append((X[:, 0].tolist(), groups))
-        return own(self, X, y, groups)
+        return own(self, X, y, groups=groups)
 
     own = DPLogisticRegression.fit
     monkeypatch.setattr(DPLogisticRegression, "fit", recording)
