@@ -32,3 +32,14 @@ if len(sys.argv) > 1:
     display.figure_.savefig(sys.argv[1], dpi=120)
 else:
     plt.show()
+
+# %%
+# **Where the lines meet.** For Gaussian releases whose noise is σ times the sensitivity, the order
+# that is the best for k releases solves (α - 1)² k / (2σ²) = ln(1/δ) in the conversion of Mironov
+# 2017; there the line of RDP at α touches that of zCDP. A text in wide use says of σ = 200 and
+# δ = 1e-5 that RDP at α = 20 meets zCDP near k = 300. By the formula it is α = 60 that does so, and
+# α = 20 is the best order for ten times as many releases.
+
+for order in (20, 60):
+    k = np.log(1 / 1e-5) * 2 * 200**2 / (order - 1) ** 2
+    print(f"RDP at order {order} meets zCDP at k = {k:.0f}")
