@@ -6,7 +6,6 @@ from dataclasses import field, replace
 from operator import attrgetter
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import get_tags
@@ -18,18 +17,12 @@ from skdp.accounting import Guarantee, PrivacyAccountant
 from skdp.base import DeclaredParameters, PrivateFit, PrivateMixin
 from skdp.model_selection._candidates import Rows, Stages, make_candidate
 from skdp.model_selection._plans import SELECTIONS, SearchTask
-from skdp.model_selection._rehearsal import check_frozen, rehearse, rehearse_runs
-from skdp.model_selection._runs import SearchRun, check_sent, run_plan
+from skdp.model_selection._rehearsal import check_frozen, rehearse
+from skdp.model_selection._runs import SearchRun, run_plan
 from skdp.model_selection._scores import default_score
 from skdp.model_selection._strategies import STRATEGIES, plan_search
-from skdp.pipeline import plan_pipeline
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
-from skdp.utils._validation import (
-    check_boolean,
-    check_choice,
-    check_integer,
-    check_privacy_parameters,
-)
+from skdp.utils._validation import check_boolean, check_choice, check_integer
 
 WORDS = {
     "disjoint": "each candidate on a part of its own, compared on held-out rows",
@@ -61,34 +54,23 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
         If there is no candidate, one cannot be planned or scored, or the rows cannot be read.
     """
     public_steps = tuple(public_steps)
-    candidates = tuple(
-        make_candidate(estimator, params, rows.y, public_steps, accountant) for params in grid
-    )
+    known = rows, public_steps, accountant
+    candidates = tuple(make_candidate(estimator, params, *known) for params in grid)
     if not candidates:
         raise ValueError("there is no candidate: the parameter grid is empty")
-    score = default_score(scoring, candidates[0].estimator)
-    for candidate in candidates:
-        rehearse(plan_pipeline(candidate.estimator, public_steps=public_steps), guarantee, rows)
-        score.check(candidate.estimator, candidate.classes, **rows.shared)
-        check_frozen(candidate.estimator, rows.X)
+    score = default_score(scoring, candidates[0].pipeline.pipe)
+    for pipeline in (candidate.pipeline for candidate in candidates):
+        rehearse(pipeline, guarantee, rows)
+        score.check(pipeline.pipe, pipeline.classes, **rows.shared)
+        check_frozen(pipeline.pipe, rows)
     return SearchTask(
         candidates=candidates,
-        shape=(rows.n_units, rows.X.shape[1]),
-        columns=rows.columns,
+        shape=(rows.n_units, rows.n_columns),
         score=score,
         guarantee=replace(guarantee, neighbours=replace(rows.terms, max_rows=1).neighbours),
         public_steps=public_steps,
         **asked,
     )
-
-
-def prepare_runs(plan, rows, n_jobs):
-    """Return what the runs of a plan share, once every one has read its rows."""
-    if n_jobs is not None:
-        n_jobs = min(effective_n_jobs(int(n_jobs)), len(plan.runs))
-    rehearse_runs(plan, rows)
-    check_sent(n_jobs, tuple(plan.runs.values()), rows, plan.task.score)
-    return SearchRun(plan, rows, n_jobs)
 
 
 def _of_published(name):
@@ -180,13 +162,12 @@ class BasePrivateSearch(
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        rows = Rows.read(X, y, self._routed(params)).owned(fit, groups)
+        rows = Rows.read(fit, X, y, groups, **self._routed(params))
         given = ("accountant", "scoring", "public_steps", "selection", "refit")
         options = {name: getattr(self, name) for name in given}
         task = make_task(self.estimator, self._candidate_params(), rows, guarantee, **options)
-        ids, composition = rows.ids(groups), rows.terms.composition
-        plan = plan_search(task, self.strategy, self.cv, ids, self.mean_runs, composition)
-        return prepare_runs(plan, rows, self.n_jobs)
+        asked = self.strategy, self.cv, rows.ids, self.mean_runs, rows.terms.composition
+        return SearchRun.prepared(plan_search(task, *asked), rows, self.n_jobs)
 
     def _rehearse(self, X, y=None, groups=None, **params):
         """Do what a fit does before its charge, for the errors that it raises; return its plan."""
@@ -201,9 +182,8 @@ class BasePrivateSearch(
         epsilon, delta : float
             Before `fit` what it will cost one row; after it the price for the accountant's unit.
         """
-        if hasattr(self, "privacy_"):
-            return self.privacy_.epsilon, self.privacy_.delta
-        return check_privacy_parameters(self.epsilon, self.delta)
+        price = getattr(self, "privacy_", None) or Guarantee(epsilon=self.epsilon, delta=self.delta)
+        return price.epsilon, price.delta
 
     def score(self, X, y):
         """Return the raw score of the published model on the given rows.
@@ -293,7 +273,7 @@ class BasePrivateSearch(
                 for part in parts:
                     part.privacy_ = replace(part.privacy_, epsilon=price.epsilon, delta=price.delta)
         public = ("the numbers of rows and columns", "which rows go where", "the candidates")
-        if candidates[0].classes is not None:
+        if candidates[0].pipeline.classes is not None:
             public += ("the label set",)
         public += tuple(f"step {name!r}" for name in plan.task.public_steps)
         fit.publish(charged, public=public, sampler=WORDS[plan.strategy], **released)

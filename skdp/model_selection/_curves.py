@@ -7,9 +7,10 @@ from sklearn.base import is_classifier
 
 from skdp.accounting import Guarantee
 from skdp.base import PrivateFit
-from skdp.model_selection._base_search import make_task, prepare_runs
+from skdp.model_selection._base_search import make_task
 from skdp.model_selection._candidates import Rows
 from skdp.model_selection._plans import plan_runs
+from skdp.model_selection._runs import SearchRun
 from skdp.model_selection._splits import Layout, Splits, make_share, make_splits
 from skdp.utils._docstrings import documented
 from skdp.utils._documents import PrintedDocument
@@ -249,14 +250,13 @@ def _scored(estimator, X, y, *, grid=None, sizes=None, **options):
     asked = {name: options[name] for name in ("accountant", "scoring", "public_steps")}
     result = DPScores(options["accountant"], options["random_state"])
     with PrivateFit(result) as fit:
-        rows = Rows.read(X, y, {}).owned(fit, options["groups"])
+        rows = Rows.read(fit, X, y, options["groups"])
         task = make_task(estimator, grid, rows, guarantee, **asked)
-        ids = rows.ids(options["groups"])
-        splits = make_splits(options["cv"], rows.n_units, ids)
-        train = [make_share(part, share, ids) for share in sizes for part in splits.train]
+        splits = make_splits(options["cv"], rows.n_units, rows.ids)
+        train = [make_share(part, share, rows.ids) for share in sizes for part in splits.train]
         nested = Splits(tuple(train), splits.test * len(sizes), rows.n_units)
         plan = plan_runs(task, "scores", Layout.all_on_all(nested, len(grid)))
-        run = prepare_runs(plan, rows, options["n_jobs"]).charged(fit)
+        run = SearchRun.prepared(plan, rows, options["n_jobs"]).charged(fit)
         raw = [value for value, _ in run.fit(list(plan.runs))]
         noisy = plan.noisy.release(raw, random_state=run.source)
         if is_curve:

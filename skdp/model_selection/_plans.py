@@ -17,7 +17,6 @@ from skdp.accounting import (
     RandomStopping,
     gaussian_noise_multiplier,
 )
-from skdp.base import UNACCOUNTED
 from skdp.mechanisms import (
     ExponentialMechanism,
     GaussianMechanism,
@@ -28,8 +27,6 @@ from skdp.mechanisms import (
 from skdp.mechanisms._plan import MechanismPlan, Price
 from skdp.model_selection._candidates import FitPlan
 from skdp.model_selection._pricing import dominating, fitting_scale, run_cost, worst_branches
-from skdp.model_selection._splits import Layout
-from skdp.pipeline import plan_pipeline
 from skdp.pipeline._planning import stand_in
 
 SELECTIONS = {
@@ -63,8 +60,6 @@ class SearchTask:
     selection : str
     refit : bool
     public_steps : tuple of str
-    columns : dict or None
-        The `names` and `kinds` of the table's columns.
     """
 
     candidates: tuple
@@ -74,32 +69,17 @@ class SearchTask:
     selection: str = "exponential"
     refit: bool = False
     public_steps: tuple = ()
-    columns: dict = None
 
     @cached_property
     def fit_plan(self):
         """What plans one candidate's fit on so many rows, once for each guarantee."""
-        neighbours = self.guarantee.neighbours
-        terms = replace(UNACCOUNTED, relation=neighbours.relation, unit=neighbours.unit)
-
-        @cache
-        def pipeline(candidate, n_samples):
-            tried = self.candidates[candidate]
-            known = {"classes": tried.classes, "terms": terms, "columns": self.columns}
-            known |= {"public_steps": self.public_steps}
-            return plan_pipeline(tried.estimator, n_samples, self.shape[1], **known)
 
         @cache
         def planned(candidate, n_samples, guarantee):
-            steps = pipeline(candidate, n_samples)
-            return FitPlan(steps, guarantee, steps.charges(guarantee.epsilon, guarantee.delta))
+            pipeline = self.candidates[candidate].pipeline
+            return FitPlan(replace(pipeline, n_samples=n_samples), guarantee)
 
         return planned
-
-    def fit_plans(self, n_samples, guarantee):
-        """Return the plan of every candidate's fit on so many rows."""
-        numbers = range(len(self.candidates))
-        return tuple(self.fit_plan(i, n_samples, guarantee) for i in numbers)
 
     def run_plans(self, layout, guarantee):
         """Return the plan of every run of a layout, by candidate and split."""
@@ -116,7 +96,8 @@ class SearchTask:
         """
         if not self.refit:
             return ()
-        return self.fit_plans(self.shape[0], scaled(self.part(REFIT_SHARE, 0.25), scale))
+        own, numbers = scaled(self.part(REFIT_SHARE, 0.25), scale), range(len(self.candidates))
+        return tuple(self.fit_plan(i, self.shape[0], own) for i in numbers)
 
     def part(self, share, delta_share):
         """Return a share of the budget as a guarantee.
@@ -305,14 +286,14 @@ def _scoring_of_all(task, layout, scale):
     return None, GaussianMechanism.from_rho(rho, length, whole.delta)
 
 
-def plan_random_stopping(task, splits, mean_runs):
+def plan_random_stopping(task, layout, mean_runs):
     """Plan a search that keeps the best of a random number of runs by its noisy score.
 
     Parameters
     ----------
     task : SearchTask
-    splits : Splits
-        One split.
+    layout : Layout
+        Of one split.
     mean_runs : int
         The mean of the geometric number of runs.
 
@@ -320,18 +301,19 @@ def plan_random_stopping(task, splits, mean_runs):
     -------
     SearchPlan
     """
-    n_train, n_test = splits.train_sizes[0], splits.test_sizes[0]
     whole = task.guarantee
-    sensitivity = task.score.sensitivity(n_test, whole.relation)
+    sensitivity = task.score.sensitivity(layout.splits.test_sizes[0], whole.relation)
     exact_delta = whole.delta * (0.25 if task.refit else 0.5)
     first = replace(
         whole, epsilon=whole.epsilon * (1.0 - task.refit_share) / 3.0, delta=exact_delta / mean_runs
     )
-    if not run_cost(task.fit_plans(n_train, first), first.delta).set_aside:
-        first = replace(first, delta=exact_delta)
 
-    def runs(scale):
-        return task.fit_plans(n_train, scaled(first, scale))
+    def cost(scale):
+        runs = task.run_plans(layout, scaled(first, scale))
+        return run_cost(tuple(runs.values()), first.delta)
+
+    if not cost(1.0).set_aside:
+        first = replace(first, delta=exact_delta)
 
     def branch(scale, run, delta):
         parts = [RandomStopping(run, mean_runs, 1.0)]
@@ -340,9 +322,6 @@ def plan_random_stopping(task, splits, mean_runs):
         if delta > 0.0:
             parts.append(ApproximateDP(0.0, min(1.0, mean_runs * delta)))
         return Composed(tuple(parts))
-
-    def cost(scale):
-        return run_cost(runs(scale), first.delta)
 
     scale = fitting_scale(task, lambda s: (branch(s, cost(s).event, cost(s).set_aside),))
     run = cost(scale)
@@ -358,9 +337,9 @@ def plan_random_stopping(task, splits, mean_runs):
     return SearchPlan(
         task=task,
         strategy="random_stopping",
-        runs={(i, 0): fit for i, fit in enumerate(runs(scale))},
+        runs=task.run_plans(layout, scaled(first, scale)),
         refits=task.refits(scale),
-        layout=Layout.all_on_all(splits, len(task.candidates)),
+        layout=layout,
         noisy=noisy,
         released_together=1,
         branches=branches,

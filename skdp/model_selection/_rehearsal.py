@@ -121,7 +121,7 @@ def rehearse(pipeline, guarantee, rows, charges=None):
         Whatever a step raises before it charges, unless the ones may be the cause; targets and
         parameters that a step of skdp refuses in any case.
     """
-    steps = find_steps(pipeline.pipe, *filter(None, rows.X.shape[1:2]))
+    steps = find_steps(pipeline.pipe, rows.n_columns)
     # Of somebody else's it is not known whether they write into the rows that they are given.
     if any(is_estimator(step.estimator) and not of_skdp(step.estimator) for step in steps):
         rows = rows.take(np.arange(rows.n_units))
@@ -196,14 +196,14 @@ def _not_by_ones(steps, way=None):
     return errors
 
 
-def check_frozen(pipe, X):
+def check_frozen(pipe, rows):
     """Refuse what is frozen unfitted or of another width: it reads rows after the charge alone.
 
     Raises
     ------
     ValueError
     """
-    for step in find_steps(pipe, *X.shape[1:2]):
+    for step in find_steps(pipe, rows.n_columns):
         if isinstance(step.estimator, FrozenEstimator):
             check_is_fitted(step.estimator)
             names = {sklearn_name(part) for part in estimators_in(step.estimator, set())}
@@ -239,7 +239,7 @@ def rehearse_runs(plan, rows):
         # each of them what the number of rows and the budget decide.
         planned = all(
             of_skdp(step.estimator) and step.n_features and plans_its_fit(step.estimator)
-            for step in find_steps(fit.pipeline.pipe, *filter(None, rows.X.shape[1:2]))
+            for step in find_steps(fit.pipeline.pipe, rows.n_columns)
         )
         if not planned:
             rehearse(fit.pipeline, fit.guarantee, rows.take(train[smallest]), fit.charges)
