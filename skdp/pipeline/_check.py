@@ -6,13 +6,13 @@ from itertools import compress
 from sklearn.base import is_classifier
 
 from skdp._privacy_report import aligned
-from skdp.pipeline._fits import deep_params, fits_of, grid_parts, tries_other_prices
+from skdp.pipeline._fits import fits_of, grid_parts, tries_other_prices
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, named_parts, of_skdp
-from skdp.pipeline._kinds import REASONS, estimators_in, is_private
+from skdp.pipeline._kinds import REASONS, deep_params, estimators_in, is_private
 from skdp.pipeline._prices import accountant_of, paid_twice, price_steps, priced_steps, total_price
 from skdp.pipeline._steps import Fits, find_steps, holds_private, steps_of_search, unaccepted
-from skdp.pipeline._verified import adds_entries, fails_on, sklearn_name, turned_by_nulls
-from skdp.pipeline._widths import stacks_entries
+from skdp.pipeline._verified import fails_on, sklearn_name, turned_by_nulls
+from skdp.pipeline._widths import adds_entries, stacks_entries
 from skdp.utils._documents import html_fragment, html_table, html_text
 from skdp.utils._rounding import in_digits
 from skdp.utils._validation import check_integer

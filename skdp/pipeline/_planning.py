@@ -2,22 +2,12 @@
 
 import math
 from dataclasses import dataclass, replace
-from functools import cache
 from numbers import Real
 
 import numpy as np
 from sklearn.base import clone
 
-from skdp.accounting import (
-    ApproximateDP,
-    Guarantee,
-    PlannedCharge,
-    PureDP,
-    calibrate,
-    get_delta,
-    get_epsilon,
-    plan_event,
-)
+from skdp.accounting import ApproximateDP, Guarantee, PlannedCharge, PureDP, plan_event
 from skdp.accounting._events import leaves
 from skdp.accounting._reservation import covering_gaussian
 from skdp.base import NOTHING, TableShape, terms_of
@@ -377,50 +367,3 @@ def _check_shares(steps, shares):
     if not all(0.0 < weight < math.inf for weight in weights):
         raise ValueError(f"shares must be positive, got {shares!r}")
     return tuple(weight / math.fsum(weights) for weight in weights)
-
-
-def joint_scale(make_event, epsilon, delta, terms=None):
-    """Return the largest scale at which an event fits a budget, to a relative 1e-4.
-
-    Parameters
-    ----------
-    make_event : callable
-        Maps a positive scale to an event that costs the more the larger it is; at scale 1 the
-        parts' own epsilons add up to the budget's, so that for single rows 1 fits always.
-    epsilon, delta : float
-        The budget.
-    terms : Terms, default=None
-        Relation and group size of the accountant that will be charged.
-
-    Returns
-    -------
-    float
-        An event at that scale is accepted by an accountant as (epsilon, delta).
-
-    Examples
-    --------
-    >>> from skdp.accounting import Composed, Gaussian, gaussian_noise_multiplier
-    >>> from skdp.pipeline import joint_scale
-    >>> def two_halves(scale):
-    ...     return Gaussian(gaussian_noise_multiplier(scale * 0.5, 5e-6)) * 2
-    >>> round(joint_scale(two_halves, 1.0, 1e-5), 2)
-    1.43
-    """
-    terms = terms_of(None) if terms is None else terms
-    event = cache(make_event)
-    at = {"relation": terms.relation, "group_size": terms.max_rows}
-
-    def fits(scale):
-        made = event(scale)
-        within = get_epsilon(made, delta, **at) <= epsilon
-        one = terms.max_rows == 1
-        return within and not (one and get_delta(made, epsilon, relation=terms.relation) > delta)
-
-    start = 1.0 if fits(1.0) else 1.0 - 1e-12
-    if delta == 0.0 and terms.max_rows == 1 and fits(start):
-        return start
-    scale = calibrate(event, epsilon, delta, bounds=(2.0**-30, 2.0**20), rtol=1e-4, **at)
-    shrink = 1e-6
-    while not fits(scale):
-        scale, shrink = scale * (1 - shrink), min(2 * shrink, 0.5)
-    return max(scale, start) if fits(start) else scale

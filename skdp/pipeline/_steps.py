@@ -10,7 +10,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.pipeline._functions import is_plain
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp, without_memory
-from skdp.pipeline._kinds import ACCEPTED, is_private, step_kind
+from skdp.pipeline._kinds import ACCEPTED, deep_params, is_private, step_kind
 from skdp.pipeline._verified import is_class_of
 from skdp.pipeline._widths import chosen_places, density_decides, output_width
 from skdp.utils._validation import check_integer
@@ -241,9 +241,7 @@ def unaccepted(steps, public_steps=()):
 
 def holds_private(estimator):
     """Say whether an estimator, or one among its parameters at any depth, is charged."""
-    return is_estimator(estimator) and any(
-        map(is_private, (estimator, *estimator.get_params().values()))
-    )
+    return any(map(is_private, deep_params(estimator).values()))
 
 
 def _is_as_made(container):
