@@ -1,9 +1,8 @@
 """What the checks of `skdp.testing` try an estimator on: a table, fits, released numbers."""
 
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from unittest import SkipTest
+from unittest import SkipTest, TestCase
 from warnings import catch_warnings
 
 import numpy as np
@@ -150,14 +149,9 @@ def _has_two_alike(results):
     return any(np.array_equal(a, b) for i, a in enumerate(results) for b in results[:i])
 
 
-@contextmanager
 def must_raise(error, otherwise):
-    """Break a check's rule if a block does not raise."""
-    try:
-        yield
-    except error:
-        return
-    raise AssertionError(otherwise)
+    """Return a context that breaks a check's rule if its block does not raise."""
+    return TestCase().assertRaises(error, msg=otherwise)
 
 
 def _numbers(value):
