@@ -61,11 +61,8 @@ def plans_its_fit(estimator):
     """
     if is_estimator(estimator.get_params(deep=False).get("estimator")):
         return False
-    places = {}
-    for place, kind in enumerate(type(estimator).__mro__):
-        for name in {"fit", "plan_fit"} & set(vars(kind)):
-            places.setdefault(name, place)
-    return "plan_fit" in places and places["plan_fit"] <= places["fit"]
+    own = (vars(kind).keys() & {"fit", "plan_fit"} for kind in type(estimator).__mro__)
+    return "plan_fit" in next(filter(None, own), ())
 
 
 def step_kind(estimator):

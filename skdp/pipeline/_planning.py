@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from itertools import compress
 from numbers import Real
 
 import numpy as np
@@ -171,14 +172,14 @@ class PipelinePlan:
         tuple of (float, float)
             Epsilon and delta of each step.
         """
-        shares = list(zip(self.steps, self.shares, strict=True))
-        with_delta = math.fsum(share for step, share in shares if _takes_delta(step)) or 1.0
+        takes_delta = ["delta" in step.params for step in self.steps]
+        with_delta = math.fsum(compress(self.shares, takes_delta)) or 1.0
         if len(self.steps) > 1:
             # Deltas must not add up to more, by a rounding, than there is.
             with_delta *= 1 + 1e-12
         return tuple(
-            (epsilon * share, delta * share / with_delta if _takes_delta(step) else 0.0)
-            for step, share in shares
+            (epsilon * share, takes * delta * share / with_delta)
+            for share, takes in zip(self.shares, takes_delta, strict=True)
         )
 
     def charges(self, epsilon, delta):
@@ -193,14 +194,20 @@ class PipelinePlan:
         -------
         tuple of PlannedCharge
         """
-        return tuple(map(self._charge, self.steps, self.budgets(epsilon, delta)))
+        return tuple(self._charge(step, own) for step, own in self._budgeted(epsilon, delta))
 
-    def _charge(self, step, budget):
-        if budget[0] == 0.0:
+    def _budgeted(self, epsilon, delta):
+        """Yield each step, and its share as its parameters: none where it releases nothing."""
+        for step, budget in zip(self.steps, self.budgets(epsilon, delta), strict=True):
+            given = dict(zip(("epsilon", "delta"), budget, strict=True)) if budget[0] > 0.0 else {}
+            yield step, {name: value for name, value in given.items() if name in step.params}
+
+    def _charge(self, step, share):
+        if not share:
             # It releases nothing, and what is planned for it covers no release.
-            params = step.estimator.get_params(deep=False)
-            return PlannedCharge(step.title, NOTHING, params["epsilon"], params.get("delta") or 0.0)
-        estimator = clone(step.estimator).set_params(**_parameters(step, budget))
+            own = step.params
+            return PlannedCharge(step.title, NOTHING, own["epsilon"], own.get("delta") or 0.0)
+        estimator = clone(step.estimator).set_params(**share)
         known = {"classes": self.classes, "terms": self.terms, "name": step.title}
         if not (step.before or step.columns or may_release_nothing(step.estimator)):
             known["columns"] = self.columns
@@ -237,10 +244,9 @@ class PipelinePlan:
             A clone of the pipeline.
         """
         accountants = [None] * len(self.steps) if accountants is None else accountants
-        params = {}
-        budgets = self.budgets(epsilon, delta)
-        for step, budget, handle in zip(self.steps, budgets, accountants, strict=True):
-            own = _parameters(step, budget) | {"accountant": handle}
+        params, budgeted = {}, self._budgeted(epsilon, delta)
+        for (step, share), handle in zip(budgeted, accountants, strict=True):
+            own = share | {"accountant": handle}
             params |= {step.parameter(name): value for name, value in own.items()}
         return clone(self.pipe).set_params(**params)
 
@@ -249,22 +255,6 @@ def _releases(step):
     """Say whether a fit of a step releases anything: not if it gets no column."""
     may = may_release_nothing(step.estimator)
     return step.n_features != 0 and not (may and planned_charge(step.estimator).event == NOTHING)
-
-
-def _takes_delta(step):
-    return "delta" in step.estimator.get_params(deep=False)
-
-
-def _parameters(step, budget):
-    """Return the parameters of a step by which it gets its share; none where it releases nothing.
-
-    Parameters
-    ----------
-    step : Step
-    budget : tuple of (float, float)
-    """
-    names = ("epsilon", "delta") if _takes_delta(step) else ("epsilon",)
-    return dict(zip(names, budget, strict=False)) if budget[0] > 0.0 else {}
 
 
 def plan_pipeline(

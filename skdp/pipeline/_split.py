@@ -8,11 +8,11 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import make_pipeline
 
 from skdp.accounting import PrivacyAccountant, Reservation, calibrate, get_delta, get_epsilon
-from skdp.base import TableShape, guarantee_of, terms_of
+from skdp.base import guarantee_of, terms_of
 from skdp.gam import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._kinds import plans_its_fit, step_kind
-from skdp.pipeline._planning import labels_of, plan_pipeline
+from skdp.pipeline._planning import plan_pipeline, planned_charge
 from skdp.pipeline._table_vectorizer import DPTableVectorizer
 from skdp.utils._docstrings import documented
 from skdp.utils._validation import check_privacy_parameters, is_auto
@@ -254,13 +254,12 @@ def tabular_pipeline(
     given |= {"epsilon": epsilon, "delta": delta, "data_norm": 1.0}
     model.set_params(**{name: value for name, value in given.items() if name in own})
     # What it would refuse is refused here, before a front is charged.
-    guarantee = guarantee_of(model)
+    guarantee_of(model)
     if isinstance(model, DPAdditiveClassifier | DPAdditiveRegressor):
         return make_pipeline(model)
     batch = own.get("batch_size")
     n_rows = max(SOME_ROWS, batch if isinstance(batch, Integral) else 0)
-    shape = TableShape(n_rows=n_rows, n_columns=10, classes=labels_of(own))
-    model.plan_fit(shape, guarantee)
+    planned_charge(model, n_rows, 10, terms=terms_of(model.accountant))
     moments = own.get("mechanism") == "sufficient_statistics"
     given = {"bounds": bounds, "categories": categories, "random_state": random_state}
     front = DPTableVectorizer(numbers="scaled" if moments else "bins", **given)

@@ -16,10 +16,6 @@ from skdp.pipeline._widths import chosen_places, density_decides, output_width
 from skdp.utils._validation import check_integer
 
 STEPS = ("steps", "transformer_list", "transformers")
-PLAIN = {
-    *("n_jobs", "verbose", "sparse_threshold", "transformer_weights", "transform_input"),
-    *("verbose_feature_names_out", "force_int_remainder_cols", "remainder"),
-}
 
 
 @dataclass(frozen=True)
@@ -93,6 +89,11 @@ class Step(Place):
 
     estimator: object
     kind: str
+
+    @property
+    def params(self):
+        """Its own parameters."""
+        return self.estimator.get_params(deep=False)
 
     @property
     def title(self):
@@ -248,14 +249,15 @@ def _is_as_made(container):
     """Say whether a container has no methods of its own and all but its steps is plain data."""
     if type(container) not in (Pipeline, FeatureUnion, ColumnTransformer) or is_changed(container):
         return False
-    params = vars(container)
-    lists = [params[name] for name in STEPS if name in params]
+    # The memory is judged where it is used.
+    params = container.get_params(deep=False) | {"memory": None}
+    lists = [params.pop(name) for name in STEPS if name in params]
     parts = [part for named in lists if type(named) in (list, tuple) for part in named]
     if not all(type(part) in (list, tuple) for part in lists + parts):
         return False
     # Every other one is a name, or chosen columns, between which stands an estimator.
     words = [word for part in parts for word in part[::2]]
-    words += [value for name, value in params.items() if name in PLAIN]
+    words += params.values()
     return all(is_plain(word) or callable(word) or is_estimator(word) for word in words)
 
 
