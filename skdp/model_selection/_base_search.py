@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from copy import deepcopy
 from dataclasses import field, replace
+from functools import partial
 from operator import attrgetter
 
 import numpy as np
@@ -15,13 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import Guarantee, PrivacyAccountant
 from skdp.base import DeclaredParameters, PrivateFit, PrivateMixin
-from skdp.model_selection._candidates import Rows, Stages, make_candidate
+from skdp.model_selection._candidates import Rows, make_candidate, stage
 from skdp.model_selection._plans import SELECTIONS, SearchTask
-from skdp.model_selection._rehearsal import check_frozen, rehearse
+from skdp.model_selection._rehearsal import rehearse
 from skdp.model_selection._runs import SearchRun, run_plan
 from skdp.model_selection._scores import default_score
 from skdp.model_selection._strategies import STRATEGIES, plan_search
-from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
+from skdp.utils._callbacks import CallbackSupportMixin, callback_context, with_callbacks
 from skdp.utils._validation import check_boolean, check_choice, check_integer
 
 WORDS = {
@@ -62,7 +63,6 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
     for pipeline in (candidate.pipeline for candidate in candidates):
         rehearse(pipeline, guarantee, rows)
         score.check(pipeline.pipe, pipeline.classes, **rows.shared)
-        check_frozen(pipeline.pipe, rows)
     return SearchTask(
         candidates=candidates,
         shape=(rows.n_units, rows.n_columns),
@@ -77,8 +77,7 @@ def _of_published(name):
     """Make a method that calls the published model's, and is there if that model has it."""
 
     def is_there(search):
-        estimator = getattr(search, "best_estimator_", None)
-        getattr(search.estimator if estimator is None else estimator, name)
+        getattr(getattr(search, "best_estimator_", search.estimator), name)
         return True
 
     def call(self, X):
@@ -140,13 +139,13 @@ class BasePrivateSearch(
         BudgetExceededError
             If the accountant cannot pay for the whole search; no fit was made.
         """
-        stages = Stages(self, 1 + bool(self.refit))
-        with stages.stage(), PrivateFit(self) as fit:
+        told = partial(stage, self, callback_context(self, 1 + bool(self.refit)))
+        with told(), PrivateFit(self) as fit:
             run = self._prepare(fit, X, y, groups, params).charged(fit)
             if self.verbose:
                 words, count = WORDS[run.plan.strategy], len(run.plan.task.candidates)
                 print(f"{type(self).__name__}: {count} candidates, {words}")
-            self._publish(fit, run.plan, run_plan(run, stages))
+            self._publish(fit, run.plan, run_plan(run, told))
         return self
 
     def _prepare(self, fit, X, y, groups, params):
@@ -247,35 +246,31 @@ class BasePrivateSearch(
         return process_routing(self, "fit", **params).estimator.fit
 
     def _publish(self, fit, plan, outcome):
-        candidates = plan.task.candidates
-        best, deviation = outcome.best, plan.noisy.deviation(plan.released_together)
+        candidates, best = plan.task.candidates, outcome.best
+        chosen, deviation = candidates[best], plan.noisy.deviation(plan.released_together)
         released = {
             "best_index_": best,
-            "best_params_": candidates[best].params,
+            "best_params_": chosen.params,
             "best_score_": float(outcome.scores[best]),
             "cv_results_": _results(candidates, outcome.scores, deviation),
             "strategy_": plan.strategy,
         }
         charged = plan.mechanism
         if outcome.model is not None:
-            run = next(number for number in plan.runs if number[0] == best)
-            final = plan.refits[best] if plan.refits else plan.runs[run]
-            parts = [step.fitted_in(outcome.model) for step in final.pipeline.steps]
+            parts = [step.fitted_in(outcome.model) for step in chosen.pipeline.steps]
             # What no columns were given was not fitted.
             parts = [part for part in parts if hasattr(part, "privacy_")]
             if parts:
                 last = parts[-1].privacy_
                 charged = replace(charged, scale=last.noise_scale, sensitivity=last.sensitivity)
-            released["best_estimator_"] = final.with_accountant(outcome.model, self.accountant)
+            released["best_estimator_"] = chosen.with_accountant(outcome.model, self.accountant)
             if not plan.refits:
                 # A model that was chosen among others costs what the choice costs.
                 price = fit.spend or plan
                 for part in parts:
                     part.privacy_ = replace(part.privacy_, epsilon=price.epsilon, delta=price.delta)
-        public = ("the numbers of rows and columns", "which rows go where", "the candidates")
-        if candidates[0].pipeline.classes is not None:
-            public += ("the label set",)
-        public += tuple(f"step {name!r}" for name in plan.task.public_steps)
+        steps = tuple(f"step {name!r}" for name in plan.task.public_steps)
+        public = plan.task.public("the candidates") + steps
         fit.publish(charged, public=public, sampler=WORDS[plan.strategy], **released)
 
     def _check_published(self, method):

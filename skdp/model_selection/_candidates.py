@@ -21,7 +21,6 @@ from skdp.accounting import plan_event
 from skdp.base import UNACCOUNTED
 from skdp.pipeline import plan_pipeline
 from skdp.pipeline._instances import fitted_params, without_memory
-from skdp.utils._callbacks import callback_context
 from skdp.utils._frames import is_frame
 from skdp.utils._limit_rows import id_column
 from skdp.utils._validation import check_classes
@@ -30,33 +29,29 @@ from skdp.utils._validation import check_classes
 SET_BY_SEARCH = ("epsilon", "delta", "accountant", "random_state")
 
 
-class Stages:
-    """The stages of a fit, whose number is public.
+@contextmanager
+def stage(estimator, context, name=None):
+    """Tell callbacks that a stage of a fit, or the whole, begins, and that it ends unless it fails.
 
-    A callback gets neither rows nor targets nor models, and no stage for each fit: the number
-    of fits can be secret.
+    They get neither rows nor targets nor models, and no stage for each inner fit: the number of
+    these can be secret.
 
     Parameters
     ----------
     estimator : estimator
         Being fitted.
-    number : int
-        Of stages.
+    context : callback context or None
+        Of the whole.
+    name : str, default=None
+        Of the stage; None is the whole.
     """
-
-    def __init__(self, estimator, number):
-        self.estimator, self.context = estimator, callback_context(estimator, number)
-
-    @contextmanager
-    def stage(self, name=None):
-        """Tell callbacks that a stage, or the whole, begins, and that it ends unless it fails."""
-        if self.context is None:
-            yield
-            return
-        context = self.context if name is None else self.context.subcontext(name)
-        context.call_on_fit_task_begin(estimator=self.estimator)
+    if context is None:
         yield
-        context.call_on_fit_task_end(estimator=self.estimator)
+        return
+    context = context if name is None else context.subcontext(name)
+    context.call_on_fit_task_begin(estimator=estimator)
+    yield
+    context.call_on_fit_task_end(estimator=estimator)
 
 
 def told_by_params(model):
@@ -112,6 +107,14 @@ class Candidate:
 
     params: dict
     pipeline: object
+
+    def with_accountant(self, model, accountant):
+        """Give the private steps of a fitted model an accountant for later fits.
+
+        Their `verbose` is that of the user's estimator again.
+        """
+        handles = {step.parameter("accountant"): accountant for step in self.pipeline.steps}
+        return model.set_params(**told_by_params(self.pipeline.pipe), **handles)
 
 
 @dataclass(frozen=True)
@@ -189,8 +192,8 @@ class Rows:
             return value
 
         params = {name: cut(value) for name, value in self.params.items()}
-        taken = {"X": _take(self.X, rows), "y": _take(self.y, rows), "params": params}
-        return replace(self, persons=persons, **taken)
+        X = _take(self.X, rows)
+        return replace(self, X=X, y=self.y[rows], params=params, persons=persons)
 
     def fit(self, model):
         """Fit a model to the rows and return it."""
@@ -250,17 +253,9 @@ class FitPlan:
         seeded = {
             step.parameter("random_state"): seed
             for step, seed in zip(self.pipeline.steps, seeds, strict=True)
-            if "random_state" in step.estimator.get_params(deep=False)
+            if "random_state" in step.params
         }
         return rows.fit(model.set_params(**seeded))
-
-    def with_accountant(self, model, accountant):
-        """Give the private steps of a fitted model an accountant for later fits.
-
-        Their `verbose` is that of the user's estimator again.
-        """
-        handles = {step.parameter("accountant"): accountant for step in self.pipeline.steps}
-        return model.set_params(**told_by_params(self.pipeline.pipe), **handles)
 
 
 def make_candidate(estimator, params, rows, public_steps=(), accountant=None):

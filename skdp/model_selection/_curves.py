@@ -3,7 +3,6 @@
 from inspect import signature
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from skdp.accounting import Guarantee
 from skdp.base import PrivateFit
@@ -134,7 +133,8 @@ def dp_cross_val_score(
     """
     options = {"cv": cv, "groups": groups, "scoring": scoring, "public_steps": public_steps}
     options |= {"n_jobs": n_jobs, "accountant": accountant, "random_state": random_state}
-    return _scored(estimator, X, y, epsilon=epsilon, delta=delta, **options)
+    options |= {"epsilon": epsilon, "delta": delta, "is_curve": False}
+    return _scored(estimator, X, y, **options)
 
 
 def dp_validation_curve(estimator, X, y, *, param_name, param_range, **options):
@@ -239,10 +239,8 @@ def dp_learning_curve(estimator, X, y, *, train_sizes=(0.1, 0.33, 1.0), **option
     return _scored(estimator, X, y, sizes=sizes, **options)
 
 
-def _scored(estimator, X, y, *, grid=None, sizes=None, **options):
+def _scored(estimator, X, y, *, grid=({},), sizes=(1.0,), is_curve=True, **options):
     """Release the scores of every candidate, on every share of the training rows of every fold."""
-    is_curve = grid is not None or sizes is not None
-    grid, sizes = [{}] if grid is None else grid, [1.0] if sizes is None else sizes
     given = signature(dp_cross_val_score).bind(estimator, X, y, **options)
     given.apply_defaults()
     options = given.arguments
@@ -262,12 +260,9 @@ def _scored(estimator, X, y, *, grid=None, sizes=None, **options):
         if is_curve:
             noisy = noisy.reshape(-1, len(splits.test))
         noise = plan.noisy.deviation(plan.released_together)
-        public = ("the numbers of rows and columns", "which rows go where", "the parameters")
-        if is_classifier(estimator):
-            public += ("the label set",)
         fit.publish(
             plan,
-            public=public,
+            public=task.public("the parameters"),
             sampler="each row in all training sets but its own, and scored in its own",
             scores_=noisy,
             noise_=float(noise),
