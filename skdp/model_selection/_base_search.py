@@ -3,10 +3,10 @@
 from abc import ABC, abstractmethod
 from copy import deepcopy
 from dataclasses import field, replace
+from functools import partial
 from operator import attrgetter
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import get_tags
@@ -16,20 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import Guarantee, PrivacyAccountant
 from skdp.base import DeclaredParameters, PrivateFit, PrivateMixin
-from skdp.model_selection._candidates import Rows, Stages, make_candidate
+from skdp.model_selection._candidates import Rows, make_candidate, stage
 from skdp.model_selection._plans import SELECTIONS, SearchTask
-from skdp.model_selection._rehearsal import check_frozen, rehearse, rehearse_runs
-from skdp.model_selection._runs import SearchRun, check_sent, run_plan
+from skdp.model_selection._rehearsal import rehearse
+from skdp.model_selection._runs import SearchRun, run_plan
 from skdp.model_selection._scores import default_score
 from skdp.model_selection._strategies import STRATEGIES, plan_search
-from skdp.pipeline import plan_pipeline
-from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
-from skdp.utils._validation import (
-    check_boolean,
-    check_choice,
-    check_integer,
-    check_privacy_parameters,
-)
+from skdp.utils._callbacks import CallbackSupportMixin, callback_context, with_callbacks
+from skdp.utils._validation import check_boolean, check_choice, check_integer
 
 WORDS = {
     "disjoint": "each candidate on a part of its own, compared on held-out rows",
@@ -61,20 +55,17 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
         If there is no candidate, one cannot be planned or scored, or the rows cannot be read.
     """
     public_steps = tuple(public_steps)
-    candidates = tuple(
-        make_candidate(estimator, params, rows.y, public_steps, accountant) for params in grid
-    )
+    known = rows, public_steps, accountant
+    candidates = tuple(make_candidate(estimator, params, *known) for params in grid)
     if not candidates:
         raise ValueError("there is no candidate: the parameter grid is empty")
-    score = default_score(scoring, candidates[0].estimator)
-    for candidate in candidates:
-        rehearse(plan_pipeline(candidate.estimator, public_steps=public_steps), guarantee, rows)
-        score.check(candidate.estimator, candidate.classes, **rows.shared)
-        check_frozen(candidate.estimator, rows.X)
+    score = default_score(scoring, candidates[0].pipeline.pipe)
+    for pipeline in (candidate.pipeline for candidate in candidates):
+        rehearse(pipeline, guarantee, rows)
+        score.check(pipeline.pipe, pipeline.classes, **rows.shared)
     return SearchTask(
         candidates=candidates,
-        shape=(rows.n_units, rows.X.shape[1]),
-        columns=rows.columns,
+        shape=(rows.n_units, rows.n_columns),
         score=score,
         guarantee=replace(guarantee, neighbours=replace(rows.terms, max_rows=1).neighbours),
         public_steps=public_steps,
@@ -82,21 +73,11 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
     )
 
 
-def prepare_runs(plan, rows, n_jobs):
-    """Return what the runs of a plan share, once every one has read its rows."""
-    if n_jobs is not None:
-        n_jobs = min(effective_n_jobs(int(n_jobs)), len(plan.runs))
-    rehearse_runs(plan, rows)
-    check_sent(n_jobs, tuple(plan.runs.values()), rows, plan.task.score)
-    return SearchRun(plan, rows, n_jobs)
-
-
 def _of_published(name):
     """Make a method that calls the published model's, and is there if that model has it."""
 
     def is_there(search):
-        estimator = getattr(search, "best_estimator_", None)
-        getattr(search.estimator if estimator is None else estimator, name)
+        getattr(getattr(search, "best_estimator_", search.estimator), name)
         return True
 
     def call(self, X):
@@ -158,13 +139,13 @@ class BasePrivateSearch(
         BudgetExceededError
             If the accountant cannot pay for the whole search; no fit was made.
         """
-        stages = Stages(self, 1 + bool(self.refit))
-        with stages.stage(), PrivateFit(self) as fit:
+        told = partial(stage, self, callback_context(self, 1 + bool(self.refit)))
+        with told(), PrivateFit(self) as fit:
             run = self._prepare(fit, X, y, groups, params).charged(fit)
             if self.verbose:
                 words, count = WORDS[run.plan.strategy], len(run.plan.task.candidates)
                 print(f"{type(self).__name__}: {count} candidates, {words}")
-            self._publish(fit, run.plan, run_plan(run, stages))
+            self._publish(fit, run.plan, run_plan(run, told))
         return self
 
     def _prepare(self, fit, X, y, groups, params):
@@ -180,13 +161,12 @@ class BasePrivateSearch(
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        rows = Rows.read(X, y, self._routed(params)).owned(fit, groups)
+        rows = Rows.read(fit, X, y, groups, **self._routed(params))
         given = ("accountant", "scoring", "public_steps", "selection", "refit")
         options = {name: getattr(self, name) for name in given}
         task = make_task(self.estimator, self._candidate_params(), rows, guarantee, **options)
-        ids, composition = rows.ids(groups), rows.terms.composition
-        plan = plan_search(task, self.strategy, self.cv, ids, self.mean_runs, composition)
-        return prepare_runs(plan, rows, self.n_jobs)
+        asked = self.strategy, self.cv, rows.ids, self.mean_runs, rows.terms.composition
+        return SearchRun.prepared(plan_search(task, *asked), rows, self.n_jobs)
 
     def _rehearse(self, X, y=None, groups=None, **params):
         """Do what a fit does before its charge, for the errors that it raises; return its plan."""
@@ -201,9 +181,8 @@ class BasePrivateSearch(
         epsilon, delta : float
             Before `fit` what it will cost one row; after it the price for the accountant's unit.
         """
-        if hasattr(self, "privacy_"):
-            return self.privacy_.epsilon, self.privacy_.delta
-        return check_privacy_parameters(self.epsilon, self.delta)
+        price = getattr(self, "privacy_", None) or Guarantee(epsilon=self.epsilon, delta=self.delta)
+        return price.epsilon, price.delta
 
     def score(self, X, y):
         """Return the raw score of the published model on the given rows.
@@ -267,35 +246,31 @@ class BasePrivateSearch(
         return process_routing(self, "fit", **params).estimator.fit
 
     def _publish(self, fit, plan, outcome):
-        candidates = plan.task.candidates
-        best, deviation = outcome.best, plan.noisy.deviation(plan.released_together)
+        candidates, best = plan.task.candidates, outcome.best
+        chosen, deviation = candidates[best], plan.noisy.deviation(plan.released_together)
         released = {
             "best_index_": best,
-            "best_params_": candidates[best].params,
+            "best_params_": chosen.params,
             "best_score_": float(outcome.scores[best]),
             "cv_results_": _results(candidates, outcome.scores, deviation),
             "strategy_": plan.strategy,
         }
         charged = plan.mechanism
         if outcome.model is not None:
-            run = next(number for number in plan.runs if number[0] == best)
-            final = plan.refits[best] if plan.refits else plan.runs[run]
-            parts = [step.fitted_in(outcome.model) for step in final.pipeline.steps]
+            parts = [step.fitted_in(outcome.model) for step in chosen.pipeline.steps]
             # What no columns were given was not fitted.
             parts = [part for part in parts if hasattr(part, "privacy_")]
             if parts:
                 last = parts[-1].privacy_
                 charged = replace(charged, scale=last.noise_scale, sensitivity=last.sensitivity)
-            released["best_estimator_"] = final.with_accountant(outcome.model, self.accountant)
+            released["best_estimator_"] = chosen.with_accountant(outcome.model, self.accountant)
             if not plan.refits:
                 # A model that was chosen among others costs what the choice costs.
                 price = fit.spend or plan
                 for part in parts:
                     part.privacy_ = replace(part.privacy_, epsilon=price.epsilon, delta=price.delta)
-        public = ("the numbers of rows and columns", "which rows go where", "the candidates")
-        if candidates[0].classes is not None:
-            public += ("the label set",)
-        public += tuple(f"step {name!r}" for name in plan.task.public_steps)
+        steps = tuple(f"step {name!r}" for name in plan.task.public_steps)
+        public = plan.task.public("the candidates") + steps
         fit.publish(charged, public=public, sampler=WORDS[plan.strategy], **released)
 
     def _check_published(self, method):

@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from warnings import catch_warnings
 
 import numpy as np
@@ -20,7 +21,6 @@ from skdp.accounting import plan_event
 from skdp.base import UNACCOUNTED
 from skdp.pipeline import plan_pipeline
 from skdp.pipeline._instances import fitted_params, without_memory
-from skdp.utils._callbacks import callback_context
 from skdp.utils._frames import is_frame
 from skdp.utils._limit_rows import id_column
 from skdp.utils._validation import check_classes
@@ -29,33 +29,29 @@ from skdp.utils._validation import check_classes
 SET_BY_SEARCH = ("epsilon", "delta", "accountant", "random_state")
 
 
-class Stages:
-    """The stages of a fit, whose number is public.
+@contextmanager
+def stage(estimator, context, name=None):
+    """Tell callbacks that a stage of a fit, or the whole, begins, and that it ends unless it fails.
 
-    A callback gets neither rows nor targets nor models, and no stage for each fit: the number
-    of fits can be secret.
+    They get neither rows nor targets nor models, and no stage for each inner fit: the number of
+    these can be secret.
 
     Parameters
     ----------
     estimator : estimator
         Being fitted.
-    number : int
-        Of stages.
+    context : callback context or None
+        Of the whole.
+    name : str, default=None
+        Of the stage; None is the whole.
     """
-
-    def __init__(self, estimator, number):
-        self.estimator, self.context = estimator, callback_context(estimator, number)
-
-    @contextmanager
-    def stage(self, name=None):
-        """Tell callbacks that a stage, or the whole, begins, and that it ends unless it fails."""
-        if self.context is None:
-            yield
-            return
-        context = self.context if name is None else self.context.subcontext(name)
-        context.call_on_fit_task_begin(estimator=self.estimator)
+    if context is None:
         yield
-        context.call_on_fit_task_end(estimator=self.estimator)
+        return
+    context = context if name is None else context.subcontext(name)
+    context.call_on_fit_task_begin(estimator=estimator)
+    yield
+    context.call_on_fit_task_end(estimator=estimator)
 
 
 def told_by_params(model):
@@ -104,15 +100,21 @@ class Candidate:
     ----------
     params : dict
         From the grid.
-    estimator : estimator
-        A clone with these parameters, and with the label set of the whole table.
-    classes : ndarray or None
-        The label set, None for a regressor.
+    pipeline : skdp.pipeline.PipelinePlan
+        Of a clone with these parameters and with the label set of the whole table, for any number
+        of its rows.
     """
 
     params: dict
-    estimator: object
-    classes: object
+    pipeline: object
+
+    def with_accountant(self, model, accountant):
+        """Give the private steps of a fitted model an accountant for later fits.
+
+        Their `verbose` is that of the user's estimator again.
+        """
+        handles = {step.parameter("accountant"): accountant for step in self.pipeline.steps}
+        return model.set_params(**told_by_params(self.pipeline.pipe), **handles)
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,8 @@ class Rows:
         Whose they are, where the unit is a person.
     terms : Terms
         What is protected.
+    ids : ndarray of shape (n_persons,), default=None
+        The id of each person, where these are the unit.
     """
 
     X: object
@@ -136,17 +140,26 @@ class Rows:
     params: dict = field(default_factory=dict)
     persons: object = None
     terms: object = UNACCOUNTED
+    ids: object = None
 
     @classmethod
-    def read(cls, X, y, params):
-        """Return what users gave so that rows can be taken of it."""
+    def read(cls, fit, X, y, groups, **params):
+        """Return what users gave to a private fit so that rows can be taken of it."""
         X, y = indexable_table(X), column_or_1d(target_array(y), warn=True)
         check_consistent_length(X, y)
         if not len(y):
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
-        return cls(X, y, params)
+        fit.n_units(groups, len(y))
+        persons = fit.shared.get("persons")
+        ids = persons and persons.one_each(id_column(groups))
+        return cls(X, y, params, persons, fit.terms, ids)
 
     @property
+    def n_columns(self):
+        """The number of columns, None if there are none."""
+        return next(filter(None, self.X.shape[1:2]), None)
+
+    @cached_property
     def columns(self):
         """What the container says of its columns: their `names` and `kinds`."""
         reader = BaseEstimator()
@@ -165,15 +178,6 @@ class Rows:
         """What scores take beside rows: `persons`, where these are the unit."""
         return {} if self.persons is None else {"persons": self.persons}
 
-    def owned(self, fit, groups):
-        """Return them as those of the persons that a private fit's `groups` name, if any."""
-        fit.n_units(groups, len(self.y))
-        return replace(self, terms=fit.terms, **fit.shared)
-
-    def ids(self, groups):
-        """Return the id of each person, None where rows are the unit."""
-        return None if self.persons is None else self.persons.one_each(id_column(groups))
-
     def take(self, units):
         """Return some rows, or all rows of some persons, by number."""
         rows, persons = units, None
@@ -188,8 +192,8 @@ class Rows:
             return value
 
         params = {name: cut(value) for name, value in self.params.items()}
-        taken = {"X": _take(self.X, rows), "y": _take(self.y, rows), "params": params}
-        return replace(self, persons=persons, **taken)
+        X = _take(self.X, rows)
+        return replace(self, X=X, y=self.y[rows], params=params, persons=persons)
 
     def fit(self, model):
         """Fit a model to the rows and return it."""
@@ -213,12 +217,15 @@ class FitPlan:
     pipeline : skdp.pipeline.PipelinePlan
     guarantee : Guarantee
         What the steps share.
-    charges : tuple of PlannedCharge
     """
 
     pipeline: object
     guarantee: object
-    charges: tuple
+
+    @cached_property
+    def charges(self):
+        """A tuple of PlannedCharge."""
+        return self.pipeline.charges(self.guarantee.epsilon, self.guarantee.delta)
 
     @property
     def event(self):
@@ -246,27 +253,20 @@ class FitPlan:
         seeded = {
             step.parameter("random_state"): seed
             for step, seed in zip(self.pipeline.steps, seeds, strict=True)
-            if "random_state" in step.estimator.get_params(deep=False)
+            if "random_state" in step.params
         }
         return rows.fit(model.set_params(**seeded))
 
-    def with_accountant(self, model, accountant):
-        """Give the private steps of a fitted model an accountant for later fits.
 
-        Their `verbose` is that of the user's estimator again.
-        """
-        handles = {step.parameter("accountant"): accountant for step in self.pipeline.steps}
-        return model.set_params(**told_by_params(self.pipeline.pipe), **handles)
-
-
-def make_candidate(estimator, params, y, public_steps=(), accountant=None):
+def make_candidate(estimator, params, rows, public_steps=(), accountant=None):
     """Return a candidate that knows all labels.
 
     Parameters
     ----------
     estimator : estimator
     params : dict
-    y : array-like of shape (n_samples,)
+    rows : Rows
+        All of them.
     public_steps : tuple of str
     accountant : PrivacyAccountant or None
         The only one that the estimator may have.
@@ -295,14 +295,16 @@ def make_candidate(estimator, params, y, public_steps=(), accountant=None):
                     "beside the estimator"
                 )
             model.set_params(**{step.parameter(name): None})
-    if not is_classifier(model):
-        return Candidate(params, model, None)
-    declared = {
-        step.parameter(name): classes
-        for step in steps
-        for name, classes in fitted_params(step.estimator, "classes").items()
-    }
-    known = [classes for classes in declared.values() if classes is not None]
-    classes, _ = check_classes(known[-1] if known else None, column_or_1d(target_array(y)))
-    missing = {name: classes for name, value in declared.items() if value is None}
-    return Candidate(params, model.set_params(**missing), classes)
+    classes = None
+    if is_classifier(model):
+        declared = {
+            step.parameter(name): classes
+            for step in steps
+            for name, classes in fitted_params(step.estimator, "classes").items()
+        }
+        known = [classes for classes in declared.values() if classes is not None]
+        classes, _ = check_classes(known[-1] if known else None, rows.y)
+        model.set_params(**{name: classes for name, value in declared.items() if value is None})
+    known = {"terms": replace(rows.terms, max_rows=1), "columns": rows.columns, "classes": classes}
+    planned = plan_pipeline(model, None, rows.n_columns, public_steps=public_steps, **known)
+    return Candidate(params, planned)

@@ -3,13 +3,13 @@
 from inspect import signature
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from skdp.accounting import Guarantee
 from skdp.base import PrivateFit
-from skdp.model_selection._base_search import make_task, prepare_runs
+from skdp.model_selection._base_search import make_task
 from skdp.model_selection._candidates import Rows
 from skdp.model_selection._plans import plan_runs
+from skdp.model_selection._runs import SearchRun
 from skdp.model_selection._splits import Layout, Splits, make_share, make_splits
 from skdp.utils._docstrings import documented
 from skdp.utils._documents import PrintedDocument
@@ -133,7 +133,8 @@ def dp_cross_val_score(
     """
     options = {"cv": cv, "groups": groups, "scoring": scoring, "public_steps": public_steps}
     options |= {"n_jobs": n_jobs, "accountant": accountant, "random_state": random_state}
-    return _scored(estimator, X, y, epsilon=epsilon, delta=delta, **options)
+    options |= {"epsilon": epsilon, "delta": delta, "is_curve": False}
+    return _scored(estimator, X, y, **options)
 
 
 def dp_validation_curve(estimator, X, y, *, param_name, param_range, **options):
@@ -238,10 +239,8 @@ def dp_learning_curve(estimator, X, y, *, train_sizes=(0.1, 0.33, 1.0), **option
     return _scored(estimator, X, y, sizes=sizes, **options)
 
 
-def _scored(estimator, X, y, *, grid=None, sizes=None, **options):
+def _scored(estimator, X, y, *, grid=({},), sizes=(1.0,), is_curve=True, **options):
     """Release the scores of every candidate, on every share of the training rows of every fold."""
-    is_curve = grid is not None or sizes is not None
-    grid, sizes = [{}] if grid is None else grid, [1.0] if sizes is None else sizes
     given = signature(dp_cross_val_score).bind(estimator, X, y, **options)
     given.apply_defaults()
     options = given.arguments
@@ -249,25 +248,21 @@ def _scored(estimator, X, y, *, grid=None, sizes=None, **options):
     asked = {name: options[name] for name in ("accountant", "scoring", "public_steps")}
     result = DPScores(options["accountant"], options["random_state"])
     with PrivateFit(result) as fit:
-        rows = Rows.read(X, y, {}).owned(fit, options["groups"])
+        rows = Rows.read(fit, X, y, options["groups"])
         task = make_task(estimator, grid, rows, guarantee, **asked)
-        ids = rows.ids(options["groups"])
-        splits = make_splits(options["cv"], rows.n_units, ids)
-        train = [make_share(part, share, ids) for share in sizes for part in splits.train]
+        splits = make_splits(options["cv"], rows.n_units, rows.ids)
+        train = [make_share(part, share, rows.ids) for share in sizes for part in splits.train]
         nested = Splits(tuple(train), splits.test * len(sizes), rows.n_units)
         plan = plan_runs(task, "scores", Layout.all_on_all(nested, len(grid)))
-        run = prepare_runs(plan, rows, options["n_jobs"]).charged(fit)
+        run = SearchRun.prepared(plan, rows, options["n_jobs"]).charged(fit)
         raw = [value for value, _ in run.fit(list(plan.runs))]
         noisy = plan.noisy.release(raw, random_state=run.source)
         if is_curve:
             noisy = noisy.reshape(-1, len(splits.test))
         noise = plan.noisy.deviation(plan.released_together)
-        public = ("the numbers of rows and columns", "which rows go where", "the parameters")
-        if is_classifier(estimator):
-            public += ("the label set",)
         fit.publish(
             plan,
-            public=public,
+            public=task.public("the parameters"),
             sampler="each row in all training sets but its own, and scored in its own",
             scores_=noisy,
             noise_=float(noise),

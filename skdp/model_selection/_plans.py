@@ -8,34 +8,18 @@ import math
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 
-from skdp.accounting import (
-    ZCDP,
-    ApproximateDP,
-    Composed,
-    Gaussian,
-    PureDP,
-    RandomStopping,
-    gaussian_noise_multiplier,
-)
-from skdp.base import UNACCOUNTED
-from skdp.mechanisms import (
-    ExponentialMechanism,
-    GaussianMechanism,
-    LaplaceMechanism,
-    PermuteAndFlip,
-    ReportNoisyMax,
-)
+from skdp import mechanisms
+from skdp.accounting import _events as ev
+from skdp.accounting import gaussian_noise_multiplier
 from skdp.mechanisms._plan import MechanismPlan, Price
 from skdp.model_selection._candidates import FitPlan
 from skdp.model_selection._pricing import dominating, fitting_scale, run_cost, worst_branches
-from skdp.model_selection._splits import Layout
-from skdp.pipeline import plan_pipeline
 from skdp.pipeline._planning import stand_in
 
 SELECTIONS = {
-    "exponential": ExponentialMechanism,
-    "permute_and_flip": PermuteAndFlip,
-    "noisy_max": lambda *args: ReportNoisyMax(*args, noise="laplace"),
+    "exponential": mechanisms.ExponentialMechanism,
+    "permute_and_flip": mechanisms.PermuteAndFlip,
+    "noisy_max": lambda *args: mechanisms.ReportNoisyMax(*args, noise="laplace"),
 }
 
 # Of the whole budget; and of what is left for rows that are scored, where fits come out of the
@@ -63,8 +47,6 @@ class SearchTask:
     selection : str
     refit : bool
     public_steps : tuple of str
-    columns : dict or None
-        The `names` and `kinds` of the table's columns.
     """
 
     candidates: tuple
@@ -74,32 +56,22 @@ class SearchTask:
     selection: str = "exponential"
     refit: bool = False
     public_steps: tuple = ()
-    columns: dict = None
 
     @cached_property
     def fit_plan(self):
         """What plans one candidate's fit on so many rows, once for each guarantee."""
-        neighbours = self.guarantee.neighbours
-        terms = replace(UNACCOUNTED, relation=neighbours.relation, unit=neighbours.unit)
-
-        @cache
-        def pipeline(candidate, n_samples):
-            tried = self.candidates[candidate]
-            known = {"classes": tried.classes, "terms": terms, "columns": self.columns}
-            known |= {"public_steps": self.public_steps}
-            return plan_pipeline(tried.estimator, n_samples, self.shape[1], **known)
 
         @cache
         def planned(candidate, n_samples, guarantee):
-            steps = pipeline(candidate, n_samples)
-            return FitPlan(steps, guarantee, steps.charges(guarantee.epsilon, guarantee.delta))
+            pipeline = self.candidates[candidate].pipeline
+            return FitPlan(replace(pipeline, n_samples=n_samples), guarantee)
 
         return planned
 
-    def fit_plans(self, n_samples, guarantee):
-        """Return the plan of every candidate's fit on so many rows."""
-        numbers = range(len(self.candidates))
-        return tuple(self.fit_plan(i, n_samples, guarantee) for i in numbers)
+    def public(self, tried):
+        """Return in words what a statement says was taken to be public."""
+        labels = ("the label set",) if self.candidates[0].pipeline.classes is not None else ()
+        return "the numbers of rows and columns", "which rows go where", tried, *labels
 
     def run_plans(self, layout, guarantee):
         """Return the plan of every run of a layout, by candidate and split."""
@@ -116,7 +88,8 @@ class SearchTask:
         """
         if not self.refit:
             return ()
-        return self.fit_plans(self.shape[0], scaled(self.part(REFIT_SHARE, 0.25), scale))
+        own, numbers = scaled(self.part(REFIT_SHARE, 0.25), scale), range(len(self.candidates))
+        return tuple(self.fit_plan(i, self.shape[0], own) for i in numbers)
 
     def part(self, share, delta_share):
         """Return a share of the budget as a guarantee.
@@ -240,11 +213,8 @@ def plan_runs(task, strategy, layout):
     share = (1.0 - task.refit_share) * (1.0 - stage * together)
     delta_share = 0.25 if task.refit else 1.0 if most == 1 and chooses else 0.5
     budget = task.part(share / most, delta_share / most)
-    if chooses:
-        sensitivity = layout.sensitivity(task.score, task.guarantee.relation)
-        scoring = partial(_scoring, task, sensitivity, together)
-    else:
-        scoring = cache(partial(_scoring_of_all, task, layout))
+    choosing = partial(_scoring, task, layout, together)
+    scoring = cache(choosing if chooses else partial(_scoring_of_all, task, layout))
 
     def branches(scale, stage_scale, wanted):
         fits = task.run_plans(layout, scaled(budget, scale))
@@ -272,47 +242,51 @@ def plan_runs(task, strategy, layout):
     )
 
 
-def _scoring(task, sensitivity, together, scale):
+def _scoring(task, layout, together, scale):
     """Return the mechanism that chooses and the one that releases each candidate's score."""
     left, whole = 1.0 - task.refit_share, task.guarantee
     shares = (SELECTION_SHARE, SCORES_SHARE) if together else (SELECTION_ALONE, SCORES_ALONE)
     selection, scores = (left * share for share in shares)
-    monotonic = task.score.monotonic(whole.relation)
-    m = len(task.candidates)
-    choose = SELECTIONS[task.selection]
-    if whole.delta == 0.0:
-        choice = choose(whole.epsilon * selection * scale, sensitivity, monotonic)
-        return choice, LaplaceMechanism(whole.epsilon * scores * scale, sensitivity * m)
-    # An exponential mechanism is epsilon^2 / 8-zCDP, any pure one epsilon^2 / 2.
-    factor = 8.0 if task.selection == "exponential" else 2.0
-    choice = choose(math.sqrt(factor * selection * task.rho) * scale, sensitivity, monotonic)
+    monotonic, m = task.score.monotonic(whole.relation), len(task.candidates)
+    sensitivity = layout.sensitivity(task.score, whole.relation)
+    epsilon = whole.epsilon * selection
+    if whole.delta > 0.0:
+        # An exponential mechanism is epsilon^2 / 8-zCDP, any pure one epsilon^2 / 2.
+        factor = 8.0 if task.selection == "exponential" else 2.0
+        epsilon = math.sqrt(factor * selection * task.rho)
+    choice = SELECTIONS[task.selection](epsilon * scale, sensitivity, monotonic)
     length = sensitivity * math.sqrt(m) * (1.0 + 2.0**-50)
-    return choice, GaussianMechanism.from_rho(scores * task.rho * scale**2, length, whole.delta)
+    return choice, _noise(task, scores, scale, l1=sensitivity * m, l2=length)
 
 
 def _scoring_of_all(task, layout, scale):
     """Return that none chooses, and the mechanism that releases the scores of all runs."""
-    sizes, whole = layout.splits.test_sizes, task.guarantee
+    sizes, relation = layout.splits.test_sizes, task.guarantee.relation
     moved = [
-        [task.score.sensitivity(sizes[s], whole.relation) for _, s in layout.runs if s in test]
+        [task.score.sensitivity(sizes[s], relation) for _, s in layout.runs if s in test]
         for _, test in layout.splits.memberships
     ]
+    l1 = max(map(math.fsum, moved)) * (1.0 + 2.0**-50)
+    l2 = math.sqrt(max(math.fsum(d * d for d in row) for row in moved)) * (1.0 + 2.0**-50)
+    return None, _noise(task, SCORES_TOGETHER, scale, l1=l1, l2=l2)
+
+
+def _noise(task, share, scale, *, l1, l2):
+    """Return the mechanism that releases scores of a sensitivity for a share of the budget."""
+    whole = task.guarantee
     if whole.delta == 0.0:
-        length = max(map(math.fsum, moved)) * (1.0 + 2.0**-50)
-        return None, LaplaceMechanism(whole.epsilon * SCORES_TOGETHER * scale, length)
-    length = math.sqrt(max(math.fsum(d * d for d in row) for row in moved)) * (1.0 + 2.0**-50)
-    rho = SCORES_TOGETHER * task.rho * scale**2
-    return None, GaussianMechanism.from_rho(rho, length, whole.delta)
+        return mechanisms.LaplaceMechanism(whole.epsilon * share * scale, l1)
+    return mechanisms.GaussianMechanism.from_rho(share * task.rho * scale**2, l2, whole.delta)
 
 
-def plan_random_stopping(task, splits, mean_runs):
+def plan_random_stopping(task, layout, mean_runs):
     """Plan a search that keeps the best of a random number of runs by its noisy score.
 
     Parameters
     ----------
     task : SearchTask
-    splits : Splits
-        One split.
+    layout : Layout
+        Of one split.
     mean_runs : int
         The mean of the geometric number of runs.
 
@@ -320,29 +294,27 @@ def plan_random_stopping(task, splits, mean_runs):
     -------
     SearchPlan
     """
-    n_train, n_test = splits.train_sizes[0], splits.test_sizes[0]
     whole = task.guarantee
-    sensitivity = task.score.sensitivity(n_test, whole.relation)
+    sensitivity = task.score.sensitivity(layout.splits.test_sizes[0], whole.relation)
     exact_delta = whole.delta * (0.25 if task.refit else 0.5)
     first = replace(
         whole, epsilon=whole.epsilon * (1.0 - task.refit_share) / 3.0, delta=exact_delta / mean_runs
     )
-    if not run_cost(task.fit_plans(n_train, first), first.delta).set_aside:
+
+    def cost(scale):
+        runs = task.run_plans(layout, scaled(first, scale))
+        return run_cost(tuple(runs.values()), first.delta)
+
+    if not cost(1.0).set_aside:
         first = replace(first, delta=exact_delta)
 
-    def runs(scale):
-        return task.fit_plans(n_train, scaled(first, scale))
-
     def branch(scale, run, delta):
-        parts = [RandomStopping(run, mean_runs, 1.0)]
+        parts = [ev.RandomStopping(run, mean_runs, 1.0)]
         if task.refit:
             parts.append(dominating(task.refits(scale)))
         if delta > 0.0:
-            parts.append(ApproximateDP(0.0, min(1.0, mean_runs * delta)))
-        return Composed(tuple(parts))
-
-    def cost(scale):
-        return run_cost(runs(scale), first.delta)
+            parts.append(ev.ApproximateDP(0.0, min(1.0, mean_runs * delta)))
+        return ev.Composed(tuple(parts))
 
     scale = fitting_scale(task, lambda s: (branch(s, cost(s).event, cost(s).set_aside),))
     run = cost(scale)
@@ -350,17 +322,15 @@ def plan_random_stopping(task, splits, mean_runs):
     noisy = _score_of_a_run(run.event, sensitivity, whole.delta)
     if noisy is None:
         # Rows that are scored pay a price of their own.
-        def scoring(s):
-            return GaussianMechanism.from_rho(task.rho * s**2, sensitivity, whole.delta)
-
+        scoring = partial(_noise, task, 1.0, l1=sensitivity, l2=sensitivity)
         noisy = scoring(fitting_scale(task, lambda s: (branch(scale, scoring(s).event, 0.0),)))
         branches += (branch(scale, noisy.event, 0.0),)
     return SearchPlan(
         task=task,
         strategy="random_stopping",
-        runs={(i, 0): fit for i, fit in enumerate(runs(scale))},
+        runs=task.run_plans(layout, scaled(first, scale)),
         refits=task.refits(scale),
-        layout=Layout.all_on_all(splits, len(task.candidates)),
+        layout=layout,
         noisy=noisy,
         released_together=1,
         branches=branches,
@@ -374,9 +344,9 @@ def _score_of_a_run(run, sensitivity, delta):
 
     None where that cost has no closed form.
     """
-    if isinstance(run, PureDP):
-        return LaplaceMechanism(run.epsilon, sensitivity)
-    if not isinstance(run, Gaussian | ZCDP):
+    if isinstance(run, ev.PureDP):
+        return mechanisms.LaplaceMechanism(run.epsilon, sensitivity)
+    if not isinstance(run, ev.Gaussian | ev.ZCDP):
         return None
-    rho = run.rho if isinstance(run, ZCDP) else 0.5 / run.noise_multiplier**2
-    return GaussianMechanism.from_rho(rho * (1.0 - 2.0**-40), sensitivity, delta)
+    rho = run.rho if isinstance(run, ev.ZCDP) else 0.5 / run.noise_multiplier**2
+    return mechanisms.GaussianMechanism.from_rho(rho * (1.0 - 2.0**-40), sensitivity, delta)

@@ -3,18 +3,8 @@
 import math
 from dataclasses import dataclass, replace
 
-from skdp.accounting import (
-    ZCDP,
-    Composed,
-    Gaussian,
-    PoissonSampled,
-    PureDP,
-    SampledWithoutReplacement,
-    get_delta,
-    get_epsilon,
-    zcdp,
-)
-from skdp.accounting._events import leaves, merged
+from skdp.accounting import ZCDP, Composed, Gaussian, PureDP, get_delta, get_epsilon, zcdp
+from skdp.accounting._events import is_sampled, leaves, merged
 from skdp.accounting._laws import law
 from skdp.pipeline._planning import stand_in
 
@@ -144,7 +134,7 @@ def run_cost(fits, delta):
     if len(distinct) == 1:
         counts = leaves(distinct[0])
         return RunCost(parts[0] if list(counts.values()) == [1] else distinct[0])
-    if any(isinstance(part, PoissonSampled | SampledWithoutReplacement) for part in parts):
+    if any(map(is_sampled, parts)):
         return RunCost(PureDP(_common_epsilon(fits, delta)), delta)
     return RunCost(ZCDP(max(zcdp(event, relation=relation)[0] for event in distinct)))
 

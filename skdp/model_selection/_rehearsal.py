@@ -11,6 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdp.accounting._state import NotCopied
 from skdp.base import NOTHING, guarantee_of
 from skdp.model_selection._candidates import quiet, silence
 from skdp.pipeline._instances import gives_numbers, of_skdp
@@ -31,7 +32,7 @@ class _Charged(Exception):
     """Somebody else's step would charge now: everything before it is done."""
 
 
-class _NoCharge:
+class _NoCharge(NotCopied):
     """An accountant that ends a fit at its first charge."""
 
     def __init__(self, terms):
@@ -40,11 +41,8 @@ class _NoCharge:
     def charge(self, event, **words):
         raise _Charged
 
-    def __sklearn_clone__(self):
-        return self
 
-
-class _Rehearsed(TransformerMixin, BaseEstimator):
+class _Rehearsed(NotCopied, TransformerMixin, BaseEstimator):
     """A private step that is fitted up to its charge, and makes ones of every row."""
 
     def __init__(self, estimator, planned, raises):
@@ -95,9 +93,6 @@ class _Rehearsed(TransformerMixin, BaseEstimator):
         width = output_width(self.estimator, self.n_features_in_)
         return 1 if width is None else width
 
-    def __sklearn_clone__(self):
-        return self
-
 
 def rehearse(pipeline, guarantee, rows, charges=None):
     """Do what each private step does before its charge, for the errors that it raises.
@@ -121,7 +116,7 @@ def rehearse(pipeline, guarantee, rows, charges=None):
         Whatever a step raises before it charges, unless the ones may be the cause; targets and
         parameters that a step of skdp refuses in any case.
     """
-    steps = find_steps(pipeline.pipe, *filter(None, rows.X.shape[1:2]))
+    steps = find_steps(pipeline.pipe, rows.n_columns)
     # Of somebody else's it is not known whether they write into the rows that they are given.
     if any(is_estimator(step.estimator) and not of_skdp(step.estimator) for step in steps):
         rows = rows.take(np.arange(rows.n_units))
@@ -145,6 +140,8 @@ def rehearse(pipeline, guarantee, rows, charges=None):
             raise
         for part in parts.values():
             _check_targets(part.estimator, rows.y)
+    for step in steps:
+        _check_frozen(step)
 
 
 def _check_targets(estimator, y):
@@ -196,20 +193,14 @@ def _not_by_ones(steps, way=None):
     return errors
 
 
-def check_frozen(pipe, X):
-    """Refuse what is frozen unfitted or of another width: it reads rows after the charge alone.
-
-    Raises
-    ------
-    ValueError
-    """
-    for step in find_steps(pipe, *X.shape[1:2]):
-        if isinstance(step.estimator, FrozenEstimator):
-            check_is_fitted(step.estimator)
-            names = {sklearn_name(part) for part in estimators_in(step.estimator, set())}
-            widths = {step.n_features, getattr(step.estimator, "n_features_in_", None)} - {None}
-            if len(widths) > 1 and not names & TAKE_OTHER_WIDTHS:
-                raise ValueError(f"{step.title!r} was fitted to another width: {widths}")
+def _check_frozen(step):
+    """Refuse what is frozen unfitted or of another width: it reads rows after the charge alone."""
+    if isinstance(step.estimator, FrozenEstimator):
+        check_is_fitted(step.estimator)
+        names = {sklearn_name(part) for part in estimators_in(step.estimator, set())}
+        widths = {step.n_features, getattr(step.estimator, "n_features_in_", None)} - {None}
+        if len(widths) > 1 and not names & TAKE_OTHER_WIDTHS:
+            raise ValueError(f"{step.title!r} was fitted to another width: {widths}")
 
 
 def rehearse_runs(plan, rows):
@@ -239,7 +230,7 @@ def rehearse_runs(plan, rows):
         # each of them what the number of rows and the budget decide.
         planned = all(
             of_skdp(step.estimator) and step.n_features and plans_its_fit(step.estimator)
-            for step in find_steps(fit.pipeline.pipe, *filter(None, rows.X.shape[1:2]))
+            for step in find_steps(fit.pipeline.pipe, rows.n_columns)
         )
         if not planned:
             rehearse(fit.pipeline, fit.guarantee, rows.take(train[smallest]), fit.charges)

@@ -4,10 +4,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.utils.parallel import Parallel, delayed
 
 from skdp.accounting import Allowance
 from skdp.model_selection._candidates import Rows, silence
+from skdp.model_selection._rehearsal import rehearse_runs
 from skdp.noise import uniform_integers
 
 
@@ -53,6 +55,18 @@ class SearchRun:
     source: object = None
     spend: object = None
 
+    @classmethod
+    def prepared(cls, plan, rows, n_jobs):
+        """Return those of a plan, once every one has read its rows."""
+        if n_jobs is not None:
+            n_jobs = min(effective_n_jobs(int(n_jobs)), len(plan.runs))
+        rehearse_runs(plan, rows)
+        # A cell may be one that no pickle holds: what sending it raises is raised here.
+        with silence():
+            sent = tuple(plan.runs.values()), rows, plan.task.score
+            Parallel(n_jobs=n_jobs)([delayed(len)(sent)])
+        return cls(plan, rows, n_jobs)
+
     def charged(self, fit):
         """Charge the plan, as a part of a private fit."""
         # In this order: a spend is there once it was charged.
@@ -95,12 +109,6 @@ class SearchRun:
             )
 
 
-def check_sent(n_jobs, *objects):
-    """Raise what sending objects to workers would raise: a cell may be one that no pickle holds."""
-    with silence():
-        Parallel(n_jobs=n_jobs)([delayed(len)(objects)])
-
-
 def _fit_and_score(fit, train, test, seeds, *, rows, allow, score, keep):
     with silence():
         model = fit.fitted(rows.take(train), allow, seeds)
@@ -109,24 +117,25 @@ def _fit_and_score(fit, train, test, seeds, *, rows, allow, score, keep):
     return raw, model if keep else None
 
 
-def run_plan(run, stages):
+def run_plan(run, told):
     """Run a plan that was charged.
 
     Parameters
     ----------
     run : SearchRun
-    stages : Stages
+    told : callable
+        Makes a context of the name of a stage, of which callbacks are told.
 
     Returns
     -------
     Outcome
     """
     plan = run.plan
-    with stages.stage("search"):
+    with told("search"):
         outcome = (_stop_at_random if plan.mean_runs else _choose)(run)
     if plan.refits:
         fit = plan.refits[outcome.best]
-        with stages.stage("refit"), silence():
+        with told("refit"), silence():
             outcome = replace(outcome, model=fit.fitted(run.rows, run.allow, run.seeds(fit)))
     return outcome
 

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import column_or_1d
 
-from skdp._data._persons import shares_of, times_shares
+from skdp._data._persons import n_units, shares_of, times_shares
 from skdp._data._tables import target_array
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.utils._labels import category_codes
@@ -178,8 +178,8 @@ class _MeanOverRows(BoundedScore):
         values, bound = self._of_rows(estimator, X, column_or_1d(target_array(y))), self._bound
         # A loss that is no number is the worst one, whichever row it came from.
         values = np.clip(np.where(np.isnan(values), bound, values), 0.0, bound)
-        n_units = len(values) if persons is None else persons.n_persons
-        return self._of_mean(math.fsum(times_shares(values, shares_of(persons))) / n_units)
+        total = math.fsum(times_shares(values, shares_of(persons)))
+        return self._of_mean(total / n_units(values, persons))
 
     def monotonic(self, relation):
         return relation == "add_remove"
@@ -332,10 +332,8 @@ class ROCAUC(BoundedScore):
         y = column_or_1d(target_array(y))
         scores = _scores_of_second(estimator, X)
         scores = np.where(np.isnan(scores), -np.inf, scores)
-        shares, n_units = np.ones(len(y)), len(y)
-        if persons is not None:
-            shares, n_units = persons.shares, persons.n_persons
-        caps, codes = self._caps(n_units), _codes(self.class_counts, y)
+        shares = times_shares(np.ones(len(y)), shares_of(persons))
+        caps, codes = self._caps(n_units(y, persons)), _codes(self.class_counts, y)
         negatives, positives = (scores[codes == code] for code in (0, 1))
         outside, inside = (_first(shares[codes == code], cap) for code, cap in enumerate(caps))
         order = np.argsort(negatives)

@@ -52,23 +52,21 @@ def plan_search(task, strategy, cv, ids, mean_runs, composition="basic"):
     if strategy == "auto":
         n_splits = None if given is None else len(given.train)
         strategy = best_strategy(task, n_splits=n_splits, composition=composition)
-    if strategy == "cv":
-        splits = given or make_splits(cv, n_samples, ids)
-        return plan_runs(task, strategy, Layout.all_on_all(splits, m))
-    splits = given or hold_out(n_samples, ids)
-    if len(splits.train) != 1:
+    several = strategy == "cv"
+    splits = given or (make_splits(None, n_samples, ids) if several else hold_out(n_samples, ids))
+    if len(splits.train) != 1 and not several:
         raise ValueError(
             f"strategy={strategy!r} tests on one part of the rows, but cv gives "
             f"{len(splits.train)}; leave cv=None, give one split, or use strategy='cv'"
         )
-    if strategy == "random_stopping":
-        runs = default_mean_runs(m) if mean_runs is None else mean_runs
-        return plan_random_stopping(task, splits, runs)
+    layout = Layout.all_on_all(splits, m)
     if strategy == "disjoint":
         parts = make_parts(splits.train[0], m, ids)
         apart = Splits(tuple(parts), splits.test * m, n_samples)
-        return plan_runs(task, strategy, Layout(apart, tuple((i,) for i in range(m))))
-    return plan_runs(task, strategy, Layout.all_on_all(splits, m))
+        layout = Layout(apart, tuple((i,) for i in range(m)))
+    if strategy == "random_stopping":
+        return plan_random_stopping(task, layout, mean_runs or default_mean_runs(m))
+    return plan_runs(task, strategy, layout)
 
 
 def default_mean_runs(m):
@@ -93,14 +91,11 @@ def best_strategy(task, *, n_splits=None, composition="basic"):
     """
     if n_splits is not None and n_splits > 1:
         return "cv"
-    able = list(ABLE.get(composition, STRATEGIES) if task.guarantee.delta > 0.0 else STRATEGIES)
-    if n_splits == 1 and len(able) > 1:
-        able.remove("cv")
-    if len(task.candidates) > 0.75 * task.shape[0] and "disjoint" in able:
-        able.remove("disjoint")
-    if not task.refit and len(able) > 1 and "cv" in able:
-        able.remove("cv")
-    return min(able, key=lambda strategy: expected_shortfall(strategy, task))
+    able = ABLE.get(composition, STRATEGIES) if task.guarantee.delta > 0.0 else STRATEGIES
+    few_rows = len(task.candidates) > 0.75 * task.shape[0]
+    unfit = {"disjoint": few_rows, "cv": n_splits == 1 or not task.refit}
+    best = [strategy for strategy in able if not unfit.get(strategy)] or able
+    return min(best, key=lambda strategy: expected_shortfall(strategy, task))
 
 
 def expected_shortfall(strategy, task):

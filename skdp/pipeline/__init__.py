@@ -2,8 +2,8 @@
 
 from skdp.pipeline._check import PipelineCheck, check_pipeline
 from skdp.pipeline._kinds import step_kind
-from skdp.pipeline._planning import PipelinePlan, joint_scale, plan_pipeline, planned_charge
-from skdp.pipeline._split import split_budget, tabular_pipeline
+from skdp.pipeline._planning import PipelinePlan, plan_pipeline, planned_charge
+from skdp.pipeline._split import joint_scale, split_budget, tabular_pipeline
 from skdp.pipeline._table_vectorizer import DPTableVectorizer
 
 __all__ = [

@@ -6,13 +6,13 @@ from itertools import compress
 from sklearn.base import is_classifier
 
 from skdp._privacy_report import aligned
-from skdp.pipeline._fits import deep_params, fits_of, grid_parts, tries_other_prices
+from skdp.pipeline._fits import fits_of, grid_parts, tries_other_prices
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, named_parts, of_skdp
-from skdp.pipeline._kinds import REASONS, estimators_in, is_private
-from skdp.pipeline._prices import accountant_of, paid_twice, price_steps, priced_steps, total_price
+from skdp.pipeline._kinds import REASONS, deep_params, estimators_in, is_private
+from skdp.pipeline._prices import paid_twice, price_steps, priced_steps, total_price
 from skdp.pipeline._steps import Fits, find_steps, holds_private, steps_of_search, unaccepted
-from skdp.pipeline._verified import adds_entries, fails_on, sklearn_name, turned_by_nulls
-from skdp.pipeline._widths import stacks_entries
+from skdp.pipeline._verified import fails_on, sklearn_name, turned_by_nulls
+from skdp.pipeline._widths import adds_entries, stacks_entries
 from skdp.utils._documents import html_fragment, html_table, html_text
 from skdp.utils._rounding import in_digits
 from skdp.utils._validation import check_integer
@@ -348,8 +348,7 @@ def _of_cross_validator(step, steps):
         return
     message = "its scores, and what is chosen by them, are raw; use skdp.model_selection"
     yield Finding(step.title, "raw scores", message)
-    params = step.estimator.get_params(deep=False)
-    cv, inner = params["cv"], params.get("estimator", step.estimator)
+    cv, inner = step.params["cv"], step.params.get("estimator", step.estimator)
     by_default = (cv is None or isinstance(cv, int)) and is_classifier(inner)
     if by_default or "Stratified" in type(cv).__name__:
         message = (
@@ -357,7 +356,7 @@ def _of_cross_validator(step, steps):
             "guarantee; use cv=KFold(k, shuffle=True, random_state=0)"
         )
         yield Finding(step.title, "stratified folds", message)
-    parts = grid_parts(params)
+    parts = grid_parts(step.params)
     if not parts:
         return
     tried = " ".join(name for part in parts for name in part)
@@ -398,8 +397,9 @@ def _of_containers(pipe):
 
 
 def _accountants(private):
-    without = [step.title for step in private if accountant_of(step) is None]
-    budgets = {id(getattr(h, "reservation", h)) for h in map(accountant_of, private)}
+    accountants = [step.params["accountant"] for step in private]
+    without = [step.title for step in private if step.params["accountant"] is None]
+    budgets = {id(getattr(each, "reservation", each)) for each in accountants}
     if without:
         message = "its fits are not charged anywhere"
         yield from (Finding(name, "no accountant", message) for name in without)

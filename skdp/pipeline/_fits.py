@@ -7,7 +7,7 @@ from sklearn.model_selection import ParameterGrid, check_cv
 
 from skdp.base import terms_of
 from skdp.pipeline._instances import is_changed, is_estimator, of_skdp
-from skdp.pipeline._kinds import is_private, step_kind
+from skdp.pipeline._kinds import deep_params, is_private, step_kind
 from skdp.pipeline._planning import may_release_nothing
 from skdp.pipeline._steps import UNKNOWN, Fits
 from skdp.pipeline._verified import sklearn_name
@@ -34,15 +34,6 @@ def fits_of(estimator, name):
     if rule is None or params.get("warm_start") or tries_other_prices(estimator):
         return UNKNOWN
     return rule(params, name)
-
-
-def deep_params(estimator):
-    """Return an estimator and all in it by their names, what is in no estimator left out."""
-    try:
-        return {"": estimator} | (estimator.get_params() if is_estimator(estimator) else {})
-    except TypeError:
-        # A class stands in the place of an estimator; it is refused as a step.
-        return {"": estimator}
 
 
 def tries_other_prices(search):

@@ -6,21 +6,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
 from skdp.pipeline._functions import is_plain
-from skdp.pipeline._instances import (
-    infers_types,
-    is_changed,
-    is_estimator,
-    named_parts,
-    of_skdp,
-    parts_of,
-)
-from skdp.pipeline._verified import (
-    LABEL_CODES,
-    ROW_BY_ROW_ONCE_FITTED,
-    is_class_of,
-    sklearn_name,
-    verified,
-)
+from skdp.pipeline._instances import infers_types, is_changed, is_estimator, named_parts, of_skdp
+from skdp.pipeline._verified import ROW_BY_ROW_ONCE_FITTED, is_class_of, sklearn_name, verified
 
 REASONS = {
     "private": "its fit is charged",
@@ -41,6 +28,8 @@ SEES_NO_ROW = {
     *("importance_getter", "score_func", "scoring", "refit", "cv", "memory"),
     *("param_grid", "param_distributions", "scorer_"),
 }
+# What a classifier keeps for its labels; of a table they make as many columns as it has labels.
+LABEL_CODES = ("LabelBinarizer", "LabelEncoder")
 LIBRARIES = ("numpy", "pandas", "scipy", "skdp", "sklearn")
 # What these of scikit-learn do once they are fitted is what the estimators inside them do.
 COMBINE = {
@@ -55,6 +44,15 @@ def is_private(estimator):
     return {"epsilon", "accountant"} <= set(names)
 
 
+def deep_params(estimator):
+    """Return an estimator and all in it by their names, what is in no estimator left out."""
+    try:
+        return {"": estimator} | (estimator.get_params() if is_estimator(estimator) else {})
+    except TypeError:
+        # A class stands in the place of an estimator; it is refused as a step.
+        return {"": estimator}
+
+
 def plans_its_fit(estimator):
     """Say whether a private estimator says beforehand what its fit releases.
 
@@ -63,11 +61,8 @@ def plans_its_fit(estimator):
     """
     if is_estimator(estimator.get_params(deep=False).get("estimator")):
         return False
-    places = {}
-    for place, kind in enumerate(type(estimator).__mro__):
-        for name in {"fit", "plan_fit"} & set(vars(kind)):
-            places.setdefault(name, place)
-    return "plan_fit" in places and places["plan_fit"] <= places["fit"]
+    own = (vars(kind).keys() & {"fit", "plan_fit"} for kind in type(estimator).__mro__)
+    return "plan_fit" in next(filter(None, own), ())
 
 
 def step_kind(estimator):
@@ -196,8 +191,9 @@ def _is_safe_once_fitted(estimator):
     if params.get("input", "content") != "content":
         return False
     if kind is ColumnTransformer:
-        fitted = [part for _, part, _ in getattr(estimator, "transformers_", [])]
-        params["transformers"] = parts_of(estimator) + fitted
+        # What is chosen for each is no estimator.
+        entries = (*estimator.transformers, *getattr(estimator, "transformers_", ()))
+        params["transformers"] = [part for _, part, _ in entries]
     return known and all(name in SEES_NO_ROW or _is_inert(value) for name, value in params.items())
 
 

@@ -2,22 +2,13 @@
 
 import math
 from dataclasses import dataclass, replace
-from functools import cache
+from itertools import compress
 from numbers import Real
 
 import numpy as np
 from sklearn.base import clone
 
-from skdp.accounting import (
-    ApproximateDP,
-    Guarantee,
-    PlannedCharge,
-    PureDP,
-    calibrate,
-    get_delta,
-    get_epsilon,
-    plan_event,
-)
+from skdp.accounting import ApproximateDP, Guarantee, PlannedCharge, PureDP, plan_event
 from skdp.accounting._events import leaves
 from skdp.accounting._reservation import covering_gaussian
 from skdp.base import NOTHING, TableShape, terms_of
@@ -181,14 +172,14 @@ class PipelinePlan:
         tuple of (float, float)
             Epsilon and delta of each step.
         """
-        shares = list(zip(self.steps, self.shares, strict=True))
-        with_delta = math.fsum(share for step, share in shares if _takes_delta(step)) or 1.0
+        takes_delta = ["delta" in step.params for step in self.steps]
+        with_delta = math.fsum(compress(self.shares, takes_delta)) or 1.0
         if len(self.steps) > 1:
             # Deltas must not add up to more, by a rounding, than there is.
             with_delta *= 1 + 1e-12
         return tuple(
-            (epsilon * share, delta * share / with_delta if _takes_delta(step) else 0.0)
-            for step, share in shares
+            (epsilon * share, takes * delta * share / with_delta)
+            for share, takes in zip(self.shares, takes_delta, strict=True)
         )
 
     def charges(self, epsilon, delta):
@@ -203,14 +194,20 @@ class PipelinePlan:
         -------
         tuple of PlannedCharge
         """
-        return tuple(map(self._charge, self.steps, self.budgets(epsilon, delta)))
+        return tuple(self._charge(step, own) for step, own in self._budgeted(epsilon, delta))
 
-    def _charge(self, step, budget):
-        if budget[0] == 0.0:
+    def _budgeted(self, epsilon, delta):
+        """Yield each step, and its share as its parameters: none where it releases nothing."""
+        for step, budget in zip(self.steps, self.budgets(epsilon, delta), strict=True):
+            given = dict(zip(("epsilon", "delta"), budget, strict=True)) if budget[0] > 0.0 else {}
+            yield step, {name: value for name, value in given.items() if name in step.params}
+
+    def _charge(self, step, share):
+        if not share:
             # It releases nothing, and what is planned for it covers no release.
-            params = step.estimator.get_params(deep=False)
-            return PlannedCharge(step.title, NOTHING, params["epsilon"], params.get("delta") or 0.0)
-        estimator = clone(step.estimator).set_params(**_parameters(step, budget))
+            own = step.params
+            return PlannedCharge(step.title, NOTHING, own["epsilon"], own.get("delta") or 0.0)
+        estimator = clone(step.estimator).set_params(**share)
         known = {"classes": self.classes, "terms": self.terms, "name": step.title}
         if not (step.before or step.columns or may_release_nothing(step.estimator)):
             known["columns"] = self.columns
@@ -247,10 +244,9 @@ class PipelinePlan:
             A clone of the pipeline.
         """
         accountants = [None] * len(self.steps) if accountants is None else accountants
-        params = {}
-        budgets = self.budgets(epsilon, delta)
-        for step, budget, handle in zip(self.steps, budgets, accountants, strict=True):
-            own = _parameters(step, budget) | {"accountant": handle}
+        params, budgeted = {}, self._budgeted(epsilon, delta)
+        for (step, share), handle in zip(budgeted, accountants, strict=True):
+            own = share | {"accountant": handle}
             params |= {step.parameter(name): value for name, value in own.items()}
         return clone(self.pipe).set_params(**params)
 
@@ -259,22 +255,6 @@ def _releases(step):
     """Say whether a fit of a step releases anything: not if it gets no column."""
     may = may_release_nothing(step.estimator)
     return step.n_features != 0 and not (may and planned_charge(step.estimator).event == NOTHING)
-
-
-def _takes_delta(step):
-    return "delta" in step.estimator.get_params(deep=False)
-
-
-def _parameters(step, budget):
-    """Return the parameters of a step by which it gets its share; none where it releases nothing.
-
-    Parameters
-    ----------
-    step : Step
-    budget : tuple of (float, float)
-    """
-    names = ("epsilon", "delta") if _takes_delta(step) else ("epsilon",)
-    return dict(zip(names, budget, strict=False)) if budget[0] > 0.0 else {}
 
 
 def plan_pipeline(
@@ -377,50 +357,3 @@ def _check_shares(steps, shares):
     if not all(0.0 < weight < math.inf for weight in weights):
         raise ValueError(f"shares must be positive, got {shares!r}")
     return tuple(weight / math.fsum(weights) for weight in weights)
-
-
-def joint_scale(make_event, epsilon, delta, terms=None):
-    """Return the largest scale at which an event fits a budget, to a relative 1e-4.
-
-    Parameters
-    ----------
-    make_event : callable
-        Maps a positive scale to an event that costs the more the larger it is; at scale 1 the
-        parts' own epsilons add up to the budget's, so that for single rows 1 fits always.
-    epsilon, delta : float
-        The budget.
-    terms : Terms, default=None
-        Relation and group size of the accountant that will be charged.
-
-    Returns
-    -------
-    float
-        An event at that scale is accepted by an accountant as (epsilon, delta).
-
-    Examples
-    --------
-    >>> from skdp.accounting import Composed, Gaussian, gaussian_noise_multiplier
-    >>> from skdp.pipeline import joint_scale
-    >>> def two_halves(scale):
-    ...     return Gaussian(gaussian_noise_multiplier(scale * 0.5, 5e-6)) * 2
-    >>> round(joint_scale(two_halves, 1.0, 1e-5), 2)
-    1.43
-    """
-    terms = terms_of(None) if terms is None else terms
-    event = cache(make_event)
-    at = {"relation": terms.relation, "group_size": terms.max_rows}
-
-    def fits(scale):
-        made = event(scale)
-        within = get_epsilon(made, delta, **at) <= epsilon
-        one = terms.max_rows == 1
-        return within and not (one and get_delta(made, epsilon, relation=terms.relation) > delta)
-
-    start = 1.0 if fits(1.0) else 1.0 - 1e-12
-    if delta == 0.0 and terms.max_rows == 1 and fits(start):
-        return start
-    scale = calibrate(event, epsilon, delta, bounds=(2.0**-30, 2.0**20), rtol=1e-4, **at)
-    shrink = 1e-6
-    while not fits(scale):
-        scale, shrink = scale * (1 - shrink), min(2 * shrink, 0.5)
-    return max(scale, start) if fits(start) else scale

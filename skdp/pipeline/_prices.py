@@ -19,11 +19,6 @@ BUDGET = ("epsilon", "delta", "accountant", "random_state")
 KNOWN_RANGE = (MaxAbsScaler, MinMaxScaler, QuantileTransformer)
 
 
-def accountant_of(step):
-    """Return the accountant that a private step is charged to."""
-    return step.estimator.get_params(deep=False)["accountant"]
-
-
 def priced_steps(steps):
     """Yield the steps whose fits, or transforms, are charged."""
     for step in steps:
@@ -66,10 +61,10 @@ class Price:
 
 def price_steps(priced, n_samples):
     """Return the price of each private step by its name."""
-    first = next((accountant_of(s) for s in priced if accountant_of(s) is not None), None)
+    charged = [step.params["accountant"] for step in priced]
+    first = next((accountant for accountant in charged if accountant is not None), None)
     prices = {}
-    for step in priced:
-        accountant = accountant_of(step)
+    for step, accountant in zip(priced, charged, strict=True):
         terms = terms_of(first if accountant is None else accountant)
         # The whole table's is that of a step in no wrapper: others fit parts of it.
         shape = n_samples if step.fits == Fits() else None, step.n_features or None
@@ -152,7 +147,7 @@ def paid_twice(steps):
         earlier = named.get(step.before[-1]) if step.before else None
         if step.kind != "private" or earlier is None:
             continue
-        before, params = earlier.estimator, step.estimator.get_params(deep=False)
+        before, params = earlier.estimator, step.params
         rescales = earlier.kind == "private" and getattr(before, "_rescales", False)
         if rescales and getattr(step.estimator, "_undoes_scaling", False):
             yield earlier, f"{step.title!r} shifts and scales the same features again"
@@ -167,6 +162,5 @@ def paid_twice(steps):
 
 def _learned(step):
     """Return what a step learns, and from what; two that are the same learn the same."""
-    params = step.estimator.get_params(deep=False).items()
-    known = {name: repr(value) for name, value in params if name not in BUDGET}
+    known = {name: repr(value) for name, value in step.params.items() if name not in BUDGET}
     return type(step.estimator), step.before, step.columns, known

@@ -1,17 +1,18 @@
 """One budget for all private steps of a pipeline: of yours, or of one for raw tables."""
 
 import math
+from functools import cache
 from numbers import Integral
 
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import make_pipeline
 
-from skdp.accounting import PrivacyAccountant, Reservation
-from skdp.base import TableShape, guarantee_of, terms_of
+from skdp.accounting import PrivacyAccountant, Reservation, calibrate, get_delta, get_epsilon
+from skdp.base import guarantee_of, terms_of
 from skdp.gam import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._kinds import plans_its_fit, step_kind
-from skdp.pipeline._planning import joint_scale, labels_of, plan_pipeline
+from skdp.pipeline._planning import plan_pipeline, planned_charge
 from skdp.pipeline._table_vectorizer import DPTableVectorizer
 from skdp.utils._docstrings import documented
 from skdp.utils._validation import check_privacy_parameters, is_auto
@@ -114,6 +115,53 @@ def split_budget(
     return plan.with_budget(scale * epsilon, row, reservation.steps)
 
 
+def joint_scale(make_event, epsilon, delta, terms=None):
+    """Return the largest scale at which an event fits a budget, to a relative 1e-4.
+
+    Parameters
+    ----------
+    make_event : callable
+        Maps a positive scale to an event that costs the more the larger it is; at scale 1 the
+        parts' own epsilons add up to the budget's, so that for single rows 1 fits always.
+    epsilon, delta : float
+        The budget.
+    terms : Terms, default=None
+        Relation and group size of the accountant that will be charged.
+
+    Returns
+    -------
+    float
+        An event at that scale is accepted by an accountant as (epsilon, delta).
+
+    Examples
+    --------
+    >>> from skdp.accounting import Composed, Gaussian, gaussian_noise_multiplier
+    >>> from skdp.pipeline import joint_scale
+    >>> def two_halves(scale):
+    ...     return Gaussian(gaussian_noise_multiplier(scale * 0.5, 5e-6)) * 2
+    >>> round(joint_scale(two_halves, 1.0, 1e-5), 2)
+    1.43
+    """
+    terms = terms_of(None) if terms is None else terms
+    event = cache(make_event)
+    at = {"relation": terms.relation, "group_size": terms.max_rows}
+
+    def fits(scale):
+        made = event(scale)
+        within = get_epsilon(made, delta, **at) <= epsilon
+        one = terms.max_rows == 1
+        return within and not (one and get_delta(made, epsilon, relation=terms.relation) > delta)
+
+    start = 1.0 if fits(1.0) else 1.0 - 1e-12
+    if delta == 0.0 and terms.max_rows == 1 and fits(start):
+        return start
+    scale = calibrate(event, epsilon, delta, bounds=(2.0**-30, 2.0**20), rtol=1e-4, **at)
+    shrink = 1e-6
+    while not fits(scale):
+        scale, shrink = scale * (1 - shrink), min(2 * shrink, 0.5)
+    return max(scale, start) if fits(start) else scale
+
+
 @documented()
 def tabular_pipeline(
     estimator,
@@ -206,13 +254,12 @@ def tabular_pipeline(
     given |= {"epsilon": epsilon, "delta": delta, "data_norm": 1.0}
     model.set_params(**{name: value for name, value in given.items() if name in own})
     # What it would refuse is refused here, before a front is charged.
-    guarantee = guarantee_of(model)
+    guarantee_of(model)
     if isinstance(model, DPAdditiveClassifier | DPAdditiveRegressor):
         return make_pipeline(model)
     batch = own.get("batch_size")
     n_rows = max(SOME_ROWS, batch if isinstance(batch, Integral) else 0)
-    shape = TableShape(n_rows=n_rows, n_columns=10, classes=labels_of(own))
-    model.plan_fit(shape, guarantee)
+    planned_charge(model, n_rows, 10, terms=terms_of(model.accountant))
     moments = own.get("mechanism") == "sufficient_statistics"
     given = {"bounds": bounds, "categories": categories, "random_state": random_state}
     front = DPTableVectorizer(numbers="scaled" if moments else "bins", **given)

@@ -10,16 +10,12 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.pipeline._functions import is_plain
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp, without_memory
-from skdp.pipeline._kinds import ACCEPTED, is_private, step_kind
+from skdp.pipeline._kinds import ACCEPTED, deep_params, is_private, step_kind
 from skdp.pipeline._verified import is_class_of
 from skdp.pipeline._widths import chosen_places, density_decides, output_width
 from skdp.utils._validation import check_integer
 
 STEPS = ("steps", "transformer_list", "transformers")
-PLAIN = {
-    *("n_jobs", "verbose", "sparse_threshold", "transformer_weights", "transform_input"),
-    *("verbose_feature_names_out", "force_int_remainder_cols", "remainder"),
-}
 
 
 @dataclass(frozen=True)
@@ -93,6 +89,11 @@ class Step(Place):
 
     estimator: object
     kind: str
+
+    @property
+    def params(self):
+        """Its own parameters."""
+        return self.estimator.get_params(deep=False)
 
     @property
     def title(self):
@@ -241,23 +242,22 @@ def unaccepted(steps, public_steps=()):
 
 def holds_private(estimator):
     """Say whether an estimator, or one among its parameters at any depth, is charged."""
-    return is_estimator(estimator) and any(
-        map(is_private, (estimator, *estimator.get_params().values()))
-    )
+    return any(map(is_private, deep_params(estimator).values()))
 
 
 def _is_as_made(container):
     """Say whether a container has no methods of its own and all but its steps is plain data."""
     if type(container) not in (Pipeline, FeatureUnion, ColumnTransformer) or is_changed(container):
         return False
-    params = vars(container)
-    lists = [params[name] for name in STEPS if name in params]
+    # The memory is judged where it is used.
+    params = container.get_params(deep=False) | {"memory": None}
+    lists = [params.pop(name) for name in STEPS if name in params]
     parts = [part for named in lists if type(named) in (list, tuple) for part in named]
     if not all(type(part) in (list, tuple) for part in lists + parts):
         return False
     # Every other one is a name, or chosen columns, between which stands an estimator.
     words = [word for part in parts for word in part[::2]]
-    words += [value for name, value in params.items() if name in PLAIN]
+    words += params.values()
     return all(is_plain(word) or callable(word) or is_estimator(word) for word in words)
 
 

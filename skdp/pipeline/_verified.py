@@ -7,18 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
-from warnings import catch_warnings
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from skdp.pipeline._functions import (
-    has_bounded_domain,
-    is_elementwise,
-    is_known,
-    is_plain,
-    treats_rows_alone,
-)
+from skdp.pipeline._functions import has_bounded_domain, is_elementwise, is_plain, treats_rows_alone
 
 
 def is_class_of(kind, *libraries):
@@ -197,8 +189,6 @@ ROW_BY_ROW_ONCE_FITTED = {
     # Of texts, and of gradient boosting.
     *("TfidfTransformer", "_BinMapper"),
 }
-# What a classifier keeps for its labels; of a table they make as many columns as it has labels.
-LABEL_CODES = ("LabelBinarizer", "LabelEncoder")
 # Functions, which their condition judges or which are given names alone.
 JUDGED_APART = {
     *("func", "inverse_func", "kw_args", "inv_kw_args", "feature_names_out"),
@@ -233,20 +223,6 @@ def fails_on(estimator):
     if name == "FunctionTransformer" and has_bounded_domain(params["func"]):
         return "a value that its function turns to NaN or infinity: bound the values before"
     return None
-
-
-def adds_entries(estimator):
-    """Say whether it adds up a sparse table's entries for one cell, as scipy does, on its copy.
-
-    If one row is not sorted, scipy sorts all, and changes the order of equal places.
-    """
-    name = sklearn_name(estimator)
-    function = name == "FunctionTransformer"
-    known = is_known(estimator.func, estimator.kw_args) if function else name == "Normalizer"
-    with suppress(Exception), catch_warnings(action="ignore"):
-        once, twice = csr_array([[2.0]]), csr_array(([1.0, 1.0], [0, 0], [0, 2]))
-        return known and estimator.transform(twice).nnz == estimator.transform(once).nnz
-    return False
 
 
 def turned_by_nulls(estimator):

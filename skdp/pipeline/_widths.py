@@ -1,6 +1,10 @@
 """How many columns a step makes, and whether they may be sparse: from its parameters alone."""
 
+from contextlib import suppress
+from warnings import catch_warnings
+
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
@@ -10,6 +14,7 @@ from sklearn.utils import get_tags
 
 from skdp.accounting import Guarantee
 from skdp.base import TableShape
+from skdp.pipeline._functions import is_known
 from skdp.pipeline._instances import is_estimator, of_skdp, of_sklearn_function, parts_of
 from skdp.pipeline._kinds import plans_its_fit, step_kind
 from skdp.pipeline._verified import DENSE_ONCE_FITTED, sklearn_name, verified
@@ -131,6 +136,20 @@ def stacks_entries(union):
     parts = [part for part in parts_of(union) if part != "drop"]
     kept = [may_be_sparse(part, "matrix") and not may_be_sparse(part) for part in parts]
     return len(parts) > 1 and any(kept)
+
+
+def adds_entries(estimator):
+    """Say whether it adds up a sparse table's entries for one cell, as scipy does, on its copy.
+
+    If one row is not sorted, scipy sorts all, and changes the order of equal places.
+    """
+    name = sklearn_name(estimator)
+    function = name == "FunctionTransformer"
+    known = is_known(estimator.func, estimator.kw_args) if function else name == "Normalizer"
+    with suppress(Exception), catch_warnings(action="ignore"):
+        once, twice = csr_array([[2.0]]), csr_array(([1.0, 1.0], [0, 0], [0, 2]))
+        return known and estimator.transform(twice).nnz == estimator.transform(once).nnz
+    return False
 
 
 def refuses_sparse(estimator, n_features=None):

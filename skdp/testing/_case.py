@@ -1,9 +1,8 @@
 """What the checks of `skdp.testing` try an estimator on: a table, fits, released numbers."""
 
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from unittest import SkipTest
+from unittest import SkipTest, TestCase
 from warnings import catch_warnings
 
 import numpy as np
@@ -20,8 +19,8 @@ N_ROWS, N_FEATURES = 60, 4
 # What an estimator has whose releases are charged.
 CHARGED = ("epsilon", "accountant")
 
-# At this epsilon two tables of 60 rows look alike: 60 removed and 60 added, e^0.12 is nearly 1.
-UNTELLING_EPSILON = 1e-3
+# With these two tables of 60 rows look alike: 60 removed and 60 added, e^0.12 is nearly 1.
+UNTELLING = {"epsilon": 1e-3}
 TRIES = 3
 
 # A context that says nothing of seeds, which the checks use on tables of no one.
@@ -57,16 +56,18 @@ class Case:
     ----------
     estimator : estimator
         Unfitted.
-    *needs : str
+    needs : tuple of str, default=CHARGED
         Parameters without which the check is skipped.
     """
 
-    def __init__(self, estimator, *needs):
+    def __init__(self, estimator, needs=CHARGED):
         self.estimator, self.params = estimator, estimator.get_params()
         missing = [name for name in needs if name not in self.params]
         if missing:
             raise SkipTest(f"{type(estimator).__name__} has no parameter {missing[0]}")
         self.X, self.y = make_table(estimator)
+        # Of other rows, for the same targets.
+        self.other_X, _ = make_table(estimator, seed=1)
 
     def fit(self, X=None, y=None, *, groups=None, **params):
         """Fit a clone with some parameters changed, to the table if no other is given."""
@@ -95,6 +96,12 @@ class Case:
         """Return what a clone releases with some parameters changed."""
         return self.published(self.fit(X, **params), X)
 
+    def stated(self, fitted):
+        """Return what a fitted estimator states; skip the check of one that states nothing."""
+        if not hasattr(fitted, "privacy_"):
+            raise SkipTest(f"{type(fitted).__name__} publishes no privacy_ statement")
+        return fitted.privacy_
+
     @property
     def releases_in_transform(self):
         return get_tags(self.estimator).non_deterministic and hasattr(self.estimator, "transform")
@@ -115,10 +122,9 @@ class Case:
         assert len(spends) == releases, f"{releases} releases made {len(spends)} records"
         assert prices == {self.price}, f"prices are {prices}"
 
-    @property
-    def fresh_noise(self):
-        """The parameters with which fits draw noise of their own."""
-        return {"random_state": None} if "random_state" in self.params else {}
+    def seeded(self, seed):
+        """Return the parameters with which fits draw noise of a seed; of their own for None."""
+        return {"random_state": seed} if "random_state" in self.params else {}
 
     def repeats_noise(self, releases):
         """Say whether two of some releases are the same, and not because a few integers are.
@@ -135,7 +141,7 @@ class Case:
             return False
         if "epsilon" not in self.params:
             return True
-        noisy = Case(clone(self.estimator).set_params(epsilon=UNTELLING_EPSILON))
+        noisy = Case(clone(self.estimator).set_params(**UNTELLING), needs=())
         return all(_has_two_alike(releases(noisy)) for _ in range(TRIES))
 
 
@@ -143,21 +149,9 @@ def _has_two_alike(results):
     return any(np.array_equal(a, b) for i, a in enumerate(results) for b in results[:i])
 
 
-def statement_of(fitted):
-    """Return what an estimator states; skip a check of one that states nothing."""
-    if not hasattr(fitted, "privacy_"):
-        raise SkipTest(f"{type(fitted).__name__} publishes no privacy_ statement")
-    return fitted.privacy_
-
-
-@contextmanager
 def must_raise(error, otherwise):
-    """Break a check's rule if a block does not raise."""
-    try:
-        yield
-    except error:
-        return
-    raise AssertionError(otherwise)
+    """Return a context that breaks a check's rule if its block does not raise."""
+    return TestCase().assertRaises(error, msg=otherwise)
 
 
 def _numbers(value):

@@ -17,15 +17,7 @@ from skdp import mechanisms
 from skdp.accounting import Composed, PrivacyAccountant, get_epsilon
 from skdp.base import fitted_names
 from skdp.exceptions import BudgetExceededError
-from skdp.testing._case import (
-    CHARGED,
-    UNTELLING_EPSILON,
-    Case,
-    TableChanger,
-    make_table,
-    must_raise,
-    quiet_seeds,
-)
+from skdp.testing._case import CHARGED, UNTELLING, Case, TableChanger, must_raise, quiet_seeds
 
 # What `PrivateFit.publish` says of releases in which every row takes part.
 ALL_ROWS = "all rows, once"
@@ -36,7 +28,7 @@ def check_refused_charge(estimator):
 
     An estimator whose `fit` was refused is unfitted, whatever it was before.
     """
-    case = Case(estimator, *CHARGED)
+    case = Case(estimator)
     accountant = PrivacyAccountant(1e-6, 0.0)
     before = accountant.verify()
     fitted = case.fit(accountant=None).set_params(accountant=accountant)
@@ -53,11 +45,10 @@ def check_charge_before_touch(estimator):
     The table is overwritten while the charge is made; the result must be that of a release
     from the new table with the same noise.
     """
-    case = Case(estimator, "random_state", *CHARGED)
-    other, _ = make_table(estimator, seed=1)
-    accountant = TableChanger(X=case.X, replacement=other)
+    case = Case(estimator, ("random_state", *CHARGED))
+    accountant = TableChanger(X=case.X, replacement=case.other_X)
     with quiet_seeds():
-        expected = case.release(other, random_state=0)
+        expected = case.release(case.other_X, random_state=0)
         result = case.release(random_state=0, accountant=accountant)
     charges = len(accountant.charges)
     assert charges == 1, f"one release made {charges} charges"
@@ -68,7 +59,7 @@ def check_charge_before_touch(estimator):
 
 def check_handle_identity(estimator):
     """Clones, copies, pickles and fitted estimators charge the accountant that was passed."""
-    case = Case(estimator, *CHARGED)
+    case = Case(estimator)
     accountant = case.budget(1)
     original = clone(estimator).set_params(accountant=accountant)
     copies = {
@@ -85,7 +76,7 @@ def check_handle_identity(estimator):
 
 def check_exact_spend(estimator):
     """Releases of clones and of pickled copies are all booked, each at the stated price."""
-    case = Case(estimator, *CHARGED)
+    case = Case(estimator)
     accountant = case.budget(4)
     original = clone(estimator).set_params(accountant=accountant)
     copies = [original, clone(original), pickle.loads(pickle.dumps(original))]
@@ -102,14 +93,14 @@ def check_workers(estimator):
 
     What is sent to the workers was fitted before, and may have kept a generator.
     """
-    case = Case(estimator, *CHARGED)
+    case = Case(estimator)
     same = case.repeats_noise(_fits_in_workers)
     assert not same, "releases in workers published the same numbers"
 
 
 def _fits_in_workers(case):
     accountant = case.budget(4)
-    original = clone(case.estimator).set_params(accountant=accountant, **case.fresh_noise)
+    original = clone(case.estimator).set_params(accountant=accountant, **case.seeded(None))
     results = [case.refit(original)]
     results += Parallel(n_jobs=2)(delayed(case.refit)(original) for _ in range(2))
     results.append(case.refit(original))
@@ -124,7 +115,7 @@ def check_cost_of_mechanisms(estimator):
     must together cost no more than the event, unless a statement's `sampler` says that they saw
     parts of the rows; one that releases the parts of a vector one by one counts once.
     """
-    case = Case(estimator, *CHARGED)
+    case = Case(estimator)
     accountant = case.budget(1)
     with _recorded_mechanisms() as used:
         fitted = case.fit(accountant=accountant)
@@ -173,11 +164,10 @@ def _recorded_mechanisms():
 
 def check_public_words(estimator):
     """What a fit books, warns of, prints and keeps on its class is the same for other rows."""
-    case, told = Case(estimator, *CHARGED), []
+    case, told = Case(estimator), []
     # What a warning may say of released numbers is alike: the noise drowns the rows.
-    params = {"epsilon": UNTELLING_EPSILON}
-    params |= dict.fromkeys(case.params.keys() & {"random_state"}, 0)
-    for X, y in ((case.X, case.y), (make_table(estimator, seed=1)[0], case.y[::-1])):
+    params = UNTELLING | case.seeded(0)
+    for X, y in ((case.X, case.y), (case.other_X, case.y[::-1])):
         accountant = case.budget(1)
         printed = io.StringIO()
         recorded = warnings.catch_warnings(record=True, action="always")
@@ -191,7 +181,7 @@ def check_public_words(estimator):
 
 def check_failed_fit(estimator):
     """Bad input is a ValueError, charges nothing and leaves nothing of an earlier fit."""
-    case = Case(estimator, *CHARGED)
+    case = Case(estimator)
     accountant = case.budget(4)
     fitted = clone(estimator).set_params(accountant=accountant).fit(case.X, case.y)
     spends = len(accountant.spends)
@@ -208,7 +198,7 @@ def check_failed_fit(estimator):
 
 def check_privacy_parameters(estimator):
     """Impossible values of epsilon, delta and random_state are ValueErrors, uncharged."""
-    case = Case(estimator, "random_state", *CHARGED)
+    case = Case(estimator, ("random_state", *CHARGED))
     accountant = case.budget(1)
     bad = [("epsilon", v) for v in (0, -1.0, "1", None, float("nan"), float("inf"), True)]
     bad += [("random_state", v) for v in (-1, 0.5, check_random_state(0), True)]
@@ -223,7 +213,7 @@ def check_privacy_parameters(estimator):
 
 def check_tiny_epsilon(estimator):
     """An epsilon too small to be of use gives a release all the same, or an uncharged error."""
-    case = Case(estimator, *CHARGED)
+    case = Case(estimator)
     for epsilon in (1e-6, 1e-14, 1e-100, 1e-300):
         accountant = PrivacyAccountant(1.0, 0.5)
         try:

@@ -2,6 +2,7 @@
 
 import inspect
 from itertools import compress
+from unittest import SkipTest
 
 import numpy as np
 from scipy.stats import wasserstein_distance
@@ -13,18 +14,7 @@ from skdp.accounting import PrivacyAccountant, convert_relation
 from skdp.audit._bounds import epsilon_from_rates
 from skdp.audit._distinguish import distinguish
 from skdp.audit._published import as_matrix, observe
-from skdp.testing._case import (
-    CHARGED,
-    N_FEATURES,
-    N_ROWS,
-    Case,
-    SkipTest,
-    make_table,
-    must_raise,
-    quiet_seeds,
-    statement_of,
-    takes_categories,
-)
+from skdp.testing._case import N_FEATURES, N_ROWS, Case, must_raise, quiet_seeds, takes_categories
 
 FALSE_ALARM = 1e-6
 # Fewer prove next to nothing at this false-alarm rate.
@@ -43,9 +33,9 @@ MANY_ROWS = 1000
 
 def check_statement(estimator):
     """The statement is complete and repeats what was asked and charged."""
-    case = Case(estimator, *CHARGED)
+    case = Case(estimator)
     accountant = PrivacyAccountant(1e3, 0.5, relation="replace_one")
-    shown = statement_of(case.fit(accountant=accountant))
+    shown = case.stated(case.fit(accountant=accountant))
     statement = shown.to_dict()
     expected = dict(zip(("epsilon", "delta"), case.price, strict=True))
     for field, value in (expected | {"relation": "replace_one"}).items():
@@ -62,13 +52,13 @@ def check_statement(estimator):
 
 def check_group_statement(estimator):
     """Where groups of rows are protected the statement speaks of groups, as the ledger does."""
-    case = Case(estimator, *CHARGED)
+    case = Case(estimator)
     accountant = PrivacyAccountant(1e3, 0.5, unit="group", max_rows=3)
     fitted = case.fit(accountant=accountant)
     case.published(fitted)
     spend = accountant.spends[0]
     assert spend.epsilon > case.price[0], "three rows cost no more than one"
-    statement = statement_of(fitted)
+    statement = case.stated(fitted)
     stated, charged = (statement.epsilon, statement.delta), (spend.epsilon, spend.delta)
     assert stated == charged, f"(epsilon, delta) is stated to be {stated}; {charged} was charged"
     assert "3" in statement.unit, f"the unit of three rows is stated to be {statement.unit!r}"
@@ -82,12 +72,12 @@ def check_relation(estimator):
     the same. Reports of single rows are protected the same under both. Fits are at a large epsilon:
     what an estimator regularises more, where noise rules, moves less.
     """
-    case = Case(estimator, *CHARGED)
+    case = Case(estimator)
     scales = {}
     for relation in ("add_remove", "replace_one"):
         accountant = PrivacyAccountant(2.0 * EPSILONS[1], 0.5, relation=relation)
         fitted = case.fit(accountant=accountant, epsilon=EPSILONS[1])
-        scales[relation] = statement_of(fitted).sensitivity
+        scales[relation] = case.stated(fitted).sensitivity
     replaced, removed = scales["replace_one"], scales["add_remove"]
     enough = replaced >= removed if case.releases_in_transform else replaced > removed
     assert enough, f"it is {removed:g} under add/remove and {replaced:g} under replace-one"
@@ -95,7 +85,7 @@ def check_relation(estimator):
 
 def check_accuracy_rises(estimator):
     """Releases at a large epsilon are nearer the answer without noise than at a small one."""
-    case = Case(estimator, "epsilon")
+    case = Case(estimator, ("epsilon",))
     errors = []
     with quiet_seeds():
         answers = [_parts(case, NO_NOISE, seed) for seed in SEEDS]
@@ -121,7 +111,7 @@ def check_limit(estimator, reference=None):
         The one without privacy. Fitted attributes of the same name and shape then agree with its
         to 1e-3.
     """
-    case = Case(estimator, "epsilon")
+    case = Case(estimator, ("epsilon",))
     # Another table of the same range and labels, with the relation turned round.
     other = -0.5 * case.X, case.y
     if takes_categories(estimator):
@@ -143,7 +133,7 @@ def check_limit(estimator, reference=None):
             f"tables by {min(signal):.2g}"
         )
     if reference is not None:
-        answer = Case(reference)
+        answer = Case(reference, needs=())
         fitted = answer.fit(case.X, case.y)
         _check_agreement(one, answer.published_parts(fitted, case.X))
 
@@ -158,8 +148,8 @@ def _check_agreement(released, answer):
 
 
 def _parts(case, epsilon, seed=None, table=()):
-    options = {"random_state": seed} if "random_state" in case.params else {}
-    return case.published_parts(case.fit(*table, epsilon=epsilon, **options), *table[:1])
+    fitted = case.fit(*table, epsilon=epsilon, **case.seeded(seed))
+    return case.published_parts(fitted, *table[:1])
 
 
 def _gap(one, other):
@@ -192,7 +182,8 @@ def check_neighbours(estimator, n_fits=100):
         In each of two worlds. A hundred fits find noise that is missing, and thousands noise
         that is twice too small.
     """
-    _check_untold(Case(estimator, "epsilon"), extreme_tables(estimator), n_fits)
+    case = Case(estimator, ("epsilon",))
+    _check_untold(case, extreme_tables(case), n_fits)
 
 
 def check_persons(estimator, n_fits=100):
@@ -207,7 +198,7 @@ def check_persons(estimator, n_fits=100):
     n_fits : int, default=100
         As in `check_neighbours`.
     """
-    case = Case(estimator, *CHARGED)
+    case = Case(estimator)
     if "groups" not in inspect.signature(estimator.fit).parameters:
         raise SkipTest(f"{type(estimator).__name__} takes no groups")
     accountant, ids = PrivacyAccountant(1e3, 0.5, unit="person"), np.arange(N_ROWS)
@@ -219,10 +210,10 @@ def check_persons(estimator, n_fits=100):
         assert not accountant.spends, "a refused fit was charged"
         raise SkipTest(str(error)) from error
     case.check_booked(accountant.spends, 1)
-    stated = statement_of(fitted).unit
+    stated = case.stated(fitted).unit
     assert "person" in stated, f"the unit is stated to be {stated!r}"
     places = np.append(ids, np.full(MANY_ROWS - 1, ids[-1]))
-    tables = tuple((X[places], y[places], places) for X, y in extreme_tables(estimator))
+    tables = tuple((X[places], y[places], places) for X, y in extreme_tables(case))
     _check_untold(case, tables, n_fits, unit="person")
 
 
@@ -233,7 +224,7 @@ def _check_untold(case, tables, n_fits, **unit):
     provable = epsilon_from_rates(judged, judged, 0, judged, confidence=1.0 - FALSE_ALARM)
     epsilon, delta = case.price
     epsilon = min(epsilon, 0.5 * provable)
-    options = {"epsilon": epsilon} | case.fresh_noise
+    options = {"epsilon": epsilon} | case.seeded(None)
     if "accountant" in case.params:
         options["accountant"] = PrivacyAccountant(1e9, 0.5, relation="replace_one", **unit)
     else:
@@ -259,7 +250,7 @@ def _check_untold(case, tables, n_fits, **unit):
         )
 
 
-def extreme_tables(estimator):
+def extreme_tables(case):
     """Return a table (X, y) and neighbours of it, in which the last row is another.
 
     A crowd is at one end of the declared bounds and the last row far beyond the other, or back in
@@ -267,10 +258,10 @@ def extreme_tables(estimator):
     or move its optimum, and the last row is longer than allowed. If there is a target the last row
     may have the other label.
     """
-    norm = estimator.get_params().get("data_norm")
+    norm = case.params.get("data_norm")
     crowd = np.zeros((N_ROWS, N_FEATURES))
     if norm is None:
-        low, high, is_declared = _limits(estimator)
+        low, high, is_declared = _limits(case)
         crowd[:] = low
         row = np.full(N_FEATURES, high + BEYOND * (high - low) * is_declared)
     else:
@@ -278,19 +269,19 @@ def extreme_tables(estimator):
         crowd = crowd[:, :2]
         crowd[:, 0] = SHORT * norm
         row = np.array([BEYOND * norm, 0.0])
-    X, y = crowd.copy(), make_table(estimator)[1]
+    X, y = crowd.copy(), case.y.copy()
     X[-1], y[-1] = row, y.min()
-    if not get_tags(estimator).target_tags.required:
+    if not get_tags(case.estimator).target_tags.required:
         return (X, y), (crowd, y)
     other = np.append(y[:-1], y.max())
     return ((X, y), (X, other), (crowd, other))[: 2 if norm is None else 3]
 
 
-def _limits(estimator):
+def _limits(case):
     """Return the ends of the features' range, and whether values beyond them are clipped."""
-    if takes_categories(estimator):
+    if takes_categories(case.estimator):
         return 0.0, 2.0, False
-    bounds = estimator.get_params().get("bounds")
+    bounds = case.params.get("bounds")
     if not (isinstance(bounds, tuple | list) and np.ndim(bounds) == 1 and len(bounds) == 2):
         return -0.5, 0.5, False
     return float(bounds[0]), float(bounds[1]), True
@@ -304,7 +295,7 @@ def check_no_sample_weight(estimator):
 
 def check_sklearn_contract(estimator):
     """scikit-learn's own checks pass, none excepted, with an accountant."""
-    case = Case(estimator, *CHARGED)
+    case = Case(estimator)
     accountant = PrivacyAccountant(1e9, 0.5)
     check_estimator(clone(case.estimator).set_params(accountant=accountant))
     assert accountant.epsilon_spent > 0, "they ran and nothing was charged"

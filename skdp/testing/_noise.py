@@ -3,6 +3,7 @@
 import pickle
 import warnings
 from itertools import combinations
+from unittest import SkipTest
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -10,16 +11,7 @@ from sklearn.utils import check_random_state, get_tags
 
 from skdp.audit._published import walk
 from skdp.exceptions import SeededNoiseWarning
-from skdp.testing._case import (
-    CHARGED,
-    N_FEATURES,
-    UNTELLING_EPSILON,
-    Case,
-    SkipTest,
-    make_table,
-    quiet_seeds,
-    statement_of,
-)
+from skdp.testing._case import CHARGED, N_FEATURES, UNTELLING, Case, quiet_seeds
 
 UNTELLING_FITS = 16
 N_CLASSES = 5
@@ -30,7 +22,7 @@ def check_no_training_row(estimator):
 
     The table is made of values whose eight bytes are all but impossible to meet by chance.
     """
-    case = Case(estimator)
+    case = Case(estimator, needs=())
     X = case.X + check_random_state(2).uniform(1e-10, 1e-9, size=case.X.shape)
     pickled = pickle.dumps(case.fit(X))
     found = sum(value.tobytes() in pickled for value in X.ravel())
@@ -45,12 +37,11 @@ def check_no_raw_statistic(estimator):
     the other, is then no release: for a private one, whose chances of the two values are p and at
     most :math:`e^{0.12} (1 - p)`, this happens with probability below 2e-9.
     """
-    case = Case(estimator, "epsilon")
-    other, _ = make_table(estimator, seed=1)
+    case = Case(estimator, ("epsilon",))
     # Another number of rows of each class; the labels are the same two.
     labels = np.where(np.arange(len(case.y)) < 50, 1, 0)
-    tables = (case.X, case.y), (other, labels)
-    options = {"epsilon": UNTELLING_EPSILON} | case.fresh_noise
+    tables = (case.X, case.y), (case.other_X, labels)
+    options = UNTELLING | case.seeded(None)
     one, two = (_kept_numbers(case.fit(*table, **options)) for table in tables)
     suspects = {key for key in one.keys() | two.keys() if one.get(key) != two.get(key)}
     for _ in range(UNTELLING_FITS - 1):
@@ -79,7 +70,8 @@ def check_fresh_noise(estimator):
         first = case.fit()
         return [case.published(first), case.refit(first), case.release()]
 
-    assert not Case(estimator).repeats_noise(releases), "two releases published the same numbers"
+    same = Case(estimator, needs=()).repeats_noise(releases)
+    assert not same, "two releases published the same numbers"
 
 
 def check_noise_of_classes(estimator):
@@ -92,18 +84,17 @@ def check_noise_of_classes(estimator):
     tags = get_tags(estimator)
     if not (is_classifier(estimator) and tags.classifier_tags.multi_class):
         raise SkipTest("not for several classes")
-    case = Case(estimator)
+    case = Case(estimator, needs=())
     if case.params.get("classes") is not None:
         raise SkipTest("the classes are declared")
     X, y = np.tile(case.X[:12], (N_CLASSES, 1)), np.repeat(np.arange(N_CLASSES), 12)
     workers = [{"n_jobs": n} for n in (None, 2)] if "n_jobs" in case.params else [{}]
     for options in workers:
-        for seeds in ((None,) * 3, range(3)) if "random_state" in case.params else ((),):
-            seeded = [{"random_state": s} for s in seeds] or [{}] * 3
+        for seeds in ((None,) * 3, range(3)):
+            seeded = [options | case.seeded(seed) for seed in seeds]
             with quiet_seeds():
-                fits = [case.fit(X, y, **options, **one) for one in seeded]
-            alike = _sharing(fits)
-            assert not alike, f"classes share their noise in {alike}, with {options | seeded[0]}"
+                alike = _sharing([case.fit(X, y, **params) for params in seeded])
+            assert not alike, f"classes share their noise in {alike}, with {seeded[0]}"
 
 
 def _sharing(fits):
@@ -124,7 +115,7 @@ def _sharing(fits):
 
 def check_seeded_flag(estimator):
     """A seed repeats the noise, and the statement, the ledger and a warning say so."""
-    case = Case(estimator, "random_state", *CHARGED)
+    case = Case(estimator, ("random_state", *CHARGED))
     accountant = case.budget(3)
     fits = [
         clone(estimator).set_params(random_state=seed, accountant=accountant)
@@ -137,5 +128,5 @@ def check_seeded_flag(estimator):
     assert flags == [True, True, False], f"the ledger says seeded: {flags}"
     warned = sum(issubclass(w.category, SeededNoiseWarning) for w in caught)
     assert warned == 2, f"two seeded releases warned {warned} times"
-    flags = [statement_of(one).seeded for one in fits]
+    flags = [case.stated(one).seeded for one in fits]
     assert flags == [True, True, False], f"statements say seeded: {flags}"

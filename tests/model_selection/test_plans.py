@@ -24,7 +24,7 @@ from skdp.accounting import (
 from skdp.accounting._events import leaves
 from skdp.mechanisms import ExponentialMechanism as ExponentialChoice
 from skdp.model_selection import bounded_score
-from skdp.model_selection._candidates import make_candidate
+from skdp.model_selection._candidates import Rows, make_candidate
 from skdp.model_selection._plans import SearchTask, plan_runs
 from skdp.model_selection._pricing import dominating, fitting_scale
 from skdp.model_selection._splits import Layout, make_splits
@@ -41,7 +41,7 @@ def make_table(n=N):
 def make_task(table=None, *, m=4, epsilon=1.0, delta=DELTA, refit=True, selection="exponential"):
     X, y = make_table() if table is None else table
     grid = [{"shift": float(i)} for i in range(m)]
-    candidates = tuple(make_candidate(NoisyVote(), params, y) for params in grid)
+    candidates = tuple(make_candidate(NoisyVote(), params, Rows(X, y)) for params in grid)
     return task_of(candidates, X.shape, epsilon, delta, selection=selection, refit=refit)
 
 
@@ -142,7 +142,8 @@ def test_random_stopping_costs_what_an_independent_accountant_says():
 def test_parts_pay_for_the_costliest_candidate(m):
     X, y = make_table(400)
     grid = [{"mechanism": "gradient"}] * (m - 1) + [{"mechanism": "objective"}]
-    candidates = tuple(make_candidate(DPLogisticRegression(), params, y) for params in grid)
+    rows = Rows(X, y)
+    candidates = tuple(make_candidate(DPLogisticRegression(), params, rows) for params in grid)
     made = plan(task_of(candidates, X.shape, refit=True), "disjoint")
     last = made.runs[m - 1, m - 1].event
     assert any(set(leaves(last)) <= set(leaves(branch)) for branch in made.branches)
@@ -152,10 +153,10 @@ def test_parts_pay_for_the_costliest_candidate(m):
 
 
 def test_runs_with_sampled_batches_have_their_own_renyi_curve():
-    y = make_table()[1]
+    rows = Rows(np.zeros((N, 3)), make_table()[1])
     model = DPSGDClassifier(batch_size=10, max_iter=2, fit_intercept=False)
     grid = [{"max_grad_norm": 0.5}, {"max_grad_norm": 1.0}]
-    candidates = tuple(make_candidate(model, params, y) for params in grid)
+    candidates = tuple(make_candidate(model, params, rows) for params in grid)
     made = plan(task_of(candidates, (N, 3)), "random_stopping", mean_runs=5)
     fitted, scored = ({type(p): p for p in leaves(branch)} for branch in made.branches)
     (sampled,) = leaves(fitted[RandomStopping].event)
@@ -177,9 +178,9 @@ def test_runs_with_sampled_batches_have_their_own_renyi_curve():
 
 
 def test_random_stopping_of_approximate_runs_adds_the_mean_number_of_deltas():
-    y = make_table()[1]
+    rows = Rows(np.zeros((N, 3)), make_table()[1])
     model = DPLogisticRegression(mechanism="objective")
-    candidates = (make_candidate(model, {"C": 0.1}, y),)
+    candidates = (make_candidate(model, {"C": 0.1}, rows),)
     made = plan(task_of(candidates, (N, 3)), "random_stopping", mean_runs=7)
     parts = {type(part): part for part in leaves(made.branches[0])}
     base, extra = parts[RandomStopping].event, parts[ApproximateDP]
