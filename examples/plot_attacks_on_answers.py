@@ -111,7 +111,9 @@ axes[0].bar([str(len(columns)) for columns in known], linked)
 axes[0].set(xlabel="columns shared with a public table", ylabel="persons found, %", title="Linkage")
 axes[1].plot(income[:100] / 1000, np.array(private) / 1000, "x", color="C1", label="sums at ε = 1")
 axes[1].plot(income[:100] / 1000, np.array(exact) / 1000, "o", color="C0", ms=4, label="exact sums")
-axes[1].set(xlabel="income, thousands", ylabel="difference of two sums, thousands", title="Differencing")
+axes[1].set(
+    xlabel="income, thousands", ylabel="difference of two sums, thousands", title="Differencing"
+)
 axes[1].legend()
 axes[2].semilogx(epsilons, 100 * np.array(rates[1:]), "-x", color="C1", label="private counts")
 axes[2].axhline(100 * rates[0], color="C0", label="exact counts")
