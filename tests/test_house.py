@@ -21,6 +21,7 @@ ORDER = [
     "pipeline",
     "display",
     "audit",
+    "export",
     "planning",
     "decomposition",
     "impute",
