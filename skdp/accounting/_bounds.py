@@ -1,7 +1,5 @@
 """Upper bounds on what an event costs, by any of the field's methods."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from functools import cache

@@ -1,7 +1,5 @@
 """Divergences of common releases in closed form: of one order, and their largest slope rho."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Privacy loss distributions on a grid by connect-the-dots (Doroshenko et al. 2022)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Composition of privacy loss distributions by one tilted transform."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

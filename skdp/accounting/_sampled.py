@@ -5,8 +5,6 @@ Barthe and Gaboardi 2018), with equality for the pairs used here. One release ne
 and delta may be arbitrarily small.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

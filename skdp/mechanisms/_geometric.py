@@ -1,7 +1,5 @@
 """The geometric mechanism: discrete Laplace noise on integers."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar, Self

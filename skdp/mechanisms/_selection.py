@@ -1,7 +1,5 @@
 """Mechanisms that choose one of several candidates by their scores."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction
