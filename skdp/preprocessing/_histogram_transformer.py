@@ -10,8 +10,7 @@ from skdp._data._columns import declared_bounds, read_columns, read_numeric_colu
 from skdp._data._containers import as_numbers
 from skdp._data._persons import n_units, shares_of
 from skdp.base import TableShape, guarantee_of
-from skdp.mechanisms._plan import one_charge
-from skdp.preprocessing._additive import additive_mechanism
+from skdp.mechanisms._plan import additive_mechanism, one_charge
 from skdp.preprocessing._binning import (
     EdgesPlan,
     bin_codes,
