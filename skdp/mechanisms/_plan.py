@@ -207,11 +207,7 @@ class NoRelease:
     delta: ClassVar[float] = 0.0
     scale: ClassVar[float] = 0.0
     sensitivity: ClassVar[float] = 0.0
-
-    @property
-    def event(self) -> Event:
-        """What it costs: an empty composition."""
-        return Composed(())
+    event: ClassVar[Event] = Composed(())
 
 
 def one_charge(parts, guarantee):

@@ -354,14 +354,10 @@ def one_hot(codes, n_bins, value, sparse):
     places = codes + (np.cumsum(n_bins) - n_bins)
     inside = codes >= 0
     shape = (len(codes), int(n_bins.sum()))
-    if sparse:
-        starts = np.concatenate([[0], np.cumsum(inside.sum(axis=1))])
-        indices = places[inside]
-        return csr_array((np.full(len(indices), value), indices, starts), shape=shape)
-    encoded = np.zeros(shape)
-    rows = np.broadcast_to(np.arange(len(codes))[:, None], codes.shape)
-    encoded[rows[inside], places[inside]] = value
-    return encoded
+    starts = np.concatenate([[0], np.cumsum(inside.sum(axis=1))])
+    indices = places[inside]
+    encoded = csr_array((np.full(len(indices), value), indices, starts), shape=shape)
+    return encoded if sparse else encoded.toarray()
 
 
 # The names of the features of X: the estimator's own, those that are given, or x0, x1, ...
