@@ -1,7 +1,5 @@
 """Composition theorems on (epsilon, delta) pairs (Kairouz, Oh and Viswanath 2015)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext

@@ -1,7 +1,5 @@
 """Upper bounds on what an event costs, by any of the field's methods."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from functools import cache
@@ -59,23 +57,17 @@ def _basic(parts, delta_, relation):
 
 
 def _advanced_bound(parts, delta_, relation):
-    shares = {part: law(part, relation).delta for part in parts}
-    bounds = [_advanced_at(parts, shares, delta_, relation)]
-    shares, enough = _shares(parts, 0.5 * delta_, relation)
-    if enough:
-        bounds.append(_advanced_at(parts, shares, delta_, relation))
-    return min(bounds)
-
-
-def _advanced_at(parts, shares, delta_, relation):
-    costs = [(_single_epsilon(p, shares[p], relation), shares[p], n) for p, n in parts.items()]
-    if any(cost[0] == math.inf for cost in costs):
-        return math.inf
-    bound = _advanced.advanced_epsilon(costs, delta_)
-    if len(costs) == 1:
-        cost, own, count = costs[0]
-        bound = min(bound, _advanced.optimal_epsilon(cost, count, delta_, own))
-    return bound
+    """Each release at the delta that it states, or all within half of delta if they can be."""
+    stated, best = {part: law(part, relation).delta for part in parts}, math.inf
+    halves, enough = _shares(parts, 0.5 * delta_, relation)
+    for shares in (stated, halves) if enough else (stated,):
+        costs = [(_single_epsilon(p, shares[p], relation), shares[p], n) for p, n in parts.items()]
+        if all(cost < math.inf for cost, _, _ in costs):
+            best = min(best, _advanced.advanced_epsilon(costs, delta_))
+            if len(costs) == 1:
+                cost, own, count = costs[0]
+                best = min(best, _advanced.optimal_epsilon(cost, count, delta_, own))
+    return best
 
 
 def _zcdp_bound(parts, delta_, relation, k=1):

@@ -1,7 +1,5 @@
 """The noise that a budget buys."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """The hash chain of a ledger's records: pure functions, whatever keeps the records."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable
@@ -52,7 +50,7 @@ class Record:
         return self.sequence, self.dataset, self.kind, canonical_json(self.body), self.hash
 
     @classmethod
-    def from_row(cls, row: tuple) -> Record:
+    def from_row(cls, row: tuple) -> "Record":
         """Return the record that a row holds.
 
         Parameters

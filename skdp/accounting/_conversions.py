@@ -1,7 +1,5 @@
 """Conversions from RDP and zCDP to (epsilon, delta), and between relations."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What an event costs in zero-concentrated, Renyi and Gaussian differential privacy."""
 
-from __future__ import annotations
-
 import math
 
 from skdp.accounting import _events as ev

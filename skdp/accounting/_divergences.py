@@ -1,13 +1,11 @@
 """Divergences of common releases in closed form: of one order, and their largest slope rho."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 from scipy.special import ndtri_exp
 
-from skdp.accounting._grid import discretise
+from skdp.accounting._grid import discretise, log_moments
 from skdp.accounting._pairs import LossPair
 from skdp.utils import _rounding as rounding
 
@@ -112,11 +110,7 @@ def pair_renyi(pairs: tuple[LossPair, ...], cap):
         tables.append((np.log(mass[mass > 0.0]), losses[mass > 0.0]))
 
     def curve(order):
-        moments = []
-        for log_p, losses in tables:
-            exponent = log_p + (order - 1.0) * losses
-            peak = float(exponent.max())
-            moments.append(peak + math.log(float(np.exp(exponent - peak).sum())))
+        moments = (float(log_moments(*table, np.array([order - 1.0]))[0]) for table in tables)
         return min(cap(order), (max(0.0, *moments) * UP + ROUND_OFF) / (order - 1.0))
 
     return curve

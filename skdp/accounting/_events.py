@@ -1,7 +1,5 @@
 """Privacy events: immutable values that say what was released and with what noise."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass, field, fields

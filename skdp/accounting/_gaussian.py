@@ -1,7 +1,5 @@
 """The Gaussian mechanism's exact privacy curve (Balle and Wang 2018), without cancellation."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

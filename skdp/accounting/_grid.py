@@ -1,7 +1,5 @@
 """Privacy loss distributions on a grid by connect-the-dots (Doroshenko et al. 2022)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 
@@ -32,13 +30,17 @@ class GridLoss:
     def log_moment(self, tilts: np.ndarray) -> np.ndarray:
         """ln E_P[e^(t L); L finite] at each tilt t."""
         keep = self.mass > 0.0
-        log_mass, losses = np.log(self.mass[keep]), self.losses[keep]
-        result = np.empty(len(tilts))
-        for i, tilt in enumerate(tilts):
-            exponent = log_mass + tilt * losses
-            top = float(exponent.max())
-            result[i] = top + math.log(float(np.exp(exponent - top).sum()))
-        return result
+        return log_moments(np.log(self.mass[keep]), self.losses[keep], tilts)
+
+
+def log_moments(log_mass: np.ndarray, losses: np.ndarray, tilts: np.ndarray) -> np.ndarray:
+    """ln of the sum of e^(log_mass + t loss) at each tilt t."""
+    result = np.empty(len(tilts))
+    for i, tilt in enumerate(tilts):
+        exponent = log_mass + tilt * losses
+        top = float(exponent.max())
+        result[i] = top + math.log(float(np.exp(exponent - top).sum()))
+    return result
 
 
 _LADDER = 2.0 ** np.arange(-44.0, 60.0)

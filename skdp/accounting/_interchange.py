@@ -1,7 +1,5 @@
 """Events to and from dp-accounting's `dp_event`, so that another library can check a ledger."""
 
-from __future__ import annotations
-
 import math
 
 from skdp.accounting import _events as ev

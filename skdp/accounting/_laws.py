@@ -5,8 +5,6 @@ of event is its class, with the checks and the JSON of its fields, and a functio
 of its own, as `_sampled` is) that is registered for that class.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ A pair (P, Q) is kept as what P and Q say about the loss L = ln(dP/dQ) (Sommer, 
 Mohammadi 2019; Zhu, Dong and Wang 2022), so that sampling is a change of variable.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -35,7 +33,7 @@ class LossPair:
     q_inf: float = 0.0
     spacing: float | None = None
 
-    def reversed(self) -> LossPair:
+    def reversed(self) -> "LossPair":
         """The pair (Q, P)."""
 
         def tails(loss):

@@ -1,7 +1,5 @@
 """Composition of privacy loss distributions by one tilted transform."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -181,8 +179,8 @@ def _step(parts, tilt, epsilon, tolerance, width, max_cells=_MAX_CELLS):
     return step
 
 
-def _window(parts, tilt, epsilon, delta):
-    """(low, high, ln P(loss > high)) of a window for the total loss.
+def _plan(parts, tilt, epsilon, delta, tolerance, order=None):
+    """The grid's step, and a window of the total loss with ln P(loss > its upper end).
 
     Above it P has at most delta * 1e-9. What leaves the window on one side comes back on the
     other: on the lower side that is 1e-12 of the tilted mass; on the upper side the window
@@ -200,14 +198,8 @@ def _window(parts, tilt, epsilon, delta):
     most = math.fsum(part.count * part.high for part in parts)
     low = min(epsilon, most, max(least, float(np.max((here - lower - 28.0) / spread))))
     returned = min(most, float(np.min((upper - here + 28.0) / spread)))
-    high = max(high, low, low + returned - 0.5 * (low + epsilon))
-    if high >= most:
-        return low, most, -math.inf
-    return low, high, float(np.min(moments - tilts * high))
-
-
-def _plan(parts, tilt, epsilon, delta, tolerance, order=None):
-    low, high, log_tail = _window(parts, tilt, epsilon, delta)
+    high = min(max(high, low, low + returned - 0.5 * (low + epsilon)), most)
+    log_tail = float(np.min(moments - tilts * high)) if high < most else -math.inf
     step = _step(parts, (order or 1.0 + tilt) - 1.0, epsilon, tolerance, high - low)
     return _Plan(step, tilt, low, high, log_tail, max(epsilon, low) + 0.5 * _MAX_WIDTH)
 

@@ -19,30 +19,26 @@ _FILE = r"[\w./~+-]+"
 # Settings of the server's own have no dot in their names; one with a dot may hold anything.
 _SETTING = r"-c ?[a-z_]+=(?:on|off|local|remote_write|remote_apply|\d+(?:ms|s|min)?)"
 _HARMLESS = {
-    "options": rf"(?: *{_SETTING})* *",
-    "user": rf"{_NAME}(?:@[\w.-]+)?",
-    "dbname": _NAME,
-    "host": rf"{_HOST}(?:,{_HOST})*",
-    "hostaddr": rf"{_HOST}(?:,{_HOST})*",
-    "port": r"[\d,]*",
-    "service": _NAME,
-    "application_name": _NAME,
-    "sslrootcert": _FILE,
-    "sslcrl": _FILE,
-    "sslcrldir": _FILE,
-    "sslcert": _FILE,
-    "sslkey": _FILE,
-} | dict.fromkeys(
-    (
-        "channel_binding client_encoding connect_timeout fallback_application_name "
-        "gssdelegation gssencmode gsslib keepalives keepalives_count keepalives_idle "
-        "keepalives_interval krbsrvname load_balance_hosts max_protocol_version "
-        "min_protocol_version require_auth requirepeer ssl_max_protocol_version "
-        "ssl_min_protocol_version sslcertmode sslcompression sslmode sslnegotiation sslsni "
-        "target_session_attrs tcp_user_timeout"
-    ).split(),
-    r"!?[\w.,-]*",
-)
+    keyword: pattern
+    for pattern, keywords in (
+        (rf"(?: *{_SETTING})* *", "options"),
+        (rf"{_NAME}(?:@[\w.-]+)?", "user"),
+        (_NAME, "dbname service application_name"),
+        (rf"{_HOST}(?:,{_HOST})*", "host hostaddr"),
+        (r"[\d,]*", "port"),
+        (_FILE, "sslrootcert sslcrl sslcrldir sslcert sslkey"),
+        (
+            r"!?[\w.,-]*",
+            "channel_binding client_encoding connect_timeout fallback_application_name "
+            "gssdelegation gssencmode gsslib keepalives keepalives_count keepalives_idle "
+            "keepalives_interval krbsrvname load_balance_hosts max_protocol_version "
+            "min_protocol_version require_auth requirepeer ssl_max_protocol_version "
+            "ssl_min_protocol_version sslcertmode sslcompression sslmode sslnegotiation sslsni "
+            "target_session_attrs tcp_user_timeout",
+        ),
+    )
+    for keyword in keywords.split()
+}
 SCHEMA_VERSION = 1
 CONNECT_TIMEOUT_SECONDS = 10
 LOCK_TIMEOUT_SECONDS = 30.0

@@ -1,7 +1,5 @@
 """Bounds by Renyi divergences, and the law of a random number of runs, which rests on them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from functools import lru_cache, partial

@@ -5,10 +5,9 @@ Barthe and Gaboardi 2018), with equality for the pairs used here. One release ne
 and delta may be arbitrarily small.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 from scipy.special import ndtr
@@ -74,22 +73,18 @@ def sampled_gaussian_renyi(sigma, rate, kind):
     """
     width = 2.0 * min(sigma, sigma * sigma)
     start = 0.5 if kind == "without" else -10.0 * sigma
-    cache = {}
 
     def log_ratio(x):
         return np.logaddexp(math.log1p(-rate), math.log(rate) + (x - 0.5) / sigma**2)
 
+    @cache
     def arrays(panels):
-        if len(cache.get("x", ())) < 16 * panels:
-            grown = 2 * panels
-            left = start + width * np.arange(grown)[:, None]
-            x = (left + 0.5 * width * (1.0 + _GL_NODES)).ravel()
-            weights = np.tile(0.5 * width * _GL_WEIGHTS, grown)
-            density = np.log(weights) - 0.5 * (x / sigma) ** 2
-            cache["x"], cache["ratio"] = x, log_ratio(x)
-            cache["density"] = density - math.log(sigma * math.sqrt(2.0 * math.pi))
-            cache["mirror"] = log_ratio(-x) if kind == "replaced" else x
-        return (cache[name][: 16 * panels] for name in ("ratio", "density", "mirror"))
+        left = start + width * np.arange(panels)[:, None]
+        x = (left + 0.5 * width * (1.0 + _GL_NODES)).ravel()
+        weights = np.tile(0.5 * width * _GL_WEIGHTS, panels)
+        density = np.log(weights) - 0.5 * (x / sigma) ** 2
+        density -= math.log(sigma * math.sqrt(2.0 * math.pi))
+        return log_ratio(x), density, log_ratio(-x) if kind == "replaced" else x
 
     scale = 0.5 * sigma if kind == "replaced" else sigma
 
@@ -100,7 +95,9 @@ def sampled_gaussian_renyi(sigma, rate, kind):
         panels = math.ceil((mode + 10.0 * sigma - start) / width) + 1
         if 16 * panels > _MAX_NODES:
             return plain
-        ratio, density, mirror = arrays(panels)
+        # Sizes are powers of two, so that most orders find what another one made.
+        made = arrays(1 << (panels - 1).bit_length())
+        ratio, density, mirror = (values[: 16 * panels] for values in made)
         exponent = density + order * ratio
         if kind == "replaced":
             exponent = exponent + (1.0 - order) * mirror

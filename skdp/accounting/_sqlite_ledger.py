@@ -180,7 +180,6 @@ class SQLiteLedger(_records.TableLedger):
 
         def checked(connection):
             self._check_schema(connection)
-            self._check_journal(connection)
             connection.execute("PRAGMA synchronous = EXTRA")
             return work(connection)
 
@@ -203,14 +202,6 @@ class SQLiteLedger(_records.TableLedger):
                 f"the ledger {self.path} has {file.st_nlink} names (hard links); keep one"
             )
 
-    def _check_journal(self, connection):
-        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
-        if mode != "delete":
-            raise LedgerError(
-                f"another program set journal_mode={mode} in the ledger {self.path}, so that "
-                "records can be missing from the file; set it back: PRAGMA journal_mode=DELETE"
-            )
-
     def _check_schema(self, connection):
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -229,6 +220,12 @@ class SQLiteLedger(_records.TableLedger):
             raise LedgerError(
                 f"the ledger {self.path} holds tables, views, triggers or indices that skdp did "
                 "not make"
+            )
+        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
+        if mode != "delete":
+            raise LedgerError(
+                f"another program set journal_mode={mode} in the ledger {self.path}, so that "
+                "records can be missing from the file; set it back: PRAGMA journal_mode=DELETE"
             )
 
 

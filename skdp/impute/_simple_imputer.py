@@ -12,8 +12,7 @@ from skdp._data._parts import sum_over
 from skdp._data._persons import n_units, shares_of
 from skdp._data._tables import indexable_table
 from skdp.mechanisms import NoRelease
-from skdp.mechanisms._plan import MechanismPlan
-from skdp.preprocessing._additive import plan_cell_weights
+from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
 from skdp.preprocessing._binning import input_names
 from skdp.preprocessing._categories import plan_counts
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan

@@ -2,8 +2,7 @@
 
 from skdp.mechanisms._gamma_norm import GammaNormMechanism
 from skdp.mechanisms._gaussian import GaussianMechanism
-from skdp.mechanisms._geometric import GeometricMechanism
-from skdp.mechanisms._laplace import LaplaceMechanism
+from skdp.mechanisms._laplace import GeometricMechanism, LaplaceMechanism
 from skdp.mechanisms._plan import JointMechanism, NoRelease
 from skdp.mechanisms._randomized_response import RandomizedResponse
 from skdp.mechanisms._selection import ExponentialMechanism, PermuteAndFlip, ReportNoisyMax

@@ -1,7 +1,5 @@
 """Noise on a vector with density proportional to exp(-epsilon ||b|| / sensitivity)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """The Gaussian mechanism."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction

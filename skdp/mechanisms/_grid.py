@@ -1,7 +1,5 @@
 """Values on a grid of a power of two, and noise that is added there in integers."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction

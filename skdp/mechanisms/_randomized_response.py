@@ -1,7 +1,5 @@
 """Randomised response: a category, reported truthfully with a known probability."""
 
-from __future__ import annotations
-
 import math
 import numbers
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Sensitivities of common statistics, and how norms and relations bound one another."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

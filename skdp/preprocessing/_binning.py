@@ -11,6 +11,7 @@ from sklearn.base import OneToOneFeatureMixin
 from skdp._data._columns import column_entries
 from skdp._data._containers import as_numbers
 from skdp._data._histogram import bin_numbers, check_edges, count_bins, uniform_edges
+from skdp.accounting import Guarantee
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.stats._bounds import AUTO_SHARE, BoundsPlan, plan_search
 from skdp.stats._quantiles import CELLS, QuantilePlan
@@ -25,23 +26,30 @@ ROWS_PER_SCALE = 2.5
 
 @dataclass(frozen=True, eq=False)
 class ColumnBins:
-    """What is declared of one column's bins.
+    """One column's bins: between edges, or categories.
 
     Parameters
     ----------
     kind : {"categories", "declared", "uniform", "quantile"}
-    edges : ndarray, default=None
-        For "declared".
-    categories : ndarray, default=None
-        For "categories".
+        Whether there are categories, and if not, where the edges are from.
+    limits : ndarray, default=None
+        The edges, or the categories; None while the edges are to be found.
     other : int, default=-1
         The category that takes undeclared values, -1 if none does.
     """
 
     kind: str
-    edges: np.ndarray = None
-    categories: np.ndarray = None
+    limits: np.ndarray = None
     other: int = UNDECLARED
+
+    @property
+    def is_numeric(self):
+        return self.kind != "categories"
+
+    @property
+    def size(self):
+        """How many bins there are."""
+        return len(self.limits) - self.is_numeric
 
 
 def column_bins(categories, other, edges, names, n_features):
@@ -61,7 +69,7 @@ def column_bins(categories, other, edges, names, n_features):
             position = UNDECLARED
             if other is not None:
                 position = int(category_codes(np.array([other], dtype=object), labels)[0])
-            bins.append(ColumnBins("categories", None, labels, position))
+            bins.append(ColumnBins("categories", labels, position))
         elif isinstance(declared, str) and declared in AUTOMATIC:
             bins.append(ColumnBins(declared))
         elif declared is None or isinstance(declared, str):
@@ -92,6 +100,8 @@ class EdgesPlan:
     quantiles : QuantilePlan or None
         Finds the edges of "quantile" columns. Its own bounds are read in `run` only where
         `search` is None.
+    left : Guarantee or None
+        What the release of something else on the bins must meet, if there is one.
     """
 
     bins: list
@@ -99,28 +109,38 @@ class EdgesPlan:
     bounds: tuple
     search: BoundsPlan
     quantiles: QuantilePlan
+    left: Guarantee
 
     @classmethod
-    def make(cls, bins, n_bins, bounds, *, shares, shape, guarantee):
-        """Return the plan, calibrated to the epsilon of its two parts.
+    def make(cls, bins, n_bins, bounds, shape, guarantee, *, rest=False, share=1.0):
+        """Return the plan, calibrated to its two parts' shares.
 
         Parameters
         ----------
         n_bins : int or "auto"
-        shares : tuple of (float, float)
-            The epsilon of the search and of the quantiles.
         shape : TableShape
         guarantee : Guarantee
-            Its delta is that of both.
+            Of all that is released.
+        rest : bool, default=False
+            Whether something is released on the bins, too.
+        share : float in (0, 1], default=1.0
+            Of the quantiles, in what the search leaves.
         """
         n_bins = MOST_BINS if (auto := is_auto(n_bins)) else check_integer(n_bins, "n_bins", 2)
         ranged = _columns_of(bins, AUTOMATIC)
         chosen = _columns_of(bins, ("quantile",))
-        search = quantiles = None
+        parts = {"quantiles": len(chosen) > 0, "rest": rest, "share": share}
+        is_searched = bounds is None and len(ranged) > 0
+        shares = binning_shares(guarantee.epsilon, search=is_searched, **parts)
+        search = quantiles = left = None
+        if rest:
+            _, first, second = binning_shares(guarantee.delta, search=False, **parts)
+            left = replace(guarantee, epsilon=shares[2], delta=second)
+            guarantee = replace(guarantee, delta=first)
         if bounds is not None and len(ranged):
             for edges in uniform_edges(*bounds, n_bins):
                 check_edges(edges, "bounds are too close to one another for n_bins")
-        elif len(ranged):
+        elif is_searched:
             own = replace(shape, n_columns=len(ranged)), replace(guarantee, epsilon=shares[0])
             search, delta = plan_search(*own, alone=not len(chosen))
             guarantee = replace(guarantee, delta=delta)
@@ -136,7 +156,7 @@ class EdgesPlan:
                 affordable = shape.n_rows / (ROWS_PER_SCALE * quantiles.scale)
                 n_bins = int(np.clip(affordable, FEWEST_BINS, MOST_BINS))
                 quantiles = replace(quantiles, quantiles=np.arange(1, n_bins) / n_bins)
-        return cls(bins, n_bins, bounds, search, quantiles)
+        return cls(bins, n_bins, bounds, search, quantiles, left)
 
     @property
     def parts(self):
@@ -144,25 +164,23 @@ class EdgesPlan:
         return tuple(part for part in (self.search, self.quantiles) if part is not None)
 
     def run(self, table, source, **shared):
-        """Return the edges of each column, and its categories where it has some."""
-        bins, n_features = self.bins, len(self.bins)
+        """Return the bins of each column, their edges found."""
+        bins, n_features = list(self.bins), len(self.bins)
         ranged, chosen = _columns_of(bins, AUTOMATIC), _columns_of(bins, ("quantile",))
         low, high = np.full(n_features, np.nan), np.full(n_features, np.nan)
         if len(ranged):
-            found = self.bounds
-            if found is None:
-                found = self.search.run(table.numbers(ranged), source, **shared)
+            found = self.bounds or self.search.run(table.numbers(ranged), source, **shared)
             low[ranged], high[ranged] = found
-        edges = [each.edges if each.kind == "declared" else each.categories for each in bins]
         for j in _columns_of(bins, ("uniform",)):
-            edges[j] = uniform_edges([low[j]], [high[j]], self.n_bins)[0]
+            (edges,) = uniform_edges([low[j]], [high[j]], self.n_bins)
+            bins[j] = replace(bins[j], limits=edges)
         if len(chosen):
             plan = replace(self.quantiles, low=low[chosen], high=high[chosen])
             columns = (as_numbers(table.column(j).whole()) for j in chosen)
             released = plan.run(columns, source, **shared)
             for j, column in zip(chosen, released.T, strict=True):
-                edges[j] = quantile_edges(column, low[j], high[j])
-        return edges
+                bins[j] = replace(bins[j], limits=quantile_edges(column, low[j], high[j]))
+        return bins
 
 
 def quantile_edges(quantiles, low, high):
@@ -186,35 +204,33 @@ def quantile_edges(quantiles, low, high):
     return edges[np.append(True, np.diff(edges) > 0)]
 
 
-def count_columns(table, bins, edges, shares=None):
+def count_columns(table, bins, shares=None):
     """Return the exact counts of each column's bins; what is outside counts in the outermost."""
-    counts = [None] * len(bins)
-    numeric = _columns_of(bins, ("declared", *AUTOMATIC))
+    counts, numeric = [None] * len(bins), numeric_columns(bins)
     if len(numeric):
-        own = [edges[j] for j in numeric]
+        own = [bins[j].limits for j in numeric]
         found = count_bins(table.numbers(numeric), own, outermost=True, shares=shares)
         for j, count in zip(numeric, found, strict=True):
             counts[j] = count
     for j in _columns_of(bins, ("categories",)):
-        counts[j] = table.label_counts(j, edges[j], bins[j].other, shares)
+        counts[j] = table.label_counts(j, bins[j].limits, bins[j].other, shares)
     return counts
 
 
-def bin_codes(table, bins, edges):
+def bin_codes(table, bins):
     """Return the bin of each value, -1 for an undeclared category.
 
     Returns
     -------
     ndarray of shape (n_rows, n_features), dtype int64
     """
-    codes = np.empty(table.shape, dtype=np.int64)
-    numeric = _columns_of(bins, ("declared", *AUTOMATIC))
+    codes, numeric = np.empty(table.shape, dtype=np.int64), numeric_columns(bins)
     if len(numeric):
-        own = [edges[j] for j in numeric]
+        own = [bins[j].limits for j in numeric]
         found = bin_numbers(table.numbers(numeric), own)
         codes[:, numeric] = np.clip(found, 0, [len(each) - 2 for each in own])
     for j in _columns_of(bins, ("categories",)):
-        codes[:, j] = table.codes(j, edges[j], bins[j].other)
+        codes[:, j] = table.codes(j, bins[j].limits, bins[j].other)
     return codes
 
 
@@ -338,14 +354,10 @@ def one_hot(codes, n_bins, value, sparse):
     places = codes + (np.cumsum(n_bins) - n_bins)
     inside = codes >= 0
     shape = (len(codes), int(n_bins.sum()))
-    if sparse:
-        starts = np.concatenate([[0], np.cumsum(inside.sum(axis=1))])
-        indices = places[inside]
-        return csr_array((np.full(len(indices), value), indices, starts), shape=shape)
-    encoded = np.zeros(shape)
-    rows = np.broadcast_to(np.arange(len(codes))[:, None], codes.shape)
-    encoded[rows[inside], places[inside]] = value
-    return encoded
+    starts = np.concatenate([[0], np.cumsum(inside.sum(axis=1))])
+    indices = places[inside]
+    encoded = csr_array((np.full(len(indices), value), indices, starts), shape=shape)
+    return encoded if sparse else encoded.toarray()
 
 
 # The names of the features of X: the estimator's own, those that are given, or x0, x1, ...

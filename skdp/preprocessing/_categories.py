@@ -12,9 +12,8 @@ from skdp._data._columns import all_declared
 from skdp._data._persons import shares_of, units_of_labels
 from skdp.accounting import ApproximateDP, Guarantee
 from skdp.mechanisms import GeometricMechanism
-from skdp.mechanisms._plan import MechanismPlan
+from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.preprocessing._additive import plan_cell_weights
 from skdp.stats._moments import StatisticPlan
 from skdp.utils._labels import UNDECLARED, label_key
 

@@ -1,7 +1,7 @@
 """Histograms of features with differential privacy, and features encoded by their bins."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from operator import attrgetter
 
 import numpy as np
@@ -10,12 +10,10 @@ from skdp._data._columns import declared_bounds, read_columns, read_numeric_colu
 from skdp._data._containers import as_numbers
 from skdp._data._persons import n_units, shares_of
 from skdp.base import TableShape, guarantee_of
-from skdp.mechanisms._plan import one_charge
-from skdp.preprocessing._additive import additive_mechanism
+from skdp.mechanisms._plan import additive_mechanism, one_charge
 from skdp.preprocessing._binning import (
     EdgesPlan,
     bin_codes,
-    binning_shares,
     column_bins,
     column_pairs,
     count_columns,
@@ -27,7 +25,15 @@ from skdp.preprocessing._binning import (
 )
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._frames import objects
-from skdp.utils._validation import check_boolean, check_choice, check_integer, check_within, is_auto
+from skdp.utils._labels import UNDECLARED
+from skdp.utils._validation import (
+    check_boolean,
+    check_choice,
+    check_integer,
+    check_within,
+    is_auto,
+    public_inputs,
+)
 
 # What the edges get of epsilon where the output is made of them alone, and where counts are read.
 EDGES_SHARE = {"onehot": 0.9, "ordinal": 0.9, "density": 0.5, "cumulative": 0.5}
@@ -63,28 +69,28 @@ class HistogramPlan(TransformerPlan):
 
     def run(self, table, source, persons=None):
         """Return the released attributes."""
-        edges, counts, norm = self.edges.run(table, source, persons=persons), None, 1.0
+        bins, counts, norm = self.edges.run(table, source, persons=persons), None, 1.0
         if self.counts is not None:
             total = n_units(table, persons)
-            noisy = self.noisy_counts(table, edges, source, shares_of(persons))
+            noisy = self.noisy_counts(table, bins, source, shares_of(persons))
             counts = [
-                consistent_counts(own, total, each.categories is None or each.other >= 0)
-                for each, own in zip(self.bins, noisy, strict=True)
+                consistent_counts(own, total, each.is_numeric or each.other >= 0)
+                for each, own in zip(bins, noisy, strict=True)
             ]
         if not self.unit_norm:
-            norm = _norm_bound(self.encode, self.bins, edges, counts, self.pairs)
+            norm = _norm_bound(self.encode, bins, counts, self.pairs)
         return {
-            "bin_edges_": objects(edges),
+            "bin_edges_": objects([each.limits for each in bins]),
             "counts_": None if counts is None else objects(counts),
-            "n_bins_": np.array([_n_bins(*pair) for pair in zip(self.bins, edges, strict=True)]),
+            "n_bins_": np.array([each.size for each in bins]),
             "output_norm_": norm,
-            "_declared": self.bins,
+            "_bins": bins,
             "_pairs": self.pairs,
         }
 
-    def noisy_counts(self, table, edges, source, shares=None):
+    def noisy_counts(self, table, bins, source, shares=None):
         """Return the noisy counts of each column's bins."""
-        exact = count_columns(table, self.bins, edges, shares)
+        exact = count_columns(table, bins, shares)
         released = self.counts.release(np.concatenate(exact), random_state=source)
         ends = np.cumsum([len(count) for count in exact])[:-1]
         return np.split(np.asarray(released, dtype=np.float64), ends)
@@ -217,8 +223,10 @@ class DPHistogramTransformer(PlannedTransformer):
     sparse_output: bool = False
 
     def _statement(self, plan):
-        assumed = _assumptions(plan.bins, self.bounds)
-        return {"public": ("the numbers of rows and columns", *assumed)}
+        kinds = {each.kind for each in plan.bins}
+        said = {"categories": "categories", "declared": "edges"}
+        words = [word for kind, word in said.items() if kind in kinds]
+        return {"public": (*public_inputs(self), *words, *public_inputs(self, "bounds")[1:])}
 
     def _check_rows(self, rows, plan):
         self._check_values(rows, plan.bins)
@@ -247,17 +255,11 @@ class DPHistogramTransformer(PlannedTransformer):
         if not release_counts and self.encode in ("density", "cumulative"):
             raise ValueError(f"encode={self.encode!r} needs counts: edges_share must be below 1")
         bounds = declared_bounds(self.bounds, shape, np.array(ranged, dtype=np.intp))
-        parts = {"quantiles": quantiles, "rest": release_counts, "share": share}
-        search = bounds is None and bool(ranged)
-        shares = binning_shares(guarantee.epsilon, search=search, **parts)
-        _, first, rest = binning_shares(guarantee.delta, search=False, **parts)
-        terms = {"shares": shares, "shape": shape, "guarantee": replace(guarantee, delta=first)}
-        edges = EdgesPlan.make(bins, self.n_bins, bounds, **terms)
+        shares = {"rest": release_counts, "share": share}
+        edges = EdgesPlan.make(bins, self.n_bins, bounds, shape, guarantee, **shares)
         counts = None
         if release_counts:
-            size = _largest_size(bins, edges.n_bins)
-            rest = replace(guarantee, epsilon=shares[2], delta=rest)
-            counts = counts_mechanism(n_features, size, rest)
+            counts = counts_mechanism(n_features, _largest_size(edges), edges.left)
         return HistogramPlan(
             edges=edges,
             counts=counts,
@@ -300,7 +302,7 @@ class DPHistogramTransformer(PlannedTransformer):
         plan = self.plan_fit(shape, guarantee_of(self))
         if plan.counts is None:
             raise ValueError("with edges_share=1 no counts are released")
-        return plan.counts.deviation(_largest_size(plan.bins, plan.edges.n_bins))
+        return plan.counts.deviation(_largest_size(plan.edges))
 
     def transform(self, X):
         """Encode each value by its bin.
@@ -317,8 +319,8 @@ class DPHistogramTransformer(PlannedTransformer):
             the products of pairs.
         """
         table = self._table(X)
-        self._check_values(table, self._declared)
-        codes = bin_codes(table, self._declared, self.bin_edges_)
+        self._check_values(table, self._bins)
+        codes = bin_codes(table, self._bins)
         factor = self._factor()
         if self.encode == "onehot":
             crosses = crossed(codes, self.n_bins_, self._pairs)
@@ -326,21 +328,17 @@ class DPHistogramTransformer(PlannedTransformer):
         if self.encode == "ordinal":
             return codes * factor
         encoded = np.empty(table.shape)
-        for j, each in enumerate(self._declared):
-            counts, edges = self.counts_[j], self.bin_edges_[j]
-            if self.encode == "density":
-                values = np.append(densities(each, edges, counts), 0.0)
-                encoded[:, j] = values[codes[:, j]]
-            elif each.categories is not None:
-                shares = densities(each, edges, counts)
-                values = np.append(np.cumsum(shares) - 0.5 * shares, UNDECLARED_CUMULATIVE)
-                encoded[:, j] = values[codes[:, j]]
-            else:
-                column = as_numbers(table.column(j).whole())
-                below = np.append(0.0, np.cumsum(counts))
-                encoded[:, j] = np.interp(
-                    column, edges, np.minimum(below / max(below[-1], 1.0), 1.0)
-                )
+        for j, (each, counts) in enumerate(zip(self._bins, self.counts_, strict=True)):
+            if self.encode == "cumulative" and each.is_numeric:
+                column, below = as_numbers(table.column(j).whole()), np.append(0, np.cumsum(counts))
+                shares = np.minimum(below / max(below[-1], 1.0), 1.0)
+                encoded[:, j] = np.interp(column, each.limits, shares)
+                continue
+            values = np.append(densities(each, counts), 0.0)
+            if self.encode == "cumulative":
+                values = np.cumsum(values) - 0.5 * values
+                values[UNDECLARED] = UNDECLARED_CUMULATIVE
+            encoded[:, j] = values[codes[:, j]]
         return encoded * factor
 
     def get_feature_names_out(self, input_features=None):
@@ -361,8 +359,7 @@ class DPHistogramTransformer(PlannedTransformer):
         if self.encode != "onehot":
             return names
         labels = [
-            each.categories.tolist() if each.categories is not None else range(size)
-            for each, size in zip(self._declared, self.n_bins_, strict=True)
+            range(each.size) if each.is_numeric else each.limits.tolist() for each in self._bins
         ]
         cells = [
             [f"{name}_{label}" for label in own] for name, own in zip(names, labels, strict=True)
@@ -383,8 +380,7 @@ class DPHistogramTransformer(PlannedTransformer):
     def _factor(self):
         if not self._divides():
             return 1.0
-        known = self._declared, self.bin_edges_, self.counts_
-        bound = _norm_bound(self.encode, *known, self._pairs)
+        bound = _norm_bound(self.encode, self._bins, self.counts_, self._pairs)
         # Rounded down, so that no row's norm exceeds 1.
         return math.nextafter(1.0 / bound, 0.0) * (1.0 - 2.0**-50)
 
@@ -433,38 +429,25 @@ def consistent_counts(noisy, total, exactly=True):
     return np.maximum(noisy - theta, 0.0)
 
 
-def densities(each, edges, counts):
+def densities(each, counts):
     """Return the share of the rows in each bin of a column, by its width if it is of numbers."""
     shares = counts / max(counts.sum(), 1.0)
-    return shares / np.diff(edges) if each.categories is None else shares
+    return shares / np.diff(each.limits) if each.is_numeric else shares
 
 
-def _norm_bound(encode, bins, edges, counts, pairs=()):
+def _norm_bound(encode, bins, counts, pairs=()):
     """Return a bound on the norm of an encoded row, from released values alone."""
     if encode in ("onehot", "cumulative"):
         root = math.sqrt(len(bins) + len(pairs))
         return root if root.is_integer() else math.nextafter(root, math.inf)
     if encode == "ordinal":
-        largest = [max(_n_bins(*pair) - 1, 1) for pair in zip(bins, edges, strict=True)]
+        largest = [max(each.size - 1, 1) for each in bins]
     else:
-        columns = zip(bins, edges, counts, strict=True)
-        largest = [densities(*column).max() for column in columns]
+        largest = [densities(*column).max() for column in zip(bins, counts, strict=True)]
     # Where no count is positive all densities are 0, and any bound is one.
     return math.hypot(*largest) * (1.0 + 2.0**-40) or 1.0
 
 
-def _n_bins(each, edges):
-    return len(edges) - (each.categories is None)
-
-
-def _largest_size(bins, n_bins):
+def _largest_size(edges):
     """An upper bound on the number of counts, known before any edges are."""
-    declared = [each.edges if each.categories is None else each.categories for each in bins]
-    return sum(n_bins if own is None else len(own) for own in declared)
-
-
-def _assumptions(bins, bounds):
-    kinds = {each.kind for each in bins}
-    said = {"categories": "categories", "declared": "edges"}
-    words = [said[kind] for kind in sorted(kinds) if kind in said]
-    return (*words, "bounds") if kinds & {"uniform", "quantile"} and not is_auto(bounds) else words
+    return sum(edges.n_bins if each.limits is None else len(each.limits) for each in edges.bins)

@@ -12,7 +12,6 @@ from skdp.preprocessing._binning import (
     ColumnBins,
     EdgesPlan,
     bin_codes,
-    binning_shares,
     column_bins,
     input_names,
     one_hot,
@@ -31,9 +30,11 @@ class BinningPlan(TransformerPlan):
 
     def run(self, table, source, **shared):
         """Return the released attributes."""
-        edges = self.edges.run(table, source, **shared)
-        n_bins = np.array([len(each) - 1 for each in edges])
-        return {"bin_edges_": objects(edges), "n_bins_": n_bins}
+        bins = self.edges.run(table, source, **shared)
+        return {
+            "bin_edges_": objects([each.limits for each in bins]),
+            "n_bins_": np.array([each.size for each in bins]),
+        }
 
 
 class DPKBinsDiscretizer(PlannedTransformer):
@@ -119,11 +120,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
             )
         bins = column_bins(None, None, self.strategy, shape.names, shape.n_columns)
         bounds = declared_bounds(self.bounds, shape)
-        quantiles = self.strategy == "quantile"
-        parts = {"search": bounds is None, "quantiles": quantiles, "rest": False}
-        shares = binning_shares(guarantee.epsilon, **parts)
-        terms = {"shares": shares, "shape": shape, "guarantee": guarantee}
-        edges = EdgesPlan.make(bins, self.n_bins, bounds, **terms)
+        edges = EdgesPlan.make(bins, self.n_bins, bounds, shape, guarantee)
         return BinningPlan(
             edges=edges,
             mechanism=one_charge(edges.parts, guarantee),
@@ -145,8 +142,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
             Of shape (n_samples, sum of `n_bins_`), or (n_samples, n_features) for "ordinal".
         """
         table = self._table(X)
-        bins = [ColumnBins("uniform")] * self.n_features_in_
-        codes = bin_codes(table, bins, self.bin_edges_)
+        codes = bin_codes(table, [ColumnBins("declared", edges) for edges in self.bin_edges_])
         if self.encode == "ordinal":
             return codes.astype(np.float64)
         return one_hot(codes, self.n_bins_, 1.0, sparse=self.encode == "onehot")

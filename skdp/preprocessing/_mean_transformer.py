@@ -11,8 +11,7 @@ from skdp._data._columns import declared_bounds
 from skdp._data._persons import shares_of
 from skdp._data._tables import read_samples, read_table
 from skdp.base import TableShape, guarantee_of
-from skdp.mechanisms._plan import one_charge
-from skdp.preprocessing._additive import additive_mechanism
+from skdp.mechanisms._plan import additive_mechanism, one_charge
 from skdp.preprocessing._binning import binning_shares, names_in
 from skdp.preprocessing._planned import BoundedColumnsTransformer, TransformerPlan
 from skdp.stats._bounds import BoundsPlan, plan_search

@@ -275,5 +275,4 @@ def _infrequent(categories, counts, least, other):
 def _with_other(labels, other):
     if other is None or position_of(other, labels) >= 0:
         return labels
-    extended = [*labels.tolist(), other]
-    return categories_array(extended)
+    return categories_array([*labels.tolist(), other])

@@ -90,7 +90,20 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
 
     def plan_fit(self, shape, guarantee):
         check_choice(self.output_distribution, "output_distribution", ("uniform", "normal"))
-        plan = _plan_quantiles(self.n_quantiles, self.bounds, shape, guarantee)
+
+        def planned(n_quantiles):
+            wanted = np.linspace(0, 1, n_quantiles)[1:-1]
+            return plan_column_quantiles(wanted, self.bounds, shape, guarantee)
+
+        if not is_auto(self.n_quantiles):
+            plan = planned(check_integer(self.n_quantiles, "n_quantiles", 3))
+        else:
+            plan = planned(3)
+            for intervals in 2 ** np.arange(2, MOST_LEVELS + 1):
+                finer = planned(intervals + 1)
+                if shape.n_rows < SCALES_APART * finer.main.scale * intervals:
+                    break
+                plan = finer
         return ColumnsFit(mechanism=plan, n_features_out=shape.n_columns, attributes=_attributes)
 
     def transform(self, X):
@@ -132,22 +145,6 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
         shares = X if self.output_distribution == "uniform" else ndtr(X)
         columns = zip(shares.T, self.quantiles_.T, strict=True)
         return np.column_stack([np.interp(s, self.references_, q) for s, q in columns])
-
-
-def _plan_quantiles(n_quantiles, bounds, shape, guarantee):
-    """Plan the quantiles between the two bounds."""
-    if not is_auto(n_quantiles):
-        n_quantiles = check_integer(n_quantiles, "n_quantiles", 3)
-        wanted = np.linspace(0, 1, n_quantiles)[1:-1]
-        return plan_column_quantiles(wanted, bounds, shape, guarantee)
-    best = None
-    for level in range(1, MOST_LEVELS + 1):
-        wanted = np.linspace(0, 1, 2**level + 1)[1:-1]
-        plan = plan_column_quantiles(wanted, bounds, shape, guarantee)
-        if best is not None and shape.n_rows < SCALES_APART * plan.main.scale * 2**level:
-            break
-        best = plan
-    return best
 
 
 def _attributes(quantiles, low, high):

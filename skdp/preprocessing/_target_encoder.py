@@ -9,8 +9,7 @@ from skdp._data._parts import sum_over
 from skdp._data._persons import n_units, shares_of
 from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
 from skdp.base import ReadTable
-from skdp.mechanisms._plan import one_charge
-from skdp.preprocessing._additive import plan_cell_weights
+from skdp.mechanisms._plan import one_charge, plan_cell_weights
 from skdp.preprocessing._binning import input_names
 from skdp.preprocessing._categories import StabilityThreshold, check_categories
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan

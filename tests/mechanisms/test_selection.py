@@ -151,14 +151,14 @@ def test_many_candidates():
 
 def test_decisions_inside_the_guard_band_are_exact(monkeypatch):
     """With a band as wide as all numbers, every decision is made in integers: the same choice."""
-    from skdp.mechanisms import _choice
+    from skdp.mechanisms import _selection
     from skdp.noise import bernoulli_exp
 
     plain = [
         ExponentialMechanism(1.0, 1.0).release(SCORES, random_state=source(i)) for i in range(9)
     ]
     monkeypatch.setattr(
-        _choice,
+        _selection,
         "bernoulli_exp",
         lambda x, exact, stream: bernoulli_exp(x, exact, stream, exact=True),
     )

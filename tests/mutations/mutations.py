@@ -1038,7 +1038,7 @@ MUTATIONS = [
     ),
     Mutation(
         "cells-of-one-column",
-        "preprocessing._additive",
+        "mechanisms._plan",
         "plan_cell_weights",
         rules.term_dropped("n_columns"),
         ("preprocessing/test_categories.py::test_brute_force_sensitivity_of_cell_weights",),

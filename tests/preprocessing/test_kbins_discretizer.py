@@ -66,9 +66,8 @@ def certified(epsilon, runs=2000):
         table = read_numeric_columns(DPKBinsDiscretizer(), np.array(X))
         bins = column_bins(None, None, "quantile", None, 1)
         bounds, shape = (np.zeros(1), np.ones(1)), TableShape(n_rows=2, n_columns=1)
-        terms = {"shape": shape, "guarantee": meet(epsilon, 0.0, "replace_one")}
-        plan = EdgesPlan.make(bins, 2, bounds, shares=(0.0, epsilon), **terms)
-        medians = (plan.run(table, RandomSource())[0][1] for _ in range(runs))
+        plan = EdgesPlan.make(bins, 2, bounds, shape, meet(epsilon, 0.0, "replace_one"))
+        medians = (plan.run(table, RandomSource())[0].limits[1] for _ in range(runs))
         outputs.append(np.array([np.digitize(median, [0.1, 0.9]) for median in medians]))
     return attack_choices(*outputs, confidence=0.999999)
 

@@ -11,7 +11,7 @@ from skdp import DPTargetEncoder, PrivacyAccountant
 from skdp._data._columns import ColumnTable
 from skdp._data._tables import RowsAndTarget
 from skdp.base import TableShape, guarantee_of
-from skdp.preprocessing import _additive
+from skdp.mechanisms import _plan
 from skdp.preprocessing._target_encoder import _shrunk_means
 from tests._attacks import attack_choices
 
@@ -176,7 +176,7 @@ def test_a_distinguisher_finds_noise_that_is_too_small(monkeypatch):
 
     def too_small(n_columns, guarantee, **options):
         guarantee = replace(guarantee, epsilon=8.0)
-        return _additive.plan_cell_weights(n_columns, guarantee, **options)
+        return _plan.plan_cell_weights(n_columns, guarantee, **options)
 
     monkeypatch.setattr(_target_encoder, "plan_cell_weights", too_small)
     assert certified() > 1.0
