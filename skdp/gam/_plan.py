@@ -43,8 +43,8 @@ EXPECTED_SQUARES = 6.0
 # From so many times 1 / mu rows on a choice of pairs is worth it, in regression.
 LEAST_ROWS_MU = 5000.0
 # At most so much, and no more than leaves noise of one so manieth of the rows in a value that a
-# row moves by 1: its deviation, or its scale with delta = 0.
-CHECK_SHARE, PURE_CHECK_SHARE = (0.08, 100.0), (0.08, 200.0)
+# row moves by 1: its deviation, or its scale with delta = 0. A share that is so small is free.
+CHECK_SHARE, PURE_CHECK_SHARE, FREE_SHARE = (0.08, 100.0), (0.08, 200.0), 0.001
 # Blocks of a column overlap: what they explain by chance is about half of their sum.
 OVERLAP = 0.5
 # Of the penalty: a cell of no row keeps some even where noise is next to none.
@@ -159,7 +159,7 @@ class AdditivePlan(ColumnsPlan):
         """What each stage gets of the whole."""
         power, check = (1.0, PURE_CHECK_SHARE) if self.budget.pure else (2.0, CHECK_SHARE)
         shares = {
-            stage: min(most, (ratio / self.clearness) ** power)
+            stage: min(most, max((ratio / self.clearness) ** power, FREE_SHARE))
             for stage, most, ratio in (("centre", *self.task.centre_share), ("check", *check))
         }
         rest, left = self.column_shares, 1.0 - math.fsum(shares.values())

@@ -28,9 +28,9 @@ class _OfClasses:
     curvature = property(attrgetter("loss.curvature_bound"))
     curvature_trace = property(attrgetter("loss.trace_bound"))
     curvature_rank = property(attrgetter("loss.curvature_rank"))
-    # The scores of a centre, whose distance is twice the largest, may be all wrong.
     largest_score = 2.0 * LARGEST_SCORE
-    largest_loss = property(lambda self: self.loss.value_at_zero() + self.largest_score)
+    # That of a centre is hardly ever larger: it is below that of scores 0, but for its noise.
+    largest_loss = property(lambda self: self.loss.value_at_zero() + 1.0)
 
     def centre(self, n_rows, rows_moved, mechanism):
         """Return the plan of noisy class frequencies; of two classes one is counted."""
@@ -72,6 +72,12 @@ class BinaryTask(_OfClasses):
         The standard deviation that noise may give a score where data say nothing.
     unit : float
         What a loss of 1 is in the units of the targets.
+    least_kept : float
+        Of the weights, whatever the check of them says.
+    centre_share : (float, float)
+        Of the budget at most, and one over what noise may be of the rows.
+    largest_score, largest_loss : float
+        The norm of a centre at most, and the mean loss there, if its noise is not far beyond usual.
     """
 
     weights: tuple = (1.0, 1.0)
