@@ -274,7 +274,7 @@ class AdditivePlan(ColumnsPlan):
         else:
             start = np.zeros(layout.size)
             response = descend(lambda w: bends * w - 1.0, self._schedule(bend), start, math.inf)
-        return OVERLAP * self.task.n_outputs * float(moments @ response) / self.n_rows
+        return OVERLAP * float(moments @ response) / self.n_rows
 
     def _objective(self, weights_sum, size, bend):
         """Return what takes the place of steps with delta = 0."""
