@@ -113,7 +113,7 @@ class ClippedSums:
 
         Parameters
         ----------
-        start, weights : ndarray of shape (n_columns + (constant != 0),)
+        start, weights : ndarray of shape (*loss.weights_shape, n_columns + (constant != 0))
             That do not depend on the rows, or were released.
         indices : sorted ndarray of int64, or None
             The rows, or the persons, of the batch; None for all.
@@ -126,21 +126,46 @@ class ClippedSums:
             The three values, and zeros.
         """
         batch, total = _Batch(self, weights, indices), 0.0
-        largest_move, largest = units
-        with np.errstate(all="ignore"):
-            for rows in batch.blocks():
-                block, y, _, shares = batch.read(rows)
-                before, after = (batch.scores(block, one) for one in (start, weights))
-                moved = np.clip((after - before) / largest_move, -1.0, 1.0)
-                first = np.clip(self._loss.residual(before, y) / largest, -1.0, 1.0)
-                last = np.clip(self._loss.residual(after, y) / largest, -1.0, 1.0)
-                gains = np.stack([-first * moved, last * moved, PART_OF_SPREAD * first**2], axis=1)
-                gains = times_shares(np.nan_to_num(gains) / GAIN_STEP, shares)
-                # Towards zero: no unit's norm grows. What overflowed to no number is zero.
-                total += np.trunc(gains).sum(axis=0)
+        for rows in batch.blocks():
+            block, y, _, shares = batch.read(rows)
+            before, after = (batch.scores(block, one) for one in (start, weights))
+            residuals = [self._loss.residual(scores, y) for scores in (before, after)]
+            total += sum_gains(after - before, *residuals, units, shares)
         sums = np.zeros(weights.shape)
-        sums[:3] = total * (GAIN_STEP * self._clip / LENGTH_OF_GAINS[self._norm])
+        sums.flat[:3] = total * (self._clip / LENGTH_OF_GAINS[self._norm])
         return sums
+
+
+def sum_gains(moved, first, last, units, shares):
+    """Return the exact sums of what rows gain, of which one has a length of `LENGTH_OF_GAINS`.
+
+    Parameters
+    ----------
+    moved, first, last : ndarray of shape (n_rows,) or (n_rows, n_outputs)
+        What scores move by, and the residuals before and after.
+    units : (float, float)
+        The norms at which moves and residuals are clipped.
+    shares : ndarray of shape (n_rows,), or None
+        By which rows count.
+
+    Returns
+    -------
+    ndarray of shape (3,)
+    """
+    with np.errstate(all="ignore"):
+        moved, first, last = (
+            _shortened(each.reshape(len(each), -1) / unit)
+            for each, unit in zip((moved, first, last), (*units, units[1]), strict=True)
+        )
+        products = -first * moved, last * moved, PART_OF_SPREAD * first**2
+        gains = np.stack([product.sum(axis=1) for product in products], axis=1)
+        # Towards zero: no unit's norm grows. What overflowed to no number is zero.
+        steps = np.trunc(times_shares(np.nan_to_num(gains) / GAIN_STEP, shares))
+    return GAIN_STEP * steps.sum(axis=0)
+
+
+def _shortened(vectors):
+    return vectors / np.maximum(1.0, np.linalg.norm(vectors, axis=1, keepdims=True))
 
 
 class _Batch:

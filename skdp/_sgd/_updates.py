@@ -55,12 +55,12 @@ class Check:
         usual = self.norm * math.sqrt(np.mean(moved**2))
         return max(USUAL_MOVES * usual, LEAST_MOVE), self.residual
 
-    def kept(self, gains, moved):
-        """Return the share of the move that explains more than chance does."""
+    def kept(self, gains, moved, noise=0.0):
+        """Return the share of the move that explains more than chance and noise do."""
         first, last, spread = np.ravel(gains)[:3].tolist()
         move, residual = self.units(moved)
         unexplained = max(spread * (residual / move / PART_OF_SPREAD) - first, 0.0)
-        earned = max(first - CHANCE * self.chance * unexplained, 0.0)
+        earned = max(first - CHANCE * self.chance * unexplained - noise, 0.0)
         return earned / max(ALL * (first + last), earned, LEAST_MOVE)
 
 

@@ -10,9 +10,7 @@ WEIGHT_STEP = 2.0**-12
 # The step size allows for counts that are larger than their noisy ones.
 MARGIN = 1.1
 COARSER = 4
-# Below so many rows beside the noise a model falls back towards a constant.
-FEW_ROWS = 30.0
-# Below so many, columns that hardly vary get less.
+# Below so many rows beside the noise, columns that hardly vary get less.
 ROWS_FOR_ALL = 500.0
 FEWEST_CELLS = 3
 
@@ -130,9 +128,9 @@ def main_layout(terms, n_rows, clearness=1e12):
     """Return the blocks of the constant and of each column at several resolutions.
 
     Of the squares of the weights each has the same part, if noise is small beside the rows
-    (`clearness`, n mu). Else the constant gets more, and a column the less, the less it varies.
+    (`clearness`, n mu). Else a column gets the less, the less it varies.
     """
-    constant_share = max(1.0 - clearness / FEW_ROWS, 1.0 / (len(terms) + 1))
+    constant_share = 1.0 / (len(terms) + 1)
     parts = np.sqrt([clearness / ROWS_FOR_ALL + term.variety for term in terms])
     shares = (1.0 - constant_share) * parts / parts.sum()
     constant = {"groups": np.zeros(1, dtype=np.intp), "counts": np.array([float(n_rows)])}

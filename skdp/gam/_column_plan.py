@@ -44,7 +44,7 @@ class ColumnsPlan:
     def __post_init__(self):
         # What could not be drawn is refused before the charge.
         if self.shares["cells"]:
-            self._cells_noise(sum(each.most_cells(2 * CELLS) for each in self.columns))
+            self._cells_noise.check_size(sum(each.most_cells(2 * CELLS) for each in self.columns))
         if self.discovery is not None:
             self.discovery.release(np.zeros(0), random_state=None)
         # It refuses what it could not draw when it is made.
@@ -98,10 +98,11 @@ class ColumnsPlan:
             threshold_delta=self.budget.threshold_delta,
         )
 
-    def _cells_noise(self, size):
+    @property
+    def _cells_noise(self):
         squares = sum(1 if column.is_label else LEVELS for column in self.columns) * self._moved
         l2 = math.nextafter(math.sqrt(squares), math.inf)
-        return self.budget.noise(self.shares["cells"], size, l1=float(squares), l2=l2)
+        return self.budget.mechanism(self.shares["cells"], l1=float(squares), l2=l2)
 
     def check(self, table):
         """Raise `ValueError` where a column holds what its kind does not."""
@@ -133,10 +134,8 @@ class ColumnsPlan:
         """Return a term for each column, its bins made from noisy counts of cells."""
         edges = [finest_edges(column) for column in columns]
         exact = exact_counts(columns, edges, table, shares_of(persons))
-        noise = self._cells_noise(sum(map(len, exact)))
-        noisy = noise.add(
-            np.concatenate(exact).astype(np.float64), next(noise.draw(1, source.stream()))
-        )
+        noise = self._cells_noise
+        noisy = noise.release(np.concatenate(exact).astype(np.float64), random_state=source)
         noisy = np.split(noisy, np.cumsum([len(each) for each in exact])[:-1])
         return [
             self._term(j, columns[j], edges[j], noisy[j], noise.scale) for j in range(len(columns))

@@ -17,15 +17,11 @@ CONDITION = 22_500.0
 MOST_STEPS = 2_200
 
 
-def residuals_at(weights, cells, layout, residuals):
-    """Return a function of a slice of rows: their residuals at some weights."""
+def scores_at(weights, cells, layout):
+    """Return a function of a slice of rows: their scores at some weights."""
     tables = layout.tables(weights)
     packed = cells.packed([tables[j] for j in range(len(cells.sizes))])
-
-    def clipped(rows):
-        return residuals(cells.scores(rows, packed) + tables[-1], rows)
-
-    return clipped
+    return lambda rows: cells.scores(rows, packed) + tables[-1]
 
 
 def residual_sums(cells, layout, residuals, weights, step):
@@ -45,10 +41,10 @@ def residual_sums(cells, layout, residuals, weights, step):
     -------
     ndarray of shape (layout.size, n_outputs)
     """
-    clipped = residuals_at(weights, cells, layout, residuals)
+    scores = scores_at(weights, cells, layout)
 
     def add(totals, rows):
-        cells.add_sums(totals, rows, cells.steps(rows, clipped(rows), step))
+        cells.add_sums(totals, rows, cells.steps(rows, residuals(scores(rows), rows), step))
 
     sums = cells.unpacked(sum_over(cells, add, cells.zeros(weights.shape[1])))
     sums[-1] = sums[0].sum(axis=0, keepdims=True)

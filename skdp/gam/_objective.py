@@ -105,7 +105,8 @@ class PerturbedObjective:
         """Bound the rounding error of the gradient at weights within a radius, in L2 norm."""
         n, clip = self.n_rows, self.task.clip_l1
         sums = n * clip * (most_additions(BLOCK_ROWS + LARGEST_PACK) + 64.0)
-        scores = n * self.task.curvature * max(64.0 * self.size**0.5, self.size) * radius
+        reach = max(64.0 * self.size**0.5, self.size) * radius + self.task.largest_score
+        scores = n * self.task.curvature * reach
         rest = 16.0 * (self.strength * radius + self.scale * math.sqrt(self.size) * 50.0)
         return 2.0 * UNIT_ROUNDOFF * (sums + scores + rest)
 

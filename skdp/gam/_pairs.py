@@ -79,21 +79,23 @@ def extended(cells, pairs):
     return result
 
 
-def pair_sums(cells, pairs, clipped, step):
+def pair_sums(cells, pairs, scores, residuals, step):
     """Return the exact sums of residuals in the cells of all pairs' tables, one after another.
 
     Parameters
     ----------
     cells : PackedCells
     pairs : list of Pair
-    clipped : callable
-        Maps a slice of rows to clipped residuals of shape (rows, n_outputs).
+    scores : callable
+        Maps a slice of rows to their scores.
+    residuals : callable
+        Maps (scores, rows) to clipped residuals of shape (rows, n_outputs).
     step : float
         Their grid.
     """
     totals = None
     for rows in cells.blocks():
-        steps = cells.steps(rows, clipped(rows), step)
+        steps = cells.steps(rows, residuals(scores(rows), rows), step)
         own = [
             [np.bincount(places, weights=each, minlength=math.prod(pair.shape)) for each in steps]
             for pair in pairs

@@ -2,12 +2,14 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
-from skdp._data._parts import row_blocks
+from skdp._data._parts import cut, row_blocks
 from skdp._data._persons import shares_of
+from skdp._sgd._clipped_sums import LENGTH_OF_GAINS, sum_gains
+from skdp._sgd._updates import Check
 from skdp.accounting import get_epsilon
 from skdp.gam._blocks import joint_layout, main_layout
 from skdp.gam._cells import BLOCK_ROWS, PackedCells, Term
@@ -19,7 +21,7 @@ from skdp.gam._descent import (
     descend,
     residual_grid,
     residual_sums,
-    residuals_at,
+    scores_at,
 )
 from skdp.gam._objective import PerturbedObjective
 from skdp.gam._pairs import (
@@ -33,13 +35,18 @@ from skdp.gam._pairs import (
 )
 
 # Where pairs are chosen: of the steps before, and of the choice.
-FIRST_SHARE, CHOICE_SHARE = 0.2, 0.1
+PAIR_SHARES = {"first": 0.2, "choice": 0.1}
 # What of the first steps' result the joint ones start from.
 KEPT = 0.8
 # W² of a column over the variance of scores; chosen with the tables of docs/planning.md in view.
 EXPECTED_SQUARES = 6.0
 # From so many times 1 / mu rows on a choice of pairs is worth it, in regression.
 LEAST_ROWS_MU = 5000.0
+# At most so much, and no more than leaves noise of one so manieth of the rows in a value that a
+# row moves by 1: its deviation, or its scale with delta = 0. A share that is so small is free.
+CHECK_SHARE, PURE_CHECK_SHARE, FREE_SHARE = (0.08, 100.0), (0.08, 200.0), 0.001
+# Blocks of a column overlap: what they explain by chance is about half of their sum.
+OVERLAP = 0.5
 # Of the penalty: a cell of no row keeps some even where noise is next to none.
 LEAST_STRENGTH = 0.01
 LARGEST_STRENGTH = 2.0
@@ -85,14 +92,17 @@ class AdditivePlan(ColumnsPlan):
         largest = sum(2 * each.most_cells(4 * self.n_bins) for each in self.columns)
         largest += (len(self.declared_pairs) + self.n_chosen) * (2 * TABLE_CELLS + 2) ** 2
         largest *= self.task.n_outputs
-        for n_steps in (1, MOST_STEPS):
-            self._steps_noise(largest, n_steps)
         if self.budget.pure:
             self._objective(1.0, largest, 0.0)
+        else:
+            for n_steps in (1, MOST_STEPS):
+                self._steps_noise(largest, n_steps)
         if self.n_chosen:
             if self.budget.pure:
                 raise ValueError("pairs are chosen with delta > 0 only; declare interactions")
-            self._choice_noise(largest * len(self.columns), len(self.columns))
+            self._choice_noise(len(self.columns)).check_size(largest * len(self.columns))
+        self.centre.check_size(self.task.n_outputs)
+        self.checking.check_size(3)
 
     @property
     def scale(self):
@@ -147,19 +157,35 @@ class AdditivePlan(ColumnsPlan):
     @cached_property
     def shares(self):
         """What each stage gets of the whole."""
-        shares = self.column_shares | {
-            "first": FIRST_SHARE * bool(self.n_chosen),
-            "choice": CHOICE_SHARE * bool(self.n_chosen),
+        power, check = (1.0, PURE_CHECK_SHARE) if self.budget.pure else (2.0, CHECK_SHARE)
+        shares = {
+            stage: min(most, max((ratio / self.clearness) ** power, FREE_SHARE))
+            for stage, most, ratio in (("centre", *self.task.centre_share), ("check", *check))
         }
+        rest, left = self.column_shares, 1.0 - math.fsum(shares.values())
+        rest |= PAIR_SHARES if self.n_chosen else {}
+        shares |= {stage: left * share for stage, share in rest.items()}
         return shares | {"steps": 1.0 - math.fsum(shares.values()) - 2.0**-50}
 
-    def _steps_noise(self, size, n_steps, share=None):
-        moved, share = self.sensitivity, share or self.shares["steps"]
-        return self.budget.noise(share, size, l1=moved, l2=moved, n_steps=n_steps)
+    @cached_property
+    def centre(self):
+        """What releases the scores that the model begins at."""
+        mechanism = partial(self.budget.mechanism, self.shares["centre"])
+        return self.task.centre(self.n_rows, self._moved, mechanism)
 
-    def _choice_noise(self, size, n_pairs):
+    @cached_property
+    def checking(self):
+        """What releases the gains of the weights."""
+        moved = {norm: length * self._moved for norm, length in LENGTH_OF_GAINS.items()}
+        return self.budget.mechanism(self.shares["check"], **moved)
+
+    def _steps_noise(self, size, n_steps, share=None):
+        share = share or self.shares["steps"]
+        return self.budget.noise(share, size, moved=self.sensitivity, n_steps=n_steps)
+
+    def _choice_noise(self, n_pairs):
         moved = self.sensitivity * math.nextafter(math.sqrt(n_pairs), math.inf)
-        return self.budget.noise(self.shares["choice"], size, l1=moved, l2=moved)
+        return self.budget.mechanism(self.shares["choice"], l1=moved, l2=moved)
 
     def run(self, table, targets, source, progress=None, persons=None):
         """Return the terms, their values and the constant: all that is released.
@@ -187,33 +213,47 @@ class AdditivePlan(ColumnsPlan):
         cells = PackedCells(sizes, table.shape[0], shares_of(persons), self.n_rows)
         for rows in row_blocks(table, BLOCK_ROWS):
             cells.set(rows, np.array([term.cells(table, rows) for term in terms]))
+        centre = self.task.begin(self.centre.run(targets, source, persons))
+        residuals = self._residuals(targets, centre)
         layout, start = main_layout(terms, self.n_rows, self.clearness), None
         pairs = [pair_of(terms, places, TABLE_CELLS) for places in self.declared_pairs]
         if self.n_chosen:
-            start = self._descent(cells, layout, targets, source, share=self.shares["first"])
-            pairs = self._chosen(terms, cells, layout, targets, start, source)
+            start = self._descent(cells, layout, residuals, source, share=self.shares["first"])
+            pairs = self._chosen(terms, cells, layout, residuals, start, source)
         if pairs:
             joint = joint_layout(layout, pairs, self.task.main_share)
             start = None if start is None else KEPT * joint.moved_from(layout, start)
             layout, cells = joint, extended(cells, pairs)
             terms = [*terms, *(pair_term(terms, pair, self.n_rows) for pair in pairs)]
         weights = self._descent(
-            cells, layout, targets, source, progress, share=self.shares["steps"], start=start
+            cells, layout, residuals, source, progress, share=self.shares["steps"], start=start
         )
-        tables = layout.tables(weights)
+        tables = layout.tables(weights * self._kept(cells, layout, residuals, weights, source))
         values = [tables[t].reshape(*term.counts.shape, -1) for t, term in enumerate(terms)]
-        return terms, values, tables[-1][0]
+        return terms, values, centre + tables[-1][0]
 
-    def _chosen(self, terms, cells, layout, targets, weights, source):
+    def _kept(self, cells, layout, residuals, weights, source):
+        """Return the share of weights that explains more than chance; see `Check`."""
+        check = Check(1, 1.0, self.task.clip, self._chance(layout))
+        # Their mean square is about that of the scores.
+        moved = weights * np.sqrt(layout.diagonal * (layout.size / self.n_rows))[:, None]
+        scores, gains = scores_at(weights, cells, layout), np.zeros(3)
+        for rows in cells.blocks():
+            after = scores(rows)
+            of_rows = [residuals(share * after, rows) for share in (0.0, 1.0)]
+            gains += sum_gains(after, *of_rows, check.units(moved), cut(cells.shares, rows))
+        gains = self.checking.release(gains, random_state=source)
+        return max(check.kept(gains, moved, self.checking.deviation(3)), self.task.least_kept)
+
+    def _chosen(self, terms, cells, layout, residuals, weights, source):
         """Return the pairs that the residuals of some weights ask for."""
         candidates = all_pairs(terms, self.unpaired)
         if not candidates:
             return []
-        clipped = residuals_at(weights, cells, layout, self._residuals(targets))
         step = residual_grid(self.task.clip, self.n_rows)
-        sums = pair_sums(cells, candidates, clipped, step)
-        noise = self._choice_noise(sums.size, len(candidates))
-        noisy = noise.add(sums, next(noise.draw(1, source.stream())))
+        sums = pair_sums(cells, candidates, scores_at(weights, cells, layout), residuals, step)
+        noise = self._choice_noise(len(candidates))
+        noisy = noise.release(sums, random_state=source)
         chosen = chosen_pairs(candidates, noisy, noise.scale, self.n_chosen)
         return [pair_of(terms, pair.places, TABLE_CELLS) for pair in chosen]
 
@@ -222,6 +262,19 @@ class AdditivePlan(ColumnsPlan):
         asked = self._steps_noise(1, 1, share).scale / self.task.spread
         strength = max(asked, bend / CONDITION, LEAST_STRENGTH)
         return Schedule(bend=bend, strength=strength, quiet=strength / asked)
+
+    def _chance(self, layout):
+        """Return the part of the residuals' variance that weights explain by chance."""
+        moments, bend = layout.diagonal, self.task.curvature * layout.bend(self.n_rows)
+        bends = (self.task.typical_curvature or self.task.curvature) * moments
+        if self.budget.pure:
+            size = layout.size * self.task.n_outputs
+            strength = self._objective(layout.weights_sum, size, bend).strength
+            response = 1.0 / (bends + strength)
+        else:
+            start = np.zeros(layout.size)
+            response = descend(lambda w: bends * w - 1.0, self._schedule(bend), start, math.inf)
+        return OVERLAP * float(moments @ response) / self.n_rows
 
     def _objective(self, weights_sum, size, bend):
         """Return what takes the place of steps with delta = 0."""
@@ -245,12 +298,12 @@ class AdditivePlan(ColumnsPlan):
         event = self.budget.event_of(share)
         return get_epsilon(event, self.delta)
 
-    def _residuals(self, targets):
-        return lambda scores, rows: self.task.residuals(scores, targets[rows])
+    def _residuals(self, targets, centre=0.0):
+        return lambda scores, rows: self.task.residuals(scores + centre, targets[rows])
 
-    def _descent(self, cells, layout, targets, source, progress=None, *, share, start=None):
+    def _descent(self, cells, layout, residuals, source, progress=None, *, share, start=None):
         def gradient(weights, step=EXACT_ENOUGH):
-            return residual_sums(cells, layout, self._residuals(targets), weights, step)
+            return residual_sums(cells, layout, residuals, weights, step)
 
         def noisy_gradient(weights):
             return noise.add(gradient(weights, step), next(draws))

@@ -6,10 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
-from skdp._sgd._noise import SLACK, GaussianNoise, LaplaceNoise
+from skdp._sgd._noise import SLACK, GaussianNoise
 from skdp.accounting import ApproximateDP, Gaussian, Guarantee, PureDP, gaussian_noise_multiplier
 from skdp.gam._columns import LARGEST_LIST
-from skdp.mechanisms import GaussianMechanism
+from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.mechanisms._grid import to_steps
 from skdp.noise import discrete_gaussian
 from skdp.preprocessing._categories import StabilityThreshold
@@ -136,26 +136,41 @@ class Budget:
         event = Gaussian(self.multiplier / math.sqrt(share))
         return event + ApproximateDP(0.0, self.threshold_delta) if self.discovers else event
 
-    def noise(self, share, size, *, l1, l2, n_steps=1):
-        """Return the noise of each of some releases that cost a share of the whole together.
+    def mechanism(self, share, *, l1, l2):
+        """Return what makes one release that costs a share of the whole.
 
         Parameters
         ----------
         share : float in (0, 1]
             Of mu squared, or of epsilon with delta = 0.
+        l1, l2 : float
+            What it moves by between neighbours.
+
+        Returns
+        -------
+        LaplaceMechanism or GaussianMechanism
+        """
+        if self.pure:
+            return LaplaceMechanism(share * self.guarantee.epsilon, sensitivity=l1)
+        scale = self.noise(share, 1, moved=l2).scale
+        return GaussianMechanism.from_scale(scale, l2, self.guarantee.delta)
+
+    def noise(self, share, size, *, moved, n_steps=1):
+        """Return the Gaussian noise of some releases that cost a share of mu squared together.
+
+        Parameters
+        ----------
+        share : float in (0, 1]
         size : int
             Of how many values each.
-        l1, l2 : float
-            What a release moves by between neighbours.
+        moved : float
+            By how much, in L2 norm, a release moves between neighbours.
         n_steps : int, default=1
             How many releases.
 
         Returns
         -------
-        GaussianNoise or LaplaceNoise
+        GaussianNoise
         """
-        if self.pure:
-            scale = l1 * n_steps / (share * self.guarantee.epsilon)
-            return LaplaceNoise(scale * SLACK**2, size, l1)
-        scale = l2 * self.multiplier * math.sqrt(n_steps / share)
-        return GaussianNoise(scale * SLACK**2, size, l2)
+        scale = moved * self.multiplier * math.sqrt(n_steps / share)
+        return GaussianNoise(scale * SLACK**2, size, moved)

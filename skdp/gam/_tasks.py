@@ -8,9 +8,12 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss
+from skdp.linear_model._centre import LARGEST_SCORE, ClassCentre, MeanCentre
 
 # A clipped vector's norm may exceed the clip by the rounding of its computation.
 SHRINK = 1.0 - 2.0**-40
+# Each halves the distance from the scores that are sought, at least.
+ROUNDS = 50
 
 
 class _OfClasses:
@@ -18,11 +21,30 @@ class _OfClasses:
 
     spread, unit = 2.0, 1.0
     main_share, has_pairs = 0.7, False
+    # Scores order the rows, however little they say.
+    least_kept = 0.1
+    centre_share = 0.35, 20.0
     n_outputs = property(lambda self: math.prod(self.loss.weights_shape))
     curvature = property(attrgetter("loss.curvature_bound"))
     curvature_trace = property(attrgetter("loss.trace_bound"))
     curvature_rank = property(attrgetter("loss.curvature_rank"))
-    largest_loss = property(lambda self: self.loss.value_at_zero())
+    largest_score = 2.0 * LARGEST_SCORE
+    # That of a centre is hardly ever larger: it is below that of scores 0, but for its noise.
+    largest_loss = property(lambda self: self.loss.value_at_zero() + 1.0)
+
+    def centre(self, n_rows, rows_moved, mechanism):
+        """Return the plan of noisy class frequencies; of two classes one is counted."""
+        l1 = 1.0 if self.n_outputs == 1 else float(rows_moved)
+        terms = {"mechanism": mechanism(l1=l1, l2=math.sqrt(l1)), "largest": LARGEST_SCORE}
+        return ClassCentre(n_rows=n_rows, class_weight=self.weights, **terms)
+
+    def begin(self, centre):
+        """Return the scores whose probabilities, corrected for the clip, are a centre's."""
+        scores = log_odds = np.atleast_2d(centre)
+        for _ in range(ROUNDS):
+            logs = np.log(self.probabilities(scores))
+            scores = scores + log_odds - (logs - logs[:, :1])[:, -self.n_outputs :]
+        return scores[0] - scores.mean() * (self.n_outputs > 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +72,12 @@ class BinaryTask(_OfClasses):
         The standard deviation that noise may give a score where data say nothing.
     unit : float
         What a loss of 1 is in the units of the targets.
+    least_kept : float
+        Of the weights, whatever the check of them says.
+    centre_share : (float, float)
+        Of the budget at most, and one over what noise may be of the rows.
+    largest_score, largest_loss : float
+        The norm of a centre at most, and the mean loss there, if its noise is not far beyond usual.
     """
 
     weights: tuple = (1.0, 1.0)
@@ -149,8 +177,19 @@ class NumberTask:
     curvature_rank = 1
     typical_curvature = None
     spread = 0.5
-    largest_loss = 0.5
+    largest_loss, largest_score = 0.5, 1.0
     main_share, has_pairs = 0.5, True
+    least_kept = 0.0
+    centre_share = 0.6, 60.0
+
+    def centre(self, n_rows, rows_moved, mechanism):
+        """Return the plan of the noisy mean of targets."""
+        moved = float(rows_moved)
+        return MeanCentre(n_rows=n_rows, mechanism=mechanism(l1=moved, l2=moved))
+
+    def begin(self, centre):
+        """Return the score of a centre."""
+        return np.array([centre])
 
     def residuals(self, scores, targets):
         """Return clipped residuals; as `BinaryTask.residuals`."""

@@ -62,7 +62,7 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
     def mechanism(self):
         if not any(self.shares.values()):
             return NoRelease()
-        noise = self._cells_noise(1) if self.binned else self.search or self.discovery._noise
+        noise = self._cells_noise if self.binned else self.search or self.discovery._noise
         terms = {"scale": noise.scale, "sensitivity": noise.sensitivity}
         name = "noisy counts of cells" if self.binned else "search for bounds and categories"
         return Price(name=name, event=self.budget.event, guarantee=self.guarantee, **terms)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import cache, partial
 
 import mpmath
 import numpy as np
@@ -27,12 +28,12 @@ from skdp.gam._bins import CELLS, level_counts
 from skdp.gam._blocks import WEIGHT_STEP, joint_layout, main_layout
 from skdp.gam._cells import PackedCells, Term, exact_counts, finest_edges
 from skdp.gam._columns import declared_columns
-from skdp.gam._descent import Schedule, residual_grid, residual_sums, residuals_at
+from skdp.gam._descent import Schedule, residual_grid, residual_sums, scores_at
 from skdp.gam._pairs import all_pairs, pair_of, pair_sums
 from skdp.gam._plan import AdditivePlan
 from skdp.gam._searches import Budget, GaussianThreshold
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
-from skdp.mechanisms import GaussianMechanism
+from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.noise import RandomSource
 from tests._attacks import epsilon_lower_bound
 from tests._guarantees import meet
@@ -82,7 +83,7 @@ def counts_of(plan, rows):
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_brute_force_sensitivity_of_the_cells(relation, delta):
     plan = plan_of(BinaryTask(), meet(1.0, delta, relation))
-    order, claimed = (1 if delta == 0.0 else 2), plan._cells_noise(5000).sensitivity
+    order, claimed = (1 if delta == 0.0 else 2), plan._cells_noise.sensitivity
     base, counts = make_rows(), {}
     for k, row in enumerate(odd_rows()):
         counts[k] = counts_of(plan, np.vstack([base, np.array([row], dtype=object)]))
@@ -93,14 +94,18 @@ def test_brute_force_sensitivity_of_the_cells(relation, delta):
     assert max(moves) > 0.999 * claimed
 
 
-def setup_of(plan, rows, source=None, shares=None):
+def setup_of(plan, rows, shares=None):
     """The layout of some bins, and the packed cells of rows in them."""
-    terms = plan._counted(plan.columns, table_of(make_rows()), source or RandomSource(0))
-    table = table_of(rows)
+    terms, table = counted(plan), table_of(rows)
     cells = PackedCells([term.counts.size for term in terms], len(rows), shares)
     everything = slice(0, len(rows))
     cells.set(everything, np.array([term.cells(table, everything) for term in terms]))
     return main_layout(terms, plan.n_rows), cells
+
+
+@cache
+def counted(plan):
+    return plan._counted(plan.columns, table_of(make_rows()), RandomSource(0))
 
 
 def gradient_of(plan, rows, targets, weights, shares=None):
@@ -170,6 +175,103 @@ def test_brute_force_sensitivity_of_a_gradient_to_a_person(task):
     assert max(of_persons) > 0.9 * max(of_rows)
 
 
+def moved_by(values, others, delta):
+    """The largest distance of released values, in the norm of the noise."""
+    order = 1 if delta == 0.0 else 2
+    return max(np.linalg.norm(a - b, ord=order) for a in values for b in others)
+
+
+def released_before_noise(monkeypatch, run):
+    """What the last mechanism of a run adds noise to."""
+    seen = []
+
+    def release(self, values, **source):
+        seen.append(np.atleast_1d(values))
+        return values
+
+    with monkeypatch.context() as patch:
+        for mechanism in (GaussianMechanism, LaplaceMechanism):
+            patch.setattr(mechanism, "release", release)
+        run()
+    return seen[-1]
+
+
+PEOPLE = {"rows": None, "person": 7}
+
+
+@pytest.mark.parametrize("k", PEOPLE.values(), ids=PEOPLE)
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("task", TASKS, ids=repr)
+def test_brute_force_sensitivity_of_the_centre(task, delta, relation, k, monkeypatch):
+    """A row, or a person of seven, of any target, beside none or another one."""
+    plan, targets = plan_of(task, meet(1.0, delta, relation)), targets_of(task, 20)
+    ends = (-1.0, 1.0) if isinstance(task, NumberTask) else range(max(task.n_outputs, 2))
+
+    def values_of(added):
+        y, persons = np.append(targets, added), None
+        if k is not None:
+            persons = read_persons(np.append(np.arange(20), np.full(len(added), 20)), len(y))
+        run = partial(plan.centre.run, y, RandomSource(0), persons)
+        return released_before_noise(monkeypatch, run)
+
+    found = [values_of([end] * (k or 1)) for end in ends]
+    others = found if relation == "replace_one" else [values_of([])]
+    reach = plan.centre.mechanism.sensitivity
+    assert 0.999 * reach < moved_by(found, others, delta) <= reach
+
+
+def check_of(plan, rows, targets, weights, monkeypatch, shares=None):
+    """The values of a check before noise."""
+    layout, cells = setup_of(plan, rows, shares=shares)
+    residuals = plan._residuals(targets, 0.1)
+    run = partial(plan._kept, cells, layout, residuals, weights, RandomSource(0))
+    return released_before_noise(monkeypatch, run)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("task", TASKS, ids=repr)
+def test_brute_force_sensitivity_of_the_check(task, delta, relation, monkeypatch):
+    plan, targets = plan_of(task, meet(1.0, delta, relation), n=41), targets_of(task, 40)
+    base, reach = make_rows(), plan.checking.sensitivity
+    layout, _ = setup_of(plan, base)
+    ends = (-1.0, 1.0) if isinstance(task, NumberTask) else range(max(task.n_outputs, 2))
+    largest = 0.0
+    for scale in (0.01, 1.0, 1e3):
+        shape = (layout.size, task.n_outputs)
+        weights = scale * np.random.default_rng(2).normal(size=shape)
+        found = []
+        for row in odd_rows()[::5]:
+            rows = np.vstack([base, np.array([row], dtype=object)])
+            for end in ends:
+                y = np.append(targets, end)
+                found.append(check_of(plan, rows, y, weights, monkeypatch))
+        without = [check_of(plan, base, targets, weights, monkeypatch)]
+        moved = moved_by(found, found if relation == "replace_one" else without, delta)
+        assert moved <= reach
+        largest = max(largest, moved)
+    assert largest > 0.6 * reach
+
+
+@pytest.mark.parametrize("task", [TASKS[2], TASKS[3]], ids=repr)
+def test_a_person_moves_a_check_by_what_a_row_does(task, monkeypatch):
+    plan = plan_of(task, meet(1.0, 1e-6), n=21)
+    base, targets = make_rows(20), targets_of(task, 20)
+    layout, _ = setup_of(plan, base)
+    weights = np.random.default_rng(2).normal(size=(layout.size, task.n_outputs))
+    without = check_of(plan, base, targets, weights, monkeypatch)
+    end, moved = (1.0 if isinstance(task, NumberTask) else 2), []
+    for k in (1, 7, 500):
+        rows = np.vstack([base, np.array([odd_rows()[0]] * k, dtype=object)])
+        shares = read_persons(np.append(np.arange(20), np.full(k, 20)), len(rows)).shares
+        y = np.append(targets, [end] * k)
+        values = check_of(plan, rows, y, weights, monkeypatch, shares)
+        moved.append(np.linalg.norm(values - without))
+    assert max(moved) <= plan.checking.sensitivity
+    assert max(moved[1:]) > 0.9 * moved[0]
+
+
 def test_a_persons_steps_are_no_more_than_a_rows():
     rng = np.random.default_rng(0)
     for k in (3, 5, 7, 8, 10, 11, 500, 4097):
@@ -235,8 +337,6 @@ def test_columns_that_hardly_vary_get_less_where_noise_is_large():
     constant, one, other = squares(25.0)
     assert one / other == pytest.approx(math.sqrt((0.05 + 0.0768) / (0.05 + 0.5)), rel=1e-2)
     assert constant + one + other <= 1.0
-    # A model of next to no rows is a constant.
-    assert squares(1e-9)[0] > 0.999
 
 
 def test_large_noise_takes_fewer_steps():
@@ -292,7 +392,8 @@ def test_all_noise_together_is_the_event(monkeypatch, epsilon, declared, relatio
     )
     X = make_rows(400)
     noises = drawn_noises(monkeypatch, lambda: model.fit(X, X[:, 0] > 0))
-    assert len(noises) == (2 if declared else 4)
+    # Cells, centre, steps and check, after the searches.
+    assert len(noises) == (4 if declared else 6)
     event = accountant.spends[0].event
     parts = event.events if hasattr(event, "events") else (event,)
     (gaussian,) = [part for part in parts if isinstance(part, Gaussian)]
@@ -325,7 +426,7 @@ def test_pairs_are_within_the_same_budget(monkeypatch, interactions):
     model = DPAdditiveRegressor(2.0, target_bounds=(0, 1), accountant=accountant, **terms)
     X = make_rows(400)
     noises = drawn_noises(monkeypatch, lambda: model.fit(X, X[:, 0] > 0))
-    assert len(noises) == (4 if interactions == 3 else 2)
+    assert len(noises) == (6 if interactions == 3 else 4)
     (spend,) = accountant.spends
     total = math.fsum(steps / multiplier**2 for multiplier, steps in noises)
     assert 0.999999 < total * spend.event.noise_multiplier**2 <= 1.0
@@ -334,7 +435,7 @@ def test_pairs_are_within_the_same_budget(monkeypatch, interactions):
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_brute_force_sensitivity_of_the_choice_of_pairs(relation):
     plan = plan_of(BinaryTask(), meet(1.0, 1e-6, relation), n=41, n_chosen=2)
-    claimed = plan._choice_noise(500, 3).sensitivity
+    claimed = plan._choice_noise(3).sensitivity
     base, targets = make_rows(), np.arange(40) % 2
     terms = plan._counted(plan.columns, table_of(base), RandomSource(0))
     pairs = all_pairs(terms, ())
@@ -343,8 +444,8 @@ def test_brute_force_sensitivity_of_the_choice_of_pairs(relation):
     def sums_of(rows, targets):
         layout, cells = setup_of(plan, rows)
         weights = 5.0 * np.random.default_rng(2).normal(size=(layout.size, 1))
-        clipped = residuals_at(weights, cells, layout, plan._residuals(targets))
-        return pair_sums(cells, pairs, clipped, residual_grid(0.5, 41))
+        scores, residuals = scores_at(weights, cells, layout), plan._residuals(targets)
+        return pair_sums(cells, pairs, scores, residuals, residual_grid(0.5, 41))
 
     without, found = sums_of(base, targets), []
     for row in odd_rows()[::5]:
@@ -406,7 +507,7 @@ def test_the_noise_of_a_long_list_of_categories_is_refused_before_the_charge():
     terms = {"epsilon": 1e-11, "delta": 0.0, "accountant": accountant}
     rows = np.zeros((5, 1))
     DPTableVectorizer(categories={0: range(100)}, **terms).fit(rows)
-    with pytest.raises(ValueError, match="epsilon is too small"):
+    with pytest.raises(ValueError, match="is too small for"):
         DPTableVectorizer(categories={0: range(9000)}, **terms).fit(rows)
     assert len(accountant.spends) == 1
 
@@ -524,10 +625,11 @@ def test_objective_perturbation_costs_its_share(task, unit, epsilon, relation):
     rank = 1 if unit == "row" else objective.size
     jacobian = rank * math.log1p(task.curvature / (rank * objective.strength))
     output = epsilon * plan.shares["steps"] / 64
-    bins = epsilon * plan.shares["cells"]
-    assert noise + jacobian + output + bins <= epsilon
+    rest = sum(mechanism.epsilon for mechanism in (plan.centre.mechanism, plan.checking))
+    rest += epsilon * plan.shares["cells"]
+    assert noise + jacobian + output + rest <= epsilon
     # The penalty may be larger than the Jacobian asks for.
-    assert noise + output + bins > 0.82 * epsilon
+    assert noise + output + rest > 0.82 * epsilon
 
 
 @pytest.mark.parametrize("task", [BinaryTask(), MultinomialTask(weights=(1.0,) * 3, clipped=False)])

@@ -464,10 +464,8 @@ MUTATIONS = [
     Mutation(
         "gains-not-clipped",
         "_sgd._clipped_sums",
-        "ClippedSums.gains",
-        rules.put_for(
-            "np.clip((after - before) / largest_move, -1.0, 1.0)", "(after - before) / largest_move"
-        ),
+        "_shortened",
+        rules.put_for("np.maximum(1.0, _)", "1.0"),
         ("_sgd/test_clipped_sums.py::test_gains_of_a_row",),
         "one row moves a check of the weights without bound",
     ),
@@ -864,6 +862,49 @@ MUTATIONS = [
         rules.put_for("1.0 + _", "0.0"),
         ("gam/test_plan.py::test_a_label_of_one_row_is_seldom_released",),
         "labels of single rows are released",
+    ),
+    Mutation(
+        "mean-of-a-replaced-row-in-cells",
+        "gam._tasks",
+        "NumberTask.centre",
+        rules.put_for("float(rows_moved)", "1.0"),
+        ("gam/test_plan.py::test_brute_force_sensitivity_of_the_centre",),
+        "relation ignored: 1 for 2",
+    ),
+    Mutation(
+        "frequencies-of-a-replaced-row",
+        "gam._tasks",
+        "_OfClasses.centre",
+        rules.put_for("float(rows_moved)", "1.0"),
+        ("gam/test_plan.py::test_brute_force_sensitivity_of_the_centre",),
+        "a replaced row moves the counts of two classes",
+    ),
+    Mutation(
+        "check-of-a-replaced-row",
+        "gam._plan",
+        "AdditivePlan.checking",
+        rules.put_for("self._moved", "1"),
+        ("gam/test_plan.py::test_brute_force_sensitivity_of_the_check",),
+        "relation ignored: 1 for 2",
+    ),
+    Mutation(
+        "gains-of-a-person-count-one-each",
+        "_sgd._clipped_sums",
+        "sum_gains",
+        rules.put_for(
+            "times_shares(np.nan_to_num(gains) / GAIN_STEP, shares)",
+            "np.nan_to_num(gains) / GAIN_STEP",
+        ),
+        ("gam/test_plan.py::test_a_person_moves_a_check_by_what_a_row_does",),
+        "a person of 500 rows moves a check 500 times as far as is priced",
+    ),
+    Mutation(
+        "a-share-at-the-price-of-all",
+        "gam._searches",
+        "Budget.mechanism",
+        rules.put_for("share * self.guarantee.epsilon", "self.guarantee.epsilon"),
+        ("gam/test_plan.py::test_objective_perturbation_costs_its_share",),
+        "each release has the noise of the whole epsilon",
     ),
     Mutation(
         "all-pairs-at-the-price-of-one",

@@ -79,7 +79,7 @@ def test_what_is_released_together_is_the_event(numbers, declared):
         assert plan.event == Composed(()) and plan.epsilon == 0.0
         return
     parts = [] if declared else [plan.search.mechanism, plan.discovery._noise]
-    parts += [plan._cells_noise(3000)] if numbers == "bins" else []
+    parts += [plan._cells_noise] if numbers == "bins" else []
     precision = sum((part.sensitivity / part.scale) ** 2 for part in parts)
     mu = 1.0 / plan.budget.multiplier
     assert 0.999 * mu**2 < precision <= mu**2
@@ -89,7 +89,7 @@ def test_what_is_released_together_is_the_event(numbers, declared):
 def test_without_delta_the_stages_share_epsilon():
     front = DPTableVectorizer(delta=0.0, categories=CATEGORIES)
     plan = front.plan_fit(shape_of(), meet(1.0, 0.0))
-    cells = plan._cells_noise(3000)
+    cells = plan._cells_noise
     assert 0.999 < plan.search.epsilon + cells.sensitivity / cells.scale <= 1.0
 
 
