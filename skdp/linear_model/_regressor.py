@@ -27,6 +27,7 @@ class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
     data_norm: float | str = 1.0
     fit_intercept: bool = True
     intercept_scaling: float = 0.3
+    verbose: int = 0
 
     def fit(self, X, y, groups=None):
         """Fit the model and charge the accountant.
