@@ -42,7 +42,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"/(plot_|quickstart)",
-    "ignore_pattern": r"/(?!plot_|quickstart)\w+\.py$",
+    "ignore_pattern": r"(^|/)(?!plot_|quickstart)\w+\.py$",
     "within_subsection_order": ExplicitOrder(["quickstart.py", "plot_additive_model.py", "*"]),
     "backreferences_dir": "api/generated/backreferences",
     "doc_module": ("skdp",),

@@ -92,6 +92,12 @@ class FitProgress:
             task.call_on_fit_task_end(estimator=self._estimator, metadata=metadata)
 
 
+def fits_alone():
+    """Return whether the fit is none of a pipeline's, as far as scikit-learn (1.9 on) tells."""
+    fit = _fit.get()
+    return fit is not None and getattr(fit._task, "parent", None) is None
+
+
 def tell_steps(n_steps, n_epochs, spent_after):
     """Return what a run calls with the number of steps taken: the fit around it is told.
 
