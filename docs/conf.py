@@ -35,6 +35,7 @@ autosummary_generate = True
 autosummary_filename_map = {"skdp.accounting.ZCDP": "skdp.accounting.ZCDP_event"}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"
 maximum_signature_line_length = 80
 numpydoc_show_class_members = False
 

@@ -251,9 +251,14 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, PrivateMixin, B
             plan = self._checked_plan(table, fit.guarantee)
             source = fit.charge(plan)
             progress.charged(plan)
-            released = table.labels | plan.run(table.rows, source, **fit.shared)
+            run = plan.run(table.rows, source, **fit.shared)
+            released = table.labels | self._released(run, plan)
             fit.publish(plan, **self._statement(plan), **released)
         return self
+
+    def _released(self, run, plan):
+        """Return the fitted attributes: what a plan's run returned, or is computed from it."""
+        return run
 
     def _checked_plan(self, table, guarantee):
         """Return the plan of a fit to a table that was read, all of whose rows it can take."""

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._kinds import read_kinds
 from skdp._data._parts import row_blocks
 from skdp._data._tables import RowsAndTarget
-from skdp.base import PrivateEstimator, PrivateFit, ReadTable
+from skdp.base import PrivateEstimator, ReadTable
 from skdp.gam._cells import BLOCK_ROWS, Term
 from skdp.gam._columns import Column, declared_columns
 from skdp.gam._document import model_document
@@ -19,7 +19,6 @@ from skdp.gam._plan import AdditivePlan
 from skdp.gam._shapes import centred, directions, importance, monotone, place_of, shape_functions
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.preprocessing._binning import input_names
-from skdp.utils._fit_progress import FitProgress
 from skdp.utils._validation import check_integer, check_verbose, is_auto, public_inputs
 
 N_BINS = 32
@@ -59,15 +58,10 @@ class PrivateAdditiveModel(ExpectedLossMixin, PrivateEstimator):
         ------
         {raises}
         """
-        with PrivateFit(self) as fit, FitProgress(self) as progress:
-            table = fit.owned(self._read_table(X, y), groups)
-            plan = self._checked_plan(table, fit.guarantee)
-            source = fit.charge(plan)
-            progress.charged(plan)
-            run = plan.run(table.rows.X, table.rows.y, source, **fit.shared)
-            released = table.labels | self._released(run, plan)
-            fit.publish(plan, public=self._assumptions(), sampler=plan.sampler, **released)
-        return self
+        return self._fit(X, y, groups)
+
+    def _statement(self, plan):
+        return {"public": self._assumptions(), "sampler": plan.sampler}
 
     def _check_rows(self, rows, plan):
         plan.check(rows.X)
@@ -102,7 +96,6 @@ class PrivateAdditiveModel(ExpectedLossMixin, PrivateEstimator):
         return replace(plan, n_chosen=n_chosen) if n_chosen else plan
 
     def _released(self, run, plan):
-        """Return the released attributes: everything here is computed from what was released."""
         terms, values, constant = run
         names = input_names(self, None)
         outputs = [own[..., 0] if len(constant) == 1 else own for own in values]

@@ -162,14 +162,13 @@ class AdditivePlan(ColumnsPlan):
         moved = self.sensitivity * math.nextafter(math.sqrt(n_pairs), math.inf)
         return self.budget.noise(self.shares["choice"], size, l1=moved, l2=moved)
 
-    def run(self, table, targets, source, persons=None):
+    def run(self, read, source, persons=None):
         """Return the terms, their values and the constant: all that is released.
 
         Parameters
         ----------
-        table : ColumnTable
-        targets : ndarray of shape (n_rows,)
-            As the task takes them.
+        read : RowsAndTarget
+            A `ColumnTable`, and targets as the task takes them.
         source : RandomSource
         persons : Persons, default=None
             Whose the rows are.
@@ -180,6 +179,7 @@ class AdditivePlan(ColumnsPlan):
         values : list of ndarray of shape (*counts.shape, n_outputs)
         constant : ndarray of shape (n_outputs,)
         """
+        table, targets = read.X, read.y
         columns = self._found(table, source, persons)
         terms = self._counted(columns, table, source, persons)
         sizes = [term.counts.size for term in terms]

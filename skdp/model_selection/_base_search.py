@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import Guarantee, PrivacyAccountant
 from skdp.base import DeclaredParameters, PrivateFit, PrivateMixin
-from skdp.model_selection._candidates import Rows, Stages, make_candidate
+from skdp.model_selection._candidates import Rows, make_candidate
 from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._rehearsal import check_frozen, rehearse, rehearse_runs
 from skdp.model_selection._runs import SearchRun, check_sent, run_plan
@@ -24,6 +24,7 @@ from skdp.model_selection._scores import default_score
 from skdp.model_selection._strategies import STRATEGIES, plan_search
 from skdp.pipeline import plan_pipeline
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
+from skdp.utils._fit_progress import FitProgress
 from skdp.utils._validation import (
     check_boolean,
     check_choice,
@@ -158,13 +159,12 @@ class BasePrivateSearch(
         BudgetExceededError
             If the accountant cannot pay for the whole search; no fit was made.
         """
-        stages = Stages(self, 1 + bool(self.refit))
-        with stages.stage(), PrivateFit(self) as fit:
+        with PrivateFit(self) as fit, FitProgress(self, 1 + bool(self.refit)) as progress:
             run = self._prepare(fit, X, y, groups, params).charged(fit)
             if self.verbose:
                 words, count = WORDS[run.plan.strategy], len(run.plan.task.candidates)
                 print(f"{type(self).__name__}: {count} candidates, {words}")
-            self._publish(fit, run.plan, run_plan(run, stages))
+            self._publish(fit, run.plan, run_plan(run, progress))
         return self
 
     def _prepare(self, fit, X, y, groups, params):

@@ -20,42 +20,12 @@ from skdp.accounting import plan_event
 from skdp.base import UNACCOUNTED
 from skdp.pipeline import plan_pipeline
 from skdp.pipeline._instances import fitted_params, without_memory
-from skdp.utils._callbacks import callback_context
 from skdp.utils._frames import is_frame
 from skdp.utils._limit_rows import id_column
 from skdp.utils._validation import check_classes
 
 # What a search sets itself, from its own total.
 SET_BY_SEARCH = ("epsilon", "delta", "accountant", "random_state")
-
-
-class Stages:
-    """The stages of a fit, whose number is public.
-
-    A callback gets neither rows nor targets nor models, and no stage for each fit: the number
-    of fits can be secret.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Being fitted.
-    number : int
-        Of stages.
-    """
-
-    def __init__(self, estimator, number):
-        self.estimator, self.context = estimator, callback_context(estimator, number)
-
-    @contextmanager
-    def stage(self, name=None):
-        """Tell callbacks that a stage, or the whole, begins, and that it ends unless it fails."""
-        if self.context is None:
-            yield
-            return
-        context = self.context if name is None else self.context.subcontext(name)
-        context.call_on_fit_task_begin(estimator=self.estimator)
-        yield
-        context.call_on_fit_task_end(estimator=self.estimator)
 
 
 def told_by_params(model):

@@ -1,6 +1,7 @@
 """How far a fit is, told by what is public before it begins."""
 
 import math
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 from skdp.utils._callbacks import callback_context
@@ -23,11 +24,13 @@ class FitProgress:
     estimator : estimator
         Whose `verbose`, if it has one, is 0 to print nothing, 1 for a line about the charge and
         about ten of a run, more for a line each epoch.
+    n_tasks : int, default=None
+        How many stages the fit has, where that is known.
     """
 
-    def __init__(self, estimator):
+    def __init__(self, estimator, n_tasks=None):
         self._estimator, self._plan = estimator, None
-        self._task = callback_context(estimator, None)
+        self._task = callback_context(estimator, n_tasks)
 
     def __enter__(self):
         self._token = _fit.set(self)
@@ -45,6 +48,13 @@ class FitProgress:
         if getattr(self._estimator, "verbose", 0):
             amounts = f"epsilon {in_digits(plan.epsilon)}, delta {plan.delta:g}"
             print(f"{type(self._estimator).__name__}: {plan.name}; {amounts}", flush=True)
+
+    @contextmanager
+    def stage(self, name):
+        """Tell callbacks that a stage begins, and that it ends unless it fails."""
+        stage = self._sub(self._task, name)
+        yield
+        self._end(stage)
 
     def steps(self, n_steps, n_epochs, spent_after):
         """Begin a run and return what is to be called with the number of steps taken."""
@@ -84,7 +94,7 @@ class FitProgress:
             task.call_on_fit_task_begin(estimator=self._estimator)
         return task
 
-    def _end(self, task, spent):
+    def _end(self, task, spent=None):
         def metadata():
             return self._plan and {"epsilon": spent(), "delta": self._plan.delta}
 

@@ -1,6 +1,9 @@
 """Every private fit tells callbacks that it begins and ends, and nothing of the rows."""
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -119,3 +122,16 @@ def test_what_learns_around_an_additive_model_is_said_before_the_charge():
         pytest.raises(BudgetExceededError),
     ):
         make_pipeline(StandardScaler(), model).fit(X, X[:, 0])
+
+
+def test_what_a_step_made_of_floats_is_scaled_and_a_frame_of_them_may_not_be():
+    pytest.importorskip("sklearn.callback")
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    with pytest.warns(UserWarning, match="column 'a' holds numbers, and data_norm=1.0"):
+        DPRidge(target_bounds=(0, 1)).fit(frame, X[:, 0])
+    scaler = DPMinMaxScaler(bounds=(0, 1)).set_output(transform="pandas")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make_pipeline(scaler, DPRidge(target_bounds=(0, 1))).fit(frame, X[:, 0])
+        DPRidge(target_bounds=(0, 1), data_norm=2.0).fit(frame, X[:, 0])
+        DPRidge(target_bounds=(0, 1)).fit(frame.to_numpy(), X[:, 0])
