@@ -45,6 +45,7 @@ class Schema(dict):
         Parameters
         ----------
         path : str or path-like
+            Of the file.
 
         Returns
         -------
@@ -68,6 +69,7 @@ class Schema(dict):
         Parameters
         ----------
         path : str or path-like
+            Of the file; what it holds is replaced.
         """
         Path(path).write_text(f"{self}\n", "utf-8")
 
