@@ -98,9 +98,10 @@ def quote_fitted(app, what, name, obj, options, lines):
     lines[:] = [FITTED.sub(r"`\1`", line) if "shape" in line else line for line in lines]
 
 
-def skip_routing(app, what, name, obj, skip, options):
-    """Leave out what scikit-learn adds to every class for metadata routing."""
-    return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
+def skip_others(app, what, name, obj, skip, options):
+    """Leave out what scikit-learn adds to every class for metadata routing, and methods of dict."""
+    routing = re.fullmatch(r"set_\w+_request|get_metadata_routing", name)
+    return True if routing or str(getattr(obj, "__qualname__", "")).startswith("dict.") else None
 
 
 def add_contents(app, docname, source):
@@ -123,5 +124,5 @@ def setup(app):
     app.connect("autodoc-process-docstring", link_pages)
     app.connect("autodoc-process-docstring", unlink_inherited)
     app.connect("autodoc-process-docstring", quote_fitted)
-    app.connect("autodoc-skip-member", skip_routing)
+    app.connect("autodoc-skip-member", skip_others)
     app.connect("source-read", add_contents)
