@@ -251,9 +251,8 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, PrivateMixin, B
             plan = self._checked_plan(table, fit.guarantee)
             source = fit.charge(plan)
             progress.charged(plan)
-            run = plan.run(table.rows, source, **fit.shared)
-            released = table.labels | self._released(run, plan)
-            fit.publish(plan, **self._statement(plan), **released)
+            released = self._released(plan.run(table.rows, source, **fit.shared), plan)
+            fit.publish(plan, **self._statement(plan), **table.labels | released)
         return self
 
     def _released(self, run, plan):
