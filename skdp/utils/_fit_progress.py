@@ -103,9 +103,9 @@ class FitProgress:
 
 
 def fits_alone():
-    """Return whether the fit is none of a pipeline's, as far as scikit-learn (1.9 on) tells."""
+    """Return whether scikit-learn (1.9 and later) says that the fit is none of a pipeline's."""
     fit = _fit.get()
-    return fit is not None and getattr(fit._task, "parent", None) is None
+    return fit is not None and getattr(fit._task, "parent", fit) is None
 
 
 def tell_steps(n_steps, n_epochs, spent_after):
