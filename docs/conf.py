@@ -35,6 +35,7 @@ autosummary_generate = True
 autosummary_filename_map = {"skdp.accounting.ZCDP": "skdp.accounting.ZCDP_event"}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"
 maximum_signature_line_length = 80
 numpydoc_show_class_members = False
 
@@ -42,7 +43,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"/(plot_|quickstart)",
-    "ignore_pattern": r"/(?!plot_|quickstart)\w+\.py$",
+    "ignore_pattern": r"(^|/)(?!plot_|quickstart)\w+\.py$",
     "within_subsection_order": ExplicitOrder(["quickstart.py", "plot_additive_model.py", "*"]),
     "backreferences_dir": "api/generated/backreferences",
     "doc_module": ("skdp",),
@@ -97,9 +98,10 @@ def quote_fitted(app, what, name, obj, options, lines):
     lines[:] = [FITTED.sub(r"`\1`", line) if "shape" in line else line for line in lines]
 
 
-def skip_routing(app, what, name, obj, skip, options):
-    """Leave out what scikit-learn adds to every class for metadata routing."""
-    return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
+def skip_others(app, what, name, obj, skip, options):
+    """Leave out what scikit-learn adds to every class for metadata routing, and methods of dict."""
+    routing = re.fullmatch(r"set_\w+_request|get_metadata_routing", name)
+    return True if routing or str(getattr(obj, "__qualname__", "")).startswith("dict.") else None
 
 
 def add_contents(app, docname, source):
@@ -122,5 +124,5 @@ def setup(app):
     app.connect("autodoc-process-docstring", link_pages)
     app.connect("autodoc-process-docstring", unlink_inherited)
     app.connect("autodoc-process-docstring", quote_fitted)
-    app.connect("autodoc-skip-member", skip_routing)
+    app.connect("autodoc-skip-member", skip_others)
     app.connect("source-read", add_contents)

@@ -1,6 +1,6 @@
 """Private estimators for scikit-learn."""
 
-from skdp._data._schema import schema_from
+from skdp._data._schema import Schema, schema_from
 from skdp._privacy_report import PrivacyReport, privacy_report
 from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
@@ -65,6 +65,7 @@ __all__ = [
     "PrivacyReport",
     "PrivacyStatement",
     "RandomizedResponseTransformer",
+    "Schema",
     "SeededNoiseWarning",
     "__version__",
     "privacy_report",

@@ -140,7 +140,7 @@ def _price(options):
     price = {n: folds * checked.fits * getattr(checked, n) for n in ("epsilon", "delta")}
     least, words = "" if checked.exact else "at least ", str(checked)
     if folds > 1:
-        amounts = f"{price['epsilon']}, {price['delta']}"
+        amounts = in_digits(*price.values())
         words += f"\n\n{folds} folds cost {least}({amounts}): "
         words += f"accountant.reserve({amounts}) books them"
     _print(options, checked.to_dict() | {"folds": folds, "total": price}, words)

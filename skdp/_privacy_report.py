@@ -11,11 +11,6 @@ from skdp.accounting._report import BudgetReport
 from skdp.utils._documents import html_fragment, html_table, html_text, markdown_text, printable
 from skdp.utils._rounding import in_digits
 
-RELATION_WORDS = {
-    "add_remove": "add_remove: a row is there or is replaced by a null row; the number of rows "
-    "is public",
-    "replace_one": "replace_one: a row has other values; the number of rows is public",
-}
 ASSUMPTIONS = (
     "Nobody can predict the operating system's random generator.",
     "Those who see releases see neither the data nor the time and memory that fitting took.",
@@ -308,7 +303,6 @@ def _wrapped(text, indent):
 def _statement_rows(statement):
     seeded = "YES: whoever knows the seed can take the noise away"
     said = {
-        "relation": RELATION_WORDS[statement.relation],
         "seeded": seeded if statement.seeded else "no",
         "composition": NO_LEDGER if statement.composition == "none" else statement.composition,
         "record": statement.record or "none: no accountant",

@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, dataclass
 
+from skdp.accounting._report import RELATION_WORDS
 from skdp.utils._documents import html_fragment, html_table
 from skdp.utils._rounding import in_digits
 
@@ -108,6 +109,7 @@ class PrivacyStatement:
         """
         values = self.to_dict()
         values |= {name: in_digits(values[name]) for name in ("epsilon", "delta")}
+        values["relation"] = RELATION_WORDS[self.relation]
         return [(name.replace("_", " "), in_words(value)) for name, value in values.items()]
 
 

@@ -21,9 +21,10 @@ from skdp.accounting._report import describe_composition, describe_unit
 from skdp.accounting._state import Terms
 from skdp.exceptions import LedgerError
 from skdp.noise import Door, RandomSource
-from skdp.utils._callbacks import CallbackSupportMixin, one_task, with_callbacks
+from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
 from skdp.utils._docstrings import complete_docstrings
 from skdp.utils._fit_arguments import without_weights
+from skdp.utils._fit_progress import FitProgress
 from skdp.utils._output import check_output_setting
 
 UNACCOUNTED = Terms(1.0, 0.0)
@@ -245,13 +246,18 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, PrivateMixin, B
 
     def _fit(self, X, y=None, groups=None):
         """Fit and return the estimator: the life of a private fit."""
-        with PrivateFit(self) as fit, one_task(self):
+        with PrivateFit(self) as fit, FitProgress(self) as progress:
             table = fit.owned(self._read_table(X, y), groups)
             plan = self._checked_plan(table, fit.guarantee)
             source = fit.charge(plan)
-            released = table.labels | plan.run(table.rows, source, **fit.shared)
-            fit.publish(plan, **self._statement(plan), **released)
+            progress.charged(plan)
+            released = self._released(plan.run(table.rows, source, **fit.shared), plan)
+            fit.publish(plan, **self._statement(plan), **table.labels | released)
         return self
+
+    def _released(self, run, plan):
+        """Return the fitted attributes: what a plan's run returned, or is computed from it."""
+        return run
 
     def _checked_plan(self, table, guarantee):
         """Return the plan of a fit to a table that was read, all of whose rows it can take."""

@@ -163,7 +163,10 @@ def test_what_an_import_path_costs(arguments, epsilon, tmp_path, monkeypatch, ca
     assert main(["price", f"priced_models:{path}", *more, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["total"]["epsilon"] == pytest.approx(epsilon)
     main(["price", f"priced_models:{path}", *more])
-    assert ("folds cost" in capsys.readouterr().out) == ("--folds" in more)
+    printed = capsys.readouterr().out
+    assert ("folds cost" in printed) == ("--folds" in more)
+    if path == "natural" and more:
+        assert "accountant.reserve(2.5, 5e-06) books them" in printed
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,9 @@ from skdp import (
 )
 from skdp.testing import dp_checks
 
+# scikit-learn's checks put their numbers into a data frame.
+pytestmark = pytest.mark.filterwarnings("ignore:.* holds numbers, and data_norm")
+
 ESTIMATORS = [
     DPLogisticRegression(),
     DPLogisticRegression(epsilon=2.0, delta=0.0, C=0.5, data_norm=3.0),

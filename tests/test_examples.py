@@ -3,6 +3,7 @@
 import ast
 import importlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,13 @@ def test_a_page_of_the_gallery_has_a_title_and_a_picture(path):
     title, line, *_ = ast.get_docstring(ast.parse(source)).split("\n")
     assert len(title) == len(line) > 10 and set(line) == {"="}
     assert "plt.show()" in source
+
+
+def test_what_has_no_picture_has_no_place_in_the_gallery():
+    settings = (ROOT / "docs" / "conf.py").read_text("utf-8")
+    ignored = re.compile(re.search(r'"ignore_pattern": r"(.*)"', settings)[1])
+    shown = [path.name for path in EXAMPLES if not ignored.search(path.name)]
+    assert sorted(shown) == sorted([*(path.name for path in PICTURES), "quickstart.py"])
 
 
 @by_name

@@ -11,6 +11,11 @@ ROWS_BY_INDEX = (
     "Stratified folds depend on labels: under them the sum is no guarantee; "
     "use cv=KFold(k, shuffle=True, random_state=0)."
 )
+RELATION_WORDS = {
+    "add_remove": "add_remove: a row is there or is replaced by a null row; the number of rows "
+    "is public",
+    "replace_one": "replace_one: a row has other values; the number of rows is public",
+}
 SCORES = "Scores computed on private rows are not covered unless they were charged."
 
 
@@ -96,7 +101,7 @@ class BudgetReport:
             ("data set", self.dataset),
             ("epsilon", f"{in_digits(self.spent[0])} spent of {self.cap[0]:.6g}"),
             ("delta", f"{in_digits(self.spent[1])} spent of {self.cap[1]:.6g}"),
-            ("relation", self.relation),
+            ("relation", RELATION_WORDS[self.relation]),
             ("unit", describe_unit(self.unit, self.max_rows)),
             ("composition", describe_composition(self.composition)),
             ("head hash", self.head_hash),

@@ -175,8 +175,8 @@ def audit_epsilon(
     random_state : int or None, default=None
         Of coins and labels of the canaries; never of the estimator's noise.
     verbose : int, default=None
-        None shows on a terminal how many fits there will be and how many are made, in one line of
-        the standard error; 0 shows nothing, more is as in joblib.
+        None shows on a terminal or in a notebook how many fits there will be and how many are
+        made, in one line of the standard error; 0 shows nothing, more is as in joblib.
 
     Returns
     -------

@@ -185,8 +185,8 @@ def membership_inference(
     random_state : int or None, default=None
         Of the halves.
     verbose : int, default=None
-        None shows on a terminal how many shadows are fitted, in one line of the standard error; 0
-        shows nothing, more is as in joblib.
+        None shows on a terminal or in a notebook how many shadows are fitted, in one line of the
+        standard error; 0 shows nothing, more is as in joblib.
 
     Returns
     -------

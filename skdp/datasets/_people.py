@@ -5,6 +5,7 @@ from copy import deepcopy
 import numpy as np
 from sklearn.utils import Bunch, check_random_state
 
+from skdp._data._schema import Schema
 from skdp.utils._validation import check_integer
 
 # The possible answers, as the form gives them.
@@ -50,7 +51,7 @@ def make_people(n_samples=20_000, *, rows_per_person=1, random_state=0):
             Whether the contract was renewed, 0 or 1; about a third were.
         groups : ndarray of shape (n_samples,)
             The number of each row's person.
-        schema : dict of "bounds" and "categories"
+        schema : skdp.Schema
             The possible answers as the form gives them, by column:
             ``DPAdditiveClassifier(**people.schema)``.
 
@@ -115,4 +116,4 @@ def make_people(n_samples=20_000, *, rows_per_person=1, random_state=0):
             name: Categorical(columns[name], answers) for name, answers in CATEGORIES.items()
         }
         data = DataFrame(columns)
-    return Bunch(data=data, target=target, groups=groups, schema=deepcopy(schema))
+    return Bunch(data=data, target=target, groups=groups, schema=Schema(deepcopy(schema)))

@@ -144,7 +144,8 @@ class AdditiveDisplay(Display):
                 panel.set_ylim(low - FOOT * room, high + 0.05 * room)
             panel.set_title(title, fontsize="medium")
         target = "the scores" if several else f"the score of {plain(self.outputs[0])}"
-        place.suptitle(f"{n} of {self.n_terms} terms of {target}; grey: rows", fontsize="medium")
+        title = f"What {n} of {self.n_terms} terms add to {target}; grey: rows"
+        place.suptitle(title, fontsize="medium")
         if several:
             lines = [self.axes_[0].plot([], color=f"C{k}")[0] for k in range(len(self.outputs))]
             place.legend(lines, map(plain, self.outputs), loc="outside lower center", ncols=5)

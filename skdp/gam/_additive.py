@@ -3,8 +3,6 @@
 import copy
 import math
 from dataclasses import replace
-from functools import partial
-from numbers import Integral
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -12,17 +10,16 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._kinds import read_kinds
 from skdp._data._parts import row_blocks
 from skdp._data._tables import RowsAndTarget
-from skdp.base import PrivateEstimator, PrivateFit, ReadTable
+from skdp.base import PrivateEstimator, ReadTable
 from skdp.gam._cells import BLOCK_ROWS, Term
 from skdp.gam._columns import Column, declared_columns
 from skdp.gam._document import model_document
 from skdp.gam._pairs import check_interactions
 from skdp.gam._plan import AdditivePlan
 from skdp.gam._shapes import centred, directions, importance, monotone, place_of, shape_functions
-from skdp.linear_model._dp_sgd_progress import Progress
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.preprocessing._binning import input_names
-from skdp.utils._validation import check_integer, is_auto, public_inputs
+from skdp.utils._validation import check_integer, check_verbose, is_auto, public_inputs
 
 N_BINS = 32
 # Of interactions="auto", where there are any.
@@ -61,14 +58,10 @@ class PrivateAdditiveModel(ExpectedLossMixin, PrivateEstimator):
         ------
         {raises}
         """
-        with PrivateFit(self) as fit:
-            table = fit.owned(self._read_table(X, y), groups)
-            plan = self._checked_plan(table, fit.guarantee)
-            source = fit.charge(plan)
-            run = plan.run(table.rows.X, table.rows.y, source, self._progress(plan), **fit.shared)
-            released = table.labels | self._released(run, plan)
-            fit.publish(plan, public=self._assumptions(), sampler=plan.sampler, **released)
-        return self
+        return self._fit(X, y, groups)
+
+    def _statement(self, plan):
+        return {"public": self._assumptions(), "sampler": plan.sampler}
 
     def _check_rows(self, rows, plan):
         plan.check(rows.X)
@@ -79,20 +72,9 @@ class PrivateAdditiveModel(ExpectedLossMixin, PrivateEstimator):
         shape = self._shape_of(columns, classes=classes, kinds=kinds)
         return ReadTable(rows=RowsAndTarget(columns, targets), shape=shape)
 
-    def _progress(self, plan):
-        def begin(n_steps):
-            spent_after = partial(plan.spent_after, n_steps=n_steps)
-            steps = {"n_steps": n_steps, "spent_after": spent_after}
-            progress = Progress(self, plan, n_epochs=n_steps, **steps)
-            progress.begin()
-            return progress.after_step
-
-        return begin
-
     def _plan(self, task, shape, guarantee):
         """Return the plan of a task on a table of that shape."""
-        if not (isinstance(self.verbose, Integral) and self.verbose >= 0):
-            raise ValueError(f"verbose must be an integer of at least 0, got {self.verbose!r}")
+        check_verbose(self.verbose)
         kinds = shape.kinds or ["object"] * shape.n_columns
         columns = declared_columns(kinds, self.bounds, self.categories, shape.names)
         declared, n_chosen = check_interactions(self.interactions, shape.names, shape.n_columns)
@@ -114,7 +96,6 @@ class PrivateAdditiveModel(ExpectedLossMixin, PrivateEstimator):
         return replace(plan, n_chosen=n_chosen) if n_chosen else plan
 
     def _released(self, run, plan):
-        """Return the released attributes: everything here is computed from what was released."""
         terms, values, constant = run
         names = input_names(self, None)
         outputs = [own[..., 0] if len(constant) == 1 else own for own in values]

@@ -51,9 +51,7 @@ class DPAdditiveClassifier(ClassifierMixin, PrivateAdditiveModel):
         that is not named has weight 1. "balanced" would be computed from the data and is refused.
     {accountant}
     {random_state}
-    verbose : int, default=0
-        Whether to print the steps: 1 about ten lines, more a line each step. With a `delta` of 0
-        nothing is printed: how many steps there are depends on the data.
+    {verbose}
 
     Attributes
     ----------

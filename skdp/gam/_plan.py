@@ -33,6 +33,7 @@ from skdp.gam._pairs import (
     pair_sums,
     pair_term,
 )
+from skdp.utils._fit_progress import tell_steps
 
 # Where pairs are chosen: of the steps before, and of the choice.
 PAIR_SHARES = {"first": 0.2, "choice": 0.1}
@@ -187,17 +188,14 @@ class AdditivePlan(ColumnsPlan):
         moved = self.sensitivity * math.nextafter(math.sqrt(n_pairs), math.inf)
         return self.budget.mechanism(self.shares["choice"], l1=moved, l2=moved)
 
-    def run(self, table, targets, source, progress=None, persons=None):
+    def run(self, read, source, persons=None):
         """Return the terms, their values and the constant: all that is released.
 
         Parameters
         ----------
-        table : ColumnTable
-        targets : ndarray of shape (n_rows,)
-            As the task takes them.
+        read : RowsAndTarget
+            A `ColumnTable`, and targets as the task takes them.
         source : RandomSource
-        progress : callable, default=None
-            Given the number of steps, returns a function to be called after each.
         persons : Persons, default=None
             Whose the rows are.
 
@@ -207,6 +205,7 @@ class AdditivePlan(ColumnsPlan):
         values : list of ndarray of shape (*counts.shape, n_outputs)
         constant : ndarray of shape (n_outputs,)
         """
+        table, targets = read.X, read.y
         columns = self._found(table, source, persons)
         terms = self._counted(columns, table, source, persons)
         sizes = [term.counts.size for term in terms]
@@ -226,7 +225,7 @@ class AdditivePlan(ColumnsPlan):
             layout, cells = joint, extended(cells, pairs)
             terms = [*terms, *(pair_term(terms, pair, self.n_rows) for pair in pairs)]
         weights = self._descent(
-            cells, layout, residuals, source, progress, share=self.shares["steps"], start=start
+            cells, layout, residuals, source, share=self.shares["steps"], start=start, told=True
         )
         tables = layout.tables(weights * self._kept(cells, layout, residuals, weights, source))
         values = [tables[t].reshape(*term.counts.shape, -1) for t, term in enumerate(terms)]
@@ -293,15 +292,12 @@ class AdditivePlan(ColumnsPlan):
     def spent_after(self, taken, n_steps):
         """Return the epsilon of a fit that has taken some of its steps."""
         share = 1.0 - self.shares["steps"] * (1.0 - taken / n_steps)
-        if self.budget.pure:
-            return self.epsilon * share
-        event = self.budget.event_of(share)
-        return get_epsilon(event, self.delta)
+        return get_epsilon(self.budget.event_of(share), self.delta)
 
     def _residuals(self, targets, centre=0.0):
         return lambda scores, rows: self.task.residuals(scores + centre, targets[rows])
 
-    def _descent(self, cells, layout, residuals, source, progress=None, *, share, start=None):
+    def _descent(self, cells, layout, residuals, source, *, share, start=None, told=False):
         def gradient(weights, step=EXACT_ENOUGH):
             return residual_sums(cells, layout, residuals, weights, step)
 
@@ -317,7 +313,8 @@ class AdditivePlan(ColumnsPlan):
         draws = noise.draw(schedule.n_steps, source.stream())
         step = residual_grid(self.task.clip, self.n_rows)
         start = np.zeros((layout.size, self.task.n_outputs)) if start is None else start
-        after_step = progress(schedule.n_steps) if progress else None
+        n_steps, spent_after = schedule.n_steps, partial(self.spent_after, n_steps=schedule.n_steps)
+        after_step = tell_steps(n_steps, n_steps, spent_after) if told else None
         return descend(
             noisy_gradient,
             schedule,

@@ -49,9 +49,7 @@ class DPAdditiveRegressor(RegressorMixin, PrivateAdditiveModel):
         to it, and predictions lie within it.
     {accountant}
     {random_state}
-    verbose : int, default=0
-        Whether to print the steps: 1 about ten lines, more a line each step. With a `delta` of 0
-        nothing is printed: how many steps there are depends on the data.
+    {verbose}
 
     Attributes
     ----------

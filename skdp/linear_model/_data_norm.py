@@ -15,7 +15,7 @@ from skdp.linear_model._planning import Perturbation, Problem
 from skdp.linear_model._regressor import TargetScale
 from skdp.mechanisms._plan import MechanismPlan, one_charge, vector_noise
 from skdp.stats._bounds import NormPlan, plan_norm
-from skdp.utils._validation import check_boolean, check_magnitude
+from skdp.utils._validation import check_boolean, check_magnitude, check_verbose
 
 # Columns whose signals count, by the root of their number.
 MOST_COLUMNS = 100
@@ -148,7 +148,7 @@ def plan_rows(estimator, n_rows, guarantee):
     Parameters
     ----------
     estimator : estimator
-        With parameters `data_norm`, `fit_intercept` and `intercept_scaling`.
+        With parameters `data_norm`, `fit_intercept`, `intercept_scaling` and `verbose`.
     n_rows : int
     guarantee : Guarantee
         Of the fit.
@@ -162,6 +162,7 @@ def plan_rows(estimator, n_rows, guarantee):
     ValueError
         If a parameter is not as described.
     """
+    check_verbose(estimator.verbose)
     search, left, data_norm = plan_norm(estimator.data_norm, n_rows, guarantee)
     scaling = check_magnitude(estimator.intercept_scaling, "intercept_scaling")
     has_intercept = check_boolean(estimator.fit_intercept, "fit_intercept")

@@ -3,7 +3,6 @@
 import math
 import uuid
 from dataclasses import dataclass, replace
-from numbers import Integral
 from operator import attrgetter
 
 import numpy as np
@@ -13,11 +12,11 @@ from skdp._sgd._plan import SAMPLINGS, Linear, SGDPlan, clip_norm, plan_sgd
 from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS, Check, Update, run_sgd
 from skdp.base import PrivateFit, fitted_names
 from skdp.linear_model._data_norm import RowPlan
-from skdp.linear_model._dp_sgd_progress import Progress
 from skdp.linear_model._planning import Problem as RowsOf
 from skdp.linear_model._planning import quadratic_excess
 from skdp.linear_model._regressor import PrivateLinearModel, TargetScale
 from skdp.mechanisms._plan import MechanismPlan
+from skdp.utils._fit_progress import FitProgress, tell_steps
 from skdp.utils._validation import (
     check_boolean,
     check_choice,
@@ -81,12 +80,7 @@ class SGDFit(MechanismPlan):
         """What is charged: the steps, after the centre if there is one."""
         return self.rows.joined(self.sgd)
 
-    def spent_after(self, n_steps):
-        """Return the epsilon of the first steps, with what was released before them."""
-        first = 0.0 if self.rows.centre is None else self.rows.centre.epsilon
-        return first + self.sgd.spent_after(n_steps)
-
-    def weights(self, X, targets, source, start=None, after_step=None, persons=None):
+    def weights(self, X, targets, source, start=None, persons=None):
         """Return the released weights.
 
         Parameters
@@ -97,8 +91,6 @@ class SGDFit(MechanismPlan):
         source : RandomSource
         start : ndarray of shape (n_outputs, n_features), default=None
             Weights that were released earlier; None begins at the centre, or at 0.
-        after_step : callable, default=None
-            Called with the number of steps taken; it sees no iterate.
         persons : Persons, default=None
             Whose the rows are.
 
@@ -114,13 +106,14 @@ class SGDFit(MechanismPlan):
         start = start.reshape(of_loss)
         sums = self.model.sums(X, targets, loss, persons)
         alpha, tie = self.settings.alpha, self.settings.tie
-        moves = {"after_step": after_step, "tie": tie, "check": self.check}
+        told = tell_steps(self.sgd.n_steps, self.settings.max_iter, self.sgd.spent_after)
+        moves = {"after_step": told, "tie": tie, "check": self.check}
         weights = run_sgd(self.sgd, sums, self.update, start, alpha, source, **moves)
         return weights.reshape(shape)
 
-    def run(self, table, source, **progress):
+    def run(self, table, source, **started):
         """Return the released attributes, of each output, and how the run was done."""
-        weights = self.units.half * self.weights(table.X, table.y, source, **progress)
+        weights = self.units.half * self.weights(table.X, table.y, source, **started)
         constant, settings = self.model.constant, self.settings
         intercept = constant * weights[:, -1] if constant else np.zeros(len(weights))
         return {
@@ -239,7 +232,6 @@ class PrivateSGDModel(PrivateLinearModel):
     average: bool = True
     projection_radius: float | None = None
     partial_fit_rows: str = "any"
-    verbose: int = 0
 
     def fit(self, X, y, *, groups=None):
         """Fit the model from zero weights and charge the accountant.
@@ -263,36 +255,33 @@ class PrivateSGDModel(PrivateLinearModel):
         """
         # It is in no partition with earlier calls of partial_fit.
         self.__dict__.pop("_partition", None)
-        with PrivateFit(self) as fit:
-            self._run(fit, fit.owned(self._read_table(X, y), groups))
+        with PrivateFit(self) as fit, FitProgress(self) as progress:
+            self._run(fit, progress, fit.owned(self._read_table(X, y), groups))
         return self
 
     def _go_on(self, X, y, groups, *labels):
-        with PartialFit(self) as fit:
+        with PartialFit(self) as fit, FitProgress(self) as progress:
             table = self._read_table(X, y, not hasattr(self, "coef_"), *labels)
             call = getattr(self, "n_partial_fits_", 0) + 1
-            self._run(fit, fit.owned(table, groups), call)
+            self._run(fit, progress, fit.owned(table, groups), call)
         return self
 
     def _charge_needs_no_shape(self):
         return False
 
-    def _run(self, fit, table, call=None):
+    def _run(self, fit, progress, table, call=None):
         """Plan, charge, run and publish; as a call of partial_fit from the released weights on."""
         goes_on = bool(call) and hasattr(self, "coef_")
         plan = self._plan_call(table.shape, fit.guarantee, centred=not goes_on)
         start = plan.weights_of(self) if goes_on else None
-        steps = {"n_steps": plan.sgd.n_steps, "spent_after": plan.spent_after}
-        progress = Progress(self, plan, n_epochs=plan.settings.max_iter, **steps)
         source = fit.charge(plan)
+        progress.charged(plan)
         public = self._statement(plan) | table.labels
         if call:
             rows = ROWS_OF_A_CALL[self.partial_fit_rows]
             sampler = f"{plan.sampler}; call {call} of partial_fit: {rows}"
             public |= {"sampler": sampler, "n_partial_fits_": call}
-        progress.begin()
-        steps = {"start": start, "after_step": progress.after_step, **fit.shared}
-        released = plan.run(table.rows, source, **steps)
+        released = plan.run(table.rows, source, start=start, **fit.shared)
         fit.publish(plan, **public, **released)
 
     def _given_settings(self, n_rows, delta):
@@ -328,8 +317,6 @@ class PrivateSGDModel(PrivateLinearModel):
         radius = self.projection_radius
         radius = math.inf if radius is None else check_magnitude(radius, "projection_radius")
         check_choice(self.penalty, "penalty", ("l2", None))
-        if not (isinstance(self.verbose, Integral | bool) and self.verbose >= 0):
-            raise ValueError(f"verbose must be an integer of at least 0, got {self.verbose!r}")
         given = self._given_settings(shape.n_rows, rows.left.delta)
         problem = rows.sgd_problem(shape, task)
         fit = plan_run(problem, automatic_settings(problem, given))

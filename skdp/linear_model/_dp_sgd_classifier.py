@@ -118,10 +118,7 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
     random_state : int or None, default=None
         None draws batches and noise from the operating system's cryptographic generator. An int
         makes them reproducible and the noise thereby removable by whoever knows it.
-    verbose : int, default=0
-        1 prints about ten times, more prints every epoch, which part of epsilon the steps so far
-        have used. No loss is shown: it would not be covered. scikit-learn's callbacks (1.9 and
-        later, ``set_callbacks``) are told the same.
+    {verbose}
 
     Attributes
     ----------

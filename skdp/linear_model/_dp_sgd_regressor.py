@@ -92,9 +92,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
     random_state : int or None, default=None
         None draws batches and noise from the operating system's cryptographic generator. An int
         makes them reproducible and the noise thereby removable by whoever knows it.
-    verbose : int, default=0
-        1 prints about ten times, more prints every epoch, which part of epsilon the steps so far
-        have used.
+    {verbose}
 
     Attributes
     ----------
@@ -208,10 +206,10 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
 class _RegressorFit(SGDFit):
     """What a fit will release, from targets that are clipped and scaled."""
 
-    def run(self, table, source, **progress):
+    def run(self, table, source, **started):
         units = self.units
         table = RowsAndTarget(table.X, units.targets(table.y))
-        released = super().run(table, source, **progress)
+        released = super().run(table, source, **started)
         return released | {
             "coef_": released["coef_"][0],
             "intercept_": float(released["intercept_"][0]),

@@ -73,6 +73,7 @@ class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
         most 5000 weights. With it C="auto" and the noise are those of the rest of the budget.
     {accountant}
     {random_state}
+    {verbose}
 
     Attributes
     ----------

@@ -62,6 +62,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         to no noise.
     {accountant}
     {random_state}
+    {verbose}
 
     Attributes
     ----------

@@ -11,6 +11,7 @@ from skdp._data._refusals import column_name, no_numbers
 from skdp._data._tables import RowsAndTarget, linear_scores, read_rows_and_target, read_table
 from skdp.base import PrivateEstimator, ReadTable
 from skdp.linear_model._planning import ExpectedLossMixin
+from skdp.utils._fit_progress import fits_alone
 from skdp.utils._frames import is_frame, names_of
 from skdp.utils._validation import check_target_bounds, is_auto, public_inputs
 from skdp.utils._warnings import warn_user
@@ -27,6 +28,7 @@ class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
     data_norm: float | str = 1.0
     fit_intercept: bool = True
     intercept_scaling: float = 0.3
+    verbose: int = 0
 
     def fit(self, X, y, *, groups=None):
         """Fit the model and charge the accountant.
@@ -52,18 +54,21 @@ class PrivateLinearModel(ExpectedLossMixin, PrivateEstimator):
         return self._fit(X, y, groups)
 
     def _look_at_types(self, X):
-        """Refuse dates, and warn of a frame's whole numbers at the norm of scaled rows."""
-        names, whole = names_of(X) if is_frame(X) else None, []
+        """Refuse dates, and warn of a frame's numbers at the norm of scaled rows."""
+        names, large = names_of(X) if is_frame(X) else None, []
+        # What comes out of a step as a float is scaled.
+        types = ("int", "uint", "float", "double") if fits_alone() else ("int", "uint")
         for j, dtype in enumerate(types_of(X)):
             if kind_of(dtype) in ("date", "duration"):
                 raise no_numbers(column_name(j, names))
-            if names is not None and str(dtype).lower().startswith(("int", "uint")):
-                whole.append(column_name(j, names))
-        if whole and self.data_norm == 1.0:
+            if names is not None and str(dtype).lower().startswith(types):
+                large.append(column_name(j, names))
+        if large and self.data_norm == 1.0:
             warn_user(
-                f"{whole[0]} is one of whole numbers, and data_norm=1.0 shortens every row to norm "
-                "1: unless they are 0 and 1, scale the columns first, by tabular_pipeline or "
-                "DPTableVectorizer(numbers='scaled'), or give data_norm"
+                f"{large[0]} holds numbers, and data_norm=1.0 shortens longer rows to norm 1, so "
+                "that large columns hide the others: scale the columns first, by tabular_pipeline "
+                "or DPTableVectorizer(numbers='scaled'); of scaled ones give the norm of a row, "
+                "for example data_norm=n_columns**0.5"
             )
 
     def _charge_needs_no_shape(self):

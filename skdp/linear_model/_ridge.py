@@ -86,6 +86,7 @@ class DPLinearRegression(LeastSquaresRegressor):
         they explain no more than chance.
     {accountant}
     {random_state}
+    {verbose}
 
     Attributes
     ----------
@@ -176,6 +177,7 @@ class DPRidge(LeastSquaresRegressor):
         plus alpha times the squared norm of `coef_`. At least 0.
     {accountant}
     {random_state}
+    {verbose}
 
     Attributes
     ----------

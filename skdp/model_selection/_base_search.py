@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from copy import deepcopy
 from dataclasses import field, replace
-from functools import partial
 from operator import attrgetter
 
 import numpy as np
@@ -16,13 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import Guarantee, PrivacyAccountant
 from skdp.base import DeclaredParameters, PrivateFit, PrivateMixin
-from skdp.model_selection._candidates import Rows, make_candidate, stage
+from skdp.model_selection._candidates import Rows, make_candidate
 from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._rehearsal import rehearse
 from skdp.model_selection._runs import SearchRun, run_plan
 from skdp.model_selection._scores import default_score
 from skdp.model_selection._strategies import STRATEGIES, plan_search
-from skdp.utils._callbacks import CallbackSupportMixin, callback_context, with_callbacks
+from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
+from skdp.utils._fit_progress import FitProgress
 from skdp.utils._validation import check_boolean, check_choice, check_integer
 
 WORDS = {
@@ -139,13 +139,12 @@ class BasePrivateSearch(
         BudgetExceededError
             If the accountant cannot pay for the whole search; no fit was made.
         """
-        told = partial(stage, self, callback_context(self, 1 + bool(self.refit)))
-        with told(), PrivateFit(self) as fit:
+        with PrivateFit(self) as fit, FitProgress(self, 1 + bool(self.refit)) as progress:
             run = self._prepare(fit, X, y, groups, params).charged(fit)
             if self.verbose:
                 words, count = WORDS[run.plan.strategy], len(run.plan.task.candidates)
                 print(f"{type(self).__name__}: {count} candidates, {words}")
-            self._publish(fit, run.plan, run_plan(run, told))
+            self._publish(fit, run.plan, run_plan(run, progress))
         return self
 
     def _prepare(self, fit, X, y, groups, params):

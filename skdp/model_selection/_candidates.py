@@ -29,31 +29,6 @@ from skdp.utils._validation import check_classes
 SET_BY_SEARCH = ("epsilon", "delta", "accountant", "random_state")
 
 
-@contextmanager
-def stage(estimator, context, name=None):
-    """Tell callbacks that a stage of a fit, or the whole, begins, and that it ends unless it fails.
-
-    They get neither rows nor targets nor models, and no stage for each inner fit: the number of
-    these can be secret.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Being fitted.
-    context : callback context or None
-        Of the whole.
-    name : str, default=None
-        Of the stage; None is the whole.
-    """
-    if context is None:
-        yield
-        return
-    context = context if name is None else context.subcontext(name)
-    context.call_on_fit_task_begin(estimator=estimator)
-    yield
-    context.call_on_fit_task_end(estimator=estimator)
-
-
 def told_by_params(model):
     """Return the parameters that make a model print something at each fit."""
     return {name: value for name, value in fitted_params(model, "verbose").items() if value}

@@ -117,25 +117,24 @@ def _fit_and_score(fit, train, test, seeds, *, rows, allow, score, keep):
     return raw, model if keep else None
 
 
-def run_plan(run, told):
+def run_plan(run, progress):
     """Run a plan that was charged.
 
     Parameters
     ----------
     run : SearchRun
-    told : callable
-        Makes a context of the name of a stage, of which callbacks are told.
+    progress : FitProgress
 
     Returns
     -------
     Outcome
     """
     plan = run.plan
-    with told("search"):
+    with progress.stage("search"):
         outcome = (_stop_at_random if plan.mean_runs else _choose)(run)
     if plan.refits:
         fit = plan.refits[outcome.best]
-        with told("refit"), silence():
+        with progress.stage("refit"), silence():
             outcome = replace(outcome, model=fit.fitted(run.rows, run.allow, run.seeds(fit)))
     return outcome
 

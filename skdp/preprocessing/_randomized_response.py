@@ -14,7 +14,7 @@ from skdp.mechanisms import JointMechanism, NoRelease, RandomizedResponse
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.preprocessing._categories import check_categories
 from skdp.preprocessing._planned import TableTransformer
-from skdp.utils._callbacks import one_task
+from skdp.utils._fit_progress import FitProgress
 from skdp.utils._output import check_output_setting
 
 
@@ -144,7 +144,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TableTransformer):
         ValueError
             If a parameter or the data are not as described.
         """
-        with PrivateFit(self) as fit, one_task(self):
+        with PrivateFit(self) as fit, FitProgress(self):
             table = self._read(X)
             fit.n_units(groups, table.shape[0])
             plan = self.plan_fit(self._shape_of(table), fit.guarantee)

@@ -57,6 +57,7 @@ class DPLinearSVC(PrivateLinearClassifier):
         accelerated descent. "auto" takes what is expected to lose less, by public quantities.
     {accountant}
     {random_state}
+    {verbose}
 
     Attributes
     ----------

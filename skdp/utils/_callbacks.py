@@ -1,7 +1,5 @@
 """Callbacks of scikit-learn, where its version has them (from 1.9 on)."""
 
-from contextlib import contextmanager
-
 from skdp.utils._warnings import warn_user
 
 try:
@@ -34,8 +32,8 @@ def callback_context(estimator, n_tasks):
     ----------
     estimator : estimator
         Whose fit has begun.
-    n_tasks : int
-        Of the fit.
+    n_tasks : int or None
+        Of the fit; None where they are not known.
     """
     # The developer's interface of scikit-learn's mixin, in spite of its name.
     make = getattr(estimator, "_init_callback_context", None)
@@ -46,17 +44,6 @@ def callback_context(estimator, n_tasks):
     if not hasattr(getattr(estimator, "accountant", None), "planned"):
         _warn_of_surroundings(context, type(estimator).__name__)
     return context
-
-
-@contextmanager
-def one_task(estimator):
-    """Tell callbacks that a fit begins, and that it ends unless it fails."""
-    context = callback_context(estimator, 0)
-    if context is not None:
-        context.call_on_fit_task_begin(estimator=estimator)
-    yield
-    if context is not None:
-        context.call_on_fit_task_end(estimator=estimator)
 
 
 def _warn_of_surroundings(context, name):

@@ -18,6 +18,11 @@ groups : array-like of shape (n_samples,), default=None
 random_state : int or None, default=None
     None draws noise from the operating system's cryptographic generator. An int makes
     the noise reproducible and thereby removable by whoever knows it.""",
+    "verbose": """\
+verbose : int, default=0
+    1 prints what was charged and, of a fit by planned steps, about ten times which part of epsilon
+    they have used; more prints that every epoch. No loss is shown: it would not be covered.
+    scikit-learn's callbacks (1.9 and later, ``set_callbacks``) are told the same.""",
     "n_features_in_": """\
 n_features_in_ : int
     Number of features.""",

@@ -13,7 +13,8 @@ def run_jobs(jobs, *, n_jobs, verbose, what, sizes):
     jobs : iterable of delayed calls
     n_jobs : int or None
     verbose : int or None
-        None writes a line to the standard error where that is a terminal; others are joblib's.
+        None writes a line to the standard error where that is a terminal or a notebook's;
+        others are joblib's.
     what : str
         Who counts what: ``"audit_epsilon: {} of {} fits"``.
     sizes : sequence of int
@@ -23,7 +24,9 @@ def run_jobs(jobs, *, n_jobs, verbose, what, sizes):
     -------
     list
     """
-    shown = verbose is None and sys.stderr.isatty()
+    # That of a notebook, which says that it is no terminal.
+    is_seen = sys.stderr.isatty() or type(sys.stderr).__module__ == "ipykernel.iostream"
+    shown = verbose is None and is_seen
     done, results = 0, []
 
     def tell():

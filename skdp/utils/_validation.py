@@ -32,6 +32,11 @@ def check_integer(value: object, name: str, low: int, high: float = LARGEST_INTE
     return int(value)
 
 
+def check_verbose(verbose):
+    """Raise `ValueError` unless it is False, True or an integer of at least 0."""
+    check_integer(int(verbose) if isinstance(verbose, bool) else verbose, "verbose", 0)
+
+
 def check_within(
     value: object, name: str, low: float, high: float = math.inf, ends: str = "[]"
 ) -> float:

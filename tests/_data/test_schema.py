@@ -1,6 +1,8 @@
 """A draft of a schema comes from names and types alone, and what is filled in is what counts."""
 
+import datetime
 import json
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -8,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from skdp import DPAdditiveClassifier, DPStandardScaler, PrivacyAccountant, schema_from
+from skdp import DPAdditiveClassifier, DPStandardScaler, PrivacyAccountant, Schema, schema_from
 from skdp.datasets import make_people
 
 DRAFT = {
@@ -101,3 +103,33 @@ def test_blanks_are_found_privately_or_refused():
 def test_what_has_no_names_is_refused(table):
     with pytest.raises(ValueError, match="names of their own"):
         schema_from(table)
+
+
+def test_a_schema_is_a_file_of_a_line_a_column_and_is_read_again(tmp_path):
+    people, file = make_people(50), tmp_path / "schema.json"
+    schema = schema_from(people.data)
+    assert isinstance(schema, Schema) and schema.blanks == [*DRAFT["bounds"], *DRAFT["categories"]]
+    schema["bounds"] |= {
+        "age": np.array([18, 100]),
+        "income": (np.int64(0), 1.5e5),
+        "joined": (pd.Timestamp("2012-01-01"), datetime.date(2026, 1, 1)),
+    }
+    schema["categories"]["job"] = np.array(["ärztin", 'a "b"'], dtype=object)
+    schema.save(file)
+    read = Schema.load(file)
+    assert read["bounds"]["age"] == [18, 100] and read["bounds"]["income"] == [0, 1.5e5]
+    assert read["bounds"]["joined"] == ["2012-01-01T00:00:00", "2026-01-01"]
+    assert read["categories"]["job"] == ["ärztin", 'a "b"']
+    assert read.blanks == schema.blanks == ["hours", "visits", "education", "region"]
+    text = file.read_text("utf-8")
+    assert text == f"{read}\n" == f"{schema}\n" and len(text.splitlines()) == 8 + 6
+    shown = schema._repr_html_()
+    assert all(name in shown for name in people.data) and "<b" not in shown
+    assert isinstance(pickle.loads(pickle.dumps(read)), Schema)
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"bounds": {}}', '{"bounds": {}, "categories": 1}'])
+def test_a_file_that_is_no_schema_is_refused(text, tmp_path):
+    (tmp_path / "schema.json").write_text(text)
+    with pytest.raises(ValueError, match="must hold an object with 'bounds' and 'categories'"):
+        Schema.load(tmp_path / "schema.json")

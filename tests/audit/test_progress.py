@@ -36,6 +36,13 @@ def test_a_terminal_shows_one_line_that_counts_to_the_end(line, run, monkeypatch
     assert last == line.format(40 if "fits" in line else 4)
 
 
+def test_a_notebook_shows_it_too(monkeypatch):
+    kind = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})
+    monkeypatch.setattr(sys, "stderr", kind())
+    RUNS["membership_inference: {} of 4 shadow models"]()
+    assert sys.stderr.getvalue().strip().endswith("4 of 4 shadow models")
+
+
 @pytest.mark.parametrize(("line", "run"), RUNS.items(), ids=["epsilon", "membership"])
 def test_nothing_is_shown_elsewhere_or_where_it_is_not_wanted(line, run, monkeypatch, capsys):
     run()

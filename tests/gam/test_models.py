@@ -352,15 +352,16 @@ def test_callbacks_are_told_steps_and_epsilon(capsys):
     X, y = two_classes(3000)
     recorder = Recorder()
     model = classifier(verbose=1).set_callbacks(recorder).fit(X, y)
-    _, *steps, whole, last = recorder.told
+    _, *steps, run, whole, last = recorder.told
     spent = [step["epsilon"] for step in steps]
     assert len(spent) >= 10 and spent == sorted(spent) and last == "teardown"
-    assert whole == steps[-1] == {"epsilon": pytest.approx(1.0), "delta": 1e-6}
+    assert whole == run == steps[-1] == {"epsilon": pytest.approx(1.0), "delta": 1e-6}
     # How many steps the search for an optimum takes depends on the rows: nobody is told.
     recorder.told.clear()
     capsys.readouterr()
     model.set_params(delta=0.0).fit(X, y)
-    assert not recorder.told and not capsys.readouterr().out
+    assert recorder.told == [None, {"epsilon": 1.0, "delta": 0.0}, "teardown"]
+    assert len(capsys.readouterr().out.splitlines()) == 1
 
 
 def test_steps_are_shown(capsys):

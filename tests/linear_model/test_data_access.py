@@ -62,6 +62,7 @@ def published(model):
     return np.append(model.coef_.ravel(), model.intercept_)
 
 
+@pytest.mark.filterwarnings("ignore:.* holds numbers, and data_norm")
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)

@@ -158,7 +158,7 @@ def test_settings_and_output_do_not_depend_on_values(settings, capsys):
         assert np.isfinite(weights_of(model)).all()
     assert lines[0] == lines[1] == lines[2]
     assert public[0] == public[1] == public[2]
-    assert 2 <= len(lines[0].splitlines()) <= 11
+    assert 3 <= len(lines[0].splitlines()) <= 12
     last = lines[0].splitlines()[-1]
     assert "epsilon 2 of 2" in last and f"epoch {model.n_iter_} of {model.n_iter_}" in last
     assert "loss" not in lines[0]
@@ -167,7 +167,7 @@ def test_settings_and_output_do_not_depend_on_values(settings, capsys):
 def test_verbose_counts_epochs(capsys):
     X, y = make_table(200)
     DPSGDClassifier(max_iter=25, verbose=2).fit(X, y)
-    assert len(capsys.readouterr().out.splitlines()) == 25
+    assert len(capsys.readouterr().out.splitlines()) == 1 + 25
     DPSGDClassifier(max_iter=25).fit(X, y)
     assert capsys.readouterr().out == ""
 
@@ -186,7 +186,7 @@ class Recorder:
 
     def on_fit_task_begin(self, estimator, context, *, X, y, metadata, fitted_estimator):
         assert X is y is metadata is fitted_estimator is None
-        self.told.append(("begin", context.task_name))
+        self.told.append(("begin", context.task_name, context.max_subtasks))
 
     def on_fit_task_end(self, estimator, context, *, X, y, metadata, fitted_estimator):
         assert X is y is fitted_estimator is None
@@ -206,8 +206,11 @@ def test_callbacks_are_told_epochs_and_epsilon():
         assert [number for _, number, _ in epochs] == [0, 1, 2]
         spent = [metadata["epsilon"] for _, _, metadata in epochs]
         assert spent == sorted(spent) and spent[0] > 0 and spent[2] == pytest.approx(1, rel=1e-2)
-        assert recorder.told[0] == ("setup", 3) and recorder.told[-1] == "teardown"
-        assert recorder.told.count(("begin", "epoch")) == 3
+        begun = [("setup", None), ("begin", "fit", None), ("begin", "run", 3)]
+        assert recorder.told[:3] == begun and recorder.told[-1] == "teardown"
+        assert recorder.told.count(("begin", "epoch", 0)) == 3
+        whole = {"epsilon": pytest.approx(1.0), "delta": 1e-6}
+        assert recorder.told[-3:-1] == [("run", 0, whole), ("fit", 0, whole)]
         assert recorder.told == others.setdefault(sampling, recorder.told)
 
 
@@ -317,11 +320,11 @@ def test_interrupt_midway(sampling, monkeypatch):
     model = DPSGDClassifier(1.0, sampling=sampling, accountant=accountant).fit(X, y)
     assert len(accountant.spends) == 1
 
-    def interrupt(self, taken):
+    def interrupt(taken):
         if taken == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("skdp.linear_model._dp_sgd_progress.Progress.after_step", interrupt)
+    monkeypatch.setattr("skdp.linear_model._dp_sgd.tell_steps", lambda *of: interrupt)
     before = weights_of(model)
     with pytest.raises(KeyboardInterrupt):
         model.partial_fit(X, y)

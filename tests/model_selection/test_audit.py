@@ -1,6 +1,5 @@
 """Is a record in the table? From the choice, the noisy scores and the coefficients together."""
 
-from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +11,7 @@ from skdp.base import UNACCOUNTED
 from skdp.model_selection import _runs as runs
 from skdp.model_selection._candidates import Rows
 from skdp.noise import RandomSource
+from skdp.utils._fit_progress import FitProgress
 from tests._attacks import epsilon_lower_bound
 from tests.model_selection.test_plans import make_task, plan
 
@@ -25,7 +25,7 @@ def outputs(made, y, n_runs):
     for _ in range(n_runs):
         terms = replace(UNACCOUNTED, relation=made.task.guarantee.relation)
         run = runs.SearchRun(made, Rows(X, y, terms=terms), None, RandomSource())
-        outcome = runs.run_plan(run, nullcontext)
+        outcome = runs.run_plan(run, FitProgress(None))
         scores = np.nan_to_num(outcome.scores, nan=-1.0)
         coef, off = outcome.model.coef_[0], (scores[outcome.best] - 0.5) ** 2
         rows.append([outcome.best, *scores, off, coef, *scores * np.sign(coef)])

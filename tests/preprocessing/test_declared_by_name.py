@@ -1,5 +1,7 @@
 """Bounds and categories by the names of columns: one way to write them, everywhere."""
 
+from inspect import signature
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -138,3 +140,30 @@ def test_what_has_one_meaning_is_read_as_lows_and_highs(bounds, n_columns):
     low, high = (np.broadcast_to(end, (n_columns,)) for end in bounds)
     plan = scaler.plan_fit(shape, guarantee_of(scaler)).mechanism.main
     assert np.array_equal(plan.low, low) and np.array_equal(plan.high, high)
+
+
+ESTIMATORS = [made for made in vars(skdp).values() if hasattr(made, "get_params")]
+EVERYTHING = [e for e in ESTIMATORS if {"bounds", "categories"} & signature(e).parameters.keys()]
+
+
+@pytest.mark.parametrize("make", EVERYTHING)
+def test_every_estimator_takes_its_part_of_a_schema_that_was_signed(make, tmp_path):
+    skdp.Schema(bounds=BOUNDS, categories=CATEGORIES).save(tmp_path / "schema.json")
+    schema = skdp.Schema.load(tmp_path / "schema.json")
+    takes = schema.keys() & signature(make).parameters.keys()
+    both = len(takes) == 2 and make is not skdp.DPSimpleImputer
+    given = {what: schema[what] for what in (takes if both else sorted(takes)[:1])}
+    X = pd.concat([NUMBERS, WORDS], axis=1)[sorted(name for own in given.values() for name in own)]
+    accountant = PrivacyAccountant(2.0, 1e-5)
+    terms = {"accountant": accountant, "target_bounds": (0, 1)}
+    terms = {name: terms[name] for name in terms.keys() & signature(make).parameters.keys()}
+    assert hasattr(make(**given, **terms).fit(X, Y), "privacy_")
+    spent = accountant.epsilon_spent
+    for what in given:
+        with pytest.raises(ValueError, match=f"{what}: X has no column 'oops'"):
+            make(**given | {what: {"oops": None, **given[what]}}, **terms).fit(X, Y)
+    assert accountant.epsilon_spent == spent
+
+
+def test_what_declares_columns_is_all_here():
+    assert len(EVERYTHING) >= 15
