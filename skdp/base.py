@@ -2,7 +2,7 @@
 
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial, wraps
 from inspect import get_annotations, getattr_static, signature
 from types import FunctionType
 from typing import dataclass_transform
@@ -16,10 +16,11 @@ from skdp._data._persons import read_persons
 from skdp._data._tables import TableShape, read_array, read_target
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
-from skdp.accounting import Composed, Guarantee, PrivacyAccountant, Spend, get_epsilon
+from skdp.accounting import Composed, Guarantee, PrivacyAccountant, Spend
 from skdp.accounting._report import describe_composition, describe_unit
 from skdp.accounting._state import Terms
 from skdp.exceptions import LedgerError
+from skdp.mechanisms._plan import plan_for
 from skdp.noise import Door, RandomSource
 from skdp.utils._callbacks import CallbackSupportMixin, one_task, with_callbacks
 from skdp.utils._docstrings import complete_docstrings
@@ -54,8 +55,12 @@ def terms_of(accountant):
 
 
 def neighbours_of(accountant):
-    """Return the `Neighbours` that an accountant protects, add/remove of one row without one."""
-    return terms_of(accountant).neighbours
+    """Return the `Neighbours` of a fit's guarantee, add/remove of one row without an accountant.
+
+    A step of a plan that was priced for a group of rows is calibrated for one of them.
+    """
+    neighbours = terms_of(accountant).neighbours
+    return neighbours.of_rows if hasattr(accountant, "planned") else neighbours
 
 
 def guarantee_of(estimator):
@@ -87,13 +92,9 @@ def fitted_names(estimator):
     return [name for name in vars(estimator) if name.endswith("_") and not name.startswith("__")]
 
 
-def _unbooked(mechanism, terms):
+def _unbooked(mechanism):
     """Return what a release that is not charged, or not yet, would cost its unit."""
-    epsilon, delta = mechanism.epsilon, mechanism.delta
-    if terms.max_rows > 1:
-        terms_of_event = {"relation": terms.relation, "group_size": terms.max_rows}
-        epsilon = get_epsilon(mechanism.event, delta, **terms_of_event)
-    return Spend("", mechanism.event, epsilon, delta, False, "", __version__)
+    return Spend("", mechanism.event, mechanism.epsilon, mechanism.delta, False, "", __version__)
 
 
 def _composition(accountant, terms):
@@ -103,6 +104,16 @@ def _composition(accountant, terms):
     plan = getattr(accountant, "plan", None)
     words = describe_composition(terms.composition)
     return words if plan is None else f"{plan}; {words}"
+
+
+def _for_groups(plan_fit):
+    """Make a `plan_fit` that meets a group's guarantee of one that meets those of a row."""
+
+    @wraps(plan_fit)
+    def planned(self, shape, guarantee, **more):
+        return plan_for(partial(plan_fit, self, shape, **more), guarantee)
+
+    return planned
 
 
 class PrivateMixin:
@@ -120,6 +131,8 @@ class PrivateMixin:
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         complete_docstrings(cls)
+        for name in {"plan_fit", "_plan_call"} & vars(cls).keys():
+            setattr(cls, name, _for_groups(vars(cls)[name]))
         for name in ANSWERS.split():
             # They follow a charge, and what numpy would raise of a number's size tells of a row.
             if isinstance(method := getattr_static(cls, name, None), FunctionType):
@@ -328,6 +341,11 @@ class PrivateRelease:
     def _known(self):
         return terms_of(self._accountant)
 
+    def guaranteed(self, epsilon, delta):
+        """Return the `Guarantee` of an epsilon and a delta that are the unit's."""
+        neighbours = self.terms.neighbours if self._persons else neighbours_of(self._accountant)
+        return Guarantee(epsilon=epsilon, delta=delta, neighbours=neighbours)
+
     @property
     def shared(self):
         """What a plan runs on beside rows: `persons`, where these are the unit."""
@@ -492,7 +510,8 @@ class PrivateFit(PrivateRelease):
     @property
     def guarantee(self):
         """What the fit must meet; see `guarantee_of`."""
-        return replace(guarantee_of(self._estimator), neighbours=self.terms.neighbours)
+        known = guarantee_of(self._estimator)
+        return self.guaranteed(known.epsilon, known.delta)
 
     def owned(self, table, groups):
         """Return a `ReadTable` with its public number of units, rows or persons."""
@@ -530,7 +549,7 @@ class PrivateFit(PrivateRelease):
         terms = self.terms
         if terms.unit == "person":
             sampler, *public = (words.replace("row", "person") for words in (sampler, *public))
-        spend = self.spend or _unbooked(mechanism, terms)
+        spend = self.spend or _unbooked(mechanism)
         for name, value in released.items():
             setattr(self._estimator, name, value)
         self._estimator.privacy_ = PrivacyStatement(

@@ -58,7 +58,7 @@ class PrivacyAccountant(NotCopied):
         count one each.
     max_rows : int, default=1
         With unit="group", how many rows of a person can be in a table at most; see
-        `skdp.utils.limit_rows`. Every release is charged for that many rows.
+        `skdp.utils.limit_rows`. Every epsilon is for that many rows, and so is the noise.
     ledger : str or path-like, default=None
         A file, created unless it exists, on a local disk; beside it are two lock files, which
         stay. For analysts on several hosts, ``postgresql://user@host/database`` without a
@@ -190,10 +190,10 @@ class PrivacyAccountant(NotCopied):
             What is released. It is stored in clear: put no data in it.
         epsilon, delta : float, default=None
             The (epsilon, delta) that the release was calibrated to; the event must satisfy it.
-            Under basic composition with unit="row" this is the price. With delta alone the
-            event is priced there. With neither, a Gaussian, which has a whole curve of prices,
-            is booked at half of the delta that is left, or at all of it if the budget can pay
-            only so.
+            Under basic composition this is the price, for the unit; what holds for one row and not
+            for a group of rows is priced. With delta alone the event is priced there. With
+            neither, a Gaussian, which has a whole curve of prices, is booked at half of the delta
+            that is left, or at all of it if the budget can pay only so.
         seeded : bool, default=False
             Whether the noise comes from an integer seed.
 

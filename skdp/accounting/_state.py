@@ -53,6 +53,11 @@ class Terms:
         return Neighbours(relation=self.relation, unit=self.unit, max_rows=self.max_rows)
 
     @property
+    def of_rows(self):
+        """Those of a row alone, where these are of a group of rows."""
+        return replace(self, **vars(self.neighbours.of_rows))
+
+    @property
     def rule(self):
         """The rule by which charges add up."""
         return composition_rule(self.composition, self.relation, self.max_rows, self.rdp_order)
@@ -302,19 +307,19 @@ class State:
         spend : Spend
             Its price is not read.
         epsilon, delta : float, default=None
-            What the release was calibrated to, for one row; delta alone is where the event is
-            priced.
+            What the release was calibrated to; delta alone is where the event is priced, and so
+            it is where they hold for a row, and not for the group of rows that is the unit.
 
         Raises
         ------
         BudgetExceededError
             If the cap cannot pay.
         """
-        rule, cap = self.terms.rule, self.terms.cap
+        rule, cap, price = self.terms.rule, self.terms.cap, None
         if epsilon is not None:
             claim = epsilon, 0.0 if delta is None else delta
-            price = claimed_price(spend.event, *claim, self.terms.relation)
-        if epsilon is None or self.terms.max_rows > 1:
+            price = claimed_price(spend.event, *claim, self.terms.relation, self.terms.max_rows)
+        if price is None:
             price = rule.price(spend.event, self.total, cap, delta)
         spend = replace(spend, epsilon=price[0], delta=price[1])
         if price[0] == math.inf or not rule.within(self.with_spend(spend).total, cap):

@@ -1,11 +1,19 @@
 """What a release is, known before it sees a table: plans, and mechanisms, the smallest of them."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import ClassVar, Protocol
 
-from skdp.accounting import Composed, Event, Guarantee
+from skdp.accounting import (
+    Composed,
+    Event,
+    Gaussian,
+    Guarantee,
+    gaussian_noise_multiplier,
+    get_epsilon,
+)
+from skdp.accounting._events import gaussian_mu, leaves
 from skdp.mechanisms._gamma_norm import GammaNormMechanism
 from skdp.mechanisms._gaussian import GaussianMechanism
 from skdp.mechanisms._laplace import LaplaceMechanism
@@ -127,6 +135,48 @@ class Price:
 
     epsilon = property(attrgetter("guarantee.epsilon"))
     delta = property(attrgetter("guarantee.delta"))
+
+
+@dataclass(frozen=True)
+class _OfGroup:
+    """A plan for single rows, with the price that it has for a group of them."""
+
+    plan: object
+    epsilon: float
+    delta: float
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.plan, name)
+
+
+def plan_for(make_plan, guarantee):
+    """Return what plans a release with a guarantee, and for a group of rows meets that too.
+
+    Parameters
+    ----------
+    make_plan : callable
+        Of a `Guarantee` for one unit: a row, or a person.
+    guarantee : Guarantee
+
+    Returns
+    -------
+    plan
+        For k rows its noise is k times that for one where it is Gaussian, or delta is 0; otherwise
+        the general bound on groups holds, see `Guarantee.of_rows`.
+    """
+    k, row = guarantee.neighbours.max_rows, guarantee.of_rows
+    plan = make_plan(row)
+    if k == 1 or not leaves(plan.event):
+        return plan
+    price = guarantee.epsilon, guarantee.delta
+    if gaussian_mu(leaves(plan.event)) is not None:
+        noise = Gaussian(k * gaussian_noise_multiplier(*price) * (1.0 + 1e-9))
+        exact = make_plan(replace(row, epsilon=get_epsilon(noise, row.delta)))
+        if get_epsilon(exact.event, guarantee.delta, group_size=k) <= guarantee.epsilon:
+            plan = exact
+    return _OfGroup(plan, *price)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.accounting import Guarantee, PrivacyAccountant
+from skdp.accounting import PrivacyAccountant
 from skdp.base import DeclaredParameters, PrivateFit, PrivateMixin
 from skdp.model_selection._candidates import Rows, Stages, make_candidate
 from skdp.model_selection._plans import SELECTIONS, SearchTask
@@ -68,7 +68,8 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
         raise ValueError("there is no candidate: the parameter grid is empty")
     score = default_score(scoring, candidates[0].estimator)
     for candidate in candidates:
-        rehearse(plan_pipeline(candidate.estimator, public_steps=public_steps), guarantee, rows)
+        steps = plan_pipeline(candidate.estimator, public_steps=public_steps)
+        rehearse(steps, guarantee.of_rows, rows)
         score.check(candidate.estimator, candidate.classes, **rows.shared)
         check_frozen(candidate.estimator, rows.X)
     return SearchTask(
@@ -76,7 +77,8 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
         shape=(rows.n_units, rows.X.shape[1]),
         columns=rows.columns,
         score=score,
-        guarantee=replace(guarantee, neighbours=replace(rows.terms, max_rows=1).neighbours),
+        guarantee=guarantee.of_rows,
+        price=guarantee,
         public_steps=public_steps,
         **asked,
     )
@@ -169,7 +171,6 @@ class BasePrivateSearch(
 
     def _prepare(self, fit, X, y, groups, params):
         """Read the rows and plan: all of a fit that is before its charge."""
-        guarantee = Guarantee(epsilon=self.epsilon, delta=self.delta)
         check_choice(self.strategy, "strategy", ("auto", *STRATEGIES))
         check_choice(self.selection, "selection", SELECTIONS)
         check_boolean(self.refit, "refit")
@@ -183,7 +184,7 @@ class BasePrivateSearch(
         rows = Rows.read(X, y, self._routed(params)).owned(fit, groups)
         given = ("accountant", "scoring", "public_steps", "selection", "refit")
         options = {name: getattr(self, name) for name in given}
-        task = make_task(self.estimator, self._candidate_params(), rows, guarantee, **options)
+        task = make_task(self.estimator, self._candidate_params(), rows, fit.guarantee, **options)
         ids, composition = rows.ids(groups), rows.terms.composition
         plan = plan_search(task, self.strategy, self.cv, ids, self.mean_runs, composition)
         return prepare_runs(plan, rows, self.n_jobs)

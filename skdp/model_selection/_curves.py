@@ -5,7 +5,6 @@ from inspect import signature
 import numpy as np
 from sklearn.base import is_classifier
 
-from skdp.accounting import Guarantee
 from skdp.base import PrivateFit
 from skdp.model_selection._base_search import make_task, prepare_runs
 from skdp.model_selection._candidates import Rows
@@ -245,12 +244,12 @@ def _scored(estimator, X, y, *, grid=None, sizes=None, **options):
     given = signature(dp_cross_val_score).bind(estimator, X, y, **options)
     given.apply_defaults()
     options = given.arguments
-    guarantee = Guarantee(epsilon=options["epsilon"], delta=options["delta"])
     asked = {name: options[name] for name in ("accountant", "scoring", "public_steps")}
     result = DPScores(options["accountant"], options["random_state"])
     with PrivateFit(result) as fit:
         rows = Rows.read(X, y, {}).owned(fit, options["groups"])
-        task = make_task(estimator, grid, rows, guarantee, **asked)
+        price = fit.guaranteed(options["epsilon"], options["delta"])
+        task = make_task(estimator, grid, rows, price, **asked)
         ids = rows.ids(options["groups"])
         splits = make_splits(options["cv"], rows.n_units, ids)
         train = [make_share(part, share, ids) for share in sizes for part in splits.train]

@@ -32,7 +32,9 @@ class _Charged(Exception):
 
 
 class _NoCharge:
-    """An accountant that ends a fit at its first charge."""
+    """An accountant, of a step of a plan, that ends a fit at its first charge."""
+
+    planned = None
 
     def __init__(self, terms):
         self.terms = terms

@@ -8,7 +8,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, Quanti
 
 from skdp.accounting import Composed, Reservation, get_epsilon
 from skdp.accounting._events import leaves
-from skdp.base import terms_of
+from skdp.base import neighbours_of, terms_of
 from skdp.pipeline._instances import of_skdp
 from skdp.pipeline._kinds import local_part
 from skdp.pipeline._planning import planned_charge
@@ -70,18 +70,15 @@ def price_steps(priced, n_samples):
     prices = {}
     for step in priced:
         accountant = accountant_of(step)
-        terms = terms_of(first if accountant is None else accountant)
+        charged = first if accountant is None else accountant
+        terms = terms_of(charged)
+        plan_terms = replace(terms, **vars(neighbours_of(charged)))
         # The whole table's is that of a step in no wrapper: others fit parts of it.
         shape = n_samples if step.fits == Fits() else None, step.n_features or None
-        planned = planned_charge(step.estimator, *shape, terms=terms, name=step.title)
-        price, exact = (planned.epsilon, planned.delta), True
-        if not leaves(planned.event):
-            price = 0.0, 0.0
-        elif terms.max_rows > 1 and planned.exact:
-            price = planned.price(planned.event, None, None, terms)
-        else:
-            # What stands in for a mechanism has the price of a row, and no known one of several.
-            exact = terms.max_rows == 1 and (planned.exact or of_skdp(step.estimator))
+        planned = planned_charge(step.estimator, *shape, terms=plan_terms, name=step.title)
+        free = not leaves(planned.event)
+        price = (0.0, 0.0) if free else (planned.epsilon, planned.delta)
+        exact = free or planned.exact or of_skdp(step.estimator)
         fits = Fits(step.fits.least, step.fits.exact and exact)
         prices[step.name] = Price(planned.event, *price, fits, accountant, terms)
     return prices

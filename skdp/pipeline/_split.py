@@ -1,12 +1,11 @@
 """One budget for all private steps of a pipeline: of yours, or of one for raw tables."""
 
-import math
 from numbers import Integral
 
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import make_pipeline
 
-from skdp.accounting import PrivacyAccountant, Reservation
+from skdp.accounting import Guarantee, PrivacyAccountant, Reservation
 from skdp.base import TableShape, guarantee_of, terms_of
 from skdp.gam import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.pipeline._instances import is_estimator
@@ -102,8 +101,11 @@ def split_budget(
     terms = terms_of(accountant)
     asked = {"classes": classes, "shares": shares, "public_steps": public_steps}
     plan = plan_pipeline(pipe, n_samples, n_features, terms=terms, **asked)
-    # A group's delta is more than that of its rows together, however small their epsilon is.
-    row = delta if terms.max_rows == 1 else 0.5 * math.exp(-epsilon) * delta / terms.max_rows
+    row = delta
+    if terms.max_rows > 1:
+        # Beside the releases with a delta of their own, Gaussians need one.
+        guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbours=terms.neighbours)
+        row = 0.5 * guarantee.of_rows.delta
     scale = joint_scale(lambda s: plan.event(s * epsilon, row), epsilon, delta, terms)
     if accountant is None:
         return plan.with_budget(scale * epsilon, row)

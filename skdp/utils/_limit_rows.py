@@ -13,8 +13,8 @@ from skdp.utils._validation import check_integer
 def limit_rows(X, y, groups, max_rows):
     """Keep each person's first rows by index.
 
-    With ``PrivacyAccountant(unit="group", max_rows=max_rows)`` every release from the rows that
-    are kept is charged for `max_rows` rows, and the budget then protects persons.
+    ``PrivacyAccountant(unit="group", max_rows=max_rows)`` then protects persons. Where an estimator
+    takes ``fit(X, y, groups=)``, ``unit="person"`` needs less noise and no limit.
 
     Parameters
     ----------
