@@ -367,7 +367,7 @@ class PrivateRelease:
                 f"with groups the unit is a person, and that of the accountant is a {unit}: open "
                 "a ledger with unit='person', or leave groups out"
             )
-        self._persons = read_persons(groups, n_rows)
+        self._persons = read_persons(groups, n_rows, self._known.missing_ids)
         return self._persons.n_persons
 
     def check_plan(self, plan):
@@ -557,7 +557,7 @@ class PrivateFit(PrivateRelease):
             epsilon=spend.epsilon,
             delta=spend.delta,
             relation=terms.relation,
-            unit=describe_unit(terms.unit, terms.max_rows),
+            unit=describe_unit(terms.unit, terms.max_rows, terms.missing_ids),
             mechanism=mechanism.name,
             noise_scale=mechanism.scale,
             sensitivity=mechanism.sensitivity,

@@ -49,15 +49,16 @@ class Persons:
         return np.argsort(self.codes, kind="stable"), starts
 
 
-def read_persons(groups, n_rows):
+def read_persons(groups, n_rows, missing="error"):
     """Return whose the rows are, by one id a row; ids are compared as labels are, and not kept.
 
     Raises
     ------
     ValueError
-        If there are not as many ids as rows, one is missing, or there are too many persons.
+        If there are not as many ids as rows, one is missing and `missing` is not "distinct", or
+        there are too many persons.
     """
-    codes = person_codes(groups)
+    codes = person_codes(groups, missing)
     check_consistent_length(np.empty(n_rows), codes)
     _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
     counts = np.bincount(codes)

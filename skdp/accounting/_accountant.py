@@ -59,6 +59,9 @@ class PrivacyAccountant(NotCopied):
     max_rows : int, default=1
         With unit="group", how many rows of a person can be in a table at most; see
         `skdp.utils.limit_rows`. Every epsilon is for that many rows, and so is the noise.
+    missing_ids : {"error", "distinct"}, default="error"
+        With unit="person", what a row is whose entry in `groups` is missing: refused, or declared
+        to be the only row of a person of its own. It is part of the statement.
     ledger : str or path-like, default=None
         A file, created unless it exists, on a local disk; beside it are two lock files, which
         stay. For analysts on several hosts, ``postgresql://user@host/database`` without a
@@ -120,10 +123,11 @@ class PrivacyAccountant(NotCopied):
         rdp_order=None,
         unit="row",
         max_rows=1,
+        missing_ids="error",
         ledger=None,
         dataset="default",
     ):
-        terms = Terms(epsilon, delta, relation, composition, rdp_order, unit, max_rows)
+        terms = Terms(epsilon, delta, relation, composition, rdp_order, unit, max_rows, missing_ids)
         if ledger is None:
             ledger = _temporary_folder(os.getpid()) / f"{uuid.uuid4().hex}.db"
         handle = attach(address_of(ledger), dataset)
@@ -450,7 +454,7 @@ class PrivacyAccountant(NotCopied):
         """
         records = self._ledger.read(self._dataset)
         state = self._opened(State().after(records))
-        shown = ("cap", "relation", "unit", "max_rows", "composition")
+        shown = ("cap", "relation", "unit", "max_rows", "missing_ids", "composition")
         return BudgetReport(
             **{name: getattr(state.terms, name) for name in shown},
             dataset=self._dataset,

@@ -10,7 +10,7 @@ from skdp.accounting._composition import claimed_price, composition_rule
 from skdp.accounting._events import event_from_json
 from skdp.accounting._guarantee import Neighbours
 from skdp.exceptions import BudgetExceededError, LedgerError
-from skdp.utils._validation import check_privacy_parameters, check_within
+from skdp.utils._validation import check_choice, check_privacy_parameters, check_within
 
 _cached_event = lru_cache(maxsize=4096)(event_from_json)
 
@@ -35,6 +35,7 @@ class Terms:
     rdp_order: float | None = None
     unit: str = "row"
     max_rows: int = 1
+    missing_ids: str = "error"
 
     def __post_init__(self):
         epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
@@ -42,6 +43,9 @@ class Terms:
         if order is not None:
             order = check_within(order, "rdp_order", 1.0, ends="()")
         rows = self.neighbours.max_rows
+        check_choice(self.missing_ids, "missing_ids", ("error", "distinct"))
+        if self.missing_ids == "distinct" and self.unit != "person":
+            raise ValueError("missing_ids='distinct' goes with unit='person'")
         vars(self).update(epsilon=epsilon, delta=delta, rdp_order=order, max_rows=rows)
         composition_rule(self.composition, self.relation, rows, order)
 

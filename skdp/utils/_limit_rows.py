@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils import check_consistent_length
 
 from skdp.utils._frames import column_values, in_memory, is_frame, take_rows
-from skdp.utils._labels import label_codes
+from skdp.utils._labels import is_missing, label_codes
 from skdp.utils._validation import check_integer
 
 
@@ -89,13 +89,21 @@ def id_column(groups):
     return groups
 
 
-def person_codes(groups):
-    """Number the persons that a column of ids names, one a row: equal labels are one person."""
-    codes = label_codes(id_column(groups))
-    if (codes < 0).any() or np.ma.is_masked(groups):
+def person_codes(groups, missing="error"):
+    """Number the persons that a column of ids names, one a row: equal labels are one person.
+
+    With missing="distinct" each row without an id is one more.
+    """
+    ids = id_column(groups)
+    codes = label_codes(ids)
+    hidden = np.ma.getmaskarray(groups) if np.ma.is_masked(groups) else np.zeros(len(codes), bool)
+    nobody = np.flatnonzero(hidden | (codes < 0))
+    known = [row for row in nobody if not (hidden[row] or is_missing(ids[row]))]
+    if known or (len(nobody) and missing == "error"):
         raise ValueError(
             "groups must name the person of every row by a number, a string or a date, and one is "
-            "missing or something else: leave such rows out, or give each an id of its own if they "
-            "are distinct persons"
+            "missing or something else: leave such rows out, or open the accountant with "
+            "missing_ids='distinct' if rows without an id are of distinct persons"
         )
+    codes[nobody] = codes.max(initial=0) + 1 + np.arange(len(nobody))
     return codes
