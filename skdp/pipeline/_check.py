@@ -6,6 +6,7 @@ from itertools import compress
 from sklearn.base import is_classifier
 
 from skdp._privacy_report import aligned
+from skdp.base import terms_of
 from skdp.pipeline._fits import deep_params, fits_of, grid_parts, tries_other_prices
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, named_parts, of_skdp
 from skdp.pipeline._kinds import REASONS, estimators_in, is_private
@@ -27,8 +28,8 @@ class Finding:
     step : str
         The step's name.
     problem : str
-        "not private", "raw scores", "stratified folds", "paid twice", "local", "not checkable",
-        "declared public", "no accountant", "several accountants", "may fail after the charge",
+        "not private", "raw scores", "stratified folds", "folds not by person", "paid twice",
+        "local", "not checkable", "declared public", "no accountant", "several accountants", "may fail after the charge",
         "cached rows" or "assumes of the table", which is what the verdict assumes of it.
     message : str
         What to do about it.
@@ -350,8 +351,16 @@ def _of_cross_validator(step, steps):
     yield Finding(step.title, "raw scores", message)
     params = step.estimator.get_params(deep=False)
     cv, inner = params["cv"], params.get("estimator", step.estimator)
+    private = [other for other in steps if step.holds(other) and other.kind == "private"]
     by_default = (cv is None or isinstance(cv, int)) and is_classifier(inner)
-    if by_default or "Stratified" in type(cv).__name__:
+    if any(terms_of(accountant_of(other)).unit == "person" for other in private):
+        if type(cv).__name__ != "PersonKFold":
+            message = (
+                "one person's rows move those of others to other folds, or are in several, so that "
+                "the sum of charges is no guarantee; use cv=PersonKFold(k)"
+            )
+            yield Finding(step.title, "folds not by person", message)
+    elif by_default or "Stratified" in type(cv).__name__:
         message = (
             "which rows are in a fold depends on labels, so that the sum of charges is no "
             "guarantee; use cv=KFold(k, shuffle=True, random_state=0)"
@@ -361,7 +370,7 @@ def _of_cross_validator(step, steps):
     if not parts:
         return
     tried = " ".join(name for part in parts for name in part)
-    for inside in (other for other in steps if step.holds(other) and other.kind == "private"):
+    for inside in private:
         name = inside.name.removeprefix(step.name and f"{step.name}__").partition("__")[2]
         if hasattr(inside.estimator, "transform") and name not in tried:
             message = (
