@@ -29,8 +29,9 @@ class Finding:
         The step's name.
     problem : str
         "not private", "raw scores", "stratified folds", "folds not by person", "paid twice",
-        "local", "not checkable", "declared public", "no accountant", "several accountants", "may fail after the charge",
-        "cached rows" or "assumes of the table", which is what the verdict assumes of it.
+        "local", "not checkable", "declared public", "no accountant", "several accountants",
+        "may fail after the charge", "cached rows" or "assumes of the table", which is what the
+        verdict assumes of it.
     message : str
         What to do about it.
     """
