@@ -22,27 +22,24 @@ from functools import partial
 from unittest import mock
 
 import numpy as np
-from scipy.optimize import brentq
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from skdp import DPAdditiveClassifier, DPLogisticRegression, DPSGDClassifier
+from skdp import (
+    DPAdditiveClassifier,
+    DPHistogramTransformer,
+    DPLogisticRegression,
+    DPOneHotEncoder,
+    DPRobustScaler,
+    DPSGDClassifier,
+    PrivacyAccountant,
+)
 from skdp._data._persons import read_persons
-from skdp.accounting import get_epsilon
 from skdp.datasets import make_people
 
 EPSILON, DELTA = 1.0, 1e-6
 MOST_ROWS, OTHERS = 30, 1000
-
-
-def row_epsilon(make, rows, labels):
-    """Return the epsilon of a row at which a group of 30 rows has EPSILON."""
-
-    def gap(log_epsilon):
-        event = make(np.exp(log_epsilon))._rehearse(rows, labels).event
-        return get_epsilon(event, DELTA, group_size=MOST_ROWS) - EPSILON
-
-    return np.exp(brentq(gap, np.log(1e-3), np.log(EPSILON), xtol=1e-6)) * (1.0 - 1e-5)
 
 
 def encoded(people):
@@ -90,17 +87,54 @@ def auc(draw, n_persons):
             scores = model.decision_function(others)
             return roc_auc_score(y[test], scores, sample_weight=weights[test])
 
-        if name == "additive":
-            whole = make(1e5).fit(rows, labels, groups=groups)
-        else:
-            whole = LogisticRegression(C=1e3, max_iter=1000)
-            whole.fit(rows, labels, sample_weight=weights[train])
+        def whole(rows, labels, groups, make=make, name=name):
+            if name == "additive":
+                return make(1e5).fit(rows, labels, groups=groups)
+            shares = read_persons(groups, len(labels)).shares
+            return LogisticRegression(C=1e3, max_iter=1000).fit(rows, labels, sample_weight=shares)
+
         found[name, "person"] = score(make(EPSILON).fit(rows, labels, groups=groups))
-        found[name, "not private"] = score(whole)
-        if name != "logistic":
-            found[name, "group"] = score(make(row_epsilon(make, rows, labels)).fit(rows, labels))
+        found[name, "not private"] = score(whole(rows, labels, groups))
+        group = PrivacyAccountant(EPSILON, DELTA, unit="group", max_rows=MOST_ROWS)
+        model = make(EPSILON).set_params(accountant=group)
+        found[name, "group"] = score(model.fit(rows, labels))
         found[name, "row"] = score(make(EPSILON).fit(rows, labels))
+        # As many rows as there are persons: one of each, the first.
+        one = np.flatnonzero(np.diff(groups, prepend=-1))
+        few = (
+            table[train][one]
+            if name != "additive"
+            else rows.iloc[one]
+            if hasattr(rows, "iloc")
+            else rows[one]
+        )
+        found[name, "one row"] = score(make(EPSILON).fit(few, labels[one]))
+        found[name, "one row, np"] = score(whole(few, labels[one], groups[one]))
     return found
+
+
+def toy(draw, n_persons=300, n_rows=8, n_features=5):
+    """Return accuracies on rows of 2,000 others, by the name of the model."""
+    rng = np.random.default_rng(draw)
+    groups = np.repeat(np.arange(n_persons + 2000), n_rows)
+    X = rng.normal(size=(n_persons + 2000, n_features))[groups]
+    X += rng.normal(size=X.shape)
+    y = (X @ np.ones(n_features) + rng.logistic(size=len(X)) > 0).astype(int)
+    train = groups < n_persons
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    data = X[train], y[train]
+    model = DPLogisticRegression(EPSILON, delta=DELTA, data_norm=1.0, random_state=draw)
+    group = PrivacyAccountant(EPSILON, DELTA, unit="group", max_rows=n_rows)
+    of_group = clone(model).set_params(accountant=group)
+    return {
+        ("toy", name): fitted.score(X[~train], y[~train])
+        for name, fitted in (
+            ("person", clone(model).fit(*data, groups=groups[train])),
+            ("group", of_group.fit(*data)),
+            ("not private", LogisticRegression(C=1e3).fit(*data)),
+            ("row", clone(model).fit(*data)),
+        )
+    }
 
 
 def timed(run, times=2):
@@ -146,7 +180,7 @@ def main(words):
         times()
         return
     n_draws, n_persons = map(int, [*words, *("10", "2000")[len(words) :]])
-    draws = [auc(draw, n_persons) for draw in range(n_draws)]
+    draws = [auc(draw, n_persons) | toy(draw) for draw in range(n_draws)]
     for key in draws[0]:
         values = np.array([draw[key] for draw in draws])
         error = values.std(ddof=1) / np.sqrt(len(values))
