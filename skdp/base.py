@@ -317,7 +317,7 @@ class PrivateRelease:
     def __init__(self, *, label, accountant, random_state):
         self._label, self._accountant, self._random_state = label, accountant, random_state
         self._tried = self._charged = False
-        self._persons = self.spend = None
+        self._persons = self._of_group = self.spend = None
 
     def __enter__(self):
         with ExitStack() as settings:
@@ -342,9 +342,11 @@ class PrivateRelease:
         return terms_of(self._accountant)
 
     def guaranteed(self, epsilon, delta):
-        """Return the `Guarantee` of an epsilon and a delta that are the unit's."""
+        """Return the `Guarantee` of an epsilon and a delta of the unit, which a charge is for."""
         neighbours = self.terms.neighbours if self._persons else neighbours_of(self._accountant)
-        return Guarantee(epsilon=epsilon, delta=delta, neighbours=neighbours)
+        guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbours=neighbours)
+        self._of_group = guarantee if neighbours.max_rows > 1 else None
+        return guarantee
 
     @property
     def shared(self):
@@ -426,13 +428,10 @@ class PrivateRelease:
             return None
         source = RandomSource(self._random_state)
         if self._accountant is not None:
-            self.spend = self._accountant.charge(
-                plan.event,
-                label=self._label,
-                epsilon=plan.epsilon,
-                delta=plan.delta,
-                seeded=source.seeded,
-            )
+            price = self._of_group or plan
+            price = {"epsilon": price.epsilon, "delta": price.delta}
+            words = {"label": self._label, "seeded": source.seeded}
+            self.spend = self._accountant.charge(plan.event, **price, **words)
         self._charged = True
         self._door.source = source
         return source

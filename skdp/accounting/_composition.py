@@ -9,7 +9,6 @@ All are pure functions of totals; none opens a file.
 import itertools
 import math
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -22,7 +21,6 @@ from skdp.accounting._conversions import rdp_to_epsilon, zcdp_to_epsilon
 from skdp.accounting._costs import gdp, rdp, zcdp
 from skdp.accounting._events import ApproximateDP, Composed, leaves
 from skdp.accounting._gaussian import gdp_to_epsilon
-from skdp.accounting._guarantee import Guarantee, Neighbours
 from skdp.accounting._laws import group_event
 from skdp.utils._rounding import sum_up
 from skdp.utils._validation import check_choice, check_delta, check_privacy_parameters, check_real
@@ -76,11 +74,8 @@ def _single_epsilon(event, delta, **neighbours):
     return _composed_epsilon(frozenset({(event, 1)}), delta, method="auto", **neighbours)
 
 
-def claimed_price(event, epsilon, delta, relation, group_size=1):
+def claimed_price(event, epsilon, delta, relation):
     """Return the (epsilon, delta) that a release was calibrated to, once it is proved.
-
-    For a group of rows it is proved by the price of the group, or for one row by what any release
-    must meet to meet it for the group. What holds for one row alone is None.
 
     Raises
     ------
@@ -92,16 +87,6 @@ def claimed_price(event, epsilon, delta, relation, group_size=1):
         epsilon, delta = 0.0, check_delta(delta)
     else:
         epsilon, delta = check_privacy_parameters(epsilon, delta)
-    if group_size > 1:
-        if _single_epsilon(event, delta, relation=relation, group_size=group_size) <= epsilon:
-            return epsilon, delta
-        group = Neighbours(relation=relation, unit="group", max_rows=group_size)
-        row = Guarantee(epsilon=epsilon, delta=delta, neighbours=group).of_rows
-        with suppress(ValueError):
-            if claimed_price(event, row.epsilon, row.delta, relation):
-                return epsilon, delta
-        claimed_price(event, epsilon, delta, relation)
-        return None
     # A bound on delta and one on epsilon are each a proof by itself: they are rounded up apart
     # from each other. At delta = 0 a bound on delta that has underflowed proves nothing.
     if delta > 0.0 and _cached_delta(event, epsilon, relation=relation) <= delta:

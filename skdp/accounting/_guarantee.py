@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, replace
 from skdp.utils._validation import RELATIONS, check_choice, check_integer, check_privacy_parameters
 
 UNITS = ("row", "person", "group")
-# Where a group of rows has a larger epsilon, the delta that a row may have is hardly a number.
-_MOST_OF_GROUP = 200.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,8 +105,8 @@ class Guarantee:
         """
         epsilon, delta, k = self.epsilon, self.delta, self.neighbours.max_rows
         if k > 1:
-            epsilon = math.nextafter(epsilon / k, 0.0)
-        if k > 1 and delta > 0.0:
-            epsilon = min(epsilon, _MOST_OF_GROUP / k)
-            delta *= math.expm1(epsilon) / math.expm1(k * epsilon) * (1.0 - 1e-12)
+            # Of a larger epsilon of the group a row's delta would hardly be a number.
+            epsilon = math.nextafter(min(epsilon, 200.0 if delta else math.inf) / k, 0.0)
+            one, all_ = (math.expm1(min(each, 200.0)) for each in (epsilon, k * epsilon))
+            delta *= one / all_ * (1.0 - 1e-12)
         return Guarantee(epsilon=epsilon, delta=delta, neighbours=self.neighbours.of_rows)

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import attrgetter
 
+from skdp.accounting._bounds import get_delta
 from skdp.accounting._chain import NOTHING
 from skdp.accounting._composition import claimed_price, composition_rule
 from skdp.accounting._events import event_from_json
-from skdp.accounting._guarantee import Neighbours
+from skdp.accounting._guarantee import Guarantee, Neighbours
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.utils._validation import check_choice, check_privacy_parameters, check_within
 
@@ -60,6 +61,16 @@ class Terms:
     def of_rows(self):
         """Those of a row alone, where these are of a group of rows."""
         return replace(self, **vars(self.neighbours.of_rows))
+
+    def holds_for_group(self, event, epsilon, delta):
+        """Say whether what is known to be a row's price is proved to be that of a group of rows.
+
+        By the price of the group, or by one for a row from which the group's follows.
+        """
+        if self.max_rows == 1 or self.rule.single_epsilon(event, delta) <= epsilon:
+            return True
+        row = Guarantee(epsilon=epsilon, delta=delta, neighbours=self.neighbours).of_rows
+        return get_delta(event, row.epsilon, relation=row.relation) <= row.delta > 0.0
 
     @property
     def rule(self):
@@ -319,11 +330,11 @@ class State:
         BudgetExceededError
             If the cap cannot pay.
         """
-        rule, cap, price = self.terms.rule, self.terms.cap, None
+        rule, cap = self.terms.rule, self.terms.cap
         if epsilon is not None:
             claim = epsilon, 0.0 if delta is None else delta
-            price = claimed_price(spend.event, *claim, self.terms.relation, self.terms.max_rows)
-        if price is None:
+            price = claimed_price(spend.event, *claim, self.terms.relation)
+        if epsilon is None or not self.terms.holds_for_group(spend.event, *price):
             price = rule.price(spend.event, self.total, cap, delta)
         spend = replace(spend, epsilon=price[0], delta=price[1])
         if price[0] == math.inf or not rule.within(self.with_spend(spend).total, cap):

@@ -5,15 +5,9 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import ClassVar, Protocol
 
-from skdp.accounting import (
-    Composed,
-    Event,
-    Gaussian,
-    Guarantee,
-    gaussian_noise_multiplier,
-    get_epsilon,
-)
+from skdp.accounting import Composed, Event, Gaussian, Guarantee, get_epsilon
 from skdp.accounting._events import gaussian_mu, leaves
+from skdp.accounting._gaussian import gaussian_noise_multiplier
 from skdp.mechanisms._gamma_norm import GammaNormMechanism
 from skdp.mechanisms._gaussian import GaussianMechanism
 from skdp.mechanisms._laplace import LaplaceMechanism
@@ -105,10 +99,7 @@ class MechanismPlan:
     delta = property(attrgetter("mechanism.delta"))
     scale = property(attrgetter("mechanism.scale"))
     sensitivity = property(attrgetter("mechanism.sensitivity"))
-
-    @property
-    def name(self):
-        return self.mechanism.name
+    name = property(attrgetter("mechanism.name"))
 
     def check_size(self, size):
         self.mechanism.check_size(size)
@@ -137,22 +128,8 @@ class Price:
     delta = property(attrgetter("guarantee.delta"))
 
 
-@dataclass(frozen=True)
-class _OfGroup:
-    """A plan for single rows, with the price that it has for a group of them."""
-
-    plan: object
-    epsilon: float
-    delta: float
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.plan, name)
-
-
 def plan_for(make_plan, guarantee):
-    """Return what plans a release with a guarantee, and for a group of rows meets that too.
+    """Return a plan that meets a guarantee: for a group of rows a plan for one, with more noise.
 
     Parameters
     ----------
@@ -168,15 +145,12 @@ def plan_for(make_plan, guarantee):
     """
     k, row = guarantee.neighbours.max_rows, guarantee.of_rows
     plan = make_plan(row)
-    if k == 1 or not leaves(plan.event):
-        return plan
-    price = guarantee.epsilon, guarantee.delta
-    if gaussian_mu(leaves(plan.event)) is not None:
-        noise = Gaussian(k * gaussian_noise_multiplier(*price) * (1.0 + 1e-9))
-        exact = make_plan(replace(row, epsilon=get_epsilon(noise, row.delta)))
+    if k > 1 and gaussian_mu(leaves(plan.event)) is not None:
+        noise = k * gaussian_noise_multiplier(guarantee.epsilon, guarantee.delta) * (1.0 + 1e-9)
+        exact = make_plan(replace(row, epsilon=get_epsilon(Gaussian(noise), row.delta)))
         if get_epsilon(exact.event, guarantee.delta, group_size=k) <= guarantee.epsilon:
-            plan = exact
-    return _OfGroup(plan, *price)
+            return exact
+    return plan
 
 
 @dataclass(frozen=True)

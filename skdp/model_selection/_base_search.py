@@ -78,7 +78,6 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
         columns=rows.columns,
         score=score,
         guarantee=guarantee.of_rows,
-        price=guarantee,
         public_steps=public_steps,
         **asked,
     )

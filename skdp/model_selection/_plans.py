@@ -60,8 +60,6 @@ class SearchTask:
     score : BoundedScore
     guarantee : Guarantee
         The total, for one row or person.
-    price : Guarantee
-        The same, for a group of rows where that is the unit.
     selection : str
     refit : bool
     public_steps : tuple of str
@@ -73,7 +71,6 @@ class SearchTask:
     shape: tuple
     score: object
     guarantee: object
-    price: object
     selection: str = "exponential"
     refit: bool = False
     public_steps: tuple = ()
@@ -207,7 +204,7 @@ class SearchPlan(MechanismPlan):
         return Price(
             name=name,
             event=self.branches[0] if is_one else stand_in(self.task.guarantee),
-            guarantee=self.task.price,
+            guarantee=self.task.guarantee,
             scale=self.noisy.scale,
             # Of one candidate's score, or of all scores where there is no choice.
             sensitivity=(self.choice or self.noisy).sensitivity,

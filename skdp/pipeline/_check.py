@@ -354,13 +354,10 @@ def _of_cross_validator(step, steps):
     cv, inner = params["cv"], params.get("estimator", step.estimator)
     private = [other for other in steps if step.holds(other) and other.kind == "private"]
     by_default = (cv is None or isinstance(cv, int)) and is_classifier(inner)
-    if any(terms_of(accountant_of(other)).unit == "person" for other in private):
-        if type(cv).__name__ != "PersonKFold":
-            message = (
-                "one person's rows move those of others to other folds, or are in several, so that "
-                "the sum of charges is no guarantee; use cv=PersonKFold(k)"
-            )
-            yield Finding(step.title, "folds not by person", message)
+    by_person = any(terms_of(accountant_of(other)).unit == "person" for other in private)
+    if by_person and type(cv).__name__ != "PersonKFold":
+        message = "a person's rows move others', or are in several folds; use cv=PersonKFold(k)"
+        yield Finding(step.title, "folds not by person", message)
     elif by_default or "Stratified" in type(cv).__name__:
         message = (
             "which rows are in a fold depends on labels, so that the sum of charges is no "

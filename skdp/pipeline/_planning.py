@@ -109,7 +109,8 @@ def planned_charge(
     event = events[0] if len(set(events)) == 1 else covering_gaussian(events)
     if not same or event is None:
         return planned
-    return PlannedCharge(planned.name, event, plans[0].epsilon, plans[0].delta)
+    price = plans[0] if guarantee.neighbours.max_rows == 1 else guarantee
+    return PlannedCharge(planned.name, event, price.epsilon, price.delta)
 
 
 def labels_of(params, classes=None):
@@ -412,16 +413,15 @@ def joint_scale(make_event, epsilon, delta, terms=None):
     """
     terms = terms_of(None) if terms is None else terms
     event = cache(make_event)
-    at = {"relation": terms.relation, "group_size": terms.max_rows}
+    at, one = {"relation": terms.relation, "group_size": terms.max_rows}, terms.max_rows == 1
 
     def fits(scale):
         made = event(scale)
         within = get_epsilon(made, delta, **at) <= epsilon
-        one = terms.max_rows == 1
         return within and not (one and get_delta(made, epsilon, relation=terms.relation) > delta)
 
     start = 1.0 if fits(1.0) else 1.0 - 1e-12
-    if delta == 0.0 and terms.max_rows == 1 and fits(start):
+    if delta == 0.0 and one and fits(start):
         return start
     scale = calibrate(event, epsilon, delta, bounds=(2.0**-30, 2.0**20), rtol=1e-4, **at)
     shrink = 1e-6

@@ -8,7 +8,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, Quanti
 
 from skdp.accounting import Composed, Reservation, get_epsilon
 from skdp.accounting._events import leaves
-from skdp.base import neighbours_of, terms_of
+from skdp.base import terms_of
 from skdp.pipeline._instances import of_skdp
 from skdp.pipeline._kinds import local_part
 from skdp.pipeline._planning import planned_charge
@@ -70,12 +70,11 @@ def price_steps(priced, n_samples):
     prices = {}
     for step in priced:
         accountant = accountant_of(step)
-        charged = first if accountant is None else accountant
-        terms = terms_of(charged)
-        plan_terms = replace(terms, **vars(neighbours_of(charged)))
+        terms = terms_of(first if accountant is None else accountant)
+        known = {"terms": terms.of_rows if hasattr(accountant, "planned") else terms}
         # The whole table's is that of a step in no wrapper: others fit parts of it.
         shape = n_samples if step.fits == Fits() else None, step.n_features or None
-        planned = planned_charge(step.estimator, *shape, terms=plan_terms, name=step.title)
+        planned = planned_charge(step.estimator, *shape, **known, name=step.title)
         free = not leaves(planned.event)
         price = (0.0, 0.0) if free else (planned.epsilon, planned.delta)
         exact = free or planned.exact or of_skdp(step.estimator)

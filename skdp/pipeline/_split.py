@@ -101,11 +101,9 @@ def split_budget(
     terms = terms_of(accountant)
     asked = {"classes": classes, "shares": shares, "public_steps": public_steps}
     plan = plan_pipeline(pipe, n_samples, n_features, terms=terms, **asked)
-    row = delta
+    row = Guarantee(epsilon=epsilon, delta=delta, neighbours=terms.neighbours).of_rows.delta
     if terms.max_rows > 1:
-        # Beside the releases with a delta of their own, Gaussians need one.
-        guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbours=terms.neighbours)
-        row = 0.5 * guarantee.of_rows.delta
+        row *= 0.5  # The other half is for Gaussians, which have no delta of their own.
     scale = joint_scale(lambda s: plan.event(s * epsilon, row), epsilon, delta, terms)
     if accountant is None:
         return plan.with_budget(scale * epsilon, row)

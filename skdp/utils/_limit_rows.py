@@ -76,6 +76,8 @@ def id_column(groups):
         If they are no list and no column. An iterator is none: it can be read once.
     """
     groups = in_memory(groups)
+    if np.ma.is_masked(groups):
+        groups = groups.astype(object).filled(None)
     if hasattr(groups, "shape") or hasattr(type(groups), "to_pylist"):
         groups = np.asarray(groups) if is_frame(groups) else column_values(groups)[0]
     elif isinstance(groups, Sequence) and not isinstance(groups, str | bytes):
@@ -96,10 +98,8 @@ def person_codes(groups, missing="error"):
     """
     ids = id_column(groups)
     codes = label_codes(ids)
-    hidden = np.ma.getmaskarray(groups) if np.ma.is_masked(groups) else np.zeros(len(codes), bool)
-    nobody = np.flatnonzero(hidden | (codes < 0))
-    known = [row for row in nobody if not (hidden[row] or is_missing(ids[row]))]
-    if known or (len(nobody) and missing == "error"):
+    nobody = np.flatnonzero(codes < 0)
+    if len(nobody) and (missing == "error" or not all(map(is_missing, ids[nobody]))):
         raise ValueError(
             "groups must name the person of every row by a number, a string or a date, and one is "
             "missing or something else: leave such rows out, or open the accountant with "
