@@ -99,7 +99,10 @@ class MechanismPlan:
     delta = property(attrgetter("mechanism.delta"))
     scale = property(attrgetter("mechanism.scale"))
     sensitivity = property(attrgetter("mechanism.sensitivity"))
-    name = property(attrgetter("mechanism.name"))
+
+    @property
+    def name(self):
+        return self.mechanism.name
 
     def check_size(self, size):
         self.mechanism.check_size(size)
