@@ -199,7 +199,7 @@ class BasePrivateSearch(
         Returns
         -------
         epsilon, delta : float
-            Before `fit` what it will cost one row; after it the price for the accountant's unit.
+            Of the accountant's unit.
         """
         if hasattr(self, "privacy_"):
             return self.privacy_.epsilon, self.privacy_.delta
