@@ -92,11 +92,6 @@ def fitted_names(estimator):
     return [name for name in vars(estimator) if name.endswith("_") and not name.startswith("__")]
 
 
-def _unbooked(mechanism):
-    """Return what a release that is not charged, or not yet, would cost its unit."""
-    return Spend("", mechanism.event, mechanism.epsilon, mechanism.delta, False, "", __version__)
-
-
 def _composition(accountant, terms):
     """Return in words how a fit's cost adds to others."""
     if accountant is None:
@@ -548,7 +543,9 @@ class PrivateFit(PrivateRelease):
         terms = self.terms
         if terms.unit == "person":
             sampler, *public = (words.replace("row", "person") for words in (sampler, *public))
-        spend = self.spend or _unbooked(mechanism)
+        price = (mechanism.event != NOTHING and self._of_group) or mechanism
+        price = price.epsilon, price.delta
+        spend = self.spend or Spend("", mechanism.event, *price, False, "", __version__)
         for name, value in released.items():
             setattr(self._estimator, name, value)
         self._estimator.privacy_ = PrivacyStatement(

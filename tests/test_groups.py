@@ -118,6 +118,10 @@ def test_what_is_charged_elsewhere_is_the_groups_too():
     transformer = RandomizedResponseTransformer(categories=[-1.0, 1.0], **options)
     pickle.loads(pickle.dumps(transformer.fit(np.sign(X)))).transform(np.sign(X))
     assert [spend.epsilon for spend in accountant.spends] == [0.5] * 9
+    # What its transforms will cost; and what releases nothing costs nothing.
+    assert transformer.privacy_.epsilon == 0.5
+    free = DPOneHotEncoder(categories=[-1.0, 1.0], **options).fit(np.sign(X))
+    assert free.privacy_.epsilon == 0.0 and len(accountant.spends) == 9
 
 
 @pytest.mark.parametrize(
