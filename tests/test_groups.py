@@ -75,7 +75,7 @@ FITS = {
     "search": DPGridSearchCV(DPLogisticRegression(), {"C": [0.1, 1.0]}),
     "search, runs": DPGridSearchCV(DPLogisticRegression(), {"C": [0.1, 1.0]}, mean_runs=2),
 }
-FAST = {"logistic", "logistic, objective", "sgd, Poisson", "scaler", "pca"}
+FAST = {"logistic", "logistic, objective", "sgd, Poisson", "sgd, sampled", "scaler", "pca"}
 
 
 def group(epsilon, delta=DELTA, k=K, **terms):

@@ -1,11 +1,11 @@
 """What the records of a data set add up to: terms, totals and the price of a next charge."""
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import attrgetter
 
-from skdp.accounting._bounds import get_delta
 from skdp.accounting._chain import NOTHING
 from skdp.accounting._composition import claimed_price, composition_rule
 from skdp.accounting._events import event_from_json
@@ -70,7 +70,9 @@ class Terms:
         if self.max_rows == 1 or self.rule.single_epsilon(event, delta) <= epsilon:
             return True
         row = Guarantee(epsilon=epsilon, delta=delta, neighbours=self.neighbours).of_rows
-        return get_delta(event, row.epsilon, relation=row.relation) <= row.delta > 0.0
+        with suppress(ValueError):
+            return bool(claimed_price(event, row.epsilon, row.delta, row.relation))
+        return False
 
     @property
     def rule(self):
