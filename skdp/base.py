@@ -2,7 +2,7 @@
 
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial, wraps
 from inspect import get_annotations, getattr_static, signature
 from types import FunctionType
 from typing import dataclass_transform
@@ -16,10 +16,11 @@ from skdp._data._persons import read_persons
 from skdp._data._tables import TableShape, read_array, read_target
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
-from skdp.accounting import Composed, Guarantee, PrivacyAccountant, Spend, get_epsilon
+from skdp.accounting import Composed, Guarantee, PrivacyAccountant, Spend
 from skdp.accounting._report import describe_composition, describe_unit
 from skdp.accounting._state import Terms
 from skdp.exceptions import LedgerError
+from skdp.mechanisms._plan import plan_for
 from skdp.noise import Door, RandomSource
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
 from skdp.utils._docstrings import complete_docstrings
@@ -55,8 +56,12 @@ def terms_of(accountant):
 
 
 def neighbours_of(accountant):
-    """Return the `Neighbours` that an accountant protects, add/remove of one row without one."""
-    return terms_of(accountant).neighbours
+    """Return the `Neighbours` of a fit's guarantee, add/remove of one row without an accountant.
+
+    A step of a plan that was priced for a group of rows is calibrated for one of them.
+    """
+    neighbours = terms_of(accountant).neighbours
+    return neighbours.of_rows if hasattr(accountant, "planned") else neighbours
 
 
 def guarantee_of(estimator):
@@ -88,15 +93,6 @@ def fitted_names(estimator):
     return [name for name in vars(estimator) if name.endswith("_") and not name.startswith("__")]
 
 
-def _unbooked(mechanism, terms):
-    """Return what a release that is not charged, or not yet, would cost its unit."""
-    epsilon, delta = mechanism.epsilon, mechanism.delta
-    if terms.max_rows > 1:
-        terms_of_event = {"relation": terms.relation, "group_size": terms.max_rows}
-        epsilon = get_epsilon(mechanism.event, delta, **terms_of_event)
-    return Spend("", mechanism.event, epsilon, delta, False, "", __version__)
-
-
 def _composition(accountant, terms):
     """Return in words how a fit's cost adds to others."""
     if accountant is None:
@@ -104,6 +100,16 @@ def _composition(accountant, terms):
     plan = getattr(accountant, "plan", None)
     words = describe_composition(terms.composition)
     return words if plan is None else f"{plan}; {words}"
+
+
+def _for_groups(plan_fit):
+    """Make a `plan_fit` that meets a group's guarantee of one that meets those of a row."""
+
+    @wraps(plan_fit)
+    def planned(self, shape, guarantee, **more):
+        return plan_for(partial(plan_fit, self, shape, **more), guarantee)
+
+    return planned
 
 
 class PrivateMixin:
@@ -121,6 +127,8 @@ class PrivateMixin:
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
         complete_docstrings(cls)
+        for name in {"plan_fit", "_plan_call"} & vars(cls).keys():
+            setattr(cls, name, _for_groups(vars(cls)[name]))
         for name in ANSWERS.split():
             # They follow a charge, and what numpy would raise of a number's size tells of a row.
             if isinstance(method := getattr_static(cls, name, None), FunctionType):
@@ -310,7 +318,7 @@ class PrivateRelease:
     def __init__(self, *, label, accountant, random_state):
         self._label, self._accountant, self._random_state = label, accountant, random_state
         self._tried = self._charged = False
-        self._persons = self.spend = None
+        self._persons = self._of_group = self.spend = None
 
     def __enter__(self):
         with ExitStack() as settings:
@@ -334,6 +342,13 @@ class PrivateRelease:
     def _known(self):
         return terms_of(self._accountant)
 
+    def guaranteed(self, epsilon, delta):
+        """Return the `Guarantee` of an epsilon and a delta of the unit, which a charge is for."""
+        neighbours = self.terms.neighbours if self._persons else neighbours_of(self._accountant)
+        guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbours=neighbours)
+        self._of_group = guarantee if neighbours.max_rows > 1 else None
+        return guarantee
+
     @property
     def shared(self):
         """What a plan runs on beside rows: `persons`, where these are the unit."""
@@ -355,7 +370,7 @@ class PrivateRelease:
                 f"with groups the unit is a person, and that of the accountant is a {unit}: open "
                 "a ledger with unit='person', or leave groups out"
             )
-        self._persons = read_persons(groups, n_rows)
+        self._persons = read_persons(groups, n_rows, self._known.missing_ids)
         return self._persons.n_persons
 
     def check_plan(self, plan):
@@ -414,13 +429,10 @@ class PrivateRelease:
             return None
         source = RandomSource(self._random_state)
         if self._accountant is not None:
-            self.spend = self._accountant.charge(
-                plan.event,
-                label=self._label,
-                epsilon=plan.epsilon,
-                delta=plan.delta,
-                seeded=source.seeded,
-            )
+            price = self._of_group or plan
+            price = {"epsilon": price.epsilon, "delta": price.delta}
+            words = {"label": self._label, "seeded": source.seeded}
+            self.spend = self._accountant.charge(plan.event, **price, **words)
         self._charged = True
         self._door.source = source
         return source
@@ -498,7 +510,8 @@ class PrivateFit(PrivateRelease):
     @property
     def guarantee(self):
         """What the fit must meet; see `guarantee_of`."""
-        return replace(guarantee_of(self._estimator), neighbours=self.terms.neighbours)
+        known = guarantee_of(self._estimator)
+        return self.guaranteed(known.epsilon, known.delta)
 
     def owned(self, table, groups):
         """Return a `ReadTable` with its public number of units, rows or persons."""
@@ -536,7 +549,9 @@ class PrivateFit(PrivateRelease):
         terms = self.terms
         if terms.unit == "person":
             sampler, *public = (words.replace("row", "person") for words in (sampler, *public))
-        spend = self.spend or _unbooked(mechanism, terms)
+        price = (mechanism.event != NOTHING and self._of_group) or mechanism
+        price = price.epsilon, price.delta
+        spend = self.spend or Spend("", mechanism.event, *price, False, "", __version__)
         for name, value in released.items():
             setattr(self._estimator, name, value)
         self._estimator.privacy_ = PrivacyStatement(
@@ -544,7 +559,7 @@ class PrivateFit(PrivateRelease):
             epsilon=spend.epsilon,
             delta=spend.delta,
             relation=terms.relation,
-            unit=describe_unit(terms.unit, terms.max_rows),
+            unit=describe_unit(terms.unit, terms.max_rows, terms.missing_ids),
             mechanism=mechanism.name,
             noise_scale=mechanism.scale,
             sensitivity=mechanism.sensitivity,

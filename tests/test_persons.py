@@ -4,6 +4,7 @@ A call is added by one line of `CALLS`: with declared bounds, and no intercept w
 centred by a release of its own, so that the first release is a function of the table alone.
 """
 
+import math
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -43,7 +44,7 @@ from skdp import (
 )
 from skdp._data._persons import read_persons
 from skdp._sgd._noise import GaussianNoise, LaplaceNoise
-from skdp.accounting import Neighbours, PureDP
+from skdp.accounting import Gaussian, Neighbours, PoissonSampled, PureDP, SampledWithoutReplacement
 from skdp.base import fitted_names
 from skdp.mechanisms import (
     GammaNormMechanism,
@@ -51,6 +52,7 @@ from skdp.mechanisms import (
     GeometricMechanism,
     LaplaceMechanism,
 )
+from skdp.model_selection import PersonKFold, dp_cross_val_score
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -125,6 +127,8 @@ REFUSED = {
 FAST = {"scaler", "means", "dp_sum", "dp_count", "logistic, output", "sgd, hinge"}
 WHOLE |= {"histograms", "labels", "bins", "one-hot", "imputer, labels", "pca, norm"}
 WHOLE |= {"vectorizer, bounds"}
+# The noise multiplier of dp_accounting for 100 Poisson samples of rate .05 and (1, 1e-6).
+SAMPLED_NOISE = {"add_remove": 2.4013854452688745, "replace_one": 4.225949172453002}
 OTHERS = 9
 CORNERS = {"high": (1.0, 1.0, 1), "low": (-1.0, -1.0, 0), "across": (1.0, -1.0, 0)}
 NORMS = {LaplaceMechanism: 1, GeometricMechanism: 1, LaplaceNoise: 1}
@@ -169,8 +173,8 @@ def first_release(monkeypatch, call, table, relation, *, n_persons=OTHERS + 1, s
     """Return the norm, the sensitivity and the exact values of the first release."""
     records = []
 
-    def reading(groups, n_rows):
-        persons = replace(read_persons(groups, n_rows), n_persons=n_persons)
+    def reading(groups, n_rows, missing):
+        persons = replace(read_persons(groups, n_rows, missing), n_persons=n_persons)
         return persons if shares is None else replace(persons, shares=shares * np.ones(n_rows))
 
     def recording(kind, name):
@@ -340,16 +344,46 @@ def test_an_id_of_another_type_changes_no_others(odd):
 
 @pytest.mark.parametrize("missing", [None, np.nan, np.datetime64("NaT")])
 def test_a_missing_id_is_refused_without_a_word_of_others(missing):
-    with pytest.raises(ValueError, match="an id of its own") as caught:
+    with pytest.raises(ValueError, match="missing_ids='distinct'") as caught:
         read_persons(["secret name", missing], 2)
     assert "secret" not in str(caught.value)
 
 
 def test_a_masked_id_is_missing():
     ids = np.ma.array([1, 2], mask=[False, True])
-    with pytest.raises(ValueError, match="an id of its own"):
+    with pytest.raises(ValueError, match="missing_ids='distinct'"):
         read_persons(ids, 2)
+    np.testing.assert_array_equal(read_persons(ids, 2, "distinct").codes, [0, 1])
     assert read_persons(np.ma.array([1, 2]), 2).n_persons == 2
+
+
+def test_missing_ids_can_be_declared_to_be_distinct_persons(tmp_path):
+    X = np.tile([[1.0, -1.0]], (6, 1))
+    ledger, declared = tmp_path / "ledger.db", {"missing_ids": "distinct"}
+    accountant = PrivacyAccountant(9.0, 0.0, unit="person", ledger=ledger, **declared)
+    for ids in (["a", None, "a", np.nan, None, "b"], np.array([1, np.nan, 1, np.nan, np.nan, 2])):
+        persons = read_persons(ids, 6, "distinct")
+        np.testing.assert_array_equal(persons.codes, [0, 1, 0, 2, 3, 4])
+        np.testing.assert_array_equal(persons.shares, [0.5, 1.0, 0.5, 1.0, 1.0, 1.0])
+        scaler = DPStandardScaler(**BOUNDS, accountant=accountant).fit(X, groups=ids)
+        assert "rows without an id are declared to be of distinct persons" in scaler.privacy_.unit
+    assert "of distinct persons" in str(accountant.report())
+    assert read_persons([None, np.nan, None], 3, "distinct").n_persons == 3
+    # What is no id, though it is there, is refused; and so are folds, which only ids can name.
+    with pytest.raises(ValueError, match="something else"):
+        read_persons(["a", [1], None], 3, "distinct")
+    for cv in (2, PersonKFold(2)):
+        with pytest.raises(ValueError, match="missing"):
+            model = DPLogisticRegression()
+            y = np.arange(6) % 2
+            dp_cross_val_score(model, X, y, groups=ids, cv=cv, accountant=accountant)
+    assert accountant.epsilon_spent == 2.0
+    with pytest.raises(LedgerError, match="other terms"):
+        PrivacyAccountant(9.0, 0.0, unit="person", ledger=ledger)
+    with pytest.raises(ValueError, match="unit='person'"):
+        PrivacyAccountant(9.0, 0.0, **declared)
+    with pytest.raises(ValueError, match="missing_ids"):
+        PrivacyAccountant(9.0, 0.0, unit="person", missing_ids="ignore")
 
 
 def test_the_statement_is_of_persons_and_no_attribute_holds_an_id_or_the_number_of_rows():
@@ -365,6 +399,26 @@ def test_the_statement_is_of_persons_and_no_attribute_holds_an_id_or_the_number_
     accountant = accountant_of()
     run(DPStandardScaler(**BOUNDS), X, y, accountant, groups=ids)
     assert "person-" not in str(accountant.report().to_dict())
+
+
+@pytest.mark.parametrize("relation, multiplier", SAMPLED_NOISE.items())
+def test_sampled_persons_are_priced_by_their_number(relation, multiplier):
+    """100 batches of 50 of 1,000 persons; the number of rows, about 2,500, has no say."""
+    ids = np.repeat(np.arange(1000), np.random.default_rng(0).integers(1, 5, 1000))
+    X = np.random.default_rng(1).uniform(-1.0, 1.0, (len(ids), 2))
+    accountant = accountant_of(relation=relation)
+    options = {"batch_size": 50, "max_iter": 5, "data_norm": 2.0, "accountant": accountant}
+    for delta, sampling in ((1e-6, "poisson"), (0.0, "without_replacement")):
+        model = DPSGDClassifier(1.0, delta=delta, sampling=sampling, **options, **NO_INTERCEPT)
+        model.fit(X, (X[:, 0] > 0).astype(int), groups=ids)
+    poisson, fixed = (spend.event for spend in accountant.spends)
+    noise = poisson.event.event.noise_multiplier
+    assert multiplier <= noise * (1 + 1e-6) and noise <= multiplier * (1 + 1e-3)
+    assert poisson == PoissonSampled(0.05, Gaussian(noise)) * 100
+    # Balle, Barthe and Gaboardi (2018): each step costs ln(1 + m/n (e^(2 epsilon_0) - 1)).
+    least = math.log1p((math.exp(0.01) - 1.0) * 1000 / 50) / 2
+    assert fixed.event.event.epsilon == pytest.approx(least, rel=1e-9)
+    assert fixed == SampledWithoutReplacement(1000, 50, fixed.event.event) * 100
 
 
 def test_a_ledger_has_one_unit(tmp_path):

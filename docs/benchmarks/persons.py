@@ -7,8 +7,9 @@ The made table of `skdp.datasets.make_people` with 1 to 30 rows a person, of 2,0
 another number is given; the AUC is on rows of 1,000 others, each with the share of its person.
 epsilon = 1 and delta = 1e-6 a person, everything else at its defaults, `draws` (10) tables. "Not
 private" weights rows by person too: scikit-learn's logistic regression, and the additive model at
-epsilon = 1e5. The price of groups is the exact one: noise 30 times as large for each release. "Row"
-protects a row alone, at the same epsilon.
+epsilon = 1e5. "Group" is a ledger of groups of 30 rows. "Row" protects a row alone, at the same
+epsilon. "One row" is a table of the first row of each person, private and ("np") not. "Toy" is the
+accuracy on a table of 300 persons with 8 rows each, of 5 features.
 
 With ``time``: seconds of the processor for reading the ids of 1e6 rows of 1e5 persons, and for a
 fit without groups and with groups that were read, the least of two. Without groups there are 1e6
@@ -22,27 +23,25 @@ from functools import partial
 from unittest import mock
 
 import numpy as np
-from scipy.optimize import brentq
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from skdp import DPAdditiveClassifier, DPLogisticRegression, DPSGDClassifier
+from skdp import (
+    DPAdditiveClassifier,
+    DPHistogramTransformer,
+    DPLogisticRegression,
+    DPOneHotEncoder,
+    DPRobustScaler,
+    DPSGDClassifier,
+    PrivacyAccountant,
+)
 from skdp._data._persons import read_persons
-from skdp.accounting import get_epsilon
 from skdp.datasets import make_people
+from skdp.utils._frames import take_rows
 
 EPSILON, DELTA = 1.0, 1e-6
 MOST_ROWS, OTHERS = 30, 1000
-
-
-def row_epsilon(make, rows, labels):
-    """Return the epsilon of a row at which a group of 30 rows has EPSILON."""
-
-    def gap(log_epsilon):
-        event = make(np.exp(log_epsilon))._rehearse(rows, labels).event
-        return get_epsilon(event, DELTA, group_size=MOST_ROWS) - EPSILON
-
-    return np.exp(brentq(gap, np.log(1e-3), np.log(EPSILON), xtol=1e-6)) * (1.0 - 1e-5)
 
 
 def encoded(people):
@@ -90,17 +89,48 @@ def auc(draw, n_persons):
             scores = model.decision_function(others)
             return roc_auc_score(y[test], scores, sample_weight=weights[test])
 
-        if name == "additive":
-            whole = make(1e5).fit(rows, labels, groups=groups)
-        else:
-            whole = LogisticRegression(C=1e3, max_iter=1000)
-            whole.fit(rows, labels, sample_weight=weights[train])
+        def whole(rows, labels, groups, make=make, name=name):
+            if name == "additive":
+                return make(1e5).fit(rows, labels, groups=groups)
+            shares = read_persons(groups, len(labels)).shares
+            return LogisticRegression(C=1e3, max_iter=1000).fit(rows, labels, sample_weight=shares)
+
         found[name, "person"] = score(make(EPSILON).fit(rows, labels, groups=groups))
-        found[name, "not private"] = score(whole)
-        if name != "logistic":
-            found[name, "group"] = score(make(row_epsilon(make, rows, labels)).fit(rows, labels))
+        found[name, "not private"] = score(whole(rows, labels, groups))
+        group = PrivacyAccountant(EPSILON, DELTA, unit="group", max_rows=MOST_ROWS)
+        model = make(EPSILON).set_params(accountant=group)
+        found[name, "group"] = score(model.fit(rows, labels))
         found[name, "row"] = score(make(EPSILON).fit(rows, labels))
+        # As many rows as there are persons: one of each, the first.
+        one = np.flatnonzero(np.diff(groups, prepend=-1))
+        few = take_rows(rows, one)
+        found[name, "one row"] = score(make(EPSILON).fit(few, labels[one]))
+        found[name, "one row, np"] = score(whole(few, labels[one], groups[one]))
     return found
+
+
+def toy(draw, n_persons=300, n_rows=8, n_features=5):
+    """Return accuracies on rows of 2,000 others, by the name of the model."""
+    rng = np.random.default_rng(draw)
+    groups = np.repeat(np.arange(n_persons + 2000), n_rows)
+    X = rng.normal(size=(n_persons + 2000, n_features))[groups]
+    X += rng.normal(size=X.shape)
+    y = (X @ np.ones(n_features) + rng.logistic(size=len(X)) > 0).astype(int)
+    train = groups < n_persons
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    data = X[train], y[train]
+    model = DPLogisticRegression(EPSILON, delta=DELTA, data_norm=1.0, random_state=draw)
+    group = PrivacyAccountant(EPSILON, DELTA, unit="group", max_rows=n_rows)
+    of_group = clone(model).set_params(accountant=group)
+    return {
+        ("toy", name): fitted.score(X[~train], y[~train])
+        for name, fitted in (
+            ("person", clone(model).fit(*data, groups=groups[train])),
+            ("group", of_group.fit(*data)),
+            ("not private", LogisticRegression(C=1e3).fit(*data)),
+            ("row", clone(model).fit(*data)),
+        )
+    }
 
 
 def timed(run, times=2):
@@ -128,16 +158,26 @@ def times():
     full = DPSGDClassifier(sampling="full", max_iter=10)
     poisson = DPSGDClassifier(sampling="poisson", max_iter=2, batch_size=20_000)
     fewer = DPSGDClassifier(sampling="poisson", max_iter=2, batch_size=2000)
+    robust = DPRobustScaler(bounds=(-1, 1))
+    quantiles = DPHistogramTransformer(edges="quantile", bounds=(-1, 1))
+    discovery = DPOneHotEncoder(delta=DELTA)
+    numbers = rng.integers(0, 50, (n, 5))
     for name, plain, model, whose in (
         ("additive", additive, additive, persons),
         ("additive, as many steps", additive, additive, of_rows),
         ("logistic, objective", objective, objective, persons),
         ("SGD, 10 full batches", full, full, persons),
         ("SGD, 100 batches of 2 %", poisson, fewer, persons),
+        ("robust scaler", robust, robust, persons),
+        ("histograms, 31 quantiles", quantiles, quantiles, persons),
+        ("discovery of numbers", discovery, discovery, persons),
     ):
-        rows = timed(partial(plain.fit, X, y))
-        with mock.patch("skdp.base.read_persons", lambda groups, n_rows, whose=whose: whose):
-            by_person = timed(partial(model.fit, X, y, groups=ids))
+        table = numbers if plain is discovery else X
+        rows = timed(partial(plain.fit, table, y))
+        with mock.patch(
+            "skdp.base.read_persons", lambda groups, n_rows, missing, whose=whose: whose
+        ):
+            by_person = timed(partial(model.fit, table, y, groups=ids))
         print(f"{name:24} {rows:6.2f} {by_person:6.2f} {by_person / rows:5.2f}", flush=True)
 
 
@@ -146,7 +186,7 @@ def main(words):
         times()
         return
     n_draws, n_persons = map(int, [*words, *("10", "2000")[len(words) :]])
-    draws = [auc(draw, n_persons) for draw in range(n_draws)]
+    draws = [auc(draw, n_persons) | toy(draw) for draw in range(n_draws)]
     for key in draws[0]:
         values = np.array([draw[key] for draw in draws])
         error = values.std(ddof=1) / np.sqrt(len(values))

@@ -49,24 +49,28 @@ class Persons:
         return np.argsort(self.codes, kind="stable"), starts
 
 
-def read_persons(groups, n_rows):
+def read_persons(groups, n_rows, missing="error"):
     """Return whose the rows are, by one id a row; ids are compared as labels are, and not kept.
 
     Raises
     ------
     ValueError
-        If there are not as many ids as rows, one is missing, or there are too many persons.
+        If there are not as many ids as rows, one is missing and `missing` is not "distinct", or
+        there are too many persons.
     """
-    codes = person_codes(groups)
+    codes = person_codes(groups, missing)
     check_consistent_length(np.empty(n_rows), codes)
-    _, first, codes = np.unique(codes, return_index=True, return_inverse=True)
     counts = np.bincount(codes)
-    if len(counts) > MOST_PERSONS:
+    n_persons = np.count_nonzero(counts)
+    if n_persons > MOST_PERSONS:
         raise ValueError("groups names more than 2**26 persons: no sum of so many is exact")
-    place = np.empty(len(first), dtype=np.int64)
-    place[np.argsort(first)] = np.arange(len(first))
-    shares = np.floor(1.0 / STEP / counts) * STEP
-    return Persons(n_persons=len(counts), codes=place[codes], shares=shares[codes])
+    # Of what is assigned to one place several times the last stays: here the first row.
+    first = np.full(len(counts), n_rows)
+    first[codes[::-1]] = np.arange(n_rows)[::-1]
+    place = np.empty(len(counts), dtype=np.int64)
+    place[np.argsort(first)] = np.arange(len(counts))
+    shares = np.floor(1.0 / STEP / np.maximum(counts, 1)) * STEP
+    return Persons(n_persons=n_persons, codes=place[codes], shares=shares[codes])
 
 
 def shares_of(persons):
@@ -114,6 +118,9 @@ def units_of_labels(codes, size, persons):
     labels = codes[codes >= 0]
     if persons is not None:
         pairs = persons.codes[codes >= 0] * size + labels
+        if 0 < size * persons.n_persons <= 8 * len(codes):
+            counts = np.bincount(pairs, minlength=size * persons.n_persons).reshape(-1, size)
+            return np.bincount(counts.argmax(axis=1)[counts.any(axis=1)], minlength=size)
         pairs, counts = np.unique(pairs, return_counts=True)
         owners, labels = np.divmod(pairs, size)
         first = np.flatnonzero(np.diff(owners, prepend=-1))

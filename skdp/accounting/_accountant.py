@@ -58,7 +58,10 @@ class PrivacyAccountant(NotCopied):
         count one each.
     max_rows : int, default=1
         With unit="group", how many rows of a person can be in a table at most; see
-        `skdp.utils.limit_rows`. Every release is charged for that many rows.
+        `skdp.utils.limit_rows`. Every epsilon is for that many rows, and so is the noise.
+    missing_ids : {"error", "distinct"}, default="error"
+        With unit="person", what a row is whose entry in `groups` is missing: refused, or declared
+        to be the only row of a person of its own. It is part of the statement.
     ledger : str or path-like, default=None
         A file, created unless it exists, on a local disk; beside it are two lock files, which
         stay. For analysts on several hosts, ``postgresql://user@host/database`` without a
@@ -120,10 +123,11 @@ class PrivacyAccountant(NotCopied):
         rdp_order=None,
         unit="row",
         max_rows=1,
+        missing_ids="error",
         ledger=None,
         dataset="default",
     ):
-        terms = Terms(epsilon, delta, relation, composition, rdp_order, unit, max_rows)
+        terms = Terms(epsilon, delta, relation, composition, rdp_order, unit, max_rows, missing_ids)
         if ledger is None:
             ledger = _temporary_folder(os.getpid()) / f"{uuid.uuid4().hex}.db"
         handle = attach(address_of(ledger), dataset)
@@ -190,10 +194,10 @@ class PrivacyAccountant(NotCopied):
             What is released. It is stored in clear: put no data in it.
         epsilon, delta : float, default=None
             The (epsilon, delta) that the release was calibrated to; the event must satisfy it.
-            Under basic composition with unit="row" this is the price. With delta alone the
-            event is priced there. With neither, a Gaussian, which has a whole curve of prices,
-            is booked at half of the delta that is left, or at all of it if the budget can pay
-            only so.
+            Under basic composition this is the price, for the unit; what holds for one row and not
+            for a group of rows is priced. With delta alone the event is priced there. With
+            neither, a Gaussian, which has a whole curve of prices, is booked at half of the delta
+            that is left, or at all of it if the budget can pay only so.
         seeded : bool, default=False
             Whether the noise comes from an integer seed.
 
@@ -450,7 +454,7 @@ class PrivacyAccountant(NotCopied):
         """
         records = self._ledger.read(self._dataset)
         state = self._opened(State().after(records))
-        shown = ("cap", "relation", "unit", "max_rows", "composition")
+        shown = ("cap", "relation", "unit", "max_rows", "missing_ids", "composition")
         return BudgetReport(
             **{name: getattr(state.terms, name) for name in shown},
             dataset=self._dataset,

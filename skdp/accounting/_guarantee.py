@@ -1,6 +1,7 @@
 """What a release must meet: a price, and who may change between two tables."""
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 
 from skdp.utils._validation import RELATIONS, check_choice, check_integer, check_privacy_parameters
 
@@ -49,6 +50,11 @@ class Neighbours:
         """By how many rows' contributions a sum moves where a row, or a person, changes: 1 or 2."""
         return 1 if self.relation == "add_remove" else 2
 
+    @property
+    def of_rows(self) -> "Neighbours":
+        """Those of a row alone, where these are of a group of rows."""
+        return replace(self, unit="row", max_rows=1) if self.unit == "group" else self
+
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
@@ -90,3 +96,17 @@ class Guarantee:
     def relation(self) -> str:
         """The relation of its neighbours."""
         return self.neighbours.relation
+
+    @property
+    def of_rows(self) -> "Guarantee":
+        """What a plan for one row must meet, whatever it does, to meet this for a group of rows.
+
+        Of k rows (epsilon / k, d) becomes (epsilon, d (e^epsilon - 1) / (e^(epsilon / k) - 1)).
+        """
+        epsilon, delta, k = self.epsilon, self.delta, self.neighbours.max_rows
+        if k > 1:
+            # Of a larger epsilon of the group a row's delta would hardly be a number.
+            epsilon = math.nextafter(min(epsilon, 200.0 if delta else math.inf) / k, 0.0)
+            one, all_ = (math.expm1(min(each, 200.0)) for each in (epsilon, k * epsilon))
+            delta *= one / all_ * (1.0 - 1e-12)
+        return Guarantee(epsilon=epsilon, delta=delta, neighbours=self.neighbours.of_rows)

@@ -19,10 +19,11 @@ RELATION_WORDS = {
 SCORES = "Scores computed on private rows are not covered unless they were charged."
 
 
-def describe_unit(unit, max_rows):
+def describe_unit(unit, max_rows, missing_ids="error"):
     """Return a unit in words, with its assumption."""
     if unit == "person":
-        return "person, whatever number of rows each has"
+        declared = "; rows without an id are declared to be of distinct persons"
+        return f"person, whatever number of rows each has{declared * (missing_ids == 'distinct')}"
     return unit if unit == "row" else f"group of rows, at most {max_rows} of them in a table"
 
 
@@ -58,6 +59,8 @@ class BudgetReport:
     draws : tuple of Draw
         Every step of a plan that ran on a round charged before, oldest first; each is paid for
         by a spend.
+    missing_ids : str
+        Whether rows without an id are declared to be of distinct persons.
     """
 
     dataset: str
@@ -70,6 +73,7 @@ class BudgetReport:
     spends: tuple
     head_hash: str
     draws: tuple = ()
+    missing_ids: str = "error"
 
     notes = (ROWS_BY_INDEX, SCORES)
     columns = ("no.", "charged at", "release", "epsilon", "delta")
@@ -102,7 +106,7 @@ class BudgetReport:
             ("epsilon", f"{in_digits(self.spent[0])} spent of {self.cap[0]:.6g}"),
             ("delta", f"{in_digits(self.spent[1])} spent of {self.cap[1]:.6g}"),
             ("relation", RELATION_WORDS[self.relation]),
-            ("unit", describe_unit(self.unit, self.max_rows)),
+            ("unit", describe_unit(self.unit, self.max_rows, self.missing_ids)),
             ("composition", describe_composition(self.composition)),
             ("head hash", self.head_hash),
         ]

@@ -127,16 +127,13 @@ class PlannedCharge:
         if epsilon is None:
             epsilon, delta = self.epsilon, self.delta if delta is None else delta
         delta = 0.0 if delta is None else delta
-        if terms.max_rows > 1:
-            at = {"relation": terms.relation, "group_size": terms.max_rows}
-            cost = get_epsilon(event, delta, **at)
-            if cost < math.inf:
-                return cost, delta
-            # Several rows of an (epsilon, delta)-DP release have a larger delta than one.
-            one = ApproximateDP(*claimed_price(event, epsilon, delta, terms.relation))
-            group = group_event(one, terms.max_rows)
-            return group.epsilon, group.delta
-        return claimed_price(event, epsilon, delta, terms.relation)
+        price = claimed_price(event, epsilon, delta, terms.relation)
+        if terms.max_rows == 1:
+            return price
+        cost = get_epsilon(event, delta, relation=terms.relation, group_size=terms.max_rows)
+        # Several rows of an (epsilon, delta)-DP release have a larger delta than one.
+        group = group_event(ApproximateDP(*price), terms.max_rows)
+        return (cost, delta) if cost < math.inf else (group.epsilon, group.delta)
 
 
 def _precision(parts):

@@ -1,6 +1,7 @@
 """What the records of a data set add up to: terms, totals and the price of a next charge."""
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import attrgetter
@@ -8,9 +9,9 @@ from operator import attrgetter
 from skdp.accounting._chain import NOTHING
 from skdp.accounting._composition import claimed_price, composition_rule
 from skdp.accounting._events import event_from_json
-from skdp.accounting._guarantee import Neighbours
+from skdp.accounting._guarantee import Guarantee, Neighbours
 from skdp.exceptions import BudgetExceededError, LedgerError
-from skdp.utils._validation import check_privacy_parameters, check_within
+from skdp.utils._validation import check_choice, check_privacy_parameters, check_within
 
 _cached_event = lru_cache(maxsize=4096)(event_from_json)
 
@@ -35,6 +36,7 @@ class Terms:
     rdp_order: float | None = None
     unit: str = "row"
     max_rows: int = 1
+    missing_ids: str = "error"
 
     def __post_init__(self):
         epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
@@ -42,6 +44,9 @@ class Terms:
         if order is not None:
             order = check_within(order, "rdp_order", 1.0, ends="()")
         rows = self.neighbours.max_rows
+        check_choice(self.missing_ids, "missing_ids", ("error", "distinct"))
+        if self.missing_ids == "distinct" and self.unit != "person":
+            raise ValueError("missing_ids='distinct' goes with unit='person'")
         vars(self).update(epsilon=epsilon, delta=delta, rdp_order=order, max_rows=rows)
         composition_rule(self.composition, self.relation, rows, order)
 
@@ -51,6 +56,23 @@ class Terms:
     def neighbours(self):
         """Who may change between two tables."""
         return Neighbours(relation=self.relation, unit=self.unit, max_rows=self.max_rows)
+
+    @property
+    def of_rows(self):
+        """Those of a row alone, where these are of a group of rows."""
+        return replace(self, **vars(self.neighbours.of_rows))
+
+    def holds_for_group(self, event, epsilon, delta):
+        """Say whether what is known to be a row's price is proved to be that of a group of rows.
+
+        By the price of the group, or by one for a row from which the group's follows.
+        """
+        if self.max_rows == 1 or self.rule.single_epsilon(event, delta) <= epsilon:
+            return True
+        row = Guarantee(epsilon=epsilon, delta=delta, neighbours=self.neighbours).of_rows
+        with suppress(ValueError):
+            return bool(claimed_price(event, row.epsilon, row.delta, row.relation))
+        return False
 
     @property
     def rule(self):
@@ -302,8 +324,8 @@ class State:
         spend : Spend
             Its price is not read.
         epsilon, delta : float, default=None
-            What the release was calibrated to, for one row; delta alone is where the event is
-            priced.
+            What the release was calibrated to; delta alone is where the event is priced, and so
+            it is where they hold for a row, and not for the group of rows that is the unit.
 
         Raises
         ------
@@ -314,7 +336,7 @@ class State:
         if epsilon is not None:
             claim = epsilon, 0.0 if delta is None else delta
             price = claimed_price(spend.event, *claim, self.terms.relation)
-        if epsilon is None or self.terms.max_rows > 1:
+        if epsilon is None or not self.terms.holds_for_group(spend.event, *price):
             price = rule.price(spend.event, self.total, cap, delta)
         spend = replace(spend, epsilon=price[0], delta=price[1])
         if price[0] == math.inf or not rule.within(self.with_spend(spend).total, cap):

@@ -13,7 +13,7 @@ from sklearn.utils.validation import has_fit_parameter
 from skdp._version import __version__
 from skdp.accounting import Spend
 from skdp.accounting._state import Terms
-from skdp.base import UNACCOUNTED, terms_of
+from skdp.base import UNACCOUNTED, neighbours_of
 from skdp.utils._labels import category_codes
 
 # Models that answer 0 or 1 are as sure as this.
@@ -81,8 +81,7 @@ def _with_nobody(value):
         return type(value)(map(_with_nobody, value))
     if not _within(value):
         return value
-    unit = "person" if terms_of(value).unit == "person" else "row"
-    terms = replace(UNACCOUNTED, relation=terms_of(value).relation, unit=unit)
+    terms = replace(UNACCOUNTED, **vars(neighbours_of(value)))
     return None if terms == UNACCOUNTED else Nobody(terms)
 
 

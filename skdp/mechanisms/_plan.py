@@ -1,11 +1,13 @@
 """What a release is, known before it sees a table: plans, and mechanisms, the smallest of them."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import ClassVar, Protocol
 
-from skdp.accounting import Composed, Event, Guarantee
+from skdp.accounting import Composed, Event, Gaussian, Guarantee, get_epsilon
+from skdp.accounting._events import gaussian_mu, leaves
+from skdp.accounting._gaussian import gaussian_noise_multiplier
 from skdp.mechanisms._gamma_norm import GammaNormMechanism
 from skdp.mechanisms._gaussian import GaussianMechanism
 from skdp.mechanisms._laplace import GeometricMechanism, LaplaceMechanism
@@ -127,6 +129,31 @@ class Price:
 
     epsilon = property(attrgetter("guarantee.epsilon"))
     delta = property(attrgetter("guarantee.delta"))
+
+
+def plan_for(make_plan, guarantee):
+    """Return a plan that meets a guarantee: for a group of rows a plan for one, with more noise.
+
+    Parameters
+    ----------
+    make_plan : callable
+        Of a `Guarantee` for one unit: a row, or a person.
+    guarantee : Guarantee
+
+    Returns
+    -------
+    plan
+        For k rows its noise is k times that for one where it is Gaussian, or delta is 0; otherwise
+        the general bound on groups holds, see `Guarantee.of_rows`.
+    """
+    k, row = guarantee.neighbours.max_rows, guarantee.of_rows
+    plan = make_plan(row)
+    if k > 1 and gaussian_mu(leaves(plan.event)) is not None:
+        noise = k * gaussian_noise_multiplier(guarantee.epsilon, guarantee.delta) * (1.0 + 1e-9)
+        exact = make_plan(replace(row, epsilon=get_epsilon(Gaussian(noise), row.delta)))
+        if get_epsilon(exact.event, guarantee.delta, group_size=k) <= guarantee.epsilon:
+            return exact
+    return plan
 
 
 @dataclass(frozen=True)

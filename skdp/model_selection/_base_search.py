@@ -61,13 +61,13 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
         raise ValueError("there is no candidate: the parameter grid is empty")
     score = default_score(scoring, candidates[0].pipeline.pipe)
     for pipeline in (candidate.pipeline for candidate in candidates):
-        rehearse(pipeline, guarantee, rows)
+        rehearse(pipeline, guarantee.of_rows, rows)
         score.check(pipeline.pipe, pipeline.classes, **rows.shared)
     return SearchTask(
         candidates=candidates,
         shape=(rows.n_units, rows.n_columns),
         score=score,
-        guarantee=replace(guarantee, neighbours=replace(rows.terms, max_rows=1).neighbours),
+        guarantee=guarantee.of_rows,
         public_steps=public_steps,
         **asked,
     )
@@ -149,7 +149,6 @@ class BasePrivateSearch(
 
     def _prepare(self, fit, X, y, groups, params):
         """Read the rows and plan: all of a fit that is before its charge."""
-        guarantee = Guarantee(epsilon=self.epsilon, delta=self.delta)
         check_choice(self.strategy, "strategy", ("auto", *STRATEGIES))
         check_choice(self.selection, "selection", SELECTIONS)
         check_boolean(self.refit, "refit")
@@ -163,7 +162,7 @@ class BasePrivateSearch(
         rows = Rows.read(fit, X, y, groups, **self._routed(params))
         given = ("accountant", "scoring", "public_steps", "selection", "refit")
         options = {name: getattr(self, name) for name in given}
-        task = make_task(self.estimator, self._candidate_params(), rows, guarantee, **options)
+        task = make_task(self.estimator, self._candidate_params(), rows, fit.guarantee, **options)
         asked = self.strategy, self.cv, rows.ids, self.mean_runs, rows.terms.composition
         return SearchRun.prepared(plan_search(task, *asked), rows, self.n_jobs)
 
@@ -178,7 +177,7 @@ class BasePrivateSearch(
         Returns
         -------
         epsilon, delta : float
-            Before `fit` what it will cost one row; after it the price for the accountant's unit.
+            Of the accountant's unit.
         """
         price = getattr(self, "privacy_", None) or Guarantee(epsilon=self.epsilon, delta=self.delta)
         return price.epsilon, price.delta

@@ -4,7 +4,6 @@ from inspect import signature
 
 import numpy as np
 
-from skdp.accounting import Guarantee
 from skdp.base import PrivateFit
 from skdp.model_selection._base_search import make_task
 from skdp.model_selection._candidates import Rows
@@ -244,12 +243,12 @@ def _scored(estimator, X, y, *, grid=({},), sizes=(1.0,), is_curve=True, **optio
     given = signature(dp_cross_val_score).bind(estimator, X, y, **options)
     given.apply_defaults()
     options = given.arguments
-    guarantee = Guarantee(epsilon=options["epsilon"], delta=options["delta"])
     asked = {name: options[name] for name in ("accountant", "scoring", "public_steps")}
     result = DPScores(options["accountant"], options["random_state"])
     with PrivateFit(result) as fit:
         rows = Rows.read(fit, X, y, options["groups"])
-        task = make_task(estimator, grid, rows, guarantee, **asked)
+        price = fit.guaranteed(options["epsilon"], options["delta"])
+        task = make_task(estimator, grid, rows, price, **asked)
         splits = make_splits(options["cv"], rows.n_units, rows.ids)
         train = [make_share(part, share, rows.ids) for share in sizes for part in splits.train]
         nested = Splits(tuple(train), splits.test * len(sizes), rows.n_units)

@@ -33,7 +33,9 @@ class _Charged(Exception):
 
 
 class _NoCharge(NotCopied):
-    """An accountant that ends a fit at its first charge."""
+    """An accountant, of a step of a plan, that ends a fit at its first charge."""
+
+    planned = None
 
     def __init__(self, terms):
         self.terms = terms

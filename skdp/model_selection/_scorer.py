@@ -6,9 +6,8 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from skdp._data._tables import indexable_table, read_numeric_target, read_target
-from skdp.accounting import Guarantee
 from skdp.base import PrivateRelease, terms_of
-from skdp.mechanisms._plan import MechanismPlan, bounded_noise
+from skdp.mechanisms._plan import MechanismPlan, bounded_noise, plan_for
 from skdp.model_selection._scores import bounded_score
 from skdp.utils._validation import check_privacy_parameters
 
@@ -75,16 +74,18 @@ class DPScorer:
         if width is not None and X.shape[1:] != (width,):
             name = type(estimator).__name__
             raise ValueError(f"X has shape {X.shape}, but {name} was fitted to {width} features")
-        guarantee = Guarantee(epsilon=self.epsilon, delta=self.delta)
         terms = {"accountant": self.accountant, "random_state": self.random_state}
         with PrivateRelease(label=type(self).__name__, **terms) as release:
             n_units = release.n_units(groups, len(y))
             self.score.check_methods(estimator, **release.shared)
             sensitivity = self.score.sensitivity(n_units, release.terms.relation)
-            mechanism = bounded_noise(guarantee, sensitivity, sensitivity)
-            source = release.charge(ScorePlan(mechanism))
+            plan = plan_for(
+                lambda guarantee: ScorePlan(bounded_noise(guarantee, sensitivity, sensitivity)),
+                release.guaranteed(self.epsilon, self.delta),
+            )
+            source = release.charge(plan)
             value = self.score.value(estimator, X, y, **release.shared)
-            return float(mechanism.release(value, random_state=source))
+            return float(plan.mechanism.release(value, random_state=source))
 
     def get_metadata_routing(self):
         """Return what a call asks for as metadata: `groups` where the unit is a person.

@@ -6,6 +6,7 @@ from itertools import compress
 from sklearn.base import is_classifier
 
 from skdp._privacy_report import aligned
+from skdp.base import terms_of
 from skdp.pipeline._fits import fits_of, grid_parts, tries_other_prices
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, named_parts, of_skdp
 from skdp.pipeline._kinds import REASONS, deep_params, estimators_in, is_private
@@ -27,9 +28,10 @@ class Finding:
     step : str
         The step's name.
     problem : str
-        "not private", "raw scores", "stratified folds", "paid twice", "local", "not checkable",
-        "declared public", "no accountant", "several accountants", "may fail after the charge",
-        "cached rows" or "assumes of the table", which is what the verdict assumes of it.
+        "not private", "raw scores", "stratified folds", "folds not by person", "paid twice",
+        "local", "not checkable", "declared public", "no accountant", "several accountants",
+        "may fail after the charge", "cached rows" or "assumes of the table", which is what the
+        verdict assumes of it.
     message : str
         What to do about it.
     """
@@ -349,8 +351,13 @@ def _of_cross_validator(step, steps):
     message = "its scores, and what is chosen by them, are raw; use skdp.model_selection"
     yield Finding(step.title, "raw scores", message)
     cv, inner = step.params["cv"], step.params.get("estimator", step.estimator)
+    private = [other for other in steps if step.holds(other) and other.kind == "private"]
     by_default = (cv is None or isinstance(cv, int)) and is_classifier(inner)
-    if by_default or "Stratified" in type(cv).__name__:
+    by_person = any(terms_of(other.params["accountant"]).unit == "person" for other in private)
+    if by_person and type(cv).__name__ != "PersonKFold":
+        message = "a person's rows move others', or are in several folds; use cv=PersonKFold(k)"
+        yield Finding(step.title, "folds not by person", message)
+    elif by_default or "Stratified" in type(cv).__name__:
         message = (
             "which rows are in a fold depends on labels, so that the sum of charges is no "
             "guarantee; use cv=KFold(k, shuffle=True, random_state=0)"
@@ -360,7 +367,7 @@ def _of_cross_validator(step, steps):
     if not parts:
         return
     tried = " ".join(name for part in parts for name in part)
-    for inside in (other for other in steps if step.holds(other) and other.kind == "private"):
+    for inside in private:
         name = inside.name.removeprefix(step.name and f"{step.name}__").partition("__")[2]
         if hasattr(inside.estimator, "transform") and name not in tried:
             message = (

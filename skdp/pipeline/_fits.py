@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import numpy as np
 from sklearn.model_selection import ParameterGrid, check_cv
 
-from skdp.base import terms_of
 from skdp.pipeline._instances import is_changed, is_estimator, of_skdp
 from skdp.pipeline._kinds import deep_params, is_private, step_kind
 from skdp.pipeline._planning import may_release_nothing
@@ -65,13 +64,11 @@ def _keeps_its_price(known, name):
         return False
     if not is_private(owner):
         return bool(sklearn_name(owner)) and not is_changed(owner)
-    # Of several rows' price the mechanism decides too.
     return (
         of_skdp(owner)
         and step_kind(owner) == "private"
         and not may_release_nothing(owner)
         and parameter not in ("epsilon", "delta", "accountant")
-        and terms_of(owner.get_params(deep=False)["accountant"]).max_rows == 1
     )
 
 

@@ -70,7 +70,10 @@ def planned_charge(
         epsilon=params["epsilon"], delta=params.get("delta") or 0.0, neighbours=terms.neighbours
     )
     planned = PlannedCharge(
-        name or type(estimator).__name__, stand_in(guarantee), guarantee.epsilon, guarantee.delta
+        name or type(estimator).__name__,
+        stand_in(guarantee.of_rows),
+        guarantee.epsilon,
+        guarantee.delta,
     )
     unknown = None in (n_samples, n_features)
     same = not unknown or (of_skdp(estimator) and estimator._charge_needs_no_shape())
@@ -97,7 +100,8 @@ def planned_charge(
     event = events[0] if len(set(events)) == 1 else covering_gaussian(events)
     if not same or event is None:
         return planned
-    return PlannedCharge(planned.name, event, plans[0].epsilon, plans[0].delta)
+    price = plans[0] if guarantee.neighbours.max_rows == 1 else guarantee
+    return PlannedCharge(planned.name, event, price.epsilon, price.delta)
 
 
 def labels_of(params, classes=None):
@@ -334,7 +338,8 @@ def plan_pipeline(
     releasing = [step for step in private if _releases(step)]
     if not releasing:
         raise ValueError("no private step releases anything: there is nothing to charge")
-    terms = terms_of(None) if terms is None else terms
+    # A step is calibrated for one row, also where the plan is priced for a group.
+    terms = (terms_of(None) if terms is None else terms).of_rows
     shared = dict(zip((s.name for s in releasing), _check_shares(releasing, shares), strict=True))
     shares = tuple(shared.get(step.name, 0.0) for step in private)
     return PipelinePlan(clone(pipe), private, shares, n_samples, classes, terms, columns)

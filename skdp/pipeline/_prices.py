@@ -66,17 +66,13 @@ def price_steps(priced, n_samples):
     prices = {}
     for step, accountant in zip(priced, charged, strict=True):
         terms = terms_of(first if accountant is None else accountant)
+        known = {"terms": terms.of_rows if hasattr(accountant, "planned") else terms}
         # The whole table's is that of a step in no wrapper: others fit parts of it.
         shape = n_samples if step.fits == Fits() else None, step.n_features or None
-        planned = planned_charge(step.estimator, *shape, terms=terms, name=step.title)
-        price, exact = (planned.epsilon, planned.delta), True
-        if not leaves(planned.event):
-            price = 0.0, 0.0
-        elif terms.max_rows > 1 and planned.exact:
-            price = planned.price(planned.event, None, None, terms)
-        else:
-            # What stands in for a mechanism has the price of a row, and no known one of several.
-            exact = terms.max_rows == 1 and (planned.exact or of_skdp(step.estimator))
+        planned = planned_charge(step.estimator, *shape, **known, name=step.title)
+        free = not leaves(planned.event)
+        price = (0.0, 0.0) if free else (planned.epsilon, planned.delta)
+        exact = free or planned.exact or of_skdp(step.estimator)
         fits = Fits(step.fits.least, step.fits.exact and exact)
         prices[step.name] = Price(planned.event, *price, fits, accountant, terms)
     return prices

@@ -1,13 +1,19 @@
 """One budget for all private steps of a pipeline: of yours, or of one for raw tables."""
 
-import math
 from functools import cache
 from numbers import Integral
 
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import make_pipeline
 
-from skdp.accounting import PrivacyAccountant, Reservation, calibrate, get_delta, get_epsilon
+from skdp.accounting import (
+    Guarantee,
+    PrivacyAccountant,
+    Reservation,
+    calibrate,
+    get_delta,
+    get_epsilon,
+)
 from skdp.base import guarantee_of, terms_of
 from skdp.gam import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.pipeline._instances import is_estimator
@@ -103,8 +109,9 @@ def split_budget(
     terms = terms_of(accountant)
     asked = {"classes": classes, "shares": shares, "public_steps": public_steps}
     plan = plan_pipeline(pipe, n_samples, n_features, terms=terms, **asked)
-    # A group's delta is more than that of its rows together, however small their epsilon is.
-    row = delta if terms.max_rows == 1 else 0.5 * math.exp(-epsilon) * delta / terms.max_rows
+    row = Guarantee(epsilon=epsilon, delta=delta, neighbours=terms.neighbours).of_rows.delta
+    if terms.max_rows > 1:
+        row *= 0.5  # The other half is for Gaussians, which have no delta of their own.
     scale = joint_scale(lambda s: plan.event(s * epsilon, row), epsilon, delta, terms)
     if accountant is None:
         return plan.with_budget(scale * epsilon, row)
@@ -144,16 +151,15 @@ def joint_scale(make_event, epsilon, delta, terms=None):
     """
     terms = terms_of(None) if terms is None else terms
     event = cache(make_event)
-    at = {"relation": terms.relation, "group_size": terms.max_rows}
+    at, one = {"relation": terms.relation, "group_size": terms.max_rows}, terms.max_rows == 1
 
     def fits(scale):
         made = event(scale)
         within = get_epsilon(made, delta, **at) <= epsilon
-        one = terms.max_rows == 1
         return within and not (one and get_delta(made, epsilon, relation=terms.relation) > delta)
 
     start = 1.0 if fits(1.0) else 1.0 - 1e-12
-    if delta == 0.0 and terms.max_rows == 1 and fits(start):
+    if delta == 0.0 and one and fits(start):
         return start
     scale = calibrate(event, epsilon, delta, bounds=(2.0**-30, 2.0**20), rtol=1e-4, **at)
     shrink = 1e-6

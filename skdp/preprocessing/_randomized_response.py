@@ -223,6 +223,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TableTransformer):
         with PrivateRelease(
             label=type(self).__name__, accountant=self.accountant, random_state=self.random_state
         ) as release:
+            release.guaranteed(self.epsilon, 0.0)
             return self._plan.run(table, release.charge(self._plan))
 
     def estimate_frequencies(self, reports):

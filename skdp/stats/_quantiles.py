@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 
 from skdp._data._parts import cut
-from skdp._data._persons import shares_of
 from skdp.accounting import ExponentialMechanism, Repeated, calibrate
 from skdp.noise import bernoulli_exp, choose_by_distance, uniform_integers
 from skdp.stats._moments import StatisticPlan
@@ -215,17 +214,18 @@ class QuantilePlan(StatisticPlan):
         if hasattr(columns, "shape") and len(columns.shape) == 2:
             columns = columns.T
         released = np.empty((len(self.quantiles), self.n_columns))
+        codes = None if persons is None else _weight_codes(persons.shares)
         for j, column in enumerate(columns):
-            present, shares = ~np.isnan(column), shares_of(persons)
+            present = ~np.isnan(column)
             cells = grid_cells(column[present], self.low[j], self.high[j])
-            cells = self.choose(cells, source, cut(shares, present)) // POSITIONS
+            cells = self.choose(cells, source, cut(codes, present)) // POSITIONS
             released[:, j] = cell_values(cells, self.low[j], self.high[j])
         return released
 
-    def choose(self, cells, source, shares=None):
+    def choose(self, cells, source, codes=None):
         """Return the chosen positions, for one column's cells, which are overwritten."""
         stream = source.stream()
-        rows = _Ranked.of(_apart(cells, stream), shares)
+        rows = _Ranked.of(_apart(cells, stream), codes)
         distinct, inverse = np.unique(self.shares, return_inverse=True)
         chosen = np.zeros(len(distinct), dtype=np.int64)
         for level in self.levels:
@@ -331,15 +331,15 @@ class _Ranked:
     fine: int = _UNIT
 
     @classmethod
-    def of(cls, positions, shares=None):
-        """Return the rows at some positions, which are changed; by their shares of a person."""
-        if shares is None:
+    def of(cls, positions, codes=None):
+        """Return the rows at some positions, which are changed; by the codes of their weights."""
+        if codes is None:
             positions.sort()
             return cls(positions, np.arange(len(positions) + 1))
-        weights = np.floor(shares * _WHOLE).astype(np.int64)
-        codes = np.where(weights < _SMALL, weights, _SMALL - 1 + _WHOLE // np.maximum(weights, 1))
         # One sort, of both in one number of less than 62 bits.
-        positions = np.sort((positions << _CODE_BITS) + codes)
+        positions <<= _CODE_BITS
+        positions += codes
+        positions.sort()
         weights = _WEIGHTS[positions & (len(_WEIGHTS) - 1)]
         positions >>= _CODE_BITS
         last = np.flatnonzero(np.diff(positions, append=-1))
@@ -353,6 +353,13 @@ class _Ranked:
         """Return (1 - q) below - q above in steps, rounded down, for q = share / 2**30."""
         wanted = share * self.total * self.fine // _UNIT
         return (self.below[places] - self.below[0]) * self.fine - wanted
+
+
+def _weight_codes(shares):
+    """Return the place of each share, in whole steps, among `_WEIGHTS`."""
+    weights = np.floor(shares * _WHOLE).astype(np.int64)
+    codes = np.where(weights < _SMALL, weights, _SMALL - 1 + _WHOLE // np.maximum(weights, 1))
+    return codes.astype(np.int16)
 
 
 def _between(rows, chosen, node):

@@ -11,9 +11,8 @@ from sklearn.utils import check_array
 from skdp._data._columns import declared_bounds
 from skdp._data._refusals import check_finite
 from skdp._data._tables import number_array
-from skdp.accounting import Guarantee
 from skdp.base import PrivateRelease, TableShape
-from skdp.mechanisms._plan import MechanismPlan, one_charge
+from skdp.mechanisms._plan import MechanismPlan, one_charge, plan_for
 from skdp.stats._bounds import AUTO_SHARE, BoundsPlan, plan_search
 from skdp.utils._sums import split_epsilon
 
@@ -63,14 +62,15 @@ def release(name, X, plan_main, *bounds, groups, epsilon, delta, accountant, ran
     """
     with PrivateRelease(label=name, accountant=accountant, random_state=random_state) as door:
         shape = TableShape(n_rows=door.n_units(groups, len(X)), n_columns=X.shape[1])
-        neighbours = door.terms.neighbours
-        guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbours=neighbours)
         if "n_rows" in getattr(plan_main, "func", plan_main).__dataclass_fields__:
             plan_main = partial(plan_main, n_rows=shape.n_rows)
-        if bounds:
-            plan = plan_within_bounds(plan_main, *bounds, shape, guarantee)
-        else:
-            plan = plan_main(guarantee=guarantee)
+
+        def planned(guarantee):
+            if bounds:
+                return plan_within_bounds(plan_main, *bounds, shape, guarantee)
+            return plan_main(guarantee=guarantee)
+
+        plan = plan_for(planned, door.guaranteed(epsilon, delta))
         return plan.run(X, door.charge(plan, size=plan.size), **door.shared)
 
 

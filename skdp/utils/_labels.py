@@ -134,7 +134,7 @@ def label_hashes(values, key):
     Raises
     ------
     ValueError
-        If one is of a type of its own, whose values no two processes need hash alike.
+        If one is missing, or of a type of its own, whose values no two processes need hash alike.
     """
     hashes = (blake2b(_bytes_of(k), key=key.encode(), digest_size=8) for k in _keys(values))
     return np.frombuffer(b"".join(h.digest() for h in hashes), dtype="<u8").astype(np.uint64)
@@ -142,6 +142,8 @@ def label_hashes(values, key):
 
 def _bytes_of(key):
     """Return what is hashed of a label's key."""
+    if key in (None, NOTHING):
+        raise ValueError("an id is missing, and nothing else says in which part its row is")
     if isinstance(key, Number):
         # Python's own hash of a number is that of equal ones of other types, in each process.
         key = hash(key)

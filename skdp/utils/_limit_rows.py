@@ -6,15 +6,15 @@ import numpy as np
 from sklearn.utils import check_consistent_length
 
 from skdp.utils._frames import column_values, in_memory, is_frame, take_rows
-from skdp.utils._labels import label_codes
+from skdp.utils._labels import is_missing, label_codes
 from skdp.utils._validation import check_integer
 
 
 def limit_rows(X, y, groups, max_rows):
     """Keep each person's first rows by index.
 
-    With ``PrivacyAccountant(unit="group", max_rows=max_rows)`` every release from the rows that
-    are kept is charged for `max_rows` rows, and the budget then protects persons.
+    ``PrivacyAccountant(unit="group", max_rows=max_rows)`` then protects persons. Where an estimator
+    takes ``fit(X, y, groups=)``, ``unit="person"`` needs less noise and no limit.
 
     Parameters
     ----------
@@ -76,6 +76,8 @@ def id_column(groups):
         If they are no list and no column. An iterator is none: it can be read once.
     """
     groups = in_memory(groups)
+    if np.ma.is_masked(groups):
+        groups = groups.astype(object).filled(None)
     if hasattr(groups, "shape") or hasattr(type(groups), "to_pylist"):
         groups = np.asarray(groups) if is_frame(groups) else column_values(groups)[0]
     elif isinstance(groups, Sequence) and not isinstance(groups, str | bytes):
@@ -89,13 +91,19 @@ def id_column(groups):
     return groups
 
 
-def person_codes(groups):
-    """Number the persons that a column of ids names, one a row: equal labels are one person."""
-    codes = label_codes(id_column(groups))
-    if (codes < 0).any() or np.ma.is_masked(groups):
+def person_codes(groups, missing="error"):
+    """Number the persons that a column of ids names, one a row: equal labels are one person.
+
+    With missing="distinct" each row without an id is one more.
+    """
+    ids = id_column(groups)
+    codes = label_codes(ids)
+    nobody = np.flatnonzero(codes < 0)
+    if len(nobody) and (missing == "error" or not all(map(is_missing, ids[nobody]))):
         raise ValueError(
             "groups must name the person of every row by a number, a string or a date, and one is "
-            "missing or something else: leave such rows out, or give each an id of its own if they "
-            "are distinct persons"
+            "missing or something else: leave such rows out, or open the accountant with "
+            "missing_ids='distinct' if rows without an id are of distinct persons"
         )
+    codes[nobody] = codes.max(initial=0) + 1 + np.arange(len(nobody))
     return codes

@@ -143,6 +143,20 @@ def check_an_accountant(address):
     assert PrivacyAccountant(1.0, 0.0, ledger=address, dataset="b").epsilon_spent == 0.0
 
 
+def check_that_a_data_set_has_one_unit(address):
+    units = [{}, {"unit": "person"}, *({"unit": "group", "max_rows": rows} for rows in (2, 3))]
+    for number, unit in enumerate(units):
+        at = {"epsilon": 1.0, "delta": 1e-6, "ledger": address, "dataset": str(number)}
+        accountant = PrivacyAccountant(**at, **unit)
+        accountant.charge(PureDP(0.25))
+        for other in units:
+            if other != unit:
+                with pytest.raises(LedgerError, match="other terms"):
+                    PrivacyAccountant(**at, **other)
+        again = PrivacyAccountant(**at, **unit)
+        assert (again.terms, len(again.spends)) == (accountant.terms, 1)
+
+
 def check_that_racing_threads_never_pass_the_cap(address):
     accountant = PrivacyAccountant(20.0, 0.0, ledger=address)
 

@@ -207,15 +207,16 @@ def test_a_group_pays_for_all_its_rows(terms):
         assert accountant.epsilon_spent == pytest.approx(group, rel=1e-9)
 
 
-def test_a_group_pays_three_times_for_a_pure_release():
+def test_a_group_pays_its_epsilon_and_gets_three_times_the_noise():
     accountant = PrivacyAccountant(2.0, 0.0, unit="group", max_rows=3)
     X = np.random.default_rng(0).uniform(size=(100, 2))
     scaler = DPStandardScaler(epsilon=0.5, bounds=(0, 1), accountant=accountant).fit(X)
-    assert accountant.epsilon_spent == 1.5
-    assert scaler.privacy_.epsilon == 1.5
+    assert accountant.epsilon_spent == scaler.privacy_.epsilon == 0.5
+    alone = DPStandardScaler(epsilon=0.5, bounds=(0, 1)).fit(X).privacy_
+    assert scaler.privacy_.noise_scale == pytest.approx(3 * alone.noise_scale, rel=1e-6)
     assert "at most 3 of them" in scaler.privacy_.unit
     assert "at most 3 of them" in str(accountant.report())
-    assert not accountant.can_afford(PureDP(0.2))
+    assert not accountant.can_afford(PureDP(0.51))
 
 
 def test_a_schedule_says_what_it_assumes():
@@ -264,9 +265,9 @@ def test_a_schedule_costs_no_more_than_the_sum_of_its_prices(composition, unit):
     accountant = PrivacyAccountant(1.0, 0.0, composition=composition, **unit)
     scale = unit.get("max_rows", 1)
     for epsilon_ in (0.1, 0.9):
-        accountant.charge(PureDP(epsilon_ / scale), epsilon=epsilon_ / scale, delta=0.0)
+        accountant.charge(PureDP(epsilon_ / scale), epsilon=epsilon_, delta=0.0)
     assert accountant.epsilon_spent == 1.0
-    assert not accountant.can_afford(PureDP(1e-9), epsilon=1e-9, delta=0.0)
+    assert not accountant.can_afford(PureDP(1e-9 / scale), epsilon=1e-9, delta=0.0)
 
 
 @pytest.mark.parametrize("composition", ["advanced", "pld", "auto"])

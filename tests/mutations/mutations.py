@@ -32,6 +32,14 @@ MUTATIONS = [
         "without replacement another record takes the place of the null one",
     ),
     Mutation(
+        "price-of-a-row-for-a-group",
+        "accounting._state",
+        "Terms.holds_for_group",
+        rules.put_for("self.max_rows == 1", "True"),
+        ("test_groups.py::test_a_claim_is_the_groups",),
+        "k rows that change are paid as one",
+    ),
+    Mutation(
         "half-the-zcdp-of-a-gaussian",
         "accounting._laws",
         "_gaussian",

@@ -6,7 +6,13 @@ from scipy.sparse import csr_array
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
-from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV, StratifiedKFold
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    RandomizedSearchCV,
+    StratifiedKFold,
+)
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import (
@@ -31,6 +37,7 @@ from skdp import (
     RandomizedResponseTransformer,
 )
 from skdp.accounting import Gaussian, Laplace, get_epsilon
+from skdp.model_selection import PersonKFold
 from skdp.pipeline import check_pipeline, split_budget
 
 ACCOUNTANT = PrivacyAccountant(100.0, 0.1)
@@ -157,7 +164,7 @@ def test_a_split_pipeline_costs_its_total():
 def test_costs_are_of_the_accountants_unit():
     accountant = PrivacyAccountant(100.0, 0.1, unit="group", max_rows=2)
     result = check_pipeline(scaler(accountant=accountant))
-    assert (result.epsilon, result.joint_epsilon) == (2.0, 2.0)
+    assert (result.epsilon, result.joint_epsilon) == (1.0, pytest.approx(1.0, rel=1e-9))
 
 
 def test_plain_searches_publish_raw_scores():
@@ -183,6 +190,17 @@ def test_plain_searches_publish_raw_scores():
 def test_stratified_folds_are_named(cv, stratified):
     result = check_pipeline(GridSearchCV(model(), {"C": [1.0]}, cv=cv))
     assert (("GridSearchCV", "stratified folds") in found(result)) is stratified
+
+
+@pytest.mark.parametrize(
+    "cv", [GroupKFold(3), KFold(3), 3, None, [(np.arange(5), np.arange(5, 9))], PersonKFold(3)]
+)
+def test_folds_under_persons_are_of_persons(cv):
+    accountant = PrivacyAccountant(100.0, 0.1, unit="person")
+    pipe = make_pipeline(StandardScaler(), model(accountant=accountant))
+    result = check_pipeline(GridSearchCV(pipe, {"dplogisticregression__C": [1.0]}, cv=cv))
+    of_folds = {problem for _, problem in found(result) if "folds" in problem}
+    assert of_folds == (set() if isinstance(cv, PersonKFold) else {"folds not by person"})
 
 
 def test_other_wrappers_and_local_privacy():

@@ -190,9 +190,11 @@ def counted(values, ids):
 @pytest.mark.parametrize("kind", [float, object])
 def test_a_person_counts_one_value_a_column_whatever_the_rows_of_others(kind):
     rng = np.random.default_rng(0)
-    for _ in range(50):
-        ids = rng.integers(0, 6, 25)
-        values = rng.choice(np.array([1, 2, 3.5, np.nan, 2.0**60]), 25).astype(kind)
+    few, many = np.array([1, 2, 3.5, np.nan, 2.0**60]), np.append(np.arange(30.0), np.nan)
+    # Counts are in a table where it is small, and sorted where it is not.
+    for among, n_persons in [(few, 6), (many, 20)] * 25:
+        ids = rng.integers(0, n_persons, 25)
+        values = rng.choice(among, 25).astype(kind)
         alone = [counted(values[ids == one], ids[ids == one]) for one in np.unique(ids)]
         assert all(sum(own.values()) <= 1 for own in alone)
         assert counted(values, ids) == dict(sum(map(Counter, alone), Counter()))

@@ -9,7 +9,15 @@ from skdp._data._persons import read_persons
 from skdp.accounting import Neighbours, get_epsilon
 from skdp.noise import RandomSource
 from skdp.stats import _quantiles as module
-from skdp.stats._quantiles import _LAST, CELLS, POSITIONS, QuantilePlan, _levels, _Ranked
+from skdp.stats._quantiles import (
+    _LAST,
+    CELLS,
+    POSITIONS,
+    QuantilePlan,
+    _levels,
+    _Ranked,
+    _weight_codes,
+)
 from tests._attacks import attack_choices
 from tests._guarantees import meet
 
@@ -271,7 +279,8 @@ def test_bad_quantiles_are_refused(quantiles):
 def log_law(plan, level, tables, last=24):
     """Return the logarithms of the chances of the points of a small grid, at each part."""
     positions, ids = np.concatenate([np.stack(table) for table in tables], axis=1)
-    rows = _Ranked.of(positions.copy(), read_persons(ids, len(ids)).shares)
+    codes = _weight_codes(read_persons(ids, len(ids)).shares)
+    rows = _Ranked.of(positions.copy(), codes)
     chosen, logs = np.full(3, 12), [np.zeros(1)]
     for node in plan.levels[level]:
         part, (first, end) = module._between(rows, chosen, node)

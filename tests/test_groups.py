@@ -1,0 +1,246 @@
+"""Groups of rows as the unit: epsilon is theirs, and the noise is what k rows that change need."""
+
+import math
+import pickle
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import skdp.base
+from skdp import (
+    DPPCA,
+    BudgetExceededError,
+    DPAdditiveClassifier,
+    DPAdditiveRegressor,
+    DPGridSearchCV,
+    DPKBinsDiscretizer,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPOneHotEncoder,
+    DPPoissonRegressor,
+    DPRidge,
+    DPSGDClassifier,
+    DPStandardScaler,
+    PrivacyAccountant,
+    RandomizedResponseTransformer,
+    stats,
+)
+from skdp.accounting import (
+    ApproximateDP,
+    Gaussian,
+    Guarantee,
+    Neighbours,
+    PureDP,
+    gaussian_noise_multiplier,
+    get_epsilon,
+    open_ledger,
+)
+from skdp.accounting._laws import group_delta
+from skdp.mechanisms import (
+    GammaNormMechanism,
+    GaussianMechanism,
+    GeometricMechanism,
+    LaplaceMechanism,
+)
+from skdp.model_selection import dp_cross_val_score, make_dp_scorer
+
+K, DELTA = 8, 1e-6
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1.0, 1.0, size=(600, 2))
+Y = (X[:, 0] > 0).astype(int)
+BOUNDS = {"bounds": (-1.0, 1.0)}
+GAUSSIAN = {"delta": DELTA}
+FITS = {
+    "logistic": DPLogisticRegression(),
+    "logistic, gradient": DPLogisticRegression(mechanism="gradient"),
+    "logistic, objective": DPLogisticRegression(mechanism="objective"),
+    "logistic, pure": DPLogisticRegression(delta=0.0),
+    "ridge": DPRidge(target_bounds=(0.0, 1.0)),
+    "svc": DPLinearSVC(),
+    "poisson": DPPoissonRegressor(target_bounds=(0.0, 1.0)),
+    "sgd": DPSGDClassifier(),
+    "sgd, Poisson": DPSGDClassifier(batch_size=60),
+    "sgd, sampled": DPSGDClassifier(delta=0.0, sampling="without_replacement", batch_size=60),
+    "additive": DPAdditiveClassifier(),
+    "additive, pure": DPAdditiveClassifier(delta=0.0),
+    "additive, pairs": DPAdditiveRegressor(target_bounds=(0.0, 1.0), interactions=1),
+    "scaler": DPStandardScaler(),
+    "scaler, Gaussian": DPStandardScaler(**BOUNDS, **GAUSSIAN),
+    "one-hot": DPOneHotEncoder(delta=DELTA),
+    "bins": DPKBinsDiscretizer(),
+    "pca": DPPCA(data_norm=2.0),
+    "search": DPGridSearchCV(DPLogisticRegression(), {"C": [0.1, 1.0]}),
+    "search, runs": DPGridSearchCV(DPLogisticRegression(), {"C": [0.1, 1.0]}, mean_runs=2),
+}
+FAST = {"logistic", "logistic, objective", "sgd, Poisson", "sgd, sampled", "scaler", "pca"}
+
+
+def group(epsilon, delta=DELTA, k=K, **terms):
+    return PrivacyAccountant(epsilon, delta, unit="group", max_rows=k, **terms)
+
+
+def each(names):
+    return [pytest.param(n, marks=[] if n in FAST else [pytest.mark.slow], id=n) for n in names]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("epsilon", [1.0, pytest.param(8.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", each(FITS))
+def test_epsilon_is_that_of_the_group(name, epsilon):
+    accountant = group(epsilon)
+    model = FITS[name].set_params(epsilon=epsilon, accountant=accountant, random_state=0)
+    rows = np.sign(X) if name == "one-hot" else X
+    model.fit(rows, Y)
+    delta = model.get_params()["delta"] if "delta" in model.get_params() else 0.0
+    spend = accountant.spends[0]
+    assert (accountant.epsilon_spent, accountant.delta_spent) == (epsilon, delta)
+    assert (model.privacy_.epsilon, model.privacy_.delta) == (epsilon, delta)
+    assert f"at most {K} of them" in model.privacy_.unit
+    # Of one row the price is about an eighth, and no more noise was added than that.
+    assert epsilon / K * 0.5 < get_epsilon(spend.event, delta) < epsilon / K * 1.6
+    with pytest.raises(BudgetExceededError):
+        model.fit(rows, Y)
+
+
+def test_what_is_charged_elsewhere_is_the_groups_too():
+    accountant = group(100.0, 0.1)
+    options = {"epsilon": 0.5, "accountant": accountant, "random_state": 0}
+    for name in ("mean", "var", "sum", "median"):
+        getattr(stats, f"dp_{name}")(X, axis=0, **BOUNDS, **options)
+    stats.dp_count(X, axis=0, **options)
+    model = DPLogisticRegression(random_state=0).fit(X, Y)
+    make_dp_scorer("accuracy", **options)(model, X, Y)
+    make_dp_scorer("accuracy", delta=DELTA, **options)(model, X, Y)
+    dp_cross_val_score(DPLogisticRegression(), X, Y, cv=3, **options)
+    transformer = RandomizedResponseTransformer(categories=[-1.0, 1.0], **options)
+    pickle.loads(pickle.dumps(transformer.fit(np.sign(X)))).transform(np.sign(X))
+    assert [spend.epsilon for spend in accountant.spends] == [0.5] * 9
+    # What its transforms will cost; and what releases nothing costs nothing.
+    assert transformer.privacy_.epsilon == 0.5
+    free = DPOneHotEncoder(categories=[-1.0, 1.0], **options).fit(np.sign(X))
+    assert free.privacy_.epsilon == 0.0 and len(accountant.spends) == 9
+
+
+@pytest.mark.parametrize(
+    "epsilon, delta, k, multiplier",
+    # Balle and Wang (2018) at (epsilon, delta), times k.
+    [(1.0, 1e-5, 8, 8 * 3.730631635), (0.1, 1e-6, 3, 3 * 36.304690426), (4.0, 1e-5, 8, 8.64929488)],
+)
+def test_gaussian_noise_is_exactly_that_of_k_rows(epsilon, delta, k, multiplier):
+    for model in (
+        DPPCA(epsilon, delta=delta, data_norm=2.0),
+        DPStandardScaler(epsilon, delta=delta, with_mean=False, **BOUNDS),
+    ):
+        model.set_params(accountant=group(epsilon, delta, k), random_state=0).fit(X)
+        (spend,) = model.accountant.spends
+        if isinstance(spend.event, Gaussian):
+            assert spend.event.noise_multiplier == pytest.approx(multiplier, rel=1e-7)
+        mu, a = k / multiplier, epsilon * multiplier / k
+        exact = norm.cdf(0.5 * mu - a) - math.exp(epsilon) * norm.cdf(-0.5 * mu - a)
+        assert exact == pytest.approx(delta, rel=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.3, 1.0, 20.0, 190.0, 1e4])
+@pytest.mark.parametrize("k", [2, 3, 8, 1000])
+def test_what_a_row_must_meet_implies_what_the_group_does(epsilon, k):
+    neighbours = Neighbours(unit="group", max_rows=k, relation="replace_one")
+    pure = Guarantee(epsilon=epsilon, neighbours=neighbours).of_rows
+    assert 1 - 1e-15 < Fraction(pure.epsilon) * k / Fraction(epsilon) <= 1 and pure.delta == 0.0
+    row = Guarantee(epsilon=epsilon, delta=1e-5, neighbours=neighbours).of_rows
+    assert row.neighbours == Neighbours(relation="replace_one")
+    assert Fraction(row.epsilon) * k <= Fraction(epsilon)
+    assert 0.999e-5 < group_delta(row.epsilon, row.delta, k) <= 1e-5
+
+
+def test_a_claim_is_the_groups():
+    accountant = group(10.0, 1e-3, k=3)
+    assert accountant.charge(PureDP(0.25), epsilon=0.75).epsilon == 0.75
+    row = Guarantee(epsilon=1.0, delta=1e-5, neighbours=accountant.terms.neighbours).of_rows
+    event = ApproximateDP(row.epsilon, row.delta)
+    assert accountant.charge(event, epsilon=1.0, delta=1e-5).epsilon == 1.0
+    with pytest.raises(ValueError, match="not"):
+        accountant.charge(PureDP(1.1), epsilon=1.0)
+    assert len(accountant.spends) == 2
+    # What holds for a row is priced for three.
+    assert accountant.charge(PureDP(1.0), epsilon=1.0).epsilon == 3.0
+    noise = Gaussian(gaussian_noise_multiplier(1.0, 1e-5))
+    price = get_epsilon(noise, 1e-5, group_size=3)
+    assert accountant.charge(noise, epsilon=1.0, delta=1e-5).epsilon == price > 3.0
+    assert not accountant.can_afford(ApproximateDP(0.99, 1e-3), epsilon=1.0, delta=1e-3)
+
+
+def test_a_ledger_of_groups_that_was_written_before_keeps_its_events_and_prices(tmp_path):
+    """Then epsilon was a row's, and the price that of its event for the group."""
+    terms = {"composition": "basic", "delta": 0.01, "epsilon": 30.0, "max_rows": 4}
+    terms |= {"rdp_order": None, "relation": "add_remove", "unit": "group"}
+    sampled = '{"event":{"noise_multiplier":11.6,"type":"Gaussian"},"sampling_rate":0.1,'
+    sampled = '{"count":10,"event":' + sampled + '"type":"PoissonSampled"},"type":"Repeated"}'
+    charges = [
+        (2.0, 0.0, '{"epsilon":0.5,"type":"Laplace"}'),
+        (0.8267080697141933, 1e-07, sampled),
+        (0.32734007106575325, 0.0049999, '{"noise_multiplier":20.0,"type":"Gaussian"}'),
+    ]
+    ledger = open_ledger(str(tmp_path / "old.db"))
+    ledger.create()
+    bodies = [("open", terms)]
+    for epsilon, delta, event in charges:
+        body = {"epsilon": epsilon, "delta": delta, "event": event, "label": "", "part": None}
+        bodies.append(("charge", body | {"seeded": False, "time": "", "version": "0.1.0"}))
+    for body in bodies:
+        records = ledger.records()
+        after = (records[-1].sequence, records[-1].hash) if records else (0, ledger.verify())
+        ledger.append("default", after, lambda _, body=body: body)
+    accountant = group(30.0, 0.01, k=4, ledger=tmp_path / "old.db")
+    assert accountant.epsilon_spent == pytest.approx(3.15404814078, rel=1e-10)
+    assert accountant.delta_spent == 0.005
+    assert accountant.spends[2].event == Gaussian(20.0)
+    accountant.charge(PureDP(0.25), epsilon=1.0)
+    assert accountant.epsilon_spent == pytest.approx(4.15404814078, rel=1e-10)
+
+
+RELEASES = {
+    "scaler": (DPStandardScaler(**BOUNDS, with_std=False), LaplaceMechanism),
+    "dp_sum": (partial(stats.dp_sum, bounds=(-1.0, 0.5)), LaplaceMechanism),
+    "dp_count": (stats.dp_count, GeometricMechanism),
+    "dp_histogram": (partial(stats.dp_histogram, bins=3, range=(-1.0, 1.0)), GeometricMechanism),
+    "pca": (DPPCA(data_norm=2.0**0.5, center=None), GaussianMechanism),
+    "pca, pure": (DPPCA(data_norm=2.0**0.5, center=None, delta=0.0), GammaNormMechanism),
+}
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("name", RELEASES)
+def test_k_rows_move_a_release_by_what_the_noise_is_for(name, relation, monkeypatch):
+    """The distance over the scale is k epsilon at most, or mu, and near it for some rows."""
+    call, kind = RELEASES[name]
+    found = {}
+
+    def released(rows):
+        accountant = group(1.0, DELTA, 3, relation=relation)
+        if callable(call):
+            call(rows, axis=0, accountant=accountant, random_state=0)
+        else:
+            call.set_params(accountant=accountant, random_state=0).fit(rows)
+        return found["values"], found["scale"]
+
+    def record(self, values, **more):
+        found.update(values=np.array(values, dtype=float).ravel(), scale=self.scale)
+        return original(self, values, **more)
+
+    original = kind.release
+    monkeypatch.setattr(kind, "release", record)
+    # What is not there counts nowhere, and the number of rows stays public.
+    monkeypatch.setattr(skdp.base.PrivateRelease, "n_units", lambda self, groups, n_rows: 40)
+    kinds = [np.resize(kind, (3, 2)) for kind in ([1.0, 1.0], [-1.0, -1.0], [1.0, -1.0])]
+    tables = [X[:37]] + [np.vstack([X[:37], own]) for own in kinds]
+    values, scales = zip(*map(released, tables), strict=True)
+    assert len(set(scales)) == 1
+    order = 2 if name.startswith("pca") else 1
+    others = values[:1] if relation == "add_remove" else values
+    moved = max(np.linalg.norm(a - b, order) for a in values for b in others) / scales[0]
+    # mu of (1, 1e-6) by Balle and Wang (2018).
+    most = 1.0 / 4.2246777 if kind is GaussianMechanism else 1.0
+    assert 0.9 * most <= moved <= most * (1.0 + 1e-6)
