@@ -24,6 +24,7 @@ ORDER = [
     "planning",
     "decomposition",
     "impute",
+    "naive_bayes",
     "gam",
     "preprocessing",
     "svm",

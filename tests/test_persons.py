@@ -21,6 +21,8 @@ from skdp import (
     DPPCA,
     DPAdditiveClassifier,
     DPAdditiveRegressor,
+    DPGaussianNB,
+    DPHistogramNB,
     DPHistogramTransformer,
     DPKBinsDiscretizer,
     DPLinearRegression,
@@ -105,6 +107,10 @@ CALLS = {
     "additive, pure": DPAdditiveClassifier(**BOUNDS, delta=0.0),
     "additive, pairs": DPAdditiveRegressor(**BOUNDS, target_bounds=(0.0, 1.0), interactions=1),
     "additive, labels": DPAdditiveClassifier(categories={0: [-1, 0, 1], 1: [-1, 1]}),
+    "Gaussian Bayes": DPGaussianNB(**BOUNDS),
+    "Gaussian Bayes, pure": DPGaussianNB(**BOUNDS, delta=0.0),
+    "histogram Bayes": DPHistogramNB(**BOUNDS),
+    "histogram Bayes, pure": DPHistogramNB(delta=0.0, categories=[-1.0, 1.0]),
 }
 # Whose noise is of whole numbers only where each row counts as one.
 WHOLE = {"dp_count", "dp_histogram", "estimate_bounds", "means, bounds"}

@@ -44,7 +44,7 @@ class ColumnsPlan:
     def __post_init__(self):
         # What could not be drawn is refused before the charge.
         if self.shares["cells"]:
-            self._cells_noise(sum(each.most_cells(2 * CELLS) for each in self.columns))
+            self._cells_noise(self._most_counts)
         if self.discovery is not None:
             self.discovery.release(np.zeros(0), random_state=None)
         # It refuses what it could not draw when it is made.
@@ -98,8 +98,14 @@ class ColumnsPlan:
             threshold_delta=self.budget.threshold_delta,
         )
 
-    def _cells_noise(self, size):
-        squares = sum(1 if column.is_label else LEVELS for column in self.columns) * self._moved
+    @property
+    def _most_counts(self):
+        return sum(each.most_cells(2 * CELLS) for each in self.columns)
+
+    def _cells_noise(self, size, levels=LEVELS, others=0):
+        """Return the noise of the counts, of which a row is in `others` beside those of columns."""
+        of_row = sum(1 if column.is_label else levels for column in self.columns) + others
+        squares = of_row * self._moved
         l2 = math.nextafter(math.sqrt(squares), math.inf)
         return self.budget.noise(self.shares["cells"], size, l1=float(squares), l2=l2)
 

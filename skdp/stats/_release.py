@@ -10,7 +10,7 @@ from sklearn.utils import check_array
 
 from skdp._data._columns import declared_bounds
 from skdp._data._refusals import check_finite
-from skdp._data._tables import number_array
+from skdp._data._tables import RowsAndTarget, number_array
 from skdp.accounting import Guarantee
 from skdp.base import PrivateRelease, TableShape
 from skdp.mechanisms._plan import MechanismPlan, one_charge
@@ -108,7 +108,8 @@ class WithinBounds(MechanismPlan):
         """Return the main plan with its bounds, which are released if they are not declared."""
         if self.search is None:
             return self.main
-        low, high = self.search.run(X, source, **shared)
+        table = X.X if isinstance(X, RowsAndTarget) else X
+        low, high = self.search.run(table, source, **shared)
         return replace(self.main, low=low, high=high)
 
     def run(self, X, source, **shared):
