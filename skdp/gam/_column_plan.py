@@ -102,8 +102,9 @@ class ColumnsPlan:
     def _most_counts(self):
         return sum(each.most_cells(2 * CELLS) for each in self.columns)
 
-    def _cells_noise(self, size, levels=LEVELS, others=0):
+    def _cells_noise(self, size, levels=None, others=0):
         """Return the noise of the counts, of which a row is in `others` beside those of columns."""
+        levels = levels or LEVELS
         of_row = sum(1 if column.is_label else levels for column in self.columns) + others
         squares = of_row * self._moved
         l2 = math.nextafter(math.sqrt(squares), math.inf)

@@ -816,6 +816,47 @@ MUTATIONS = [
         (checked("DPLinearSVC()", "check_no_raw_statistic"),),
         "an exact mean is in every pickle",
     ),
+    # naive_bayes
+    Mutation(
+        "a-row-that-changes-its-class",
+        "naive_bayes._gaussian_nb",
+        "ClassMomentsPlan.mechanism",
+        rules.put_for("3.0 * d + 2.0", "2.25 * d"),
+        ("naive_bayes/test_gaussian_nb.py::test_brute_force_sensitivity",),
+        "a row that leaves the sums of one class and enters those of another counts once",
+    ),
+    Mutation(
+        "class-counts-for-free",
+        "naive_bayes._gaussian_nb",
+        "ClassMomentsPlan.mechanism",
+        rules.put_for("1.5 * d + 1.0", "1.5 * d"),
+        ("naive_bayes/test_gaussian_nb.py::test_brute_force_sensitivity",),
+        "the number of rows of a class is released beside the sums without a price",
+    ),
+    Mutation(
+        "classes-of-histograms-for-free",
+        "naive_bayes._histogram_plan",
+        "HistogramNBPlan._counts_noise",
+        rules.put_for("1", "0"),
+        ("naive_bayes/test_histogram_nb.py::test_brute_force_sensitivity_of_the_counts",),
+        "a row is in the count of its class beside those of its cells",
+    ),
+    Mutation(
+        "losses-of-all-temperatures-at-the-price-of-one",
+        "naive_bayes._histogram_plan",
+        "HistogramNBPlan._losses_noise",
+        rules.put_for("len(INVERSE_TEMPERATURES)", "1"),
+        ("naive_bayes/test_histogram_nb.py::test_brute_force_sensitivity_of_the_losses",),
+        "a row has a loss at every temperature",
+    ),
+    Mutation(
+        "temperature-for-free",
+        "naive_bayes._histogram_plan",
+        "HistogramNBPlan.shares",
+        rules.put_for("math.fsum(shares.values())", "0.0"),
+        ("naive_bayes/test_histogram_nb.py::test_both_stages_cost_what_is_charged",),
+        "the counts take the whole budget, and the temperature is chosen beside it",
+    ),
     # gam
     Mutation(
         "cells-of-all-levels-at-the-price-of-one",
