@@ -16,7 +16,7 @@ from skdp.gam._column_plan import ColumnsPlan
 # Of mu squared, or of epsilon with delta = 0.
 TEMPERATURE_SHARE = 0.05
 # What the evidence is multiplied by: the inverses of the temperatures.
-INVERSE_TEMPERATURES = np.array([1.0, 0.5, 0.25, 0.125, 0.0])
+INVERSE_TEMPERATURES = 0.5 ** np.arange(5)
 # A cell's classes count as much beside its parent's as so many standard deviations of its noise.
 PARENTS_NOISES = 10.0
 # Losses are rounded to this grid, so that their sums are exact.

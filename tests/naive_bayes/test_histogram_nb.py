@@ -100,7 +100,7 @@ def test_brute_force_sensitivity_of_the_losses(relation):
             moves = [np.linalg.norm(a - b, order) for a in found for b in others]
             assert max(moves) <= claimed
             largest = max(largest, max(moves))
-        # A model that is sure at each temperature; at an infinite one it is as sure of its start.
+        # A model that is sure at each temperature.
         assert largest > 0.999 * claimed
 
 
