@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.naive_bayes import CategoricalNB
 
-from skdp import DPHistogramNB
+from skdp import DPGaussianNB, DPHistogramNB, tabular_pipeline
 from skdp._data._kinds import read_kinds
 from skdp._sgd._noise import GaussianNoise, LaplaceNoise
 from skdp.accounting import gaussian_delta, get_epsilon
@@ -183,6 +183,27 @@ def test_raw_tables_are_learnt(delta, least):
         assert log_loss(labels, chances) < 0.95 * log_loss(labels, [[1 - share, share]] * 5000)
         total = model.explain(other).sum(axis=1) + model.intercept_
         np.testing.assert_allclose(total, model.decision_function(other), atol=1e-9)
+
+
+def test_in_a_pipeline_of_raw_tables():
+    X, y = two_classes(5000)
+    bounds = {"money": (0, 1e5), "age": (17, 90)}
+    own = {"bounds": bounds, "categories": {"job": ["a", "b", "c"]}}
+    pipe = tabular_pipeline(DPHistogramNB, **own)
+    assert len(pipe) == 1 and pipe[0].bounds == bounds
+    assert pipe.fit(X, y).score(X, y) > np.mean(y == "no") - 0.01
+    # Bell curves of one-hot columns mean nothing, and a front's rows are sparse.
+    with pytest.raises(ValueError, match="raw tables or sparse rows"):
+        tabular_pipeline(DPGaussianNB, **own)
+
+
+def test_it_is_read_like_an_additive_model():
+    X, y = two_classes(2000)
+    model = DPHistogramNB(bounds={"money": (0, 1e5)}).fit(X, y)
+    assert [shape.name for shape in model.shape_functions_] == [*X.columns]
+    assert "money" in model._repr_html_() and model.feature_importances_.sum() == pytest.approx(1)
+    none = model.edit("job", 0.0)
+    assert (none.explain(X)[:, 2] == 0.0).all() and not (model.explain(X)[:, 2] == 0.0).all()
 
 
 def test_where_noise_rules_it_is_the_majority():
