@@ -201,7 +201,8 @@ def tabular_pipeline(
         raise ValueError(
             "estimator must be 'classifier', 'regressor', or a classifier or regressor of skdp "
             "for raw tables or sparse rows, such as DPLogisticRegression; for a search make a "
-            f"pipeline of what it tries first, DPGridSearchCV(tabular_pipeline(...), ...); got {estimator!r}"
+            "pipeline of what it tries first, DPGridSearchCV(tabular_pipeline(...), ...); got "
+            f"{estimator!r}"
         )
     model, own = clone(model), model.get_params(deep=False)
     optional = {"bounds": None if is_auto(bounds) else bounds, "target_bounds": target_bounds}
