@@ -44,7 +44,8 @@ RANGES = {"bounds", "target_bounds", "feature_range", "quantile_range", "range"}
 # What holds no number, or is somebody else's object.
 OTHERS = {
     *("accountant", "callbacks", "estimator", "public_steps", "scoring", "cv", "random_state"),
-    *("param_grid", "param_distributions", "n_jobs", "verbose", "a", "x", "y", "axis"),
+    *("param_grid", "param_distributions", "n_jobs", "verbose", "a", "x", "y", "axis", "index"),
+    "columns",
 }
 FIRST = list({type(estimator): estimator for estimator in reversed(ESTIMATORS)}.values())[::-1]
 STATISTICS = [
@@ -108,7 +109,10 @@ def check_statistic(name, **params):
     needed = {"bounds": (0, 1), "q": 0.5, "axis": 0}
     names = inspect.signature(function).parameters
     arguments = {key: value for key, value in needed.items() if key in names} | params
-    rows = (X[:, 0], X[:, 1]) if "y" in names else (X,)
+    rows = (X[:, 0], X[:, 1]) if {"y", "index"} & {*names} else (X,)
+    if "categories" in names:
+        rows = [each.round().reshape(len(X), -1)[:, 0] for each in rows]
+        arguments["categories"] = ([0.0, 1.0], [0.0]) if len(rows) == 2 else [0.0, 1.0]
     try:
         released = function(*rows, accountant=accountant, **arguments)
     except ValueError:

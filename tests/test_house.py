@@ -25,6 +25,7 @@ ORDER = [
     "planning",
     "decomposition",
     "impute",
+    "naive_bayes",
     "gam",
     "preprocessing",
     "svm",

@@ -26,16 +26,17 @@ N_BINS = 32
 AUTO_PAIRS = 5
 
 
-class PrivateAdditiveModel(ExpectedLossMixin, PrivateEstimator):
-    """Scores and reasons from `shape_functions_` and `intercept_`."""
+class TermsModel(PrivateEstimator):
+    """Scores and reasons from `shape_functions_` and `intercept_`.
+
+    A model's plan has `unpaired`, and its ``run`` returns terms, their values and a constant.
+    """
 
     delta: float = 1e-6
     bounds: tuple | dict | str = "auto"
     categories: dict | list | None = None
-    n_bins: int | str = "auto"
-    interactions: int | list | str = 0
-    monotonic_cst: dict | list | None = None
-    verbose: int = 0
+
+    _public = ("bounds", "categories")
 
     def fit(self, X, y, *, groups=None):
         """Fit the model and charge the accountant.
@@ -72,28 +73,10 @@ class PrivateAdditiveModel(ExpectedLossMixin, PrivateEstimator):
         shape = self._shape_of(columns, classes=classes, kinds=kinds)
         return ReadTable(rows=RowsAndTarget(columns, targets), shape=shape)
 
-    def _plan(self, task, shape, guarantee):
-        """Return the plan of a task on a table of that shape."""
-        check_verbose(self.verbose)
+    def _columns(self, shape):
+        """Return what is known of the columns of a table of that shape."""
         kinds = shape.kinds or ["object"] * shape.n_columns
-        columns = declared_columns(kinds, self.bounds, self.categories, shape.names)
-        declared, n_chosen = check_interactions(self.interactions, shape.names, shape.n_columns)
-        n_bins = N_BINS if is_auto(self.n_bins) else check_integer(self.n_bins, "n_bins", 2, 1024)
-        plan = AdditivePlan(
-            columns=columns,
-            n_rows=shape.n_rows,
-            n_bins=n_bins,
-            task=task,
-            guarantee=guarantee,
-            declared_pairs=declared,
-            signs=directions(self.monotonic_cst, shape.names, columns),
-        )
-        if plan.unpaired & set(sum(declared, ())):
-            raise ValueError("interactions: a column of monotonic_cst is in no pair")
-        if n_chosen is None:
-            n_chosen = AUTO_PAIRS * plan.pays_for_pairs
-        n_chosen = min(n_chosen, math.comb(shape.n_columns - len(plan.unpaired), 2))
-        return replace(plan, n_chosen=n_chosen) if n_chosen else plan
+        return declared_columns(kinds, self.bounds, self.categories, shape.names)
 
     def _released(self, run, plan):
         terms, values, constant = run
@@ -192,13 +175,45 @@ class PrivateAdditiveModel(ExpectedLossMixin, PrivateEstimator):
 
     def _assumptions(self):
         """Say in words what a fit takes to be public."""
-        names = ("bounds", "categories", "monotonic_cst")
-        return (*public_inputs(self, *names), "the columns' types and names")
+        return (*public_inputs(self, *self._public), "the columns' types and names")
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
         return tags
+
+
+class PrivateAdditiveModel(ExpectedLossMixin, TermsModel):
+    """The parameters of additive models that are fitted in steps, and their plan."""
+
+    n_bins: int | str = "auto"
+    interactions: int | list | str = 0
+    monotonic_cst: dict | list | None = None
+    verbose: int = 0
+
+    _public = (*TermsModel._public, "monotonic_cst")
+
+    def _plan(self, task, shape, guarantee):
+        """Return the plan of a task on a table of that shape."""
+        check_verbose(self.verbose)
+        columns = self._columns(shape)
+        declared, n_chosen = check_interactions(self.interactions, shape.names, shape.n_columns)
+        n_bins = N_BINS if is_auto(self.n_bins) else check_integer(self.n_bins, "n_bins", 2, 1024)
+        plan = AdditivePlan(
+            columns=columns,
+            n_rows=shape.n_rows,
+            n_bins=n_bins,
+            task=task,
+            guarantee=guarantee,
+            declared_pairs=declared,
+            signs=directions(self.monotonic_cst, shape.names, columns),
+        )
+        if plan.unpaired & set(sum(declared, ())):
+            raise ValueError("interactions: a column of monotonic_cst is in no pair")
+        if n_chosen is None:
+            n_chosen = AUTO_PAIRS * plan.pays_for_pairs
+        n_chosen = min(n_chosen, math.comb(shape.n_columns - len(plan.unpaired), 2))
+        return replace(plan, n_chosen=n_chosen) if n_chosen else plan
 
 
 def _as_term(shape):

@@ -14,12 +14,13 @@ def level_counts(counts):
 
     Parameters
     ----------
-    counts : ndarray of shape (CELLS,)
+    counts : ndarray of shape (n_cells,)
+        A power of two.
 
     Returns
     -------
-    ndarray of shape (2 * CELLS - 2,)
-        A row that is counted adds 1 to `LEVELS` of them.
+    ndarray of shape (2 * n_cells - 2,)
+        A row that is counted adds 1 to one of each level, ``log2(n_cells)`` of them.
     """
     levels = [counts]
     while len(levels[-1]) > 2:
@@ -32,14 +33,14 @@ def consistent_counts(noisy, total):
 
     Parameters
     ----------
-    noisy : ndarray of shape (2 * CELLS - 2,)
+    noisy : ndarray of shape (2 * n_cells - 2,)
         As `level_counts`, with independent noise of one variance.
     total : float
         Of each level.
 
     Returns
     -------
-    ndarray of shape (CELLS,)
+    ndarray of shape (n_cells,)
         Of sum `total`; some may be negative.
 
     References
@@ -47,7 +48,9 @@ def consistent_counts(noisy, total):
     M. Hay, V. Rastogi, G. Miklau and D. Suciu. Boosting the accuracy of differentially private
     histograms through consistency. VLDB 2010, theorem 3.
     """
-    levels = np.split(noisy, np.cumsum([CELLS >> height for height in range(LEVELS - 1)]))
+    n_cells = len(noisy) // 2 + 1
+    sizes = [n_cells >> height for height in range(n_cells.bit_length() - 1)]
+    levels = np.split(noisy, np.cumsum(sizes[:-1]))
     # Upwards: the best estimate of each count from what is below it.
     best = [levels[0]]
     for height, level in enumerate(levels[1:], start=2):

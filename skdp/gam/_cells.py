@@ -48,22 +48,34 @@ class Term:
         return np.ravel_multi_index(found, self.counts.shape)
 
 
-def finest_edges(column):
+def finest_edges(column, n_cells=CELLS):
     """Return the edges of a number's finest cells, or a label's categories."""
-    return column.categories if column.is_label else np.linspace(*column.bounds, CELLS + 1)
+    return column.categories if column.is_label else np.linspace(*column.bounds, n_cells + 1)
 
 
-def exact_counts(columns, edges, table, shares=None):
-    """Return the counts of each column's cells, of numbers at all levels; missing values last."""
-    counts = [no_counts(n_cells(*pair), shares) for pair in zip(columns, edges, strict=True)]
+def exact_counts(columns, edges, table, shares=None, codes=None, n_classes=1):
+    """Return the counts of each column's cells, of numbers at all levels; missing values last.
+
+    With `codes`, the classes of the rows, they are of shape (n_classes, n_counts).
+    """
+    sizes = [n_cells(*pair) for pair in zip(columns, edges, strict=True)]
+    counts = [no_counts(n_classes * size, shares) for size in sizes]
     for rows in row_blocks(table, BLOCK_ROWS):
         for j, (column, total) in enumerate(zip(columns, counts, strict=True)):
             cells = column.cells(table.values(j, rows), edges[j])
+            if codes is not None:
+                cells += sizes[j] * codes[rows]
             total += counts_of(cells, cut(shares, rows), len(total))
+    if codes is not None:
+        counts = [own.reshape(n_classes, -1) for own in counts]
     return [
-        own if column.is_label else np.append(level_counts(own[:-1]), own[-1])
+        own if column.is_label else np.apply_along_axis(_at_all_levels, -1, own)
         for column, own in zip(columns, counts, strict=True)
     ]
+
+
+def _at_all_levels(counts):
+    return np.append(level_counts(counts[:-1]), counts[-1])
 
 
 class PackedCells:

@@ -1,16 +1,13 @@
 """Classification by an additive model on private bins."""
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 
-from skdp._data._tables import read_target
 from skdp.gam._additive import PrivateAdditiveModel
 from skdp.gam._tasks import BinaryTask, MultinomialTask
-from skdp.linear_model._classifier import PrivateLinearClassifier, check_class_weight
-from skdp.utils._validation import check_classes
+from skdp.linear_model._classifier import PrivateClassifierMixin, check_class_weight
 
 
-class DPAdditiveClassifier(ClassifierMixin, PrivateAdditiveModel):
+class DPAdditiveClassifier(PrivateClassifierMixin, PrivateAdditiveModel):
     r"""Classifier that adds up one private curve a column.
 
     Each column is cut into bins by private counts, or has categories; each bin and category has a
@@ -109,9 +106,6 @@ class DPAdditiveClassifier(ClassifierMixin, PrivateAdditiveModel):
     classes: list | np.ndarray | None = None
     class_weight: dict | None = None
 
-    predict = PrivateLinearClassifier.predict
-    _planned_classes = PrivateLinearClassifier._planned_classes
-
     def plan_fit(self, shape, guarantee):
         classes = self._planned_classes(shape)
         weights = np.array(check_class_weight(self.class_weight, classes))
@@ -123,9 +117,6 @@ class DPAdditiveClassifier(ClassifierMixin, PrivateAdditiveModel):
         else:
             task = MultinomialTask(weights=weights, clipped=guarantee.delta > 0.0)
         return self._plan(task, shape, guarantee)
-
-    def _read_target(self, y, n_rows):
-        return check_classes(self.classes, read_target(self, y, n_rows))
 
     def decision_function(self, X):
         """Return the scores of samples: the sums of their cells' values.
@@ -179,11 +170,5 @@ class DPAdditiveClassifier(ClassifierMixin, PrivateAdditiveModel):
             return np.log(self.predict_proba(X))
 
     def _assumptions(self):
-        labels = "the labels of y" if self.classes is None else "the declared classes"
         weights = ("class_weight",) if self.class_weight is not None else ()
-        return (*super()._assumptions(), *weights, labels)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True
-        return tags
+        return (*super()._assumptions(), *weights, self._known_labels)

@@ -44,7 +44,7 @@ class ColumnsPlan:
     def __post_init__(self):
         # What could not be drawn is refused before the charge.
         if self.shares["cells"]:
-            self._cells_noise.check_size(sum(each.most_cells(2 * CELLS) for each in self.columns))
+            self._cells_noise.check_size(self._most_counts)
         if self.discovery is not None:
             self.discovery.release(np.zeros(0), random_state=None)
         # It refuses what it could not draw when it is made.
@@ -99,8 +99,17 @@ class ColumnsPlan:
         )
 
     @property
+    def _most_counts(self):
+        return sum(each.most_cells(2 * CELLS) for each in self.columns)
+
+    @property
     def _cells_noise(self):
-        squares = sum(1 if column.is_label else LEVELS for column in self.columns) * self._moved
+        return self._noise_of_counts()
+
+    def _noise_of_counts(self, levels=LEVELS, others=0):
+        """Return the noise of the counts, of which a row is in `others` beside those of columns."""
+        of_row = sum(1 if column.is_label else levels for column in self.columns) + others
+        squares = of_row * self._moved
         l2 = math.nextafter(math.sqrt(squares), math.inf)
         return self.budget.mechanism(self.shares["cells"], l1=float(squares), l2=l2)
 

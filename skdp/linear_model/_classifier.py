@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 
-from skdp._data._tables import RowsAndTarget, read_rows_and_target
+from skdp._data._tables import RowsAndTarget, read_rows_and_target, read_target
 from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp._sgd._defaults import Task
 from skdp.base import ReadTable
@@ -21,32 +21,8 @@ WEIGHTS_NORM, SIGNAL, KNEE = 20.0, 0.04, 0.008
 HINGE_SIGNAL = 0.1
 
 
-class PrivateLinearClassifier(ClassifierMixin, PrivateLinearModel):
-    """Scores and predictions from `coef_`, `intercept_` and `classes_`."""
-
-    classes: list | np.ndarray | None = None
-
-    def _read_table(self, X, y=None, reset=True, classes=None):
-        self._look_at_types(X)
-        X, y = read_rows_and_target(self, X, y, reset=reset)
-        classes, codes = check_classes(self.classes if classes is None else classes, y)
-        return ReadTable(rows=RowsAndTarget(X, codes), shape=self._shape_of(X, classes=classes))
-
-    def decision_function(self, X):
-        """Return the scores of samples.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
-            Samples, not scaled to `data_norm`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes the score of the second.
-        """
-        scores = self._scores(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+class PrivateClassifierMixin(ClassifierMixin):
+    """Labels, which are those of y or declared by `classes`, and predictions from scores."""
 
     def predict(self, X):
         """Return the class with the highest score of each sample.
@@ -77,16 +53,52 @@ class PrivateLinearClassifier(ClassifierMixin, PrivateLinearModel):
             raise ValueError(f"a fit takes at least two classes, got {classes!r}")
         return classes
 
-    def _assumptions(self):
-        """Say in words what a fit takes to be public."""
-        labels = "the labels of y" if self.classes is None else "the declared classes"
-        declared = [name for name in ("data_norm", "class_weight") if hasattr(self, name)]
-        return (*public_inputs(self, *declared), labels)
+    def _read_target(self, y, n_rows):
+        """Return the labels that can occur and the code of each row's."""
+        return check_classes(self.classes, read_target(self, y, n_rows))
+
+    @property
+    def _known_labels(self):
+        """What a fit takes to be public of labels, in words."""
+        return "the labels of y" if self.classes is None else "the declared classes"
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         return tags
+
+
+class PrivateLinearClassifier(PrivateClassifierMixin, PrivateLinearModel):
+    """Scores and predictions from `coef_`, `intercept_` and `classes_`."""
+
+    classes: list | np.ndarray | None = None
+
+    def _read_table(self, X, y=None, reset=True, classes=None):
+        self._look_at_types(X)
+        X, y = read_rows_and_target(self, X, y, reset=reset)
+        classes, codes = check_classes(self.classes if classes is None else classes, y)
+        return ReadTable(rows=RowsAndTarget(X, codes), shape=self._shape_of(X, classes=classes))
+
+    def decision_function(self, X):
+        """Return the scores of samples.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, ChunkedArray or dask array of shape (n_samples, n_features)
+            Samples, not scaled to `data_norm`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            For two classes the score of the second.
+        """
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def _assumptions(self):
+        """Say in words what a fit takes to be public."""
+        declared = [name for name in ("data_norm", "class_weight") if hasattr(self, name)]
+        return (*public_inputs(self, *declared), self._known_labels)
 
 
 class LogisticProbabilitiesMixin:

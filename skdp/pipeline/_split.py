@@ -5,6 +5,7 @@ from numbers import Integral
 
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import make_pipeline
+from sklearn.utils import get_tags
 
 from skdp.accounting import (
     Guarantee,
@@ -16,6 +17,7 @@ from skdp.accounting import (
 )
 from skdp.base import guarantee_of, terms_of
 from skdp.gam import DPAdditiveClassifier, DPAdditiveRegressor
+from skdp.gam._additive import TermsModel
 from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._kinds import plans_its_fit, step_kind
 from skdp.pipeline._planning import plan_pipeline, planned_charge
@@ -247,11 +249,14 @@ def tabular_pipeline(
         estimator = ADDITIVE[estimator]
     model = estimator() if isinstance(estimator, type) else estimator
     predicts = is_estimator(model) and (is_classifier(model) or is_regressor(model))
-    if not predicts or step_kind(model) != "private" or not plans_its_fit(model):
+    # A front makes sparse rows.
+    fits = predicts and (isinstance(model, TermsModel) or get_tags(model).input_tags.sparse)
+    if not fits or step_kind(model) != "private" or not plans_its_fit(model):
         raise ValueError(
             "estimator must be 'classifier', 'regressor', or a classifier or regressor of skdp "
-            "such as DPLogisticRegression; for a search make a pipeline of what it tries first, "
-            f"DPGridSearchCV(tabular_pipeline(...), ...); got {estimator!r}"
+            "for raw tables or sparse rows, such as DPLogisticRegression; for a search make a "
+            "pipeline of what it tries first, DPGridSearchCV(tabular_pipeline(...), ...); got "
+            f"{estimator!r}"
         )
     model, own = clone(model), model.get_params(deep=False)
     optional = {"bounds": None if is_auto(bounds) else bounds, "target_bounds": target_bounds}
@@ -261,7 +266,7 @@ def tabular_pipeline(
     model.set_params(**{name: value for name, value in given.items() if name in own})
     # What it would refuse is refused here, before a front is charged.
     guarantee_of(model)
-    if isinstance(model, DPAdditiveClassifier | DPAdditiveRegressor):
+    if isinstance(model, TermsModel):
         return make_pipeline(model)
     batch = own.get("batch_size")
     n_rows = max(SOME_ROWS, batch if isinstance(batch, Integral) else 0)

@@ -822,6 +822,47 @@ MUTATIONS = [
         (checked("DPLinearSVC()", "check_no_raw_statistic"),),
         "an exact mean is in every pickle",
     ),
+    # naive_bayes
+    Mutation(
+        "a-row-that-changes-its-class",
+        "naive_bayes._gaussian_nb",
+        "ClassMomentsPlan.mechanism",
+        rules.put_for("3.0 * d + 2.0", "2.25 * d"),
+        ("naive_bayes/test_gaussian_nb.py::test_brute_force_sensitivity",),
+        "a row that leaves the sums of one class and enters those of another counts once",
+    ),
+    Mutation(
+        "class-counts-for-free",
+        "naive_bayes._gaussian_nb",
+        "ClassMomentsPlan.mechanism",
+        rules.put_for("1.5 * d + 1.0", "1.5 * d"),
+        ("naive_bayes/test_gaussian_nb.py::test_brute_force_sensitivity",),
+        "the number of rows of a class is released beside the sums without a price",
+    ),
+    Mutation(
+        "classes-of-histograms-for-free",
+        "naive_bayes._histogram_plan",
+        "HistogramNBPlan._counts_noise",
+        rules.put_for("1", "0"),
+        ("naive_bayes/test_histogram_nb.py::test_brute_force_sensitivity_of_the_counts",),
+        "a row is in the count of its class beside those of its cells",
+    ),
+    Mutation(
+        "losses-of-all-temperatures-at-the-price-of-one",
+        "naive_bayes._histogram_plan",
+        "HistogramNBPlan._losses_noise",
+        rules.put_for("len(INVERSE_TEMPERATURES)", "1"),
+        ("naive_bayes/test_histogram_nb.py::test_brute_force_sensitivity_of_the_losses",),
+        "a row has a loss at every temperature",
+    ),
+    Mutation(
+        "temperature-for-free",
+        "naive_bayes._histogram_plan",
+        "HistogramNBPlan.shares",
+        rules.put_for("math.fsum(shares.values())", "0.0"),
+        ("naive_bayes/test_histogram_nb.py::test_both_stages_cost_what_is_charged",),
+        "the counts take the whole budget, and the temperature is chosen beside it",
+    ),
     # gam
     Mutation(
         "cells-of-all-levels-at-the-price-of-one",
@@ -1187,7 +1228,7 @@ MUTATIONS = [
     # decomposition
     Mutation(
         "pca-rows-not-clipped",
-        "decomposition._second_moment",
+        "stats._second_moment",
         "_add_second_moment",
         rules.call_dropped("clip_rows"),
         ("decomposition/test_pca.py::test_rows_are_clipped",),
@@ -1195,7 +1236,7 @@ MUTATIONS = [
     ),
     Mutation(
         "pca-rounding-unpaid",
-        "decomposition._second_moment",
+        "stats._second_moment",
         "plan_second_moment",
         rules.term_dropped("2.0 * _rounding(_) * (1.0 + constant**2)"),
         ("decomposition/test_pca.py::test_the_sensitivity_holds_for_sums_as_they_are_computed",),
@@ -1203,7 +1244,7 @@ MUTATIONS = [
     ),
     Mutation(
         "pca-of-a-replaced-row",
-        "decomposition._second_moment",
+        "stats._second_moment",
         "second_moment_sensitivity",
         rules.decided("relation == 'replace_one'", False),
         ("decomposition/test_pca.py::test_brute_force_sensitivity",),
@@ -1211,7 +1252,7 @@ MUTATIONS = [
     ),
     Mutation(
         "pca-mean-for-free",
-        "decomposition._second_moment",
+        "stats._second_moment",
         "second_moment_sensitivity",
         rules.put_for("constant ** 2", "0.0"),
         ("decomposition/test_pca.py::test_brute_force_sensitivity",),
@@ -1226,6 +1267,22 @@ MUTATIONS = [
         "a square root dropped: the vector is longer than the matrix",
     ),
     # stats
+    Mutation(
+        "present-values-counted-for-free",
+        "stats._moments",
+        "MomentsPlan.mechanism",
+        rules.put_for("COUNTED_SENSITIVITY", "SENSITIVITY"),
+        ("stats/test_tables.py::test_brute_force_sensitivity_of_moments_with_gaps",),
+        "the number of present values is released beside the sums without a price",
+    ),
+    Mutation(
+        "mode-of-a-replaced-row",
+        "stats._moments",
+        "ModePlan.mechanism",
+        rules.put_for("self.guarantee.relation == 'add_remove'", "True"),
+        ("stats/test_tables.py::test_the_law_of_the_mode_is_bounded",),
+        "relation ignored: one count rises where another falls",
+    ),
     Mutation(
         "search-for-a-norm-for-free",
         "stats._bounds",
@@ -1269,7 +1326,7 @@ MUTATIONS = [
     Mutation(
         "moments-rounding-unpaid",
         "stats._moments",
-        "MomentsPlan.mechanism",
+        "MomentsPlan._noise",
         rules.assigned_times("rounding", 0.0),
         ("preprocessing/test_standard_scaler.py::test_sensitivity_grows_with_the_features",),
         "a sum in floating point moves further than a row",

@@ -1,0 +1,232 @@
+"""Naive Bayes on private histograms: sensitivities, the price of both stages, what it learns."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.naive_bayes import CategoricalNB
+
+from skdp import DPGaussianNB, DPHistogramNB, tabular_pipeline
+from skdp._data._kinds import read_kinds
+from skdp._sgd._noise import GaussianNoise, LaplaceNoise
+from skdp.accounting import gaussian_delta, get_epsilon
+from skdp.gam._cells import Term
+from skdp.gam._columns import declared_columns
+from skdp.naive_bayes._histogram_plan import HistogramNBPlan
+from skdp.noise import RandomSource
+from skdp.utils import ChunkedArray
+from tests._guarantees import meet
+
+RELATIONS = ("add_remove", "replace_one")
+COLOURS = ["red", "green", "blue"]
+BOUNDS, CATEGORIES = {0: (-1.0, 1.0), 1: (0.0, 10.0)}, {2: COLOURS}
+
+
+def make_rows(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.empty((n, 3), dtype=object)
+    X[:, 0], X[:, 1] = rng.uniform(-1, 1, n), rng.normal(5, 2, n)
+    X[:, 2] = rng.choice(COLOURS, n)
+    return X, rng.integers(0, 3, n)
+
+
+def plan_of(guarantee, n=301, categories=CATEGORIES):
+    columns = declared_columns(["object"] * 3, BOUNDS, categories, None)
+    return HistogramNBPlan(columns=columns, n_rows=n, n_classes=3, guarantee=guarantee)
+
+
+def table_of(rows):
+    return read_kinds(DPHistogramNB(), rows)[0]
+
+
+def exact_counts(plan, X, y, monkeypatch):
+    """Return what the first noise of a run is added to."""
+    seen = []
+
+    def kept(self, values, noise):
+        seen.append(values.copy())
+        return values
+
+    with monkeypatch.context() as patch:
+        for kind in (GaussianNoise, LaplaceNoise):
+            patch.setattr(kind, "add", kept)
+        plan.run(table_of(X), y, RandomSource(0))
+    return seen[0]
+
+
+def neighbours():
+    """A row in any cell, of any class: at the ends, outside, missing, undeclared."""
+    for a in (-1.0, 1.0, None):
+        for colour in ("red", "other", None):
+            yield from (([a, 10.0 * (a == 1.0), colour], label) for label in (0, 2))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_brute_force_sensitivity_of_the_counts(relation, delta, monkeypatch):
+    plan, order = plan_of(meet(1.0, delta, relation)), 2 if delta else 1
+    X, y = make_rows()
+    found = [
+        exact_counts(plan, np.vstack([X, [row]]), np.append(y, label), monkeypatch)
+        for row, label in neighbours()
+    ]
+    others = found if relation == "replace_one" else [exact_counts(plan, X, y, monkeypatch)]
+    moves = [np.linalg.norm(np.ravel(a - b), order) for a in found for b in others]
+    assert 0.999 * plan.sensitivity < max(moves) <= plan.sensitivity
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_brute_force_sensitivity_of_the_losses(relation):
+    """Whatever was released before: also of a model that is sure, and right or wrong."""
+    X, y = make_rows()
+    column, edges = declared_columns(["label"], "auto", {0: COLOURS}, None)[0], np.array(COLOURS)
+    terms = [Term(columns=(column,), positions=(2,), edges=(edges,), counts=np.ones(5))]
+    for delta, order in ((0.0, 1), (1e-6, 2)):
+        plan, largest = plan_of(meet(1.0, delta, relation)), 0.0
+        claimed = plan._losses_noise.sensitivity
+        for sure in (0.0, 3.0, 900.0):
+            values = [sure * np.random.default_rng(1).normal(size=(5, 3))]
+
+            def losses(X, y, sure=sure, plan=plan, values=values):
+                start = np.array([0.0, -sure, -sure])
+                return plan._losses(table_of(X), y, terms, values, start, None)
+
+            found = [
+                losses(np.vstack([X, [row]]), np.append(y, label)) for row, label in neighbours()
+            ]
+            others = found if relation == "replace_one" else [losses(X, y)]
+            moves = [np.linalg.norm(a - b, order) for a in found for b in others]
+            assert max(moves) <= claimed
+            largest = max(largest, max(moves))
+        # A model that is sure at each temperature.
+        assert largest > 0.999 * claimed
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("categories", [CATEGORIES, {2: "auto"}])
+def test_both_stages_cost_what_is_charged(delta, categories):
+    if delta == 0.0 and categories is not CATEGORIES:
+        with pytest.raises(ValueError, match="delta > 0"):
+            plan_of(meet(1.0, 0.0), categories=categories)
+        return
+    plan = plan_of(meet(1.0, delta), categories=categories)
+    noises = [plan._cells_noise, plan._losses_noise]
+    parts = [noise.sensitivity / noise.scale for noise in noises]
+    if plan.discovery is not None:
+        parts.append(plan.discovery._noise.sensitivity / plan.discovery._noise.scale)
+    assert get_epsilon(plan.event, delta) <= 1.0
+    if delta == 0.0:
+        assert 0.999 < sum(parts) <= 1.0
+    else:
+        mu = math.sqrt(sum(part**2 for part in parts))
+        left = delta - plan.budget.threshold_delta
+        assert 0.999 * left < gaussian_delta(1.0 / mu, 1.0) <= left
+
+
+def test_without_noise_it_is_naive_bayes_on_the_cells():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 3000)
+    X = (rng.uniform(size=(3000, 4)) < 0.3 + 0.2 * y[:, None]).astype(int)
+    theirs = CategoricalNB(alpha=1e-9).fit(X, y)
+    ours = DPHistogramNB(1e10, categories=[0, 1]).fit(X, y)
+    # Columns that are independent ask for no temperature.
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=2e-3)
+
+
+def test_what_columns_share_is_not_counted_twice():
+    rng = np.random.default_rng(0)
+    one = rng.integers(0, 2, (4000, 1))
+    y = np.where(rng.uniform(size=4000) < 0.7, one[:, 0], 1 - one[:, 0])
+    X = np.repeat(one, 8, axis=1)
+    model = DPHistogramNB(10.0, categories=[0, 1]).fit(X, y)
+    # Eight times one column's evidence at a temperature of eight.
+    np.testing.assert_allclose(model.predict_proba([[1] * 8])[0, 1], 0.7, atol=0.05)
+
+
+def two_classes(n, seed=0):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {
+            "money": np.where(rng.uniform(size=n) < 0.8, 0.0, rng.lognormal(8, 1, n)),
+            "age": rng.integers(17, 90, n).astype(float),
+            "job": rng.choice(["a", "b", "c"], n),
+            "since": pd.Timestamp("2000-01-01") + pd.to_timedelta(rng.integers(0, 9000, n), "D"),
+        }
+    )
+    score = 2.0 * (X["money"] > 500) + 1.5 * (abs(X["age"] - 50) < 15) + 2.0 * (X["job"] == "c")
+    y = np.where(rng.uniform(size=n) < 1 / (1 + np.exp(2.5 - score)), "yes", "no")
+    X.loc[::9, "age"] = np.nan
+    return X, y
+
+
+@pytest.mark.parametrize(("delta", "least"), [(1e-6, 0.76), (0.0, 0.74)])
+def test_raw_tables_are_learnt(delta, least):
+    """The best score there is has an AUC of 0.80; the spread of a fit's is below 0.01."""
+    X, y = two_classes(20_000)
+    other, labels = two_classes(5000, seed=1)
+    declared = {
+        "bounds": {
+            "money": (0, 1e5),
+            "age": (17, 90),
+            "since": (pd.Timestamp("2000-01-01"), pd.Timestamp("2030-01-01")),
+        },
+        "categories": {"job": ["a", "b", "c"]},
+    }
+    for parameters in (declared,) if delta == 0.0 else (declared, {}):
+        model = DPHistogramNB(1.0, delta=delta, **parameters).fit(X, y)
+        chances = model.predict_proba(other)
+        assert roc_auc_score(labels == "yes", chances[:, 1]) > least
+        # Probabilities, not only an order.
+        share = np.mean(labels == "yes")
+        assert log_loss(labels, chances) < 0.95 * log_loss(labels, [[1 - share, share]] * 5000)
+        total = model.explain(other).sum(axis=1) + model.intercept_
+        np.testing.assert_allclose(total, model.decision_function(other), atol=1e-9)
+
+
+def test_in_a_pipeline_of_raw_tables():
+    X, y = two_classes(5000)
+    bounds = {"money": (0, 1e5), "age": (17, 90)}
+    own = {"bounds": bounds, "categories": {"job": ["a", "b", "c"]}}
+    pipe = tabular_pipeline(DPHistogramNB, **own)
+    assert len(pipe) == 1 and pipe[0].bounds == bounds
+    assert pipe.fit(X, y).score(X, y) > np.mean(y == "no") - 0.01
+    # Bell curves of one-hot columns mean nothing, and a front's rows are sparse.
+    with pytest.raises(ValueError, match="raw tables or sparse rows"):
+        tabular_pipeline(DPGaussianNB, **own)
+
+
+def test_it_is_read_like_an_additive_model():
+    X, y = two_classes(2000)
+    model = DPHistogramNB(bounds={"money": (0, 1e5)}).fit(X, y)
+    assert [shape.name for shape in model.shape_functions_] == [*X.columns]
+    assert "money" in model._repr_html_() and model.feature_importances_.sum() == pytest.approx(1)
+    none = model.edit("job", 0.0)
+    assert (none.explain(X)[:, 2] == 0.0).all() and not (model.explain(X)[:, 2] == 0.0).all()
+
+
+def test_where_noise_rules_it_is_the_majority():
+    X, y = two_classes(3000)
+    rare = np.where((y == "yes") & (np.arange(3000) % 4 == 0), "yes", "no")
+    least = np.mean(rare == "no")
+    bounds, categories = {"money": (0, 1e5), "age": (17, 90)}, {"job": ["a", "b", "c"]}
+    table = X[["money", "age", "job"]]
+    scores = [
+        DPHistogramNB(0.2, bounds=bounds, categories=categories).fit(table, rare).score(table, rare)
+        for _ in range(20)
+    ]
+    # The mean of 20 fits; without a temperature it is lower by more than 0.1.
+    assert np.mean(scores) > least - 0.03
+
+
+def test_noise_says_how_fine_cells_are():
+    levels = [plan_of(meet(epsilon), n=10_000).levels for epsilon in (1e-3, 0.1, 1.0, 1e3)]
+    assert levels[0] == 1 and levels[-1] == 10 and levels == sorted(levels)
+
+
+def test_chunks_and_their_table_are_one():
+    X, y = np.random.default_rng(0).uniform(size=(3000, 2)), np.arange(3000) % 2
+    parts = ChunkedArray(np.array_split(X, 4))
+    one, other = (DPHistogramNB(bounds=(0, 1), random_state=0).fit(T, y) for T in (X, parts))
+    np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(parts))
