@@ -77,7 +77,7 @@ def id_column(groups):
     """
     groups = in_memory(groups)
     if np.ma.is_masked(groups):
-        groups = groups.astype(object).filled(None)
+        groups = np.where(groups.mask, None, groups.data.astype(object))
     if hasattr(groups, "shape") or hasattr(type(groups), "to_pylist"):
         groups = np.asarray(groups) if is_frame(groups) else column_values(groups)[0]
     elif isinstance(groups, Sequence) and not isinstance(groups, str | bytes):
