@@ -242,7 +242,10 @@ def _joint_log_likelihood(block, start, means, variances, bounds):
 
 
 def _checked_priors(priors, n_classes):
-    prior = np.array(priors, dtype=np.float64)
+    try:
+        prior = np.array(priors, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        prior = np.array(np.nan)
     is_law = prior.shape == (n_classes,) and (prior >= 0.0).all() and abs(prior.sum() - 1.0) < 1e-9
     if not is_law:
         raise ValueError(
