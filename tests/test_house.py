@@ -22,6 +22,7 @@ ORDER = [
     "display",
     "audit",
     "planning",
+    "cluster",
     "decomposition",
     "impute",
     "gam",
