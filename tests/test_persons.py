@@ -23,6 +23,7 @@ from skdp import (
     DPAdditiveRegressor,
     DPHistogramTransformer,
     DPKBinsDiscretizer,
+    DPKMeans,
     DPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
@@ -82,6 +83,7 @@ CALLS = {
     "pca": DPPCA(),
     "pca, Gaussian": DPPCA(data_norm=2.0, center=None, **GAUSSIAN),
     "pca, norm": DPPCA(data_norm="auto"),
+    "k-means": DPKMeans(n_clusters=2, **BOUNDS),
     "vectorizer": DPTableVectorizer(**BOUNDS),
     "vectorizer, bounds": DPTableVectorizer(delta=0.0, categories={}),
     "logistic, output": DPLogisticRegression(mechanism="output", C=0.1),
@@ -123,7 +125,7 @@ REFUSED = {
 }
 # The rest is slow.
 FAST = {"scaler", "means", "dp_sum", "dp_count", "logistic, output", "sgd, hinge"}
-WHOLE |= {"histograms", "labels", "bins", "one-hot", "imputer, labels", "pca, norm"}
+WHOLE |= {"k-means", "histograms", "labels", "bins", "one-hot", "imputer, labels", "pca, norm"}
 WHOLE |= {"vectorizer, bounds"}
 OTHERS = 9
 CORNERS = {"high": (1.0, 1.0, 1), "low": (-1.0, -1.0, 0), "across": (1.0, -1.0, 0)}

@@ -35,7 +35,7 @@ MOMENTS_SHARE, CELLS_SHARE = 0.1, 0.4
 SLACK = 1e-9
 # There are so many cells that their mean count is at least so many deviations of its noise.
 MOST_BITS, LEAST_COUNT = 10, 2.0
-POINTS, POINTS_PER_CLUSTER = 1 << 12, 16
+POINTS_PER_CELL, POINTS_PER_CLUSTER = 4, 256
 # What is left of a normal distribution's variance on one side of its median: 1 - 2 / pi.
 HALF_VARIANCE = 0.3634
 SMALLEST_DEVIATION = 1e-9
@@ -129,8 +129,8 @@ class KMeansPlan(StatisticPlan):
         return int(np.clip(np.log2(self.n_rows / (LEAST_COUNT * noise)), 1, MOST_BITS))
 
     @property
-    def scale(self):
-        """Half the columns' ranges over half the widest."""
+    def half_ranges(self):
+        """Half of each column's range, over half of the widest."""
         return (self.high - self.low) / (self.high - self.low).max()
 
     def check_size(self, size):
@@ -156,7 +156,7 @@ class KMeansPlan(StatisticPlan):
             blocks = self.blocks(X, centers, radius, persons)
             parts = [step.release(b, random_state=source) for b in blocks.reshape(-1, self.size)]
             moves = self._moves(np.reshape(parts, blocks.shape), step.deviation(self.size))
-            centers = np.clip(centers + radius * moves, -self.scale, self.scale)
+            centers = np.clip(centers + radius * moves, -self.half_ranges, self.half_ranges)
         return np.clip(middle + unit * centers, self.low, self.high), len(steps)
 
     def blocks(self, X, centers, radius, persons=None):
@@ -165,16 +165,18 @@ class KMeansPlan(StatisticPlan):
         return self._sum(X, _add_blocks, blocks, persons, centers, radius, self.weight)
 
     def _sum(self, X, add, total, persons, *small):
-        add = partial(add, self.scale, *small)
+        add = partial(add, self.half_ranges, *small)
         return unit_sums(X, add, total, self.low, self.high, shares_of(persons))
 
     def _starts(self, cells, counts):
         """Return centres of a weighted sample, and the points' root mean square distance."""
-        points, places = cells.sample(max(POINTS, POINTS_PER_CLUSTER * self.n_clusters))
+        points, places = cells.sample(
+            max(POINTS_PER_CELL * counts.size, POINTS_PER_CLUSTER * self.n_clusters)
+        )
         # Without any count that stands out, all points weigh the same.
         weights = (counts + max(SLACK * counts.sum(), SLACK))[places]
         found = KMeans(self.n_clusters, n_init=8, max_iter=30, random_state=0)
-        points = np.clip(points, -self.scale, self.scale)
+        points = np.clip(points, -self.half_ranges, self.half_ranges)
         found.fit(points, sample_weight=weights / weights.sum())
         return found.cluster_centers_, math.sqrt(found.inertia_)
 
