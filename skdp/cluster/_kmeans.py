@@ -14,6 +14,9 @@ from skdp.stats._release import plan_within_bounds
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import check_integer
 
+# A block of rows is compared with all of them at once.
+MOST_CLUSTERS = 4096
+
 
 class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     """K-means by noisy counts of a grid's cells and a few of Lloyd's steps with noisy sums.
@@ -30,14 +33,11 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         The delta of a fit, in [0, 1). A positive one takes Gaussian noise for the steps, of which
         there can be more then.
     n_clusters : int, default=8
-        The number of centres.
+        The number of centres, at most 4096.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
         The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
         column by its name or place. It must not be computed from the data. "auto" spends a fifth
         of epsilon, and at most of delta, on `skdp.stats.estimate_bounds`, in the same charge.
-    max_iter : int, default=4
-        The largest number of steps. Fewer are made where their noise would move a centre of average
-        size by much; the number depends on the table's shape and the budget alone.
     {accountant}
     {random_state}
 
@@ -48,7 +48,8 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     bounds_ : tuple of (low, high), ndarrays of shape (n_features,)
         The given bounds, or the released ones.
     n_iter_ : int
-        The number of steps, planned beforehand.
+        The number of steps, from 1 to 4: as many as their noise makes worth while, by the table's
+        shape and the budget alone.
     {n_features_in_}
     {feature_names_in_}
     {privacy_}
@@ -88,14 +89,12 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
     n_clusters: int = 8
     bounds: tuple | dict | str = "auto"
-    max_iter: int = 4
 
     def plan_fit(self, shape, guarantee):
-        n_clusters = check_integer(self.n_clusters, "n_clusters", 1, 2**16)
-        sizes = {"n_rows": shape.n_rows, "n_clusters": n_clusters}
-        sizes["max_iter"] = check_integer(self.max_iter, "max_iter", 1, 1000)
-        plan = plan_within_bounds(partial(KMeansPlan, **sizes), self.bounds, shape, guarantee)
-        return ColumnsFit(mechanism=plan, n_features_out=n_clusters, attributes=_attributes)
+        k = check_integer(self.n_clusters, "n_clusters", 1, MOST_CLUSTERS)
+        plan = partial(KMeansPlan, n_rows=shape.n_rows, n_clusters=k)
+        plan = plan_within_bounds(plan, self.bounds, shape, guarantee)
+        return ColumnsFit(mechanism=plan, n_features_out=k, attributes=lambda found, *_: found)
 
     def transform(self, X):
         """Return the distances of samples to the centres.
@@ -165,8 +164,3 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         return finite_doubles(cdist(read_samples(self, X), self.cluster_centers_))
 
     _n_features_out = property(attrgetter("n_clusters"))
-
-
-def _attributes(released, low, high):
-    centers, n_steps = released
-    return {"cluster_centers_": centers, "n_iter_": n_steps}

@@ -7,7 +7,6 @@ distances keep their proportions.
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from operator import attrgetter
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -35,7 +34,7 @@ MOMENTS_SHARE, CELLS_SHARE = 0.1, 0.4
 SLACK = 1e-9
 # There are so many cells that their mean count is at least so many deviations of its noise.
 MOST_BITS, LEAST_COUNT = 10, 2.0
-POINTS_PER_CELL, POINTS_PER_CLUSTER = 4, 256
+POINTS, POINTS_PER_CLUSTER = 4 << MOST_BITS, 16
 # What is left of a normal distribution's variance on one side of its median: 1 - 2 / pi.
 HALF_VARIANCE = 0.3634
 SMALLEST_DEVIATION = 1e-9
@@ -44,7 +43,7 @@ SMALLEST_DEVIATION = 1e-9
 RADIUS, LEAST_RADIUS = 1.2, 0.1
 # A further step is made if noise then moves a centre of mean count by at most this, over the
 # radius. A noisy count is taken to be at least so many deviations of its noise.
-LARGEST_ERROR, LEAST_DEVIATIONS = 0.4, 2.0
+MOST_STEPS, LARGEST_ERROR, LEAST_DEVIATIONS = 4, 0.4, 2.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -62,17 +61,12 @@ class KMeansPlan(StatisticPlan):
         What it costs does not depend on them.
     guarantee : Guarantee
     n_clusters : int
-    max_iter : int
-        The largest number of steps.
     """
 
     n_rows: int
     low: np.ndarray
     high: np.ndarray
     n_clusters: int
-    max_iter: int
-
-    size = property(attrgetter("block_size"))
 
     @cached_property
     def mechanism(self):
@@ -95,7 +89,7 @@ class KMeansPlan(StatisticPlan):
                 return GammaNormMechanism(share * whole.epsilon, whole.sensitivity)
             return GaussianMechanism.from_rho(share * whole.rho, whole.sensitivity, whole.delta)
 
-        n_steps = self.max_iter
+        n_steps = MOST_STEPS
         while n_steps > 1 and of_error * one_of(n_steps).deviation(self.size) > LARGEST_ERROR:
             n_steps -= 1
         return [one_of(n_steps) for _ in range(n_steps)]
@@ -119,12 +113,13 @@ class KMeansPlan(StatisticPlan):
         return math.sqrt(0.5 / math.sqrt(len(self.low)))
 
     @property
-    def block_size(self):
+    def size(self):
         """How many values are released together: a block, where the noise is that of its norm."""
         return (1 if self.delta == 0.0 else self.n_clusters) * (1 + len(self.low))
 
     @property
     def n_bits(self):
+        """The logarithm to the base 2 of the number of cells."""
         noise = max(self.mechanism.parts[1].deviation(1 << MOST_BITS), SLACK)
         return int(np.clip(np.log2(self.n_rows / (LEAST_COUNT * noise)), 1, MOST_BITS))
 
@@ -140,7 +135,7 @@ class KMeansPlan(StatisticPlan):
         steps[0].check_size(size)
 
     def run(self, X, source, persons=None):
-        """Return the centres and the number of steps."""
+        """Return the released attributes."""
         moments, counting, *steps = self.mechanism.parts
         middle, unit = self.low + (self.high - self.low) / 2, (self.high - self.low).max() / 2
         mean, variance = moments.run(X, source, persons)
@@ -157,7 +152,8 @@ class KMeansPlan(StatisticPlan):
             parts = [step.release(b, random_state=source) for b in blocks.reshape(-1, self.size)]
             moves = self._moves(np.reshape(parts, blocks.shape), step.deviation(self.size))
             centers = np.clip(centers + radius * moves, -self.half_ranges, self.half_ranges)
-        return np.clip(middle + unit * centers, self.low, self.high), len(steps)
+        centers = np.clip(middle + unit * centers, self.low, self.high)
+        return {"cluster_centers_": centers, "n_iter_": len(steps)}
 
     def blocks(self, X, centers, radius, persons=None):
         """Return the blocks of a step, of shape (n_clusters, 1 + n_columns)."""
@@ -170,9 +166,7 @@ class KMeansPlan(StatisticPlan):
 
     def _starts(self, cells, counts):
         """Return centres of a weighted sample, and the points' root mean square distance."""
-        points, places = cells.sample(
-            max(POINTS_PER_CELL * counts.size, POINTS_PER_CLUSTER * self.n_clusters)
-        )
+        points, places = cells.sample(max(POINTS, POINTS_PER_CLUSTER * self.n_clusters))
         # Without any count that stands out, all points weigh the same.
         weights = (counts + max(SLACK * counts.sum(), SLACK))[places]
         found = KMeans(self.n_clusters, n_init=8, max_iter=30, random_state=0)

@@ -1197,11 +1197,16 @@ MUTATIONS = [
         "cluster._lloyd",
         "KMeansPlan.run",
         rules.put_for("counting.release(_, random_state=source)", "counts"),
-        (
-            checked("DPKMeans(n_clusters=2)", "check_cost_of_mechanisms"),
-            checked("DPKMeans(n_clusters=2)", "check_neighbours"),
-        ),
+        ("cluster/test_kmeans.py::test_nothing_of_the_rows_is_read_but_what_is_released",),
         "the starts are computed from raw counts",
+    ),
+    Mutation(
+        "exact-blocks",
+        "cluster._lloyd",
+        "KMeansPlan.run",
+        rules.put_for("step.release(b, random_state=source)", "b"),
+        ("cluster/test_kmeans.py::test_nothing_of_the_rows_is_read_but_what_is_released",),
+        "the centres are computed from raw sums",
     ),
     Mutation(
         "persons-rows-in-cells-and-blocks",
