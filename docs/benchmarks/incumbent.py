@@ -1,6 +1,8 @@
 """Estimators of diffprivlib 0.6.6 and what takes their place, on the same rows in one run.
 
-Usage: SKDP_DATA=folder python docs/benchmarks/incumbent.py PEER [fits] [clusters] [table ...]
+Usage: SKDP_DATA=folder python docs/benchmarks/incumbent.py PEER [fits] [part ...]
+
+A part is "numbers", "clusters" or the name of a table; all of them without one.
 
 PEER is the Python of an environment with diffprivlib and scikit-learn 1.7.2, which both accept:
 
@@ -15,6 +17,10 @@ labels; of california_housing, which has none, with those of scikit-learn's k-me
 those of the columns. Classes: accuracy and AUC on test rows; numbers and categories with the public
 ranges of ``_tables.py``: diffprivlib gets them scaled and one-hot, ours as they are. Of kdd a tenth
 is read, and california_housing is cut at a price of 180 000.
+
+Numbers: root mean square errors at epsilon = 1 under the replacement of a row, with delta = 1e-5
+where diffprivlib's name needs one: of 4000 values of sensitivity 1 for mechanisms, and of 400
+statistics and 100 fits (scaler, first component, predictions of a regression) of 10,000 rows.
 """
 
 import json
@@ -31,6 +37,10 @@ EPSILONS = (0.1, 1.0)
 DELTAS = (0.0, 1e-5)
 # What diffprivlib has for two classes.
 MODELS = ("GaussianNB", "DecisionTreeClassifier", "RandomForestClassifier")
+
+MECHANISMS = """Laplace Snapping Staircase LaplaceTruncated LaplaceFolded LaplaceBoundedDomain
+    LaplaceBoundedNoise Geometric GeometricTruncated GeometricFolded Gaussian GaussianAnalytic
+    GaussianDiscrete"""
 
 
 def cluster_quality(table, centers):
@@ -60,9 +70,166 @@ def peer_classes(name, table, epsilon):
     return class_quality(model.fit(table["X"], table["y"]), table["X_test"], table["y_test"])
 
 
+def made_numbers():
+    X = np.random.default_rng(0).beta(2.0, 5.0, size=(10_000, 3))
+    X[:, 1] = 0.7 * X[:, 0] + 0.3 * X[:, 1]
+    return X
+
+
+def root_mean_square(errors):
+    return float(np.sqrt(np.mean(np.square(np.stack([np.ravel(each) for each in errors])))))
+
+
+def fitted_numbers(scaler, pca, regression):
+    """Return what is compared of fitted models: numbers that do not depend on a sign."""
+    X = made_numbers()
+    y = X.mean(axis=1)
+    component = pca().fit(X).components_[0]
+    scaler = scaler().fit(X)
+    return {
+        "StandardScaler": np.append(scaler.mean_, scaler.scale_),
+        "PCA": component * np.sign(component[0]),
+        "LinearRegression": regression().fit(X, y).predict(X),
+    }
+
+
+def errors_of_fits(models, n_fits):
+    from sklearn.decomposition import PCA
+    from sklearn.linear_model import LinearRegression
+    from sklearn.preprocessing import StandardScaler
+
+    exact = fitted_numbers(StandardScaler, PCA, LinearRegression)
+    fits = [fitted_numbers(*models) for _ in range(n_fits)]
+    return {name: root_mean_square([f[name] - exact[name] for f in fits]) for name in exact}
+
+
+def exact_numbers(X):
+    """Return the statistics of a table of three columns, by diffprivlib's name."""
+    x = X[:, 0]
+    return {
+        "mean": x.mean(),
+        "sum": x.sum(),
+        "var": x.var(),
+        "std": x.std(),
+        "quantile": np.quantile(x, 0.9),
+        "percentile": np.percentile(x, 90),
+        "median": np.median(x),
+        "count_nonzero": np.count_nonzero(x > 0.5),
+        "histogram": np.histogram(x, 10, (0, 1))[0],
+        "histogram2d": np.histogram2d(x, X[:, 1], 10, [(0, 1), (0, 1)])[0],
+    }
+
+
+def peer_numbers(n_releases):
+    """Return the error of each statistic and mechanism of diffprivlib that has a counterpart."""
+    from diffprivlib import mechanisms as m
+    from diffprivlib import models
+    from diffprivlib import tools as t
+
+    X = made_numbers()
+    x, ends = X[:, 0], {"epsilon": 1.0, "bounds": (0, 1)}
+    one = {"epsilon": 1.0, "sensitivity": 1}
+    cut = one | {"lower": 0.0, "upper": 10.0}
+    releases = {
+        "mean": lambda: t.mean(x, **ends),
+        "sum": lambda: t.sum(x, **ends),
+        "var": lambda: t.var(x, **ends),
+        "std": lambda: t.std(x, **ends),
+        "quantile": lambda: t.quantile(x, 0.9, **ends),
+        "percentile": lambda: t.percentile(x, 90, **ends),
+        "median": lambda: t.median(x, **ends),
+        "count_nonzero": lambda: t.count_nonzero(x > 0.5, epsilon=1.0),
+        "histogram": lambda: t.histogram(x, 1.0, 10, (0, 1))[0],
+        "histogram2d": lambda: t.histogram2d(x, X[:, 1], 1.0, 10, [(0, 1), (0, 1)])[0],
+    }
+    made = {
+        "Laplace": m.Laplace(**one),
+        "Snapping": m.Snapping(epsilon=1.0, sensitivity=1.0, lower=-100.0, upper=100.0),
+        "Staircase": m.Staircase(**one),
+        "LaplaceTruncated": m.LaplaceTruncated(**cut),
+        "LaplaceFolded": m.LaplaceFolded(**cut),
+        "LaplaceBoundedDomain": m.LaplaceBoundedDomain(**cut),
+        "LaplaceBoundedNoise": m.LaplaceBoundedNoise(**one, delta=1e-5),
+        "Geometric": m.Geometric(**one),
+        "GeometricTruncated": m.GeometricTruncated(**one, lower=0, upper=10),
+        "GeometricFolded": m.GeometricFolded(**one, lower=0, upper=10),
+        "Gaussian": m.Gaussian(epsilon=1.0, delta=1e-5, sensitivity=1),
+        "GaussianAnalytic": m.GaussianAnalytic(epsilon=1.0, delta=1e-5, sensitivity=1),
+        "GaussianDiscrete": m.GaussianDiscrete(epsilon=1.0, delta=1e-5, sensitivity=1),
+    }
+    exact = exact_numbers(X)
+    fitted = (
+        lambda: models.StandardScaler(**ends),
+        lambda: models.PCA(1, data_norm=np.sqrt(3), **ends),
+        lambda: models.LinearRegression(epsilon=1.0, bounds_X=(0, 1), bounds_y=(0, 1)),
+    )
+    found = errors_of_fits(fitted, n_releases // 4) | {
+        name: root_mean_square([release() - exact[name] for _ in range(n_releases)])
+        for name, release in releases.items()
+    }
+    for name, mechanism in made.items():
+        value = 5 if name.startswith("Geometric") or "Discrete" in name else 5.0
+        errors = [mechanism.randomise(value) - value for _ in range(10 * n_releases)]
+        found[name] = root_mean_square(errors)
+    return found
+
+
+def our_numbers(n_releases):
+    from skdp import DPPCA, DPLinearRegression, DPStandardScaler, PrivacyAccountant, stats
+    from skdp.mechanisms import GaussianMechanism, GeometricMechanism, LaplaceMechanism
+
+    X = made_numbers()
+    x, bounds = X[:, 0], {"bounds": (0, 1)}
+    terms = {"accountant": PrivacyAccountant(1e9, 0.5, relation="replace_one")}
+    releases = {
+        "mean": lambda: stats.dp_mean(x, **bounds, **terms),
+        "sum": lambda: stats.dp_sum(x, **bounds, **terms),
+        "var": lambda: stats.dp_var(x, **bounds, **terms),
+        "std": lambda: np.sqrt(stats.dp_var(x, **bounds, **terms)),
+        "quantile": lambda: stats.dp_quantile(x, 0.9, **bounds, **terms),
+        "percentile": lambda: stats.dp_quantile(x, 0.9, **bounds, **terms),
+        "median": lambda: stats.dp_median(x, **bounds, **terms),
+        "count_nonzero": lambda: stats.dp_count(x > 0.5, **terms),
+        "histogram": lambda: stats.dp_histogram(x, range=(0, 1), **terms)[0],
+        "histogram2d": lambda: stats.dp_histogram2d(x, X[:, 1], range=[(0, 1), (0, 1)], **terms)[0],
+    }
+    laplace, geometric = LaplaceMechanism(1.0, 1.0), GeometricMechanism(1.0, 1)
+    gaussian = GaussianMechanism(1.0, 1e-5, 1.0)
+    exact = exact_numbers(X)
+    rows = terms | {"delta": 0.0, "data_norm": np.sqrt(3)}
+    fitted = (
+        lambda: DPStandardScaler(**bounds, **terms),
+        lambda: DPPCA(n_components=1, **rows),
+        lambda: DPLinearRegression(target_bounds=(0, 1), **rows),
+    )
+    found = errors_of_fits(fitted, n_releases // 4) | {
+        name: root_mean_square([release() - exact[name] for _ in range(n_releases)])
+        for name, release in releases.items()
+    }
+    cut = {"Truncated", "Folded", "BoundedDomain"}
+    for name in MECHANISMS.split():
+        mechanism = geometric if name.startswith("Geometric") else laplace
+        mechanism = gaussian if name.startswith("Gaussian") else mechanism
+        value = 5 if mechanism is geometric else 5.0
+        noisy = np.array([mechanism.release(value) for _ in range(10 * n_releases)])
+        noisy = np.clip(noisy, 0, 10) if any(name.endswith(word) for word in cut) else noisy
+        found[name] = root_mean_square(noisy - value)
+    return found
+
+
+def compare_numbers(python, n_releases):
+    ours, theirs = our_numbers(n_releases), ask_peer(python, {}, n_releases)
+    print("\n| diffprivlib's name | error, skdp | error, diffprivlib | ratio |\n|---|---|---|---|")
+    for name, error in theirs.items():
+        print(f"| {name} | {ours[name]:.4g} | {error:.4g} | {ours[name] / error:.2f} |")
+
+
 def peer_main(path, fits):
     """Print what diffprivlib reaches on a table, as JSON: fits by model and epsilon."""
     table, found = dict(np.load(path)), {}
+    if not table:
+        print(json.dumps(peer_numbers(fits)))
+        return
     for epsilon in EPSILONS:
         if "k" in table:
             found[f"KMeans {epsilon}"] = [peer_clusters(table, epsilon) for _ in range(fits)]
@@ -222,15 +389,16 @@ def main():
         return
     python, *words = sys.argv[1:]
     fits = int(next((word for word in words if word.isdigit()), 20))
-    names = [word for word in words if not word.isdigit()]
-    if not names or "clusters" in names:
+    parts = [word for word in words if not word.isdigit()]
+    if not parts or "numbers" in parts:
+        compare_numbers(python, 20 * fits)
+    if not parts or "clusters" in parts:
         for name, table in cluster_tables():
             compare_clusters(name, table, python, fits)
-    if names == ["clusters"]:
-        return
-    for name, encoded, rows in class_tables():
-        if not set(names) - {"clusters"} or name in names:
-            compare_classes(name, encoded, rows, python, fits)
+    if not parts or set(parts) - {"numbers", "clusters"}:
+        for name, encoded, rows in class_tables():
+            if not parts or name in parts:
+                compare_classes(name, encoded, rows, python, fits)
 
 
 if __name__ == "__main__":
