@@ -5,6 +5,7 @@ from skdp._privacy_report import PrivacyReport, privacy_report
 from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
 from skdp.accounting import PrivacyAccountant
+from skdp.cluster import DPKMeans
 from skdp.decomposition import DPPCA
 from skdp.exceptions import BudgetExceededError, LedgerError, SeededNoiseWarning
 from skdp.gam import DPAdditiveClassifier, DPAdditiveRegressor
@@ -45,6 +46,7 @@ __all__ = [
     "DPHistogramNB",
     "DPHistogramTransformer",
     "DPKBinsDiscretizer",
+    "DPKMeans",
     "DPLinearRegression",
     "DPLinearSVC",
     "DPLogisticRegression",

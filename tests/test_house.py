@@ -23,6 +23,7 @@ ORDER = [
     "audit",
     "export",
     "planning",
+    "cluster",
     "decomposition",
     "impute",
     "naive_bayes",

@@ -26,6 +26,7 @@ from skdp import (
     DPHistogramNB,
     DPHistogramTransformer,
     DPKBinsDiscretizer,
+    DPKMeans,
     DPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
@@ -96,6 +97,7 @@ CALLS = {
     "pca": DPPCA(),
     "pca, Gaussian": DPPCA(data_norm=2.0, center=None, **GAUSSIAN),
     "pca, norm": DPPCA(data_norm="auto"),
+    "k-means": DPKMeans(n_clusters=2, **BOUNDS),
     "vectorizer": DPTableVectorizer(**BOUNDS),
     "vectorizer, bounds": DPTableVectorizer(delta=0.0, categories={}),
     "logistic, output": DPLogisticRegression(mechanism="output", C=0.1),
@@ -141,7 +143,7 @@ REFUSED = {
 }
 # The rest is slow.
 FAST = {"scaler", "means", "dp_sum", "dp_count", "logistic, output", "sgd, hinge"}
-WHOLE |= {"histograms", "labels", "bins", "one-hot", "imputer, labels", "pca, norm"}
+WHOLE |= {"k-means", "histograms", "labels", "bins", "one-hot", "imputer, labels", "pca, norm"}
 WHOLE |= {"vectorizer, bounds"}
 # The noise multiplier of dp_accounting for 100 Poisson samples of rate .05 and (1, 1e-6).
 SAMPLED_NOISE = {"add_remove": 2.4013854452688745, "replace_one": 4.225949172453002}

@@ -104,9 +104,9 @@ class ColumnsPlan:
 
     @property
     def _cells_noise(self):
-        return self._noise_of_counts()
+        return self._noise_of_counts(LEVELS)
 
-    def _noise_of_counts(self, levels=LEVELS, others=0):
+    def _noise_of_counts(self, levels, others=0):
         """Return the noise of the counts, of which a row is in `others` beside those of columns."""
         of_row = sum(1 if column.is_label else levels for column in self.columns) + others
         squares = of_row * self._moved

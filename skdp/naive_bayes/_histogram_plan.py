@@ -56,7 +56,7 @@ class HistogramNBPlan(ColumnsPlan):
     @cached_property
     def levels(self):
         """How often a range is halved: until noise is as large as a cell's mean count."""
-        noise = self._noise_of_counts(others=1).deviation(1)
+        noise = self._noise_of_counts(LEVELS, others=1).deviation(1)
         return int(np.clip(round(math.log2(self.n_rows / noise)), 1, LEVELS))
 
     @property
