@@ -9,10 +9,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import linear_scores, read_table
+from skdp.decomposition._second_moment import SecondMoment, plan_second_moment
 from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._bounds import NormPlan, plan_norm
-from skdp.stats._second_moment import SecondMoment, plan_second_moment
 from skdp.utils._validation import check_integer, is_auto, public_inputs
 
 

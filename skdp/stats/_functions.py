@@ -36,11 +36,6 @@ _documented = documented(
     in the same charge.""",
     axis="""axis : None or 0, default=None
     The axis of the rows. It must be 0 for a matrix: one number for each column.""",
-    nan_policy="""nan_policy : {"raise", "omit"}, default="raise"
-    "omit" leaves missing values (NaN, None) out. The number of those that are there, column by
-    column, is then released in the same release, with more noise.""",
-    table="""a : array-like of shape (n_rows, n_columns)
-    Finite numbers. A row is what is protected; the number of rows is public.""",
 )
 
 
@@ -52,7 +47,6 @@ def dp_mean(
     delta: float = 0.0,
     bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
     axis: int | None = None,
-    nan_policy: Literal["raise", "omit"] = "raise",
     groups: ArrayLike | None = None,
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
@@ -68,7 +62,6 @@ def dp_mean(
     {noise}
     {bounds}
     {axis}
-    {nan_policy}
     {groups}
     {accountant}
     {random_state}
@@ -90,10 +83,9 @@ def dp_mean(
     >>> bool(abs(dp_mean(ages, epsilon=1.0, bounds=(17, 90)) - ages.mean()) < 1.0)
     True
     """
-    X, flat = check_rows(a, axis, nan_policy)
+    X, flat = check_rows(a, axis)
     terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    plan = partial(MomentsPlan, counted=nan_policy == "omit")
-    mean, _ = release("dp_mean", X, plan, bounds, groups=groups, **terms)
+    mean, _ = release("dp_mean", X, MomentsPlan, bounds, groups=groups, **terms)
     return shaped(mean, flat)
 
 
@@ -105,7 +97,6 @@ def dp_var(
     delta: float = 0.0,
     bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
     axis: int | None = None,
-    nan_policy: Literal["raise", "omit"] = "raise",
     groups: ArrayLike | None = None,
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
@@ -121,7 +112,6 @@ def dp_var(
     {noise}
     {bounds}
     {axis}
-    {nan_policy}
     {groups}
     {accountant}
     {random_state}
@@ -144,8 +134,8 @@ def dp_var(
     >>> bool(abs(dp_var(ages, epsilon=1.0, bounds=(17, 90)) / ages.var() - 1) < 0.1)
     True
     """
-    X, flat = check_rows(a, axis, nan_policy)
-    plan = partial(MomentsPlan, n_moments=2, counted=nan_policy == "omit")
+    X, flat = check_rows(a, axis)
+    plan = partial(MomentsPlan, n_moments=2)
     terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
     _, variance = release("dp_var", X, plan, bounds, groups=groups, **terms)
     return shaped(variance, flat)
@@ -366,76 +356,18 @@ def dp_histogram2d(
     if not all(flat for _, flat in columns) or len(columns[0][0]) != len(columns[1][0]):
         raise ValueError("x and y must be vectors of the same length")
     X = np.column_stack([column for column, _ in columns])
-    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    counts, edges = _joint_histogram("dp_histogram2d", X, bins, range, groups=groups, **terms)
-    return counts, *edges
-
-
-@_documented
-def dp_histogramdd(
-    a: ArrayLike,
-    epsilon: float = 1.0,
-    *,
-    delta: float = 0.0,
-    bins: int | Sequence[int | ArrayLike] = 10,
-    range: object = "auto",
-    groups: ArrayLike | None = None,
-    accountant: PrivacyAccountant | None = None,
-    random_state: int | None = None,
-) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Histogram of several columns together with differential privacy, as `numpy.histogramdd`.
-
-    The release is (`epsilon`, `delta`)-DP under the accountant's relation; a row is in one cell at
-    most, however many columns there are.
-
-    Parameters
-    ----------
-    {table}
-    {count_noise}
-    bins : int, or sequence of int or array-like, default=10
-        The number of bins, or the edges, of each column.
-    range : "auto" or sequence of (low, high), default="auto"
-        What the bins of each column span; not read where `bins` are edges. It must not be computed
-        from the data. "auto" spends a fifth of epsilon on `estimate_bounds`, in the same charge.
-    {groups}
-    {accountant}
-    {random_state}
-
-    Returns
-    -------
-    counts : ndarray of int64, shape (n_bins of the first, n_bins of the second, ...)
-        Unbiased, so that they can be negative.
-    edges : list of ndarray
-
-    Raises
-    ------
-    {raises}
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdp.stats import dp_histogramdd
-    >>> X = np.random.default_rng(0).uniform(0, 1, size=(10_000, 3))
-    >>> counts, _ = dp_histogramdd(X, bins=(2, 3, 4), range=[(0, 1)] * 3)
-    >>> counts.shape
-    (2, 3, 4)
-    """
-    X, _ = check_rows(a, 0)
-    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    return _joint_histogram("dp_histogramdd", X, bins, range, groups=groups, **terms)
-
-
-def _joint_histogram(name, X, bins, range, **terms):
-    n_columns = X.shape[1]
-    if not (isinstance(bins, tuple | list) and len(bins) == n_columns):
-        bins = (bins,) * n_columns
+    if not (isinstance(bins, tuple | list) and len(bins) == 2):
+        bins = (bins, bins)
     bins = tuple(check_bins(each, 1)[0] for each in bins)
     if any(isinstance(each, int) for each in bins) and not is_auto(range):
         try:
-            range = tuple(np.asarray(range, dtype=np.float64).reshape(n_columns, 2).T)
+            range = tuple(np.asarray(range, dtype=np.float64).reshape(2, 2).T)
         except (TypeError, ValueError, OverflowError):
-            raise ValueError(f"range must be one (low, high) a column, got {range!r}") from None
-    return _release_histogram(name, X, bins, range, joint=True, **terms)
+            raise ValueError(f"range must be ((low, high), (low, high)), got {range!r}") from None
+    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
+    terms |= {"joint": True, "groups": groups}
+    counts, edges = _release_histogram("dp_histogram2d", X, bins, range, **terms)
+    return counts, *edges
 
 
 def _release_histogram(name, X, bins, range, *, joint=False, **terms):

@@ -10,8 +10,12 @@ from sklearn.decomposition import PCA
 from skdp import DPPCA, PrivacyAccountant
 from skdp.accounting import Guarantee, Neighbours
 from skdp.base import TableShape
-from skdp.stats import _second_moment
-from skdp.stats._second_moment import MEAN_WEIGHT, plan_second_moment, second_moment_sensitivity
+from skdp.decomposition import _second_moment
+from skdp.decomposition._second_moment import (
+    MEAN_WEIGHT,
+    plan_second_moment,
+    second_moment_sensitivity,
+)
 from skdp.utils import ChunkedArray
 from skdp.utils._symmetric import pack_symmetric
 from tests._attacks import attack_choices

@@ -1309,7 +1309,7 @@ MUTATIONS = [
     # decomposition
     Mutation(
         "pca-rows-not-clipped",
-        "stats._second_moment",
+        "decomposition._second_moment",
         "_add_second_moment",
         rules.call_dropped("clip_rows"),
         ("decomposition/test_pca.py::test_rows_are_clipped",),
@@ -1317,7 +1317,7 @@ MUTATIONS = [
     ),
     Mutation(
         "pca-rounding-unpaid",
-        "stats._second_moment",
+        "decomposition._second_moment",
         "plan_second_moment",
         rules.term_dropped("2.0 * _rounding(_) * (1.0 + constant**2)"),
         ("decomposition/test_pca.py::test_the_sensitivity_holds_for_sums_as_they_are_computed",),
@@ -1325,7 +1325,7 @@ MUTATIONS = [
     ),
     Mutation(
         "pca-of-a-replaced-row",
-        "stats._second_moment",
+        "decomposition._second_moment",
         "second_moment_sensitivity",
         rules.decided("relation == 'replace_one'", False),
         ("decomposition/test_pca.py::test_brute_force_sensitivity",),
@@ -1333,7 +1333,7 @@ MUTATIONS = [
     ),
     Mutation(
         "pca-mean-for-free",
-        "stats._second_moment",
+        "decomposition._second_moment",
         "second_moment_sensitivity",
         rules.put_for("constant ** 2", "0.0"),
         ("decomposition/test_pca.py::test_brute_force_sensitivity",),
@@ -1348,22 +1348,6 @@ MUTATIONS = [
         "a square root dropped: the vector is longer than the matrix",
     ),
     # stats
-    Mutation(
-        "present-values-counted-for-free",
-        "stats._moments",
-        "MomentsPlan.mechanism",
-        rules.put_for("COUNTED_SENSITIVITY", "SENSITIVITY"),
-        ("stats/test_tables.py::test_brute_force_sensitivity_of_moments_with_gaps",),
-        "the number of present values is released beside the sums without a price",
-    ),
-    Mutation(
-        "mode-of-a-replaced-row",
-        "stats._moments",
-        "ModePlan.mechanism",
-        rules.put_for("self.guarantee.relation == 'add_remove'", "True"),
-        ("stats/test_tables.py::test_the_law_of_the_mode_is_bounded",),
-        "relation ignored: one count rises where another falls",
-    ),
     Mutation(
         "search-for-a-norm-for-free",
         "stats._bounds",
@@ -1407,7 +1391,7 @@ MUTATIONS = [
     Mutation(
         "moments-rounding-unpaid",
         "stats._moments",
-        "MomentsPlan._noise",
+        "MomentsPlan.mechanism",
         rules.assigned_times("rounding", 0.0),
         ("preprocessing/test_standard_scaler.py::test_sensitivity_grows_with_the_features",),
         "a sum in floating point moves further than a row",

@@ -9,16 +9,12 @@ where the mean is wanted: these are the entries of :math:`\sum z_i z_i^\top` for
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
-from operator import attrgetter
 
 import numpy as np
 
 from skdp._data._parts import Rows, as_dense, block_size, most_additions, sum_over
 from skdp._data._persons import shares_of
-from skdp._data._tables import TableShape
 from skdp.mechanisms._plan import vector_noise
-from skdp.stats._moments import StatisticPlan
 from skdp.utils import clip_rows
 from skdp.utils._symmetric import pack_symmetric, unpack_symmetric
 
@@ -36,8 +32,8 @@ class SecondMoment:
     ----------
     shape : (int, int)
         The table's.
-    data_norm : float or ndarray of shape (n_features,)
-        The bound on a row's norm; what columns are divided by, for that to be at most 1.
+    data_norm : float
+        The bound on a row's norm.
     constant : float
         The constant c, 0 where no mean is released.
     center : ndarray of shape (n_features,)
@@ -90,7 +86,7 @@ class SecondMoment:
             mean = released[n_triangle:] / (n * self.constant * math.sqrt(2.0))
             mean /= max(1.0, np.linalg.norm(mean))
         covariance = (second - np.outer(mean, mean)) * (n / max(n - 1, 1))
-        return mean * self.data_norm, covariance * np.multiply.outer(self.data_norm, self.data_norm)
+        return mean * self.data_norm, covariance * self.data_norm**2
 
 
 def _add_second_moment(total, block, shares, center, data_norm):
@@ -132,46 +128,6 @@ def plan_second_moment(shape, guarantee, *, data_norm, center, with_mean):
     plan = SecondMoment(size, data_norm, constant, center, mechanism)
     mechanism.check_size(plan.size)
     return plan
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CovariancePlan(StatisticPlan):
-    """The covariances of columns within bounds.
-
-    Scaled by its bounds and divided by the root of their number, a row of columns has a norm of at
-    most 1.
-
-    Parameters
-    ----------
-    n_rows : int
-        Public.
-    low, high : ndarray of shape (n_columns,)
-    guarantee : Guarantee
-    """
-
-    n_rows: int
-    low: np.ndarray
-    high: np.ndarray
-
-    @cached_property
-    def _moment(self):
-        half = (self.high - self.low) / 2
-        shape = TableShape(n_rows=self.n_rows, n_columns=len(half))
-        scaled = {"data_norm": half * math.sqrt(len(half)), "center": self.low + half}
-        return plan_second_moment(shape, self.guarantee, **scaled, with_mean=True)
-
-    mechanism = property(attrgetter("_moment.mechanism"))
-    size = property(attrgetter("_moment.size"))
-
-    def run(self, X, source, persons=None):
-        """Return the covariances, positive semi-definite and with variances above the noise."""
-        moment = self._moment
-        _, noisy = moment.release(np.clip(X, self.low, self.high), source, persons)
-        unit = np.multiply.outer(moment.data_norm, moment.data_norm)
-        values, vectors = np.linalg.eigh(noisy / unit)
-        least = self.mechanism.deviation(self.size) / self.n_rows
-        roots = vectors * np.sqrt(np.maximum(values, least))
-        return roots @ roots.T * unit
 
 
 def second_moment_sensitivity(constant, relation):
