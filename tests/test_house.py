@@ -21,7 +21,6 @@ ORDER = [
     "pipeline",
     "display",
     "audit",
-    "export",
     "planning",
     "cluster",
     "decomposition",
