@@ -125,7 +125,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         """
         return self._distances(X).argmin(axis=1)
 
-    def fit_predict(self, X, y=None, groups=None):
+    def fit_predict(self, X, y=None, *, groups=None):
         """Fit, and return the number of the nearest centre of each row.
 
         Parameters
@@ -140,7 +140,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         -------
         ndarray of shape (n_samples,), dtype int64
         """
-        return self.fit(X, y, groups).predict(X)
+        return self.fit(X, y, groups=groups).predict(X)
 
     def score(self, X, y=None):
         """Return minus the sum of the samples' squared distances to their centres.

@@ -1391,7 +1391,7 @@ MUTATIONS = [
     Mutation(
         "moments-rounding-unpaid",
         "stats._moments",
-        "MomentsPlan.mechanism",
+        "MomentsPlan._noise",
         rules.assigned_times("rounding", 0.0),
         ("preprocessing/test_standard_scaler.py::test_sensitivity_grows_with_the_features",),
         "a sum in floating point moves further than a row",

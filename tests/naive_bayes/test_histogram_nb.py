@@ -10,10 +10,11 @@ from sklearn.naive_bayes import CategoricalNB
 
 from skdp import DPGaussianNB, DPHistogramNB, tabular_pipeline
 from skdp._data._kinds import read_kinds
-from skdp._sgd._noise import GaussianNoise, LaplaceNoise
+from skdp._data._tables import RowsAndTarget
 from skdp.accounting import gaussian_delta, get_epsilon
 from skdp.gam._cells import Term
 from skdp.gam._columns import declared_columns
+from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.naive_bayes._histogram_plan import HistogramNBPlan
 from skdp.noise import RandomSource
 from skdp.utils import ChunkedArray
@@ -45,14 +46,14 @@ def exact_counts(plan, X, y, monkeypatch):
     """Return what the first noise of a run is added to."""
     seen = []
 
-    def kept(self, values, noise):
+    def kept(self, values, *, random_state):
         seen.append(values.copy())
         return values
 
     with monkeypatch.context() as patch:
-        for kind in (GaussianNoise, LaplaceNoise):
-            patch.setattr(kind, "add", kept)
-        plan.run(table_of(X), y, RandomSource(0))
+        for kind in (GaussianMechanism, LaplaceMechanism):
+            patch.setattr(kind, "release", kept)
+        plan.run(RowsAndTarget(table_of(X), y), RandomSource(0))
     return seen[0]
 
 
