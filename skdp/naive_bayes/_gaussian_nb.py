@@ -172,7 +172,7 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, PrivateEs
     priors: list | np.ndarray | None = None
     classes: list | np.ndarray | None = None
 
-    def fit(self, X, y, groups=None):
+    def fit(self, X, y, *, groups=None):
         """Fit the model and charge the accountant.
 
         Parameters
