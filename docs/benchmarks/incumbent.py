@@ -310,11 +310,11 @@ def class_tables():
 
 def our_candidates(declared, terms):
     """Return what could take the place of each model, by its name there: the best one counts."""
-    from skdp import DPAdditiveClassifier
+    from skdp import DPAdditiveClassifier, DPHistogramNB
 
     additive = DPAdditiveClassifier(**terms, **declared)
     return {
-        "GaussianNB": [additive],
+        "GaussianNB": [DPHistogramNB(**terms, **declared), additive],
         "DecisionTreeClassifier": [additive],
         "RandomForestClassifier": [additive],
     }
