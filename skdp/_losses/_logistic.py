@@ -24,9 +24,6 @@ class BinaryLogisticLoss(BoundedLoss):
     # A residual of magnitude t comes with the curvature t (1 - t).
     curvature_vanishes_at_vertices = True
 
-    def value_at_zero(self):
-        return math.log(2.0)
-
     def value(self, scores, y):
         return -log_expit(np.where(y > 0.5, scores, -scores))
 
@@ -65,9 +62,6 @@ class MultinomialLogisticLoss(LossOfClasses):
     def trace_bound(self):
         r"""The largest :math:`1 - \|p\|^2`."""
         return 1.0 - 1.0 / self.n_classes
-
-    def value_at_zero(self):
-        return math.log(self.n_classes)
 
     def value(self, scores, y):
         chosen = np.take_along_axis(scores, y[:, None], axis=1)[:, 0]

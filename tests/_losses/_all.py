@@ -10,16 +10,10 @@ import pkgutil
 import numpy as np
 
 from skdp import _losses
-from skdp._losses import (
-    BinaryHuberisedHingeLoss,
-    BinaryLogisticLoss,
-    BoundedLoss,
-    ClassWeightedLoss,
-    ClippableLoss,
-    MultinomialLogisticLoss,
-    OneVersusRestLoss,
-    SquaredHingeLoss,
-)
+from skdp._losses._base import BoundedLoss, ClippableLoss
+from skdp._losses._class_weighted import ClassWeightedLoss, OneVersusRestLoss
+from skdp._losses._hinge import BinaryHuberisedHingeLoss, SquaredHingeLoss
+from skdp._losses._logistic import BinaryLogisticLoss, MultinomialLogisticLoss
 
 # Values of a parameter, by its annotation.
 VALUES = {float: (0.3, 1.7, 9.0), int: (2, 5)}
@@ -53,8 +47,13 @@ def _instances(kind):
     ]
 
 
-for module in pkgutil.iter_modules(_losses.__path__):
-    importlib.import_module(f"skdp._losses.{module.name}")
+NAMES = [f"skdp._losses.{module.name}" for module in pkgutil.iter_modules(_losses.__path__)]
+CLASSES = [
+    kind
+    for name in NAMES
+    for kind in vars(importlib.import_module(name)).values()
+    if inspect.isclass(kind) and kind.__module__ == name
+]
 KINDS = list(dict.fromkeys(_kinds(ClippableLoss)))
 LOSSES = [loss for kind in KINDS for loss in _instances(kind)]
 BOUNDED = [loss for loss in LOSSES if isinstance(loss, BoundedLoss)]
