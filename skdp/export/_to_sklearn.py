@@ -87,14 +87,16 @@ def to_sklearn(estimator):
         return to_sklearn(estimator.best_estimator_)
     plain = _plain(estimator)
     if isinstance(estimator, PrivateMixin):
-        first = plain[0] if isinstance(plain, Pipeline) else plain
-        names = ("n_features_in_", "feature_names_in_")
-        _with(first, **{name: vars(estimator)[name] for name in names if name in vars(estimator)})
+        names = [
+            name for name in vars(estimator) if name in ("n_features_in_", "feature_names_in_")
+        ]
+        _with(plain[0] if isinstance(plain, Pipeline) else plain, estimator, *names)
     return plain
 
 
-def _with(plain, **attributes):
-    vars(plain).update(attributes)
+def _with(plain, model, *names, **attributes):
+    """Return a plain estimator with some of a private one's attributes, and with others."""
+    vars(plain).update({name: getattr(model, name) for name in names}, **attributes)
     return plain
 
 
@@ -113,13 +115,13 @@ def _(model: Pipeline):
 @_plain.register
 def _(model: ColumnTransformer):
     parts = [(name, _part(step), columns) for name, step, columns in model.transformers_]
-    return _with(copy(model), transformers_=parts)
+    return _with(copy(model), model, transformers_=parts)
 
 
 @_plain.register
 def _(model: FeatureUnion):
     parts = [(name, _part(step)) for name, step in model.transformer_list]
-    return _with(copy(model), transformer_list=parts)
+    return _with(copy(model), model, transformer_list=parts)
 
 
 def _part(step):
@@ -132,8 +134,7 @@ def _(model: PrivateLinearClassifier):
     plain = LogisticRegression() if loss == "log_loss" else SGDClassifier(loss=loss)
     if isinstance(model, DPLinearSVC):
         plain = LinearSVC()
-    shared = ("coef_", "intercept_", "classes_")
-    return _with(plain, n_iter_=np.zeros(1, int), **{name: getattr(model, name) for name in shared})
+    return _with(plain, model, "coef_", "intercept_", "classes_", n_iter_=np.zeros(1, int))
 
 
 @_plain.register
@@ -153,6 +154,7 @@ def _(model: PrivateLinearRegressor):
         coef, hidden, out = coef * [[1.0, 1.0]], intercept - ends, np.array([[1.0], [-1.0]])
     return _with(
         MLPRegressor(hidden_layer_sizes=(len(hidden),)),
+        model,
         coefs_=[coef, out],
         intercepts_=[hidden, np.array([low])],
         n_layers_=3,
@@ -174,19 +176,18 @@ def _(model: BoundedColumnsTransformer):
     first, last = model.transform(ends)
     unit = MinMaxScaler(clip=True).fit(ends)
     width = last - first
-    line = _with(StandardScaler(), mean_=-first / width, scale_=1.0 / width, var_=width**-2.0)
-    return make_pipeline(unit, _with(line, n_features_in_=len(width)))
+    line = {"mean_": -first / width, "scale_": 1.0 / width, "var_": width**-2.0}
+    return make_pipeline(unit, _with(StandardScaler(), unit, "n_features_in_", **line))
 
 
 @_plain.register
 def _(model: DPMeanTransformer):
-    return _with(StandardScaler(with_std=False), mean_=model.mean_, scale_=None, var_=None)
+    return _with(StandardScaler(with_std=False), model, "mean_", scale_=None, var_=None)
 
 
 @_plain.register
 def _(model: DPPCA):
-    shared = ("components_", "mean_", "n_components_", "explained_variance_")
-    return _with(PCA(), **{name: getattr(model, name) for name in shared})
+    return _with(PCA(), model, "components_", "mean_", "n_components_", "explained_variance_")
 
 
 @_plain.register
@@ -202,7 +203,7 @@ def _(model: DPSimpleImputer):
 def _(model: DPKBinsDiscretizer):
     ends = np.array([[edges[0], edges[-1]] for edges in model.bin_edges_]).T
     plain = KBinsDiscretizer(model.n_bins_, encode=model.encode, strategy="uniform").fit(ends)
-    return _with(plain, bin_edges_=model.bin_edges_)
+    return _with(plain, model, "bin_edges_")
 
 
 @_plain.register
@@ -226,12 +227,11 @@ def _(model: DPTargetEncoder):
     kind = model.target_type_
     target = np.arange(6.0) if model.classes_ is None else np.resize(model.classes_, 6)
     plain = TargetEncoder(categories=model.categories_, target_type=kind, cv=2)
-    released = {"encodings_": model.encodings_, "target_mean_": model.target_mean_}
-    return _with(plain.fit(_made_rows(model, 6), target), **released)
+    return _with(plain.fit(_made_rows(model, 6), target), model, "encodings_", "target_mean_")
 
 
 @_plain.register
 def _(model: DPQuantileTransformer):
-    shared = {name: getattr(model, name) for name in ("quantiles_", "references_")}
     plain = QuantileTransformer(output_distribution=model.output_distribution)
-    return _with(plain, n_quantiles_=len(model.references_), **shared)
+    n_quantiles = len(model.references_)
+    return _with(plain, model, "quantiles_", "references_", n_quantiles_=n_quantiles)

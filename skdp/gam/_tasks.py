@@ -7,7 +7,7 @@ from operator import attrgetter
 import numpy as np
 from scipy.special import expit, softmax
 
-from skdp._losses._logistic import BinaryLogisticLoss, MultinomialLogisticLoss
+from skdp._losses._classes import BinaryLogisticLoss, MultinomialLogisticLoss
 
 # A clipped vector's norm may exceed the clip by the rounding of its computation.
 SHRINK = 1.0 - 2.0**-40

@@ -5,8 +5,13 @@ import math
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from skdp._losses._class_weighted import ClassWeightedLoss, OneVersusRestLoss
-from skdp._losses._hinge import BinaryHuberisedHingeLoss, ModifiedHuberLoss, SquaredHingeLoss
+from skdp._losses._classes import (
+    BinaryHuberisedHingeLoss,
+    ClassWeightedLoss,
+    ModifiedHuberLoss,
+    OneVersusRestLoss,
+    SquaredHingeLoss,
+)
 from skdp._sgd._defaults import Task
 from skdp.linear_model._centre import LARGEST_SCORE, with_class_centre
 from skdp.linear_model._classifier import (

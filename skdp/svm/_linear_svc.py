@@ -2,7 +2,7 @@
 
 import math
 
-from skdp._losses._hinge import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
+from skdp._losses._classes import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
 from skdp._sgd._defaults import Task
 from skdp.linear_model._centre import with_class_centre
 from skdp.linear_model._classifier import HINGE_SIGNAL, WEIGHTS_NORM, PrivateLinearClassifier

@@ -11,9 +11,14 @@ import numpy as np
 
 from skdp import _losses
 from skdp._losses._base import BoundedLoss, ClippableLoss
-from skdp._losses._class_weighted import ClassWeightedLoss, OneVersusRestLoss
-from skdp._losses._hinge import BinaryHuberisedHingeLoss, SquaredHingeLoss
-from skdp._losses._logistic import BinaryLogisticLoss, MultinomialLogisticLoss
+from skdp._losses._classes import (
+    BinaryHuberisedHingeLoss,
+    BinaryLogisticLoss,
+    ClassWeightedLoss,
+    MultinomialLogisticLoss,
+    OneVersusRestLoss,
+    SquaredHingeLoss,
+)
 
 # Values of a parameter, by its annotation.
 VALUES = {float: (0.3, 1.7, 9.0), int: (2, 5)}

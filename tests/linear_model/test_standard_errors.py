@@ -11,8 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skdp import DPLogisticRegression, PrivacyAccountant
 from skdp._data._bounded import BoundedRows
-from skdp._losses._class_weighted import ClassWeightedLoss
-from skdp._losses._logistic import BinaryLogisticLoss, MultinomialLogisticLoss
+from skdp._losses._classes import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.accounting import gaussian_noise_multiplier, get_epsilon
 from skdp.linear_model import _standard_errors
 from skdp.linear_model._newton import minimise
