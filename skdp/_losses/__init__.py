@@ -1,1 +1,3 @@
 """Losses of linear models as functions of scores, with the bounds that privacy needs."""
+
+__all__ = []
