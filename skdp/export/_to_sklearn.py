@@ -224,9 +224,8 @@ def _made_rows(model, n_rows):
 
 @_plain.register
 def _(model: DPTargetEncoder):
-    kind = model.target_type_
     target = np.arange(6.0) if model.classes_ is None else np.resize(model.classes_, 6)
-    plain = TargetEncoder(categories=model.categories_, target_type=kind, cv=2)
+    plain = TargetEncoder(categories=model.categories_, target_type=model.target_type_, cv=2)
     return _with(plain.fit(_made_rows(model, 6), target), model, "encodings_", "target_mean_")
 
 

@@ -160,15 +160,8 @@ class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
         choice = choose_mechanism(self.mechanism, C, rows, shape, expected, total)
         share = split_guarantee(choice.mechanism, rows.left)[1]
         hessian = plan_hessian(choice.problem, share) if total else None
-        return _LogisticFit(
-            rows=rows,
-            loss=choice.problem.loss,
-            weights=choice.plan(),
-            excess=choice.expected,
-            hessian=hessian,
-            kind=choice.mechanism,
-            largest_weight=max(class_weight),
-        )
+        own = {"hessian": hessian, "kind": choice.mechanism, "largest_weight": max(class_weight)}
+        return _LogisticFit.of(choice, rows, **own)
 
 
 @dataclass(frozen=True, kw_only=True)

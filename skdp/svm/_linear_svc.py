@@ -123,4 +123,4 @@ class DPLinearSVC(PrivateLinearClassifier):
         if C is None:
             rows = with_class_centre(rows, shape.n_rows, [1.0] * k, largest=1.0)
         choice = output_or_gradient(self.mechanism, C, rows, shape, expected)
-        return WeightsFit(rows=rows, loss=loss, weights=choice.plan(), excess=choice.expected)
+        return WeightsFit.of(choice, rows)
