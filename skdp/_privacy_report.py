@@ -229,9 +229,8 @@ def privacy_report(*sources, audits=(), title="Privacy"):
     if not sources:
         raise ValueError("name at least one fitted estimator, accountant, statement or report")
     found = [known for source in sources for known in _known_of(source, type(source).__name__)]
-    budgets = {}
-    for report in (known for known in found if isinstance(known, BudgetReport)):
-        budgets.setdefault((report.dataset, report.head_hash), report)
+    reports = (known for known in found if isinstance(known, BudgetReport))
+    budgets = {(report.dataset, report.head_hash): report for report in reports}
     audits = tuple(audits) if isinstance(audits, list | tuple) else (audits,)
     for audit in audits:
         if not hasattr(audit, "to_dict"):

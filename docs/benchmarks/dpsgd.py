@@ -30,7 +30,7 @@ import time
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss
+from skdp._losses._classes import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp._sgd._batches import PoissonBatches
 from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
 from skdp._sgd._noise import GaussianNoise

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from memmap import PeakMemory, anonymous_bytes, tables, write_table
 
-from skdp._losses import BinaryLogisticLoss
+from skdp._losses._classes import BinaryLogisticLoss
 from skdp._sgd._batches import PoissonBatches
 from skdp._sgd._clipped_sums import ClippedSums
 from skdp._sgd._noise import GaussianNoise

@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from skdp import DPLogisticRegression
-from skdp._losses import BinaryLogisticLoss
+from skdp._losses._classes import BinaryLogisticLoss
 from skdp.accounting import Guarantee
 from skdp.linear_model._output_perturbation import plan_output_perturbation
 from skdp.linear_model._planning import Problem

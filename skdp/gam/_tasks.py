@@ -7,7 +7,7 @@ from operator import attrgetter
 import numpy as np
 from scipy.special import expit, softmax
 
-from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss
+from skdp._losses._classes import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp.linear_model._centre import LARGEST_SCORE, ClassCentre, MeanCentre
 
 # A clipped vector's norm may exceed the clip by the rounding of its computation.

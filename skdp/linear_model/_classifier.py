@@ -7,7 +7,7 @@ from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 
 from skdp._data._tables import RowsAndTarget, read_rows_and_target, read_target
-from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
+from skdp._losses._classes import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp._sgd._defaults import Task
 from skdp.base import ReadTable
 from skdp.linear_model._regressor import PrivateLinearModel

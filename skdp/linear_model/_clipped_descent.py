@@ -74,12 +74,8 @@ class ClippedDescent(Perturbation):
         -------
         ndarray
         """
-        curvature = np.asarray(curvature)
-        variance = np.empty(curvature.shape)
-        for first in range(0, len(curvature), RESPONSE_BLOCK):
-            block = slice(first, first + RESPONSE_BLOCK)
-            variance[block] = self._noise_variance(curvature[block])
-        return variance
+        edges = range(RESPONSE_BLOCK, len(curvature), RESPONSE_BLOCK)
+        return np.concatenate([self._noise_variance(one) for one in np.split(curvature, edges)])
 
     def _noise_variance(self, curvature):
         n_steps, averaged = self.mechanism.n_steps, self.fit.update.n_averaged

@@ -194,6 +194,12 @@ class WeightsFit(MechanismPlan):
     sampler = property(attrgetter("weights.sampler"))
     by_person = True
 
+    @classmethod
+    def of(cls, choice, rows, **more):
+        """Return the plan of a fit by the `Choice` that was made for its rows."""
+        loss, weights = choice.problem.loss, choice.plan()
+        return cls(rows=rows, loss=loss, weights=weights, excess=choice.expected, **more)
+
     @property
     def mechanism(self):
         """The noise on the weights, after the search for a norm if there is one."""

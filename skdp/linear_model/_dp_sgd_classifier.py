@@ -5,7 +5,7 @@ import math
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from skdp._losses import (
+from skdp._losses._classes import (
     BinaryHuberisedHingeLoss,
     ClassWeightedLoss,
     ModifiedHuberLoss,

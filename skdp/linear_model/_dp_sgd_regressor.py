@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from skdp._data._tables import RowsAndTarget
-from skdp._losses import HuberLoss, SquaredLoss
+from skdp._losses._numbers import HuberLoss, SquaredLoss
 from skdp.linear_model._centre import with_mean_centre
 from skdp.linear_model._data_norm import plan_rows
 from skdp.linear_model._dp_sgd import PrivateSGDModel, SGDFit

@@ -12,7 +12,7 @@ from skdp.linear_model._classifier import (
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._mechanism_choice import MECHANISMS, choose_mechanism
 from skdp.linear_model._output_perturbation import check_strength
-from skdp.linear_model._standard_errors import HessianRelease, plan_hessian, total_price
+from skdp.linear_model._standard_errors import HessianRelease, plan_hessian, split_guarantee
 from skdp.utils._validation import check_choice
 
 
@@ -159,16 +159,10 @@ class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
             rows = with_class_centre(rows, shape.n_rows, class_weight)
         expected = logistic_task(class_weight)
         choice = choose_mechanism(self.mechanism, C, rows, shape, expected, total)
-        hessian = None if choice.hessian is None else plan_hessian(choice.problem, choice.hessian)
-        return _LogisticFit(
-            rows=rows,
-            loss=choice.problem.loss,
-            weights=choice.plan(),
-            excess=choice.expected,
-            hessian=hessian,
-            kind=choice.mechanism,
-            largest_weight=max(class_weight),
-        )
+        share = split_guarantee(choice.mechanism, rows.left)[1]
+        hessian = plan_hessian(choice.problem, share) if total else None
+        own = {"hessian": hessian, "kind": choice.mechanism, "largest_weight": max(class_weight)}
+        return _LogisticFit.of(choice, rows, **own)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,7 +177,7 @@ class _LogisticFit(WeightsFit):
     def mechanism(self):
         price = self.weights.mechanism
         if self.hessian is not None:
-            price = total_price(price, self.hessian.mechanism, self.rows.left)
+            price = self.hessian.price_after(price, self.rows.left)
         return self.rows.joined(price)
 
     by_person = property(lambda self: self.hessian is None)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from skdp._sgd._defaults import Settings, automatic_settings, release_noise
-from skdp.accounting import Guarantee
 from skdp.linear_model import _objective_perturbation, _output_perturbation
 from skdp.linear_model._clipped_descent import plan_clipped_descent
 from skdp.linear_model._planning import (
@@ -36,9 +35,6 @@ class Choice:
     ----------
     mechanism : {"output", "objective", "gradient"}
     problem : Problem
-    C : float
-    hessian : Guarantee or None
-        Of its release; None without a Hessian.
     excess : float
         The summed loss expected above that of weights of an expected norm.
     regularised : float
@@ -49,8 +45,6 @@ class Choice:
 
     mechanism: str
     problem: Problem
-    C: float
-    hessian: Guarantee | None
     excess: float
     regularised: float
     plan: Callable[[], Perturbation]
@@ -90,7 +84,7 @@ def choose_mechanism(mechanism, C, rows, shape, expected, with_hessian=False):
     return min(choices, key=lambda choice: choice.excess + saved.get(choice.mechanism, 0.0))
 
 
-def descent_choice(rows, shape, expected, given=NESTEROV, least_alpha=0.0, hessian=None):
+def descent_choice(rows, shape, expected, given=NESTEROV, least_alpha=0.0):
     """Return the `Choice` of clipped gradients.
 
     Parameters
@@ -103,7 +97,6 @@ def descent_choice(rows, shape, expected, given=NESTEROV, least_alpha=0.0, hessi
     least_alpha : float, default=0.0
         The strength of the penalty on the mean loss, which is raised to the one that balances
         regularisation against noise.
-    hessian : Guarantee, default=None
     """
     problem, n_rows = rows.sgd_problem(shape, expected), shape.n_rows
     settings = automatic_settings(problem, given)
@@ -120,8 +113,6 @@ def descent_choice(rows, shape, expected, given=NESTEROV, least_alpha=0.0, hessi
     return Choice(
         mechanism="gradient",
         problem=of_rows,
-        C=1.0 / strength,
-        hessian=hessian,
         # The engine takes no other clips.
         excess=excess if 1e-50 <= settings.clip <= 1e50 else math.inf,
         regularised=0.5 * weights_norm**2 * strength,
@@ -130,14 +121,14 @@ def descent_choice(rows, shape, expected, given=NESTEROV, least_alpha=0.0, hessi
 
 
 def _choice(name, C, rows, shape, expected, with_hessian=False):
-    own, hessian = split_guarantee(name, rows.left) if with_hessian else (rows.left, None)
+    own = split_guarantee(name, rows.left)[0] if with_hessian else rows.left
     if name == "gradient":
         alpha = None if C is None else 1.0 / (shape.n_rows * C)
         given = replace(NESTEROV, alpha=alpha, tie=alpha)
         if with_hessian:
             # Its standard errors are those of gradients of all rows that nothing cuts.
             given, expected = replace(given, sampling="full"), replace(expected, least_clip=2.0)
-        return descent_choice(replace(rows, left=own), shape, expected, given, hessian=hessian)
+        return descent_choice(replace(rows, left=own), shape, expected, given)
     functions = {"output": _output_perturbation, "objective": _objective_perturbation}[name]
     problem = rows.problem(expected.loss, shape, expected.signal)
     # An automatic C leaves no quadratic term to add.
@@ -148,8 +139,6 @@ def _choice(name, C, rows, shape, expected, with_hessian=False):
     return Choice(
         mechanism=name,
         problem=problem,
-        C=C,
-        hessian=hessian,
         excess=functions.expected_excess(problem, C, weights_norm, own, **extra),
         regularised=0.5 * weights_norm**2 / C,
         plan=partial(getattr(functions, f"plan_{name}_perturbation"), problem, C, own, **extra),

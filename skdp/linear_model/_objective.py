@@ -1,9 +1,13 @@
-r"""The objective :math:`C \sum_i \ell(\langle w, x_i\rangle, y_i) + \frac q2 |w - v|^2 + b^T w`."""
+r"""The objective :math:`C \sum_i \ell(\langle w, x_i\rangle, y_i) + \frac q2 |w - v|^2 + b^T w`.
 
+And the sums over rows that it, and what is said of its minimiser, are made of.
+"""
+
+import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, helmert
 
 from skdp._data._parts import sum_over
 
@@ -26,8 +30,47 @@ def _add_gradient(total, block, y, loss, weights):
     total += block.weighted_sum(loss.residual(block.scores(weights), y))
 
 
-def _add_hessian(gram, block, y, loss, weights):
-    block.add_weighted_gram(loss.curvature(block.scores(weights), y), gram)
+def summed_hessian(loss, rows, y, weights):
+    """Return the upper triangle of the summed loss's Hessian, in coordinates of contrasts.
+
+    Those of k classes are the k - 1 orthonormal contrasts of Helmert: adding the same to the
+    weights of all classes changes no loss.
+    """
+    n_outputs, p = math.prod(loss.weights_shape), rows.n_features
+    grams = np.zeros((n_outputs * (n_outputs + 1) // 2, p, p))
+    sum_over(rows, _add_hessians, grams, loss, weights, along=(y,))
+    # Of each the upper triangle is in Fortran order.
+    grams = np.triu(grams.transpose(0, 2, 1))
+    if n_outputs == 1:
+        return grams[0]
+    full = np.empty((n_outputs, p, n_outputs, p))
+    for (a, b), gram in zip(_pairs(n_outputs), grams, strict=True):
+        symmetric = gram + np.triu(gram, 1).T
+        full[a, :, b] = full[b, :, a] = symmetric if a == b else -symmetric
+    contrasts = helmert(n_outputs)
+    half = np.tensordot(contrasts, full, axes=1)
+    both = np.tensordot(half, contrasts.T, axes=([2], [0]))
+    size = (n_outputs - 1) * p
+    return both.transpose(0, 1, 3, 2).reshape(size, size)
+
+
+def _pairs(n_outputs):
+    return [(a, b) for b in range(n_outputs) for a in range(b + 1)]
+
+
+def _add_hessians(grams, block, y, loss, weights):
+    """Add to the matrices of pairs of outputs, with the sign changed beside the diagonal."""
+    scores = block.scores(weights)
+    curvature = loss.curvature(scores, y)
+    if scores.ndim == 1:
+        block.add_weighted_gram(curvature, grams[0].T)
+        return
+    for (a, b), gram in zip(_pairs(scores.shape[1]), grams, strict=True):
+        unit = np.zeros_like(scores)
+        unit[:, b] = 1.0
+        # At least 0 on the diagonal, at most 0 elsewhere.
+        column = loss.curvature_product(curvature, unit)
+        block.add_weighted_gram(np.abs(column[:, a]), gram.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +122,7 @@ class LinearObjective:
 
     def hessian_solver(self, weights):
         """Return a function that solves a system with the Hessian of a one-output loss."""
-        gram = np.zeros((self.rows.n_features,) * 2, order="F")
-        sum_over(self.rows, _add_hessian, gram, self.loss, weights, along=(self.y,))
-        gram *= self.C
+        gram = self.C * summed_hessian(self.loss, self.rows, self.y, weights)
         gram.flat[:: self.rows.n_features + 1] += self.quadratic
         factor = cho_factor(gram, lower=False, overwrite_a=True, check_finite=False)
         return lambda vector: cho_solve(factor, vector, check_finite=False)

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.metrics import d2_tweedie_score
 
-from skdp._losses import ClippedPoissonLoss
+from skdp._losses._numbers import ClippedPoissonLoss
 from skdp._sgd._defaults import Task
 from skdp.linear_model._centre import with_mean_centre
 from skdp.linear_model._data_norm import TargetsFit, plan_rows

@@ -2,7 +2,7 @@
 
 import math
 
-from skdp._losses import HuberLoss
+from skdp._losses._numbers import HuberLoss
 from skdp._sgd._defaults import Task
 from skdp.linear_model._adassp import plan_adassp
 from skdp.linear_model._centre import with_mean_centre

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.linalg import eigh, helmert
 
 from skdp._data._bounded import bounded_additions
-from skdp._data._parts import sum_over
 from skdp.accounting import Composed, gaussian_noise_multiplier, gdp_to_delta, gdp_to_epsilon
+from skdp.linear_model._objective import summed_hessian
 from skdp.mechanisms._plan import Price, vector_noise
 from skdp.utils._symmetric import pack_symmetric, spectral_margin, unpack_symmetric
 
@@ -110,6 +110,23 @@ class HessianRelease:
         bias -= bias.mean(axis=0)
         return np.sqrt(loadings**2 @ variance + noise[-1] / (n_contrasts + 1) + bias**2)
 
+    def price_after(self, weights, guarantee):
+        """Return the price of both releases; the scale and sensitivity are those of the weights.
+
+        Parameters
+        ----------
+        weights : mechanism
+        guarantee : Guarantee
+            Of both.
+        """
+        return Price(
+            name=f"{weights.name}, then {self.mechanism.name} on the Hessian",
+            event=Composed((weights.event, self.mechanism.event)),
+            guarantee=guarantee,
+            scale=weights.scale,
+            sensitivity=weights.sensitivity,
+        )
+
 
 def split_guarantee(mechanism, guarantee):
     """Return what the weights and the Hessian may cost.
@@ -182,64 +199,3 @@ def plan_hessian(problem, guarantee):
     mechanism = vector_noise(guarantee, sensitivity)
     mechanism.check_size(size * (size + 1) // 2)
     return HessianRelease(shape, radius, problem.norm, mechanism)
-
-
-def total_price(weights, hessian, guarantee):
-    """Return the price of both releases; the scale and sensitivity stay those of the weights.
-
-    Parameters
-    ----------
-    weights, hessian : mechanism
-    guarantee : Guarantee
-        Of the fit.
-    """
-    return Price(
-        name=f"{weights.name}, then {hessian.name} on the Hessian",
-        event=Composed((weights.event, hessian.event)),
-        guarantee=guarantee,
-        scale=weights.scale,
-        sensitivity=weights.sensitivity,
-    )
-
-
-def summed_hessian(loss, rows, y, weights):
-    """Return the upper triangle of the summed loss's Hessian, in coordinates of contrasts.
-
-    Those of k classes are the k - 1 orthonormal contrasts of Helmert: adding the same to the
-    weights of all classes changes no loss.
-    """
-    n_outputs, p = math.prod(loss.weights_shape), rows.n_features
-    grams = np.zeros((n_outputs * (n_outputs + 1) // 2, p, p))
-    sum_over(rows, _add_hessians, grams, loss, weights, along=(y,))
-    # Of each the upper triangle is in Fortran order.
-    grams = np.triu(grams.transpose(0, 2, 1))
-    if n_outputs == 1:
-        return grams[0]
-    full = np.empty((n_outputs, p, n_outputs, p))
-    for (a, b), gram in zip(_pairs(n_outputs), grams, strict=True):
-        symmetric = gram + np.triu(gram, 1).T
-        full[a, :, b] = full[b, :, a] = symmetric if a == b else -symmetric
-    contrasts = helmert(n_outputs)
-    half = np.tensordot(contrasts, full, axes=1)
-    both = np.tensordot(half, contrasts.T, axes=([2], [0]))
-    size = (n_outputs - 1) * p
-    return both.transpose(0, 1, 3, 2).reshape(size, size)
-
-
-def _pairs(n_outputs):
-    return [(a, b) for b in range(n_outputs) for a in range(b + 1)]
-
-
-def _add_hessians(grams, block, y, loss, weights):
-    """Add to the matrices of pairs of outputs, with the sign changed beside the diagonal."""
-    scores = block.scores(weights)
-    curvature = loss.curvature(scores, y)
-    if scores.ndim == 1:
-        block.add_weighted_gram(curvature, grams[0].T)
-        return
-    for (a, b), gram in zip(_pairs(scores.shape[1]), grams, strict=True):
-        unit = np.zeros_like(scores)
-        unit[:, b] = 1.0
-        # At least 0 on the diagonal, at most 0 elsewhere.
-        column = loss.curvature_product(curvature, unit)
-        block.add_weighted_gram(np.abs(column[:, a]), gram.T)

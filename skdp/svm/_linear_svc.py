@@ -2,7 +2,7 @@
 
 import math
 
-from skdp._losses import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
+from skdp._losses._classes import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
 from skdp._sgd._defaults import Task
 from skdp.linear_model._centre import with_class_centre
 from skdp.linear_model._classifier import HINGE_SIGNAL, WEIGHTS_NORM, PrivateLinearClassifier
@@ -124,4 +124,4 @@ class DPLinearSVC(PrivateLinearClassifier):
         if C is None:
             rows = with_class_centre(rows, shape.n_rows, [1.0] * k, largest=1.0)
         choice = output_or_gradient(self.mechanism, C, rows, shape, expected)
-        return WeightsFit(rows=rows, loss=loss, weights=choice.plan(), excess=choice.expected)
+        return WeightsFit.of(choice, rows)

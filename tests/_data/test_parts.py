@@ -25,7 +25,7 @@ from skdp import (
 )
 from skdp._data._bounded import BoundedRows
 from skdp._data._parts import Rows, most_additions, row_blocks, sum_over
-from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss
+from skdp._losses._classes import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
 from skdp.linear_model._objective import loss_gradient
 from skdp.linear_model._planning import Problem, gradient_rounding

@@ -10,12 +10,11 @@ import pkgutil
 import numpy as np
 
 from skdp import _losses
-from skdp._losses import (
+from skdp._losses._base import BoundedLoss, ClippableLoss
+from skdp._losses._classes import (
     BinaryHuberisedHingeLoss,
     BinaryLogisticLoss,
-    BoundedLoss,
     ClassWeightedLoss,
-    ClippableLoss,
     MultinomialLogisticLoss,
     OneVersusRestLoss,
     SquaredHingeLoss,
@@ -53,8 +52,13 @@ def _instances(kind):
     ]
 
 
-for module in pkgutil.iter_modules(_losses.__path__):
-    importlib.import_module(f"skdp._losses.{module.name}")
+NAMES = [f"skdp._losses.{module.name}" for module in pkgutil.iter_modules(_losses.__path__)]
+CLASSES = [
+    kind
+    for name in NAMES
+    for kind in vars(importlib.import_module(name)).values()
+    if inspect.isclass(kind) and kind.__module__ == name
+]
 KINDS = list(dict.fromkeys(_kinds(ClippableLoss)))
 LOSSES = [loss for kind in KINDS for loss in _instances(kind)]
 BOUNDED = [loss for loss in LOSSES if isinstance(loss, BoundedLoss)]

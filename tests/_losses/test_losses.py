@@ -6,7 +6,8 @@ from scipy.optimize import minimize
 from scipy.special import xlogy
 from sklearn.metrics import mean_poisson_deviance
 
-from skdp._losses import BinaryHuberisedHingeLoss, ClippedPoissonLoss, MulticlassHuberisedHingeLoss
+from skdp._losses._classes import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
+from skdp._losses._numbers import ClippedPoissonLoss
 from tests._losses._all import draw
 
 

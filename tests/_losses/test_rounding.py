@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from skdp._losses import BinaryHuberisedHingeLoss
+from skdp._losses._classes import BinaryHuberisedHingeLoss
 
 
 @pytest.mark.parametrize("h", [1e-4, 0.3, 0.7])

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from skdp._losses import BinaryLogisticLoss, SquaredLoss
+from skdp._losses._classes import BinaryLogisticLoss
+from skdp._losses._numbers import SquaredLoss
 from skdp._sgd._plan import Linear, clip_norm, plan_sgd
 from skdp._sgd._updates import Check, Update, run_sgd
 from skdp.noise import RandomSource

@@ -15,7 +15,8 @@ from dp_accounting.pld import PLDAccountant
 from scipy.stats import beta as beta_law
 from scipy.stats import kstest, norm
 
-from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss, SquaredLoss
+from skdp._losses._classes import BinaryLogisticLoss, MultinomialLogisticLoss
+from skdp._losses._numbers import SquaredLoss
 from skdp._sgd._batches import FixedSizeBatches, PoissonBatches
 from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
 from skdp._sgd._plan import Linear, SGDPlan, clip_norm, plan_sgd

@@ -17,7 +17,7 @@ from scipy.optimize import brentq
 from scipy.stats import beta, norm
 
 from skdp._data._bounded import BoundedRows
-from skdp._losses import BinaryLogisticLoss
+from skdp._losses._classes import BinaryLogisticLoss
 from skdp._sgd._noise import GaussianNoise
 from skdp.accounting import gaussian_noise_multiplier, gdp_to_delta
 from skdp.linear_model._newton import minimise

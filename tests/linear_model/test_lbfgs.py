@@ -6,7 +6,7 @@ from scipy.sparse import random_array
 from scipy.special import expit
 
 from skdp._data._bounded import BoundedRows
-from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss
+from skdp._losses._classes import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp.linear_model import _newton
 from skdp.linear_model._newton import MEMORY, SHORTENINGS, _inverse_product, lbfgs
 from skdp.linear_model._objective import LinearObjective

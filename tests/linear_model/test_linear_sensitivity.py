@@ -8,7 +8,8 @@ from sklearn.base import clone
 
 from skdp import DPLinearRegression, DPLinearSVC, DPPoissonRegressor, DPRidge
 from skdp._data._bounded import BoundedRows
-from skdp._losses import BinaryHuberisedHingeLoss, ClippedPoissonLoss, MulticlassHuberisedHingeLoss
+from skdp._losses._classes import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
+from skdp._losses._numbers import ClippedPoissonLoss
 from skdp.accounting import Neighbours, gaussian_noise_multiplier
 from skdp.linear_model import _adassp
 from skdp.linear_model._regressor import TargetScale

@@ -9,7 +9,7 @@ from scipy.special import expit, softmax
 from skdp import DPLogisticRegression
 from skdp._data._bounded import BoundedRows
 from skdp._data._persons import read_persons
-from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
+from skdp._losses._classes import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.accounting import gdp_to_delta
 from skdp.linear_model import _objective_perturbation
 from skdp.linear_model._newton import minimise

@@ -9,7 +9,7 @@ import itertools
 import numpy as np
 import pytest
 
-from skdp._losses import BinaryLogisticLoss, MultinomialLogisticLoss
+from skdp._losses._classes import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp.accounting import gdp_to_delta
 from skdp.linear_model import _objective_perturbation
 from skdp.linear_model._objective_perturbation import (

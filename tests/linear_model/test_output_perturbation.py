@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from skdp import DPLogisticRegression, PrivacyAccountant
 from skdp._data._bounded import BoundedRows
-from skdp._losses import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
+from skdp._losses._classes import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.accounting import Neighbours, gaussian_noise_multiplier
 from skdp.linear_model import _output_perturbation
 from skdp.linear_model._data_norm import RowPlan

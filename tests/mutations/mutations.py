@@ -361,7 +361,7 @@ MUTATIONS = [
     # _losses
     Mutation(
         "softmax-slope-without-root",
-        "_losses._logistic",
+        "_losses._classes",
         "MultinomialLogisticLoss",
         rules.put_for("math.sqrt(2.0)", "1.0"),
         ("_losses/test_contract.py::test_slopes_and_curvatures_are_within_their_bounds",),
@@ -369,7 +369,7 @@ MUTATIONS = [
     ),
     Mutation(
         "half-the-logistic-curvature",
-        "_losses._logistic",
+        "_losses._classes",
         "BinaryLogisticLoss",
         rules.assigned_times("curvature_bound", 0.5),
         ("_losses/test_contract.py::test_slopes_and_curvatures_are_within_their_bounds",),
@@ -377,7 +377,7 @@ MUTATIONS = [
     ),
     Mutation(
         "softmax-trace-as-of-two-classes",
-        "_losses._logistic",
+        "_losses._classes",
         "MultinomialLogisticLoss.trace_bound",
         rules.put_for("self.n_classes", "2"),
         (
@@ -388,7 +388,7 @@ MUTATIONS = [
     ),
     Mutation(
         "least-class-weight",
-        "_losses._class_weighted",
+        "_losses._classes",
         "_weighted",
         rules.call_renamed("max", "min"),
         (
@@ -399,7 +399,7 @@ MUTATIONS = [
     ),
     Mutation(
         "class-weight-forgotten",
-        "_losses._class_weighted",
+        "_losses._classes",
         "_weighted",
         rules.term_dropped("max(self.weights)"),
         (
@@ -410,7 +410,7 @@ MUTATIONS = [
     ),
     Mutation(
         "poisson-slope-not-clipped",
-        "_losses._poisson",
+        "_losses._numbers",
         "ClippedPoissonLoss.residual",
         rules.call_dropped("minimum"),
         ("_losses/test_contract.py::test_slopes_and_curvatures_are_within_their_bounds",),
@@ -418,7 +418,7 @@ MUTATIONS = [
     ),
     Mutation(
         "squared-slope-not-clipped",
-        "_losses._difference",
+        "_losses._numbers",
         "HuberLoss.residual",
         rules.call_dropped("clip"),
         (
@@ -428,7 +428,7 @@ MUTATIONS = [
     ),
     Mutation(
         "hinge-rounding-unpaid",
-        "_losses._hinge",
+        "_losses._classes",
         "BinaryHuberisedHingeLoss.residual_error",
         rules.result_times(0.0),
         ("_losses/test_rounding.py::test_residuals_of_the_hinge_at_its_corner",),
