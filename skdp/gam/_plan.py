@@ -17,13 +17,13 @@ from skdp.gam._column_plan import ColumnsPlan
 from skdp.gam._descent import (
     CONDITION,
     MOST_STEPS,
+    PerturbedObjective,
     Schedule,
     descend,
     residual_grid,
     residual_sums,
     scores_at,
 )
-from skdp.gam._objective import PerturbedObjective
 from skdp.gam._pairs import (
     TABLE_CELLS,
     all_pairs,

@@ -12,7 +12,7 @@ from skdp import DPKMeans, PrivacyAccountant
 from skdp._data._persons import read_persons
 from skdp.accounting import Guarantee, Neighbours, get_epsilon
 from skdp.cluster import _lloyd
-from skdp.cluster._lloyd import Cells, KMeansPlan
+from skdp.cluster._kmeans import Cells, KMeansPlan
 from skdp.mechanisms import (
     GammaNormMechanism,
     GaussianMechanism,

@@ -27,11 +27,11 @@ from skdp.gam import _plan as module
 from skdp.gam._bins import CELLS, level_counts
 from skdp.gam._blocks import WEIGHT_STEP, joint_layout, main_layout
 from skdp.gam._cells import PackedCells, Term, exact_counts, finest_edges
+from skdp.gam._column_plan import Budget, GaussianThreshold
 from skdp.gam._columns import declared_columns
 from skdp.gam._descent import Schedule, residual_grid, residual_sums, scores_at
 from skdp.gam._pairs import all_pairs, pair_of, pair_sums
 from skdp.gam._plan import AdditivePlan
-from skdp.gam._searches import Budget, GaussianThreshold
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.noise import RandomSource
@@ -584,7 +584,7 @@ def test_the_noise_of_a_label_does_not_depend_on_how_many_there_are(monkeypatch)
         scales.append(scale)
         return np.zeros(size, dtype=np.int64)
 
-    monkeypatch.setattr("skdp.gam._searches.discrete_gaussian", drawn)
+    monkeypatch.setattr("skdp.gam._column_plan.discrete_gaussian", drawn)
     for size in (3, 50):
         counts = np.arange(float(size))
         # Whole numbers are on the grid: nothing is rounded.
