@@ -22,13 +22,7 @@ from skdp._data._tables import read_samples, read_table
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism, JointMechanism
 from skdp.mechanisms._plan import vector_noise
 from skdp.preprocessing._planned import ColumnsFit, PlannedTransformer
-from skdp.stats._moments import (
-    BLOCK_ROWS,
-    MomentsPlan,
-    StatisticPlan,
-    counting_mechanism,
-    unit_sums,
-)
+from skdp.stats import _moments
 from skdp.stats._release import plan_within_bounds
 from skdp.utils import clip_rows
 from skdp.utils._clipping import finite_doubles
@@ -54,7 +48,7 @@ MOST_STEPS, LARGEST_ERROR, LEAST_DEVIATIONS = 4, 0.4, 2.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class KMeansPlan(StatisticPlan):
+class KMeansPlan(_moments.StatisticPlan):
     """What a fit will release: moments of the columns, counts of cells, and each step's blocks.
 
     A block is of one cluster: its weighted count, and the sum of its rows' offsets from the centre,
@@ -79,9 +73,9 @@ class KMeansPlan(StatisticPlan):
     def mechanism(self):
         of_moments, rest = _split(self.guarantee, MOMENTS_SHARE)
         of_cells, of_steps = _split(rest, CELLS_SHARE)
-        bounds = {"low": self.low, "high": self.high}
-        moments = MomentsPlan(n_rows=self.n_rows, guarantee=of_moments, n_moments=2, **bounds)
-        counting = counting_mechanism(self.guarantee.neighbours.rows_moved, of_cells)
+        known = {"n_rows": self.n_rows, "low": self.low, "high": self.high}
+        moments = _moments.MomentsPlan(guarantee=of_moments, n_moments=2, **known)
+        counting = _moments.counting_mechanism(self.guarantee.neighbours.rows_moved, of_cells)
         parts = (moments, counting, *self._steps(of_steps))
         return JointMechanism(parts, self.epsilon, self.delta)
 
@@ -111,7 +105,7 @@ class KMeansPlan(StatisticPlan):
         norm = moved = math.hypot(1.0, self.weight)
         if self.guarantee.relation == "replace_one":
             moved = 2.0 * norm if self.delta == 0.0 else max(2.0, math.sqrt(2.0) * norm)
-        additions = most_additions(BLOCK_ROWS) + 1
+        additions = most_additions(_moments.BLOCK_ROWS) + 1
         return moved + 2.0 * additions * self.n_rows * np.finfo(np.float64).eps * norm
 
     @property
@@ -169,7 +163,7 @@ class KMeansPlan(StatisticPlan):
 
     def _sum(self, X, add, total, persons, *small):
         add = partial(add, self.half_ranges, *small)
-        return unit_sums(X, add, total, self.low, self.high, shares_of(persons))
+        return _moments.unit_sums(X, add, total, self.low, self.high, shares_of(persons))
 
     def _starts(self, cells, counts):
         """Return centres of a weighted sample, and the points' root mean square distance."""

@@ -203,7 +203,7 @@ class PerturbedObjective:
     def strength(self):
         """The penalty, by which noise moves no score by much and the Jacobian costs its share."""
         allowed = math.expm1(min(JACOBIAN_SHARE * self.epsilon / self.rank, 500.0)) / SLACK
-        least = self.task.curvature_trace / (self.rank * allowed)
+        least = self.task.loss.trace_bound / (self.rank * allowed)
         return max(math.sqrt(2.0) * self.scale / self.task.spread, least, self.bend / CONDITION)
 
     def run(self, gradient, source):
@@ -242,13 +242,13 @@ class PerturbedObjective:
         n, clip = self.n_rows, self.task.clip_l1
         sums = n * clip * (most_additions(BLOCK_ROWS + LARGEST_PACK) + 64.0)
         reach = max(64.0 * self.size**0.5, self.size) * radius + self.task.largest_score
-        scores = n * self.task.curvature * reach
+        scores = n * self.task.loss.curvature_bound * reach
         rest = 16.0 * (self.strength * radius + self.scale * math.sqrt(self.size) * 50.0)
         return 2.0 * UNIT_ROUNDOFF * (sums + scores + rest)
 
     def _minimum(self, gradient, shape, tolerance, radius):
         """Return weights of a gradient within the tolerance, which grows beyond the radius."""
-        smoothness, steepest = self.bend, self.n_rows * self.task.curvature
+        smoothness, steepest = self.bend, self.n_rows * self.task.loss.curvature_bound
         while True:
             weights = np.zeros(shape)
             smoothness = min(smoothness, steepest)

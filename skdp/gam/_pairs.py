@@ -47,7 +47,7 @@ class Pair:
         return one * self.shape[1] + two
 
 
-def pair_of(terms, places, n_cells):
+def pair_of(terms, places, n_cells=TABLE_CELLS):
     """Return a pair whose table has about `n_cells` rows and columns, without what is missing."""
     edges, groups = zip(*(_axis(terms[j], n_cells) for j in places), strict=True)
     counts = (terms[j].counts for j in places)

@@ -606,7 +606,7 @@ def test_plans_of_kinds_that_containers_give():
 def objective_of(epsilon=1.0, relation="add_remove", task=None, unit="row"):
     plan = plan_of(task or BinaryTask(), meet(epsilon, 0.0, relation, unit))
     layout, _ = setup_of(plan, make_rows())
-    size, bend = layout.size * plan.task.n_outputs, plan.task.curvature * layout.bend(40)
+    size, bend = layout.size * plan.task.n_outputs, plan.task.loss.curvature_bound * layout.bend(40)
     return plan, layout, plan._objective(layout.weights_sum, size, bend)
 
 
@@ -623,7 +623,7 @@ def test_objective_perturbation_costs_its_share(task, unit, epsilon, relation):
     # Each weight's rounding to a grid of at most 2**-40 of the scale counts as a step.
     noise = moved / objective.scale + objective.size * 2.0**-40
     rank = 1 if unit == "row" else objective.size
-    jacobian = rank * math.log1p(task.curvature / (rank * objective.strength))
+    jacobian = rank * math.log1p(task.loss.curvature_bound / (rank * objective.strength))
     output = epsilon * plan.shares["steps"] / 64
     rest = sum(mechanism.epsilon for mechanism in (plan.centre.mechanism, plan.checking))
     rest += epsilon * plan.shares["cells"]

@@ -1034,7 +1034,7 @@ MUTATIONS = [
         "curvature-of-a-person-of-one-row-in-cells",
         "gam._plan",
         "AdditivePlan._objective",
-        rules.put_for("size if by_person else _", "self.task.curvature_rank"),
+        rules.put_for("size if by_person else _", "self.task.loss.curvature_rank"),
         ("gam/test_plan.py::test_objective_perturbation_costs_its_share",),
         "the Jacobian of many rows is paid as that of one",
     ),
