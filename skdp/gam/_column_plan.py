@@ -12,8 +12,7 @@ from skdp._data._persons import shares_of
 from skdp._sgd._noise import SLACK, GaussianNoise
 from skdp.accounting import ApproximateDP, Gaussian, Guarantee, PureDP, gaussian_noise_multiplier
 from skdp.gam._bins import CELLS, LEVELS, consistent_counts, merged_cells, nearest_masses
-from skdp.gam._cells import BLOCK_ROWS, Term, exact_counts, finest_edges
-from skdp.gam._columns import LARGEST_LIST
+from skdp.gam._columns import BLOCK_ROWS, LARGEST_LIST, Term, exact_counts, finest_edges
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.mechanisms._grid import to_steps
 from skdp.noise import discrete_gaussian
@@ -23,20 +22,14 @@ from skdp.stats._bounds import BoundsPlan
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianSearch(BoundsPlan):
-    """The search for bounds with Gaussian noise of a given multiplier.
+    """The search for bounds with the Gaussian noise of a share of a budget.
 
     Parameters
     ----------
-    noise_multiplier : float
+    mechanism : GaussianMechanism
     """
 
-    noise_multiplier: float
-
-    @cached_property
-    def mechanism(self):
-        moved = math.sqrt(self.n_columns * self.guarantee.neighbours.rows_moved) * SLACK
-        scale = self.noise_multiplier * moved * SLACK
-        return GaussianMechanism.from_scale(scale, moved, self.guarantee.delta)
+    mechanism: GaussianMechanism = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,26 +64,20 @@ class GaussianThreshold(StabilityThreshold):
 
     @property
     def threshold(self):
-        deviation = GaussianMechanism.from_scale(1.0, 1.0, 0.5).tail(
-            self.threshold_delta / self.n_columns
-        )
+        normal = GaussianMechanism.from_scale(1.0, 1.0, 0.5)
+        deviation = normal.tail(self.threshold_delta / self.n_columns)
         return 1.0 + self._noise.drawn_scale * deviation * (1.0 + 2.0**-20)
 
     def release(self, counts, *, random_state):
         noise = self._noise
-        if not len(counts):
-            return np.zeros(0)
         drawn = discrete_gaussian(noise.scale_in_steps, len(counts), random_state.stream())
         return (to_steps(np.asarray(counts, float), noise.step) + drawn) * noise.step
 
     def run(self, columns, source, persons=None):
         """Return the released labels of each of some columns of values."""
-        return [self._discover(values, source, persons)[0] for values in columns]
-
-    def _discover(self, values, source, persons):
-        labels, counts = super()._discover(values, source, persons)
-        kept = np.sort(np.argsort(-counts, kind="stable")[:LARGEST_LIST])
-        return labels[kept], counts[kept]
+        found = (self._discover(values, source, persons) for values in columns)
+        places = ((each, np.argsort(-counts, kind="stable")) for each, counts in found)
+        return [labels[np.sort(order[:LARGEST_LIST])] for labels, order in places]
 
 
 # What part of delta a search for categories may fail with.
@@ -208,12 +195,14 @@ class ColumnsPlan:
     n_bins: int
     guarantee: object
 
+    n_features_out, sparse_output, by_person = None, False, True
+
     def __post_init__(self):
         # What could not be drawn is refused before the charge.
         if self.shares["cells"]:
             self._cells_noise.check_size(self._most_counts)
         if self.discovery is not None:
-            self.discovery.release(np.zeros(0), random_state=None)
+            _ = self.discovery.threshold
         # It refuses what it could not draw when it is made.
         _ = self.search
 
@@ -248,8 +237,9 @@ class ColumnsPlan:
         if self.budget.pure:
             own = replace(self.guarantee, epsilon=share * self.guarantee.epsilon)
             return BoundsPlan(guarantee=own, **sizes)
-        multiplier = self.budget.multiplier / math.sqrt(share)
-        return GaussianSearch(guarantee=self.guarantee, noise_multiplier=multiplier, **sizes)
+        moved = math.sqrt(n_columns * self._moved) * SLACK
+        mechanism = self.budget.mechanism(share, l1=moved, l2=moved)
+        return GaussianSearch(guarantee=self.guarantee, mechanism=mechanism, **sizes)
 
     @cached_property
     def discovery(self):

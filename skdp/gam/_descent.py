@@ -16,7 +16,7 @@ import numpy as np
 from skdp._data._parts import most_additions, sum_over
 from skdp._sgd._noise import SLACK
 from skdp.gam._blocks import WEIGHT_STEP
-from skdp.gam._cells import BLOCK_ROWS, LARGEST_PACK
+from skdp.gam._columns import BLOCK_ROWS, LARGEST_PACK
 from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import discrete_laplace
 from skdp.utils import sum_grid

@@ -8,7 +8,7 @@ from numbers import Integral
 import numpy as np
 
 from skdp.gam._bins import merged_cells
-from skdp.gam._cells import PackedCells, Term
+from skdp.gam._columns import PackedCells, Term
 from skdp.preprocessing._binning import column_pairs
 from skdp.utils._validation import check_integer, is_auto
 

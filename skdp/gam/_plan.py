@@ -13,8 +13,8 @@ from skdp._sgd._updates import Check
 from skdp.accounting import get_epsilon
 from skdp.gam import _descent, _pairs
 from skdp.gam._blocks import joint_layout, main_layout
-from skdp.gam._cells import BLOCK_ROWS, PackedCells, Term
 from skdp.gam._column_plan import ColumnsPlan
+from skdp.gam._columns import BLOCK_ROWS, PackedCells, Term
 from skdp.utils._fit_progress import tell_steps
 
 # Where pairs are chosen: of the steps before, and of the choice.
@@ -58,7 +58,6 @@ class AdditivePlan(ColumnsPlan):
     signs: tuple = ()
 
     sampler = "all rows, once for the bins and in every step"
-    n_features_out, sparse_output, by_person = None, False, True
 
     @property
     def unpaired(self):
@@ -122,10 +121,9 @@ class AdditivePlan(ColumnsPlan):
             strength, noise = self._schedule(bend).strength, self._steps_noise(1, 1).scale
         bends = task.loss.trace_bound * layout.diagonal
         variance = np.sum(bends * (noise / (bends / task.n_outputs + strength)) ** 2)
-        h = self.n_rows * task.loss.curvature_bound / (EXPECTED_SQUARES * (len(terms) + 1))
-        shrunk = (
-            self.n_rows * task.loss.curvature_bound * task.spread**2 * strength / (h + strength)
-        )
+        whole = self.n_rows * task.loss.curvature_bound
+        h = whole / (EXPECTED_SQUARES * (len(terms) + 1))
+        shrunk = whole * task.spread**2 * strength / (h + strength)
         return task.unit * 0.5 * float(variance + shrunk)
 
     @property

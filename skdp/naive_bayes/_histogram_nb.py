@@ -13,8 +13,8 @@ from skdp._data._persons import counts_of, shares_of
 from skdp.gam import DPAdditiveClassifier
 from skdp.gam._additive import TermsModel
 from skdp.gam._bins import CELLS, LEVELS, consistent_counts, nearest_masses
-from skdp.gam._cells import BLOCK_ROWS, Term, exact_counts, finest_edges
 from skdp.gam._column_plan import ColumnsPlan
+from skdp.gam._columns import BLOCK_ROWS, Term, exact_counts, finest_edges
 from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateClassifierMixin
 
 # Of mu squared, or of epsilon with delta = 0.
@@ -41,7 +41,7 @@ class HistogramNBPlan(ColumnsPlan):
 
     name = "noisy counts of cells by class"
     sampler = "all rows, once for the counts and once for the temperature"
-    n_features_out, sparse_output, by_person, unpaired = None, False, True, ()
+    unpaired = ()
 
     scale = property(attrgetter("_cells_noise.scale"))
     sensitivity = property(attrgetter("_cells_noise.sensitivity"))

@@ -1013,7 +1013,7 @@ MUTATIONS = [
     ),
     Mutation(
         "residuals-of-a-person-count-one-each",
-        "gam._cells",
+        "gam._columns",
         "PackedCells.steps",
         rules.put_for("np.trunc(steps * self.shares[rows])", "steps"),
         ("gam/test_plan.py::test_brute_force_sensitivity_of_a_gradient_to_a_person",),
