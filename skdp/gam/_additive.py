@@ -12,8 +12,8 @@ from skdp._data._parts import row_blocks
 from skdp._data._tables import RowsAndTarget
 from skdp.base import PrivateEstimator, ReadTable
 from skdp.gam import _shapes
+from skdp.gam._blocks import check_interactions
 from skdp.gam._columns import BLOCK_ROWS, Column, Term, declared_columns
-from skdp.gam._pairs import check_interactions
 from skdp.gam._plan import AdditivePlan
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.preprocessing._binning import input_names

@@ -160,8 +160,7 @@ def _bound_entries(bounds, names, n_features):
         return [None if each is None or is_auto(each) else each for each in entries]
     check_not_pairs(bounds, n_features)
     try:
-        low, high = bounds
-        low, high = (np.broadcast_to(np.asarray(end), (n_features,)) for end in (low, high))
+        low, high = (np.broadcast_to(np.asarray(end), (n_features,)) for end in bounds)
     except (TypeError, ValueError):
         raise ValueError(
             "bounds must be 'auto', (low, high), numbers or arrays of length n_features, or a "
@@ -178,8 +177,7 @@ def _checked_bounds(column, limit):
             raise ValueError(
                 f"bounds of {column.kind}s must be {column.kind}s, got {limit!r}"
             ) from None
-    low, high = check_bounds(limit, 1)
-    low, high = float(low[0]), float(high[0])
+    low, high = (end.item() for end in check_bounds(limit, 1))
     check_edges(np.linspace(low, high, CELLS + 1), "bounds are too close to one another")
     return low, high
 

@@ -11,8 +11,7 @@ from skdp._data._persons import shares_of
 from skdp._sgd._clipped_sums import LENGTH_OF_GAINS, sum_gains
 from skdp._sgd._updates import Check
 from skdp.accounting import get_epsilon
-from skdp.gam import _descent, _pairs
-from skdp.gam._blocks import joint_layout, main_layout
+from skdp.gam import _blocks, _descent
 from skdp.gam._column_plan import ColumnsPlan
 from skdp.gam._columns import BLOCK_ROWS, PackedCells, Term
 from skdp.utils._fit_progress import tell_steps
@@ -72,7 +71,7 @@ class AdditivePlan(ColumnsPlan):
     def __post_init__(self):
         super().__post_init__()
         largest = sum(2 * each.most_cells(4 * self.n_bins) for each in self.columns)
-        largest += (len(self.declared_pairs) + self.n_chosen) * (2 * _pairs.TABLE_CELLS + 2) ** 2
+        largest += (len(self.declared_pairs) + self.n_chosen) * (2 * _blocks.TABLE_CELLS + 2) ** 2
         largest *= self.task.n_outputs
         if self.budget.pure:
             self._objective(1.0, largest, 0.0)
@@ -89,9 +88,8 @@ class AdditivePlan(ColumnsPlan):
     @property
     def scale(self):
         """Of the noise of all steps, were they one."""
-        if self.budget.pure:
-            return self._objective(1.0, 1, 0.0).scale
-        return self._steps_noise(1, 1).scale
+        step = self._objective(1.0, 1, 0.0) if self.budget.pure else self._steps_noise(1, 1)
+        return step.scale
 
     @property
     def sensitivity(self):
@@ -112,7 +110,7 @@ class AdditivePlan(ColumnsPlan):
             cells = 2 + len(column.categories) if known else 1 + self.n_bins
             counts = np.full(cells, self.n_rows / cells)
             terms.append(Term(columns=(column,), positions=(j,), edges=(), counts=counts))
-        layout = main_layout(terms, self.n_rows, self.clearness)
+        layout = _blocks.main_layout(terms, self.n_rows, self.clearness)
         bend = task.loss.curvature_bound * layout.bend(self.n_rows)
         if self.budget.pure:
             step = self._objective(layout.weights_sum, layout.size * task.n_outputs, bend)
@@ -134,8 +132,7 @@ class AdditivePlan(ColumnsPlan):
     @property
     def pays_for_pairs(self):
         """Whether a choice of pairs is worth its price, as far as public numbers tell."""
-        is_enough = self.clearness >= LEAST_ROWS_MU and not self.budget.pure
-        return self.task.has_pairs and is_enough
+        return self.task.has_pairs and not self.budget.pure and self.clearness >= LEAST_ROWS_MU
 
     @cached_property
     def shares(self):
@@ -196,16 +193,16 @@ class AdditivePlan(ColumnsPlan):
             cells.set(rows, np.array([term.cells(table, rows) for term in terms]))
         centre = self.task.begin(self.centre.run(targets, source, persons))
         residuals = self._residuals(targets, centre)
-        layout, start = main_layout(terms, self.n_rows, self.clearness), None
-        pairs = [_pairs.pair_of(terms, places) for places in self.declared_pairs]
+        layout, start = _blocks.main_layout(terms, self.n_rows, self.clearness), None
+        pairs = [_blocks.pair_of(terms, places) for places in self.declared_pairs]
         if self.n_chosen:
             start = self._descent(cells, layout, residuals, source, share=self.shares["first"])
             pairs = self._chosen(terms, cells, layout, residuals, start, source)
         if pairs:
-            joint = joint_layout(layout, pairs, self.task.main_share)
+            joint = _blocks.joint_layout(layout, pairs, self.task.main_share)
             start = None if start is None else KEPT * joint.moved_from(layout, start)
-            layout, cells = joint, _pairs.extended(cells, pairs)
-            terms = [*terms, *(_pairs.pair_term(terms, pair, self.n_rows) for pair in pairs)]
+            layout, cells = joint, _blocks.extended(cells, pairs)
+            terms = [*terms, *(_blocks.pair_term(terms, pair, self.n_rows) for pair in pairs)]
         weights = self._descent(
             cells, layout, residuals, source, share=self.shares["steps"], start=start, told=True
         )
@@ -228,16 +225,16 @@ class AdditivePlan(ColumnsPlan):
 
     def _chosen(self, terms, cells, layout, residuals, weights, source):
         """Return the pairs that the residuals of some weights ask for."""
-        candidates = _pairs.all_pairs(terms, self.unpaired)
+        candidates = _blocks.all_pairs(terms, self.unpaired)
         if not candidates:
             return []
         step = _descent.residual_grid(self.task.clip, self.n_rows)
         scores = _descent.scores_at(weights, cells, layout)
-        sums = _pairs.pair_sums(cells, candidates, scores, residuals, step)
+        sums = _blocks.pair_sums(cells, candidates, scores, residuals, step)
         noise = self._choice_noise(len(candidates))
         noisy = noise.release(sums, random_state=source)
-        chosen = _pairs.chosen_pairs(candidates, noisy, noise.scale, self.n_chosen)
-        return [_pairs.pair_of(terms, pair.places) for pair in chosen]
+        chosen = _blocks.chosen_pairs(candidates, noisy, noise.scale, self.n_chosen)
+        return [_blocks.pair_of(terms, pair.places) for pair in chosen]
 
     def _schedule(self, bend, share=None):
         """Return the steps, with a penalty by which noise moves no score by much."""

@@ -152,9 +152,7 @@ class MultinomialTask(_OfClasses):
         q = softmax(scores, axis=1)
         p = np.empty_like(q)
         for k in range(q.shape[1]):
-            residual = q.copy()
-            residual[:, k] -= 1.0
-            norms = np.linalg.norm(residual, axis=1)
+            norms = np.linalg.norm(q - np.eye(q.shape[1])[k], axis=1)
             p[:, k] = q[:, k] * np.maximum(1.0, norms / self.clip)
         return p / p.sum(axis=1, keepdims=True)
 

@@ -25,11 +25,10 @@ from skdp.accounting import ApproximateDP, Gaussian, gaussian_delta, get_delta, 
 from skdp.base import TableShape
 from skdp.gam import _plan as module
 from skdp.gam._bins import CELLS, level_counts
-from skdp.gam._blocks import WEIGHT_STEP, joint_layout, main_layout
+from skdp.gam._blocks import WEIGHT_STEP, all_pairs, joint_layout, main_layout, pair_of, pair_sums
 from skdp.gam._column_plan import Budget, GaussianThreshold
 from skdp.gam._columns import PackedCells, Term, declared_columns, exact_counts, finest_edges
 from skdp.gam._descent import Schedule, residual_grid, residual_sums, scores_at
-from skdp.gam._pairs import all_pairs, pair_of, pair_sums
 from skdp.gam._plan import AdditivePlan
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
