@@ -497,7 +497,7 @@ def test_the_number_of_rows_does_not_say_how_an_additive_model_rounds_the_scores
 ):
     packs = []
     monkeypatch.setattr(
-        "skdp.gam._plan.residual_sums",
+        "skdp.gam._descent.residual_sums",
         lambda cells, layout, residuals, weights, step: (
             packs.append([pack.tolist() for pack in cells._packs]) or np.zeros(weights.shape)
         ),

@@ -1,18 +1,247 @@
-"""K-means with differential privacy."""
+"""K-means: noisy counts of a grid, where it starts, then Lloyd's steps with noisy sums.
 
-from functools import partial
+Derived in ``docs/clustering.md``. Rows are divided by one number, half the widest range, so that
+distances keep their proportions.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from operator import attrgetter
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from scipy.special import ndtr, ndtri
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
+from sklearn.cluster import KMeans
+from sklearn.utils import check_random_state
 
+from skdp._data._parts import most_additions
+from skdp._data._persons import counts_of, no_counts, shares_of, times_shares
 from skdp._data._tables import read_samples, read_table
-from skdp.cluster._lloyd import KMeansPlan
+from skdp.mechanisms import GammaNormMechanism, GaussianMechanism, JointMechanism
+from skdp.mechanisms._plan import vector_noise
 from skdp.preprocessing._planned import ColumnsFit, PlannedTransformer
+from skdp.stats import _moments
 from skdp.stats._release import plan_within_bounds
+from skdp.utils import clip_rows
 from skdp.utils._clipping import finite_doubles
+from skdp.utils._sums import split_epsilon
 from skdp.utils._validation import check_integer
+
+# Of epsilon and delta for the moments, and of the rest for the cells. These and the numbers below
+# were chosen with the tables of docs/benchmarks/incumbent.py in view.
+MOMENTS_SHARE, CELLS_SHARE = 0.1, 0.4
+SLACK = 1e-9
+# There are so many cells that their mean count is at least so many deviations of its noise.
+MOST_BITS, LEAST_COUNT = 10, 2.0
+POINTS, POINTS_PER_CLUSTER = 4 << MOST_BITS, 16
+# What is left of a normal distribution's variance on one side of its median: 1 - 2 / pi.
+HALF_VARIANCE = 0.3634
+SMALLEST_DEVIATION = 1e-9
+# How far off its centre a row counts, over the root mean square of the sample's distances, and at
+# least over the deviation of all rows.
+RADIUS, LEAST_RADIUS = 1.2, 0.1
+# A further step is made if noise then moves a centre of mean count by at most this, over the
+# radius. A noisy count is taken to be at least so many deviations of its noise.
+MOST_STEPS, LARGEST_ERROR, LEAST_DEVIATIONS = 4, 0.4, 2.0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KMeansPlan(_moments.StatisticPlan):
+    """What a fit will release: moments of the columns, counts of cells, and each step's blocks.
+
+    A block is of one cluster: its weighted count, and the sum of its rows' offsets from the centre,
+    over the radius.
+
+    Parameters
+    ----------
+    n_rows : int
+        Public.
+    low, high : ndarray of shape (n_columns,)
+        What it costs does not depend on them.
+    guarantee : Guarantee
+    n_clusters : int
+    """
+
+    n_rows: int
+    low: np.ndarray
+    high: np.ndarray
+    n_clusters: int
+
+    @cached_property
+    def mechanism(self):
+        of_moments, rest = _split(self.guarantee, MOMENTS_SHARE)
+        of_cells, of_steps = _split(rest, CELLS_SHARE)
+        known = {"n_rows": self.n_rows, "low": self.low, "high": self.high}
+        moments = _moments.MomentsPlan(guarantee=of_moments, n_moments=2, **known)
+        counting = _moments.counting_mechanism(self.guarantee.neighbours.rows_moved, of_cells)
+        parts = (moments, counting, *self._steps(of_steps))
+        return JointMechanism(parts, self.epsilon, self.delta)
+
+    def _steps(self, guarantee):
+        """Return the mechanisms of as many steps as are worth their price."""
+        whole = vector_noise(guarantee, self.step_sensitivity)
+        of_error = math.sqrt(len(self.low)) * self.n_clusters / self.n_rows
+
+        def one_of(n_steps):
+            share = (1.0 - SLACK) / n_steps
+            if guarantee.delta == 0.0:
+                return GammaNormMechanism(share * whole.epsilon, whole.sensitivity)
+            return GaussianMechanism.from_rho(share * whole.rho, whole.sensitivity, whole.delta)
+
+        n_steps = MOST_STEPS
+        while n_steps > 1 and of_error * one_of(n_steps).deviation(self.size) > LARGEST_ERROR:
+            n_steps -= 1
+        return [one_of(n_steps) for _ in range(n_steps)]
+
+    @property
+    def step_sensitivity(self):
+        """By how much a step's blocks move: the sum of their norms, with delta the L2 norm.
+
+        A row adds (weight, offset) to one block. Another in its place adds to another block, or to
+        the same: then the count stays and the sum moves by 2.
+        """
+        norm = moved = math.hypot(1.0, self.weight)
+        if self.guarantee.relation == "replace_one":
+            moved = 2.0 * norm if self.delta == 0.0 else max(2.0, math.sqrt(2.0) * norm)
+        additions = most_additions(_moments.BLOCK_ROWS) + 1
+        return moved + 2.0 * additions * self.n_rows * np.finfo(np.float64).eps * norm
+
+    @property
+    def weight(self):
+        """Of a count, for the least expected error of a centre (Su et al. 2016, section 4)."""
+        return math.sqrt(0.5 / math.sqrt(len(self.low)))
+
+    @property
+    def size(self):
+        """How many values are released together: a block, where the noise is that of its norm."""
+        return (1 if self.delta == 0.0 else self.n_clusters) * (1 + len(self.low))
+
+    @property
+    def n_bits(self):
+        """The logarithm to the base 2 of the number of cells."""
+        noise = max(self.mechanism.parts[1].deviation(1 << MOST_BITS), SLACK)
+        return int(np.clip(np.log2(self.n_rows / (LEAST_COUNT * noise)), 1, MOST_BITS))
+
+    @property
+    def half_ranges(self):
+        """Half of each column's range, over half of the widest."""
+        return (self.high - self.low) / (self.high - self.low).max()
+
+    def check_size(self, size):
+        moments, counting, *steps = self.mechanism.parts
+        moments.check_size(moments.size)
+        counting.check_size(1 << self.n_bits)
+        steps[0].check_size(size)
+
+    def run(self, X, source, persons=None):
+        """Return the released attributes."""
+        moments, counting, *steps = self.mechanism.parts
+        middle, unit = self.low + (self.high - self.low) / 2, (self.high - self.low).max() / 2
+        mean, variance = moments.run(X, source, persons)
+        spread = np.maximum(np.sqrt(variance) / unit, SMALLEST_DEVIATION)
+        cells = Cells((mean - middle) / unit, spread, _intervals(spread**2, self.n_bits))
+        counts = no_counts(1 << self.n_bits, shares_of(persons))
+        counts = self._sum(X, _add_cells, counts, persons, cells)
+        noisy = counting.release(counts, random_state=source)
+        kept = np.where(noisy > counting.deviation(counts.size), noisy, 0.0)
+        centers, distance = self._starts(cells, kept)
+        radius = max(RADIUS * distance, LEAST_RADIUS * np.linalg.norm(spread))
+        for step in steps:
+            blocks = self.blocks(X, centers, radius, persons)
+            parts = [step.release(b, random_state=source) for b in blocks.reshape(-1, self.size)]
+            moves = self._moves(np.reshape(parts, blocks.shape), step.deviation(self.size))
+            centers = np.clip(centers + radius * moves, -self.half_ranges, self.half_ranges)
+        centers = np.clip(middle + unit * centers, self.low, self.high)
+        return {"cluster_centers_": centers, "n_iter_": len(steps)}
+
+    def blocks(self, X, centers, radius, persons=None):
+        """Return the blocks of a step, of shape (n_clusters, 1 + n_columns)."""
+        blocks = np.zeros((len(centers), 1 + len(self.low)))
+        return self._sum(X, _add_blocks, blocks, persons, centers, radius, self.weight)
+
+    def _sum(self, X, add, total, persons, *small):
+        add = partial(add, self.half_ranges, *small)
+        return _moments.unit_sums(X, add, total, self.low, self.high, shares_of(persons))
+
+    def _starts(self, cells, counts):
+        """Return centres of a weighted sample, and the points' root mean square distance."""
+        points, places = cells.sample(max(POINTS, POINTS_PER_CLUSTER * self.n_clusters))
+        # Without any count that stands out, all points weigh the same.
+        weights = (counts + max(SLACK * counts.sum(), SLACK))[places]
+        found = KMeans(self.n_clusters, n_init=8, max_iter=30, random_state=0)
+        points = np.clip(points, -self.half_ranges, self.half_ranges)
+        found.fit(points, sample_weight=weights / weights.sum())
+        return found.cluster_centers_, math.sqrt(found.inertia_)
+
+    def _moves(self, noisy, deviation):
+        """Return the means of noisy blocks, shrunk by what noise alone would come to."""
+        counts = np.maximum(noisy[:, 0], LEAST_DEVIATIONS * deviation) / self.weight
+        squares = np.maximum(np.sum(noisy[:, 1:] ** 2, axis=1), 1e-300)
+        kept = np.maximum(0.0, 1.0 - len(self.low) * deviation**2 / squares)
+        return clip_rows(noisy[:, 1:] * (kept / counts)[:, np.newaxis], 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A grid of cells, equally likely under a normal distribution of independent columns.
+
+    Parameters
+    ----------
+    mean, deviation : ndarray of shape (n_columns,)
+    intervals : ndarray of shape (n_columns,), dtype int64
+        Into how many of them each column is cut.
+    """
+
+    mean: np.ndarray
+    deviation: np.ndarray
+    intervals: np.ndarray
+
+    @property
+    def _strides(self):
+        return np.cumprod(self.intervals) // self.intervals
+
+    def places(self, rows):
+        """Return the number of the cell of each row."""
+        ranks = ndtr((rows - self.mean) / self.deviation) * self.intervals
+        return np.minimum(ranks.astype(np.int64), self.intervals - 1) @ self._strides
+
+    def sample(self, n_points):
+        """Return points of that distribution, as many in each cell, and their cells."""
+        places = np.arange(n_points) % self.intervals.prod()
+        inner = check_random_state(0).random((n_points, len(self.mean)))
+        ranks = (places[:, np.newaxis] // self._strides % self.intervals + inner) / self.intervals
+        return self.mean + self.deviation * ndtri(ranks), places
+
+
+def _intervals(variances, n_bits):
+    """Return into how many intervals to cut each column: what varies most is cut, repeatedly."""
+    intervals, left = np.ones(len(variances), dtype=np.int64), variances.copy()
+    for _ in range(n_bits):
+        widest = left.argmax()
+        intervals[widest] *= 2
+        left[widest] *= HALF_VARIANCE
+    return intervals
+
+
+def _split(guarantee, share):
+    """Return two guarantees that compose to one, the first with a share of it."""
+    epsilons, deltas = (split_epsilon(each, share) for each in (guarantee.epsilon, guarantee.delta))
+    return [replace(guarantee, epsilon=epsilons[i], delta=deltas[i]) for i in (0, 1)]
+
+
+def _add_cells(scale, cells, counts, u, shares):
+    counts += counts_of(cells.places(u * scale), shares, counts.size)
+
+
+def _add_blocks(scale, centers, radius, weight, blocks, u, shares):
+    rows = u * scale
+    nearest = cdist(rows, centers).argmin(axis=1)
+    offsets = clip_rows((rows - centers[nearest]) / radius, 1.0)
+    values = times_shares(np.column_stack([np.full(len(rows), weight), offsets]), shares)
+    blocks += np.equal.outer(np.arange(len(centers)), nearest).astype(np.float64) @ values
+
 
 # A block of rows is compared with all of them at once.
 MOST_CLUSTERS = 4096

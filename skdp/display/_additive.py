@@ -7,8 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.display._display import Display
-from skdp.gam import _document as words
-from skdp.gam._shapes import place_of
+from skdp.gam import _shapes as words
 from skdp.utils._documents import printable
 from skdp.utils._validation import check_integer
 
@@ -99,7 +98,7 @@ class AdditiveDisplay(Display):
         model = model.steps[-1][1] if hasattr(model, "steps") else model
         check_is_fitted(model)
         shapes = model.shape_functions_
-        chosen = range(len(shapes)) if terms is None else [place_of(shapes, t) for t in terms]
+        chosen = range(len(shapes)) if terms is None else [words.place_of(shapes, t) for t in terms]
         outputs = words.output_names(model)
         known = outputs[:N_COLOURS] if classes is None else [str(label) for label in classes]
         if not (chosen and known and set(known) <= set(outputs)):

@@ -11,12 +11,10 @@ from skdp._data._kinds import read_kinds
 from skdp._data._parts import row_blocks
 from skdp._data._tables import RowsAndTarget
 from skdp.base import PrivateEstimator, ReadTable
-from skdp.gam._cells import BLOCK_ROWS, Term
-from skdp.gam._columns import Column, declared_columns
-from skdp.gam._document import model_document
-from skdp.gam._pairs import check_interactions
+from skdp.gam import _shapes
+from skdp.gam._blocks import check_interactions
+from skdp.gam._columns import BLOCK_ROWS, Column, Term, declared_columns
 from skdp.gam._plan import AdditivePlan
-from skdp.gam._shapes import centred, directions, importance, monotone, place_of, shape_functions
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.preprocessing._binning import input_names
 from skdp.utils._validation import check_integer, check_verbose, is_auto, public_inputs
@@ -82,10 +80,11 @@ class TermsModel(PrivateEstimator):
         terms, values, constant = run
         names = input_names(self, None)
         outputs = [own[..., 0] if len(constant) == 1 else own for own in values]
-        shapes = shape_functions(terms, outputs, names)
+        shapes = _shapes.shape_functions(terms, outputs, names)
         for j in plan.unpaired:
-            shapes[j] = monotone(shapes[j], plan.signs[j])
-        return self._rescaled(*centred(shapes, constant if len(constant) > 1 else constant[0]))
+            shapes[j] = _shapes.monotone(shapes[j], plan.signs[j])
+        start = constant if len(constant) > 1 else constant[0]
+        return self._rescaled(*_shapes.centred(shapes, start))
 
     def _rescaled(self, shapes, constant):
         return {
@@ -98,7 +97,7 @@ class TermsModel(PrivateEstimator):
         total = np.zeros(self.n_features_in_)
         for shape in shapes:
             for j in shape.features:
-                total[j] += importance(shape) / len(shape.features)
+                total[j] += _shapes.importance(shape) / len(shape.features)
         return total / total.sum() if total.any() else total
 
     def explain(self, X):
@@ -154,7 +153,7 @@ class TermsModel(PrivateEstimator):
             If there is no such term, or the values are of another shape.
         """
         check_is_fitted(self)
-        place = place_of(self.shape_functions_, term)
+        place = _shapes.place_of(self.shape_functions_, term)
         shapes = list(self.shape_functions_)
         shape = shapes[place].values.shape
         try:
@@ -171,7 +170,7 @@ class TermsModel(PrivateEstimator):
 
     def _html_repr(self):
         """Return what scikit-learn's `ReprHTMLMixin` asks for."""
-        return model_document(self) if hasattr(self, "privacy_") else super()._html_repr()
+        return _shapes.model_document(self) if hasattr(self, "privacy_") else super()._html_repr()
 
     def _assumptions(self):
         """Say in words what a fit takes to be public."""
@@ -206,7 +205,7 @@ class PrivateAdditiveModel(ExpectedLossMixin, TermsModel):
             task=task,
             guarantee=guarantee,
             declared_pairs=declared,
-            signs=directions(self.monotonic_cst, shape.names, columns),
+            signs=_shapes.directions(self.monotonic_cst, shape.names, columns),
         )
         if plan.unpaired & set(sum(declared, ())):
             raise ValueError("interactions: a column of monotonic_cst is in no pair")

@@ -1,12 +1,24 @@
-"""Noisy gradient descent on the cells of a table: exact sums, steps."""
+r"""How weights are found: noisy gradient descent, or one perturbed objective where delta = 0.
+
+The latter has Laplace noise: one release takes the place of many steps.
+
+.. math:: J(w) = \sum_i \ell_i(w) + \tfrac\lambda2 \|w\|^2 + b^\top w
+
+A row moves the gradient of the sum by at most :math:`\Delta_1` in L1 norm, whatever w is, and the
+values of b have the density :math:`e^{-|b_j| / s}`. The proof is in ``docs/additive_models.md``.
+"""
 
 import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp._data._parts import sum_over
+from skdp._data._parts import most_additions, sum_over
+from skdp._sgd._noise import SLACK
 from skdp.gam._blocks import WEIGHT_STEP
+from skdp.gam._columns import BLOCK_ROWS, LARGEST_PACK
+from skdp.mechanisms import LaplaceMechanism
+from skdp.noise import discrete_laplace
 from skdp.utils import sum_grid
 
 FEWEST_STEPS, MOST_TIMES = 4, 7.0
@@ -140,3 +152,111 @@ def descend(gradient, schedule, start, radius, *, averaged=None, penalty=None, a
         if after_step is not None:
             after_step(number + 1)
     return mean / averaged
+
+
+# Of epsilon: what b has, what the Jacobian may cost; the rest is that of the output noise.
+NOISE_SHARE, JACOBIAN_SHARE, OUTPUT_SHARE = 13 / 16, 11 / 64, 1 / 64
+GRID = 2.0**-40
+ROUNDS = 10
+TOLERANCE = 2.0**-24
+UNIT_ROUNDOFF = 2.0**-53
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerturbedObjective:
+    """The release of the weights with a share of epsilon.
+
+    Parameters
+    ----------
+    epsilon : float
+    task : task
+    moved : float
+        By how much neighbours' gradients can differ in L1 norm.
+    size : int
+        The number of weights.
+    n_rows : int
+    bend : float
+        What the loss's curvature is expected to be at most, from released counts.
+    rank : int
+        A bound on that of a unit's part of the Hessian.
+    """
+
+    epsilon: float
+    task: object
+    moved: float
+    size: int
+    n_rows: int
+    bend: float
+    rank: int
+
+    def __post_init__(self):
+        if self.size * GRID > 0.5 * NOISE_SHARE * self.epsilon:
+            raise ValueError(f"epsilon={self.epsilon:g} is too small for {self.size} weights")
+
+    @property
+    def scale(self):
+        """Of b; what a step of its grid for each weight costs is paid for."""
+        left = NOISE_SHARE * self.epsilon - self.size * GRID
+        return self.moved / left * SLACK**2
+
+    @property
+    def strength(self):
+        """The penalty, by which noise moves no score by much and the Jacobian costs its share."""
+        allowed = math.expm1(min(JACOBIAN_SHARE * self.epsilon / self.rank, 500.0)) / SLACK
+        least = self.task.loss.trace_bound / (self.rank * allowed)
+        return max(math.sqrt(2.0) * self.scale / self.task.spread, least, self.bend / CONDITION)
+
+    def run(self, gradient, source):
+        """Return the weights.
+
+        Parameters
+        ----------
+        gradient : callable
+            That of the summed loss at weights of shape (size // n_outputs, n_outputs).
+        source : RandomSource
+        """
+        shape = (self.size // self.task.n_outputs, self.task.n_outputs)
+        step = math.ldexp(GRID, math.frexp(self.scale)[1] - 1)
+        drawn = discrete_laplace(self.scale / step, shape, source.stream()) * step
+        radius = self._radius
+        rounding = self._rounding(radius)
+        tolerance = max(TOLERANCE * self.scale, 4.0 * rounding)
+        weights = self._minimum(lambda w: gradient(w) + drawn, shape, tolerance, radius)
+        norm = np.linalg.norm(weights)
+        weights *= min(1.0, radius / norm) if norm else 1.0
+        distance = (tolerance + rounding + step * math.sqrt(self.size)) / self.strength
+        # Neighbours' weights are each within twice that of what is released exactly.
+        spread = 4.0 * distance * math.sqrt(self.size) * SLACK
+        output = LaplaceMechanism(OUTPUT_SHARE * self.epsilon, spread)
+        return output.release(weights, random_state=source)
+
+    @property
+    def _radius(self):
+        """Twice what the minimiser hardly ever exceeds."""
+        noise = self.scale * (2.0 * math.sqrt(self.size) + 50.0)
+        loss = math.sqrt(2.0 * self.strength * self.n_rows * self.task.largest_loss)
+        return 2.0 * (noise + math.hypot(noise, loss)) / self.strength
+
+    def _rounding(self, radius):
+        """Bound the rounding error of the gradient at weights within a radius, in L2 norm."""
+        n, clip = self.n_rows, self.task.clip_l1
+        sums = n * clip * (most_additions(BLOCK_ROWS + LARGEST_PACK) + 64.0)
+        reach = max(64.0 * self.size**0.5, self.size) * radius + self.task.largest_score
+        scores = n * self.task.loss.curvature_bound * reach
+        rest = 16.0 * (self.strength * radius + self.scale * math.sqrt(self.size) * 50.0)
+        return 2.0 * UNIT_ROUNDOFF * (sums + scores + rest)
+
+    def _minimum(self, gradient, shape, tolerance, radius):
+        """Return weights of a gradient within the tolerance, which grows beyond the radius."""
+        smoothness, steepest = self.bend, self.n_rows * self.task.loss.curvature_bound
+        while True:
+            weights = np.zeros(shape)
+            smoothness = min(smoothness, steepest)
+            # Many more steps than noisy ones: ten times the root of the condition number.
+            schedule = Schedule(bend=smoothness, strength=self.strength, quiet=math.exp(5.0))
+            for _ in range(ROUNDS):
+                weights = descend(gradient, schedule, weights, math.inf, averaged=1)
+                reached = np.linalg.norm(gradient(weights) + self.strength * weights)
+                if reached <= tolerance * max(1.0, np.linalg.norm(weights) / radius):
+                    return weights
+            smoothness *= 2.0

@@ -11,28 +11,9 @@ from skdp._data._persons import shares_of
 from skdp._sgd._clipped_sums import LENGTH_OF_GAINS, sum_gains
 from skdp._sgd._updates import Check
 from skdp.accounting import get_epsilon
-from skdp.gam._blocks import joint_layout, main_layout
-from skdp.gam._cells import BLOCK_ROWS, PackedCells, Term
+from skdp.gam import _blocks, _descent
 from skdp.gam._column_plan import ColumnsPlan
-from skdp.gam._descent import (
-    CONDITION,
-    MOST_STEPS,
-    Schedule,
-    descend,
-    residual_grid,
-    residual_sums,
-    scores_at,
-)
-from skdp.gam._objective import PerturbedObjective
-from skdp.gam._pairs import (
-    TABLE_CELLS,
-    all_pairs,
-    chosen_pairs,
-    extended,
-    pair_of,
-    pair_sums,
-    pair_term,
-)
+from skdp.gam._columns import BLOCK_ROWS, PackedCells, Term
 from skdp.utils._fit_progress import tell_steps
 
 # Where pairs are chosen: of the steps before, and of the choice.
@@ -76,7 +57,6 @@ class AdditivePlan(ColumnsPlan):
     signs: tuple = ()
 
     sampler = "all rows, once for the bins and in every step"
-    n_features_out, sparse_output, by_person = None, False, True
 
     @property
     def unpaired(self):
@@ -91,12 +71,12 @@ class AdditivePlan(ColumnsPlan):
     def __post_init__(self):
         super().__post_init__()
         largest = sum(2 * each.most_cells(4 * self.n_bins) for each in self.columns)
-        largest += (len(self.declared_pairs) + self.n_chosen) * (2 * TABLE_CELLS + 2) ** 2
+        largest += (len(self.declared_pairs) + self.n_chosen) * (2 * _blocks.TABLE_CELLS + 2) ** 2
         largest *= self.task.n_outputs
         if self.budget.pure:
             self._objective(1.0, largest, 0.0)
         else:
-            for n_steps in (1, MOST_STEPS):
+            for n_steps in (1, _descent.MOST_STEPS):
                 self._steps_noise(largest, n_steps)
         if self.n_chosen:
             if self.budget.pure:
@@ -108,9 +88,8 @@ class AdditivePlan(ColumnsPlan):
     @property
     def scale(self):
         """Of the noise of all steps, were they one."""
-        if self.budget.pure:
-            return self._objective(1.0, 1, 0.0).scale
-        return self._steps_noise(1, 1).scale
+        step = self._objective(1.0, 1, 0.0) if self.budget.pure else self._steps_noise(1, 1)
+        return step.scale
 
     @property
     def sensitivity(self):
@@ -131,17 +110,18 @@ class AdditivePlan(ColumnsPlan):
             cells = 2 + len(column.categories) if known else 1 + self.n_bins
             counts = np.full(cells, self.n_rows / cells)
             terms.append(Term(columns=(column,), positions=(j,), edges=(), counts=counts))
-        layout = main_layout(terms, self.n_rows, self.clearness)
-        bend = task.curvature * layout.bend(self.n_rows)
+        layout = _blocks.main_layout(terms, self.n_rows, self.clearness)
+        bend = task.loss.curvature_bound * layout.bend(self.n_rows)
         if self.budget.pure:
             step = self._objective(layout.weights_sum, layout.size * task.n_outputs, bend)
             strength, noise = step.strength, math.sqrt(2.0) * step.scale
         else:
             strength, noise = self._schedule(bend).strength, self._steps_noise(1, 1).scale
-        bends = task.curvature_trace * layout.diagonal
+        bends = task.loss.trace_bound * layout.diagonal
         variance = np.sum(bends * (noise / (bends / task.n_outputs + strength)) ** 2)
-        h = self.n_rows * task.curvature / (EXPECTED_SQUARES * (len(terms) + 1))
-        shrunk = self.n_rows * task.curvature * task.spread**2 * strength / (h + strength)
+        whole = self.n_rows * task.loss.curvature_bound
+        h = whole / (EXPECTED_SQUARES * (len(terms) + 1))
+        shrunk = whole * task.spread**2 * strength / (h + strength)
         return task.unit * 0.5 * float(variance + shrunk)
 
     @property
@@ -152,8 +132,7 @@ class AdditivePlan(ColumnsPlan):
     @property
     def pays_for_pairs(self):
         """Whether a choice of pairs is worth its price, as far as public numbers tell."""
-        is_enough = self.clearness >= LEAST_ROWS_MU and not self.budget.pure
-        return self.task.has_pairs and is_enough
+        return self.task.has_pairs and not self.budget.pure and self.clearness >= LEAST_ROWS_MU
 
     @cached_property
     def shares(self):
@@ -214,16 +193,16 @@ class AdditivePlan(ColumnsPlan):
             cells.set(rows, np.array([term.cells(table, rows) for term in terms]))
         centre = self.task.begin(self.centre.run(targets, source, persons))
         residuals = self._residuals(targets, centre)
-        layout, start = main_layout(terms, self.n_rows, self.clearness), None
-        pairs = [pair_of(terms, places, TABLE_CELLS) for places in self.declared_pairs]
+        layout, start = _blocks.main_layout(terms, self.n_rows, self.clearness), None
+        pairs = [_blocks.pair_of(terms, places) for places in self.declared_pairs]
         if self.n_chosen:
             start = self._descent(cells, layout, residuals, source, share=self.shares["first"])
             pairs = self._chosen(terms, cells, layout, residuals, start, source)
         if pairs:
-            joint = joint_layout(layout, pairs, self.task.main_share)
+            joint = _blocks.joint_layout(layout, pairs, self.task.main_share)
             start = None if start is None else KEPT * joint.moved_from(layout, start)
-            layout, cells = joint, extended(cells, pairs)
-            terms = [*terms, *(pair_term(terms, pair, self.n_rows) for pair in pairs)]
+            layout, cells = joint, _blocks.extended(cells, pairs)
+            terms = [*terms, *(_blocks.pair_term(terms, pair, self.n_rows) for pair in pairs)]
         weights = self._descent(
             cells, layout, residuals, source, share=self.shares["steps"], start=start, told=True
         )
@@ -236,7 +215,7 @@ class AdditivePlan(ColumnsPlan):
         check = Check(1, 1.0, self.task.clip, self._chance(layout))
         # Their mean square is about that of the scores.
         moved = weights * np.sqrt(layout.diagonal * (layout.size / self.n_rows))[:, None]
-        scores, gains = scores_at(weights, cells, layout), np.zeros(3)
+        scores, gains = _descent.scores_at(weights, cells, layout), np.zeros(3)
         for rows in cells.blocks():
             after = scores(rows)
             of_rows = [residuals(share * after, rows) for share in (0.0, 1.0)]
@@ -246,39 +225,40 @@ class AdditivePlan(ColumnsPlan):
 
     def _chosen(self, terms, cells, layout, residuals, weights, source):
         """Return the pairs that the residuals of some weights ask for."""
-        candidates = all_pairs(terms, self.unpaired)
+        candidates = _blocks.all_pairs(terms, self.unpaired)
         if not candidates:
             return []
-        step = residual_grid(self.task.clip, self.n_rows)
-        sums = pair_sums(cells, candidates, scores_at(weights, cells, layout), residuals, step)
+        step = _descent.residual_grid(self.task.clip, self.n_rows)
+        scores = _descent.scores_at(weights, cells, layout)
+        sums = _blocks.pair_sums(cells, candidates, scores, residuals, step)
         noise = self._choice_noise(len(candidates))
         noisy = noise.release(sums, random_state=source)
-        chosen = chosen_pairs(candidates, noisy, noise.scale, self.n_chosen)
-        return [pair_of(terms, pair.places, TABLE_CELLS) for pair in chosen]
+        chosen = _blocks.chosen_pairs(candidates, noisy, noise.scale, self.n_chosen)
+        return [_blocks.pair_of(terms, pair.places) for pair in chosen]
 
     def _schedule(self, bend, share=None):
         """Return the steps, with a penalty by which noise moves no score by much."""
         asked = self._steps_noise(1, 1, share).scale / self.task.spread
-        strength = max(asked, bend / CONDITION, LEAST_STRENGTH)
-        return Schedule(bend=bend, strength=strength, quiet=strength / asked)
+        strength = max(asked, bend / _descent.CONDITION, LEAST_STRENGTH)
+        return _descent.Schedule(bend=bend, strength=strength, quiet=strength / asked)
 
     def _chance(self, layout):
         """Return the part of the residuals' variance that weights explain by chance."""
-        moments, bend = layout.diagonal, self.task.curvature * layout.bend(self.n_rows)
-        bends = (self.task.typical_curvature or self.task.curvature) * moments
+        moments, bend = layout.diagonal, self.task.loss.curvature_bound * layout.bend(self.n_rows)
+        bends = (self.task.typical_curvature or self.task.loss.curvature_bound) * moments
         if self.budget.pure:
             size = layout.size * self.task.n_outputs
             strength = self._objective(layout.weights_sum, size, bend).strength
             response = 1.0 / (bends + strength)
         else:
-            start = np.zeros(layout.size)
-            response = descend(lambda w: bends * w - 1.0, self._schedule(bend), start, math.inf)
+            schedule, start = self._schedule(bend), np.zeros(layout.size)
+            response = _descent.descend(lambda w: bends * w - 1.0, schedule, start, math.inf)
         return OVERLAP * float(moments @ response) / self.n_rows
 
     def _objective(self, weights_sum, size, bend):
         """Return what takes the place of steps with delta = 0."""
         by_person = self.guarantee.neighbours.unit == "person"
-        return PerturbedObjective(
+        return _descent.PerturbedObjective(
             epsilon=self.shares["steps"] * self.epsilon,
             task=self.task,
             moved=self.sensitivity * weights_sum,
@@ -286,7 +266,7 @@ class AdditivePlan(ColumnsPlan):
             n_rows=self.n_rows,
             bend=bend,
             # A person's part of the Hessian has any rank.
-            rank=size if by_person else self.task.curvature_rank,
+            rank=size if by_person else self.task.loss.curvature_rank,
         )
 
     def spent_after(self, taken, n_steps):
@@ -299,23 +279,23 @@ class AdditivePlan(ColumnsPlan):
 
     def _descent(self, cells, layout, residuals, source, *, share, start=None, told=False):
         def gradient(weights, step=EXACT_ENOUGH):
-            return residual_sums(cells, layout, residuals, weights, step)
+            return _descent.residual_sums(cells, layout, residuals, weights, step)
 
         def noisy_gradient(weights):
             return noise.add(gradient(weights, step), next(draws))
 
         size = layout.size * self.task.n_outputs
-        bend = self.task.curvature * layout.bend(self.n_rows)
+        bend = self.task.loss.curvature_bound * layout.bend(self.n_rows)
         if self.budget.pure:
             return self._objective(layout.weights_sum, size, bend).run(gradient, source)
         schedule = self._schedule(bend, share)
         noise = self._steps_noise(size, schedule.n_steps, share)
         draws = noise.draw(schedule.n_steps, source.stream())
-        step = residual_grid(self.task.clip, self.n_rows)
+        step = _descent.residual_grid(self.task.clip, self.n_rows)
         start = np.zeros((layout.size, self.task.n_outputs)) if start is None else start
         n_steps, spent_after = schedule.n_steps, partial(self.spent_after, n_steps=schedule.n_steps)
         after_step = tell_steps(n_steps, n_steps, spent_after) if told else None
-        return descend(
+        return _descent.descend(
             noisy_gradient,
             schedule,
             start,

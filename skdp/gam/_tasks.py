@@ -2,12 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from operator import attrgetter
 
 import numpy as np
 from scipy.special import expit, softmax
 
 from skdp._losses._classes import BinaryLogisticLoss, MultinomialLogisticLoss
+from skdp._losses._numbers import SquaredLoss
 from skdp.linear_model._centre import LARGEST_SCORE, ClassCentre, MeanCentre
 
 # A clipped vector's norm may exceed the clip by the rounding of its computation.
@@ -25,9 +25,6 @@ class _OfClasses:
     least_kept = 0.1
     centre_share = 0.35, 20.0
     n_outputs = property(lambda self: math.prod(self.loss.weights_shape))
-    curvature = property(attrgetter("loss.curvature_bound"))
-    curvature_trace = property(attrgetter("loss.trace_bound"))
-    curvature_rank = property(attrgetter("loss.curvature_rank"))
     largest_score = 2.0 * LARGEST_SCORE
     # That of a centre is hardly ever larger: it is below that of scores 0, but for its noise.
     largest_loss = property(lambda self: self.loss.value_at_zero() + 1.0)
@@ -60,8 +57,8 @@ class BinaryTask(_OfClasses):
     ----------
     clip, clip_l1 : float
         The largest L2 and L1 norm of a row's residuals.
-    curvature, curvature_trace, curvature_rank : float
-        Bounds on those of the loss: its largest eigenvalue, their sum, and how many there are.
+    loss : Loss
+        It bounds the curvature.
     main_share : float
         What single columns have of the squares of the blocks' weights, beside pairs.
     has_pairs : bool
@@ -83,8 +80,7 @@ class BinaryTask(_OfClasses):
     weights: tuple = (1.0, 1.0)
 
     loss = BinaryLogisticLoss()
-    clip = 0.5
-    clip_l1 = 0.5
+    clip = clip_l1 = 0.5
     typical_curvature = 0.15
 
     def residuals(self, scores, targets):
@@ -157,9 +153,7 @@ class MultinomialTask(_OfClasses):
         q = softmax(scores, axis=1)
         p = np.empty_like(q)
         for k in range(q.shape[1]):
-            residual = q.copy()
-            residual[:, k] -= 1.0
-            norms = np.linalg.norm(residual, axis=1)
+            norms = np.linalg.norm(q - np.eye(q.shape[1])[k], axis=1)
             p[:, k] = q[:, k] * np.maximum(1.0, norms / self.clip)
         return p / p.sum(axis=1, keepdims=True)
 
@@ -170,11 +164,9 @@ class NumberTask:
 
     unit: float = 1.0
 
+    loss = SquaredLoss()
     n_outputs = 1
-    clip = 0.25
-    clip_l1 = 0.25
-    curvature = curvature_trace = 1.0
-    curvature_rank = 1
+    clip = clip_l1 = 0.25
     typical_curvature = None
     spread = 0.5
     largest_loss, largest_score = 0.5, 1.0
@@ -193,4 +185,4 @@ class NumberTask:
 
     def residuals(self, scores, targets):
         """Return clipped residuals; as `BinaryTask.residuals`."""
-        return np.clip(scores[:, 0] - targets, -self.clip, self.clip)[:, None]
+        return np.clip(self.loss.residual(scores[:, 0], targets), -self.clip, self.clip)[:, None]

@@ -202,8 +202,7 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, PrivateEs
     def plan_fit(self, shape, guarantee):
         n_classes = len(self._planned_classes(shape))
         prior = None if self.priors is None else _checked_priors(self.priors, n_classes)
-        known = {"n_rows": shape.n_rows, "n_classes": n_classes, "prior": prior}
-        moments = partial(ClassMomentsPlan, **known)
+        moments = partial(ClassMomentsPlan, n_rows=shape.n_rows, n_classes=n_classes, prior=prior)
         return plan_within_bounds(moments, self.bounds, shape, guarantee)
 
     def _statement(self, plan):

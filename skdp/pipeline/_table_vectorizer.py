@@ -16,10 +16,8 @@ from skdp._data._tables import target_array
 from skdp.base import ReadTable
 from skdp.gam._additive import N_BINS
 from skdp.gam._blocks import dyadic_weight, resolutions
-from skdp.gam._cells import BLOCK_ROWS
-from skdp.gam._column_plan import ColumnsPlan
-from skdp.gam._columns import Column, declared_columns, n_cells
-from skdp.gam._searches import Budget
+from skdp.gam._column_plan import Budget, ColumnsPlan
+from skdp.gam._columns import BLOCK_ROWS, Column, declared_columns, n_cells
 from skdp.mechanisms import NoRelease
 from skdp.mechanisms._plan import MechanismPlan, Price
 from skdp.preprocessing._binning import input_names

@@ -11,8 +11,8 @@ from sklearn.metrics import adjusted_rand_score
 from skdp import DPKMeans, PrivacyAccountant
 from skdp._data._persons import read_persons
 from skdp.accounting import Guarantee, Neighbours, get_epsilon
-from skdp.cluster import _lloyd
-from skdp.cluster._lloyd import Cells, KMeansPlan
+from skdp.cluster import _kmeans
+from skdp.cluster._kmeans import Cells, KMeansPlan
 from skdp.mechanisms import (
     GammaNormMechanism,
     GaussianMechanism,
@@ -55,7 +55,7 @@ def largest_move(relation, delta, radius=0.3):
 def test_brute_force_sensitivity_of_a_step(relation, delta, monkeypatch):
     claimed = plan(relation=relation, delta=delta).step_sensitivity
     assert 0.999 * claimed < largest_move(relation, delta) <= claimed
-    monkeypatch.setattr(_lloyd, "clip_rows", lambda X, norm: X)
+    monkeypatch.setattr(_kmeans, "clip_rows", lambda X, norm: X)
     assert largest_move(relation, delta) > 1.5 * claimed
 
 
@@ -113,7 +113,7 @@ def test_a_row_lies_in_one_cell_wherever_it_is():
 
 
 def test_what_varies_most_is_cut_most():
-    assert _lloyd._intervals(np.array([4.0, 1.0, 0.01]), 4).tolist() == [8, 2, 1]
+    assert _kmeans._intervals(np.array([4.0, 1.0, 0.01]), 4).tolist() == [8, 2, 1]
 
 
 @pytest.mark.parametrize("n_columns", [2, 5])
@@ -222,7 +222,7 @@ def test_a_person_moves_cells_and_blocks_by_what_a_row_does(relation):
         persons = read_persons(np.append(np.arange(30), np.full(n_own, 30)), len(X))
         blocks = planned.blocks(X, CENTERS[:2], 0.3, persons)
         cells = Cells(np.zeros(2), np.ones(2), np.array([2, 2]))
-        counts = planned._sum(X, _lloyd._add_cells, np.zeros(4), persons, cells)
+        counts = planned._sum(X, _kmeans._add_cells, np.zeros(4), persons, cells)
         return blocks, counts
 
     exact = {key: run(*key) for key in itertools.product((1, 50), (-1.0, 1.0))}

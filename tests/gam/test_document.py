@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import estimator_html_repr
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
-from skdp.gam._document import MOST_CELLS, MOST_TERMS, edge_names
+from skdp.gam._shapes import MOST_CELLS, MOST_TERMS, edge_names
 
 EVIL = "<script>alert('1')</script>\x00&amp;"
 

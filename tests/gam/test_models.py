@@ -63,7 +63,7 @@ def optimum(plan, layout, asked, cells_of, y):
     for block, start in zip(layout.blocks, layout.starts, strict=False):
         place = block.groups[cells_of[block.term]] if block.term >= 0 else 0
         design[np.arange(len(y)), start + place] = block.weight
-    bend = plan.task.curvature * layout.bend(len(y))
+    bend = plan.task.loss.curvature_bound * layout.bend(len(y))
     strength = max(plan._schedule(bend).strength, asked)
 
     def loss(w):

@@ -25,13 +25,11 @@ from skdp.accounting import ApproximateDP, Gaussian, gaussian_delta, get_delta, 
 from skdp.base import TableShape
 from skdp.gam import _plan as module
 from skdp.gam._bins import CELLS, level_counts
-from skdp.gam._blocks import WEIGHT_STEP, joint_layout, main_layout
-from skdp.gam._cells import PackedCells, Term, exact_counts, finest_edges
-from skdp.gam._columns import declared_columns
+from skdp.gam._blocks import WEIGHT_STEP, all_pairs, joint_layout, main_layout, pair_of, pair_sums
+from skdp.gam._column_plan import Budget, GaussianThreshold
+from skdp.gam._columns import PackedCells, Term, declared_columns, exact_counts, finest_edges
 from skdp.gam._descent import Schedule, residual_grid, residual_sums, scores_at
-from skdp.gam._pairs import all_pairs, pair_of, pair_sums
 from skdp.gam._plan import AdditivePlan
-from skdp.gam._searches import Budget, GaussianThreshold
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.noise import RandomSource
@@ -584,7 +582,7 @@ def test_the_noise_of_a_label_does_not_depend_on_how_many_there_are(monkeypatch)
         scales.append(scale)
         return np.zeros(size, dtype=np.int64)
 
-    monkeypatch.setattr("skdp.gam._searches.discrete_gaussian", drawn)
+    monkeypatch.setattr("skdp.gam._column_plan.discrete_gaussian", drawn)
     for size in (3, 50):
         counts = np.arange(float(size))
         # Whole numbers are on the grid: nothing is rounded.
@@ -606,7 +604,7 @@ def test_plans_of_kinds_that_containers_give():
 def objective_of(epsilon=1.0, relation="add_remove", task=None, unit="row"):
     plan = plan_of(task or BinaryTask(), meet(epsilon, 0.0, relation, unit))
     layout, _ = setup_of(plan, make_rows())
-    size, bend = layout.size * plan.task.n_outputs, plan.task.curvature * layout.bend(40)
+    size, bend = layout.size * plan.task.n_outputs, plan.task.loss.curvature_bound * layout.bend(40)
     return plan, layout, plan._objective(layout.weights_sum, size, bend)
 
 
@@ -623,7 +621,7 @@ def test_objective_perturbation_costs_its_share(task, unit, epsilon, relation):
     # Each weight's rounding to a grid of at most 2**-40 of the scale counts as a step.
     noise = moved / objective.scale + objective.size * 2.0**-40
     rank = 1 if unit == "row" else objective.size
-    jacobian = rank * math.log1p(task.curvature / (rank * objective.strength))
+    jacobian = rank * math.log1p(task.loss.curvature_bound / (rank * objective.strength))
     output = epsilon * plan.shares["steps"] / 64
     rest = sum(mechanism.epsilon for mechanism in (plan.centre.mechanism, plan.checking))
     rest += epsilon * plan.shares["cells"]

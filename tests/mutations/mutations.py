@@ -841,7 +841,7 @@ MUTATIONS = [
     ),
     Mutation(
         "classes-of-histograms-for-free",
-        "naive_bayes._histogram_plan",
+        "naive_bayes._histogram_nb",
         "HistogramNBPlan._cells_noise",
         rules.put_for("1", "0"),
         ("naive_bayes/test_histogram_nb.py::test_brute_force_sensitivity_of_the_counts",),
@@ -849,7 +849,7 @@ MUTATIONS = [
     ),
     Mutation(
         "losses-of-all-temperatures-at-the-price-of-one",
-        "naive_bayes._histogram_plan",
+        "naive_bayes._histogram_nb",
         "HistogramNBPlan._losses_noise",
         rules.put_for("len(INVERSE_TEMPERATURES)", "1"),
         ("naive_bayes/test_histogram_nb.py::test_brute_force_sensitivity_of_the_losses",),
@@ -857,7 +857,7 @@ MUTATIONS = [
     ),
     Mutation(
         "temperature-for-free",
-        "naive_bayes._histogram_plan",
+        "naive_bayes._histogram_nb",
         "HistogramNBPlan.shares",
         rules.put_for("math.fsum(shares.values())", "0.0"),
         ("naive_bayes/test_histogram_nb.py::test_both_stages_cost_what_is_charged",),
@@ -898,7 +898,7 @@ MUTATIONS = [
     ),
     Mutation(
         "steps-at-the-price-of-one",
-        "gam._searches",
+        "gam._column_plan",
         "Budget.noise",
         rules.put_for("math.sqrt(n_steps / share)", "math.sqrt(1.0 / share)"),
         ("gam/test_plan.py::test_all_noise_together_is_the_event",),
@@ -906,7 +906,7 @@ MUTATIONS = [
     ),
     Mutation(
         "threshold-without-the-one-row",
-        "gam._searches",
+        "gam._column_plan",
         "GaussianThreshold.threshold",
         rules.put_for("1.0 + _", "0.0"),
         ("gam/test_plan.py::test_a_label_of_one_row_is_seldom_released",),
@@ -949,7 +949,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a-share-at-the-price-of-all",
-        "gam._searches",
+        "gam._column_plan",
         "Budget.mechanism",
         rules.put_for("share * self.guarantee.epsilon", "self.guarantee.epsilon"),
         ("gam/test_plan.py::test_objective_perturbation_costs_its_share",),
@@ -965,7 +965,7 @@ MUTATIONS = [
     ),
     Mutation(
         "jacobian-not-paid",
-        "gam._objective",
+        "gam._descent",
         "PerturbedObjective.strength",
         rules.put_for("least", "0.0"),
         ("gam/test_plan.py::test_objective_perturbation_costs_its_share",),
@@ -1013,7 +1013,7 @@ MUTATIONS = [
     ),
     Mutation(
         "residuals-of-a-person-count-one-each",
-        "gam._cells",
+        "gam._columns",
         "PackedCells.steps",
         rules.put_for("np.trunc(steps * self.shares[rows])", "steps"),
         ("gam/test_plan.py::test_brute_force_sensitivity_of_a_gradient_to_a_person",),
@@ -1034,7 +1034,7 @@ MUTATIONS = [
         "curvature-of-a-person-of-one-row-in-cells",
         "gam._plan",
         "AdditivePlan._objective",
-        rules.put_for("size if by_person else _", "self.task.curvature_rank"),
+        rules.put_for("size if by_person else _", "self.task.loss.curvature_rank"),
         ("gam/test_plan.py::test_objective_perturbation_costs_its_share",),
         "the Jacobian of many rows is paid as that of one",
     ),
@@ -1228,7 +1228,7 @@ MUTATIONS = [
     # cluster
     Mutation(
         "offsets-not-clipped",
-        "cluster._lloyd",
+        "cluster._kmeans",
         "_add_blocks",
         rules.call_dropped("clip_rows"),
         ("cluster/test_kmeans.py::test_brute_force_sensitivity_of_a_step",),
@@ -1236,7 +1236,7 @@ MUTATIONS = [
     ),
     Mutation(
         "centres-of-a-replaced-row",
-        "cluster._lloyd",
+        "cluster._kmeans",
         "KMeansPlan.step_sensitivity",
         rules.decided("self.guarantee.relation == 'replace_one'", False),
         ("cluster/test_kmeans.py::test_brute_force_sensitivity_of_a_step",),
@@ -1244,7 +1244,7 @@ MUTATIONS = [
     ),
     Mutation(
         "counts-of-clusters-for-free",
-        "cluster._lloyd",
+        "cluster._kmeans",
         "KMeansPlan.step_sensitivity",
         rules.put_for("self.weight", "0.0"),
         ("cluster/test_kmeans.py::test_brute_force_sensitivity_of_a_step",),
@@ -1252,7 +1252,7 @@ MUTATIONS = [
     ),
     Mutation(
         "sums-of-clusters-rounded-for-free",
-        "cluster._lloyd",
+        "cluster._kmeans",
         "KMeansPlan.step_sensitivity",
         rules.put_for("np.finfo(np.float64).eps", "0.0"),
         ("cluster/test_kmeans.py::test_the_sensitivity_pays_for_the_rounding_of_sums",),
@@ -1260,7 +1260,7 @@ MUTATIONS = [
     ),
     Mutation(
         "each-step-spends-all",
-        "cluster._lloyd",
+        "cluster._kmeans",
         "KMeansPlan._steps",
         rules.term_dropped("n_steps"),
         ("cluster/test_kmeans.py::test_each_step_is_calibrated_to_that_sensitivity",),
@@ -1268,7 +1268,7 @@ MUTATIONS = [
     ),
     Mutation(
         "cells-for-free",
-        "cluster._lloyd",
+        "cluster._kmeans",
         "_split",
         rules.share_forgotten(),
         ("cluster/test_kmeans.py::test_each_step_is_calibrated_to_that_sensitivity",),
@@ -1276,7 +1276,7 @@ MUTATIONS = [
     ),
     Mutation(
         "cells-of-a-replaced-row",
-        "cluster._lloyd",
+        "cluster._kmeans",
         "KMeansPlan.mechanism",
         rules.put_for("self.guarantee.neighbours.rows_moved", "1"),
         ("cluster/test_kmeans.py::test_each_step_is_calibrated_to_that_sensitivity",),
@@ -1284,7 +1284,7 @@ MUTATIONS = [
     ),
     Mutation(
         "exact-counts-of-cells",
-        "cluster._lloyd",
+        "cluster._kmeans",
         "KMeansPlan.run",
         rules.put_for("counting.release(_, random_state=source)", "counts"),
         ("cluster/test_kmeans.py::test_nothing_of_the_rows_is_read_but_what_is_released",),
@@ -1292,7 +1292,7 @@ MUTATIONS = [
     ),
     Mutation(
         "exact-blocks",
-        "cluster._lloyd",
+        "cluster._kmeans",
         "KMeansPlan.run",
         rules.put_for("step.release(b, random_state=source)", "b"),
         ("cluster/test_kmeans.py::test_nothing_of_the_rows_is_read_but_what_is_released",),
@@ -1300,7 +1300,7 @@ MUTATIONS = [
     ),
     Mutation(
         "persons-rows-in-cells-and-blocks",
-        "cluster._lloyd",
+        "cluster._kmeans",
         "KMeansPlan._sum",
         rules.put_for("shares_of(persons)", "None"),
         ("cluster/test_kmeans.py::test_a_person_moves_cells_and_blocks_by_what_a_row_does",),

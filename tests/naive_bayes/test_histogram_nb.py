@@ -12,10 +12,9 @@ from skdp import DPGaussianNB, DPHistogramNB, tabular_pipeline
 from skdp._data._kinds import read_kinds
 from skdp._data._tables import RowsAndTarget
 from skdp.accounting import gaussian_delta, get_epsilon
-from skdp.gam._cells import Term
-from skdp.gam._columns import declared_columns
+from skdp.gam._columns import Term, declared_columns
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
-from skdp.naive_bayes._histogram_plan import HistogramNBPlan
+from skdp.naive_bayes._histogram_nb import HistogramNBPlan
 from skdp.noise import RandomSource
 from skdp.utils import ChunkedArray
 from tests._guarantees import meet
