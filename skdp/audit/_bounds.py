@@ -101,7 +101,7 @@ def gaussian_epsilon_from_rates(
     """
     delta = check_within(delta, "delta", 0.0, 1.0, "()")
     counts = _runs(true_positives, n_in, false_positives, n_out)
-    return _gaussian_epsilon(float(mus_of_tests(*counts, error=_error(confidence))), delta)
+    return gdp_to_epsilon(float(mus_of_tests(*counts, error=_error(confidence))), delta)
 
 
 def one_run_epsilon(correct, guesses, canaries, *, delta=0.0, confidence=0.95, method="f-dp"):
@@ -187,7 +187,7 @@ def one_run_gaussian_epsilon(correct, guesses, canaries, *, delta, confidence=0.
     def rejected(mu):
         return _recursion_rejects(*counts, lambda r: float(ndtr(ndtri(r) - mu)), p)
 
-    return _gaussian_epsilon(_largest(rejected, LARGEST_MU), delta)
+    return gdp_to_epsilon(_largest(rejected, LARGEST_MU), delta)
 
 
 def clopper_pearson(hits, n, confidence):
@@ -245,7 +245,7 @@ def halved_epsilon(*counts, delta, confidence, gaussian=False):
     """
     error = _error(confidence)
     if gaussian:
-        return _gaussian_epsilon(float(mus_of_tests(*counts, error=error)) / 2.0, delta)
+        return gdp_to_epsilon(float(mus_of_tests(*counts, error=error)) / 2.0, delta)
 
     def rejected(epsilon):
         apart, both = convert_relation(epsilon, delta, "add_remove", "replace_one")
@@ -271,10 +271,6 @@ def _limits(true_positives, n_in, false_positives, n_out, error):
     """Return the least rate inside and the largest outside; both hold but for the error."""
     low, _ = clopper_pearson(true_positives, n_in, 1.0 - error / 2.0)
     return low, clopper_pearson(false_positives, n_out, 1.0 - error / 2.0)[1]
-
-
-def _gaussian_epsilon(mu, delta):
-    return gdp_to_epsilon(mu, delta) if mu > 0.0 else 0.0
 
 
 def _runs(true_positives, n_in, false_positives, n_out):

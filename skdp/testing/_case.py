@@ -66,7 +66,7 @@ class Case:
         # Of other rows, for the same targets.
         self.other_X, _ = make_table(estimator, seed=1)
 
-    def fit(self, X=None, y=None, *, groups=None, **params):
+    def fit(self, X=None, y=None, groups=None, **params):
         """Fit a clone with some parameters changed, to the table if no other is given."""
         X, y = self.X if X is None else X, self.y if y is None else y
         estimator = clone(self.estimator).set_params(**params)
