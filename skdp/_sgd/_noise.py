@@ -28,7 +28,7 @@ SLACK = 1.0 + 2.0**-40
 class _GridNoise:
     """What both kinds of noise share: a grid, blocks, and how noise is added.
 
-    It is no mechanism (`skdp.mechanisms.Mechanism`): it is drawn for many steps at once, and what
+    It is no mechanism (`skdp.mechanisms._plan.Plan`): it is drawn for many steps at once, and what
     a step costs is the price of the sampling that it is part of. `_on_grid` is the mechanisms'.
     """
 

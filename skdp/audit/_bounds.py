@@ -99,9 +99,9 @@ def gaussian_epsilon_from_rates(
     >>> round(gaussian_epsilon_from_rates(900, 1000, 100, 1000, delta=1e-5), 2)
     12.01
     """
-    delta = _positive_delta(delta)
+    delta = check_within(delta, "delta", 0.0, 1.0, "()")
     counts = _runs(true_positives, n_in, false_positives, n_out)
-    return _gaussian_epsilon(float(mus_of_tests(*counts, error=_error(confidence))), delta)
+    return gdp_to_epsilon(float(mus_of_tests(*counts, error=_error(confidence))), delta)
 
 
 def one_run_epsilon(correct, guesses, canaries, *, delta=0.0, confidence=0.95, method="f-dp"):
@@ -182,12 +182,12 @@ def one_run_gaussian_epsilon(correct, guesses, canaries, *, delta, confidence=0.
     0.0
     """
     counts = _counts(correct, guesses, canaries)
-    delta, p = _positive_delta(delta), _error(confidence)
+    delta, p = check_within(delta, "delta", 0.0, 1.0, "()"), _error(confidence)
 
     def rejected(mu):
         return _recursion_rejects(*counts, lambda r: float(ndtr(ndtri(r) - mu)), p)
 
-    return _gaussian_epsilon(_largest(rejected, LARGEST_MU), delta)
+    return gdp_to_epsilon(_largest(rejected, LARGEST_MU), delta)
 
 
 def clopper_pearson(hits, n, confidence):
@@ -220,8 +220,7 @@ def epsilons_of_tests(true_positives, n_in, false_positives, n_out, *, delta, er
     n_in, n_out : int
     delta, error : float
     """
-    limits = _limits(true_positives, n_in, false_positives, n_out, error)
-    (low_in, high_in), (low_out, high_out) = limits
+    low_in, high_out = _limits(true_positives, n_in, false_positives, n_out, error)
     with np.errstate(divide="ignore", invalid="ignore"):
         events = [
             np.log(np.maximum(low - delta, 0.0) / high)
@@ -246,7 +245,7 @@ def halved_epsilon(*counts, delta, confidence, gaussian=False):
     """
     error = _error(confidence)
     if gaussian:
-        return _gaussian_epsilon(float(mus_of_tests(*counts, error=error)) / 2.0, delta)
+        return gdp_to_epsilon(float(mus_of_tests(*counts, error=error)) / 2.0, delta)
 
     def rejected(epsilon):
         apart, both = convert_relation(epsilon, delta, "add_remove", "replace_one")
@@ -264,25 +263,14 @@ def mus_of_tests(true_positives, n_in, false_positives, n_out, *, error):
     n_in, n_out : int
     error : float
     """
-    (low_in, _), (_, high_out) = _limits(true_positives, n_in, false_positives, n_out, error)
+    low_in, high_out = _limits(true_positives, n_in, false_positives, n_out, error)
     return np.maximum(ndtri(low_in) - ndtri(high_out), 0.0)
 
 
 def _limits(true_positives, n_in, false_positives, n_out, error):
-    """Return the limits of both rates, which hold together but for the error."""
-    counts = (true_positives, n_in), (false_positives, n_out)
-    return tuple(clopper_pearson(hits, n, 1.0 - error / 2.0) for hits, n in counts)
-
-
-def _gaussian_epsilon(mu, delta):
-    return gdp_to_epsilon(mu, delta) if mu > 0.0 else 0.0
-
-
-def _positive_delta(delta):
-    delta = check_delta(delta)
-    if delta == 0.0:
-        raise ValueError("delta must be above 0: a Gaussian mechanism has no epsilon at 0")
-    return delta
+    """Return the least rate inside and the largest outside; both hold but for the error."""
+    low, _ = clopper_pearson(true_positives, n_in, 1.0 - error / 2.0)
+    return low, clopper_pearson(false_positives, n_out, 1.0 - error / 2.0)[1]
 
 
 def _runs(true_positives, n_in, false_positives, n_out):

@@ -12,12 +12,10 @@ from sklearn.utils import check_random_state
 
 from skdp._data._persons import read_persons
 from skdp.accounting import Guarantee, Neighbours, convert_relation
-from skdp.audit import _canaries
+from skdp.audit import _tables
 from skdp.audit._bounds import halved_epsilon, one_run_epsilon, one_run_gaussian_epsilon
-from skdp.audit._distinguish import Verdict, distinguish
 from skdp.audit._outputs import accountants, fit_persons, parameter, seeds, without_accountant
-from skdp.audit._published import as_matrix, observe
-from skdp.audit._tables import as_table, coordinates
+from skdp.audit._published import Verdict, as_matrix, distinguish, observe
 from skdp.base import relation_of, terms_of
 from skdp.exceptions import PrivacyViolationWarning
 from skdp.utils._documents import PrintedDocument
@@ -230,17 +228,20 @@ def audit_epsilon(
     persons = None if groups is None else read_persons(groups, len(y)).codes
     if method == "one_run":
         n_canaries = check_integer(n_canaries, "n_canaries", 20)
-        norm, random = _norm(estimator, X, canary_norm), check_random_state(random_state)
-        canaries = _canaries.orthogonal_canaries(X, y, n_canaries, norm, relation, random)
+        norm = parameter(estimator, "data_norm") if canary_norm is None else canary_norm
+        if not isinstance(norm, float | int):
+            norm = np.max(np.linalg.norm(_tables.coordinates(_tables.as_table(X)), axis=1))
+        random = check_random_state(random_state)
+        canaries = _tables.orthogonal_canaries(X, y, n_canaries, norm, relation, random)
         found, runs = _one_run(estimator, canaries, persons, **bounded), 1
     else:
         if method == "worst_case":
             n_samples = check_integer(n_samples, "n_samples", 4)
-            worlds = _canaries.worst_case_worlds(estimator, n_samples, relation)
+            worlds = _tables.worst_case_worlds(estimator, n_samples, relation)
             by_person = any(terms_of(each).unit == "person" for each in accountants(estimator))
             persons = np.arange(n_samples - 1) if by_person else None
         else:
-            worlds = _canaries.canary_worlds(X, y, canary, relation, replacement)
+            worlds = _tables.canary_worlds(X, y, canary, relation, replacement)
             if is_classifier(estimator):
                 _check_labels(worlds, y, parameter(estimator, "classes"))
         twice = method == "two_worlds" and replacement is not None and relation == "add_remove"
@@ -251,7 +252,7 @@ def audit_epsilon(
         attack = partial(_many_runs, fit, n_fits=n_fits, run=run, **bounded)
         found, runs = attack(worlds, claim if twice else None), 2 * n_fits
         if found.epsilon > claim.epsilon and len(worlds.y_in) > len(worlds.y_out) and found.states:
-            again, runs = attack(_canaries.with_as_many_rows(worlds), claim), 2 * runs
+            again, runs = attack(_tables.with_as_many_rows(worlds), claim), 2 * runs
             found = replace(again, test=f"{again.test}, tables of one size")
     audit = EpsilonAudit(
         found.epsilon, claim.epsilon, attack=found.test, runs=runs, method=method, **bounded
@@ -287,7 +288,7 @@ def _many_runs(fit, worlds, claim, *, n_fits, run, delta, confidence, gaussian):
     if len(worlds.y_in) > len(worlds.y_out) and np.any(private & steady):
         # What is public of persons is the same however many rows they have.
         fit = partial(fit, rows=2)
-        others = [_seen_in(fit, tables, probe) for tables in _canaries.other_tables(worlds)]
+        others = [_seen_in(fit, tables, probe) for tables in _tables.other_tables(worlds)]
         values, names = as_matrix([*runs, *others[0], *others[1]])
         ends = np.cumsum([n_fits, n_fits, len(others[0])])
         inside, outside, other_in, other_out = np.split(values, ends)
@@ -346,8 +347,10 @@ def _fitted(estimator, persons, X, y, rows=1, own=ROWS_OF_A_PERSON):
 def _one_run(estimator, canaries, persons, *, delta, confidence, gaussian):
     fitted = _fitted(estimator, persons, canaries.X, canaries.y)
     m = len(canaries.coins)
-    pulls = _scores(fitted, canaries.rows) - _scores(fitted, canaries.null)
-    scores = _canary_scores(pulls.T, canaries.labels, getattr(fitted, "classes_", None))
+    *answers, null = _scores(fitted, canaries.rows)
+    scores = _canary_scores(
+        np.transpose(answers - null), canaries.labels, getattr(fitted, "classes_", None)
+    )
     order = np.argsort(scores, kind="stable")
     certify = one_run_gaussian_epsilon if gaussian else one_run_epsilon
     each = 1.0 - (1.0 - confidence) / len(GUESSED)
@@ -408,11 +411,3 @@ def _claim(estimator, epsilon, delta, neighbours):
         raise ValueError("the estimator claims no epsilon: say which claim to audit")
     delta = parameters.get("delta", 0.0) if delta is None else delta
     return Guarantee(epsilon=epsilon, delta=delta, neighbours=neighbours)
-
-
-def _norm(estimator, X, canary_norm):
-    if canary_norm is None:
-        canary_norm = parameter(estimator, "data_norm")
-    if isinstance(canary_norm, float | int):
-        return float(canary_norm)
-    return float(np.max(np.linalg.norm(coordinates(as_table(X)), axis=1)))

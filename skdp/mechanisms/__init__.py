@@ -1,7 +1,6 @@
 """A value plus noise, a choice plus noise; each mechanism knows its own event."""
 
-from skdp.mechanisms._gamma_norm import GammaNormMechanism
-from skdp.mechanisms._gaussian import GaussianMechanism
+from skdp.mechanisms._gaussian import GammaNormMechanism, GaussianMechanism
 from skdp.mechanisms._laplace import GeometricMechanism, LaplaceMechanism
 from skdp.mechanisms._plan import JointMechanism, NoRelease
 from skdp.mechanisms._randomized_response import RandomizedResponse

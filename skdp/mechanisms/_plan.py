@@ -8,8 +8,7 @@ from typing import ClassVar, Protocol
 from skdp.accounting import Composed, Event, Gaussian, Guarantee, get_epsilon
 from skdp.accounting._events import gaussian_mu, leaves
 from skdp.accounting._gaussian import gaussian_noise_multiplier
-from skdp.mechanisms._gamma_norm import GammaNormMechanism
-from skdp.mechanisms._gaussian import GaussianMechanism
+from skdp.mechanisms._gaussian import GammaNormMechanism, GaussianMechanism
 from skdp.mechanisms._laplace import GeometricMechanism, LaplaceMechanism
 from skdp.utils._validation import check_choice, check_privacy_parameters
 
@@ -38,6 +37,16 @@ class Plan(Protocol):
     that is public, `sparse_output`, whether they are sparse, `sampler`, in words which rows go
     into the release, and `by_person`, whether its run takes `persons`, whose shares the rows then
     have, so that a person moves what is released by no more than a row would.
+
+    A mechanism that adds noise to a vector also says how much: whoever needs to know how precise a
+    release is asks its ``check_size(size)``, which refuses what cannot be released together, and
+    ``deviation(size)``, the standard deviation of the noise in each of `size` values whose joint
+    sensitivity is `sensitivity`: `scale` times a factor that depends on the law, on `size` if the
+    noise is that of a vector's norm, and on the rounding to a grid. Nobody guesses the law of the
+    noise from delta or from a type. Mechanisms whose noise is independent in each value (Laplace,
+    Gaussian, geometric) have ``mean_error(size)``, its mean magnitude, and ``tail(probability,
+    size, terms)``, what it, or a sum of `terms` of it, exceeds with at most that probability. A
+    choice among candidates and randomised response add no noise to a vector.
     """
 
     event: object
@@ -46,33 +55,6 @@ class Plan(Protocol):
     name: str
     scale: float
     sensitivity: float
-
-
-class Mechanism(Plan, Protocol):
-    """A plan that adds noise to a vector, and says how much.
-
-    Whoever needs to know how precise a release is asks its mechanism, by the methods below. Nobody
-    guesses the law of the noise from delta or from a type. Mechanisms whose noise is independent
-    in each value (Laplace, Gaussian, geometric) also have ``mean_error(size)``, the mean magnitude
-    of the noise in a value, and ``tail(probability, size, terms)``, what it, or a sum of `terms`
-    of it, exceeds with at most that probability. A choice among candidates and randomised response
-    add no noise to a vector: they are plans only.
-    """
-
-    def check_size(self, size):
-        """Raise `ValueError` if `size` values cannot be released together."""
-
-    def deviation(self, size):
-        """Return the standard deviation of the noise in a value.
-
-        It is that of each single value where `size` values, whose joint sensitivity is
-        `sensitivity`, are released together: `scale` times a factor that depends on the law, on
-        `size` if the noise is that of a vector's norm, and on the rounding to a grid. Results
-        that are clipped or rounded afterwards err less or otherwise.
-        """
-
-    def release(self, values, *, random_state):
-        """Return the values with noise from a source, that of the charge inside a private fit."""
 
 
 class MechanismPlan:

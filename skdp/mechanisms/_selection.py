@@ -45,49 +45,42 @@ def check_scores(scores):
     return array
 
 
-class Acceptance:
-    """Accept a candidate with probability exp(-(best score - its score) / scale), exactly.
+def acceptance(scores, scale, stream):
+    """Return a function that accepts candidates, each by a coin of its own, decided exactly.
 
-    The scale is the rational number sensitivity * factor / epsilon.
+    Candidate i is accepted with probability exp(-(max(scores) - scores[i]) / scale). The function
+    takes positions, repeats allowed, and says whether each is accepted this time.
     """
+    best = scores.max()
+    with np.errstate(over="ignore", under="ignore"):
+        exponents = (best - scores) / float(scale)
 
-    def __init__(self, scores, epsilon, sensitivity, factor):
-        self._scores = scores
-        self._best = scores.max()
-        scale = Fraction(sensitivity) * factor / Fraction(epsilon)
-        self._up, self._down = scale.denominator, scale.numerator << _MIN_EXPONENT
-        with np.errstate(over="ignore", under="ignore"):
-            self._exponents = (self._best - scores) / float(scale)
-
-    def draw(self, index, stream):
-        """Whether each candidate at `index` (repeats allowed) is accepted this time."""
-
+    def accepted(index):
         def exact(close):
-            best = _as_integer(self._best)
-            gaps = [best - _as_integer(score) for score in self._scores[index[close]]]
-            return np.array(gaps, dtype=object) * self._up, self._down
+            gaps = [_as_integer(best) - _as_integer(score) for score in scores[index[close]]]
+            up, down = scale.denominator, scale.numerator << _MIN_EXPONENT
+            return np.array(gaps, dtype=object) * up, down
 
-        return bernoulli_exp(self._exponents[index], exact, stream)
+        return bernoulli_exp(exponents[index], exact, stream)
+
+    return accepted
 
 
-def choose_exponentially(scores, acceptance, stream):
+def choose_exponentially(n, accepted, stream):
     """Choose i with probability proportional to its acceptance: propose uniformly, accept."""
-    candidates = np.flatnonzero(scores > -np.inf)
-    block = min(_BLOCK, 4 * candidates.size)
+    block = min(_BLOCK, 4 * n)
     while True:
-        proposals = candidates[uniform_integers(candidates.size, block, stream)]
-        accepted = np.flatnonzero(acceptance.draw(proposals, stream))
-        if accepted.size:
-            return int(proposals[accepted[0]])
+        proposals = uniform_integers(n, block, stream)
+        heads = np.flatnonzero(accepted(proposals))
+        if heads.size:
+            return proposals[heads[0]]
         block = min(2 * block, _BLOCK)
 
 
-def permute_and_flip(scores, acceptance, stream):
+def permute_and_flip(n, accepted, stream):
     """Flip a coin for each candidate in random order; the first head is chosen."""
-    candidates = np.flatnonzero(scores > -np.inf)
-    order = candidates[random_order(candidates.size, stream)]
-    heads = np.flatnonzero(acceptance.draw(order, stream))
-    return int(order[heads[0]])
+    order = random_order(n, stream)
+    return order[np.argmax(accepted(order))]
 
 
 def _as_integer(score):
@@ -176,11 +169,13 @@ class _Selection(_grid.PureMechanism):
         ValueError
             If the scores are not a vector of numbers, one of them NaN or +inf, or all -inf.
         """
-        return self._chosen(check_scores(scores), as_source(random_state).stream())
+        array, stream = check_scores(scores), as_source(random_state).stream()
+        candidates = np.flatnonzero(array > -np.inf)
+        return int(candidates[self._chosen(array[candidates], stream)])
 
     def _chosen(self, scores, stream):
-        acceptance = Acceptance(scores, self.epsilon, self.sensitivity, self._factor)
-        return self._choose(scores, acceptance, stream)
+        scale = Fraction(self.sensitivity) * self._factor / Fraction(self.epsilon)
+        return self._choose(len(scores), acceptance(scores, scale, stream), stream)
 
 
 @dataclass(frozen=True)
@@ -349,13 +344,12 @@ class ReportNoisyMax(_Selection):
         if self.noise != "laplace":
             return super()._chosen(scores, stream)
         step, scale = self._laplace_grid()
-        candidates = np.flatnonzero(scores > -np.inf)
-        noise = discrete_laplace(scale, candidates.size, stream)
-        return int(candidates[np.argmax(_grid.to_steps(scores[candidates], step) + noise)])
+        noise = discrete_laplace(scale, scores.size, stream)
+        return np.argmax(_grid.to_steps(scores, step) + noise)
 
-    def _choose(self, *arguments):
-        choose = choose_exponentially if self.noise == "gumbel" else permute_and_flip
-        return choose(*arguments)
+    @property
+    def _choose(self):
+        return choose_exponentially if self.noise == "gumbel" else permute_and_flip
 
     def _laplace_grid(self):
         """Step and scale in steps: rounding moves the difference of two scores by one at most."""

@@ -1,6 +1,5 @@
 """What the checks of `skdp.testing` try an estimator on: a table, fits, released numbers."""
 
-from dataclasses import dataclass, field
 from functools import partial
 from unittest import SkipTest, TestCase
 from warnings import catch_warnings
@@ -10,9 +9,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state, get_tags
 
 from skdp.accounting import PrivacyAccountant
-from skdp.accounting._state import Terms
-from skdp.audit._outputs import Nobody
-from skdp.base import UNACCOUNTED, fitted_names
+from skdp.base import fitted_names
 from skdp.exceptions import SeededNoiseWarning
 
 N_ROWS, N_FEATURES = 60, 4
@@ -169,18 +166,3 @@ def _numbers(value):
 
 def _joined(values):
     return np.concatenate([np.empty(0), *map(_numbers, values)])
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class TableChanger(Nobody):
-    """An accountant that overwrites the table at the moment of the charge."""
-
-    terms: Terms = UNACCOUNTED
-    X: np.ndarray
-    replacement: np.ndarray
-    charges: list = field(default_factory=list)
-
-    def charge(self, event, **terms):
-        self.charges.append(event)
-        self.X[:] = self.replacement
-        return super().charge(event, **terms)

@@ -15,7 +15,7 @@ from unittest import SkipTest
 
 from sklearn.exceptions import EstimatorCheckFailedWarning, SkipTestWarning
 
-from skdp.testing import _charges, _claims, _noise
+from skdp.testing import _charges, _claims
 from skdp.utils._validation import check_choice
 
 
@@ -45,7 +45,7 @@ def dp_checks(*, n_fits=100, reference=None):
     options["check_persons"] = options["check_neighbours"]
     return [
         update_wrapper(partial(_state_rule, check, **options.get(name, {})), check)
-        for module in (_charges, _noise, _claims)
+        for module in (_charges, _claims)
         for name, check in vars(module).items()
         if name.startswith("check_") and check.__module__ == module.__name__
     ]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from skdp.accounting import gaussian_noise_multiplier
-from skdp.audit._distinguish import distinguish
+from skdp.audit._published import distinguish
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 
 DELTA = 1e-5

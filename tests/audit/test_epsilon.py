@@ -23,10 +23,10 @@ from skdp import (
 )
 from skdp.audit import audit_epsilon, gaussian_epsilon_from_rates
 from skdp.audit._bounds import halved_epsilon
-from skdp.audit._canaries import canary_worlds
 from skdp.audit._epsilon import _relation
 from skdp.audit._outputs import without_accountant
 from skdp.audit._published import observe
+from skdp.audit._tables import canary_worlds
 from skdp.exceptions import PrivacyViolationWarning
 
 

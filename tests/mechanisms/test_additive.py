@@ -13,7 +13,6 @@ from skdp.mechanisms import (
     GaussianMechanism,
     LaplaceMechanism,
     ReportNoisyMax,
-    _gamma_norm,
     _gaussian,
     _grid,
     _laplace,
@@ -111,14 +110,14 @@ def test_half_the_noise_is_caught(mechanism, monkeypatch):
 
     monkeypatch.setattr(_laplace, "discrete_laplace", halved(discrete_laplace))
     monkeypatch.setattr(_gaussian, "discrete_gaussian", halved(discrete_gaussian))
-    monkeypatch.setattr(_gamma_norm, "rounded_norm_noise", halved_norm)
+    monkeypatch.setattr(_gaussian, "rounded_norm_noise", halved_norm)
     with pytest.raises(AssertionError):
         check_noise(mechanism, n=1500)
 
 
 @by_name
 def test_noise_shared_by_releases_is_caught(mechanism, monkeypatch):
-    for module in (_grid, _gamma_norm):
+    for module in (_grid, _gaussian):
         monkeypatch.setattr(module, "as_source", lambda random_state: seeded(0))
     with pytest.raises(AssertionError):
         check_fresh(mechanism)
@@ -273,7 +272,7 @@ def test_expected_error_covers(mechanism, confidence):
     assert stats.binomtest(int(inside), n, confidence).pvalue > 1e-5
 
 
-def test_gamma_norm_rounds_the_value_plus_the_noise(monkeypatch):
+def test_gaussian_rounds_the_value_plus_the_noise(monkeypatch):
     """What the sampler is told to add before rounding and the steps make up the value, exactly."""
     offsets = []
 
@@ -281,7 +280,7 @@ def test_gamma_norm_rounds_the_value_plus_the_noise(monkeypatch):
         offsets.extend(offset.tolist())
         return np.zeros(offset.size, dtype=np.int64)
 
-    monkeypatch.setattr(_gamma_norm, "rounded_norm_noise", no_noise)
+    monkeypatch.setattr(_gaussian, "rounded_norm_noise", no_noise)
     values = [0.1, -7.3, 1e6 / 3, 5e-7, -123456.789]
     released = MECHANISMS[2].release(values).tolist()
     step = Fraction(2) ** (math.floor(math.log2(MECHANISMS[2].scale * math.sqrt(5))) - 20)
