@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Literal
+from inspect import get_annotations, signature
+from typing import Literal, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,17 +40,34 @@ _documented = documented(
 )
 
 
-@_documented
+class Terms(TypedDict, total=False):
+    """What every statistic takes, with the defaults of `release`."""
+
+    delta: float
+    groups: ArrayLike | None
+    accountant: PrivacyAccountant | None
+    random_state: int | None
+
+
+def _statistic(function):
+    """Complete a statistic's docstring, and its signature by the `Terms` one by one."""
+    shown, defaults = signature(function), signature(release).parameters
+    *own, _ = shown.parameters.values()
+    kinds = {name: kind.__forward_arg__ for name, kind in get_annotations(Terms).items()}
+    delta, *last = (defaults[name].replace(annotation=kinds[name]) for name in kinds)
+    own.insert([each.kind for each in own].index(delta.kind), delta)
+    function.__signature__ = shown.replace(parameters=[*own, *last])
+    return _documented(function)
+
+
+@_statistic
 def dp_mean(
     a: ArrayLike,
     epsilon: float = 1.0,
     *,
-    delta: float = 0.0,
     bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
     axis: int | None = None,
-    groups: ArrayLike | None = None,
-    accountant: PrivacyAccountant | None = None,
-    random_state: int | None = None,
+    **terms: Unpack[Terms],
 ) -> float | np.ndarray:
     """Mean with differential privacy.
 
@@ -84,22 +102,18 @@ def dp_mean(
     True
     """
     X, flat = check_rows(a, axis)
-    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    mean, _ = release("dp_mean", X, MomentsPlan, bounds, groups=groups, **terms)
+    mean, _ = release("dp_mean", X, MomentsPlan, bounds, epsilon=epsilon, **terms)
     return shaped(mean, flat)
 
 
-@_documented
+@_statistic
 def dp_var(
     a: ArrayLike,
     epsilon: float = 1.0,
     *,
-    delta: float = 0.0,
     bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
     axis: int | None = None,
-    groups: ArrayLike | None = None,
-    accountant: PrivacyAccountant | None = None,
-    random_state: int | None = None,
+    **terms: Unpack[Terms],
 ) -> float | np.ndarray:
     """Variance with differential privacy, as `numpy.var` with ``ddof=0``.
 
@@ -136,22 +150,18 @@ def dp_var(
     """
     X, flat = check_rows(a, axis)
     plan = partial(MomentsPlan, n_moments=2)
-    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    _, variance = release("dp_var", X, plan, bounds, groups=groups, **terms)
+    _, variance = release("dp_var", X, plan, bounds, epsilon=epsilon, **terms)
     return shaped(variance, flat)
 
 
-@_documented
+@_statistic
 def dp_sum(
     a: ArrayLike,
     epsilon: float = 1.0,
     *,
-    delta: float = 0.0,
     bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
     axis: int | None = None,
-    groups: ArrayLike | None = None,
-    accountant: PrivacyAccountant | None = None,
-    random_state: int | None = None,
+    **terms: Unpack[Terms],
 ) -> float | np.ndarray:
     """Sum with differential privacy.
 
@@ -186,20 +196,12 @@ def dp_sum(
     True
     """
     X, flat = check_rows(a, axis)
-    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    return shaped(release("dp_sum", X, SumPlan, bounds, groups=groups, **terms), flat)
+    return shaped(release("dp_sum", X, SumPlan, bounds, epsilon=epsilon, **terms), flat)
 
 
-@_documented
+@_statistic
 def dp_count(
-    a: ArrayLike,
-    epsilon: float = 1.0,
-    *,
-    delta: float = 0.0,
-    axis: int | None = None,
-    groups: ArrayLike | None = None,
-    accountant: PrivacyAccountant | None = None,
-    random_state: int | None = None,
+    a: ArrayLike, epsilon: float = 1.0, *, axis: int | None = None, **terms: Unpack[Terms]
 ) -> int | np.ndarray:
     """Number of values that are not zero, as `numpy.count_nonzero`, with differential privacy.
 
@@ -233,23 +235,18 @@ def dp_count(
     True
     """
     X, flat = check_rows(a, axis)
-    plan = partial(CountPlan, n_columns=X.shape[1])
-    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    return shaped(release("dp_count", X, plan, groups=groups, **terms), flat)
+    return shaped(release("dp_count", X, CountPlan, epsilon=epsilon, **terms), flat)
 
 
-@_documented
+@_statistic
 def dp_histogram(
     a: ArrayLike,
     epsilon: float = 1.0,
     *,
-    delta: float = 0.0,
     bins: int | ArrayLike = 10,
     range: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
     axis: int | None = None,
-    groups: ArrayLike | None = None,
-    accountant: PrivacyAccountant | None = None,
-    random_state: int | None = None,
+    **terms: Unpack[Terms],
 ) -> tuple[np.ndarray, np.ndarray]:
     """Histogram with differential privacy.
 
@@ -296,23 +293,19 @@ def dp_histogram(
     """
     X, flat = check_rows(a, axis)
     bins = check_bins(bins, X.shape[1])
-    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    counts, edges = _release_histogram("dp_histogram", X, bins, range, groups=groups, **terms)
+    counts, edges = _release_histogram("dp_histogram", X, bins, range, epsilon=epsilon, **terms)
     return (counts[0], edges[0]) if flat else (np.stack(counts), np.stack(edges))
 
 
-@_documented
+@_statistic
 def dp_histogram2d(
     x: ArrayLike,
     y: ArrayLike,
     epsilon: float = 1.0,
     *,
-    delta: float = 0.0,
     bins: int | Sequence[int | ArrayLike] = 10,
     range: object = "auto",
-    groups: ArrayLike | None = None,
-    accountant: PrivacyAccountant | None = None,
-    random_state: int | None = None,
+    **terms: Unpack[Terms],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Histogram of two columns with differential privacy, as `numpy.histogram2d`.
 
@@ -364,8 +357,7 @@ def dp_histogram2d(
             range = tuple(np.asarray(range, dtype=np.float64).reshape(2, 2).T)
         except (TypeError, ValueError, OverflowError):
             raise ValueError(f"range must be ((low, high), (low, high)), got {range!r}") from None
-    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    terms |= {"joint": True, "groups": groups}
+    terms |= {"epsilon": epsilon, "joint": True}
     counts, edges = _release_histogram("dp_histogram2d", X, bins, range, **terms)
     return counts, *edges
 
@@ -376,18 +368,15 @@ def _release_histogram(name, X, bins, range, *, joint=False, **terms):
     return release(name, X, partial(HistogramPlan, bins=bins, joint=joint), range, **terms)
 
 
-@_documented
+@_statistic
 def dp_quantile(
     a: ArrayLike,
     q: ArrayLike,
     epsilon: float = 1.0,
     *,
-    delta: float = 0.0,
     bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
     axis: int | None = None,
-    groups: ArrayLike | None = None,
-    accountant: PrivacyAccountant | None = None,
-    random_state: int | None = None,
+    **terms: Unpack[Terms],
 ) -> float | np.ndarray:
     """Quantiles with differential privacy.
 
@@ -430,21 +419,17 @@ def dp_quantile(
     >>> bool(np.abs(quartiles - [25, 50, 75]).max() < 5)
     True
     """
-    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    return _release_quantiles("dp_quantile", a, q, bounds, axis, groups=groups, **terms)
+    return _release_quantiles("dp_quantile", a, q, bounds, axis, epsilon=epsilon, **terms)
 
 
-@_documented
+@_statistic
 def dp_median(
     a: ArrayLike,
     epsilon: float = 1.0,
     *,
-    delta: float = 0.0,
     bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
     axis: int | None = None,
-    groups: ArrayLike | None = None,
-    accountant: PrivacyAccountant | None = None,
-    random_state: int | None = None,
+    **terms: Unpack[Terms],
 ) -> float | np.ndarray:
     """Median with differential privacy: `dp_quantile` for q = 0.5.
 
@@ -474,28 +459,18 @@ def dp_median(
     >>> bool(abs(dp_median(ages, epsilon=1.0, bounds=(0, 100)) - 50) < 5)
     True
     """
-    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    return _release_quantiles("dp_median", a, 0.5, bounds, axis, groups=groups, **terms)
+    return _release_quantiles("dp_median", a, 0.5, bounds, axis, epsilon=epsilon, **terms)
 
 
 def _release_quantiles(name, a, q, bounds, axis, **terms):
     X, flat = check_rows(a, axis)
     values = release(name, X, partial(QuantilePlan, quantiles=q), bounds, **terms)
-    if np.ndim(q):
-        return values[:, 0] if flat else values
-    return shaped(values[0], flat)
+    return shaped(values if np.ndim(q) else values[0], flat)
 
 
-@_documented
+@_statistic
 def estimate_bounds(
-    a: ArrayLike,
-    epsilon: float = 1.0,
-    *,
-    delta: float = 0.0,
-    axis: int | None = None,
-    groups: ArrayLike | None = None,
-    accountant: PrivacyAccountant | None = None,
-    random_state: int | None = None,
+    a: ArrayLike, epsilon: float = 1.0, *, axis: int | None = None, **terms: Unpack[Terms]
 ) -> tuple[float | np.ndarray, float | np.ndarray]:
     """Bounds of columns, with differential privacy.
 
@@ -538,7 +513,5 @@ def estimate_bounds(
     (16.0, 96.0)
     """
     X, flat = check_rows(a, axis)
-    plan = partial(BoundsPlan, n_columns=X.shape[1])
-    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    low, high = release("estimate_bounds", X, plan, groups=groups, **terms)
+    low, high = release("estimate_bounds", X, BoundsPlan, epsilon=epsilon, **terms)
     return shaped(low, flat), shaped(high, flat)
