@@ -49,26 +49,37 @@ class Terms(TypedDict, total=False):
     random_state: int | None
 
 
+class ColumnTerms(Terms, total=False):
+    """What a statistic of columns within bounds takes beside."""
+
+    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"]
+    axis: int | None
+
+
 def _statistic(function):
-    """Complete a statistic's docstring, and its signature by the `Terms` one by one."""
-    shown, defaults = signature(function), signature(release).parameters
-    *own, _ = shown.parameters.values()
-    kinds = {name: kind.__forward_arg__ for name, kind in get_annotations(Terms).items()}
-    delta, *last = (defaults[name].replace(annotation=kinds[name]) for name in kinds)
-    own.insert([each.kind for each in own].index(delta.kind), delta)
-    function.__signature__ = shown.replace(parameters=[*own, *last])
+    """Complete a statistic's docstring, and its signature by its terms one by one."""
+    shown = signature(function)
+    *own, terms = shown.parameters.values()
+    kinds = get_annotations(ColumnTerms if "Column" in terms.annotation else Terms)
+    common = signature(_release_columns).parameters | signature(release).parameters
+    own += [
+        each.replace(annotation=kinds[name].__forward_arg__)
+        for name, each in common.items()
+        if name in kinds
+    ]
+    own.sort(key=lambda each: (each.kind, each.name != "delta"))
+    function.__signature__ = shown.replace(parameters=own)
     return _documented(function)
 
 
+def _release_columns(name, a, plan, chosen, *, bounds="auto", axis=None, **terms):
+    """Release a statistic within bounds; of what a plan returns it is what is `chosen`."""
+    X, flat = check_rows(a, axis)
+    return shaped(release(name, X, plan, bounds, **terms)[chosen], flat)
+
+
 @_statistic
-def dp_mean(
-    a: ArrayLike,
-    epsilon: float = 1.0,
-    *,
-    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
-    axis: int | None = None,
-    **terms: Unpack[Terms],
-) -> float | np.ndarray:
+def dp_mean(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[ColumnTerms]) -> float | np.ndarray:
     """Mean with differential privacy.
 
     The noisy sum of the values' distances from the middle of the bounds, over the public number of
@@ -101,20 +112,11 @@ def dp_mean(
     >>> bool(abs(dp_mean(ages, epsilon=1.0, bounds=(17, 90)) - ages.mean()) < 1.0)
     True
     """
-    X, flat = check_rows(a, axis)
-    mean, _ = release("dp_mean", X, MomentsPlan, bounds, epsilon=epsilon, **terms)
-    return shaped(mean, flat)
+    return _release_columns("dp_mean", a, MomentsPlan, 0, epsilon=epsilon, **terms)
 
 
 @_statistic
-def dp_var(
-    a: ArrayLike,
-    epsilon: float = 1.0,
-    *,
-    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
-    axis: int | None = None,
-    **terms: Unpack[Terms],
-) -> float | np.ndarray:
+def dp_var(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[ColumnTerms]) -> float | np.ndarray:
     """Variance with differential privacy, as `numpy.var` with ``ddof=0``.
 
     One release of noisy sums and sums of squares. It is (`epsilon`, `delta`)-DP under the
@@ -148,21 +150,12 @@ def dp_var(
     >>> bool(abs(dp_var(ages, epsilon=1.0, bounds=(17, 90)) / ages.var() - 1) < 0.1)
     True
     """
-    X, flat = check_rows(a, axis)
     plan = partial(MomentsPlan, n_moments=2)
-    _, variance = release("dp_var", X, plan, bounds, epsilon=epsilon, **terms)
-    return shaped(variance, flat)
+    return _release_columns("dp_var", a, plan, 1, epsilon=epsilon, **terms)
 
 
 @_statistic
-def dp_sum(
-    a: ArrayLike,
-    epsilon: float = 1.0,
-    *,
-    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
-    axis: int | None = None,
-    **terms: Unpack[Terms],
-) -> float | np.ndarray:
+def dp_sum(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[ColumnTerms]) -> float | np.ndarray:
     """Sum with differential privacy.
 
     Under add/remove a null row counts as 0, and the noise is made for the larger magnitude of the
@@ -195,8 +188,7 @@ def dp_sum(
     >>> bool(abs(dp_sum(hours, epsilon=1.0, bounds=(0, 24)) - hours.sum()) < 1000)
     True
     """
-    X, flat = check_rows(a, axis)
-    return shaped(release("dp_sum", X, SumPlan, bounds, epsilon=epsilon, **terms), flat)
+    return _release_columns("dp_sum", a, SumPlan, ..., epsilon=epsilon, **terms)
 
 
 @_statistic
@@ -370,13 +362,7 @@ def _release_histogram(name, X, bins, range, *, joint=False, **terms):
 
 @_statistic
 def dp_quantile(
-    a: ArrayLike,
-    q: ArrayLike,
-    epsilon: float = 1.0,
-    *,
-    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
-    axis: int | None = None,
-    **terms: Unpack[Terms],
+    a: ArrayLike, q: ArrayLike, epsilon: float = 1.0, **terms: Unpack[ColumnTerms]
 ) -> float | np.ndarray:
     """Quantiles with differential privacy.
 
@@ -419,17 +405,13 @@ def dp_quantile(
     >>> bool(np.abs(quartiles - [25, 50, 75]).max() < 5)
     True
     """
-    return _release_quantiles("dp_quantile", a, q, bounds, axis, epsilon=epsilon, **terms)
+    plan, chosen = partial(QuantilePlan, quantiles=q), ... if np.ndim(q) else 0
+    return _release_columns("dp_quantile", a, plan, chosen, epsilon=epsilon, **terms)
 
 
 @_statistic
 def dp_median(
-    a: ArrayLike,
-    epsilon: float = 1.0,
-    *,
-    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
-    axis: int | None = None,
-    **terms: Unpack[Terms],
+    a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[ColumnTerms]
 ) -> float | np.ndarray:
     """Median with differential privacy: `dp_quantile` for q = 0.5.
 
@@ -459,13 +441,8 @@ def dp_median(
     >>> bool(abs(dp_median(ages, epsilon=1.0, bounds=(0, 100)) - 50) < 5)
     True
     """
-    return _release_quantiles("dp_median", a, 0.5, bounds, axis, epsilon=epsilon, **terms)
-
-
-def _release_quantiles(name, a, q, bounds, axis, **terms):
-    X, flat = check_rows(a, axis)
-    values = release(name, X, partial(QuantilePlan, quantiles=q), bounds, **terms)
-    return shaped(values if np.ndim(q) else values[0], flat)
+    plan = partial(QuantilePlan, quantiles=0.5)
+    return _release_columns("dp_median", a, plan, 0, epsilon=epsilon, **terms)
 
 
 @_statistic

@@ -45,7 +45,7 @@ def check_rows(a, axis):
 
 
 def release(
-    name, X, plan_main, *bounds, epsilon, delta=0.0, groups=None, accountant=None, random_state=None
+    name, X, plan_main, *limits, epsilon, delta=0.0, groups=None, accountant=None, random_state=None
 ):
     """Plan a release of a table, charge it and run it.
 
@@ -57,7 +57,7 @@ def release(
     plan_main : callable
         Of the keyword `guarantee`, and of `n_rows`, of units, and `n_columns` where these are
         fields; with bounds as `plan_within_bounds` takes it.
-    *bounds : "auto" or tuple of (low, high)
+    *limits : "auto" or tuple of (low, high)
         One, or none where the statistic needs none.
     groups, epsilon, delta, accountant, random_state
         As the statistic takes them.
@@ -69,8 +69,8 @@ def release(
         plan_main = partial(plan_main, **sizes)
 
         def planned(guarantee):
-            if bounds:
-                return plan_within_bounds(plan_main, *bounds, shape, guarantee)
+            if limits:
+                return plan_within_bounds(plan_main, *limits, shape, guarantee)
             return plan_main(guarantee=guarantee)
 
         plan = plan_for(planned, door.guaranteed(epsilon, delta))
