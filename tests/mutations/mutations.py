@@ -1186,9 +1186,10 @@ MUTATIONS = [
     Mutation(
         "enough-by-the-exact-count",
         "impute._simple_imputer",
-        "means_of_present",
+        "MeansOfPresent.run",
         rules.put_for(
-            "count > math.sqrt(2.0) * deviation", "sums.sum(axis=0) > math.sqrt(2.0) * deviation"
+            "count > math.sqrt(2.0) * _",
+            "sums.sum(axis=0) > math.sqrt(2.0) * self.mechanism.deviation(2)",
         ),
         ("impute/test_simple_imputer.py::test_what_a_mean_is_follows_from_the_release_alone",),
         "an exact count used for a noisy one",
@@ -1196,15 +1197,15 @@ MUTATIONS = [
     Mutation(
         "mean-without-noise",
         "impute._simple_imputer",
-        "means_of_present",
-        rules.put_for("mechanism.release(sums, random_state=source)", "sums"),
+        "MeansOfPresent.run",
+        rules.put_for("self.mechanism.release(sums, random_state=source)", "sums"),
         ("impute/test_simple_imputer.py::test_the_noise_of_the_mean_has_the_expected_size",),
         "noise left out",
     ),
     Mutation(
         "missing-values-by-the-exact-count",
         "impute._simple_imputer",
-        "means_of_present",
+        "MeansOfPresent.run",
         rules.put_for("below + above", "sums.sum(axis=0)"),
         ("impute/test_simple_imputer.py::test_what_a_mean_is_follows_from_the_release_alone",),
         "n replaced by a private count",
