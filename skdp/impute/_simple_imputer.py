@@ -131,7 +131,7 @@ class DPSimpleImputer(PlannedTransformer):
             if self.strategy == "median":
                 return QuantilePlan(quantiles=[0.5], low=low, high=high, guarantee=guarantee)
             noise = plan_cell_weights(shape.n_columns, guarantee, whole=False)
-            return _Means(low=low, high=high, mechanism=noise)
+            return MeansOfPresent(low=low, high=high, mechanism=noise)
 
         plan = plan_within_bounds(location, self.bounds, shape, guarantee)
         return _Location(mechanism=plan, n_features_out=width)
@@ -230,7 +230,9 @@ class _Location(TransformerPlan):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _Means(MechanismPlan):
+class MeansOfPresent(MechanismPlan):
+    """The means of the values that are present, within bounds."""
+
     low: np.ndarray
     high: np.ndarray
     mechanism: object
@@ -242,8 +244,31 @@ class _Means(MechanismPlan):
         return 2 * len(self.low)
 
     def run(self, table, source, persons=None):
-        noise = self.mechanism, self.mechanism.deviation(self.size)
-        return means_of_present(*noise, table, self.low, self.high, source, persons)
+        """Release the mean of each column's values, clipped to bounds.
+
+        Each value adds 1 in all to two sums, the weights of the ends of its range; a missing one
+        adds nothing. So one release holds the sum of the values and their number.
+
+        Parameters
+        ----------
+        table : ColumnTable
+        source : RandomSource
+        persons : Persons, default=None
+            By whose shares values count.
+
+        Returns
+        -------
+        ndarray of shape (n_columns,)
+            The middle of the bounds where the noisy number of values is below its own noise.
+        """
+        low, high, sums = self.low, self.high, np.zeros((2, table.shape[1]))
+        small = low, high, n_units(table, persons)
+        sum_over(table.numbers(), _add_shares, sums, *small, along=(shares_of(persons),))
+        below, above = self.mechanism.release(sums, random_state=source)
+        count = below + above
+        enough = count > math.sqrt(2.0) * self.mechanism.deviation(self.size)
+        share = np.where(enough, above / np.where(enough, count, 1.0), 0.5)
+        return low + np.clip(share, 0.0, 1.0) * (high - low)
 
 
 def _check_fill_value(fill_value):
@@ -265,38 +290,6 @@ def _is_missing(column):
     if column.dtype.kind == "O":
         return np.array([is_missing(value) for value in column], dtype=bool)
     return column != column
-
-
-def means_of_present(mechanism, deviation, table, low, high, source, persons=None):
-    """Release the mean of each column's values, clipped to bounds.
-
-    Each value adds 1 in all to two sums, the weights of the ends of its range; a missing one adds
-    nothing. So one release holds the sum of the values and their number.
-
-    Parameters
-    ----------
-    mechanism : LaplaceMechanism or GaussianMechanism
-    deviation : float
-        The standard deviation of the noise in each sum.
-    table : ColumnTable
-    low, high : ndarray of shape (n_columns,)
-    source : RandomSource
-    persons : Persons, default=None
-        By whose shares values count.
-
-    Returns
-    -------
-    ndarray of shape (n_columns,)
-        The middle of the bounds where the noisy number of values is below its own noise.
-    """
-    sums = np.zeros((2, table.shape[1]))
-    small = low, high, n_units(table, persons)
-    sum_over(table.numbers(), _add_shares, sums, *small, along=(shares_of(persons),))
-    below, above = mechanism.release(sums, random_state=source)
-    count = below + above
-    enough = count > math.sqrt(2.0) * deviation
-    share = np.where(enough, above / np.where(enough, count, 1.0), 0.5)
-    return low + np.clip(share, 0.0, 1.0) * (high - low)
 
 
 def _add_shares(sums, block, shares, low, high, n_rows):

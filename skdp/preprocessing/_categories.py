@@ -10,7 +10,7 @@ import numpy as np
 
 from skdp._data._columns import all_declared
 from skdp._data._persons import shares_of, units_of_labels
-from skdp.accounting import ApproximateDP, Guarantee
+from skdp.accounting import ApproximateDP
 from skdp.mechanisms import GeometricMechanism
 from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
 from skdp.mechanisms._randomized_response import categories_array
@@ -134,10 +134,8 @@ class StabilityThreshold(StatisticPlan):
     """
 
     n_columns: int
-    guarantee: Guarantee
 
     name: ClassVar[str] = "Geometric mechanism with a stability threshold"
-    by_person = True
 
     def __post_init__(self):
         if self.guarantee.delta == 0.0:

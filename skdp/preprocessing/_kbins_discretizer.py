@@ -170,13 +170,13 @@ class DPKBinsDiscretizer(PlannedTransformer):
         width = len(sizes) if self.encode == "ordinal" else int(sizes.sum())
         if X.ndim != 2 or X.shape[1] != width:
             raise ValueError(f"X must have {width} columns, got shape {X.shape}")
-        ends = np.cumsum(sizes)
+        codes = X.T
+        if self.encode != "ordinal":
+            codes = [own.argmax(axis=1) for own in np.split(X, np.cumsum(sizes)[:-1], axis=1)]
         values = np.empty((len(X), len(sizes)))
         for j, edges in enumerate(self.bin_edges_):
-            ordinal = self.encode == "ordinal"
-            codes = X[:, j] if ordinal else X[:, ends[j] - sizes[j] : ends[j]].argmax(axis=1)
             middles = edges[:-1] + 0.5 * np.diff(edges)
-            values[:, j] = middles[np.clip(codes, 0, sizes[j] - 1).astype(np.intp)]
+            values[:, j] = middles[np.clip(codes[j], 0, sizes[j] - 1).astype(np.intp)]
         return values
 
     def get_feature_names_out(self, input_features=None):

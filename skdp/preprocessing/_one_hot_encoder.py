@@ -194,15 +194,12 @@ class DPOneHotEncoder(PlannedTransformer):
         """
         check_is_fitted(self)
         X = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
-        if X.ndim != 2 or X.shape[1] != len(self.get_feature_names_out()):
+        indicators = [(j, c) for j, kept in enumerate(self._kept()) for c in kept.tolist()]
+        if X.ndim != 2 or X.shape[1] != len(indicators):
             raise ValueError("X must have one column for each encoded feature")
         decoded = np.empty((len(X), self.n_features_in_), dtype=object)
-        first = 0
-        for j, labels in enumerate(self._kept()):
-            block = X[:, first : first + len(labels)]
-            for place, label in enumerate(labels.tolist()):
-                decoded[block[:, place] != 0, j] = label
-            first += len(labels)
+        for column, (j, label) in zip(X.T, indicators, strict=True):
+            decoded[column != 0, j] = label
         return decoded
 
     def get_feature_names_out(self, input_features=None):

@@ -15,14 +15,6 @@ from skdp.stats._release import plan_within_bounds
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._validation import public_inputs
 
-# Between the bounds quantiles lie on a grid of 2**24 steps. A range of a few steps is no range.
-LEAST_RANGE = 2.0**-21
-
-# The ranks at which "auto" looks for extremes, over the scale of the ranks' errors: far enough for
-# the empty ranges between these and the bounds to be improbable. And the most that it cuts off.
-RANKS_PER_SCALE = 12.0
-LARGEST_TAIL = 0.05
-
 
 class TableTransformer(TransformerMixin, PrivateEstimator):
     """A transformer of tables that `_read` reads; `_accepts` says of what kinds."""
@@ -199,17 +191,3 @@ def plan_column_quantiles(quantiles, bounds, shape, guarantee):
     """
     plan = partial(QuantilePlan, quantiles=quantiles, n_rows=shape.n_rows)
     return plan_within_bounds(plan, bounds, shape, guarantee)
-
-
-def tail_of_noise(plan):
-    """Return the share of the rows to leave out at an end, by a plan that leaves out the most."""
-    return min(LARGEST_TAIL, RANKS_PER_SCALE * plan.main.scale / plan.main.n_rows)
-
-
-def flat_ranges(ranges, low, high):
-    """Return the ranges, the bounds' own in the place of those too small to divide by.
-
-    So values within the bounds are no further apart than ``1 / LEAST_RANGE`` after the division,
-    in any unit.
-    """
-    return np.where(ranges > LEAST_RANGE * (high - low), ranges, high - low)

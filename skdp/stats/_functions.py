@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Literal
+from inspect import get_annotations, signature
+from typing import Literal, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,18 +40,46 @@ _documented = documented(
 )
 
 
-@_documented
-def dp_mean(
-    a: ArrayLike,
-    epsilon: float = 1.0,
-    *,
-    delta: float = 0.0,
-    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
-    axis: int | None = None,
-    groups: ArrayLike | None = None,
-    accountant: PrivacyAccountant | None = None,
-    random_state: int | None = None,
-) -> float | np.ndarray:
+class Terms(TypedDict, total=False):
+    """What every statistic takes, with the defaults of `release`."""
+
+    delta: float
+    groups: ArrayLike | None
+    accountant: PrivacyAccountant | None
+    random_state: int | None
+
+
+class ColumnTerms(Terms, total=False):
+    """What a statistic of columns within bounds takes beside."""
+
+    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"]
+    axis: int | None
+
+
+def _statistic(function):
+    """Complete a statistic's docstring, and its signature by its terms one by one."""
+    shown = signature(function)
+    *own, terms = shown.parameters.values()
+    kinds = get_annotations(ColumnTerms if "Column" in terms.annotation else Terms)
+    common = signature(_release_columns).parameters | signature(release).parameters
+    own += [
+        each.replace(annotation=kinds[name].__forward_arg__)
+        for name, each in common.items()
+        if name in kinds
+    ]
+    own.sort(key=lambda each: (each.kind, each.name != "delta"))
+    function.__signature__ = shown.replace(parameters=own)
+    return _documented(function)
+
+
+def _release_columns(name, a, plan, chosen, *, bounds="auto", axis=None, **terms):
+    """Release a statistic within bounds; of what a plan returns it is what is `chosen`."""
+    X, flat = check_rows(a, axis)
+    return shaped(release(name, X, plan, bounds, **terms)[chosen], flat)
+
+
+@_statistic
+def dp_mean(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[ColumnTerms]) -> float | np.ndarray:
     """Mean with differential privacy.
 
     The noisy sum of the values' distances from the middle of the bounds, over the public number of
@@ -83,24 +112,11 @@ def dp_mean(
     >>> bool(abs(dp_mean(ages, epsilon=1.0, bounds=(17, 90)) - ages.mean()) < 1.0)
     True
     """
-    X, flat = check_rows(a, axis)
-    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    mean, _ = release("dp_mean", X, MomentsPlan, bounds, groups=groups, **terms)
-    return shaped(mean, flat)
+    return _release_columns("dp_mean", a, MomentsPlan, 0, epsilon=epsilon, **terms)
 
 
-@_documented
-def dp_var(
-    a: ArrayLike,
-    epsilon: float = 1.0,
-    *,
-    delta: float = 0.0,
-    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
-    axis: int | None = None,
-    groups: ArrayLike | None = None,
-    accountant: PrivacyAccountant | None = None,
-    random_state: int | None = None,
-) -> float | np.ndarray:
+@_statistic
+def dp_var(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[ColumnTerms]) -> float | np.ndarray:
     """Variance with differential privacy, as `numpy.var` with ``ddof=0``.
 
     One release of noisy sums and sums of squares. It is (`epsilon`, `delta`)-DP under the
@@ -134,25 +150,12 @@ def dp_var(
     >>> bool(abs(dp_var(ages, epsilon=1.0, bounds=(17, 90)) / ages.var() - 1) < 0.1)
     True
     """
-    X, flat = check_rows(a, axis)
     plan = partial(MomentsPlan, n_moments=2)
-    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    _, variance = release("dp_var", X, plan, bounds, groups=groups, **terms)
-    return shaped(variance, flat)
+    return _release_columns("dp_var", a, plan, 1, epsilon=epsilon, **terms)
 
 
-@_documented
-def dp_sum(
-    a: ArrayLike,
-    epsilon: float = 1.0,
-    *,
-    delta: float = 0.0,
-    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
-    axis: int | None = None,
-    groups: ArrayLike | None = None,
-    accountant: PrivacyAccountant | None = None,
-    random_state: int | None = None,
-) -> float | np.ndarray:
+@_statistic
+def dp_sum(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[ColumnTerms]) -> float | np.ndarray:
     """Sum with differential privacy.
 
     Under add/remove a null row counts as 0, and the noise is made for the larger magnitude of the
@@ -185,21 +188,12 @@ def dp_sum(
     >>> bool(abs(dp_sum(hours, epsilon=1.0, bounds=(0, 24)) - hours.sum()) < 1000)
     True
     """
-    X, flat = check_rows(a, axis)
-    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    return shaped(release("dp_sum", X, SumPlan, bounds, groups=groups, **terms), flat)
+    return _release_columns("dp_sum", a, SumPlan, ..., epsilon=epsilon, **terms)
 
 
-@_documented
+@_statistic
 def dp_count(
-    a: ArrayLike,
-    epsilon: float = 1.0,
-    *,
-    delta: float = 0.0,
-    axis: int | None = None,
-    groups: ArrayLike | None = None,
-    accountant: PrivacyAccountant | None = None,
-    random_state: int | None = None,
+    a: ArrayLike, epsilon: float = 1.0, *, axis: int | None = None, **terms: Unpack[Terms]
 ) -> int | np.ndarray:
     """Number of values that are not zero, as `numpy.count_nonzero`, with differential privacy.
 
@@ -233,23 +227,18 @@ def dp_count(
     True
     """
     X, flat = check_rows(a, axis)
-    plan = partial(CountPlan, n_columns=X.shape[1])
-    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    return shaped(release("dp_count", X, plan, groups=groups, **terms), flat)
+    return shaped(release("dp_count", X, CountPlan, epsilon=epsilon, **terms), flat)
 
 
-@_documented
+@_statistic
 def dp_histogram(
     a: ArrayLike,
     epsilon: float = 1.0,
     *,
-    delta: float = 0.0,
     bins: int | ArrayLike = 10,
     range: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
     axis: int | None = None,
-    groups: ArrayLike | None = None,
-    accountant: PrivacyAccountant | None = None,
-    random_state: int | None = None,
+    **terms: Unpack[Terms],
 ) -> tuple[np.ndarray, np.ndarray]:
     """Histogram with differential privacy.
 
@@ -296,23 +285,19 @@ def dp_histogram(
     """
     X, flat = check_rows(a, axis)
     bins = check_bins(bins, X.shape[1])
-    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    counts, edges = _release_histogram("dp_histogram", X, bins, range, groups=groups, **terms)
+    counts, edges = _release_histogram("dp_histogram", X, bins, range, epsilon=epsilon, **terms)
     return (counts[0], edges[0]) if flat else (np.stack(counts), np.stack(edges))
 
 
-@_documented
+@_statistic
 def dp_histogram2d(
     x: ArrayLike,
     y: ArrayLike,
     epsilon: float = 1.0,
     *,
-    delta: float = 0.0,
     bins: int | Sequence[int | ArrayLike] = 10,
     range: object = "auto",
-    groups: ArrayLike | None = None,
-    accountant: PrivacyAccountant | None = None,
-    random_state: int | None = None,
+    **terms: Unpack[Terms],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Histogram of two columns with differential privacy, as `numpy.histogram2d`.
 
@@ -364,8 +349,7 @@ def dp_histogram2d(
             range = tuple(np.asarray(range, dtype=np.float64).reshape(2, 2).T)
         except (TypeError, ValueError, OverflowError):
             raise ValueError(f"range must be ((low, high), (low, high)), got {range!r}") from None
-    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    terms |= {"joint": True, "groups": groups}
+    terms |= {"epsilon": epsilon, "joint": True}
     counts, edges = _release_histogram("dp_histogram2d", X, bins, range, **terms)
     return counts, *edges
 
@@ -376,18 +360,9 @@ def _release_histogram(name, X, bins, range, *, joint=False, **terms):
     return release(name, X, partial(HistogramPlan, bins=bins, joint=joint), range, **terms)
 
 
-@_documented
+@_statistic
 def dp_quantile(
-    a: ArrayLike,
-    q: ArrayLike,
-    epsilon: float = 1.0,
-    *,
-    delta: float = 0.0,
-    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
-    axis: int | None = None,
-    groups: ArrayLike | None = None,
-    accountant: PrivacyAccountant | None = None,
-    random_state: int | None = None,
+    a: ArrayLike, q: ArrayLike, epsilon: float = 1.0, **terms: Unpack[ColumnTerms]
 ) -> float | np.ndarray:
     """Quantiles with differential privacy.
 
@@ -430,21 +405,13 @@ def dp_quantile(
     >>> bool(np.abs(quartiles - [25, 50, 75]).max() < 5)
     True
     """
-    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    return _release_quantiles("dp_quantile", a, q, bounds, axis, groups=groups, **terms)
+    plan, chosen = partial(QuantilePlan, quantiles=q), ... if np.ndim(q) else 0
+    return _release_columns("dp_quantile", a, plan, chosen, epsilon=epsilon, **terms)
 
 
-@_documented
+@_statistic
 def dp_median(
-    a: ArrayLike,
-    epsilon: float = 1.0,
-    *,
-    delta: float = 0.0,
-    bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"] = "auto",
-    axis: int | None = None,
-    groups: ArrayLike | None = None,
-    accountant: PrivacyAccountant | None = None,
-    random_state: int | None = None,
+    a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[ColumnTerms]
 ) -> float | np.ndarray:
     """Median with differential privacy: `dp_quantile` for q = 0.5.
 
@@ -474,28 +441,13 @@ def dp_median(
     >>> bool(abs(dp_median(ages, epsilon=1.0, bounds=(0, 100)) - 50) < 5)
     True
     """
-    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    return _release_quantiles("dp_median", a, 0.5, bounds, axis, groups=groups, **terms)
+    plan = partial(QuantilePlan, quantiles=0.5)
+    return _release_columns("dp_median", a, plan, 0, epsilon=epsilon, **terms)
 
 
-def _release_quantiles(name, a, q, bounds, axis, **terms):
-    X, flat = check_rows(a, axis)
-    values = release(name, X, partial(QuantilePlan, quantiles=q), bounds, **terms)
-    if np.ndim(q):
-        return values[:, 0] if flat else values
-    return shaped(values[0], flat)
-
-
-@_documented
+@_statistic
 def estimate_bounds(
-    a: ArrayLike,
-    epsilon: float = 1.0,
-    *,
-    delta: float = 0.0,
-    axis: int | None = None,
-    groups: ArrayLike | None = None,
-    accountant: PrivacyAccountant | None = None,
-    random_state: int | None = None,
+    a: ArrayLike, epsilon: float = 1.0, *, axis: int | None = None, **terms: Unpack[Terms]
 ) -> tuple[float | np.ndarray, float | np.ndarray]:
     """Bounds of columns, with differential privacy.
 
@@ -538,7 +490,5 @@ def estimate_bounds(
     (16.0, 96.0)
     """
     X, flat = check_rows(a, axis)
-    plan = partial(BoundsPlan, n_columns=X.shape[1])
-    terms = dict(epsilon=epsilon, delta=delta, accountant=accountant, random_state=random_state)
-    low, high = release("estimate_bounds", X, plan, groups=groups, **terms)
+    low, high = release("estimate_bounds", X, BoundsPlan, epsilon=epsilon, **terms)
     return shaped(low, flat), shaped(high, flat)

@@ -44,7 +44,9 @@ def check_rows(a, axis):
     return (X[:, None], True) if X.ndim == 1 else (X, False)
 
 
-def release(name, X, plan_main, *bounds, groups, epsilon, delta, accountant, random_state):
+def release(
+    name, X, plan_main, *limits, epsilon, delta=0.0, groups=None, accountant=None, random_state=None
+):
     """Plan a release of a table, charge it and run it.
 
     Parameters
@@ -53,21 +55,22 @@ def release(name, X, plan_main, *bounds, groups, epsilon, delta, accountant, ran
         Of the statistic, for the ledger.
     X : ndarray of shape (n_rows, n_columns)
     plan_main : callable
-        Of the keywords `n_rows`, of units, and `guarantee`; with bounds as `plan_within_bounds`
-        takes it.
-    *bounds : "auto" or tuple of (low, high)
+        Of the keyword `guarantee`, and of `n_rows`, of units, and `n_columns` where these are
+        fields; with bounds as `plan_within_bounds` takes it.
+    *limits : "auto" or tuple of (low, high)
         One, or none where the statistic needs none.
     groups, epsilon, delta, accountant, random_state
         As the statistic takes them.
     """
     with PrivateRelease(label=name, accountant=accountant, random_state=random_state) as door:
         shape = TableShape(n_rows=door.n_units(groups, len(X)), n_columns=X.shape[1])
-        if "n_rows" in getattr(plan_main, "func", plan_main).__dataclass_fields__:
-            plan_main = partial(plan_main, n_rows=shape.n_rows)
+        fields = getattr(plan_main, "func", plan_main).__dataclass_fields__
+        sizes = {name: getattr(shape, name) for name in ("n_rows", "n_columns") if name in fields}
+        plan_main = partial(plan_main, **sizes)
 
         def planned(guarantee):
-            if bounds:
-                return plan_within_bounds(plan_main, *bounds, shape, guarantee)
+            if limits:
+                return plan_within_bounds(plan_main, *limits, shape, guarantee)
             return plan_main(guarantee=guarantee)
 
         plan = plan_for(planned, door.guaranteed(epsilon, delta))
@@ -75,8 +78,9 @@ def release(name, X, plan_main, *bounds, groups, epsilon, delta, accountant, ran
 
 
 def shaped(values, flat):
-    """Return a vector, or its only value as a Python number."""
-    return values[0].item() if flat else values
+    """Return values of columns, or of the only column, one value as a Python number."""
+    values = values[..., 0] if flat else values
+    return values if values.ndim else values.item()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -8,8 +8,7 @@ from sklearn.impute import SimpleImputer
 
 from skdp import DPSimpleImputer, PrivacyAccountant
 from skdp._data._columns import ColumnTable
-from skdp.impute import _simple_imputer
-from skdp.impute._simple_imputer import means_of_present
+from skdp.impute._simple_imputer import MeansOfPresent
 from skdp.noise import RandomSource
 from skdp.stats._bounds import BoundsPlan
 from skdp.stats._quantiles import QuantilePlan
@@ -58,6 +57,9 @@ def test_huge_epsilon_equals_sklearn_for_categories(params):
 class Exact:
     """A mechanism that keeps what it was to release."""
 
+    def deviation(self, size):
+        return 1.0
+
     def release(self, values, *, random_state):
         self.values = np.array(values, dtype=float)
         return self.values
@@ -66,7 +68,8 @@ class Exact:
 def exact_sums(column):
     table = ColumnTable((len(column), 1), np.array(column)[:, None])
     mechanism = Exact()
-    means_of_present(mechanism, 1.0, table, np.array([0.0]), np.array([1.0]), RandomSource())
+    low, high = np.array([0.0]), np.array([1.0])
+    MeansOfPresent(low=low, high=high, mechanism=mechanism).run(table, RandomSource())
     return mechanism.values[:, 0]
 
 
@@ -192,12 +195,12 @@ def certified(n_fits=1500):
 def test_a_distinguisher_finds_a_number_of_values_without_noise(monkeypatch):
     assert certified() <= 1.0
 
-    def with_exact_count(mechanism, deviation, table, low, high, source, persons):
+    def with_exact_count(self, table, source, persons=None):
         column = table.numeric(np.array([0]), slice(None))
-        total = mechanism.release(np.nansum(column, axis=0), random_state=source)
+        total = self.mechanism.release(np.nansum(column, axis=0), random_state=source)
         return np.round(total) / np.sum(~np.isnan(column))
 
-    monkeypatch.setattr(_simple_imputer, "means_of_present", with_exact_count)
+    monkeypatch.setattr(MeansOfPresent, "run", with_exact_count)
     outputs = [
         [DPSimpleImputer(bounds=(0, 1)).fit(X).statistics_[0] for _ in range(200)]
         for X in (np.array([[0.0]] * n + [[np.nan]] * (10 - n)) for n in (3, 4))
@@ -266,6 +269,9 @@ class _Scripted:
     def __init__(self, released):
         self.released = np.array(released)
 
+    def deviation(self, size):
+        return 4.0
+
     def release(self, values, *, random_state):
         assert values.shape == self.released.shape
         return self.released.copy()
@@ -280,5 +286,5 @@ def test_what_a_mean_is_follows_from_the_release_alone(present):
     low, high = np.zeros(3), np.full(3, 10.0)
     # The noisy numbers of values are 1, 8 and 500; the noise of one of them is root two times 4.
     mechanism = _Scripted([[0.25, 2.0, 100.0], [0.75, 6.0, 400.0]])
-    means = means_of_present(mechanism, 4.0, table, low, high, None)
+    means = MeansOfPresent(low=low, high=high, mechanism=mechanism).run(table, None)
     np.testing.assert_array_equal(means, [5.0, 7.5, 8.0])

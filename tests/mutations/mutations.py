@@ -1076,7 +1076,7 @@ MUTATIONS = [
     ),
     Mutation(
         "magnitudes-up-to-the-largest",
-        "preprocessing._max_abs_scaler",
+        "preprocessing._quantile_scalers",
         "ScaledByMagnitude.run",
         rules.put_for("np.maximum(-low, high)", "np.abs(X).max(axis=0)"),
         ("preprocessing/test_max_abs_scaler.py::test_brute_force_range_of_the_loss",),
@@ -1186,9 +1186,10 @@ MUTATIONS = [
     Mutation(
         "enough-by-the-exact-count",
         "impute._simple_imputer",
-        "means_of_present",
+        "MeansOfPresent.run",
         rules.put_for(
-            "count > math.sqrt(2.0) * deviation", "sums.sum(axis=0) > math.sqrt(2.0) * deviation"
+            "count > math.sqrt(2.0) * _",
+            "sums.sum(axis=0) > math.sqrt(2.0) * self.mechanism.deviation(2)",
         ),
         ("impute/test_simple_imputer.py::test_what_a_mean_is_follows_from_the_release_alone",),
         "an exact count used for a noisy one",
@@ -1196,15 +1197,15 @@ MUTATIONS = [
     Mutation(
         "mean-without-noise",
         "impute._simple_imputer",
-        "means_of_present",
-        rules.put_for("mechanism.release(sums, random_state=source)", "sums"),
+        "MeansOfPresent.run",
+        rules.put_for("self.mechanism.release(sums, random_state=source)", "sums"),
         ("impute/test_simple_imputer.py::test_the_noise_of_the_mean_has_the_expected_size",),
         "noise left out",
     ),
     Mutation(
         "missing-values-by-the-exact-count",
         "impute._simple_imputer",
-        "means_of_present",
+        "MeansOfPresent.run",
         rules.put_for("below + above", "sums.sum(axis=0)"),
         ("impute/test_simple_imputer.py::test_what_a_mean_is_follows_from_the_release_alone",),
         "n replaced by a private count",
@@ -1309,7 +1310,7 @@ MUTATIONS = [
     # decomposition
     Mutation(
         "pca-rows-not-clipped",
-        "decomposition._second_moment",
+        "decomposition._pca",
         "_add_second_moment",
         rules.call_dropped("clip_rows"),
         ("decomposition/test_pca.py::test_rows_are_clipped",),
@@ -1317,7 +1318,7 @@ MUTATIONS = [
     ),
     Mutation(
         "pca-rounding-unpaid",
-        "decomposition._second_moment",
+        "decomposition._pca",
         "plan_second_moment",
         rules.term_dropped("2.0 * _rounding(_) * (1.0 + constant**2)"),
         ("decomposition/test_pca.py::test_the_sensitivity_holds_for_sums_as_they_are_computed",),
@@ -1325,7 +1326,7 @@ MUTATIONS = [
     ),
     Mutation(
         "pca-of-a-replaced-row",
-        "decomposition._second_moment",
+        "decomposition._pca",
         "second_moment_sensitivity",
         rules.decided("relation == 'replace_one'", False),
         ("decomposition/test_pca.py::test_brute_force_sensitivity",),
@@ -1333,7 +1334,7 @@ MUTATIONS = [
     ),
     Mutation(
         "pca-mean-for-free",
-        "decomposition._second_moment",
+        "decomposition._pca",
         "second_moment_sensitivity",
         rules.put_for("constant ** 2", "0.0"),
         ("decomposition/test_pca.py::test_brute_force_sensitivity",),
