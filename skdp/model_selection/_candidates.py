@@ -137,6 +137,8 @@ class Rows:
     @cached_property
     def columns(self):
         """What the container says of its columns: their `names` and `kinds`."""
+        if len(self.X.shape) != 2:
+            return {"names": None, "kinds": None}
         reader = BaseEstimator()
         validate_data(reader, self.X, skip_check_array=True)
         table = ColumnTable(self.X.shape, None if is_frame(self.X) else self.X)
