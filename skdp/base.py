@@ -258,7 +258,7 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, PrivateMixin, B
             table = fit.owned(self._read_table(X, y), groups)
             plan = self._checked_plan(table, fit.guarantee)
             source = fit.charge(plan)
-            progress.charged(plan)
+            progress.charged(plan, fit.price(plan))
             released = self._released(plan.run(table.rows, source, **fit.shared), plan)
             fit.publish(plan, **self._statement(plan), **table.labels | released)
         return self
@@ -341,6 +341,10 @@ class PrivateRelease:
     @cached_property
     def _known(self):
         return terms_of(self._accountant)
+
+    def price(self, plan):
+        """Return what has the epsilon and delta of a plan's charge."""
+        return self._of_group or plan
 
     def guaranteed(self, epsilon, delta):
         """Return the `Guarantee` of an epsilon and a delta of the unit, which a charge is for."""
@@ -429,7 +433,7 @@ class PrivateRelease:
             return None
         source = RandomSource(self._random_state)
         if self._accountant is not None:
-            price = self._of_group or plan
+            price = self.price(plan)
             price = {"epsilon": price.epsilon, "delta": price.delta}
             words = {"label": self._label, "seeded": source.seeded}
             self.spend = self._accountant.charge(plan.event, **price, **words)

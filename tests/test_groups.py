@@ -2,12 +2,15 @@
 
 import math
 import pickle
+import re
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import norm
+from sklearn.pipeline import make_pipeline
 
 import skdp.base
 from skdp import (
@@ -24,6 +27,7 @@ from skdp import (
     DPRidge,
     DPSGDClassifier,
     DPStandardScaler,
+    DPTableVectorizer,
     PrivacyAccountant,
     RandomizedResponseTransformer,
     stats,
@@ -37,8 +41,11 @@ from skdp.accounting import (
     gaussian_noise_multiplier,
     get_epsilon,
     open_ledger,
+    zcdp,
 )
+from skdp.accounting._events import leaves
 from skdp.accounting._laws import group_delta
+from skdp.base import TableShape
 from skdp.mechanisms import (
     GammaNormMechanism,
     GaussianMechanism,
@@ -46,6 +53,7 @@ from skdp.mechanisms import (
     LaplaceMechanism,
 )
 from skdp.model_selection import dp_cross_val_score, make_dp_scorer
+from skdp.pipeline import split_budget
 
 K, DELTA = 8, 1e-6
 RNG = np.random.default_rng(0)
@@ -244,3 +252,47 @@ def test_k_rows_move_a_release_by_what_the_noise_is_for(name, relation, monkeypa
     # mu of (1, 1e-6) by Balle and Wang (2018).
     most = 1.0 / 4.2246777 if kind is GaussianMechanism else 1.0
     assert 0.9 * most <= moved <= most * (1.0 + 1e-6)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("k", [2, 10, 1000])
+def test_a_threshold_hides_what_a_group_has_less_than_what_a_row_has(k, relation):
+    """Values that k rows share reach it by the noise on their count, whatever epsilon is."""
+    frame = pd.DataFrame({"word": ["a"] * 2000})
+    for epsilon in (1.0, 20.0, 300.0):
+        accountant = group(1e3, 1e-3, k, relation=relation)
+        front = DPTableVectorizer(epsilon, delta=1e-6, numbers="scaled", accountant=accountant)
+        front.fit(frame)
+        shape = TableShape(n_rows=2000, n_columns=1, kinds=["label"], names=["word"])
+        neighbours = Neighbours(relation=relation, unit="group", max_rows=k)
+        guarantee = Guarantee(epsilon=epsilon, delta=1e-6, neighbours=neighbours)
+        plan = front.plan_fit(shape, guarantee)
+        discovery = plan.discovery
+        released = norm.sf((discovery.threshold - k) / discovery._noise.drawn_scale)
+        assert released <= accountant.delta_spent == 1e-6
+        event = accountant.spends[0].event
+        for delta in (0.5 * released, 0.0):
+            assert get_epsilon(event, delta, relation=relation, group_size=k) == math.inf
+            assert zcdp(event, relation=relation, group_size=k) == (math.inf, 1.0)
+
+
+def test_one_budget_of_a_group_pays_for_a_threshold():
+    frame = pd.DataFrame({"word": ["a"] * 2000})
+    for epsilon in (1.0, 400.0):
+        accountant = group(epsilon, 1e-6, 10)
+        pipe = make_pipeline(DPTableVectorizer(numbers="scaled"), DPLogisticRegression())
+        pipe = split_budget(pipe, epsilon, 1e-6, accountant, n_samples=2000, n_features=1)
+        pipe.fit(frame, np.arange(2000) % 2)
+        assert accountant.epsilon_spent == epsilon
+        searched = leaves(accountant.spends[0].event)
+        failure = sum(part.delta for part in searched if isinstance(part, ApproximateDP))
+        noise = min(part.noise_multiplier for part in searched if isinstance(part, Gaussian))
+        assert norm.sf(norm.isf(failure) - 10.0 / noise) < 1e-6
+
+
+def test_progress_tells_the_groups_price(capsys):
+    X, y = np.random.default_rng(0).uniform(size=(300, 2)), np.arange(300) % 2
+    for model in (DPSGDClassifier(verbose=1), DPLogisticRegression(verbose=1)):
+        model.set_params(accountant=group(1.0)).fit(X, y)
+        words = capsys.readouterr().out
+        assert words.count("epsilon 1") and not re.search(r"epsilon 0\.\d* of|epsilon 0", words)

@@ -22,7 +22,6 @@ from skdp import (
     DPPCA,
     DPAdditiveClassifier,
     DPAdditiveRegressor,
-    DPGaussianNB,
     DPHistogramNB,
     DPHistogramTransformer,
     DPKBinsDiscretizer,
@@ -111,8 +110,6 @@ CALLS = {
     "additive, pure": DPAdditiveClassifier(**BOUNDS, delta=0.0),
     "additive, pairs": DPAdditiveRegressor(**BOUNDS, target_bounds=(0.0, 1.0), interactions=1),
     "additive, labels": DPAdditiveClassifier(categories={0: [-1, 0, 1], 1: [-1, 1]}),
-    "Gaussian Bayes": DPGaussianNB(**BOUNDS),
-    "Gaussian Bayes, pure": DPGaussianNB(**BOUNDS, delta=0.0),
     "histogram Bayes": DPHistogramNB(**BOUNDS),
     "histogram Bayes, pure": DPHistogramNB(delta=0.0, categories=[-1.0, 1.0]),
 }
@@ -132,7 +129,15 @@ REFUSED = {
     "randomised response": RandomizedResponseTransformer(categories=[-1.0, 1.0]),
 }
 # The rest is slow.
-FAST = {"scaler", "means", "dp_sum", "dp_count", "logistic, output", "sgd, hinge"}
+FAST = {
+    "histogram Bayes",
+    "scaler",
+    "means",
+    "dp_sum",
+    "dp_count",
+    "logistic, output",
+    "sgd, hinge",
+}
 WHOLE |= {"k-means", "histograms", "labels", "bins", "one-hot", "imputer, labels", "pca, norm"}
 WHOLE |= {"vectorizer, bounds"}
 # The noise multiplier of dp_accounting for 100 Poisson samples of rate .05 and (1, 1e-6).

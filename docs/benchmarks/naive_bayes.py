@@ -22,7 +22,7 @@ from importlib.util import find_spec
 import numpy as np
 from additive import LOADERS, quality
 
-from skdp import DPGaussianNB, DPHistogramNB, PrivacyAccountant
+from skdp import DPHistogramNB, PrivacyAccountant
 
 TABLES = ("adult", "credit_default", "bank_marketing", "marital")
 
@@ -42,7 +42,7 @@ def show(words, make, train, test, fits):
 
 def measure(name, fits):
     raw, raw_test, declared = LOADERS[name]()
-    bounds, classes = declared["bounds"], {"classes": declared.get("classes")}
+    bounds = declared["bounds"]
     plain, test = ((numbers(X, bounds), y) for X, y in (raw, raw_test))
     low, high = np.array([*bounds.values()], dtype=float).T
     share = np.unique(raw_test[1], return_counts=True)[1].max() / len(raw_test[1])
@@ -53,9 +53,7 @@ def measure(name, fits):
             terms = {"epsilon": epsilon, "delta": delta, "accountant": accountant}
             words = f"ε = {epsilon:g}, {relation}, δ = {delta:g}"
             histogram = lambda t=terms: DPHistogramNB(**t | declared)  # noqa: E731
-            gaussian = lambda t=terms: DPGaussianNB(bounds=(low, high), **t | classes)  # noqa: E731
             show(f"DPHistogramNB, {words}", histogram, raw, raw_test, fits)
-            show(f"DPGaussianNB, {words}", gaussian, plain, test, fits)
         if find_spec("diffprivlib"):
             from diffprivlib.models import GaussianNB
 

@@ -266,6 +266,8 @@ def _composed(e: ev.Composed | ev.Repeated, relation):
 
 def composed_zcdp(parts: dict[ev.Event, int], relation: str, k: int = 1) -> tuple[float, float]:
     """Sums of the events' (rho, delta) for a group of k records."""
+    if k > 1 and may_fail_with_others(parts):
+        return math.inf, 1.0
     costs = [(count, _group_zcdp(part, relation, k)) for part, count in parts.items()]
     rho, delta = (sum_up((count, cost[i]) for count, cost in costs) for i in (0, 1))
     return rho, min(1.0, delta)
@@ -282,6 +284,16 @@ def _group_zcdp(part, relation, k):
 def composed_rdp(parts: dict[ev.Event, int], relation: str, order: float) -> float:
     """Sum of the events' Renyi divergences at one order."""
     return math.fsum(n * law(part, relation).divergence(order) for part, n in parts.items())
+
+
+def may_fail_with_others(parts):
+    """Say whether a failure stands beside other events, of whose noise it may be a part.
+
+    A threshold hides what one record alone has but with a probability, which grows for a group by
+    the noise on the counts.
+    """
+    failure = any(isinstance(p, ev.ApproximateDP) and p.epsilon == 0.0 for p in parts)
+    return failure and len(parts) > 1
 
 
 def scaled(event: ev.Event, k: float) -> ev.Event:
@@ -305,7 +317,7 @@ def group_event(event, k):
         return event
     if isinstance(event, (ev.Composed, ev.Repeated)):
         parts = {part: group_event(part, k) for part in ev.leaves(event)}
-        if any(part is None for part in parts.values()):
+        if None in parts.values() or may_fail_with_others(parts):
             return None
         return ev.Composed(tuple(parts[p] * count for p, count in ev.leaves(event).items()))
     own = law(event, "add_remove")

@@ -275,7 +275,7 @@ class PrivateSGDModel(PrivateLinearModel):
         plan = self._plan_call(table.shape, fit.guarantee, centred=not goes_on)
         start = plan.weights_of(self) if goes_on else None
         source = fit.charge(plan)
-        progress.charged(plan)
+        progress.charged(plan, fit.price(plan))
         public = self._statement(plan) | table.labels
         if call:
             rows = ROWS_OF_A_CALL[self.partial_fit_rows]

@@ -39,6 +39,10 @@ class HistogramNBPlan(ColumnsPlan):
     n_classes: int
     n_bins: int = CELLS
 
+    def __post_init__(self):
+        super().__post_init__()
+        self._losses_noise.check_size(len(INVERSE_TEMPERATURES))
+
     name = "noisy counts of cells by class"
     sampler = "all rows, once for the counts and once for the temperature"
     unpaired = ()
@@ -212,7 +216,6 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
     See Also
     --------
     DPAdditiveClassifier : Fits the values of all columns together, in many steps.
-    DPGaussianNB : For columns of numbers whose classes are bell-shaped.
 
     Notes
     -----

@@ -1,11 +1,11 @@
 """One budget for all private steps of a pipeline: of yours, or of one for raw tables."""
 
+import math
 from functools import cache
 from numbers import Integral
 
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import make_pipeline
-from sklearn.utils import get_tags
 
 from skdp.accounting import (
     Guarantee,
@@ -153,6 +153,13 @@ def joint_scale(make_event, epsilon, delta, terms=None):
     """
     terms = terms_of(None) if terms is None else terms
     event = cache(make_event)
+    if (
+        get_epsilon(event(1.0), delta, relation=terms.relation, group_size=terms.max_rows)
+        == math.inf
+    ):
+        # No price of a group is known: what is one's of a row is one's of the group.
+        row = Guarantee(epsilon=epsilon, delta=delta, neighbours=terms.neighbours).of_rows
+        epsilon, delta, terms = row.epsilon, row.delta, terms.of_rows
     at, one = {"relation": terms.relation, "group_size": terms.max_rows}, terms.max_rows == 1
 
     def fits(scale):
@@ -249,14 +256,11 @@ def tabular_pipeline(
         estimator = ADDITIVE[estimator]
     model = estimator() if isinstance(estimator, type) else estimator
     predicts = is_estimator(model) and (is_classifier(model) or is_regressor(model))
-    # A front makes sparse rows.
-    fits = predicts and (isinstance(model, TermsModel) or get_tags(model).input_tags.sparse)
-    if not fits or step_kind(model) != "private" or not plans_its_fit(model):
+    if not predicts or step_kind(model) != "private" or not plans_its_fit(model):
         raise ValueError(
             "estimator must be 'classifier', 'regressor', or a classifier or regressor of skdp "
-            "for raw tables or sparse rows, such as DPLogisticRegression; for a search make a "
-            "pipeline of what it tries first, DPGridSearchCV(tabular_pipeline(...), ...); got "
-            f"{estimator!r}"
+            "such as DPLogisticRegression; for a search make a pipeline of what it tries first, "
+            f"DPGridSearchCV(tabular_pipeline(...), ...); got {estimator!r}"
         )
     model, own = clone(model), model.get_params(deep=False)
     optional = {"bounds": None if is_auto(bounds) else bounds, "target_bounds": target_bounds}

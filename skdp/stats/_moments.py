@@ -68,16 +68,13 @@ class MomentsPlan(StatisticPlan):
     @cached_property
     def mechanism(self):
         l1, l2 = SENSITIVITY[self.guarantee.relation, self.n_moments]
-        n_columns = len(self.low)
-        return self._noise(l1 * n_columns, l2 * math.sqrt(n_columns))
-
-    def _noise(self, l1, l2):
-        """Return the mechanism of sums of known sensitivities, but for rounding."""
+        n_columns, n_values = len(self.low), self.size
         # For each of the two neighbours; a value is rounded five times before it is added.
         additions = most_additions(BLOCK_ROWS) + 5
         rounding = 2.0 * additions * self.n_rows * np.finfo(np.float64).eps
-        l1 += rounding * self.size
-        return bounded_noise(self.guarantee, l1, l2 + rounding * math.sqrt(self.size))
+        l1 = l1 * n_columns + rounding * n_values
+        l2 = l2 * math.sqrt(n_columns) + rounding * math.sqrt(n_values)
+        return bounded_noise(self.guarantee, l1, l2)
 
     def run(self, X, source, persons=None):
         """Return the means, and the variances or None, in the columns' units."""
@@ -85,7 +82,7 @@ class MomentsPlan(StatisticPlan):
         middle, half = low + (high - low) / 2, (high - low) / 2
         sums = _centred_sums(X, low, high, self.n_moments, shares_of(persons))
         released = self.mechanism.release(sums, random_state=source)
-        mean, variance = unit_moments(released, self.n_rows, self.mechanism.deviation(self.size))
+        mean, variance = _moments(released, self.n_rows, self.mechanism.deviation(self.size))
         # The sum is rounded, which can lead out of the bounds.
         mean = np.clip(middle + half * mean, low, high)
         return mean, None if variance is None else variance * half**2
@@ -177,7 +174,7 @@ def _add_moments(sums, u, shares):
         sums[1] += np.einsum("ij,ij->j", shared, u)
 
 
-def unit_moments(sums, n_rows, deviation):
+def _moments(sums, n_rows, deviation):
     """Return the means of u and, if sums of squares were released, its variances or None."""
     noise = deviation / n_rows
     nothing_left = noise > UNIFORM_VARIANCE

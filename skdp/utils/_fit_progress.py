@@ -29,7 +29,7 @@ class FitProgress:
     """
 
     def __init__(self, estimator, n_tasks=None):
-        self._estimator, self._plan = estimator, None
+        self._estimator, self._price = estimator, None
         self._task = callback_context(estimator, n_tasks)
 
     def __enter__(self):
@@ -40,13 +40,13 @@ class FitProgress:
     def __exit__(self, kind, error, traceback):
         _fit.reset(self._token)
         if error is None:
-            self._end(self._task, lambda: self._plan.epsilon)
+            self._end(self._task, lambda: self._price.epsilon)
 
-    def charged(self, plan):
-        """Say what was charged."""
-        self._plan = plan
+    def charged(self, plan, price):
+        """Say what was charged: the unit's price."""
+        self._price, self._by_step = price, price is plan
         if getattr(self._estimator, "verbose", 0):
-            amounts = f"epsilon {in_digits(plan.epsilon)}, delta {plan.delta:g}"
+            amounts = f"epsilon {in_digits(price.epsilon)}, delta {price.delta:g}"
             print(f"{type(self._estimator).__name__}: {plan.name}; {amounts}", flush=True)
 
     @contextmanager
@@ -58,7 +58,7 @@ class FitProgress:
 
     def steps(self, n_steps, n_epochs, spent_after):
         """Begin a run and return what is to be called with the number of steps taken."""
-        plan, verbose = self._plan, int(getattr(self._estimator, "verbose", 0))
+        price, verbose = self._price, int(getattr(self._estimator, "verbose", 0))
         epochs_a_line = math.ceil(n_epochs / (PROGRESS_LINES if verbose == 1 else n_epochs))
         run = self._sub(self._task, "run", n_epochs)
         epoch, done, shown = self._sub(run, "epoch"), 0, 0
@@ -67,7 +67,9 @@ class FitProgress:
             nonlocal epoch, done, shown
 
             def spent():
-                return plan.epsilon - spent_after(n_steps) + spent_after(taken)
+                # Of a group's price no part is known: what steps cost is known of a row.
+                left = spent_after(n_steps) - spent_after(taken) if self._by_step else 0.0
+                return price.epsilon - left
 
             if taken * n_epochs // n_steps == done:
                 return
@@ -80,7 +82,7 @@ class FitProgress:
             if verbose and (done - shown >= epochs_a_line or done == n_epochs):
                 shown = done
                 spent_so_far = in_digits(spent(), digits=4)
-                amounts = f"epsilon {spent_so_far} of {plan.epsilon:.4g} at delta {plan.delta:g}"
+                amounts = f"epsilon {spent_so_far} of {price.epsilon:.4g} at delta {price.delta:g}"
                 print(f"epoch {done} of {n_epochs}: {amounts}", flush=True)
 
         return after_step
@@ -96,7 +98,7 @@ class FitProgress:
 
     def _end(self, task, spent=None):
         def metadata():
-            return self._plan and {"epsilon": spent(), "delta": self._plan.delta}
+            return self._price and {"epsilon": spent(), "delta": self._price.delta}
 
         if task is not None:
             task.call_on_fit_task_end(estimator=self._estimator, metadata=metadata)

@@ -159,6 +159,14 @@ MUTATIONS = [
         ("accounting/test_ledger.py::test_a_ledger_whose_chain_is_broken_pays_for_nothing",),
         "an edited ledger is accepted, and its budget can be spent again",
     ),
+    Mutation(
+        "threshold-of-a-row-for-a-group",
+        "accounting._laws",
+        "may_fail_with_others",
+        rules.put_for("len(parts) > 1", "False"),
+        ("test_groups.py::test_a_threshold_hides_what_a_group_has_less_than_what_a_row_has",),
+        "what k rows share passes a threshold by the noise that hides one",
+    ),
     # mechanisms
     Mutation(
         "half-the-laplace-noise",
@@ -824,22 +832,6 @@ MUTATIONS = [
     ),
     # naive_bayes
     Mutation(
-        "a-row-that-changes-its-class",
-        "naive_bayes._gaussian_nb",
-        "ClassMomentsPlan.mechanism",
-        rules.put_for("3.0 * d + 2.0", "2.25 * d"),
-        ("naive_bayes/test_gaussian_nb.py::test_brute_force_sensitivity",),
-        "a row that leaves the sums of one class and enters those of another counts once",
-    ),
-    Mutation(
-        "class-counts-for-free",
-        "naive_bayes._gaussian_nb",
-        "ClassMomentsPlan.mechanism",
-        rules.put_for("1.5 * d + 1.0", "1.5 * d"),
-        ("naive_bayes/test_gaussian_nb.py::test_brute_force_sensitivity",),
-        "the number of rows of a class is released beside the sums without a price",
-    ),
-    Mutation(
         "classes-of-histograms-for-free",
         "naive_bayes._histogram_nb",
         "HistogramNBPlan._cells_noise",
@@ -862,6 +854,14 @@ MUTATIONS = [
         rules.put_for("math.fsum(shares.values())", "0.0"),
         ("naive_bayes/test_histogram_nb.py::test_both_stages_cost_what_is_charged",),
         "the counts take the whole budget, and the temperature is chosen beside it",
+    ),
+    Mutation(
+        "rows-of-a-person-in-the-cells-of-a-class",
+        "naive_bayes._histogram_nb",
+        "HistogramNBPlan.run",
+        rules.put_for("shares_of(persons)", "None"),
+        ("test_persons.py::test_a_person_moves_a_release_by_what_a_row_does",),
+        "each row of a person counts as one of a row",
     ),
     # gam
     Mutation(
@@ -1392,7 +1392,7 @@ MUTATIONS = [
     Mutation(
         "moments-rounding-unpaid",
         "stats._moments",
-        "MomentsPlan._noise",
+        "MomentsPlan.mechanism",
         rules.assigned_times("rounding", 0.0),
         ("preprocessing/test_standard_scaler.py::test_sensitivity_grows_with_the_features",),
         "a sum in floating point moves further than a row",

@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.naive_bayes import CategoricalNB
 
-from skdp import DPGaussianNB, DPHistogramNB, tabular_pipeline
+from skdp import DPHistogramNB, PrivacyAccountant, tabular_pipeline
 from skdp._data._kinds import read_kinds
 from skdp._data._tables import RowsAndTarget
 from skdp.accounting import gaussian_delta, get_epsilon
@@ -192,9 +192,17 @@ def test_in_a_pipeline_of_raw_tables():
     pipe = tabular_pipeline(DPHistogramNB, **own)
     assert len(pipe) == 1 and pipe[0].bounds == bounds
     assert pipe.fit(X, y).score(X, y) > np.mean(y == "no") - 0.01
-    # Bell curves of one-hot columns mean nothing, and a front's rows are sparse.
-    with pytest.raises(ValueError, match="raw tables or sparse rows"):
-        tabular_pipeline(DPGaussianNB, **own)
+
+
+def test_what_cannot_be_drawn_is_refused_before_the_charge():
+    accountant, y = PrivacyAccountant(1.0, 0.0), np.arange(200) % 2
+    for epsilon in np.geomspace(1e-14, 1e-12, 9):
+        model = DPHistogramNB(epsilon, delta=0.0, categories=[["a", "b"]], accountant=accountant)
+        spent = accountant.epsilon_spent
+        try:
+            model.fit(np.where(y[:, None] == 0, "a", "b").astype(object), y)
+        except ValueError:
+            assert accountant.epsilon_spent == spent
 
 
 def test_it_is_read_like_an_additive_model():
