@@ -486,7 +486,7 @@ def estimate_bounds(
     >>> import numpy as np
     >>> from skdp.stats import estimate_bounds
     >>> ages = np.random.default_rng(0).uniform(17, 90, size=10_000)
-    >>> estimate_bounds(ages, epsilon=1.0)
+    >>> estimate_bounds(ages, epsilon=1.0, random_state=0)
     (16.0, 96.0)
     """
     X, flat = check_rows(a, axis)
