@@ -1,6 +1,5 @@
 """One budget for all private steps of a pipeline: of yours, or of one for raw tables."""
 
-import math
 from functools import cache
 from numbers import Integral
 
@@ -15,6 +14,7 @@ from skdp.accounting import (
     get_delta,
     get_epsilon,
 )
+from skdp.accounting._laws import group_event
 from skdp.base import guarantee_of, terms_of
 from skdp.gam import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.gam._additive import TermsModel
@@ -153,11 +153,8 @@ def joint_scale(make_event, epsilon, delta, terms=None):
     """
     terms = terms_of(None) if terms is None else terms
     event = cache(make_event)
-    if (
-        get_epsilon(event(1.0), delta, relation=terms.relation, group_size=terms.max_rows)
-        == math.inf
-    ):
-        # No price of a group is known: what is one's of a row is one's of the group.
+    if group_event(event(1.0), terms.max_rows) is None:
+        # What is known to hold for a row at a smaller price holds for the group at this one.
         row = Guarantee(epsilon=epsilon, delta=delta, neighbours=terms.neighbours).of_rows
         epsilon, delta, terms = row.epsilon, row.delta, terms.of_rows
     at, one = {"relation": terms.relation, "group_size": terms.max_rows}, terms.max_rows == 1
