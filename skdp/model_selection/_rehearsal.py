@@ -7,25 +7,22 @@ import numpy as np
 from joblib import parallel_config
 from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from skdp.accounting._state import NotCopied
 from skdp.base import NOTHING, guarantee_of
 from skdp.model_selection._candidates import quiet, silence
 from skdp.pipeline._instances import gives_numbers, of_skdp
-from skdp.pipeline._kinds import estimators_in, is_estimator, plans_its_fit
+from skdp.pipeline._kinds import is_estimator, plans_its_fit
 from skdp.pipeline._steps import find_steps
-from skdp.pipeline._verified import fails_on, sklearn_name, verified
+from skdp.pipeline._verified import fails_on, verified
 from skdp.pipeline._widths import may_be_sparse, output_width
 
 # Widths of which a model that refuses its parameters at every one is taken to refuse them at any.
 WIDTHS_TRIED = (1, 10, 1000)
 # Parameters that hold several values, none of which is of a column.
 OF_NO_COLUMN = {"classes", "class_weight", "target_bounds"}
-# Of a data frame some read the columns that they know by name, and functions may read any.
-TAKE_OTHER_WIDTHS = {"", "ColumnTransformer", "FunctionTransformer"}
 
 
 class _Charged(Exception):
@@ -142,8 +139,6 @@ def rehearse(pipeline, guarantee, rows, charges=None):
             raise
         for part in parts.values():
             _check_targets(part.estimator, rows.y)
-    for step in steps:
-        _check_frozen(step)
 
 
 def _check_targets(estimator, y):
@@ -193,16 +188,6 @@ def _not_by_ones(steps, way=None):
         if chosen or step.n_features is None or not trusted or fails_on(step.estimator):
             errors = (TypeError,)
     return errors
-
-
-def _check_frozen(step):
-    """Refuse what is frozen unfitted or of another width: it reads rows after the charge alone."""
-    if isinstance(step.estimator, FrozenEstimator):
-        check_is_fitted(step.estimator)
-        names = {sklearn_name(part) for part in estimators_in(step.estimator, set())}
-        widths = {step.n_features, getattr(step.estimator, "n_features_in_", None)} - {None}
-        if len(widths) > 1 and not names & TAKE_OTHER_WIDTHS:
-            raise ValueError(f"{step.title!r} was fitted to another width: {widths}")
 
 
 def rehearse_runs(plan, rows):

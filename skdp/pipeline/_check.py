@@ -9,7 +9,7 @@ from skdp._privacy_report import aligned
 from skdp.base import terms_of
 from skdp.pipeline._fits import fits_of, grid_parts, tries_other_prices
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, named_parts, of_skdp
-from skdp.pipeline._kinds import REASONS, deep_params, estimators_in, is_private
+from skdp.pipeline._kinds import REASONS, deep_params, is_private
 from skdp.pipeline._prices import paid_twice, price_steps, priced_steps, total_price
 from skdp.pipeline._steps import Fits, find_steps, holds_private, steps_of_search, unaccepted
 from skdp.pipeline._verified import fails_on, sklearn_name, turned_by_nulls
@@ -240,6 +240,9 @@ def _may_charge(step):
     So may an estimator that is not skdp's or was changed, and a search over other estimators.
     """
     estimator = step.estimator
+    if step.kind == "local":
+        # What is frozen has no price of its own.
+        return not is_private(estimator)
     if step.kind not in ("learns", "wrapper", "cross_validates") or not hasattr(estimator, "fit"):
         return False
     known = (of_skdp(estimator) or sklearn_name(estimator)) and not is_changed(estimator)
@@ -270,6 +273,9 @@ def _finding(step):
                 "epsilon and accountant and fit it unplanned, or use its estimators by themselves"
             )
         return Finding(step.title, "not checkable", f"{REASONS['wrapper']}; {remedy}")
+    if step.kind == "opaque":
+        remedy = "name it in public_steps if what it makes of a row depends on that row alone"
+        return Finding(step.title, "not checkable", f"{REASONS['opaque']}; {remedy}")
     name = type(step.estimator).__name__ if is_estimator(step.estimator) else "this choice"
     message = f"{name} {REASONS['learns']}"
     return Finding(step.title, "not private", f"{message}; {_remedy(step)}")
@@ -381,13 +387,12 @@ def _by_values(steps):
     """Yield what is assumed of the table's values, and what one makes fail after a charge."""
     charged = False
     for step in steps:
-        for part in estimators_in(step.estimator, set()):
-            adds = adds_entries(part) or stacks_entries(part)
-            for message in compress((NULLS, SUMS), (turned_by_nulls(part), adds)):
-                yield Finding(step.title, "assumes of the table", message)
-            if charged and fails_on(part):
-                message = "what was fitted before it stays charged if its fit raises on "
-                yield Finding(step.title, "may fail after the charge", message + fails_on(part))
+        part = step.estimator.estimator if step.kind == "frozen" else step.estimator
+        for message in compress((NULLS, SUMS), (turned_by_nulls(part), adds_entries(part))):
+            yield Finding(step.title, "assumes of the table", message)
+        if charged and fails_on(part):
+            message = "what was fitted before it stays charged if its fit raises on "
+            yield Finding(step.title, "may fail after the charge", message + fails_on(part))
         charged = charged or step.kind in ("private", "local")
         for inside in steps_of_search(step):
             yield from _by_values(inside)

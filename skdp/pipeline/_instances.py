@@ -11,7 +11,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skdp.pipeline._functions import is_elementwise
-from skdp.pipeline._verified import ROW_BY_ROW_ONCE_FITTED, sklearn_name
+from skdp.pipeline._verified import VERIFIED, sklearn_name
 from skdp.utils._output import asks_for_frame
 
 
@@ -121,9 +121,8 @@ def gives_numbers(estimator):
         return declared or of_sklearn_function(params["func"])
     if of_skdp(estimator):
         return kind.__name__ != "DPSimpleImputer" or params["strategy"] in ("mean", "median")
-    selects = kind.__module__.startswith("sklearn.feature_selection")
     name = sklearn_name(estimator)
-    if name not in ROW_BY_ROW_ONCE_FITTED or name == "SimpleImputer" or selects:
+    if name not in VERIFIED or name == "SimpleImputer":
         return "__skdp_kind__" in vars(kind)
     return np.dtype(params.get("dtype")).kind != "O"
 

@@ -1,19 +1,19 @@
 """What a step of a pipeline learns from the table, and at whose cost."""
 
 import numpy as np
-from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
 from skdp.pipeline._functions import is_plain
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, named_parts, of_skdp
-from skdp.pipeline._verified import ROW_BY_ROW_ONCE_FITTED, is_class_of, sklearn_name, verified
+from skdp.pipeline._verified import verified
 
 REASONS = {
     "private": "its fit is charged",
     "local": "each row's transform is charged, in predictions too",
     "stateless": "learns nothing",
     "frozen": "was fitted before and is not fitted again",
+    "opaque": "was fitted before, and what it makes of a row may depend on other rows",
     "declared": "learns nothing beyond what its parameters declare",
     "learns": "learns from the data without privacy",
     "wrapper": "fits the estimators inside it in ways that cannot be checked",
@@ -21,21 +21,6 @@ REASONS = {
 }
 KINDS = tuple(REASONS)
 ACCEPTED = ("private", "stateless", "frozen", "declared")
-
-# Parameters and results of these names never see a row once the estimator is fitted.
-SEES_NO_ROW = {
-    *("feature_name_combiner", "feature_names_out", "verbose_feature_names_out"),
-    *("importance_getter", "score_func", "scoring", "refit", "cv", "memory"),
-    *("param_grid", "param_distributions", "scorer_"),
-}
-# What a classifier keeps for its labels; of a table they make as many columns as it has labels.
-LABEL_CODES = ("LabelBinarizer", "LabelEncoder")
-LIBRARIES = ("numpy", "pandas", "scipy", "skdp", "sklearn")
-# What these of scikit-learn do once they are fitted is what the estimators inside them do.
-COMBINE = {
-    *("Pipeline", "FeatureUnion", "ColumnTransformer", "FrozenEstimator"),
-    *("GridSearchCV", "RandomizedSearchCV", "VotingClassifier", "VotingRegressor"),
-}
 
 
 def is_private(estimator):
@@ -73,8 +58,8 @@ def step_kind(estimator):
 
     - "private" is an estimator of skdp with parameters `epsilon` and `accountant`; "local"
       moreover releases in `transform`, as its tag ``non_deterministic`` says,
-    - "frozen" is a `sklearn.frozen.FrozenEstimator`, unless what is inside it is "local", or
-      is not known to transform each row by itself,
+    - "frozen" is a `sklearn.frozen.FrozenEstimator` of one that is "private", "stateless" or
+      "declared", with no other inside; of others it is "opaque", or "local" if one of them is,
     - "stateless" is one of scikit-learn's that treats each row by itself and keeps nothing, as
       `sklearn.preprocessing.Normalizer`; or is "passthrough",
     - "declared" is one of scikit-learn's whose parameters leave it nothing to learn but the
@@ -136,93 +121,29 @@ def step_kind(estimator):
 
 def _frozen_kind(estimator):
     """Return the kind of a frozen estimator: what its `transform` would do with a table."""
-    parts = list(estimators_in(estimator, set()))
-    if any(_is_local(part) for part in parts):
-        return "local"
-    return "frozen" if parts and all(map(_is_safe_once_fitted, parts)) else "learns"
+    parts = held(estimator)
+    charged = {step_kind(part) for part in parts if is_private(part)}
+    if charged - {"private"}:
+        return "local" if "local" in charged else "learns"
+    if len(parts) != 1 or step_kind(estimator) not in ("private", "stateless", "declared"):
+        return "opaque"
+    # A result that is no plain data can take over an operation with the table.
+    results = vars(estimator).keys() - estimator.get_params(deep=False).keys() - {"privacy_"}
+    return "frozen" if all(is_plain(vars(estimator)[name]) for name in results) else "opaque"
 
 
-def estimators_in(value, seen):
-    """Yield the estimators that a value holds as parameters, results, or deeper inside."""
-    if id(value) in seen:
-        return
-    seen.add(id(value))
-    if is_estimator(value):
-        yield value
-        codes = LABEL_CODES if hasattr(value, "predict") else ()
-        value = [part for part in vars(value).values() if sklearn_name(part) not in codes]
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, np.ndarray) and value.dtype == object:
-        value = value.ravel().tolist()
-    if isinstance(value, list | tuple):
-        for part in value:
-            yield from estimators_in(part, seen)
-
-
-def local_part(estimator):
-    """Return the estimator whose transforms are charged, in a step that is "local"."""
-    if type(estimator) is not FrozenEstimator:
-        return estimator
-    return next(part for part in estimators_in(estimator, set()) if _is_local(part))
-
-
-def _is_local(estimator):
-    return type(estimator) is not FrozenEstimator and step_kind(estimator) == "local"
-
-
-def _is_safe_once_fitted(estimator):
-    """Say whether what an estimator does with a row depends on no other, nested ones apart."""
-    if not is_estimator(estimator) or is_changed(estimator) or infers_types(estimator):
-        return False
-    kind, params = type(estimator), estimator.get_params(deep=False)
-    if "__skdp_kind__" in vars(kind):
-        return step_kind(estimator) in ACCEPTED
-    # A result of another class can take over an operation with the table.
-    given = {*params, *SEES_NO_ROW}
-    if not all(_is_result(v) for name, v in vars(estimator).items() if name not in given):
-        return False
-    if of_skdp(estimator):
-        return True
-    name = sklearn_name(estimator)
-    if name in ("", "FunctionTransformer"):
-        return bool(name) and step_kind(estimator) == "stateless"
-    known = name in ROW_BY_ROW_ONCE_FITTED | COMBINE or not hasattr(kind, "transform")
-    if params.get("input", "content") != "content":
-        return False
-    if kind is ColumnTransformer:
-        # What is chosen for each is no estimator.
-        entries = (*estimator.transformers, *getattr(estimator, "transformers_", ()))
-        params["transformers"] = [part for _, part, _ in entries]
-    return known and all(name in SEES_NO_ROW or _is_inert(value) for name, value in params.items())
-
-
-def _is_result(value):
-    """Say whether a fitted attribute is data, or of the libraries' classes and holds only such."""
-    seen, stack = {}, [value]
+def held(value):
+    """Return the estimators that a value is or holds, as parameters, results, or deeper inside."""
+    stack, seen = [value], {}
     while stack:
         part = stack.pop()
-        kind = type(part)
-        if isinstance(part, np.ndarray) and is_class_of(kind, *LIBRARIES):
-            # A memory map, or a masked array.
-            part = np.asarray(part)
-            part = part.ravel().tolist() if part.dtype.hasobject else part
-        if id(part) in seen or is_plain(part) or is_estimator(part):
+        if id(part) in seen:
             continue
         seen[id(part)] = part
-        # A class or a function of the libraries, or an instance of one that hides nothing.
-        known = is_class_of(part if hasattr(part, "__qualname__") else kind, *LIBRARIES)
-        hides = hasattr(kind, "to_numpy") or kind is np.ufunc
-        if hides or not (known or type(part) in (list, tuple, dict)):
-            return False
-        stack += getattr(part, "__dict__", {}).values()
-        if isinstance(part, list | tuple | dict):
+        if is_estimator(part):
+            part = vars(part)
+        if isinstance(part, np.ndarray) and part.dtype == object:
+            part = part.ravel().tolist()
+        if isinstance(part, dict | list | tuple):
             stack += part.values() if isinstance(part, dict) else part
-    return True
-
-
-def _is_inert(value):
-    """Say whether a parameter is data, or estimators, which are judged by themselves."""
-    if type(value) in (list, tuple):
-        return all(map(_is_inert, value))
-    return is_estimator(value) or is_plain(value)
+    return list(filter(is_estimator, seen.values()))

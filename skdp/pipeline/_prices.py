@@ -10,7 +10,7 @@ from skdp.accounting import Composed, Reservation, get_epsilon
 from skdp.accounting._events import leaves
 from skdp.base import terms_of
 from skdp.pipeline._instances import of_skdp
-from skdp.pipeline._kinds import local_part
+from skdp.pipeline._kinds import is_private
 from skdp.pipeline._planning import planned_charge
 from skdp.pipeline._steps import Fits
 from skdp.utils._validation import is_auto
@@ -24,15 +24,13 @@ def priced_steps(steps):
     for step in steps:
         if step.kind == "private":
             yield step
-        if step.kind == "local":
-            inner = local_part(step.estimator)
+        if step.kind == "local" and is_private(step.estimator):
             # A fit transforms, which is charged, for the steps behind; a wrapper's predicts too.
             behind = any(step.name in later.before for later in steps)
             least = step.fits.least if behind else 0
-            # Of several in one frozen estimator one is priced; that is the least.
-            exact = behind and step.fits.exact and inner is step.estimator
+            exact = behind and step.fits.exact
             exact = exact and not any(other.holds(step) for other in steps)
-            yield replace(step, estimator=inner, fits=Fits(least, exact))
+            yield replace(step, fits=Fits(least, exact))
 
 
 @dataclass(frozen=True)

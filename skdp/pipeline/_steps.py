@@ -10,7 +10,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp.pipeline._functions import is_plain
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp, without_memory
-from skdp.pipeline._kinds import ACCEPTED, deep_params, is_private, step_kind
+from skdp.pipeline._kinds import ACCEPTED, held, is_private, step_kind
 from skdp.pipeline._verified import is_class_of
 from skdp.pipeline._widths import chosen_places, density_decides, output_width
 from skdp.utils._validation import check_integer
@@ -235,14 +235,15 @@ def unaccepted(steps, public_steps=()):
         and (
             step.kind == "local"
             or not {step.name, step.title} & public
-            or holds_private(step.estimator)
+            # What is frozen is not fitted, and not charged again.
+            or (step.kind != "opaque" and holds_private(step.estimator))
         )
     ]
 
 
 def holds_private(estimator):
-    """Say whether an estimator, or one among its parameters at any depth, is charged."""
-    return any(map(is_private, deep_params(estimator).values()))
+    """Say whether an estimator, or one that it holds at any depth, is charged."""
+    return any(map(is_private, held(estimator)))
 
 
 def _is_as_made(container):

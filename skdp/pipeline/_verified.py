@@ -173,22 +173,6 @@ VERIFIED = {
     "SplineTransformer": Verified("declared", _splines, lambda p: np.ndim(p["knots"]) == 2),
 }
 
-# What these return for a row depends, once they are fitted, on that row alone.
-DENSE_ONCE_FITTED = {
-    *("FactorAnalysis", "FastICA", "IncrementalPCA", "KernelPCA", "PCA", "TruncatedSVD"),
-    *("KMeans", "MiniBatchKMeans", "LinearDiscriminantAnalysis", "KernelCenterer", "Nystroem"),
-    *("SimpleImputer", "MaxAbsScaler", "MinMaxScaler", "RobustScaler"),
-    *("StandardScaler", "OrdinalEncoder", "PowerTransformer", "QuantileTransformer"),
-    *("TargetEncoder", "GenericUnivariateSelect", "RFE", "RFECV", "SelectFdr", "SelectFpr"),
-    *("SelectFromModel", "SelectFwe", "SelectKBest", "SelectPercentile"),
-    *("SequentialFeatureSelector", "VarianceThreshold", "CCA", "PLSCanonical", "PLSRegression"),
-}
-ROW_BY_ROW_ONCE_FITTED = {
-    *(*DENSE_ONCE_FITTED, *VERIFIED),
-    *("CountVectorizer", "DictVectorizer", "KBinsDiscretizer", "TfidfVectorizer"),
-    # Of texts, and of gradient boosting.
-    *("TfidfTransformer", "_BinMapper"),
-}
 # Functions, which their condition judges or which are given names alone.
 JUDGED_APART = {
     *("func", "inverse_func", "kw_args", "inv_kw_args", "feature_names_out"),
@@ -210,14 +194,12 @@ def verified(estimator):
 def fails_on(estimator):
     """Return, in words, on which value an accepted step fails, with the remedy; or None."""
     name = sklearn_name(estimator)
-    params = estimator.get_params(deep=False) if name in ROW_BY_ROW_ONCE_FITTED else {}
+    params = estimator.get_params(deep=False) if name in VERIFIED else {}
     if params.get("handle_unknown") == "error":
         remedy = "'use_encoded_value'" if name == "OrdinalEncoder" else "'ignore'"
         return f"an unknown category: use handle_unknown={remedy}"
     if params.get("extrapolation") == "error":
         return "a value beyond the knots: use another extrapolation"
-    if params.get("method") == "box-cox":
-        return "a value of 0 or less: bound the values before"
     if name == "SkewedChi2Sampler":
         return "a value of -skewedness or less: bound the values before"
     if name == "FunctionTransformer" and has_bounded_domain(params["func"]):

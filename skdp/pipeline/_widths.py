@@ -7,7 +7,6 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.compose import ColumnTransformer
-from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
@@ -17,7 +16,7 @@ from skdp.base import TableShape
 from skdp.pipeline._functions import is_known
 from skdp.pipeline._instances import is_estimator, of_skdp, of_sklearn_function, parts_of
 from skdp.pipeline._kinds import plans_its_fit, step_kind
-from skdp.pipeline._verified import DENSE_ONCE_FITTED, sklearn_name, verified
+from skdp.pipeline._verified import sklearn_name, verified
 
 
 def output_width(estimator, n_features):
@@ -40,12 +39,7 @@ def output_width(estimator, n_features):
         return 0
     if n_features is None or estimator is None or isinstance(estimator, str):
         return n_features
-    kind = step_kind(estimator)
-    if kind == "frozen":
-        inner = estimator.estimator
-        known = isinstance(inner, OneToOneFeatureMixin) and sklearn_name(inner)
-        return n_features if known else None
-    if kind not in ("private", "stateless", "declared"):
+    if step_kind(estimator) not in ("private", "stateless", "declared"):
         return None
     found = verified(estimator)
     if found is not None:
@@ -74,7 +68,7 @@ def _planned_width(estimator, n_columns):
     return widths.pop() if len(widths) == 1 else None
 
 
-def may_be_sparse(estimator, table=None, *, frozen=False):
+def may_be_sparse(estimator, table=None):
     """Say how what a step makes of a table may be sparse.
 
     Parameters
@@ -83,8 +77,6 @@ def may_be_sparse(estimator, table=None, *, frozen=False):
         A step, in which others may be nested.
     table : {"frame", "matrix"} or None, default=None
         How the table may be sparse: a data frame with columns of a Sparse type, or a matrix.
-    frozen : bool, default=False
-        Whether the step was fitted before.
 
     Returns
     -------
@@ -94,17 +86,14 @@ def may_be_sparse(estimator, table=None, *, frozen=False):
     if not is_estimator(estimator):
         return None if estimator == "drop" else table
     kind = type(estimator)
-    if kind is FrozenEstimator:
-        return may_be_sparse(estimator.estimator, table, frozen=True)
+    if step_kind(estimator) == "frozen":
+        return may_be_sparse(estimator.estimator, table)
     if kind is Pipeline:
         for _, step in estimator.steps:
-            table = may_be_sparse(step, table, frozen=frozen)
+            table = may_be_sparse(step, table)
         return table
-    if kind is ColumnTransformer and frozen:
-        # Its parameters may have been set since.
-        return "matrix" if getattr(estimator, "sparse_output_", True) else table
     if kind in (FeatureUnion, ColumnTransformer):
-        made = {may_be_sparse(part, table, frozen=frozen) for part in parts_of(estimator)}
+        made = {may_be_sparse(part, table) for part in parts_of(estimator)}
         if getattr(estimator, "sparse_threshold", 1.0) > 0 and "matrix" in made:
             return "matrix"
         return "frame" if "frame" in made else None
@@ -121,9 +110,8 @@ def may_be_sparse(estimator, table=None, *, frozen=False):
     if found is not None:
         made = asked or found.sparse == "made"
         return "matrix" if made or (table and found.sparse == "kept") else None
-    dense = frozen and sklearn_name(estimator) in DENSE_ONCE_FITTED
-    accepted = step_kind(estimator) in ("private", "stateless", "declared")
-    return "matrix" if table or (not dense and (frozen or accepted)) else None
+    unknown = step_kind(estimator) in ("private", "opaque", "stateless", "declared")
+    return "matrix" if table or unknown else None
 
 
 def stacks_entries(union):

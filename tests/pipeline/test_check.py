@@ -340,7 +340,7 @@ def test_entries_that_are_added_in_the_order_of_other_rows_are_named(step):
     assert (one != other).any(axis=1).all()
     for pipe in (
         make_pipeline(step),
-        make_pipeline(FrozenEstimator(make_union(step))),
+        make_pipeline(FrozenEstimator(step)),
         make_pipeline(DPGridSearchCV(make_pipeline(step, DPLogisticRegression()), {})),
         DPGridSearchCV(
             Pipeline([("s", Normalizer()), ("m", DPLogisticRegression())]), {"s": [step]}

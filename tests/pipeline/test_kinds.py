@@ -12,6 +12,7 @@ from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler, Skew
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     Binarizer,
     FunctionTransformer,
@@ -74,8 +75,13 @@ UNKNOWN = {"handle_unknown": "use_encoded_value", "unknown_value": -1}
         (FunctionTransformer(scale), "learns"),
         (FunctionTransformer(np.log1p, inverse_func=partial(scale, axis=0)), "learns"),
         (GaussianProcessRegressor(), "learns"),
-        (FrozenEstimator(StandardScaler()), "frozen"),
+        (FrozenEstimator(StandardScaler()), "opaque"),
         (FrozenEstimator(DPStandardScaler()), "frozen"),
+        (FrozenEstimator(Normalizer()), "frozen"),
+        (FrozenEstimator(OneHotEncoder(categories=CATEGORIES)), "frozen"),
+        (FrozenEstimator(make_pipeline(DPStandardScaler())), "opaque"),
+        (FrozenEstimator(make_pipeline(RandomizedResponseTransformer())), "local"),
+        (FrozenEstimator("passthrough"), "opaque"),
         (OneHotEncoder(), "learns"),
         (OneHotEncoder(categories=CATEGORIES), "declared"),
         (OneHotEncoder(categories=CATEGORIES, min_frequency=5), "learns"),

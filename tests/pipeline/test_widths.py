@@ -91,7 +91,6 @@ KNOWN = [
     (FunctionTransformer(np.round, kw_args={"decimals": 1}), A),
     (MissingIndicator(features="all"), A),
     (MissingIndicator(features="all", sparse=True), A),
-    (FrozenEstimator(StandardScaler().fit(A)), A),
     (DPOneHotEncoder(**C), W),
     (DPOneHotEncoder(**C, sparse_output=False), W),
     (DPOneHotEncoder(categories=["no", "yes"]), W),
@@ -115,6 +114,7 @@ UNKNOWN = [
     OneHotEncoder(),
     OneHotEncoder(categories=LISTS[:2]),
     FrozenEstimator(OneHotEncoder()),
+    FrozenEstimator(DPStandardScaler()),
 ]
 
 
