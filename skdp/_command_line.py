@@ -137,7 +137,7 @@ def _price(options):
         rows -= math.ceil(rows / folds)
     found = found() if callable(found) else found
     checked = check_pipeline(found, n_samples=rows, n_features=options.columns)
-    price = {n: folds * checked.fits * getattr(checked, n) for n in ("epsilon", "delta")}
+    price = {n: folds * getattr(checked, n) for n in ("epsilon", "delta")}
     least, words = "" if checked.exact else "at least ", str(checked)
     if folds > 1:
         amounts = in_digits(*price.values())

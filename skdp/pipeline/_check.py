@@ -7,11 +7,10 @@ from sklearn.base import is_classifier
 
 from skdp._privacy_report import aligned
 from skdp.base import terms_of
-from skdp.pipeline._fits import fits_of, grid_parts, tries_other_prices
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, named_parts, of_skdp
 from skdp.pipeline._kinds import REASONS, deep_params, is_private
 from skdp.pipeline._prices import paid_twice, price_steps, priced_steps, total_price
-from skdp.pipeline._steps import Fits, find_steps, holds_private, steps_of_search, unaccepted
+from skdp.pipeline._steps import find_steps, holds_private, steps_of_search, unaccepted
 from skdp.pipeline._verified import fails_on, sklearn_name, turned_by_nulls
 from skdp.pipeline._widths import adds_entries, stacks_entries
 from skdp.utils._documents import html_fragment, html_table, html_text
@@ -65,7 +64,8 @@ class StepCost:
     columns : str
         The columns that it is given, in words; empty for all.
     fits : int
-        How often a fit of the whole fits it, at least.
+        How often a fit of the whole fits it, at least: 0 in a search, an ensemble or another
+        wrapper.
     exact : bool
         Whether that is exactly how often; otherwise it depends on the table or is not known.
     """
@@ -93,17 +93,14 @@ class PipelineCheck:
     steps : tuple of StepCost
         Every step, in the order in which they are fitted.
     epsilon, delta : float
-        What one fit of the pipeline costs if its steps are charged one by one: the sums.
+        What a fit of the pipeline costs if its steps are charged one by one: the sums.
     joint_epsilon : float
         What the same releases cost at that delta if they are charged as one plan.
-    fits : int
-        How often what is priced is fitted, if all private steps are fitted the same number of
-        times, as by a search; otherwise 1, and the sums count each step as often as it is fitted.
     accepted : bool
         Whether every step is private, learns nothing or is declared public.
     exact : bool
-        Whether `fits` times the price is what a fit of the whole costs; otherwise it is the
-        least that it costs, and the text says "at least".
+        Whether that is what a fit costs; otherwise it is the least that it costs, and the text
+        says "at least".
     """
 
     findings: tuple
@@ -111,7 +108,6 @@ class PipelineCheck:
     epsilon: float
     delta: float
     joint_epsilon: float
-    fits: int
     accepted: bool
     exact: bool = True
 
@@ -136,18 +132,18 @@ class PipelineCheck:
         for step in self.steps:
             where = f" on {step.columns}" if step.columns else ""
             price = f"({in_digits(step.epsilon, step.delta)})" if step.event else "-"
-            times = "" if step.fits == 1 or not step.event else f" x {step.fits}"
-            least = "" if step.exact or not step.event else "at least "
+            unknown = step.fits == 0 and not step.exact
+            times = "" if step.fits or not step.event else " x ?" if unknown else " x 0"
+            least = "" if step.exact or not step.event or unknown else "at least "
             yield step.step, step.estimator + where, step.kind, least + price + times
 
     def _totals(self):
         least = "" if self.exact else "at least "
-        times = "" if self.fits == 1 else f", {least}{self.fits} times in the search"
         price = f"({in_digits(self.epsilon, self.delta)})"
         if self.joint_epsilon < self.epsilon:
             joint = f"({in_digits(self.joint_epsilon, self.delta)})"
             price = f"{price} step by step, {joint} as one plan"
-        return f"one fit costs {least}{price}{times}"
+        return f"one fit costs {least}{price}"
 
     def __str__(self):
         found = [f"  {finding}" for finding in self.findings] or ["  none"]
@@ -209,7 +205,7 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     """
     if n_samples is not None:
         n_samples = check_integer(n_samples, "n_samples", 1)
-    steps = list(_look_inside(pipe, "", n_features, Fits()))
+    steps = list(_look_inside(pipe, "", n_features, 1))
     left = unaccepted(steps, public_steps)
     findings = [finding for step in steps for finding in _of_cross_validator(step, steps)]
     findings += [_finding(step) for step in left if step.kind != "cross_validates"]
@@ -237,16 +233,15 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
 def _may_charge(step):
     """Say whether a step may charge what cannot be known.
 
-    So may an estimator that is not skdp's or was changed, and a search over other estimators.
+    So may an estimator that is not skdp's or was changed, and a search, which may try others.
     """
     estimator = step.estimator
     if step.kind == "local":
         # What is frozen has no price of its own.
         return not is_private(estimator)
-    if step.kind not in ("learns", "wrapper", "cross_validates") or not hasattr(estimator, "fit"):
-        return False
-    known = (of_skdp(estimator) or sklearn_name(estimator)) and not is_changed(estimator)
-    return not known or (step.kind == "cross_validates" and tries_other_prices(estimator))
+    if step.kind not in ("learns", "wrapper") or not hasattr(estimator, "fit"):
+        return step.kind == "cross_validates"
+    return not (of_skdp(estimator) or sklearn_name(estimator)) or is_changed(estimator)
 
 
 def _look_inside(pipe, prefix, n_features, fits, before=()):
@@ -257,8 +252,7 @@ def _look_inside(pipe, prefix, n_features, fits, before=()):
             width = step.n_features if step.kind == "cross_validates" else None
             for name, inner in named_parts(step.estimator):
                 path = "__".join(filter(None, (step.name, name)))
-                times = step.fits * fits_of(step.estimator, name)
-                yield from _look_inside(inner, path, width, times, step.before)
+                yield from _look_inside(inner, path, width, None, step.before)
 
 
 def _finding(step):
@@ -369,10 +363,10 @@ def _of_cross_validator(step, steps):
             "guarantee; use cv=KFold(k, shuffle=True, random_state=0)"
         )
         yield Finding(step.title, "stratified folds", message)
-    parts = grid_parts(step.params)
-    if not parts:
+    grid = step.params.get("param_grid", step.params.get("param_distributions"))
+    if grid is None:
         return
-    tried = " ".join(name for part in parts for name in part)
+    tried = " ".join(name for part in (grid if isinstance(grid, list) else [grid]) for name in part)
     for inside in private:
         name = inside.name.removeprefix(step.name and f"{step.name}__").partition("__")[2]
         if hasattr(inside.estimator, "transform") and name not in tried:
@@ -424,8 +418,7 @@ def _cost(step, price):
     estimator = step.estimator
     name = estimator if isinstance(estimator, str) else type(estimator).__name__
     name = "passthrough" if estimator is None else name
-    cost, fits = (0.0, 0.0, None), step.fits
+    cost, times = (0.0, 0.0, None), (step.fits or 0, step.fits is not None)
     if price is not None:
-        cost, fits = (price.epsilon, price.delta, price.event), price.fits
-    words = step.title, name, step.kind, REASONS[step.kind]
-    return StepCost(*words, *cost, step.columns, fits.least, fits.exact)
+        cost, times = (price.epsilon, price.delta, price.event), (price.fits, price.exact)
+    return StepCost(step.title, name, step.kind, REASONS[step.kind], *cost, step.columns, *times)

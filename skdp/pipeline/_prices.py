@@ -12,7 +12,6 @@ from skdp.base import terms_of
 from skdp.pipeline._instances import of_skdp
 from skdp.pipeline._kinds import is_private
 from skdp.pipeline._planning import planned_charge
-from skdp.pipeline._steps import Fits
 from skdp.utils._validation import is_auto
 
 BUDGET = ("epsilon", "delta", "accountant", "random_state")
@@ -27,10 +26,7 @@ def priced_steps(steps):
         if step.kind == "local" and is_private(step.estimator):
             # A fit transforms, which is charged, for the steps behind; a wrapper's predicts too.
             behind = any(step.name in later.before for later in steps)
-            least = step.fits.least if behind else 0
-            exact = behind and step.fits.exact
-            exact = exact and not any(other.holds(step) for other in steps)
-            yield replace(step, fits=Fits(least, exact))
+            yield replace(step, fits=step.fits if behind else None)
 
 
 @dataclass(frozen=True)
@@ -43,8 +39,10 @@ class Price:
         What is charged.
     epsilon, delta : float
         The price of one fit, for the unit of the terms.
-    fits : Fits
-        How often it is fitted; exact if the price is, too.
+    fits : int
+        How often it is fitted, at least.
+    exact : bool
+        Whether that is exactly how often, and the price is exact.
     accountant : PrivacyAccountant, handle, Reservation or None
     terms : Terms
     """
@@ -52,7 +50,8 @@ class Price:
     event: object
     epsilon: float
     delta: float
-    fits: Fits
+    fits: int
+    exact: bool
     accountant: object
     terms: object
 
@@ -66,39 +65,37 @@ def price_steps(priced, n_samples):
         terms = terms_of(first if accountant is None else accountant)
         known = {"terms": terms.of_rows if hasattr(accountant, "planned") else terms}
         # The whole table's is that of a step in no wrapper: others fit parts of it.
-        shape = n_samples if step.fits == Fits() else None, step.n_features or None
+        shape = n_samples if step.fits == 1 else None, step.n_features or None
         planned = planned_charge(step.estimator, *shape, **known, name=step.title)
         free = not leaves(planned.event)
         price = (0.0, 0.0) if free else (planned.epsilon, planned.delta)
         exact = free or planned.exact or of_skdp(step.estimator)
-        fits = Fits(step.fits.least, step.fits.exact and exact)
-        prices[step.name] = Price(planned.event, *price, fits, accountant, terms)
+        times = {"fits": step.fits or 0, "exact": exact and step.fits is not None}
+        charged = {"accountant": accountant, "terms": terms}
+        prices[step.name] = Price(planned.event, *price, **times, **charged)
     return prices
 
 
 def total_price(prices):
-    """Return the sums of prices, the joint one and how often all is fitted, as a check has them."""
+    """Return the sums of prices, and the joint one, as a check has them."""
     # Beside steps that are charged, what is not charged is no part of what is spent.
-    fitted = [price for price in prices.values() if price.fits != Fits(0)]
+    fitted = [price for price in prices.values() if price.fits or not price.exact]
     charged = [price for price in fitted if price.accountant is not None] or fitted
-    exact = len(charged) == len(fitted) and all(price.fits.exact for price in charged)
-    parts = list(_with_rounds(charged))
-    times = {part.fits.least for part in parts} - {0}
-    common = times.pop() if len(times) == 1 else 1
-    counts = [part.fits.least // common for part in parts]
-    epsilon = math.fsum(p.epsilon * n for p, n in zip(parts, counts, strict=True))
-    delta = min(math.fsum(p.delta * n for p, n in zip(parts, counts, strict=True)), 1.0)
+    exact = len(charged) == len(fitted) and all(price.exact for price in charged)
+    parts = [part for part in _with_rounds(charged) if part.fits]
+    epsilon = math.fsum(part.epsilon * part.fits for part in parts)
+    delta = min(math.fsum(part.delta * part.fits for part in parts), 1.0)
     joint = epsilon
     units = {(part.terms.relation, part.terms.max_rows) for part in parts}
     # A round of a reservation alone costs its price; different units have no joint price.
-    is_a_round = sum(counts) == 1 and isinstance(parts[counts.index(1)].accountant, Reservation)
-    if epsilon > 0.0 and len(units) == 1 and not is_a_round:
+    rounds = [part.fits if isinstance(part.accountant, Reservation) else None for part in parts]
+    if epsilon > 0.0 and len(units) == 1 and rounds != [1]:
         relation, max_rows = units.pop()
-        together = Composed(tuple(p.event * n for p, n in zip(parts, counts, strict=True) if n))
+        together = Composed(tuple(part.event * part.fits for part in parts))
         at = {"relation": relation, "group_size": max_rows}
         joint = min(joint, get_epsilon(together, delta, **at))
     sums = {"epsilon": epsilon, "delta": delta, "joint_epsilon": joint}
-    return sums | {"fits": common, "exact": exact}
+    return sums | {"exact": exact}
 
 
 def _with_rounds(prices):
@@ -113,11 +110,12 @@ def _with_rounds(prices):
             yield price
         elif leaves(price.event):
             _, counts = runs.setdefault(whole.key, (whole, [0] * len(whole.planned)))
-            counts[price.accountant.index] += price.fits.least
+            counts[price.accountant.index] += price.fits
     for whole, counts in runs.values():
         terms = terms_of(whole.accountant)
-        rounds = Fits(whole.new_rounds(counts))
-        yield Price(whole.event, whole.epsilon, whole.delta, rounds, whole, terms)
+        times = {"fits": whole.new_rounds(counts), "exact": True}
+        price = whole.event, whole.epsilon, whole.delta
+        yield Price(*price, **times, accountant=whole, terms=terms)
 
 
 def paid_twice(steps):

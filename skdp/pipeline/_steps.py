@@ -18,28 +18,6 @@ from skdp.utils._validation import check_integer
 STEPS = ("steps", "transformer_list", "transformers")
 
 
-@dataclass(frozen=True)
-class Fits:
-    """A number of fits.
-
-    Parameters
-    ----------
-    least : int, default=1
-        That many, or more.
-    exact : bool, default=True
-        Whether it is never more.
-    """
-
-    least: int = 1
-    exact: bool = True
-
-    def __mul__(self, other):
-        return Fits(self.least * other.least, self.exact and other.exact)
-
-
-UNKNOWN = Fits(0, exact=False)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Place:
     """Where in a pipeline an estimator stands, and what it is given.
@@ -55,15 +33,15 @@ class Place:
     before : tuple of str
         The names of what is fitted before it on the way to it, in order; the last one is that
         of the step, or of several side by side, whose output it is fitted to.
-    fits : Fits, default=Fits()
-        How often a fit of the whole fits it.
+    fits : int or None, default=1
+        How often a fit of the whole fits it, None if that depends on the table or is not known.
     """
 
     name: str
     n_features: int | None = None
     columns: str = ""
     before: tuple = ()
-    fits: Fits = Fits()
+    fits: int | None = 1
 
     def inside(self, part, **given):
         """Return the place of a part of what stands here."""
@@ -116,7 +94,7 @@ class Step(Place):
         return other is not self and other.name.startswith(self.name and f"{self.name}__")
 
 
-def find_steps(pipe, n_features=None, prefix="", fits=Fits(), before=()):
+def find_steps(pipe, n_features=None, prefix="", fits=1, before=()):
     """Return the steps of a pipeline in the order in which they are fitted.
 
     Parameters
@@ -127,8 +105,8 @@ def find_steps(pipe, n_features=None, prefix="", fits=Fits(), before=()):
         The columns of the table.
     prefix : str, default=""
         What the names begin with.
-    fits : Fits, default=Fits()
-        How often the pipeline is fitted.
+    fits : int or None, default=1
+        How often the pipeline is fitted, None if that is not known.
     before : tuple of str, default=()
         The names of what is fitted before it, see `Step`.
 
@@ -178,7 +156,7 @@ def _walk(estimator, place, found):
             # What a memory remembers is not fitted again.
             remembered = remembers and part != estimator.steps[-1][0]
             given = {"n_features": after.n_features, "before": after.before}
-            given["fits"] = UNKNOWN if remembered else place.fits
+            given["fits"] = None if remembered else place.fits
             after = _walk(inner, place.inside(part, **given), found)
             # A release that is made again tells that no row has changed.
             refused |= remembered and any(step.kind == "private" for step in found[first:])
@@ -273,7 +251,7 @@ def _of_columns(transformer, place):
         places = chosen_places(columns, width)
         used = None if used is None or places is None else used | set(places)
         n_chosen = None if places is None else len(places)
-        fits = place.fits * (UNKNOWN if callable(columns) else Fits(int(n_chosen != 0)))
+        fits = None if callable(columns) else place.fits and int(n_chosen != 0)
         words = _column_words(columns)
         yield inner, place.inside(part, n_features=n_chosen, columns=words, fits=fits)
     # A name and a position may mean the same column.
@@ -281,7 +259,7 @@ def _of_columns(transformer, place):
         width = None
     left = None if width is None else max(width - len(used), 0)
     if left != 0 and transformer.remainder != "drop":
-        fits = place.fits * (UNKNOWN if left is None else Fits())
+        fits = None if left is None else place.fits
         given = {"n_features": left, "columns": "the remaining columns", "fits": fits}
         yield transformer.remainder, place.inside("remainder", **given)
 

@@ -6,13 +6,7 @@ from scipy.sparse import csr_array
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
-from sklearn.model_selection import (
-    GridSearchCV,
-    GroupKFold,
-    KFold,
-    RandomizedSearchCV,
-    StratifiedKFold,
-)
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import (
@@ -175,13 +169,11 @@ def test_plain_searches_publish_raw_scores():
     assert ("GridSearchCV", "raw scores") in found(result) and not result.accepted
     assert ("GridSearchCV", "stratified folds") not in found(result)
     assert ("estimator__dpstandardscaler", "paid twice") in found(result)
-    assert result.fits == 11 and "11 times" in str(result)
+    assert not result.exact and "costs at least" in str(result)
     tuned = GridSearchCV(
         make_pipeline(scaler(), model()), [{"dpstandardscaler__with_mean": [True, False]}]
     )
     assert not any(problem == "paid twice" for _, problem in found(check_pipeline(tuned)))
-    randomised = RandomizedSearchCV(model(), {"C": [1.0, 2.0]}, n_iter=2, cv=3, refit=False)
-    assert check_pipeline(randomised).fits == 6
 
 
 @pytest.mark.parametrize(
