@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 from joblib import parallel_config
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
@@ -17,7 +17,7 @@ from skdp.pipeline._instances import gives_numbers, of_skdp
 from skdp.pipeline._kinds import is_estimator, plans_its_fit
 from skdp.pipeline._steps import find_steps
 from skdp.pipeline._verified import fails_on, verified
-from skdp.pipeline._widths import may_be_sparse, output_width
+from skdp.pipeline._widths import output_width, sparsity
 
 # Widths of which a model that refuses its parameters at every one is taken to refuse them at any.
 WIDTHS_TRIED = (1, 10, 1000)
@@ -51,7 +51,7 @@ class _Rehearsed(NotCopied, TransformerMixin, BaseEstimator):
         self.reads = self.has_made = False
 
     def fit(self, X, y=None, **params):
-        self.reads, self.sparse_ = True, may_be_sparse(self.estimator, issparse(X))
+        self.reads, self.sparse_ = True, sparsity(self.estimator) == "made"
         try:
             self._fit(X, y, **params)
         except self.raises:

@@ -1,7 +1,6 @@
 """What a pipeline learns without privacy, pays for twice, and costs."""
 
 from dataclasses import asdict, dataclass
-from itertools import compress
 
 from sklearn.base import is_classifier
 
@@ -12,7 +11,6 @@ from skdp.pipeline._kinds import REASONS, deep_params, is_private
 from skdp.pipeline._prices import paid_twice, price_steps, priced_steps, total_price
 from skdp.pipeline._steps import find_steps, holds_private, steps_of_search, unaccepted
 from skdp.pipeline._verified import fails_on, sklearn_name, turned_by_nulls
-from skdp.pipeline._widths import adds_entries, stacks_entries
 from skdp.utils._documents import html_fragment, html_table, html_text
 from skdp.utils._rounding import in_digits
 from skdp.utils._validation import check_integer
@@ -185,8 +183,9 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     -----
     Kinds of steps are those of `step_kind`: what was verified is accepted, by its exact class and
     parameters, and the rest is refused. What the verdict assumes of the table beside that is a
-    finding. Taken to be public are the table's shape, its names, the
-    dtypes of its container, by which a `make_column_selector` chooses, and what is declared:
+    finding, except that a sparse matrix is assumed to have one entry for each cell: several are
+    added in an order that other rows decide. Taken to be public are the table's shape, its names,
+    the dtypes of its container, by which a `make_column_selector` chooses, and what is declared:
     `public_steps` and ``__skdp_kind__``.
 
     Examples
@@ -293,11 +292,6 @@ NULLS = (
     "one null in a column of whole numbers of polars or Arrow makes all its cells floats before "
     "the function is called: use validate=True, which refuses nulls, or columns of floats"
 )
-SUMS = (
-    "where a cell of a sparse table has several entries, the order in which scipy adds them, and "
-    "so their rounded sum, depends on other rows: make X = X.tocoo() and call X.sum_duplicates() "
-    "before, or use validate=True in a FunctionTransformer, which refuses sparse tables"
-)
 # By the names of classes, and of the parameters by which a container looks at values.
 REMEDIES = {
     "sparse_threshold": (
@@ -382,8 +376,8 @@ def _by_values(steps):
     charged = False
     for step in steps:
         part = step.estimator.estimator if step.kind == "frozen" else step.estimator
-        for message in compress((NULLS, SUMS), (turned_by_nulls(part), adds_entries(part))):
-            yield Finding(step.title, "assumes of the table", message)
+        if turned_by_nulls(part):
+            yield Finding(step.title, "assumes of the table", NULLS)
         if charged and fails_on(part):
             message = "what was fitted before it stays charged if its fit raises on "
             yield Finding(step.title, "may fail after the charge", message + fails_on(part))
@@ -394,8 +388,6 @@ def _by_values(steps):
 
 def _of_containers(pipe):
     for name, value in deep_params(pipe).items():
-        if stacks_entries(value):
-            yield Finding(name or type(value).__name__, "assumes of the table", SUMS)
         if name.split("__")[-1] == "memory" and value is not None:
             where = name.rpartition("__")[0] or type(pipe).__name__
             message = "memory keeps the transformed rows on disk, in clear"

@@ -12,7 +12,7 @@ from skdp.pipeline._functions import is_plain
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp, without_memory
 from skdp.pipeline._kinds import ACCEPTED, held, is_private, step_kind
 from skdp.pipeline._verified import is_class_of
-from skdp.pipeline._widths import chosen_places, density_decides, output_width
+from skdp.pipeline._widths import are_names, chosen_places, output_width, sparsity
 from skdp.utils._validation import check_integer
 
 STEPS = ("steps", "transformer_list", "transformers")
@@ -167,13 +167,17 @@ def _walk(estimator, place, found):
         parts = [(inner, place.inside(part)) for part, inner in estimator.transformer_list]
     else:
         parts = list(_of_columns(estimator, place))
-        found += _choices_of_columns(estimator, place)
+        for part, _, columns in estimator.transformers:
+            if _is_by_values(columns, place.before):
+                found.append(place.choice(part, "columns", by=columns))
     # The frame that is made of the parts may take its types from values.
     if infers_types(estimator):
         found.append(place.choice("set_output", by="set_output"))
     first = len(found)
     widths = [_walk(inner, inside, found).n_features for inner, inside in parts]
     before = (*place.before, *(step.name for step in found[first:]), place.name)
+    if type(estimator) is ColumnTransformer and _density_decides(estimator, place, found[first:]):
+        found.append(place.choice("sparse_threshold", by=estimator.sparse_threshold))
     return replace(place, n_features=None if None in widths else sum(widths), before=before)
 
 
@@ -251,7 +255,9 @@ def _of_columns(transformer, place):
         places = chosen_places(columns, width)
         used = None if used is None or places is None else used | set(places)
         n_chosen = None if places is None else len(places)
-        fits = None if callable(columns) else place.fits and int(n_chosen != 0)
+        # Of a table of unknown width only the first column is sure to be there.
+        unsure = callable(columns) or (places is None and chosen_places(columns, 1) == [])
+        fits = None if unsure else place.fits and int(n_chosen != 0)
         words = _column_words(columns)
         yield inner, place.inside(part, n_features=n_chosen, columns=words, fits=fits)
     # A name and a position may mean the same column.
@@ -272,13 +278,22 @@ def _is_by_values(columns, before):
     return by_type and bool(before)
 
 
-def _choices_of_columns(transformer, place):
-    """Yield a step for each choice that is made by looking at the values of the table."""
-    for part, _, columns in transformer.transformers:
-        if _is_by_values(columns, place.before):
-            yield place.choice(part, "columns", by=columns)
-    if density_decides(transformer, place.n_features):
-        yield place.choice("sparse_threshold", by=transformer.sparse_threshold)
+def _density_decides(transformer, place, steps):
+    """Say whether a ColumnTransformer may compare its density with its threshold.
+
+    It keeps the answer as `sparse_output_`: an exact count of what is stored, above or below a
+    limit. What is "kept" is so of a sparse matrix alone, which has no names of columns, and
+    which one of the steps that read the table may be sure to refuse.
+    """
+    made = {sparsity(step.estimator) for step in steps}
+    named = any(are_names(columns) for _, _, columns in transformer.transformers)
+    refused = any(
+        sparsity(step.estimator) == "refused" and (step.fits or step.n_features)
+        for step in steps
+        if step.before == place.before
+    )
+    kept = "kept" in made and not (named or refused)
+    return transformer.sparse_threshold > 0 and ("made" in made or kept)
 
 
 def _column_words(columns):

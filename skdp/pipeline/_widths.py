@@ -1,22 +1,15 @@
 """How many columns a step makes, and whether they may be sparse: from its parameters alone."""
 
-from contextlib import suppress
-from warnings import catch_warnings
-
 import numpy as np
-from scipy.sparse import csr_array
 from sklearn.base import OneToOneFeatureMixin
-from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
 from skdp.accounting import Guarantee
 from skdp.base import TableShape
-from skdp.pipeline._functions import is_known
-from skdp.pipeline._instances import is_estimator, of_skdp, of_sklearn_function, parts_of
+from skdp.pipeline._instances import is_estimator, of_skdp, of_sklearn_function
 from skdp.pipeline._kinds import plans_its_fit, step_kind
-from skdp.pipeline._verified import sklearn_name, verified
+from skdp.pipeline._verified import verified
 
 
 def output_width(estimator, n_features):
@@ -68,132 +61,42 @@ def _planned_width(estimator, n_columns):
     return widths.pop() if len(widths) == 1 else None
 
 
-def may_be_sparse(estimator, table=None):
-    """Say how what a step makes of a table may be sparse.
+def sparsity(estimator):
+    """Say how what a step makes may be sparse, and so its density be compared with a threshold.
 
     Parameters
     ----------
     estimator : estimator, "passthrough", "drop" or None
-        A step, in which others may be nested.
-    table : {"frame", "matrix"} or None, default=None
-        How the table may be sparse: a data frame with columns of a Sparse type, or a matrix.
+        A step, with nothing nested in it.
 
     Returns
     -------
-    {"frame", "matrix"} or None
-        "matrix" also where it is not known.
+    {"made", "kept", "dense", "refused"}
+        "made" also of arrays, or of a data frame with columns of a Sparse type, or if that is not
+        known; "kept" of sparse matrices alone; "refused" if a fit is known to raise on these.
     """
     if not is_estimator(estimator):
-        return None if estimator == "drop" else table
-    kind = type(estimator)
-    if step_kind(estimator) == "frozen":
-        return may_be_sparse(estimator.estimator, table)
-    if kind is Pipeline:
-        for _, step in estimator.steps:
-            table = may_be_sparse(step, table)
-        return table
-    if kind in (FeatureUnion, ColumnTransformer):
-        made = {may_be_sparse(part, table) for part in parts_of(estimator)}
-        if getattr(estimator, "sparse_threshold", 1.0) > 0 and "matrix" in made:
-            return "matrix"
-        return "frame" if "frame" in made else None
+        return "kept" if estimator is None or estimator == "passthrough" else "dense"
+    kind = step_kind(estimator)
+    if kind == "frozen":
+        # What its fit would refuse, its transform may not.
+        made = sparsity(estimator.estimator)
+        return "dense" if made == "refused" else made
     params = estimator.get_params(deep=False)
     asked = params.get("sparse_output", params.get("sparse", params.get("encode") == "onehot"))
-    asked = asked is not False and asked != "auto"
+    if asked is not False and asked != "auto":
+        return "made"
     if of_skdp(estimator):
-        return "matrix" if asked or estimator._always_sparse else None
+        refuses = not get_tags(estimator).input_tags.sparse
+        return "made" if estimator._always_sparse else "refused" if refuses else "dense"
     found = verified(estimator)
-    if kind is FunctionTransformer and found is not None and params["validate"] is False:
-        # A known function is given the frame itself; scikit-learn's make an array.
-        if not of_sklearn_function(params["func"]):
-            return table
-    if found is not None:
-        made = asked or found.sparse == "made"
-        return "matrix" if made or (table and found.sparse == "kept") else None
-    unknown = step_kind(estimator) in ("private", "opaque", "stateless", "declared")
-    return "matrix" if table or unknown else None
-
-
-def stacks_entries(union):
-    """Say whether a FeatureUnion may stack a sparse table as it came beside something else.
-
-    What is beside it may have another format: then scipy adds up the entries for one cell.
-    """
-    if type(union) is not FeatureUnion or refuses_sparse(union):
-        return False
-    parts = [part for part in parts_of(union) if part != "drop"]
-    kept = [may_be_sparse(part, "matrix") and not may_be_sparse(part) for part in parts]
-    return len(parts) > 1 and any(kept)
-
-
-def adds_entries(estimator):
-    """Say whether it adds up a sparse table's entries for one cell, as scipy does, on its copy.
-
-    If one row is not sorted, scipy sorts all, and changes the order of equal places.
-    """
-    name = sklearn_name(estimator)
-    function = name == "FunctionTransformer"
-    known = is_known(estimator.func, estimator.kw_args) if function else name == "Normalizer"
-    with suppress(Exception), catch_warnings(action="ignore"):
-        once, twice = csr_array([[2.0]]), csr_array(([1.0, 1.0], [0, 0], [0, 2]))
-        return known and estimator.transform(twice).nnz == estimator.transform(once).nnz
-    return False
-
-
-def refuses_sparse(estimator, n_features=None):
-    """Say whether a step's fit is known to raise on a sparse matrix.
-
-    Parameters
-    ----------
-    estimator : estimator, "passthrough", "drop" or None
-        A step, in which others may be nested.
-    n_features : int, default=None
-        How many columns it is given.
-
-    Returns
-    -------
-    bool
-    """
-    kind = type(estimator)
-    if kind is Pipeline:
-        return any(refuses_sparse(step) for _, step in estimator.steps[:1])
-    if kind is FeatureUnion:
-        return any(map(refuses_sparse, parts_of(estimator)))
-    if kind is ColumnTransformer:
-        for _, part, columns in estimator.transformers:
-            # Of a table of unknown width only the first column is sure to be there.
-            width = n_features or (1 if isinstance(columns, slice) else None)
-            if are_names(columns) or (chosen_places(columns, width) and refuses_sparse(part)):
-                return True
-        return False
-    if not is_estimator(estimator):
-        return False
-    if of_skdp(estimator):
-        return not get_tags(estimator).input_tags.sparse
-    found = verified(estimator)
-    return found is not None and found.sparse == "refused"
-
-
-def density_decides(transformer, n_features=None):
-    """Say whether a ColumnTransformer may compare its density with its threshold.
-
-    It keeps the answer as `sparse_output_`: an exact count of what is stored, above or below a
-    limit.
-
-    Parameters
-    ----------
-    transformer : ColumnTransformer
-    n_features : int, default=None
-        How many columns it is given.
-
-    Returns
-    -------
-    bool
-    """
-    # Of a frame, each part is given columns of other types, so that none refuses for another.
-    return "matrix" in (may_be_sparse(transformer), may_be_sparse(transformer, "frame")) or (
-        may_be_sparse(transformer, "matrix") and not refuses_sparse(transformer, n_features)
-    )
+    if found is None:
+        return "made" if kind in ("private", "opaque", "stateless", "declared") else "dense"
+    # A known function is given the frame itself; scikit-learn's make an array.
+    as_it_is = type(estimator) is FunctionTransformer and params["validate"] is False
+    if found.sparse != "kept" or (as_it_is and not of_sklearn_function(params["func"])):
+        return found.sparse
+    return "made"
 
 
 def are_names(columns):

@@ -694,6 +694,18 @@ ADVERSARIAL = {
     "density beside a step without columns": lambda: columns(
         (scaler(), []), ("passthrough", [0, 1])
     ),
+    "density beside a slice that may be empty": lambda: columns(
+        (scaler(), slice(2, 4)), ("passthrough", [0, 1])
+    ),
+    "density beside columns that are chosen by type": lambda: columns(
+        (scaler(), make_column_selector(dtype_include="number")), ("passthrough", [0])
+    ),
+    "density beside what is frozen": lambda: columns(
+        (frozen(scaler().fit(ROWS)), [0]), ("passthrough", [1])
+    ),
+    "density behind what refuses a matrix": lambda: columns(
+        (make_pipeline(RBFSampler(gamma=0.1), scaler()), [0]), ("passthrough", [1])
+    ),
     "density at another threshold": lambda: columns(
         (DPOneHotEncoder(categories=WORDS), [0]), (scaler(), [1]), sparse_threshold=1.0
     ),
@@ -990,6 +1002,16 @@ HONEST = {
     "a private remainder": lambda: columns((scaler(), [0]), remainder=DPMinMaxScaler()),
     "declared words": lambda: columns(
         (scaler(), ["age"]), (OneHotEncoder(categories=WORDS, sparse_output=False), ["word"])
+    ),
+    "the ordinary columns": lambda: columns(
+        (scaler(), [0]),
+        (DPOneHotEncoder(categories=WORDS, sparse_output=False), [1]),
+        remainder="passthrough",
+    ),
+    "a union beside what is passed through": lambda: columns(
+        (make_pipeline(make_union(scaler(), DPMinMaxScaler()), Normalizer()), [0]),
+        ("passthrough", [1]),
+        sparse_threshold=0,
     ),
     "dense whatever is stored": lambda: columns(
         ("passthrough", [0]), (DPOneHotEncoder(categories=WORDS), [1]), sparse_threshold=0
