@@ -276,10 +276,11 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, PrivateMixin, B
     def _check_rows(self, rows, plan):
         """Raise `ValueError` if rows hold what a plan cannot take."""
 
-    def _rehearse(self, X, y=None, groups=None):
-        """Do what a fit does before its charge, for the errors that it raises; return its plan."""
+    def _rehearse(self, X, y=None, groups=None, *, n_units):
+        """Do what a fit to so many units does before its charge, and return its plan."""
         with PrivateFit(self) as fit:
-            plan = self._checked_plan(fit.owned(self._read_table(X, y), groups), fit.guarantee)
+            table = fit.owned(self._read_table(X, y), groups)
+            plan = self._checked_plan(table.of(n_units), fit.guarantee)
             fit.check_plan(plan)
         return plan
 

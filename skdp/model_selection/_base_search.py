@@ -17,7 +17,6 @@ from skdp.accounting import Guarantee, PrivacyAccountant
 from skdp.base import DeclaredParameters, PrivateFit, PrivateMixin
 from skdp.model_selection._candidates import Rows, make_candidate
 from skdp.model_selection._plans import SELECTIONS, SearchTask
-from skdp.model_selection._rehearsal import rehearse
 from skdp.model_selection._runs import SearchRun, run_plan
 from skdp.model_selection._scores import default_score
 from skdp.model_selection._strategies import STRATEGIES, plan_search
@@ -61,7 +60,6 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
         raise ValueError("there is no candidate: the parameter grid is empty")
     score = default_score(scoring, candidates[0].pipeline.pipe)
     for pipeline in (candidate.pipeline for candidate in candidates):
-        rehearse(pipeline, guarantee.of_rows, rows)
         score.check(pipeline.pipe, pipeline.classes, **rows.shared)
     return SearchTask(
         candidates=candidates,
@@ -166,7 +164,7 @@ class BasePrivateSearch(
         asked = self.strategy, self.cv, rows.ids, self.mean_runs, rows.terms.composition
         return SearchRun.prepared(plan_search(task, *asked), rows, self.n_jobs)
 
-    def _rehearse(self, X, y=None, groups=None, **params):
+    def _rehearse(self, X, y=None, groups=None, *, n_units, **params):
         """Do what a fit does before its charge, for the errors that it raises; return its plan."""
         with PrivateFit(self) as fit:
             return self._prepare(fit, X, y, groups, params).plan

@@ -9,7 +9,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skdp.accounting import Allowance
 from skdp.model_selection._candidates import Rows, silence
-from skdp.model_selection._rehearsal import rehearse_runs
+from skdp.model_selection._rehearsal import rehearse
 from skdp.noise import uniform_integers
 
 
@@ -60,7 +60,7 @@ class SearchRun:
         """Return those of a plan, once every one has read its rows."""
         if n_jobs is not None:
             n_jobs = min(effective_n_jobs(int(n_jobs)), len(plan.runs))
-        rehearse_runs(plan, rows)
+        rehearse(plan, rows)
         # A cell may be one that no pickle holds: what sending it raises is raised here.
         with silence():
             sent = tuple(plan.runs.values()), rows, plan.task.score

@@ -184,9 +184,10 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     Kinds of steps are those of `step_kind`: what was verified is accepted, by its exact class and
     parameters, and the rest is refused. What the verdict assumes of the table beside that is a
     finding, except that a sparse matrix is assumed to have one entry for each cell: several are
-    added in an order that other rows decide. Taken to be public are the table's shape, its names,
-    the dtypes of its container, by which a `make_column_selector` chooses, and what is declared:
-    `public_steps` and ``__skdp_kind__``.
+    added in an order that other rows decide. What frozen, public and your own steps refuse, they
+    refuse when their turn comes, which may be after a charge. Taken to be public are the table's
+    shape, its names, the dtypes of its container, by which a `make_column_selector` chooses, and
+    what is declared: `public_steps` and ``__skdp_kind__``.
 
     Examples
     --------

@@ -37,8 +37,8 @@ from skdp import (
 )
 from skdp.accounting import Guarantee
 from skdp.model_selection import dp_cross_val_score, dp_learning_curve, dp_validation_curve
-from skdp.model_selection._candidates import Rows
-from skdp.model_selection._rehearsal import rehearse
+from skdp.model_selection._candidates import FitPlan, Rows
+from skdp.model_selection._rehearsal import _try
 from skdp.pipeline import plan_pipeline
 from skdp.utils import ChunkedArray
 
@@ -197,7 +197,7 @@ def test_targets_that_an_encoder_refuses_cost_nothing():
 
 
 def rehearsed(pipe, X, y):
-    rehearse(plan_pipeline(pipe), Guarantee(**BUDGET), Rows(X, y))
+    _try(FitPlan(plan_pipeline(pipe), Guarantee(**BUDGET)), Rows(X, y), N)
 
 
 WORDS = [["a", "b"]] * 3

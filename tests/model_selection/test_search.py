@@ -26,7 +26,9 @@ from skdp import (
     DPLogisticRegression,
     DPRandomizedSearchCV,
     DPRidge,
+    DPSGDClassifier,
     DPStandardScaler,
+    DPTableVectorizer,
     PrivacyAccountant,
 )
 from skdp.accounting import PureDP
@@ -180,7 +182,7 @@ def test_declared_stateless_and_private_steps_are_taken(accountant):
     [
         {"param_grid": []},
         {"param_grid": {"shift": []}},
-        {"param_grid": {"shift": [0.0, 1e7]}},
+        {"estimator": DPLogisticRegression(data_norm=1.0), "param_grid": {"C": [1.0, -1.0]}},
         {"param_grid": {"no_such": [1]}},
         {"scoring": "f1"},
         {"scoring": "roc_auc"},
@@ -271,20 +273,24 @@ def test_an_accountant_that_is_emptied_midway_stops_no_search(table, strategy, m
     assert search.cost() == (1.0, 1e-5) and len(accountant.spends) == 2
 
 
-def test_training_sets_that_are_too_small_are_refused_before_the_charge(table, accountant):
-    class Needs50(NoisyVote):
-        __skdp_kind__ = "private"
-
-        def fit(self, X, y):
-            if len(y) < 50:
-                raise ValueError("too few rows")
-            return super().fit(X, y)
-
-    search = make_search(accountant, "disjoint").set_params(estimator=Needs50())
-    with pytest.raises(ValueError, match="too few rows"):
+@pytest.mark.parametrize("front", [[], [DPTableVectorizer(bounds=(-1, 1), categories={})]])
+def test_training_sets_that_are_too_small_are_refused_before_the_charge(table, accountant, front):
+    """Also behind a table of unknown width."""
+    model = DPSGDClassifier(batch_size=60, data_norm=1.0, sampling="poisson")
+    options = {"epsilon": 1.0, "delta": 1e-5, "strategy": "disjoint", "accountant": accountant}
+    grid = {"dpsgdclassifier__fit_intercept": [True, False]}
+    search = DPGridSearchCV(make_pipeline(*front, model), grid, **options)
+    with pytest.raises(ValueError, match="batch_size"):
         search.fit(*table)
     assert not accountant.spends
     search.set_params(strategy="holdout").fit(*table)
+
+
+def test_what_ones_own_estimator_refuses_it_refuses_after_the_charge(table, accountant):
+    search = make_search(accountant).set_params(param_grid={"shift": [0.0, 1e7]})
+    with pytest.raises(ValueError, match="shift is too large"):
+        search.fit(*table)
+    assert accountant.epsilon_spent == 1.0
 
 
 def test_a_fit_that_fails_after_the_charge_ends_the_search(table, accountant, monkeypatch):
