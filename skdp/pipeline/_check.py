@@ -316,7 +316,7 @@ REMEDIES = {
         "only for a word: strategy='constant', fill_value='?', keep_empty_features=True"
     ),
     "FunctionTransformer": (
-        "use a function of numpy that acts on each element (np.clip and np.nan_to_num only in "
+        "use a ufunc of numpy or scipy without kw_args (np.clip and np.nan_to_num only in "
         "one of yours that makes the table an array of doubles first), or declare that yours "
         "treats each row by itself by its own attribute __skdp_kind__ = 'stateless'"
     ),

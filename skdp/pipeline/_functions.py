@@ -6,16 +6,7 @@ from functools import partial
 
 import numpy as np
 import scipy.special
-from sklearn.preprocessing import add_dummy_feature, binarize, normalize
 
-# Each with the arguments that leave it so; an axis, an output array or a condition does not.
-ELEMENTWISE = {
-    np.round: {"decimals"},
-    np.around: {"decimals"},
-    binarize: {"threshold"},
-    normalize: {"norm"},
-}
-ROW_BY_ROW = {add_dummy_feature: {"value"}}
 # np.clip and np.nan_to_num are not known: of a frame's column, or of a category column, whose type
 # one cell decides, they return other values for other rows. So do three of these, for 0. Nor is
 # np.digitize: among objects it starts where it was with the row before, which may be NaN.
@@ -26,34 +17,38 @@ PLAIN = {type(None), bool, int, float, complex, str, bytes, range, type(...)}
 PLAIN |= {np.random.RandomState, np.random.Generator}
 
 
-def is_known(function, arguments=None):
-    """Say whether a function treats rows alone as far as is known here; none declares itself."""
-    return is_elementwise(function, arguments) or _listed(function, arguments, ROW_BY_ROW)
-
-
 def is_elementwise(function, arguments=None):
-    """Say whether a function is known to return a table of the same columns, row by row.
+    """Say whether a function is known to act on each element: numpy's and scipy's, by name.
 
     Parameters
     ----------
     function : callable or None
-        None returns the table itself.
+        None returns the table itself. A `functools.partial` may give constants first.
     arguments : dict, default=None
-        What it is called with beside the table.
+        What it is called with beside the table: then it is not known.
 
     Returns
     -------
     bool
     """
-    return function is None or _listed(function, arguments, ELEMENTWISE)
+    given = ()
+    while type(function) is partial and not function.keywords:
+        function, given = function.func, (*function.args, *given)
+    if function is None or arguments or not isinstance(function, np.ufunc):
+        return function is None and not arguments
+    # np.frompyfunc makes a ufunc of any function: only those of the libraries are known.
+    name = function.__name__
+    own = any(getattr(library, name, None) is function for library in (np, scipy.special))
+    takes_one = function.signature is None and (function.nin, function.nout) == (1 + len(given), 1)
+    return own and takes_one and function not in TYPE_DECIDES and all(map(_is_constant, given))
 
 
 def treats_rows_alone(function, arguments=None):
     """Say whether what a function returns for a row is known to depend on that row alone.
 
-    Known are functions of numpy and scipy that act on each element, by name and arguments, some
-    of scikit-learn's, and those that declare it by an attribute ``__skdp_kind__ = "stateless"``.
-    `functools.wraps` copies that attribute to another function, for which it does not count.
+    Known are functions that act on each element, and those that declare it by an attribute
+    ``__skdp_kind__ = "stateless"``. `functools.wraps` copies that attribute to another function,
+    for which it does not count.
 
     Parameters
     ----------
@@ -65,7 +60,7 @@ def treats_rows_alone(function, arguments=None):
     -------
     bool
     """
-    if is_known(function, arguments):
+    if is_elementwise(function, arguments):
         return True
     while type(function) is partial:
         function = function.func
@@ -83,25 +78,6 @@ def has_bounded_domain(function):
             return isinstance(function, np.ufunc) and not np.isfinite(function(*given, tried)).all()
         except (TypeError, ValueError):
             return False
-
-
-def _listed(function, arguments, known):
-    arguments, given = dict(arguments or {}), ()
-    while type(function) is partial:
-        arguments = {**function.keywords, **arguments}
-        function, given = function.func, (*function.args, *given)
-    if not all(map(_is_constant, (*given, *arguments.values()))):
-        return False
-    if isinstance(function, np.ufunc):
-        # np.frompyfunc makes a ufunc of any function: only those of the libraries are known.
-        name = function.__name__
-        own = any(getattr(library, name, None) is function for library in (np, scipy.special))
-        own = own and function not in TYPE_DECIDES
-        plain = own and function.signature is None and not arguments
-        return plain and function.nin == 1 + len(given) and function.nout == 1
-    # Another object may say that it is equal to a function that is known.
-    names = next((names for known_one, names in known.items() if known_one is function), None)
-    return names is not None and not given and set(arguments) <= names
 
 
 def is_plain(value):

@@ -1,7 +1,6 @@
 """What an instance adds to its class, and what scikit-learn makes of its output."""
 
 import sys
-from functools import partial
 from inspect import signature
 
 import numpy as np
@@ -117,18 +116,10 @@ def gives_numbers(estimator):
         return gives_numbers(estimator.estimator)
     if kind is FunctionTransformer:
         # A function that declares its kind declares numbers too.
-        declared = not is_elementwise(params["func"], params["kw_args"])
-        return declared or of_sklearn_function(params["func"])
+        return not is_elementwise(params["func"], params["kw_args"])
     if of_skdp(estimator):
         return kind.__name__ != "DPSimpleImputer" or params["strategy"] in ("mean", "median")
     name = sklearn_name(estimator)
     if name not in VERIFIED or name == "SimpleImputer":
         return "__skdp_kind__" in vars(kind)
     return np.dtype(params.get("dtype")).kind != "O"
-
-
-def of_sklearn_function(function):
-    """Say whether a function is scikit-learn's, which turns a table to an array of numbers."""
-    while type(function) is partial:
-        function = function.func
-    return str(getattr(function, "__module__", "")).partition(".")[0] == "sklearn"

@@ -7,7 +7,7 @@ from sklearn.utils import get_tags
 
 from skdp.accounting import Guarantee
 from skdp.base import TableShape
-from skdp.pipeline._instances import is_estimator, of_skdp, of_sklearn_function
+from skdp.pipeline._instances import is_estimator, of_skdp
 from skdp.pipeline._kinds import plans_its_fit, step_kind
 from skdp.pipeline._verified import verified
 
@@ -92,11 +92,9 @@ def sparsity(estimator):
     found = verified(estimator)
     if found is None:
         return "made" if kind in ("private", "opaque", "stateless", "declared") else "dense"
-    # A known function is given the frame itself; scikit-learn's make an array.
+    # A known function is given the frame itself.
     as_it_is = type(estimator) is FunctionTransformer and params["validate"] is False
-    if found.sparse != "kept" or (as_it_is and not of_sklearn_function(params["func"])):
-        return found.sparse
-    return "made"
+    return "made" if found.sparse == "kept" and not as_it_is else found.sparse
 
 
 def are_names(columns):

@@ -9,13 +9,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    Normalizer,
-    OneHotEncoder,
-    StandardScaler,
-    normalize,
-)
+from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 from sklearn.random_projection import GaussianRandomProjection
 
 from skdp import (
@@ -317,11 +311,10 @@ def several_entries(first):
     "step",
     [
         FunctionTransformer(np.abs),
-        FunctionTransformer(normalize, kw_args={"norm": "max"}),
         Normalizer("max"),
         make_union("passthrough", GaussianRandomProjection(2, random_state=0)),
     ],
-    ids=["abs", "normalize by the largest", "Normalizer by the largest", "a union"],
+    ids=["abs", "Normalizer by the largest", "a union"],
 )
 def test_what_is_assumed_of_a_sparse_matrix_is_needed_and_is_enough(step):
     """Its entries for one cell would be added in the order of other rows."""
