@@ -3,14 +3,11 @@
 import sys
 from inspect import signature
 
-import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import FunctionTransformer
 
-from skdp.pipeline._functions import is_elementwise
-from skdp.pipeline._verified import VERIFIED, sklearn_name
+from skdp.pipeline._verified import sklearn_name
 from skdp.utils._output import asks_for_frame
 
 
@@ -104,22 +101,14 @@ def infers_types(estimator):
 
 
 def gives_numbers(estimator):
-    """Say whether what a step makes is known to be no objects or words."""
+    """Say whether what a step makes is known to be no objects or words: only skdp's are."""
     if not is_estimator(estimator):
         return type(estimator) is str and estimator == "drop"
-    kind, params = type(estimator), estimator.get_params(deep=False)
+    kind = type(estimator)
     if kind is Pipeline:
         return bool(estimator.steps) and gives_numbers(estimator.steps[-1][1])
     if kind in (FeatureUnion, ColumnTransformer):
         return all(map(gives_numbers, parts_of(estimator)))
-    if kind is FrozenEstimator:
-        return gives_numbers(estimator.estimator)
-    if kind is FunctionTransformer:
-        # A function that declares its kind declares numbers too.
-        return not is_elementwise(params["func"], params["kw_args"])
-    if of_skdp(estimator):
-        return kind.__name__ != "DPSimpleImputer" or params["strategy"] in ("mean", "median")
-    name = sklearn_name(estimator)
-    if name not in VERIFIED or name == "SimpleImputer":
-        return "__skdp_kind__" in vars(kind)
-    return np.dtype(params.get("dtype")).kind != "O"
+    if kind.__name__ == "DPSimpleImputer" and estimator.strategy not in ("mean", "median"):
+        return False
+    return of_skdp(estimator) or "__skdp_kind__" in vars(kind)

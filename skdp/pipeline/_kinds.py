@@ -66,7 +66,7 @@ def step_kind(estimator):
       table's width, as ``OneHotEncoder(categories=[["a", "b"]])``,
     - "cross_validates" has a parameter `cv`, "wrapper" has estimators as parameters,
     - "learns" is everything else, so also every unknown estimator, and one told by `set_output`
-      to make a frame of what may be words, because pandas infers types from all cells.
+      to make a frame that is not of skdp's numbers, because pandas infers types from all cells.
 
     Parameters
     ----------

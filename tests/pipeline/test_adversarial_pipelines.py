@@ -781,6 +781,11 @@ ADVERSARIAL = {
                     (scaler(), [0]), remainder="passthrough", sparse_threshold=0
                 ).set_output(**FRAME),
                 frozen(SelectKBest().set_output(**FRAME)),
+                # What scikit-learn's steps make is not known one by one.
+                Normalizer().set_output(**FRAME),
+                encoder_of(WORDS[0]).set_output(**FRAME),
+                make_union(scaler(), Normalizer()).set_output(**FRAME),
+                FunctionTransformer(halve, feature_names_out="one-to-one").set_output(**FRAME),
                 OrdinalEncoder(categories=WORDS, dtype=object).set_output(transform="polars"),
             ]
         )
@@ -1037,10 +1042,9 @@ HONEST = {
     ),
     "frames": lambda: then(scaler()).set_output(transform="pandas"),
     "frames of numbers": lambda: then(
-        make_union(DPSimpleImputer(bounds=(0, 1)), Normalizer()),
-        FunctionTransformer(halve, feature_names_out="one-to-one"),
+        make_union(DPSimpleImputer(bounds=(0, 1)), scaler()),
         FunctionTransformer(np.log1p),
-        OneHotEncoder(categories=WORDS, sparse_output=False),
+        DPOneHotEncoder(categories=WORDS, sparse_output=False),
     ).set_output(transform="pandas"),
     "dense whatever is in a frame": lambda: columns(
         (scaler(), ["a"]), (Normalizer(), ["b"]), sparse_threshold=0
