@@ -63,8 +63,8 @@ class PrivacyAccountant(NotCopied):
         With unit="person", what a row is whose entry in `groups` is missing: refused, or declared
         to be the only row of a person of its own. It is part of the statement.
     ledger : str or path-like, default=None
-        A file, created unless it exists, on a local disk; beside it are two lock files, which
-        stay. For analysts on several hosts, ``postgresql://user@host/database`` without a
+        A file, created unless it exists, on a local disk; beside it is a lock file, which
+        stays. For analysts on several hosts, ``postgresql://user@host/database`` without a
         password (it is pickled with every estimator; libpq finds one in its password file); this
         needs ``skdp[postgres]``. ``memory://`` is a new ledger in this process alone, for tests,
         and ``memory://name`` the one of that name. Others by `skdp.accounting.register_ledger`.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from skdp.accounting import _records
 from skdp.accounting._chain import NOTHING
-from skdp.accounting._file_lock import LOCK_SUFFIX, QUEUE_SUFFIX, locked
+from skdp.accounting._file_lock import LOCK_SUFFIX, locked
 from skdp.exceptions import LedgerError
 
 APPLICATION_ID = 0x736B6470  # "skdp"
@@ -18,7 +18,7 @@ BUSY_TIMEOUT_SECONDS = 30.0
 DRAFT_SUFFIX = ".skdp-draft"
 # Files of these names belong to another ledger: SQLite removes its journal, we write its locks
 # and remove what a creator that was killed left of its draft.
-_BESIDE = ("-journal", "-wal", "-shm", LOCK_SUFFIX, QUEUE_SUFFIX, DRAFT_SUFFIX)
+_BESIDE = ("-journal", "-wal", "-shm", LOCK_SUFFIX, ".skdp-queue", DRAFT_SUFFIX)
 
 _TABLE = """CREATE TABLE records (
     sequence INTEGER PRIMARY KEY,
@@ -80,7 +80,7 @@ class SQLiteLedger(_records.TableLedger):
     def _create(self, lock):
         if os.path.exists(self.path):
             return
-        lock.write("")
+        lock.write_text("")
         draft = self._draft
         try:
             with suppress(FileNotFoundError):
@@ -104,7 +104,7 @@ class SQLiteLedger(_records.TableLedger):
         self._connection(lambda again: _records.read_back(again.execute, record, end))
         self._check_lock(connection.lock)
         self._checked = record.sequence, record.hash
-        connection.lock.write(_seal(stamp, self._checked))
+        connection.lock.write_text(_seal(stamp, self._checked))
 
     def _call(self, work, reading=False):
         """Return what `work` returns of a connection that has the lock."""
@@ -134,14 +134,14 @@ class SQLiteLedger(_records.TableLedger):
     def _check_lock(self, lock):
         if not lock.is_at_its_path():
             raise LedgerError(
-                f"the lock {lock.path} was removed while it was held, so that others may have "
+                f"the lock {lock.name} was removed while it was held, so that others may have "
                 "written at the same time; nothing is released"
             )
 
     def _check(self, connection, whole=False):
         """Check the chain, and return its end; see `_seal` for what need not be read again."""
         lock, stamp = connection.lock, self._stamp()
-        text = lock.text()
+        text = lock.text() if lock else ""
         newest = "SELECT sequence, hash FROM records ORDER BY sequence DESC LIMIT 1"
         end = connection.execute(newest).fetchone() or NOTHING
         seen, is_sealed = self._checked, text == _seal(stamp, end)
@@ -151,9 +151,10 @@ class SQLiteLedger(_records.TableLedger):
             try:
                 _records.check_position(connection.execute, _sealed_end(text))
             except LedgerError as error:
-                restored = f"if you restored an older copy on purpose, remove {lock.path}"
+                restored = f"if you restored an older copy on purpose, remove {lock.name}"
                 raise LedgerError(f"{error}; {restored}") from None
-            lock.write(_seal(stamp, end))
+            if lock:
+                lock.write_text(_seal(stamp, end))
         self._checked = end
         return end
 
@@ -241,12 +242,11 @@ def _connected(address, work, **options):
     Nothing is held by a context manager written in Python: an interrupt at the entry of its
     `__exit__` would leave it open as long as anybody keeps the exception.
     """
-    with _records.CONNECTIONS:
-        connection = sqlite3.connect(address, factory=_Connection, **options)
-        try:
-            return work(connection)
-        finally:
-            connection.close()
+    connection = sqlite3.connect(address, factory=_Connection, **options)
+    try:
+        return work(connection)
+    finally:
+        connection.close()
 
 
 def _mount(path):

@@ -326,7 +326,7 @@ def test_a_creator_that_is_killed_leaves_nothing_in_the_way(path, monkeypatch):
             draft_of(path).write_bytes(draft_of(path).read_bytes()[:5000])
     charged(path)
     names = {entry.name for entry in path.parent.iterdir()}
-    assert names == {"budget.db", "budget.db.skdp-lock", "budget.db.skdp-queue"}
+    assert names == {"budget.db", "budget.db.skdp-lock"}
 
 
 @pytest.mark.parametrize("name", ["other.db", "budget.db.0", "budget.db." + "d" * 32])
