@@ -4,9 +4,11 @@ import fcntl
 import itertools
 import os
 import random
+import stat
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
@@ -144,6 +146,56 @@ def test_a_lock_that_is_held_for_ever_is_an_error(path, monkeypatch):
     assert accountant.epsilon_spent == 0.5
 
 
+@pytest.mark.parametrize("is_charged", [True, False])
+def test_waiting_ends_only_where_nothing_is_charged(path, monkeypatch, is_charged):
+    path.touch()
+    times, tries = itertools.count(), itertools.count(1)
+    clock = SimpleNamespace(monotonic=lambda: float(next(times)), monotonic_ns=lambda: 0)
+    clock.sleep = lambda seconds: None
+    take = LockFile.take
+
+    def held(lock):
+        number = next(tries)
+        if is_charged:
+            os.utime(path, ns=(number, number))
+        return number == 50 and take(lock)
+
+    monkeypatch.setattr("skdp.accounting._file_lock.time", clock)
+    monkeypatch.setattr(LockFile, "take", held)
+    if is_charged:
+        assert locked(path, 10.0, LockFile.is_at_its_path)
+    else:
+        with pytest.raises(LedgerError, match="charged nothing"):
+            locked(path, 10.0, LockFile.is_at_its_path)
+
+
+def test_a_lock_that_cannot_be_written_is_held(path, monkeypatch):
+    accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
+    before = lock_of(path).read_text()
+    open_file = os.open
+
+    def denied(name, flags, *mode, **options):
+        if flags & os.O_RDWR and str(name).endswith(LOCK_SUFFIX):
+            raise PermissionError(13, "denied")
+        return open_file(name, flags, *mode, **options)
+
+    monkeypatch.setattr(os, "open", denied)
+    interposed(accountant, lambda: held.append(is_locked(lock)))
+    held = []
+    with open(lock_of(path)) as lock:
+        accountant.charge(PureDP(0.5))
+    assert held == [True]
+    assert lock_of(path).read_text() == before
+    assert accountant.epsilon_spent == 0.5
+
+
+def test_who_may_write_the_ledger_may_write_its_lock(path):
+    accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
+    path.chmod(0o660)
+    accountant.charge(PureDP(0.5))
+    assert stat.S_IMODE(lock_of(path).stat().st_mode) == 0o660
+
+
 def test_a_child_that_is_forked_while_the_lock_is_held_does_not_keep_it(path):
     path.touch()
 
@@ -183,7 +235,7 @@ def test_what_is_no_lock_file_is_refused(path, make):
     target = path.with_name("other")
     target.write_text("mine")
     make(lock_of(path), target)
-    with pytest.raises(LedgerError, match="lock"):
+    with pytest.raises(LedgerError, match="cannot be opened|no regular file"):
         PrivacyAccountant(1.0, 0.0, ledger=path)
     assert target.read_text() == "mine"
 
