@@ -1,6 +1,7 @@
 """The ledger in an SQLite file, for one host."""
 
 import os
+import re
 import sqlite3
 import stat
 from contextlib import suppress
@@ -15,10 +16,8 @@ APPLICATION_ID = 0x736B6470  # "skdp"
 SCHEMA_VERSION = 1
 BUSY_TIMEOUT_SECONDS = 30.0
 
-DRAFT_SUFFIX = ".skdp-draft"
-# Files of these names belong to another ledger: SQLite removes its journal, we write its locks
-# and remove what a creator that was killed left of its draft.
-_BESIDE = ("-journal", "-wal", "-shm", LOCK_SUFFIX, ".skdp-queue", DRAFT_SUFFIX)
+# Files of these names belong to another ledger: SQLite removes its journal, and we write its lock.
+_BESIDE = ("-journal", "-wal", "-shm", LOCK_SUFFIX, ".skdp-queue")
 
 _TABLE = """CREATE TABLE records (
     sequence INTEGER PRIMARY KEY,
@@ -29,12 +28,13 @@ _TABLE = """CREATE TABLE records (
 )"""
 # Of files that older versions made; nothing reads by it.
 _OLD_INDEX = "CREATE INDEX records_of_dataset ON records (dataset, sequence)"
-# Nothing rolls back a draft; a journal that was left would be another draft's.
+# One transaction: a file whose maker was killed is empty, or becomes so when it is next opened.
 _SCHEMA = f"""
-PRAGMA journal_mode = OFF;
+BEGIN IMMEDIATE;
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
 {_TABLE};
+COMMIT;
 """
 
 
@@ -62,7 +62,6 @@ class SQLiteLedger(_records.TableLedger):
                 f"the name of a ledger cannot end in {', '.join(_BESIDE)}: files of such names "
                 "belong to other ledgers"
             )
-        self._draft = self.path.with_name(self.path.name + DRAFT_SUFFIX)
         # Up to where this object has checked the chain.
         self._checked = NOTHING
 
@@ -72,28 +71,19 @@ class SQLiteLedger(_records.TableLedger):
         return os.path.realpath(address)
 
     def create(self):
-        """Create the file, with its schema, unless there is one."""
-        if os.path.exists(self.path):
-            return
-        locked(self.path, BUSY_TIMEOUT_SECONDS, self._create)
+        """Create the file unless there is one; as long as it is empty it is a ledger of nothing."""
 
-    def _create(self, lock):
-        if os.path.exists(self.path):
-            return
-        lock.write_text("")
-        draft = self._draft
-        try:
-            with suppress(FileNotFoundError):
-                os.unlink(draft)
-            _connected(draft, lambda connection: connection.executescript(_SCHEMA))
-            # A link, unlike a renaming, never replaces what another program has just made.
-            os.link(draft, self.path)
-        except FileExistsError:
-            pass
-        except (OSError, sqlite3.Error) as error:
-            raise LedgerError(f"the ledger {self.path} cannot be created: {error}") from error
-        finally:
-            draft.unlink(missing_ok=True)
+        def make(lock):
+            if not os.path.exists(self.path):
+                lock.write_text("")
+                try:
+                    self.path.touch(mode=0o644)
+                except OSError as error:
+                    problem = f"the ledger {self.path} cannot be created: {error}"
+                    raise LedgerError(problem) from error
+
+        if not os.path.exists(self.path):
+            locked(self.path, BUSY_TIMEOUT_SECONDS, make)
 
     def _commit(self, connection, record, end):
         _records.insert_record(connection.execute, record)
@@ -108,13 +98,9 @@ class SQLiteLedger(_records.TableLedger):
 
     def _call(self, work, reading=False):
         """Return what `work` returns of a connection that has the lock."""
-        # A missing file raises here: no lock files are made beside it.
+        # A missing file raises here: no lock is made beside it.
         self._file()
-        try:
-            is_mounted = _mount(self.path) != _mount(self.path.parent)
-        except OSError as error:
-            raise LedgerError(f"the ledger {self.path} cannot be used: {error}") from error
-        if is_mounted:
+        if _is_mounted(self.path):
             raise LedgerError(
                 f"the ledger {self.path} is mounted by itself, so that it has a second name; mount "
                 "its folder"
@@ -170,6 +156,10 @@ class SQLiteLedger(_records.TableLedger):
                 f"the ledger {self.path} is no regular file; if it was moved and a link left in "
                 "its place, open it by its new name in a new process"
             )
+        if file.st_nlink > 1:
+            raise LedgerError(
+                f"the ledger {self.path} has {file.st_nlink} names (hard links); keep one"
+            )
         return file
 
     def _stamp(self):
@@ -180,30 +170,21 @@ class SQLiteLedger(_records.TableLedger):
         """Return what `work` returns of a new connection to the checked file."""
 
         def checked(connection):
-            self._check_schema(connection)
             connection.execute("PRAGMA synchronous = EXTRA")
+            self._check_schema(connection)
             return work(connection)
 
-        self._check_file()
+        self._file()
         address, waits = f"{self.path.as_uri()}?mode=rw", BUSY_TIMEOUT_SECONDS
         try:
             return _connected(address, checked, uri=True, timeout=waits, isolation_level=None)
         except sqlite3.Error as error:
             raise LedgerError(f"the ledger {self.path} cannot be used: {error}") from error
 
-    def _check_file(self):
-        file = self._file()
-        if file.st_nlink > 1:
-            with suppress(OSError):
-                if os.path.samestat(file, os.lstat(self._draft)):
-                    os.unlink(self._draft)
-            file = self._file()
-        if file.st_nlink > 1:
-            raise LedgerError(
-                f"the ledger {self.path} has {file.st_nlink} names (hard links); keep one"
-            )
-
     def _check_schema(self, connection):
+        # What a writer that was killed has left goes when this is read.
+        if not connection.execute("PRAGMA page_count").fetchone()[0]:
+            connection.executescript(_SCHEMA)
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if application != APPLICATION_ID:
@@ -249,17 +230,12 @@ def _connected(address, work, **options):
         connection.close()
 
 
-def _mount(path):
-    """Return the number of the mount that a path leads to, None where the system tells none."""
-    if not (hasattr(os, "O_PATH") and os.path.isdir("/proc/self/fdinfo")):
-        return None
-    # Closing such a descriptor drops no lock.
-    descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    try:
-        lines = Path(f"/proc/self/fdinfo/{descriptor}").read_text().splitlines()
-    finally:
-        os.close(descriptor)
-    return next((line for line in lines if line.startswith("mnt_id:")), None)
+def _is_mounted(path):
+    """Say whether a file is mounted by itself, as far as the system tells."""
+    name = re.sub(r"[ \t\n\\]", lambda sign: rf"\{ord(sign[0]):03o}", str(path))
+    with suppress(OSError):
+        mounts = Path("/proc/self/mountinfo").read_bytes().splitlines()
+        return os.fsencode(name) in (line.split()[4] for line in mounts)
 
 
 def _seal(stamp, end):

@@ -169,6 +169,23 @@ def test_waiting_ends_only_where_nothing_is_charged(path, monkeypatch, is_charge
             locked(path, 10.0, LockFile.is_at_its_path)
 
 
+def test_whoever_has_had_the_lock_rests_a_tenth_as_long(path, monkeypatch):
+    path.touch()
+    now, rests = [0.0], []
+    clock = SimpleNamespace(monotonic=lambda: now[0], monotonic_ns=lambda: 0, sleep=rests.append)
+    monkeypatch.setattr("skdp.accounting._file_lock.time", clock)
+    monkeypatch.setattr("skdp.accounting._file_lock._rest", [0.0])
+
+    def work(lock):
+        now[0] += 10.0
+
+    for _ in range(2):
+        locked(path, 1.0, work)
+    now[0] += 2.0
+    locked(path, 1.0, work)
+    assert rests == pytest.approx([0.0, 1.0, 0.0])
+
+
 def test_a_lock_that_cannot_be_written_is_held(path, monkeypatch):
     accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
     before = lock_of(path).read_text()
