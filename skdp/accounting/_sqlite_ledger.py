@@ -5,6 +5,7 @@ import re
 import sqlite3
 import stat
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from skdp.accounting import _records
@@ -106,15 +107,11 @@ class SQLiteLedger(_records.TableLedger):
                 "its folder"
             )
 
-        def connected(lock):
-            def begun(connection):
-                connection.lock = lock
-                if not reading:
-                    connection.execute("BEGIN IMMEDIATE")
-                return work(connection)
+        def begun(connection):
+            connection.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
+            return work(connection)
 
-            return self._connection(begun)
-
+        connected = partial(self._connection, begun)
         return locked(self.path, BUSY_TIMEOUT_SECONDS, connected, reading=reading)
 
     def _check_lock(self, lock):
@@ -166,18 +163,24 @@ class SQLiteLedger(_records.TableLedger):
         file = self._file()
         return f"{file.st_ino} {file.st_size} {file.st_ctime_ns}"
 
-    def _connection(self, work):
-        """Return what `work` returns of a new connection to the checked file."""
+    def _connection(self, work, lock=None):
+        """Return what `work` returns of a new connection to the checked file.
 
-        def checked(connection):
-            connection.execute("PRAGMA synchronous = EXTRA")
-            self._check_schema(connection)
-            return work(connection)
-
+        Closing it rolls back what was not committed. Nothing is held by a context manager written
+        in Python: an interrupt at the entry of its `__exit__` would leave it open as long as
+        anybody keeps the exception.
+        """
         self._file()
-        address, waits = f"{self.path.as_uri()}?mode=rw", BUSY_TIMEOUT_SECONDS
+        how = {"factory": _Connection, "timeout": BUSY_TIMEOUT_SECONDS, "isolation_level": None}
         try:
-            return _connected(address, checked, uri=True, timeout=waits, isolation_level=None)
+            connection = sqlite3.connect(f"{self.path.as_uri()}?mode=rw", uri=True, **how)
+            try:
+                connection.lock = lock
+                connection.execute("PRAGMA synchronous = EXTRA")
+                self._check_schema(connection)
+                return work(connection)
+            finally:
+                connection.close()
         except sqlite3.Error as error:
             raise LedgerError(f"the ledger {self.path} cannot be used: {error}") from error
 
@@ -217,19 +220,6 @@ class _Connection(sqlite3.Connection):
     lock = None
 
 
-def _connected(address, work, **options):
-    """Return what `work` returns of a connection; closing it rolls back what was not committed.
-
-    Nothing is held by a context manager written in Python: an interrupt at the entry of its
-    `__exit__` would leave it open as long as anybody keeps the exception.
-    """
-    connection = sqlite3.connect(address, factory=_Connection, **options)
-    try:
-        return work(connection)
-    finally:
-        connection.close()
-
-
 def _is_mounted(path):
     """Say whether a file is mounted by itself, as far as the system tells."""
     name = re.sub(r"[ \t\n\\]", lambda sign: rf"\{ord(sign[0]):03o}", str(path))
@@ -249,7 +239,5 @@ def _seal(stamp, end):
 
 def _sealed_end(text):
     """Return the end of the chain in a seal, `NOTHING` if the text is none."""
-    words = text.split()
-    if len(words) == 6 and words[0] == "skdp" and words[4].isdecimal():
-        return int(words[4]), words[5]
-    return NOTHING
+    found = re.fullmatch(r"skdp \d+ \d+ \d+ (\d+) (\w+)", text)
+    return (int(found[1]), found[2]) if found else NOTHING

@@ -95,11 +95,11 @@ def test_a_charge_that_is_not_there_afterwards_is_not_acknowledged(path, monkeyp
     connect = SQLiteLedger._connection
     openings = []
 
-    def undone(self, work):
+    def undone(self, work, lock=None):
         openings.append(self)
         if len(openings) == 2:
             path.write_bytes(before)
-        return connect(self, work)
+        return connect(self, work, lock)
 
     monkeypatch.setattr(SQLiteLedger, "_connection", undone)
     with pytest.raises(LedgerError, match="is missing"):
