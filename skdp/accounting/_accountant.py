@@ -63,8 +63,8 @@ class PrivacyAccountant(NotCopied):
         With unit="person", what a row is whose entry in `groups` is missing: refused, or declared
         to be the only row of a person of its own. It is part of the statement.
     ledger : str or path-like, default=None
-        A file, created unless it exists, on a local disk; beside it are two lock files, which
-        stay. For analysts on several hosts, ``postgresql://user@host/database`` without a
+        A file, created unless it exists, on a local disk; beside it is a lock file, which
+        stays. For analysts on several hosts, ``postgresql://user@host/database`` without a
         password (it is pickled with every estimator; libpq finds one in its password file); this
         needs ``skdp[postgres]``. ``memory://`` is a new ledger in this process alone, for tests,
         and ``memory://name`` the one of that name. Others by `skdp.accounting.register_ledger`.
@@ -115,8 +115,8 @@ class PrivacyAccountant(NotCopied):
 
     def __new__(
         cls,
-        epsilon,
-        delta,
+        epsilon=None,
+        delta=None,
         *,
         relation="add_remove",
         composition="basic",
@@ -127,12 +127,19 @@ class PrivacyAccountant(NotCopied):
         ledger=None,
         dataset="default",
     ):
+        if epsilon is delta is None:
+            # Loaders that know no pickles make an empty object, and then set its state.
+            return object.__new__(cls)
         terms = Terms(epsilon, delta, relation, composition, rdp_order, unit, max_rows, missing_ids)
         if ledger is None:
             ledger = _temporary_folder(os.getpid()) / f"{uuid.uuid4().hex}.db"
         handle = attach(address_of(ledger), dataset)
         handle._open(terms)
         return handle
+
+    def __init__(self, *_, **__):
+        if not vars(self):
+            raise TypeError("PrivacyAccountant needs a cap: epsilon and delta")
 
     def _open(self, terms):
         self._ledger.create()
@@ -505,8 +512,15 @@ class PrivacyAccountant(NotCopied):
             raise LedgerError(f"the ledger holds no data set {self._dataset!r}")
         return state
 
+    def __getstate__(self):
+        return self._address, self._dataset, self._part
+
+    def __setstate__(self, known):
+        # Another object than the live handle, of the same state.
+        self.__dict__ = vars(_restored(*known))
+
     def __reduce__(self):
-        return _restored, (self._address, self._dataset, self._part)
+        return _restored, self.__getstate__()
 
     def _repr_html_(self):
         try:
@@ -531,8 +545,7 @@ def attach(address, dataset, part=None):
 def _restored(address, dataset, part):
     # A fitted model loads where the driver of its ledger is missing: the first use tells.
     handle = object.__new__(PrivacyAccountant)
-    handle._address, handle._dataset, handle._part = address, dataset, part
-    handle._state = State()
+    vars(handle).update(_address=address, _dataset=dataset, _part=part, _state=State())
     return _live.setdefault((address, dataset, part), handle)
 
 

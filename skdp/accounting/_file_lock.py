@@ -1,4 +1,4 @@
-"""A lock of skdp's own beside a file: one thread of one process at a time, in the order of asking.
+"""A lock of skdp's own beside a file: one thread of one process at a time.
 
 SQLite locks a file by POSIX locks, and the operating system drops those as soon as any thread of
 the process closes the file, which it does when it has copied it. The lock here is flock(2) on
@@ -6,14 +6,14 @@ another file. It belongs to one open file: it ends when its holder gives it back
 when somebody else reads, copies or closes that file.
 """
 
-import errno
 import io
 import os
 import stat
-import threading
+import time
 import weakref
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
+from skdp.accounting._records import CONNECTIONS
 from skdp.exceptions import LedgerError
 
 try:
@@ -21,45 +21,41 @@ try:
 except ImportError:
     fcntl = None
 
-LOCK_SUFFIX, QUEUE_SUFFIX = ".skdp-lock", ".skdp-queue"
+LOCK_SUFFIX = ".skdp-lock"
 
-# A child that is forked holds copies of these, and with them the locks, until it closes them. An
-# opening that nobody refers to any more closes itself: an interrupt can come while it is closed.
+# A child that is forked holds copies of these, and with them the locks, until it closes them.
 _openings = weakref.WeakSet()
-_openings_lock = threading.RLock()
+# Until when this process leaves the locks to others, by `time.monotonic`.
+_rest = [0.0]
 
 
 def _close_in_child():
     for opening in _openings:
         opening.close()
-    _openings_lock.release()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_openings_lock.acquire,
-        after_in_parent=_openings_lock.release,
-        after_in_child=_close_in_child,
-    )
+if fcntl is not None:
+    os.register_at_fork(after_in_child=_close_in_child)
 
 
 def locked(path, seconds, work, *, reading=False):
     """Hold the lock of a file during some work.
 
-    There are two locks. A process first takes the queue's and then waits for the file's, so that
-    one that has just given back the lock is behind all that wait. The lock files stay.
+    Threads of a process wait for each other; processes ask again and again, after pauses that
+    differ. Nobody has a place in a queue, but whoever has had a lock rests a tenth as long before
+    it asks again, in which others find the lock free. The lock file stays.
 
     Parameters
     ----------
     path : Path
-        The file that is guarded; the locks are beside it.
+        The file that is guarded; the lock is beside it.
     seconds : float
-        For how long the file may stay unchanged before waiting is given up.
+        For how long the file may stay unchanged before another process is no longer waited for.
     work : callable
         Called with the `LockFile`.
     reading : bool, default=False
-        Whether to go on without a lock file that is missing and cannot be made: a user who may
-        not write in a folder can read there.
+        Whether to go on without a lock file, with None, if it is missing and cannot be made: a
+        user who may not write in a folder can read there.
 
     Returns
     -------
@@ -71,29 +67,42 @@ def locked(path, seconds, work, *, reading=False):
     LedgerError
         If the lock cannot be taken.
     """
-    queue = lock = LockFile(path, QUEUE_SUFFIX, reading)
+    time.sleep(max(0.0, _rest[0] - time.monotonic()))
+    seen, since = None, time.monotonic()
+    while True:
+        # No other thread forks while the lock is held, nor between its opening and its entry
+        # in the list. Interrupts come between calls: what is closed here is written in C.
+        with CONNECTIONS, _opened(path, reading) as lock:
+            begun = time.monotonic()
+            try:
+                if lock is None or lock.take():
+                    return work(lock)
+            finally:
+                if lock is not None and not lock.closed:
+                    # Copies of the descriptor, in a child that did not close them, hold nothing.
+                    fcntl.flock(lock, fcntl.LOCK_UN)
+                _rest[0] = 1.1 * time.monotonic() - 0.1 * begun
+        with suppress(OSError):
+            if (changed := os.stat(path).st_mtime_ns) != seen:
+                seen, since = changed, time.monotonic()
+        if time.monotonic() > since + seconds:
+            raise LedgerError(
+                f"the ledger {path} is locked: another process or thread has held "
+                f"{path.name}{LOCK_SUFFIX} for {seconds:g} s and charged nothing"
+            )
+        time.sleep(0.001 + time.monotonic_ns() % 4001 / 1e6)
+
+
+def _opened(path, reading):
     try:
-        queue.wait(seconds)
-        while True:
-            lock = LockFile(path, LOCK_SUFFIX, reading)
-            lock.wait(seconds)
-            # Whoever removed or replaced the file while we waited made another lock of it.
-            if lock.is_at_its_path():
-                queue.close()
-                return work(lock)
-            lock.close()
-    finally:
-        # Whoever keeps the exception of an interrupt keeps these, and the entry of a function,
-        # a context manager's too, can be interrupted: each is closed twice.
-        try:
-            lock.close()
-            queue.close()
-        finally:
-            lock.close()
-            queue.close()
+        return LockFile(path)
+    except LedgerError:
+        if reading and not os.path.lexists(path.with_name(path.name + LOCK_SUFFIX)):
+            return nullcontext()
+        raise
 
 
-class LockFile:
+class LockFile(io.FileIO):
     """One opening of a lock file.
 
     It also holds one line of text, by which holders tell the next one something.
@@ -102,135 +111,63 @@ class LockFile:
     ----------
     guarded : Path
         The file that is guarded.
-    suffix : str
-        What follows its name in that of the lock.
-    reading : bool
-        Whether there need be no lock where none can be made.
     """
 
-    def __init__(self, guarded, suffix, reading):
+    def __init__(self, guarded):
         if fcntl is None:
             raise LedgerError(
                 "a ledger in a file needs the file locks of POSIX, which this system does not "
                 "have; use a postgresql:// ledger"
             )
-        self.guarded = guarded
-        self.path = guarded.with_name(guarded.name + suffix)
-        self._guard = threading.Lock()
-        self._waits = self._is_abandoned = False
-        with _openings_lock:
-            self._file = self._open(reading)
-            if self._file is not None:
-                _openings.add(self._file)
-
-    def _open(self, reading):
-        flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        mode = None
-        with suppress(OSError):
-            mode = stat.S_IMODE(os.stat(self.guarded).st_mode)
+        path = guarded.with_name(guarded.name + LOCK_SUFFIX)
         try:
-            try:
-                descriptor = os.open(self.path, os.O_RDWR | flags)
-            except FileNotFoundError:
-                descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | flags, mode or 0o666)
-                if mode is not None:
-                    # Who may use the file may use its lock, whatever the umask.
-                    with suppress(OSError):
-                        os.fchmod(descriptor, mode)
-            except OSError as error:
-                if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
-                    raise
-                # A lock can be held on a file that cannot be written.
-                descriptor = os.open(self.path, os.O_RDONLY | flags)
+            super().__init__(path, opener=_descriptor)
         except OSError as error:
-            if reading and not os.path.lexists(self.path):
-                return None
-            folder = self.path.parent
+            folder = path.parent
             missing = "" if folder.exists() else f"; there is no folder {folder}, make it first"
             raise LedgerError(
-                f"the lock {self.path} of the ledger cannot be opened: {error.strerror}{missing}"
+                f"the lock {path} of the ledger cannot be opened: {error.strerror}{missing}"
             ) from error
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise LedgerError(f"the lock {self.path} of the ledger is no regular file")
-        return io.FileIO(descriptor)
+        _openings.add(self)
+        mode = os.fstat(self.fileno()).st_mode
+        if not stat.S_ISREG(mode):
+            self.close()
+            raise LedgerError(f"the lock {path} of the ledger is no regular file")
+        with suppress(OSError):
+            # Who may use the file may use its lock, whatever the umask.
+            if mode != (wanted := os.stat(guarded).st_mode):
+                os.fchmod(self.fileno(), stat.S_IMODE(wanted))
 
-    def wait(self, seconds):
-        """Take the lock, behind those who asked before."""
-        if self._file is None:
-            return
-        with suppress(BlockingIOError):
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        # Only a call that blocks has a place in the system's queue, and no time limit.
-        done, problems = threading.Event(), []
-        before, self._waits = self._progress(), True
+    def take(self):
+        """Take the lock unless somebody holds it; return whether it is held and still the one."""
         try:
-            threading.Thread(target=self._block, args=(done, problems), daemon=True).start()
-        except RuntimeError as error:
-            self._waits = False
-            raise LedgerError(f"the lock {self.path} cannot be waited for: {error}") from error
-        while not done.wait(seconds):
-            now = self._progress()
-            if now == before:
-                raise LedgerError(
-                    f"the ledger {self.guarded} is locked: another process or thread has held "
-                    f"{self.path.name} for {seconds:g} s and charged nothing"
-                )
-            before = now
-        if problems:
-            raise LedgerError(f"the lock {self.path} cannot be taken: {problems[0]}")
-
-    def _block(self, done, problems):
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX)
-        except OSError as error:
-            problems.append(error)
-        with self._guard:
-            self._waits = False
-            done.set()
-            if self._is_abandoned:
-                self._release()
-
-    def _progress(self):
-        try:
-            return os.stat(self.guarded).st_mtime_ns
-        except OSError:
-            return None
+            fcntl.flock(self, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return self.is_at_its_path()
 
     def is_at_its_path(self):
         """Return whether the file at the lock's path is still this lock."""
-        if self._file is None:
-            return True
         try:
-            there = os.stat(self.path, follow_symlinks=False)
+            there = os.stat(self.name, follow_symlinks=False)
         except OSError:
             return False
-        return os.path.samestat(there, os.fstat(self._file.fileno()))
+        return os.path.samestat(there, os.fstat(self.fileno()))
 
     def text(self):
         """Return the line that the last holder wrote."""
-        if self._file is None:
-            return ""
-        return os.pread(self._file.fileno(), 4096, 0).decode(errors="replace").partition("\n")[0]
+        return os.pread(self.fileno(), 4096, 0).decode(errors="replace").partition("\n")[0]
 
-    def write(self, text):
+    def write_text(self, text):
         """Leave a line for the next holder; without the right to write, the old line stays."""
-        if self._file is not None:
-            with suppress(OSError):
-                os.pwrite(self._file.fileno(), f"{text}\n".encode(), 0)
+        with suppress(OSError):
+            os.pwrite(self.fileno(), f"{text}\n".encode(), 0)
 
-    def close(self):
-        """Give back the lock. A thread that still waits for it gives it back as soon as it can."""
-        with self._guard:
-            if self._waits:
-                self._is_abandoned = True
-            else:
-                self._release()
 
-    def _release(self):
-        if self._file is None or self._file.closed:
-            return
-        with _openings_lock, self._file, suppress(OSError):
-            # Copies of the descriptor, in a child that did not close them, hold nothing then.
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+def _descriptor(path, flags):
+    """Open a lock file, for reading alone where it cannot be written, or make it."""
+    flags = os.O_NOFOLLOW | os.O_NONBLOCK
+    for way in (os.O_RDWR, os.O_RDONLY):
+        with suppress(OSError):
+            return os.open(path, way | flags)
+    return os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o666)

@@ -15,13 +15,8 @@ from skdp.accounting._records import MemoryLedger
 from skdp.accounting._sqlite_ledger import SQLiteLedger
 from skdp.exceptions import LedgerError
 
-# An address without its scheme, or the keywords of one.
-_LIKE_A_SERVER = re.compile(
-    r"^\s*postgres(ql)?\s*[:：]|^[^/\\]*[:：].*@|[:：][^/\\@]*@"
-    r"|(^|[\s;?&])(\w*pass\s*\w*|\w*(secret|token|pwd)\w*|host|hostaddr|dbname|user|service|options)"
-    r"\s*=",
-    re.IGNORECASE,
-)
+# A user and a password, or the keywords of an address; a path has a slash before them.
+_LIKE_A_SERVER = re.compile(r"[:：][^/\\]*@|^[^/\\]*[:：].*@|(^|[\s;?&])[^/\\]*=")
 _kinds: dict[str, Callable] = {
     "memory": MemoryLedger,
     "postgres": PostgreSQLLedger,

@@ -13,32 +13,18 @@ from skdp.accounting import _records
 from skdp.accounting._chain import NOTHING
 from skdp.exceptions import LedgerError
 
-_NAME = r"[\w.+-]+"
-_HOST = r"(?:[\w.-]*|[0-9A-Fa-f:.]+(?:%\w+)?|/[\w./+-]*)"
-_FILE = r"[\w./~+-]+"
-# Settings of the server's own have no dot in their names; one with a dot may hold anything.
-_SETTING = r"-c ?[a-z_]+=(?:on|off|local|remote_write|remote_apply|\d+(?:ms|s|min)?)"
-_HARMLESS = {
-    keyword: pattern
-    for pattern, keywords in (
-        (rf"(?: *{_SETTING})* *", "options"),
-        (rf"{_NAME}(?:@[\w.-]+)?", "user"),
-        (_NAME, "dbname service application_name"),
-        (rf"{_HOST}(?:,{_HOST})*", "host hostaddr"),
-        (r"[\d,]*", "port"),
-        (_FILE, "sslrootcert sslcrl sslcrldir sslcert sslkey"),
-        (
-            r"!?[\w.,-]*",
-            "channel_binding client_encoding connect_timeout fallback_application_name "
-            "gssdelegation gssencmode gsslib keepalives keepalives_count keepalives_idle "
-            "keepalives_interval krbsrvname load_balance_hosts max_protocol_version "
-            "min_protocol_version require_auth requirepeer ssl_max_protocol_version "
-            "ssl_min_protocol_version sslcertmode sslcompression sslmode sslnegotiation sslsni "
-            "target_session_attrs tcp_user_timeout",
-        ),
-    )
-    for keyword in keywords.split()
-}
+_KEYWORDS = (
+    "user host hostaddr dbname service application_name connect_timeout target_session_attrs "
+    "sslmode sslrootcert sslcert sslkey sslcrl channel_binding gssencmode"
+)
+_SERVER = r"(?:[\w.-]*|\[[\da-fA-F:.]+\])(?::\d*)?"
+_PAIR = rf"(?:port=[\d,]*|(?:{_KEYWORDS.replace(' ', '|')})=[\w./,+~-]*)"
+# Of an address without percent signs. libpq takes what is between a colon and an at sign for a
+# password: no colon is followed by one here.
+_HARMLESS = re.compile(
+    r"postgres(?:ql)?://(?:[\w.+-]+(?:@[\w.-]+)?@)?"
+    rf"{_SERVER}(?:,{_SERVER})*(?:/[\w.+-]*)?(?:\?{_PAIR}(?:&{_PAIR})*)?"
+)
 SCHEMA_VERSION = 1
 CONNECT_TIMEOUT_SECONDS = 10
 LOCK_TIMEOUT_SECONDS = 30.0
@@ -73,65 +59,6 @@ FROM pg_class AS c WHERE oid = 'skdp.records'::regclass
 """
 
 
-def driver():
-    """Return the module psycopg."""
-    try:
-        import psycopg
-    except ImportError:
-        needs = "a postgresql:// ledger needs psycopg: install skdp[postgres]"
-        raise LedgerError(needs) from None
-    return psycopg
-
-
-def check_address(address):
-    """Refuse an address in which libpq, or a careless writer, could see a secret.
-
-    Parameters
-    ----------
-    address : str
-        ``postgresql://...``; no part of it is repeated in an error.
-
-    Raises
-    ------
-    ValueError
-        If libpq cannot read it, or reads more in it than words that are known to be harmless.
-    LedgerError
-        If psycopg is not installed.
-    """
-    psycopg = driver()
-    try:
-        found = psycopg.conninfo.conninfo_to_dict(address)
-    except (psycopg.Error, ValueError):
-        found = None
-    # Errors of the driver quote the address; raised here, these are not chained to them.
-    if found is None:
-        raise ValueError(
-            "libpq cannot read the address of the ledger; give "
-            "postgresql://user@host:port/database, without a password"
-        )
-    if _says_twice(address):
-        raise ValueError("the address of a ledger must give each keyword once")
-    for keyword, value in found.items():
-        pattern = _HARMLESS.get(keyword)
-        if pattern is None or not re.fullmatch(pattern, str(value)):
-            raise ValueError(
-                "the address of a ledger must hold no password, and nothing that could be one: "
-                f"it is pickled with every estimator; remove or simplify its {keyword!r}; use a "
-                "password file, PGPASSWORD or a service file"
-            )
-
-
-def _says_twice(address):
-    """Say whether an address has a part that a later one overrides, which libpq does not show."""
-    authority, _, query = address.partition("://")[2].partition("?")
-    keywords = [pair.partition("=")[0] for pair in unquote(query).split("&") if pair]
-    server, _, database = authority.partition("/")
-    user, _, host = server.rpartition("@")
-    said = {"user": user, "host": host, "port": ":" in host, "dbname": database}
-    before = {keyword for keyword, value in said.items() if value}
-    return len(set(keywords)) < len(keywords) or bool(before & set(keywords))
-
-
 class PostgreSQLLedger(_records.TableLedger):
     """A ledger in the schema ``skdp`` of a PostgreSQL database.
 
@@ -143,20 +70,25 @@ class PostgreSQLLedger(_records.TableLedger):
     Parameters
     ----------
     address : str
-        ``postgresql://user@host:port/database?options``, without a password: every pickle of an
-        estimator holds the address. libpq takes the password from its password file, from
+        ``postgresql://user@host:port/database?keyword=word``, without a password: every pickle of
+        an estimator holds the address. libpq takes the password from its password file, from
         ``PGPASSWORD`` or from a service file. Nothing is opened before the first call.
 
     Raises
     ------
     ValueError
-        If the address holds a password, or whatever else is not known to be harmless.
-    LedgerError
-        If psycopg is not installed, by which alone an address can be understood.
+        If the address holds a password, or whatever else is not known to be harmless; no part of
+        it is repeated.
     """
 
     def __init__(self, address):
-        check_address(address)
+        if not _HARMLESS.fullmatch(unquote(address)):
+            raise ValueError(
+                "the address of a ledger must be postgresql://user@host:port/database, with no "
+                "password and nothing that could be one, because it is pickled with every "
+                f"estimator; ?keyword=word may follow, of {_KEYWORDS} port; all else goes into a "
+                "service file, a password file or the variables of libpq (PGPASSWORD)"
+            )
         self.address = address
         # Up to where this object has checked the chain.
         self._checked, self._versions = NOTHING, None
@@ -211,8 +143,11 @@ class PostgreSQLLedger(_records.TableLedger):
         connection, and with it the password that was used: a `LedgerError` takes their words and
         is not chained to them.
         """
-        psycopg = driver()
-        check_address(self.address)
+        try:
+            import psycopg
+        except ImportError:
+            needs = "a postgresql:// ledger needs psycopg: install skdp[postgres]"
+            raise LedgerError(needs) from None
         settings = {
             "autocommit": True,
             "connect_timeout": CONNECT_TIMEOUT_SECONDS,

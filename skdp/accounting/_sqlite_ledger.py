@@ -1,24 +1,24 @@
 """The ledger in an SQLite file, for one host."""
 
 import os
+import re
 import sqlite3
 import stat
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from skdp.accounting import _records
 from skdp.accounting._chain import NOTHING
-from skdp.accounting._file_lock import LOCK_SUFFIX, QUEUE_SUFFIX, locked
+from skdp.accounting._file_lock import LOCK_SUFFIX, locked
 from skdp.exceptions import LedgerError
 
 APPLICATION_ID = 0x736B6470  # "skdp"
 SCHEMA_VERSION = 1
 BUSY_TIMEOUT_SECONDS = 30.0
 
-DRAFT_SUFFIX = ".skdp-draft"
-# Files of these names belong to another ledger: SQLite removes its journal, we write its locks
-# and remove what a creator that was killed left of its draft.
-_BESIDE = ("-journal", "-wal", "-shm", LOCK_SUFFIX, QUEUE_SUFFIX, DRAFT_SUFFIX)
+# Files of these names belong to another ledger: SQLite removes its journal, and we write its lock.
+_BESIDE = ("-journal", "-wal", "-shm", LOCK_SUFFIX, ".skdp-queue")
 
 _TABLE = """CREATE TABLE records (
     sequence INTEGER PRIMARY KEY,
@@ -29,12 +29,13 @@ _TABLE = """CREATE TABLE records (
 )"""
 # Of files that older versions made; nothing reads by it.
 _OLD_INDEX = "CREATE INDEX records_of_dataset ON records (dataset, sequence)"
-# Nothing rolls back a draft; a journal that was left would be another draft's.
+# One transaction: a file whose maker was killed is empty, or becomes so when it is next opened.
 _SCHEMA = f"""
-PRAGMA journal_mode = OFF;
+BEGIN IMMEDIATE;
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
 {_TABLE};
+COMMIT;
 """
 
 
@@ -62,7 +63,6 @@ class SQLiteLedger(_records.TableLedger):
                 f"the name of a ledger cannot end in {', '.join(_BESIDE)}: files of such names "
                 "belong to other ledgers"
             )
-        self._draft = self.path.with_name(self.path.name + DRAFT_SUFFIX)
         # Up to where this object has checked the chain.
         self._checked = NOTHING
 
@@ -72,28 +72,19 @@ class SQLiteLedger(_records.TableLedger):
         return os.path.realpath(address)
 
     def create(self):
-        """Create the file, with its schema, unless there is one."""
-        if os.path.exists(self.path):
-            return
-        locked(self.path, BUSY_TIMEOUT_SECONDS, self._create)
+        """Create the file unless there is one; as long as it is empty it is a ledger of nothing."""
 
-    def _create(self, lock):
-        if os.path.exists(self.path):
-            return
-        lock.write("")
-        draft = self._draft
-        try:
-            with suppress(FileNotFoundError):
-                os.unlink(draft)
-            _connected(draft, lambda connection: connection.executescript(_SCHEMA))
-            # A link, unlike a renaming, never replaces what another program has just made.
-            os.link(draft, self.path)
-        except FileExistsError:
-            pass
-        except (OSError, sqlite3.Error) as error:
-            raise LedgerError(f"the ledger {self.path} cannot be created: {error}") from error
-        finally:
-            draft.unlink(missing_ok=True)
+        def make(lock):
+            if not os.path.exists(self.path):
+                lock.write_text("")
+                try:
+                    self.path.touch(mode=0o644)
+                except OSError as error:
+                    problem = f"the ledger {self.path} cannot be created: {error}"
+                    raise LedgerError(problem) from error
+
+        if not os.path.exists(self.path):
+            locked(self.path, BUSY_TIMEOUT_SECONDS, make)
 
     def _commit(self, connection, record, end):
         _records.insert_record(connection.execute, record)
@@ -104,44 +95,36 @@ class SQLiteLedger(_records.TableLedger):
         self._connection(lambda again: _records.read_back(again.execute, record, end))
         self._check_lock(connection.lock)
         self._checked = record.sequence, record.hash
-        connection.lock.write(_seal(stamp, self._checked))
+        connection.lock.write_text(_seal(stamp, self._checked))
 
     def _call(self, work, reading=False):
         """Return what `work` returns of a connection that has the lock."""
-        # A missing file raises here: no lock files are made beside it.
+        # A missing file raises here: no lock is made beside it.
         self._file()
-        try:
-            is_mounted = _mount(self.path) != _mount(self.path.parent)
-        except OSError as error:
-            raise LedgerError(f"the ledger {self.path} cannot be used: {error}") from error
-        if is_mounted:
+        if _is_mounted(self.path):
             raise LedgerError(
                 f"the ledger {self.path} is mounted by itself, so that it has a second name; mount "
                 "its folder"
             )
 
-        def connected(lock):
-            def begun(connection):
-                connection.lock = lock
-                if not reading:
-                    connection.execute("BEGIN IMMEDIATE")
-                return work(connection)
+        def begun(connection):
+            connection.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
+            return work(connection)
 
-            return self._connection(begun)
-
+        connected = partial(self._connection, begun)
         return locked(self.path, BUSY_TIMEOUT_SECONDS, connected, reading=reading)
 
     def _check_lock(self, lock):
         if not lock.is_at_its_path():
             raise LedgerError(
-                f"the lock {lock.path} was removed while it was held, so that others may have "
+                f"the lock {lock.name} was removed while it was held, so that others may have "
                 "written at the same time; nothing is released"
             )
 
     def _check(self, connection, whole=False):
         """Check the chain, and return its end; see `_seal` for what need not be read again."""
         lock, stamp = connection.lock, self._stamp()
-        text = lock.text()
+        text = lock.text() if lock else ""
         newest = "SELECT sequence, hash FROM records ORDER BY sequence DESC LIMIT 1"
         end = connection.execute(newest).fetchone() or NOTHING
         seen, is_sealed = self._checked, text == _seal(stamp, end)
@@ -151,9 +134,10 @@ class SQLiteLedger(_records.TableLedger):
             try:
                 _records.check_position(connection.execute, _sealed_end(text))
             except LedgerError as error:
-                restored = f"if you restored an older copy on purpose, remove {lock.path}"
+                restored = f"if you restored an older copy on purpose, remove {lock.name}"
                 raise LedgerError(f"{error}; {restored}") from None
-            lock.write(_seal(stamp, end))
+            if lock:
+                lock.write_text(_seal(stamp, end))
         self._checked = end
         return end
 
@@ -169,40 +153,41 @@ class SQLiteLedger(_records.TableLedger):
                 f"the ledger {self.path} is no regular file; if it was moved and a link left in "
                 "its place, open it by its new name in a new process"
             )
+        if file.st_nlink > 1:
+            raise LedgerError(
+                f"the ledger {self.path} has {file.st_nlink} names (hard links); keep one"
+            )
         return file
 
     def _stamp(self):
         file = self._file()
         return f"{file.st_ino} {file.st_size} {file.st_ctime_ns}"
 
-    def _connection(self, work):
-        """Return what `work` returns of a new connection to the checked file."""
+    def _connection(self, work, lock=None):
+        """Return what `work` returns of a new connection to the checked file.
 
-        def checked(connection):
-            self._check_schema(connection)
-            connection.execute("PRAGMA synchronous = EXTRA")
-            return work(connection)
-
-        self._check_file()
-        address, waits = f"{self.path.as_uri()}?mode=rw", BUSY_TIMEOUT_SECONDS
+        Closing it rolls back what was not committed. Nothing is held by a context manager written
+        in Python: an interrupt at the entry of its `__exit__` would leave it open as long as
+        anybody keeps the exception.
+        """
+        self._file()
+        how = {"factory": _Connection, "timeout": BUSY_TIMEOUT_SECONDS, "isolation_level": None}
         try:
-            return _connected(address, checked, uri=True, timeout=waits, isolation_level=None)
+            connection = sqlite3.connect(f"{self.path.as_uri()}?mode=rw", uri=True, **how)
+            try:
+                connection.lock = lock
+                connection.execute("PRAGMA synchronous = EXTRA")
+                self._check_schema(connection)
+                return work(connection)
+            finally:
+                connection.close()
         except sqlite3.Error as error:
             raise LedgerError(f"the ledger {self.path} cannot be used: {error}") from error
 
-    def _check_file(self):
-        file = self._file()
-        if file.st_nlink > 1:
-            with suppress(OSError):
-                if os.path.samestat(file, os.lstat(self._draft)):
-                    os.unlink(self._draft)
-            file = self._file()
-        if file.st_nlink > 1:
-            raise LedgerError(
-                f"the ledger {self.path} has {file.st_nlink} names (hard links); keep one"
-            )
-
     def _check_schema(self, connection):
+        # What a writer that was killed has left goes when this is read.
+        if not connection.execute("PRAGMA page_count").fetchone()[0]:
+            connection.executescript(_SCHEMA)
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if application != APPLICATION_ID:
@@ -235,31 +220,12 @@ class _Connection(sqlite3.Connection):
     lock = None
 
 
-def _connected(address, work, **options):
-    """Return what `work` returns of a connection; closing it rolls back what was not committed.
-
-    Nothing is held by a context manager written in Python: an interrupt at the entry of its
-    `__exit__` would leave it open as long as anybody keeps the exception.
-    """
-    with _records.CONNECTIONS:
-        connection = sqlite3.connect(address, factory=_Connection, **options)
-        try:
-            return work(connection)
-        finally:
-            connection.close()
-
-
-def _mount(path):
-    """Return the number of the mount that a path leads to, None where the system tells none."""
-    if not (hasattr(os, "O_PATH") and os.path.isdir("/proc/self/fdinfo")):
-        return None
-    # Closing such a descriptor drops no lock.
-    descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    try:
-        lines = Path(f"/proc/self/fdinfo/{descriptor}").read_text().splitlines()
-    finally:
-        os.close(descriptor)
-    return next((line for line in lines if line.startswith("mnt_id:")), None)
+def _is_mounted(path):
+    """Say whether a file is mounted by itself, as far as the system tells."""
+    name = re.sub(r"[ \t\n\\]", lambda sign: rf"\{ord(sign[0]):03o}", str(path))
+    with suppress(OSError):
+        mounts = Path("/proc/self/mountinfo").read_bytes().splitlines()
+        return os.fsencode(name) in (line.split()[4] for line in mounts)
 
 
 def _seal(stamp, end):
@@ -273,7 +239,5 @@ def _seal(stamp, end):
 
 def _sealed_end(text):
     """Return the end of the chain in a seal, `NOTHING` if the text is none."""
-    words = text.split()
-    if len(words) == 6 and words[0] == "skdp" and words[4].isdecimal():
-        return int(words[4]), words[5]
-    return NOTHING
+    found = re.fullmatch(r"skdp \d+ \d+ \d+ (\d+) (\w+)", text)
+    return (int(found[1]), found[2]) if found else NOTHING

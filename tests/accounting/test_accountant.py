@@ -124,6 +124,25 @@ def test_copies_clones_and_pickles_are_the_handle(path):
     assert repr(accountant) == "PrivacyAccountant(dataset='default')"
 
 
+def test_a_loader_that_knows_no_pickles_makes_a_handle_of_the_same_state(path):
+    """As skops does: it makes an empty object of the class, and then sets its state."""
+    accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
+    for handle in (accountant, accountant.partition("clinic", 2)[1]):
+        loaded = type(handle).__new__(type(handle))
+        loaded.__setstate__(handle.__getstate__())
+        assert (loaded.part, loaded.terms) == (handle.part, handle.terms)
+        assert vars(loaded) is vars(handle)
+        assert pickle.loads(pickle.dumps(loaded)) is handle
+    loaded.charge(PureDP(0.5))
+    assert accountant.epsilon_spent == 0.5
+
+
+@pytest.mark.parametrize("cap", [{}, {"ledger": "memory://"}, {"epsilon": None, "delta": None}])
+def test_an_accountant_needs_a_cap(cap):
+    with pytest.raises(TypeError, match="needs a cap: epsilon and delta"):
+        PrivacyAccountant(**cap)
+
+
 def test_an_accountant_whose_ledger_is_elsewhere_opens_nothing(path):
     accountant = PrivacyAccountant(1.0, 0.0, ledger=path, dataset="gone")
     pickled = pickle.dumps(accountant)

@@ -1,20 +1,20 @@
-"""The lock beside a ledger's file: it holds whatever is done to the file, and it is a queue."""
+"""The lock beside a ledger's file: it holds whatever is done to the file."""
 
 import fcntl
 import itertools
 import os
 import random
+import stat
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from skdp import BudgetExceededError, LedgerError, PrivacyAccountant
 from skdp.accounting import PureDP
-from skdp.accounting._file_lock import LOCK_SUFFIX, QUEUE_SUFFIX, LockFile, locked
+from skdp.accounting._file_lock import LOCK_SUFFIX, LockFile, locked
 from skdp.accounting._sqlite_ledger import SQLiteLedger
 from tests._processes import Child
 
@@ -28,7 +28,17 @@ def lock_of(path):
     return path.with_name(path.name + LOCK_SUFFIX)
 
 
-def tries_to_charge(path, go, told):
+def tries_to_charge(path, go, waits, told):
+    take = LockFile.take
+
+    def noted(lock):
+        is_taken = take(lock)
+        if not is_taken:
+            waits.touch()
+        return is_taken
+
+    # This process ends with its charge.
+    LockFile.take = noted
     wait_until(go.exists)
     accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
     try:
@@ -60,15 +70,15 @@ def read_in_a_thread(*paths):
 
 def test_a_file_that_is_read_during_a_charge_lets_nobody_in(path):
     accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
-    go, told = path.with_name("go"), path.with_name("told")
+    go, waits, told = (path.with_name(name) for name in ("go", "waits", "told"))
     # It is forked now, and not inside a charge: a child must not inherit a connection.
-    other = Child(tries_to_charge, path, go, told)
+    other = Child(tries_to_charge, path, go, waits, told)
 
     def during():
         read_in_a_thread(path, lock_of(path))
         go.touch()
         # The other process waits as long as we hold the lock, and has nothing to tell.
-        wait_until(lambda: waits_for_a_lock(other.pid))
+        wait_until(waits.exists)
         assert not told.exists()
 
     interposed(accountant, during)
@@ -79,26 +89,17 @@ def test_a_file_that_is_read_during_a_charge_lets_nobody_in(path):
     accountant.verify()
 
 
-def waits_for_a_lock(process):
-    """Whether a process waits for a lock; where the system does not say, it soon will."""
-    if not Path("/proc/locks").exists():
-        time.sleep(5.0)
-        return True
-    lines = Path("/proc/locks").read_text().splitlines()
-    return any("->" in line and f" {process} " in line for line in lines)
-
-
 def test_a_charge_that_is_not_there_afterwards_is_not_acknowledged(path, monkeypatch):
     accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
     before = path.read_bytes()
     connect = SQLiteLedger._connection
     openings = []
 
-    def undone(self, work):
+    def undone(self, work, lock=None):
         openings.append(self)
         if len(openings) == 2:
             path.write_bytes(before)
-        return connect(self, work)
+        return connect(self, work, lock)
 
     monkeypatch.setattr(SQLiteLedger, "_connection", undone)
     with pytest.raises(LedgerError, match="is missing"):
@@ -116,21 +117,19 @@ def test_a_lock_that_is_removed_while_held_is_noticed(path):
     accountant.charge(PureDP(0.5))
 
 
-def test_whoever_waits_for_a_removed_lock_takes_the_new_one(path):
+def test_whoever_waited_for_a_lock_that_was_removed_takes_the_new_one(path, monkeypatch):
     path.touch()
+    take, taken = LockFile.take, []
 
-    with ThreadPoolExecutor(1) as other:
-
-        def remove(lock):
-            waiting = other.submit(locked, path, 60.0, LockFile.is_at_its_path)
-            with open(path.with_name(path.name + QUEUE_SUFFIX)) as queue:
-                wait_until(lambda: is_locked(queue))
-            # It is first in the queue, and may have opened the lock that is now taken away.
-            time.sleep(0.05)
+    def removed_before(lock):
+        if not taken:
             lock_of(path).unlink()
-            return waiting
+        taken.append(take(lock))
+        return taken[-1]
 
-        assert locked(path, 60.0, remove).result()
+    monkeypatch.setattr(LockFile, "take", removed_before)
+    assert locked(path, 60.0, LockFile.is_at_its_path)
+    assert taken == [False, True]
 
 
 def test_a_lock_that_is_held_for_ever_is_an_error(path, monkeypatch):
@@ -143,9 +142,75 @@ def test_a_lock_that_is_held_for_ever_is_an_error(path, monkeypatch):
         with pytest.raises(LedgerError, match="locked"):
             assert accountant.epsilon_spent
     monkeypatch.undo()
-    # The threads that gave up waiting give back what they were still granted.
     accountant.charge(PureDP(0.5))
     assert accountant.epsilon_spent == 0.5
+
+
+@pytest.mark.parametrize("is_charged", [True, False])
+def test_waiting_ends_only_where_nothing_is_charged(path, monkeypatch, is_charged):
+    path.touch()
+    times, tries = itertools.count(), itertools.count(1)
+    clock = SimpleNamespace(monotonic=lambda: float(next(times)), monotonic_ns=lambda: 0)
+    clock.sleep = lambda seconds: None
+    take = LockFile.take
+
+    def held(lock):
+        number = next(tries)
+        if is_charged:
+            os.utime(path, ns=(number, number))
+        return number == 50 and take(lock)
+
+    monkeypatch.setattr("skdp.accounting._file_lock.time", clock)
+    monkeypatch.setattr(LockFile, "take", held)
+    if is_charged:
+        assert locked(path, 10.0, LockFile.is_at_its_path)
+    else:
+        with pytest.raises(LedgerError, match="charged nothing"):
+            locked(path, 10.0, LockFile.is_at_its_path)
+
+
+def test_whoever_has_had_the_lock_rests_a_tenth_as_long(path, monkeypatch):
+    path.touch()
+    now, rests = [0.0], []
+    clock = SimpleNamespace(monotonic=lambda: now[0], monotonic_ns=lambda: 0, sleep=rests.append)
+    monkeypatch.setattr("skdp.accounting._file_lock.time", clock)
+    monkeypatch.setattr("skdp.accounting._file_lock._rest", [0.0])
+
+    def work(lock):
+        now[0] += 10.0
+
+    for _ in range(2):
+        locked(path, 1.0, work)
+    now[0] += 2.0
+    locked(path, 1.0, work)
+    assert rests == pytest.approx([0.0, 1.0, 0.0])
+
+
+def test_a_lock_that_cannot_be_written_is_held(path, monkeypatch):
+    accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
+    before = lock_of(path).read_text()
+    open_file = os.open
+
+    def denied(name, flags, *mode, **options):
+        if flags & os.O_RDWR and str(name).endswith(LOCK_SUFFIX):
+            raise PermissionError(13, "denied")
+        return open_file(name, flags, *mode, **options)
+
+    monkeypatch.setattr(os, "open", denied)
+    interposed(accountant, lambda: held.append(is_locked(lock)))
+    held = []
+    with open(lock_of(path)) as lock:
+        accountant.charge(PureDP(0.5))
+    assert held == [True]
+    assert lock_of(path).read_text() == before
+    assert accountant.epsilon_spent == 0.5
+
+
+def test_who_may_write_the_ledger_may_write_its_lock(path):
+    accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
+    path.chmod(0o660)
+    accountant.charge(PureDP(0.5))
+    assert stat.S_IMODE(lock_of(path).stat().st_mode) == 0o660
 
 
 def test_a_child_that_is_forked_while_the_lock_is_held_does_not_keep_it(path):
@@ -154,7 +219,7 @@ def test_a_child_that_is_forked_while_the_lock_is_held_does_not_keep_it(path):
     def fork(lock):
         child = Child(time.sleep, 60.0)
         # The lock ends with its last copy: closed without being given back, as at a crash.
-        lock._file.close()
+        lock.close()
         with open(lock_of(path)) as other:
             # The child closes its copies as soon as it runs.
             wait_until(lambda: not is_locked(other))
@@ -163,42 +228,42 @@ def test_a_child_that_is_forked_while_the_lock_is_held_does_not_keep_it(path):
     locked(path, 60.0, fork).kill()
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-@pytest.mark.parametrize("method", ["close", "_release"])
-def test_an_interrupt_while_the_lock_is_given_back_leaves_none(path, monkeypatch, method):
+@pytest.mark.parametrize("place", ["fcntl.flock", "LockFile.close"])
+def test_an_interrupt_while_the_lock_is_given_back_leaves_none(path, monkeypatch, place):
     accountant = PrivacyAccountant(9.0, 0.0, ledger=path)
+    kept, flock = [], fcntl.flock
 
-    def interrupted(lock):
-        raise KeyboardInterrupt
+    def interrupted(lock, how=fcntl.LOCK_UN):
+        if how == fcntl.LOCK_UN:
+            kept.append(lock)
+            raise KeyboardInterrupt
+        return flock(lock, how)
 
     with monkeypatch.context() as patch:
-        patch.setattr(LockFile, method, interrupted)
-        with suppress(KeyboardInterrupt):
+        patch.setattr(f"skdp.accounting._file_lock.{place}", interrupted)
+        with pytest.raises(KeyboardInterrupt):
             accountant.charge(PureDP(0.5))
     monkeypatch.setattr("skdp.accounting._sqlite_ledger.BUSY_TIMEOUT_SECONDS", 0.2)
     accountant.charge(PureDP(0.5))
 
 
 @pytest.mark.parametrize("make", [lambda p, t: p.symlink_to(t), lambda p, t: os.mkfifo(p)])
-@pytest.mark.parametrize("suffix", [LOCK_SUFFIX, QUEUE_SUFFIX])
-def test_what_is_no_lock_file_is_refused(path, make, suffix):
+def test_what_is_no_lock_file_is_refused(path, make):
     target = path.with_name("other")
     target.write_text("mine")
-    make(path.with_name(path.name + suffix), target)
-    with pytest.raises(LedgerError, match="lock"):
+    make(lock_of(path), target)
+    with pytest.raises(LedgerError, match="cannot be opened|no regular file"):
         PrivacyAccountant(1.0, 0.0, ledger=path)
     assert target.read_text() == "mine"
 
 
 def test_who_may_not_write_in_the_folder_can_read(path, monkeypatch):
     PrivacyAccountant(1.0, 0.0, ledger=path).charge(PureDP(0.5))
-    for suffix in (LOCK_SUFFIX, QUEUE_SUFFIX):
-        path.with_name(path.name + suffix).unlink()
+    lock_of(path).unlink()
     open_file = os.open
 
     def denied(name, flags, *mode, **options):
-        if flags & os.O_CREAT and str(name).endswith((LOCK_SUFFIX, QUEUE_SUFFIX)):
+        if flags & os.O_CREAT and str(name).endswith(LOCK_SUFFIX):
             raise PermissionError(13, "denied")
         return open_file(name, flags, *mode, **options)
 
@@ -221,28 +286,6 @@ def test_a_system_without_file_locks_is_told_so(path, monkeypatch):
     monkeypatch.setattr("skdp.accounting._file_lock.fcntl", None)
     with pytest.raises(LedgerError, match="needs the file locks of POSIX"):
         PrivacyAccountant(1.0, 0.0, ledger=path)
-
-
-def test_whoever_has_just_had_the_lock_is_behind_all_who_wait(path):
-    path.touch()
-    order = []
-
-    def wait(name):
-        locked(path, 60.0, lambda lock: order.append(name))
-
-    with ThreadPoolExecutor(1) as other:
-
-        def let_wait(lock):
-            waiting = other.submit(wait, "waits")
-            # The queue is held by whoever is next.
-            with open(path.with_name(path.name + QUEUE_SUFFIX)) as queue:
-                wait_until(lambda: is_locked(queue))
-            return waiting
-
-        waiting = locked(path, 60.0, let_wait)
-        wait("again")
-        waiting.result()
-    assert order == ["waits", "again"]
 
 
 def wait_until(condition):

@@ -1,8 +1,10 @@
 """What a charge notices in a ledger, and what it refuses to write into one."""
 
 import gc
+import itertools
 import json
 import os
+import random
 import resource
 import shutil
 import sqlite3
@@ -27,7 +29,7 @@ from skdp.accounting import (
 from skdp.accounting._chain import NOTHING
 from skdp.accounting._events import Event, check_readable
 from skdp.accounting._file_lock import LOCK_SUFFIX
-from skdp.accounting._sqlite_ledger import _BESIDE, _OLD_INDEX, DRAFT_SUFFIX
+from skdp.accounting._sqlite_ledger import _BESIDE, _OLD_INDEX, _TABLE
 from tests._processes import Child
 
 
@@ -254,7 +256,7 @@ def test_a_ledger_that_was_moved_and_left_a_link_is_refused(path, is_under_way, 
 
 def test_a_file_that_is_mounted_by_itself_is_refused(path):
     charged(path)
-    mounted = path.with_name("mounted.db")
+    mounted = path.with_name("a mounted file.db")
     mounted.touch()
     if os.getuid() or subprocess.run(["mount", "--bind", path, mounted], check=False).returncode:
         pytest.skip("only root may mount")
@@ -294,48 +296,60 @@ def test_a_folder_that_was_moved_and_left_a_link_is_one_ledger(tmp_path):
     assert PrivacyAccountant(10.0, 1e-5, ledger=path).epsilon_spent == 2.5
 
 
-def draft_of(path):
-    return path.with_name(path.name + DRAFT_SUFFIX)
+def leave_half_a_ledger(path):
+    """Write as a maker does who is killed when a part of his pages is in the file."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA cache_size = 1")
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("PRAGMA application_id = 1")
+    connection.execute(_TABLE)
+    for sequence in range(100):
+        row = (sequence, "default", "open", "x" * 1000, "")
+        connection.execute("INSERT INTO records VALUES (?, ?, ?, ?, ?)", row)
+    os._exit(0)
 
 
-def test_the_second_name_that_a_killed_creator_left_goes_by_itself(path):
-    accountant = charged(path)
-    draft = draft_of(path)
-    os.link(path, draft)
-    accountant.charge(PureDP(0.5))
-    assert not draft.exists()
+@pytest.mark.parametrize("leave", [lambda path: path.touch(), leave_half_a_ledger])
+def test_a_creator_that_is_killed_leaves_nothing_in_the_way(path, leave):
+    Child(leave, path).join()
+    assert (path.stat().st_size > 0) == path.with_name("budget.db-journal").exists()
+    charged(path).verify()
+    assert {entry.name for entry in path.parent.iterdir()} == {"budget.db", "budget.db.skdp-lock"}
 
 
-def test_a_creator_that_is_killed_leaves_nothing_in_the_way(path, monkeypatch):
-    class Killed(BaseException):
-        pass
+def begin_ledgers(path):
+    for number in itertools.count():
+        charged(path.with_name(f"{number}.db"), times=1)
 
-    def killed(*arguments, **options):
-        raise Killed
 
-    for name in ("link", "unlink"):
-        with monkeypatch.context() as patch:
-            patch.setattr("pathlib.Path.unlink", killed)
-            if name == "link":
-                patch.setattr(os, "link", killed)
-            with pytest.raises(Killed):
-                PrivacyAccountant(10.0, 1e-5, ledger=path)
-        assert draft_of(path).exists()
-        if name == "link":
-            # A creator that is killed while it writes leaves half a draft.
-            draft_of(path).write_bytes(draft_of(path).read_bytes()[:5000])
+def check_killed_creators(path, kills):
+    moments = random.Random(0)
+    for _ in range(kills):
+        child = Child(begin_ledgers, path)
+        time.sleep(moments.uniform(0.0, 0.1))
+        child.kill()
+        for ledger in path.parent.glob("*.db"):
+            assert charged(ledger, times=0).epsilon_spent in (0.0, 0.5)
+            for file in path.parent.glob(f"{ledger.name}*"):
+                file.unlink()
+    assert not list(path.parent.glob("*.db*"))
+
+
+def test_creators_that_are_killed_leave_whole_ledgers(path):
+    check_killed_creators(path, 10)
+
+
+@pytest.mark.slow
+def test_200_creators_that_are_killed_leave_whole_ledgers(path):
+    check_killed_creators(path, 200)
+
+
+def test_a_ledger_that_was_emptied_is_not_begun_again(path):
     charged(path)
-    names = {entry.name for entry in path.parent.iterdir()}
-    assert names == {"budget.db", "budget.db.skdp-lock", "budget.db.skdp-queue"}
-
-
-@pytest.mark.parametrize("name", ["other.db", "budget.db.0", "budget.db." + "d" * 32])
-def test_a_second_name_that_is_no_draft_is_refused_as_before(path, name):
-    accountant = charged(path)
-    os.link(path, path.with_name(name))
-    with pytest.raises(LedgerError, match="hard links"):
-        accountant.charge(PureDP(0.5))
-    assert path.with_name(name).exists()
+    path.write_bytes(b"")
+    for _ in range(2):
+        with pytest.raises(LedgerError, match="on purpose, remove"):
+            PrivacyAccountant(10.0, 1e-5, ledger=path)
 
 
 ADDITIONS = {

@@ -3,12 +3,14 @@
 import pickle
 import sys
 import traceback
+from contextlib import suppress
 
+import numpy as np
 import pytest
 
 from skdp import LedgerError, PrivacyAccountant
 from skdp.accounting import _accountant
-from skdp.accounting._postgres_ledger import PostgreSQLLedger, check_address
+from skdp.accounting._postgres_ledger import _KEYWORDS, PostgreSQLLedger
 
 SECRETS = [
     "postgresql://u:s3cret@h/db",
@@ -36,6 +38,12 @@ SECRETS = [
     "postgresql://u@h/db%20password%3Ds3cret",
     "postgresql:///?host=u:s3cret@h",
     "postgresql:///db?port=s3cret",
+    "postgresql://u:12?user=s3cret@h/db",
+    "postgresql://u:12/s3cret@h/db",
+    "postgresql://u:12,s3cret@h/db",
+    "postgresql://[u:s3cret]@h/db",
+    "postgresql://u@h/db?application_name=a%26password%3Ds3cret",
+    "postgresql://u@h/db?application_name=%2573%2533cret%253As3c",
     "POSTGRESQL://u:s3cret@h/db",
     " postgresql://u:s3cret@h/db",
     "postgresql:/u:s3cret@h/db",
@@ -60,18 +68,17 @@ HARMLESS = [
     "postgresql://u%40tenant@h1:5432,h2:5433/db?target_session_attrs=read-write",
     "postgresql://u@[::1]:5432/db?connect_timeout=5&application_name=team-a",
     "postgresql:///?service=budget",
-    "postgresql://h/db?options=-csynchronous_commit%3Doff",
+    "postgresql://u@h/db?sslcert=/home/u/u.crt&sslkey=/home/u/u.key&channel_binding=require",
 ]
 
 
 @pytest.mark.parametrize("address", SECRETS)
 def test_an_address_that_may_hold_a_secret_is_refused_and_not_repeated(address, caplog):
-    pytest.importorskip("psycopg", reason="psycopg is not installed")
     caplog.set_level(0)
     for use in (
         lambda: PrivacyAccountant(1.0, 0.0, ledger=address),
         lambda: _accountant.attach(address, "default"),
-        lambda: PostgreSQLLedger(address) if "://" in address else check_address(address),
+        lambda: PostgreSQLLedger(address),
     ):
         with pytest.raises((ValueError, LedgerError)) as refusal:
             use()
@@ -84,28 +91,39 @@ def test_an_address_that_may_hold_a_secret_is_refused_and_not_repeated(address, 
 
 @pytest.mark.parametrize("address", HARMLESS)
 def test_an_address_without_secrets_is_kept(address):
-    pytest.importorskip("psycopg", reason="psycopg is not installed")
     handle = _accountant.attach(address, "default")
     assert address.encode() in pickle.dumps(handle)
     assert pickle.loads(pickle.dumps(handle)) is handle
     assert "@" not in repr(handle)
 
 
-def test_without_the_driver_no_address_is_guessed(monkeypatch):
-    handle = object.__new__(PrivacyAccountant)
-    handle._address, handle._dataset, handle._part = "postgresql://u@h/db", "default", None
-    data = pickle.dumps(handle)
+def test_of_what_is_kept_libpq_reads_nothing_but_harmless_words():
+    psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
+    words = "u h 12 :5 @ / / ? & = , : [::1] %3A %40 %2F %3F %25 . - user= password= port= host= "
+    words = [*words.split(), "dbname=", "options=", " "]
+    random, kept = np.random.default_rng(0), []
+    for _ in range(20_000):
+        address = "postgresql://" + "".join(random.choice(words, random.integers(9)))
+        with suppress(ValueError):
+            kept.append(PostgreSQLLedger(address).address)
+    for address in (*kept, *HARMLESS):
+        with suppress(psycopg.ProgrammingError):
+            found = psycopg.conninfo.conninfo_to_dict(address)
+            assert found.keys() <= {*_KEYWORDS.split(), "port"}, address
+    assert len(kept) > 1000
+
+
+def test_without_the_driver_addresses_are_checked_and_no_ledger_is_used(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    for address in ("postgresql://u@h/db", "postgresql://u:s3cret@h/db"):
-        with pytest.raises(LedgerError, match="needs psycopg") as refusal:
-            PrivacyAccountant(1.0, 0.0, ledger=address)
-        assert "s3c" not in str(refusal.value)
-        with pytest.raises(LedgerError, match="needs psycopg"):
-            PostgreSQLLedger(address)
-    # A fitted model loads and predicts where the driver is not; its ledger cannot be used.
-    restored = pickle.loads(data)
     with pytest.raises(LedgerError, match="needs psycopg"):
-        assert restored.epsilon_spent
+        PrivacyAccountant(1.0, 0.0, ledger="postgresql://u@h/db")
+    with pytest.raises(ValueError, match="no password") as refusal:
+        PrivacyAccountant(1.0, 0.0, ledger="postgresql://u:s3cret@h/db")
+    assert "s3c" not in str(refusal.value)
+    # A fitted model loads and predicts where the driver is not; its ledger cannot be used.
+    data = pickle.dumps(_accountant.attach("postgresql://u@h/db", "default"))
+    with pytest.raises(LedgerError, match="needs psycopg"):
+        assert pickle.loads(data).epsilon_spent
 
 
 def test_a_password_of_the_environment_stands_in_no_error(monkeypatch):

@@ -137,9 +137,11 @@ def test_a_ledger_that_was_cut_while_in_use_is_refused(address):
 
 
 @pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
-def test_a_database_of_another_encoding_keeps_a_ledger(server, encoding):
+def test_a_database_of_another_encoding_keeps_a_ledger(server, encoding, monkeypatch):
     address = server.new_database(f"ENCODING {encoding} LOCALE 'C' TEMPLATE template0")
-    charged(address + "&client_encoding=latin1")
+    with monkeypatch.context() as patch:
+        patch.setenv("PGCLIENTENCODING", "latin1")
+        charged(address)
     accountant = PrivacyAccountant(10.0, 0.0, ledger=address)
     accountant.charge(PureDP(0.5), label="café")
     assert accountant.epsilon_spent == 2.0
@@ -174,7 +176,9 @@ def test_a_locked_ledger_is_refused(address, monkeypatch):
 
 
 def test_a_role_that_does_not_wait_for_the_disk_waits_here(address):
-    ledger = PostgreSQLLedger(address + "&options=-csynchronous_commit%3Doff")
+    name = psycopg.conninfo.conninfo_to_dict(address)["dbname"]
+    run(address, f'ALTER DATABASE "{name}" SET synchronous_commit = off')
+    ledger = PostgreSQLLedger(address)
     ledger.create()
     settings = []
     call = ledger._call
