@@ -228,8 +228,9 @@ def _compose(parts, plan):
     log_total, offset, log_kept, product = 0.0, 0, 0.0, 1.0
     for part, grid in zip(parts, grids, strict=True):
         tilted, log_moment = _tilted(grid, plan.tilt)
-        folded = np.pad(tilted, (0, -len(tilted) % length)).reshape(-1, length).sum(axis=0)
-        product = product * _power(rfft(folded, length), part.count)
+        if len(tilted) > length:
+            tilted = np.pad(tilted, (0, -len(tilted) % length)).reshape(-1, length).sum(axis=0)
+        product = product * _power(rfft(tilted, length), part.count)
         log_total += part.count * log_moment
         offset += part.count * grid.first
         log_kept += part.count * math.log1p(-min(grid.infinite, 1.0 - 1e-16))
@@ -262,10 +263,11 @@ def _tilted(grid, tilt):
     """Masses tilted by e^(tilt L), normalised, and the logarithm of what they summed to."""
     if tilt == 0.0:
         return grid.mass, 0.0
-    with np.errstate(divide="ignore"):
-        exponent = np.log(grid.mass) + tilt * grid.losses
+    kept = np.flatnonzero(grid.mass)
+    exponent = np.log(grid.mass[kept]) + tilt * (grid.step * (grid.first + kept))
     top = float(exponent.max())
-    tilted = np.exp(exponent - top)
+    tilted = np.zeros(len(grid.mass))
+    tilted[kept] = np.exp(exponent - top)
     total = float(tilted.sum())
     return tilted / total, top + math.log(total)
 
