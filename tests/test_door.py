@@ -16,8 +16,7 @@ from skdp import BudgetExceededError, DPLogisticRegression, DPStandardScaler, Pr
 from skdp.base import PrivateFit, PrivateRelease, TableShape, fitted_names
 from skdp.mechanisms import LaplaceMechanism, NoRelease
 from skdp.noise import Door, RandomSource
-from skdp.noise._source import Stream
-from skdp.testing._case import make_table
+from tests._private import Stream, make_table
 from tests.test_contract import ESTIMATORS
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

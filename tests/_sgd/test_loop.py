@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from skdp._losses._classes import BinaryLogisticLoss
-from skdp._losses._numbers import SquaredLoss
 from skdp._sgd._plan import Linear, clip_norm, plan_sgd
 from skdp._sgd._updates import Check, Update, run_sgd
 from skdp.noise import RandomSource
 from tests._guarantees import meet
+from tests._private import BinaryLogisticLoss, SquaredLoss
 
 N, D = 200, 3
 

@@ -7,8 +7,8 @@ import traceback
 import pytest
 
 from skdp import LedgerError, PrivacyAccountant
-from skdp.accounting import _accountant
-from skdp.accounting._postgres_ledger import PostgreSQLLedger, check_address
+from skdp.accounting import _accountant, open_ledger
+from skdp.accounting._postgres_ledger import check_address
 
 SECRETS = [
     "postgresql://u:s3cret@h/db",
@@ -71,7 +71,7 @@ def test_an_address_that_may_hold_a_secret_is_refused_and_not_repeated(address, 
     for use in (
         lambda: PrivacyAccountant(1.0, 0.0, ledger=address),
         lambda: _accountant.attach(address, "default"),
-        lambda: PostgreSQLLedger(address) if "://" in address else check_address(address),
+        lambda: open_ledger(address) if "://" in address else check_address(address),
     ):
         with pytest.raises((ValueError, LedgerError)) as refusal:
             use()
@@ -101,7 +101,7 @@ def test_without_the_driver_no_address_is_guessed(monkeypatch):
             PrivacyAccountant(1.0, 0.0, ledger=address)
         assert "s3c" not in str(refusal.value)
         with pytest.raises(LedgerError, match="needs psycopg"):
-            PostgreSQLLedger(address)
+            open_ledger(address)
     # A fitted model loads and predicts where the driver is not; its ledger cannot be used.
     restored = pickle.loads(data)
     with pytest.raises(LedgerError, match="needs psycopg"):

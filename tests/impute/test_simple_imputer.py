@@ -7,14 +7,11 @@ from sklearn import config_context
 from sklearn.impute import SimpleImputer
 
 from skdp import DPSimpleImputer, PrivacyAccountant
-from skdp._data._columns import ColumnTable
 from skdp.impute._simple_imputer import MeansOfPresent
 from skdp.noise import RandomSource
-from skdp.stats._bounds import BoundsPlan
-from skdp.stats._quantiles import QuantilePlan
-from skdp.utils._labels import label_codes
 from tests._attacks import attack_choices
 from tests._guarantees import meet
+from tests._private import BoundsPlan, ColumnTable, QuantilePlan, label_codes
 
 BOUNDS = ([0.0, -10.0], [1.0, 10.0])
 RELATIONS = ["add_remove", "replace_one"]

@@ -1370,7 +1370,7 @@ MUTATIONS = [
         "stats._moments",
         "MomentsPlan.mechanism",
         rules.term_dropped("n_columns"),
-        ("preprocessing/test_standard_scaler.py::test_sensitivity_grows_with_the_features",),
+        ("stats/test_moments.py::test_sensitivity_grows_with_the_features",),
         "a row moves the sums of all columns",
     ),
     Mutation(
@@ -1378,7 +1378,7 @@ MUTATIONS = [
         "stats._moments",
         "",
         rules.entry_put("('replace_one', 2)", "(1.5, math.sqrt(1.25))"),
-        ("preprocessing/test_standard_scaler.py::test_brute_force_sensitivity",),
+        ("stats/test_moments.py::test_brute_force_sensitivity",),
         "relation ignored",
     ),
     Mutation(
@@ -1394,7 +1394,7 @@ MUTATIONS = [
         "stats._moments",
         "MomentsPlan.mechanism",
         rules.assigned_times("rounding", 0.0),
-        ("preprocessing/test_standard_scaler.py::test_sensitivity_grows_with_the_features",),
+        ("stats/test_moments.py::test_sensitivity_grows_with_the_features",),
         "a sum in floating point moves further than a row",
     ),
     Mutation(

@@ -15,8 +15,8 @@ from skdp import (
 from skdp.accounting import Guarantee, Neighbours
 from skdp.base import TableShape
 from skdp.preprocessing._planned import plan_column_quantiles
-from skdp.stats._quantiles import QuantilePlan
 from tests._attacks import attack_choices
+from tests._private import QuantilePlan
 
 SCALERS = [DPMinMaxScaler, DPMaxAbsScaler, DPRobustScaler, DPQuantileTransformer]
 BOUNDS = ([0.0, -10.0, 5.0], [1.0, 10.0, 6.0])
