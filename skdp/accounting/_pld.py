@@ -231,9 +231,8 @@ def _compose(parts, plan):
     log_total, offset, log_kept, product = 0.0, 0, 0.0, 1.0
     for part, grid in zip(parts, grids, strict=True):
         tilted, log_moment = _tilted(grid, plan.tilt)
-        if len(tilted) > length:
-            tilted = np.pad(tilted, (0, -len(tilted) % length)).reshape(-1, length).sum(axis=0)
-        product = product * _power(rfft(tilted, length), part.count)
+        folded = np.pad(tilted, (0, -len(tilted) % length)).reshape(-1, length).sum(axis=0)
+        product = product * _power(rfft(folded, length), part.count)
         log_total += part.count * log_moment
         offset += part.count * grid.first
         log_kept += part.count * math.log1p(-min(grid.infinite, 1.0 - 1e-16))
