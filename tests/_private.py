@@ -50,12 +50,11 @@ from skdp.utils._symmetric import pack_symmetric
 from skdp.utils._validation import check_classes
 
 __all__ = [
-    "CELLS",
-    "STYLE",
     "BinaryHuberisedHingeLoss",
     "BinaryLogisticLoss",
     "BoundedRows",
     "BoundsPlan",
+    "CELLS",
     "ClassWeightedLoss",
     "ClippedPoissonLoss",
     "ClippedSums",
@@ -72,6 +71,7 @@ __all__ = [
     "Problem",
     "QuantilePlan",
     "RowsAndTarget",
+    "STYLE",
     "SquaredHingeLoss",
     "SquaredLoss",
     "Stream",
