@@ -7,6 +7,7 @@ from sklearn import config_context
 from sklearn.impute import SimpleImputer
 
 from skdp import DPSimpleImputer, PrivacyAccountant
+from skdp.impute._simple_imputer import MeansOfPresent
 from skdp.noise import RandomSource
 from tests._attacks import attack_choices
 from tests._guarantees import meet
