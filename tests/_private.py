@@ -50,11 +50,12 @@ from skdp.utils._symmetric import pack_symmetric
 from skdp.utils._validation import check_classes
 
 __all__ = [
+    "CELLS",
+    "STYLE",
     "BinaryHuberisedHingeLoss",
     "BinaryLogisticLoss",
     "BoundedRows",
     "BoundsPlan",
-    "CELLS",
     "ClassWeightedLoss",
     "ClippedPoissonLoss",
     "ClippedSums",
@@ -71,7 +72,6 @@ __all__ = [
     "Problem",
     "QuantilePlan",
     "RowsAndTarget",
-    "STYLE",
     "SquaredHingeLoss",
     "SquaredLoss",
     "Stream",
