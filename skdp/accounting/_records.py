@@ -162,7 +162,7 @@ class MemoryLedger(TableLedger):
     def __init__(self, address):
         self._address = address
         # The rows that this object has checked, and their end.
-        self._checked: tuple = [], NOTHING
+        self._checked = [], NOTHING
 
     @staticmethod
     def address_of(address):
