@@ -174,7 +174,7 @@ def _step(parts, tilt, epsilon, tolerance, width, max_cells=_MAX_CELLS):
     spacings = {part.pair.spacing for part in parts} - {None}
     if len(spacings) == 1:
         spacing = spacings.pop()
-        if all(part.pair.tails is None for part in parts):
+        if all(part.pair.spacing and part.pair.tails is None for part in parts):
             # Atoms lie at halves of it.
             step = max(step, 0.5 * spacing)
         step = spacing / max(1, math.ceil(spacing / step)) if spacing > 0.0 else step

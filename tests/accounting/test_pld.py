@@ -192,3 +192,11 @@ def test_atoms_on_a_lattice_are_composed_on_it(epsilon, count, monkeypatch):
     # Distributions that only bound where the answer lies have some three thousand points.
     coarse, *fine = sizes
     assert coarse > 3000 and fine and max(fine) < 100
+
+
+def test_atoms_on_no_lattice_keep_a_fine_grid_beside_those_on_one():
+    sampled = PoissonSampled(0.3, RandomizedResponse(1.0)) * 4
+    event = PureDP(3.0) * 2 + sampled
+    usual, fine = (get_epsilon(event, 1e-2, method="pld", tolerance=t) for t in (1e-4, 1e-6))
+    assert abs(usual - fine) < 1e-4 * fine
+    assert usual < 6.0 + get_epsilon(sampled, 0.0, method="pld") - 0.1
