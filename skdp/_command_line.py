@@ -11,12 +11,12 @@ from importlib import import_module
 from skdp._version import __version__
 from skdp.accounting import Gaussian, PoissonSampled, get_epsilon
 from skdp.accounting._accountant import ledger_records, ledger_reports, verify_ledger
+from skdp.accounting._bounds import METHODS
 from skdp.exceptions import LedgerError
 from skdp.pipeline import check_pipeline
 from skdp.utils._rounding import in_digits
 from skdp.utils._validation import RELATIONS, check_integer
 
-METHODS = ("auto", "pld", "rdp", "zcdp", "advanced", "basic")
 EXIT_CODES = """exit codes:
   0  done; the ledger's chain is whole
   1  the ledger cannot be used or its chain is broken

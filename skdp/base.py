@@ -55,12 +55,13 @@ def terms_of(accountant):
     return accountant.terms
 
 
-def neighbours_of(accountant):
+def neighbours_of(accountant, terms=None):
     """Return the `Neighbours` of a fit's guarantee, add/remove of one row without an accountant.
 
-    A step of a plan that was priced for a group of rows is calibrated for one of them.
+    A step of a plan that was priced for a group of rows is calibrated for one of them. Terms that
+    were read are not read again.
     """
-    neighbours = terms_of(accountant).neighbours
+    neighbours = (terms or terms_of(accountant)).neighbours
     return neighbours.of_rows if hasattr(accountant, "planned") else neighbours
 
 
@@ -349,7 +350,7 @@ class PrivateRelease:
 
     def guaranteed(self, epsilon, delta):
         """Return the `Guarantee` of an epsilon and a delta of the unit, which a charge is for."""
-        neighbours = self.terms.neighbours if self._persons else neighbours_of(self._accountant)
+        neighbours = neighbours_of(self._accountant, self.terms)
         guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbours=neighbours)
         self._of_group = guarantee if neighbours.max_rows > 1 else None
         return guarantee
@@ -515,8 +516,8 @@ class PrivateFit(PrivateRelease):
     @property
     def guarantee(self):
         """What the fit must meet; see `guarantee_of`."""
-        known = guarantee_of(self._estimator)
-        return self.guaranteed(known.epsilon, known.delta)
+        params = self._estimator.get_params(deep=False)
+        return self.guaranteed(params["epsilon"], params.get("delta", 0.0))
 
     def owned(self, table, groups):
         """Return a `ReadTable` with its public number of units, rows or persons."""

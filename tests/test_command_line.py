@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from skdp import PrivacyAccountant, __version__
-from skdp._command_line import main
+from skdp.__main__ import main
 from skdp.accounting import Gaussian, PoissonSampled, PureDP, get_epsilon
 
 

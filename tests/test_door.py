@@ -13,11 +13,11 @@ from sklearn.utils import get_tags
 
 import skdp
 from skdp import BudgetExceededError, DPLogisticRegression, DPStandardScaler, PrivacyAccountant
+from skdp.accounting import open_ledger, register_ledger
 from skdp.base import PrivateFit, PrivateRelease, TableShape, fitted_names
 from skdp.mechanisms import LaplaceMechanism, NoRelease
 from skdp.noise import Door, RandomSource
-from skdp.noise._source import Stream
-from skdp.testing._case import make_table
+from tests._private import Stream, make_table
 from tests.test_contract import ESTIMATORS
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -124,6 +124,27 @@ def drawn(monkeypatch):
 
     monkeypatch.setattr(Stream, "words", counted)
     return sizes
+
+
+class Watched:
+    """A ledger in memory that notes what is asked of it."""
+
+    asked: list = []
+
+    def __init__(self, address):
+        self.kept = open_ledger(address.replace("watched", "memory"))
+
+    def __getattr__(self, name):
+        self.asked.append(name)
+        return getattr(self.kept, name)
+
+
+def test_a_fit_reads_its_ledger_once_and_charges_once():
+    register_ledger("watched", Watched)
+    accountant = PrivacyAccountant(9.0, 0.0, ledger="watched://door")
+    Watched.asked.clear()
+    DPStandardScaler(bounds=(0, 1), accountant=accountant).fit(COLUMN[:, None])
+    assert Watched.asked == ["read", "append"]
 
 
 def test_there_is_more_than_one_of_each():

@@ -43,8 +43,6 @@ from skdp.accounting import (
     open_ledger,
     zcdp,
 )
-from skdp.accounting._events import leaves
-from skdp.accounting._laws import group_delta
 from skdp.base import TableShape
 from skdp.mechanisms import (
     GammaNormMechanism,
@@ -54,6 +52,7 @@ from skdp.mechanisms import (
 )
 from skdp.model_selection import dp_cross_val_score, make_dp_scorer
 from skdp.pipeline import split_budget
+from tests._private import group_delta, leaves
 
 K, DELTA = 8, 1e-6
 RNG = np.random.default_rng(0)

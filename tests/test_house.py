@@ -11,6 +11,7 @@ import skdp
 
 ROOT = Path(skdp.__file__).parent
 SOURCES = sorted(ROOT.rglob("*.py"))
+TESTS = Path(__file__).parent
 
 # A package may import from the ones behind it.
 ORDER = [
@@ -90,3 +91,25 @@ def test_public_names_are_there(path):
     package = importlib.import_module(name)
     assert len(set(package.__all__)) == len(package.__all__)
     assert all(hasattr(package, name) for name in package.__all__)
+
+
+def private_rooms(path):
+    """Yield the package of each private name of skdp that a file of the tests imports."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        base = [node.module] if isinstance(node, ast.ImportFrom) else []
+        for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
+            top, *words = ".".join((*base, alias.name)).split(".")
+            if top == "skdp" and any(re.match("_(?!_)", word) for word in words):
+                yield words[0]
+
+
+def test_tests_import_private_names_of_the_room_that_they_stand_among():
+    """Others come from the modules that all tests share, `tests/_private.py` above all."""
+    reaching = [
+        (str(path), room)
+        for path in sorted(TESTS.rglob("*.py"))
+        if path.parent != TESTS or not path.name.startswith("_")
+        for room in private_rooms(path)
+        if room != path.relative_to(TESTS).parts[0]
+    ]
+    assert reaching == []

@@ -44,8 +44,6 @@ from skdp import (
     RandomizedResponseTransformer,
     stats,
 )
-from skdp._data._persons import read_persons
-from skdp._sgd._noise import GaussianNoise, LaplaceNoise
 from skdp.accounting import Gaussian, Neighbours, PoissonSampled, PureDP, SampledWithoutReplacement
 from skdp.base import fitted_names
 from skdp.mechanisms import (
@@ -55,6 +53,7 @@ from skdp.mechanisms import (
     LaplaceMechanism,
 )
 from skdp.model_selection import PersonKFold, dp_cross_val_score
+from tests._private import GaussianNoise, LaplaceNoise, read_persons
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

@@ -20,11 +20,11 @@ from skdp import (
     PrivacyAccountant,
     privacy_report,
 )
-from skdp._command_line import main
+from skdp.__main__ import main
 from skdp.accounting import Allowance, ApproximateDP, Gaussian, PlannedCharge, PureDP, get_epsilon
 from skdp.audit import EpsilonAudit, membership_inference
 from skdp.pipeline import check_pipeline
-from skdp.utils._rounding import in_digits
+from tests._private import in_digits
 
 EVIL = "<script>alert('1')</script>\x00\n\u202e&amp; \"x\" | [a](b) `c` ![d](e)"
 NAME = "clinic <b>&\"x\"</b> | _a_ *b* 'c'"

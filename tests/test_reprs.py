@@ -12,7 +12,7 @@ from skdp.audit import audit_epsilon, membership_inference
 from skdp.datasets import make_people
 from skdp.model_selection import dp_cross_val_score
 from skdp.pipeline import check_pipeline
-from skdp.utils._documents import STYLE
+from tests._private import STYLE
 
 X = np.random.default_rng(0).uniform(size=(200, 2))
 y = (X[:, 0] > 0.5).astype(int)

@@ -23,9 +23,8 @@ from skdp import (
 from skdp.accounting import Guarantee
 from skdp.base import TableShape
 from skdp.noise import RandomSource
-from skdp.preprocessing._planned import plan_column_quantiles
-from skdp.stats._bounds import BoundsPlan, _add_bins
 from tests._attacks import attack_choices
+from tests._private import BoundsPlan, _add_bins, plan_column_quantiles
 from tests.test_contract import ESTIMATORS
 
 # It reads no names of columns from polars 2.

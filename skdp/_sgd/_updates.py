@@ -6,9 +6,10 @@ guarantee.
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from skdp._sgd._clipped_sums import PART_OF_SPREAD
 
@@ -65,6 +66,8 @@ class Check:
 
 
 NO_CHECK = Check(0, 1.0, 1.0, 0.0)
+# To find the libraries takes longer than a short fit.
+_libraries = cache(ThreadpoolController)
 
 
 def run_sgd(plan, sums, update, start, alpha, source, after_step=None, tie=0.0, check=NO_CHECK):
@@ -115,7 +118,7 @@ def run_sgd(plan, sums, update, start, alpha, source, after_step=None, tie=0.0, 
         return sums.gains(start, weights, rows, check.units(weights - start))
 
     means = plan.noisy_means(next_sum, source)
-    with threadpool_limits(1, "blas"):
+    with _libraries().limit(limits=1, user_api="blas"):
         for taken, gradient in enumerate(means, start=1):
             if taken <= update.n_steps:
                 gradient[..., :features] += alpha * walk.point[..., :features]

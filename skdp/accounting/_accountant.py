@@ -480,9 +480,8 @@ class PrivacyAccountant(NotCopied):
     def _now(self):
         # Threads share `_state`: it is read once, and any state is a true beginning of the
         # ledger, so that it does not matter whose is kept.
-        state = self._state
-        state = state.after(self._ledger.read(self._dataset, state.position))
-        self._state = state
+        known = self._state
+        self._state = state = known.after(self._ledger.read(self._dataset, known.position))
         return self._opened(state)
 
     def _append(self, decide):
@@ -578,11 +577,8 @@ def ledger_records(ledger, dataset=None):
     LedgerError
         If the ledger cannot be used or holds no such data set.
     """
-    records = [
-        vars(record)
-        for record in open_ledger(address_of(ledger)).records()
-        if dataset in (None, record.dataset)
-    ]
+    kept = open_ledger(address_of(ledger)).records()
+    records = [vars(record) for record in kept if dataset in (None, record.dataset)]
     if dataset is not None and not records:
         raise LedgerError(f"the ledger holds no data set {dataset!r}")
     return records

@@ -123,8 +123,8 @@ def _add_atoms(mass, pair, step, first, last):
     index = np.clip(np.floor(losses / step).astype(np.int64), first, last - 1)
     share = np.clip(-np.expm1(index * step - losses) / -math.expm1(-step), 0.0, 1.0)
     position = index - first
-    mass += np.bincount(position + 1, p * share, minlength=len(mass))[: len(mass)]
-    mass += np.bincount(position, p * (1.0 - share), minlength=len(mass))[: len(mass)]
+    np.add.at(mass, position + 1, p * share)
+    np.add.at(mass, position, p * (1.0 - share))
     return float(pair.p[above].sum())
 
 

@@ -174,6 +174,9 @@ def _step(parts, tilt, epsilon, tolerance, width, max_cells=_MAX_CELLS):
     spacings = {part.pair.spacing for part in parts} - {None}
     if len(spacings) == 1:
         spacing = spacings.pop()
+        if all(part.pair.spacing and part.pair.tails is None for part in parts):
+            # Atoms lie at halves of it.
+            step = max(step, 0.5 * spacing)
         step = spacing / max(1, math.ceil(spacing / step)) if spacing > 0.0 else step
         step = max(step, longest / (2.0 * max_cells))
     return step
@@ -262,10 +265,11 @@ def _tilted(grid, tilt):
     """Masses tilted by e^(tilt L), normalised, and the logarithm of what they summed to."""
     if tilt == 0.0:
         return grid.mass, 0.0
-    with np.errstate(divide="ignore"):
-        exponent = np.log(grid.mass) + tilt * grid.losses
+    kept = np.flatnonzero(grid.mass)
+    exponent = np.log(grid.mass[kept]) + tilt * (grid.step * (grid.first + kept))
     top = float(exponent.max())
-    tilted = np.exp(exponent - top)
+    tilted = np.zeros(len(grid.mass))
+    tilted[kept] = np.exp(exponent - top)
     total = float(tilted.sum())
     return tilted / total, top + math.log(total)
 

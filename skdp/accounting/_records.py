@@ -161,6 +161,8 @@ class MemoryLedger(TableLedger):
 
     def __init__(self, address):
         self._address = address
+        # The rows that this object has checked, and their end.
+        self._checked = [], NOTHING
 
     @staticmethod
     def address_of(address):
@@ -185,9 +187,11 @@ class MemoryLedger(TableLedger):
         return [Record.from_row(row) for row in rows[after[0] :] if row[1] == dataset]
 
     def _check(self, rows, whole=False):
-        if whole or not rows:
-            return chain_end(rows)
-        return rows[-1][0], rows[-1][-1]
+        known, end = self._checked
+        if whole or rows[: len(known)] != known:
+            known, end = [], NOTHING
+        self._checked = rows.copy(), chain_end(rows[len(known) :], end)
+        return self._checked[1]
 
     def _commit(self, rows, record, end):
         rows.append(record.row)

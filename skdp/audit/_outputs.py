@@ -12,7 +12,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from skdp._version import __version__
 from skdp.accounting import Spend
-from skdp.accounting._state import Terms
+from skdp.accounting._state import NotCopied, Terms
 from skdp.base import UNACCOUNTED, neighbours_of
 from skdp.utils._labels import category_codes
 
@@ -48,7 +48,7 @@ def parameter(estimator, name):
 
 
 @dataclass(frozen=True)
-class Nobody:
+class Nobody(NotCopied):
     """Stands for an accountant whose relation it keeps; what is charged to it is in no ledger."""
 
     terms: Terms
@@ -58,9 +58,6 @@ class Nobody:
 
     def charge(self, event, *, label="", epsilon=None, delta=None, seeded=False):
         return Spend(label, event, epsilon, delta, seeded, "", __version__)
-
-    def __sklearn_clone__(self):
-        return self
 
 
 def without_accountant(estimator):

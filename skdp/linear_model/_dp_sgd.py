@@ -108,8 +108,7 @@ class SGDFit(MechanismPlan):
         alpha, tie = self.settings.alpha, self.settings.tie
         told = tell_steps(self.sgd.n_steps, self.settings.max_iter, self.sgd.spent_after)
         moves = {"after_step": told, "tie": tie, "check": self.check}
-        weights = run_sgd(self.sgd, sums, self.update, start, alpha, source, **moves)
-        return weights.reshape(shape)
+        return run_sgd(self.sgd, sums, self.update, start, alpha, source, **moves).reshape(shape)
 
     def run(self, table, source, **started):
         """Return the released attributes, of each output, and how the run was done."""

@@ -11,7 +11,7 @@ import numpy as np
 from skdp.exceptions import SeededNoiseWarning
 
 
-class _NotCopied:
+class _ExistsOnce:
     """Refuse every road by which a state of randomness could come to exist twice."""
 
     __slots__ = ()
@@ -53,7 +53,7 @@ class Door:
         _open_door.reset(self._token)
 
 
-class Stream(_NotCopied):
+class Stream(_ExistsOnce):
     """Random bits for one release.
 
     Without a seed each request reads its own block from the operating system and nothing is kept
@@ -99,7 +99,7 @@ class Stream(_NotCopied):
         return self._bits.random_raw(n)
 
 
-class RandomSource(_NotCopied):
+class RandomSource(_ExistsOnce):
     """A source of independent random streams, one for each release.
 
     With ``random_state=None`` all bits come from the operating system's cryptographic

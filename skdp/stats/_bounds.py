@@ -136,8 +136,7 @@ class _SpacedHistogram(StatisticPlan):
         shares = shares_of(persons)
         counts, small = no_counts(d * n_bins, shares), (bits, first, *small)
         counts = sum_over(table, add, counts, *small, along=(shares,))
-        noisy = self.mechanism.release(counts, random_state=source)
-        return noisy.reshape(d, n_bins)
+        return self.mechanism.release(counts, random_state=source).reshape(d, n_bins)
 
 
 @dataclass(frozen=True, kw_only=True)

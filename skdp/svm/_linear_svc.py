@@ -123,5 +123,4 @@ class DPLinearSVC(PrivateLinearClassifier):
         rows = plan_rows(self, shape.n_rows, guarantee)
         if C is None:
             rows = with_class_centre(rows, shape.n_rows, [1.0] * k, largest=1.0)
-        choice = output_or_gradient(self.mechanism, C, rows, shape, expected)
-        return WeightsFit.of(choice, rows)
+        return WeightsFit.of(output_or_gradient(self.mechanism, C, rows, shape, expected), rows)

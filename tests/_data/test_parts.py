@@ -25,12 +25,17 @@ from skdp import (
 )
 from skdp._data._bounded import BoundedRows
 from skdp._data._parts import Rows, most_additions, row_blocks, sum_over
-from skdp._losses._classes import BinaryLogisticLoss, MultinomialLogisticLoss
-from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
-from skdp.linear_model._objective import loss_gradient
-from skdp.linear_model._planning import Problem, gradient_rounding
-from skdp.stats._moments import _centred_sums
 from skdp.utils import ChunkedArray
+from tests._private import (
+    BinaryLogisticLoss,
+    ClippedSums,
+    MultinomialLogisticLoss,
+    Problem,
+    _centred_sums,
+    gradient_rounding,
+    loss_gradient,
+    sum_rounding,
+)
 from tests.utils.test_chunked import DaskLike
 
 HEIGHTS = (7, 1, 160, 90, 42)

@@ -26,11 +26,7 @@ from skdp._data._tables import (
     read_target,
 )
 from skdp.mechanisms import RandomizedResponse
-from skdp.preprocessing._categories import _value_counts
 from skdp.utils import ChunkedArray, limit_rows
-from skdp.utils._frames import column_values
-from skdp.utils._labels import category_codes, label_codes
-from skdp.utils._validation import check_classes
 from tests._containers import (
     DATES,
     DAYS,
@@ -48,6 +44,7 @@ from tests._containers import (
     label_rows,
     number_rows,
 )
+from tests._private import _value_counts, category_codes, check_classes, column_values, label_codes
 
 ROWS = {"numbers": number_rows, "labels": label_rows, "dates": date_rows}
 REFUSED = (TypeError, ValueError, RuntimeError, ReferenceError)

@@ -22,8 +22,7 @@ from skdp._data._containers import as_cells
 from skdp._data._parts import read_block, row_blocks
 from skdp._data._tables import linear_scores, read_rows_and_target, read_table, target_array
 from skdp.utils import ChunkedArray
-from skdp.utils._labels import label_codes
-from skdp.utils._validation import check_classes
+from tests._private import check_classes, label_codes
 
 
 def table(n=300, d=4):

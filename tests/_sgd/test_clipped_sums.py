@@ -8,21 +8,23 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix, issparse
 from threadpoolctl import threadpool_limits
 
-from skdp._data._persons import read_persons
-from skdp._losses._classes import (
+from skdp._sgd import _clipped_sums
+from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
+from skdp.utils import ChunkedArray
+from tests._private import (
     BinaryHuberisedHingeLoss,
     BinaryLogisticLoss,
     ClassWeightedLoss,
+    ClippedPoissonLoss,
+    HuberLoss,
     MulticlassHuberisedHingeLoss,
     MultinomialLogisticLoss,
     OneVersusRestLoss,
     SquaredHingeLoss,
+    SquaredLoss,
+    as_chunked,
+    read_persons,
 )
-from skdp._losses._numbers import ClippedPoissonLoss, HuberLoss, SquaredLoss
-from skdp._sgd import _clipped_sums
-from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
-from skdp.utils import ChunkedArray
-from skdp.utils._chunked import as_chunked
 from tests.utils.test_chunked import DaskLike
 
 BINARY = {

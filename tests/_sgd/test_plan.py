@@ -15,8 +15,6 @@ from dp_accounting.pld import PLDAccountant
 from scipy.stats import beta as beta_law
 from scipy.stats import kstest, norm
 
-from skdp._losses._classes import BinaryLogisticLoss, MultinomialLogisticLoss
-from skdp._losses._numbers import SquaredLoss
 from skdp._sgd._batches import FixedSizeBatches, PoissonBatches
 from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
 from skdp._sgd._plan import Linear, SGDPlan, clip_norm, plan_sgd
@@ -30,6 +28,7 @@ from skdp.accounting import (
 )
 from skdp.noise import RandomSource
 from tests._guarantees import meet
+from tests._private import BinaryLogisticLoss, MultinomialLogisticLoss, SquaredLoss
 
 DELTA = 1e-5
 RELATIONS = ("add_remove", "replace_one")

@@ -5,14 +5,23 @@ Somebody's own kind, once it is registered, is run through the same checks::
     @pytest.mark.parametrize("check", LEDGER_CHECKS)
     def test_my_ledger(check):
         check("mine://a-new-name")
+
+What somebody does to the stored records must be noticed. A ledger offers its tests a way to do it,
+`rewrite(address, change)`: it puts `change(rows)` where the rows are, each as `Record.row` is, and
+returns them::
+
+    @pytest.mark.parametrize("damage", DAMAGES)
+    def test_my_ledger_when_it_was_damaged(damage):
+        check_damage("mine://a-new-name", rewrite, damage)
 """
 
+import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from skdp import BudgetExceededError, LedgerError, PrivacyAccountant
+from skdp import BudgetExceededError, DPStandardScaler, LedgerError, PrivacyAccountant
 from skdp.accounting import PureDP, chain_end, next_record, open_ledger
 
 START = chain_end([])
@@ -174,3 +183,94 @@ def check_that_racing_threads_never_pass_the_cap(address):
 
 
 LEDGER_CHECKS = [check for name, check in sorted(globals().items()) if name.startswith("check_")]
+
+
+def renumbered(rows):
+    """Return rows whose sequence says where they stand."""
+    return [(place, *row[1:]) for place, row in enumerate(rows, start=1)]
+
+
+def rehashed(rows):
+    """Return rows whose chain is whole, whoever wrote them."""
+    end, chained = START, []
+    for _, dataset, kind, body, _ in rows:
+        record = next_record(end, dataset, kind, json.loads(body))
+        end = position(record)
+        chained.append(record.row)
+    return chained
+
+
+def of_row(place, change):
+    """Return what changes the row at a place alone."""
+    return lambda rows: [*rows[:place], *change(rows[place]), *rows[place + 1 :]]
+
+
+def cheaper(row):
+    assert '"epsilon":0.5' in row[3]
+    return [(*row[:3], row[3].replace('"epsilon":0.5', '"epsilon":0.1'), row[4])]
+
+
+# The third of six rows is the second of three charges of one data set; the last is another one's.
+BROKEN_CHAINS = {
+    "a changed body": of_row(2, cheaper),
+    "a changed body of another data set": of_row(5, cheaper),
+    "a changed data set": of_row(2, lambda row: [(row[0], "other", *row[2:])]),
+    "a changed kind": of_row(2, lambda row: [(*row[:2], "draw", *row[3:])]),
+    "a changed hash": of_row(2, lambda row: [(*row[:4], "f" * 64)]),
+    "a changed hash at the end": of_row(5, lambda row: [(*row[:4], "f" * 64)]),
+    "a changed number at the end": of_row(5, lambda row: [(9, *row[1:])]),
+    "a deleted record": of_row(2, lambda row: []),
+    "a deleted record, the others renumbered": lambda rows: renumbered([*rows[:2], *rows[3:]]),
+    "a deleted first record": of_row(0, lambda row: []),
+    "two records in the other order": lambda rows: renumbered(
+        [*rows[:2], rows[3], rows[2], *rows[4:]]
+    ),
+    "a record twice": lambda rows: renumbered([*rows[:3], *rows[2:]]),
+    "a record again at the end": lambda rows: renumbered([*rows, rows[2]]),
+}
+# Whoever has not seen what was there cannot know of these.
+WHOLE_CHAINS = {
+    "a chain that was cut": lambda rows: rows[:3],
+    "a chain that was emptied": lambda rows: [],
+    "a chain made anew": lambda rows: rehashed(of_row(2, cheaper)(rows)),
+}
+DAMAGES = BROKEN_CHAINS | WHOLE_CHAINS
+
+
+def check_damage(address, rewrite, damage):
+    """Nobody who opens, reads or charges a damaged ledger gets an answer, and nothing is fitted."""
+    at = {"epsilon": 10.0, "delta": 0.0, "ledger": address, "dataset": "a"}
+    accountant = PrivacyAccountant(**at)
+    for _ in range(3):
+        accountant.charge(PureDP(0.5))
+    PrivacyAccountant(**at | {"dataset": "b"}).charge(PureDP(0.5))
+    seen = open_ledger(address)
+    places = {name: position(seen.read(name, START)[-1]) for name in "ab"}
+    before = rewrite(address, list)
+    assert len(before) == 6
+    damaged = rewrite(address, DAMAGES[damage])
+    assert damaged != before
+    scaler = DPStandardScaler(bounds=(0, 1), epsilon=0.5, accountant=accountant)
+    uses = {
+        "a charge": lambda: accountant.charge(PureDP(0.5)),
+        "what was spent": lambda: accountant.epsilon_spent,
+        "opening it again": lambda: PrivacyAccountant(**at),
+        "a fit": lambda: scaler.fit([[0.0], [1.0]]),
+        "read": lambda: seen.read("a", places["a"]),
+        "append": lambda: append(seen, after=places["a"]),
+    }
+    if damage in BROKEN_CHAINS:
+        for whose, ledger in {"this": seen, "a new": open_ledger(address)}.items():
+            uses |= {
+                f"verify of {whose} ledger": ledger.verify,
+                f"read of {whose} ledger": lambda ledger=ledger: ledger.read("b", START),
+                f"append of {whose} ledger": lambda ledger=ledger: append(ledger, "c"),
+            }
+    for name, use in uses.items():
+        try:
+            use()
+        except LedgerError:
+            continue
+        raise AssertionError(f"{name} does not notice {damage}")
+    assert not [name for name in vars(scaler) if name.endswith("_")]
+    assert rewrite(address, list) == damaged

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from skdp import BudgetExceededError, LedgerError, PrivacyAccountant
-from skdp.accounting import PureDP
+from skdp.accounting import PureDP, open_ledger
 from skdp.accounting._file_lock import LOCK_SUFFIX, LockFile, locked
 from skdp.accounting._sqlite_ledger import SQLiteLedger
 from tests._processes import Child
@@ -268,14 +268,14 @@ def test_who_may_not_write_in_the_folder_can_read(path, monkeypatch):
         return open_file(name, flags, *mode, **options)
 
     monkeypatch.setattr(os, "open", denied)
-    ledger = SQLiteLedger(path)
+    ledger = open_ledger(str(path))
     assert [record.kind for record in ledger.read("default")] == ["open", "charge"]
     with pytest.raises(LedgerError, match="cannot be opened"):
         ledger.append("default", (0, "0" * 64), lambda records: ("charge", {}))
 
 
 def test_no_lock_is_left_where_there_is_no_ledger(path):
-    ledger = SQLiteLedger(path)
+    ledger = open_ledger(str(path))
     for use in (ledger.verify, ledger.records, lambda: ledger.append("default", (0, ""), None)):
         with pytest.raises(LedgerError, match="no ledger"):
             use()

@@ -1,3 +1,4 @@
+import hashlib
 import json
 import os
 import random
@@ -9,9 +10,7 @@ import time
 
 import pytest
 
-from skdp.accounting import PrivacyAccountant, PureDP
-from skdp.accounting._chain import NOTHING, chain_hash
-from skdp.accounting._sqlite_ledger import SQLiteLedger, _Connection
+from skdp.accounting import PrivacyAccountant, PureDP, chain_end, open_ledger
 from skdp.exceptions import LedgerError
 from tests._processes import Child
 
@@ -81,9 +80,10 @@ def test_a_price_that_is_none_is_refused(path, price):
     body |= {"seeded": False, "time": "", "version": "", "part": None}
     text = json.dumps(body, separators=(",", ":"), sort_keys=True)
     text = text.replace('"epsilon":0.5,"event"', f'"epsilon":{price},"event"')
-    ledger = SQLiteLedger(path)
+    ledger = open_ledger(str(path))
     opened = ledger.records()[-1]
-    digest = chain_hash(opened.hash, 2, "default", "charge", text)
+    chained = [opened.hash, 2, "default", "charge", text]
+    digest = hashlib.sha256(json.dumps(chained, separators=(",", ":")).encode()).hexdigest()
     edit(path, f"INSERT INTO records VALUES (2, 'default', 'charge', '{text}', '{digest}')")
     assert ledger.verify() == digest
     copy = shutil.copy(path, path.with_name("copy.db"))
@@ -92,16 +92,16 @@ def test_a_price_that_is_none_is_refused(path, price):
 
 
 def test_a_decision_that_raises_leaves_no_record(path):
-    ledger = SQLiteLedger(path)
+    ledger = open_ledger(str(path))
     ledger.create()
 
     def refuse(records):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ledger.append("default", NOTHING, refuse)
+        ledger.append("default", chain_end([]), refuse)
     assert ledger.read("default") == []
-    assert ledger.append("default", NOTHING, lambda records: ("open", {}))[-1].sequence == 1
+    assert ledger.append("default", chain_end([]), lambda records: ("open", {}))[-1].sequence == 1
 
 
 def test_a_corrupt_file_is_refused(path):
@@ -129,7 +129,7 @@ def test_a_newer_schema_is_refused(path):
     charged(path)
     edit(path, "PRAGMA user_version = 99")
     with pytest.raises(LedgerError, match="newer"):
-        SQLiteLedger(path).read("default")
+        open_ledger(str(path)).read("default")
 
 
 def test_a_read_only_ledger_refuses_charges(path, monkeypatch):
@@ -240,15 +240,15 @@ def test_no_connection_outlives_a_call(path, monkeypatch):
     opened = []
     connect = sqlite3.connect
 
-    class Connection(_Connection):
-        closed = False
+    def spy(*args, factory, **options):
+        class Connection(factory):
+            closed = False
 
-        def close(self):
-            self.closed = True
-            super().close()
+            def close(self):
+                self.closed = True
+                super().close()
 
-    def spy(*args, **options):
-        opened.append(connect(*args, **options | {"factory": Connection}))
+        opened.append(connect(*args, **options, factory=Connection))
         return opened[-1]
 
     monkeypatch.setattr(sqlite3, "connect", spy)

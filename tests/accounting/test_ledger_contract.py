@@ -1,6 +1,8 @@
 """Every kind of ledger keeps the same contract; one of somebody's own is run through it too."""
 
+import contextlib
 import pickle
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -10,9 +12,10 @@ import uuid
 import pytest
 
 from skdp import LedgerError, PrivacyAccountant
-from skdp.accounting import PureDP, open_ledger, register_ledger
+from skdp.accounting import PureDP, Record, chain_end, next_record, open_ledger, register_ledger
+from skdp.accounting._records import MemoryLedger, _kept
 from tests._processes import Child
-from tests.accounting._ledger_contract import LEDGER_CHECKS
+from tests.accounting._ledger_contract import DAMAGES, LEDGER_CHECKS, START, check_damage
 from tests.accounting._postgres_server import running_server
 
 
@@ -62,6 +65,125 @@ def server():
 @BY_NAME
 def test_postgresql(check, server):
     check(server.new_database())
+
+
+def rewrite_memory(address, change):
+    rows = _kept[MemoryLedger.address_of(address.replace("foreign", "memory"))][1]
+    rows[:] = change(list(rows))
+    return list(rows)
+
+
+def rewrite_table(connection, change, table="records", mark="?"):
+    columns = "sequence, dataset, kind, body, hash"
+    found = connection.execute(f"SELECT {columns} FROM {table} ORDER BY sequence").fetchall()
+    rows = change([tuple(row) for row in found])
+    connection.execute(f"DELETE FROM {table}")
+    for row in rows:
+        connection.execute(f"INSERT INTO {table} VALUES ({', '.join([mark] * 5)})", row)
+    connection.commit()
+    return rows
+
+
+def rewrite_sqlite(address, change):
+    with contextlib.closing(sqlite3.connect(address)) as connection:
+        return rewrite_table(connection, change)
+
+
+def rewrite_postgresql(address, change):
+    with pytest.importorskip("psycopg").connect(address) as connection:
+        return rewrite_table(connection, change, "skdp.records", "%s")
+
+
+DAMAGED = pytest.mark.parametrize("damage", DAMAGES)
+
+
+@DAMAGED
+def test_a_damaged_sqlite(damage, tmp_path):
+    check_damage(str(tmp_path / "budget.db"), rewrite_sqlite, damage)
+
+
+@DAMAGED
+def test_a_damaged_memory(damage):
+    check_damage(f"memory://{uuid.uuid4().hex[:8]}", rewrite_memory, damage)
+
+
+@DAMAGED
+def test_a_damaged_ledger_of_a_kind_that_was_registered(damage):
+    register_ledger("foreign", Foreign)
+    check_damage(f"foreign://{uuid.uuid4().hex[:8]}", rewrite_memory, damage)
+
+
+@DAMAGED
+def test_a_damaged_postgresql(damage, server):
+    check_damage(server.new_database(), rewrite_postgresql, damage)
+
+
+class Trusting:
+    """A ledger that keeps records and believes them."""
+
+    kept: dict = {}
+
+    def __init__(self, address):
+        self.rows = self.kept.setdefault(address, [])
+
+    def create(self):
+        pass
+
+    def end(self):
+        return (self.rows[-1][0], self.rows[-1][-1]) if self.rows else START
+
+    def read(self, dataset, after=START):
+        return [
+            Record.from_row(row) for row in self.rows if row[1] == dataset and row[0] > after[0]
+        ]
+
+    def append(self, dataset, after, decide):
+        records = self.read(dataset, after)
+        decision = decide(records)
+        if decision is None:
+            return records
+        record = next_record(self.end(), dataset, *decision)
+        self.rows.append(record.row)
+        return [*records, record]
+
+    def verify(self):
+        return self.end()[1]
+
+
+class CheckedWhenAsked(Trusting):
+    """One whose `verify` alone looks."""
+
+    def verify(self):
+        return chain_end(self.rows)[1]
+
+
+class WithoutPositions(Trusting):
+    """One that checks the chain and forgets what was seen of it."""
+
+    def read(self, dataset, after=START):
+        chain_end(self.rows)
+        return super().read(dataset, after)
+
+
+def rewrite_trusting(address, change):
+    Trusting.kept[address][:] = change(list(Trusting.kept[address]))
+    return list(Trusting.kept[address])
+
+
+@pytest.mark.parametrize(
+    ("kind", "unseen"),
+    [
+        (Trusting, DAMAGES),
+        (CheckedWhenAsked, DAMAGES),
+        (WithoutPositions, [damage for damage in DAMAGES if "a chain" in damage]),
+    ],
+)
+def test_the_contract_names_what_a_ledger_does_not_check(kind, unseen):
+    register_ledger("trusting", kind)
+    for number, damage in enumerate(unseen):
+        address = f"trusting://{kind.__name__}/{number}"
+        with pytest.raises(AssertionError, match=f"does not notice {damage}"):
+            check_damage(address, rewrite_trusting, damage)
 
 
 def test_kinds_are_registered_by_a_word_that_is_not_taken():

@@ -18,6 +18,7 @@ import pytest
 from skdp import LedgerError, PrivacyAccountant
 from skdp.accounting import (
     Composed,
+    Event,
     Gaussian,
     PlannedCharge,
     PureDP,
@@ -25,9 +26,9 @@ from skdp.accounting import (
     Reservation,
     _accountant,
     _records,
+    chain_end,
 )
-from skdp.accounting._chain import NOTHING
-from skdp.accounting._events import Event, check_readable
+from skdp.accounting._events import check_readable
 from skdp.accounting._file_lock import LOCK_SUFFIX
 from skdp.accounting._sqlite_ledger import _BESIDE, _OLD_INDEX, _TABLE
 from tests._processes import Child
@@ -149,12 +150,11 @@ def test_a_ledger_of_an_older_version_goes_on(path):
 def test_what_was_checked_is_not_read_again(path, monkeypatch):
     accountant, other = charged(path), charged(path, dataset="another")
     read = []
-    chain_end = _records.chain_end
 
-    def counted(rows, start=NOTHING):
+    def counted(rows, *start):
         rows = list(rows)
         read.append(len(rows))
-        return chain_end(rows, start)
+        return chain_end(rows, *start)
 
     monkeypatch.setattr(_records, "chain_end", counted)
     for _ in range(3):
@@ -223,7 +223,7 @@ def test_a_record_that_would_not_be_read_back_is_refused(path, monkeypatch):
     ledger = accountant._ledger
     for body in ({"a": float("nan")}, {"a": (1, 2)}, {1: "a"}, {"a": object()}):
         with pytest.raises(LedgerError, match="cannot be written"):
-            ledger.append("default", NOTHING, lambda records, body=body: ("charge", body))
+            ledger.append("default", chain_end([]), lambda records, body=body: ("charge", body))
     # Whatever an accountant decides is read as the next process will read it, before it is there.
     monkeypatch.setattr("skdp.accounting._accountant._time", lambda: 0)
     monkeypatch.setattr("skdp.accounting._accountant._body", lambda spend: {"event": "{}"})

@@ -13,8 +13,10 @@ from skdp.accounting import (
     Gaussian,
     Laplace,
     PoissonSampled,
+    PureDP,
     RandomizedResponse,
     SampledWithoutReplacement,
+    _pld,
     get_delta,
     get_epsilon,
 )
@@ -168,3 +170,33 @@ def test_step_shrinks_with_the_tolerance():
     values = [get_epsilon(event, 1e-5, method="pld", tolerance=t) for t in (1e-2, 1e-3, 1e-4, 1e-6)]
     assert values == sorted(values, reverse=True)
     assert values[0] - values[-1] < 1e-2
+
+
+@pytest.mark.parametrize("count", [2, 5, 40])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.83])
+def test_atoms_on_a_lattice_are_composed_on_it(epsilon, count, monkeypatch):
+    sizes = []
+
+    def counted(*args):
+        grid = discretise(*args)
+        sizes.append(len(grid.mass))
+        return grid
+
+    monkeypatch.setattr(_pld, "discretise", counted)
+    # The largest loss alone is above the answer.
+    largest = (1.0 + math.exp(-epsilon)) ** -count
+    delta = 0.5 * largest * -math.expm1(-2.0 * epsilon)
+    truth = count * epsilon + math.log1p(-delta / largest)
+    found = get_epsilon(PureDP(epsilon) * count, delta, method="pld")
+    assert truth * (1 - 1e-12) <= found <= truth * (1 + 1e-6)
+    # Distributions that only bound where the answer lies have some three thousand points.
+    coarse, *fine = sizes
+    assert coarse > 3000 and fine and max(fine) < 100
+
+
+def test_atoms_on_no_lattice_keep_a_fine_grid_beside_those_on_one():
+    sampled = PoissonSampled(0.3, RandomizedResponse(1.0)) * 4
+    event = PureDP(3.0) * 2 + sampled
+    usual, fine = (get_epsilon(event, 1e-2, method="pld", tolerance=t) for t in (1e-4, 1e-6))
+    assert abs(usual - fine) < 1e-4 * fine
+    assert usual < 6.0 + get_epsilon(sampled, 0.0, method="pld") - 0.1

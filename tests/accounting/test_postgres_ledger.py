@@ -12,9 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from skdp import BudgetExceededError, LedgerError, PrivacyAccountant
-from skdp.accounting import PureDP, _records
-from skdp.accounting._chain import NOTHING
-from skdp.accounting._postgres_ledger import PostgreSQLLedger
+from skdp.accounting import PureDP, _records, chain_end, open_ledger
 from tests._processes import Child
 from tests.accounting._postgres_server import running_server
 
@@ -115,12 +113,12 @@ def test_a_table_that_skdp_did_not_make_is_refused(address, statement):
 
 def test_what_was_checked_is_not_read_again(address, monkeypatch):
     accountant = charged(address)
-    chain_end, read = _records.chain_end, []
+    read = []
 
-    def counted(rows, start=NOTHING):
+    def counted(rows, *start):
         rows = list(rows)
         read.append(len(rows))
-        return chain_end(rows, start)
+        return chain_end(rows, *start)
 
     monkeypatch.setattr(_records, "chain_end", counted)
     for _ in range(3):
@@ -178,7 +176,7 @@ def test_a_locked_ledger_is_refused(address, monkeypatch):
 def test_a_role_that_does_not_wait_for_the_disk_waits_here(address):
     name = psycopg.conninfo.conninfo_to_dict(address)["dbname"]
     run(address, f'ALTER DATABASE "{name}" SET synchronous_commit = off')
-    ledger = PostgreSQLLedger(address)
+    ledger = open_ledger(address)
     ledger.create()
     settings = []
     call = ledger._call
@@ -196,7 +194,7 @@ def test_a_role_that_does_not_wait_for_the_disk_waits_here(address):
         return call(spied_work)
 
     ledger._call = spied
-    ledger.append("default", NOTHING, lambda records: ("open", {}))
+    ledger.append("default", chain_end([]), lambda records: ("open", {}))
     assert settings == ["on"]
 
 

@@ -21,9 +21,9 @@ from skdp.accounting import (
     PlannedCharge,
     PureDP,
     Reservation,
+    chain_end,
     plan_event,
 )
-from skdp.accounting._chain import NOTHING
 from skdp.accounting._reservation import covering_gaussian
 from skdp.accounting._state import Rounds
 from skdp.exceptions import BudgetExceededError, LedgerError
@@ -224,7 +224,7 @@ def test_a_forged_draw_makes_the_ledger_unreadable():
     reservation.steps[0].charge(PureDP(1.0))
     reservation.steps[1].charge(PureDP(1.0))
     forged = accountant._ledger.read("default")[-1].body
-    accountant._ledger.append("default", NOTHING, lambda records: ("draw", forged))
+    accountant._ledger.append("default", chain_end([]), lambda records: ("draw", forged))
     with pytest.raises(LedgerError, match="cannot be read"):
         assert accountant.epsilon_spent
     accountant.verify()

@@ -6,9 +6,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.tree import DecisionTreeClassifier
 
 from skdp import DPLogisticRegression, PrivacyAccountant
-from skdp._data._persons import read_persons
 from skdp.audit import audit_epsilon, membership_inference
 from skdp.exceptions import PrivacyViolationWarning
+from tests._private import read_persons
 
 RNG = np.random.default_rng(0)
 IDS = RNG.permutation(np.repeat(np.arange(40), RNG.integers(1, 5, 40)))

@@ -10,7 +10,7 @@ from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder
 from skdp import DPLogisticRegression, DPStandardScaler
 from skdp.audit import audit_epsilon, membership_inference
 from skdp.audit._tables import append_row, as_table, canary_worlds, other_tables, with_as_many_rows
-from skdp.utils._frames import take_rows
+from tests._private import take_rows
 
 N = 24
 FRAME = pd.DataFrame(

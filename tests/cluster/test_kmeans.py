@@ -9,7 +9,6 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from skdp import DPKMeans, PrivacyAccountant
-from skdp._data._persons import read_persons
 from skdp.accounting import Guarantee, Neighbours, get_epsilon
 from skdp.cluster import _kmeans
 from skdp.cluster._kmeans import Cells, KMeansPlan
@@ -20,6 +19,7 @@ from skdp.mechanisms import (
     LaplaceMechanism,
 )
 from skdp.utils import ChunkedArray
+from tests._private import read_persons
 
 RELATIONS = ["add_remove", "replace_one"]
 DELTAS = [0.0, 1e-6]

@@ -13,8 +13,8 @@ from skdp.base import TableShape
 from skdp.decomposition import _pca
 from skdp.decomposition._pca import MEAN_WEIGHT, plan_second_moment, second_moment_sensitivity
 from skdp.utils import ChunkedArray
-from skdp.utils._symmetric import pack_symmetric
 from tests._attacks import attack_choices
+from tests._private import pack_symmetric
 
 RELATIONS = ["add_remove", "replace_one"]
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
-from skdp.gam._shapes import importance
+from tests._private import importance
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 from skdp.display import AdditiveDisplay  # noqa: E402

@@ -105,8 +105,8 @@ def test_without_noise_it_is_the_penalised_optimum(monkeypatch, delta):
     if delta == 0.0:
         terms = layout.weights_sum, layout.size
         monkeypatch.setattr(AdditivePlan, "_schedule", lambda self, b: self._objective(*terms, b))
-    from skdp._data._kinds import read_kinds
     from skdp.gam._additive import _as_term
+    from tests._private import read_kinds
 
     table, _ = read_kinds(model, X, reset=False)
     cells = [_as_term(shape).cells(table, slice(0, 1500)) for shape in model.shape_functions_]
@@ -406,8 +406,8 @@ def test_odd_tables_never_fail_after_the_charge(epsilon, delta):
 
 def test_what_is_published_follows_from_what_was_released(monkeypatch):
     """With the same noisy values, other rows give the same model to the last bit."""
-    from skdp._sgd._noise import GaussianNoise
     from skdp.mechanisms import GaussianMechanism
+    from tests._private import GaussianNoise
 
     def constant(self, values, noise):
         return np.cos(np.arange(float(values.size))).reshape(values.shape) * 50.0

@@ -18,9 +18,6 @@ from skdp import (
     DPTableVectorizer,
     PrivacyAccountant,
 )
-from skdp._data._kinds import read_kinds
-from skdp._data._persons import read_persons
-from skdp._sgd._noise import GaussianNoise
 from skdp.accounting import ApproximateDP, Gaussian, gaussian_delta, get_delta, get_epsilon
 from skdp.base import TableShape
 from skdp.gam import _plan as module
@@ -35,6 +32,7 @@ from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.noise import RandomSource
 from tests._attacks import epsilon_lower_bound
 from tests._guarantees import meet
+from tests._private import GaussianNoise, read_kinds, read_persons
 
 COLOURS = ["red", "green", "blue"]
 CATEGORIES = {2: COLOURS}

@@ -7,14 +7,12 @@ from sklearn import config_context
 from sklearn.impute import SimpleImputer
 
 from skdp import DPSimpleImputer, PrivacyAccountant
-from skdp._data._columns import ColumnTable
 from skdp.impute._simple_imputer import MeansOfPresent
 from skdp.noise import RandomSource
-from skdp.stats._bounds import BoundsPlan
-from skdp.stats._quantiles import QuantilePlan
-from skdp.utils._labels import label_codes
 from tests._attacks import attack_choices
 from tests._guarantees import meet
+from tests._private import BoundsPlan, ColumnTable, QuantilePlan, label_codes
+from tests._releases import record_releases
 
 BOUNDS = ([0.0, -10.0], [1.0, 10.0])
 RELATIONS = ["add_remove", "replace_one"]
@@ -54,34 +52,23 @@ def test_huge_epsilon_equals_sklearn_for_categories(params):
     assert constant.transform(X)[1, 1] == "none" and constant.privacy_.epsilon == 0.0
 
 
-class Exact:
-    """A mechanism that keeps what it was to release."""
-
-    def deviation(self, size):
-        return 1.0
-
-    def release(self, values, *, random_state):
-        self.values = np.array(values, dtype=float)
-        return self.values
-
-
-def exact_sums(column):
-    table = ColumnTable((len(column), 1), np.array(column)[:, None])
-    mechanism = Exact()
-    low, high = np.array([0.0]), np.array([1.0])
-    MeansOfPresent(low=low, high=high, mechanism=mechanism).run(table, RandomSource())
-    return mechanism.values[:, 0]
+def exact_sums(column, monkeypatch):
+    with monkeypatch.context() as patch:
+        records = record_releases(patch)
+        DPSimpleImputer(delta=1e-6, bounds=(0, 1)).fit(np.array(column)[:, None])
+    ((_, values, _),) = records
+    return values.ravel()
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_brute_force_sensitivity_of_the_mean(relation):
+def test_brute_force_sensitivity_of_the_mean(relation, monkeypatch):
     values = [np.nan, -5.0, 0.0, 0.25, 1.0, 7.0]
     rest = [0.3, np.nan, 0.9]
     # A null row holds nothing, as one whose value is missing.
     others = values if relation == "replace_one" else [np.nan]
     largest = {}
     for a, b in itertools.product(values, others):
-        move = exact_sums([a, *rest]) - exact_sums([b, *rest])
+        move = exact_sums([a, *rest], monkeypatch) - exact_sums([b, *rest], monkeypatch)
         for norm in (1, 2):
             largest[norm] = max(largest.get(norm, 0.0), np.linalg.norm(move, norm))
     for delta, norm in ((0.0, 1), (1e-6, 2)):

@@ -16,9 +16,6 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import beta, norm
 
-from skdp._data._bounded import BoundedRows
-from skdp._losses._classes import BinaryLogisticLoss
-from skdp._sgd._noise import GaussianNoise
 from skdp.accounting import gaussian_noise_multiplier, gdp_to_delta
 from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective
@@ -27,6 +24,7 @@ from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from skdp.noise import RandomSource
 from tests._attacks import epsilon_lower_bound
 from tests._guarantees import meet, of_rows, plan_weights
+from tests._private import BinaryLogisticLoss, BoundedRows, GaussianNoise
 
 LOSS = BinaryLogisticLoss()
 EPSILON = 4.0

@@ -13,13 +13,18 @@ from sklearn.datasets import load_digits, make_classification
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 
 from skdp import BudgetExceededError, DPSGDClassifier, PrivacyAccountant
-from skdp._losses._classes import ModifiedHuberLoss, OneVersusRestLoss, SquaredHingeLoss
-from skdp._losses._numbers import HuberLoss, SquaredLoss
-from skdp._sgd._plan import plan_sgd
 from skdp.audit import audit_epsilon
 from skdp.exceptions import PrivacyViolationWarning
 from skdp.linear_model import _dp_sgd
 from skdp.utils import ChunkedArray
+from tests._private import (
+    HuberLoss,
+    ModifiedHuberLoss,
+    OneVersusRestLoss,
+    SquaredHingeLoss,
+    SquaredLoss,
+    plan_sgd,
+)
 
 LOSSES = ("log_loss", "hinge", "squared_hinge", "modified_huber")
 DELTA = 1e-5

@@ -5,13 +5,12 @@ import pytest
 from scipy.sparse import random_array
 from scipy.special import expit
 
-from skdp._data._bounded import BoundedRows
-from skdp._losses._classes import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp.linear_model import _newton
 from skdp.linear_model._newton import MEMORY, SHORTENINGS, _inverse_product, lbfgs
 from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._output_perturbation import plan_output_perturbation
 from tests._guarantees import meet, of_rows
+from tests._private import BinaryLogisticLoss, BoundedRows, MultinomialLogisticLoss
 
 
 def make_objective(C=1.0, loss=None, n=400, d=2000, quadratic=1.0):

@@ -7,14 +7,17 @@ import pytest
 from sklearn.base import clone
 
 from skdp import DPLinearRegression, DPLinearSVC, DPPoissonRegressor, DPRidge
-from skdp._data._bounded import BoundedRows
-from skdp._losses._classes import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
-from skdp._losses._numbers import ClippedPoissonLoss
 from skdp.accounting import Neighbours, gaussian_noise_multiplier
 from skdp.linear_model import _adassp
 from skdp.linear_model._regressor import TargetScale
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from tests._attacks import epsilon_lower_bound
+from tests._private import (
+    BinaryHuberisedHingeLoss,
+    BoundedRows,
+    ClippedPoissonLoss,
+    MulticlassHuberisedHingeLoss,
+)
 from tests._releases import moved_over_claimed, record_releases
 
 RELATIONS = ("add_remove", "replace_one")

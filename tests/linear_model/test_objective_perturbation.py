@@ -7,9 +7,6 @@ import pytest
 from scipy.special import expit, softmax
 
 from skdp import DPLogisticRegression
-from skdp._data._bounded import BoundedRows
-from skdp._data._persons import read_persons
-from skdp._losses._classes import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.accounting import gdp_to_delta
 from skdp.linear_model import _objective_perturbation
 from skdp.linear_model._newton import minimise
@@ -23,6 +20,13 @@ from skdp.linear_model._objective_perturbation import (
 )
 from skdp.noise import RandomSource
 from tests._guarantees import meet, of_rows
+from tests._private import (
+    BinaryLogisticLoss,
+    BoundedRows,
+    ClassWeightedLoss,
+    MultinomialLogisticLoss,
+    read_persons,
+)
 
 BINARY = BinaryLogisticLoss()
 LOSSES = {

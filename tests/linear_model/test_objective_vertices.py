@@ -9,7 +9,6 @@ import itertools
 import numpy as np
 import pytest
 
-from skdp._losses._classes import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp.accounting import gdp_to_delta
 from skdp.linear_model import _objective_perturbation
 from skdp.linear_model._objective_perturbation import (
@@ -18,6 +17,7 @@ from skdp.linear_model._objective_perturbation import (
     plan_objective_perturbation,
 )
 from tests._guarantees import meet, of_rows
+from tests._private import BinaryLogisticLoss, MultinomialLogisticLoss
 
 LOSSES = {"binary": BinaryLogisticLoss(), "softmax": MultinomialLogisticLoss(3)}
 VERTICES = {"add_remove": [(0, 0), (1, 0)], "replace_one": [(0, 0), (0, 1), (1, 0), (1, 1)]}

@@ -8,8 +8,6 @@ import pytest
 from sklearn.base import clone
 
 from skdp import DPLogisticRegression, PrivacyAccountant
-from skdp._data._bounded import BoundedRows
-from skdp._losses._classes import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.accounting import Neighbours, gaussian_noise_multiplier
 from skdp.linear_model import _output_perturbation
 from skdp.linear_model._data_norm import RowPlan
@@ -18,6 +16,12 @@ from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._output_perturbation import _gradient_rounding, plan_output_perturbation
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from tests._guarantees import meet, of_rows
+from tests._private import (
+    BinaryLogisticLoss,
+    BoundedRows,
+    ClassWeightedLoss,
+    MultinomialLogisticLoss,
+)
 
 LOSSES = {2: BinaryLogisticLoss(), 3: MultinomialLogisticLoss(3), 5: MultinomialLogisticLoss(5)}
 

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, csr_matrix
 
-from skdp._data._bounded import BoundedRows, bounded_additions
-from skdp._data._parts import most_additions, read_block
 from skdp.utils import ChunkedArray
+from tests._private import BoundedRows, bounded_additions, most_additions, read_block
 
 
 def exact_squared_norm(row, factor):

@@ -10,16 +10,20 @@ from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
 
 from skdp import DPLogisticRegression, PrivacyAccountant
-from skdp._data._bounded import BoundedRows
-from skdp._losses._classes import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
 from skdp.accounting import gaussian_noise_multiplier, get_epsilon
 from skdp.linear_model import _standard_errors
 from skdp.linear_model._newton import minimise
 from skdp.linear_model._objective import LinearObjective, summed_hessian
 from skdp.linear_model._standard_errors import plan_hessian, split_guarantee
 from skdp.noise import RandomSource
-from skdp.utils._symmetric import pack_symmetric
 from tests._guarantees import meet, of_rows, plan_weights
+from tests._private import (
+    BinaryLogisticLoss,
+    BoundedRows,
+    ClassWeightedLoss,
+    MultinomialLogisticLoss,
+    pack_symmetric,
+)
 
 LOSSES = {
     "binary": BinaryLogisticLoss(),

@@ -11,8 +11,8 @@ from skdp.base import UNACCOUNTED
 from skdp.model_selection import _runs as runs
 from skdp.model_selection._candidates import Rows
 from skdp.noise import RandomSource
-from skdp.utils._fit_progress import FitProgress
 from tests._attacks import epsilon_lower_bound
+from tests._private import FitProgress
 from tests.model_selection.test_plans import make_task, plan
 
 N, EPSILON = 24, 1.0

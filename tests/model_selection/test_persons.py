@@ -17,7 +17,6 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 
 from skdp import DPLogisticRegression, DPStandardScaler, PrivacyAccountant
-from skdp._data._persons import read_persons
 from skdp.model_selection import (
     DPGridSearchCV,
     PersonKFold,
@@ -30,6 +29,7 @@ from skdp.model_selection import (
 from skdp.model_selection._scores import BoundedScore
 from skdp.model_selection._splits import hold_out, make_parts, make_share
 from skdp.pipeline import split_budget
+from tests._private import read_persons
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

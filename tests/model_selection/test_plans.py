@@ -21,7 +21,6 @@ from skdp.accounting import (
     RandomStopping,
     get_epsilon,
 )
-from skdp.accounting._events import leaves
 from skdp.mechanisms import ExponentialMechanism as ExponentialChoice
 from skdp.model_selection import bounded_score
 from skdp.model_selection._candidates import Rows, make_candidate
@@ -29,6 +28,7 @@ from skdp.model_selection._plans import SearchTask, plan_runs
 from skdp.model_selection._pricing import dominating, fitting_scale
 from skdp.model_selection._splits import Layout, make_splits
 from skdp.model_selection._strategies import STRATEGIES, best_strategy, plan_search
+from tests._private import leaves
 from tests.model_selection.toys import NoisyVote
 
 N, DELTA = 100, 1e-5

@@ -17,10 +17,10 @@ from sklearn.metrics import (
 )
 
 from skdp import BudgetExceededError, PrivacyAccountant
-from skdp._data._tables import read_numeric_target, read_target
 from skdp.model_selection import BoundedScore, bounded_score, make_dp_scorer
 from skdp.model_selection._scores import Accuracy
 from tests._containers import GONE, Raises
+from tests._private import read_numeric_target, read_target
 
 COUNTS = {0: 6, 1: 4}
 SCORES = [

@@ -5,7 +5,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skdp.base import PrivateFit, TableShape
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
-from skdp.utils._validation import check_classes
 
 
 class NoisyVote(ClassifierMixin, BaseEstimator):
@@ -27,7 +26,8 @@ class NoisyVote(ClassifierMixin, BaseEstimator):
         with PrivateFit(self) as fit:
             if self.shift > 1e6:
                 raise ValueError("shift is too large")
-            classes, codes = check_classes(self.classes, np.asarray(y))
+            classes = np.unique(y if self.classes is None else self.classes)
+            codes = np.searchsorted(classes, y)
             shape = TableShape(n_rows=len(codes), n_columns=1, classes=classes)
             mechanism = self.plan_fit(shape, fit.guarantee)
             source = fit.charge(mechanism)

@@ -152,6 +152,25 @@ MUTATIONS = [
         "noise can be too small by a rounding error",
     ),
     Mutation(
+        "memory-that-is-trusted",
+        "accounting._records",
+        "MemoryLedger._check",
+        rules.put_for("rows[: len(known)] != known", "False"),
+        (
+            "accounting/test_ledger_contract.py::test_a_damaged_memory",
+            "accounting/test_ledger_contract.py::test_a_damaged_ledger_of_a_kind_that_was_registered",
+        ),
+        "a charge that was made cheaper afterwards leaves more of the budget",
+    ),
+    Mutation(
+        "table-that-is-trusted",
+        "accounting._records",
+        "check_chain",
+        rules.put_for("seen == NOTHING", "False"),
+        ("accounting/test_ledger_contract.py::test_a_damaged_sqlite",),
+        "a charge that was made cheaper afterwards leaves more of the budget",
+    ),
+    Mutation(
         "chain-not-checked",
         "accounting._chain",
         "",
@@ -1370,7 +1389,7 @@ MUTATIONS = [
         "stats._moments",
         "MomentsPlan.mechanism",
         rules.term_dropped("n_columns"),
-        ("preprocessing/test_standard_scaler.py::test_sensitivity_grows_with_the_features",),
+        ("stats/test_moments.py::test_sensitivity_grows_with_the_features",),
         "a row moves the sums of all columns",
     ),
     Mutation(
@@ -1378,7 +1397,7 @@ MUTATIONS = [
         "stats._moments",
         "",
         rules.entry_put("('replace_one', 2)", "(1.5, math.sqrt(1.25))"),
-        ("preprocessing/test_standard_scaler.py::test_brute_force_sensitivity",),
+        ("stats/test_moments.py::test_brute_force_sensitivity",),
         "relation ignored",
     ),
     Mutation(
@@ -1394,7 +1413,7 @@ MUTATIONS = [
         "stats._moments",
         "MomentsPlan.mechanism",
         rules.assigned_times("rounding", 0.0),
-        ("preprocessing/test_standard_scaler.py::test_sensitivity_grows_with_the_features",),
+        ("stats/test_moments.py::test_sensitivity_grows_with_the_features",),
         "a sum in floating point moves further than a row",
     ),
     Mutation(

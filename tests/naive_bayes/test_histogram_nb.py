@@ -9,15 +9,13 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.naive_bayes import CategoricalNB
 
 from skdp import DPHistogramNB, PrivacyAccountant, tabular_pipeline
-from skdp._data._kinds import read_kinds
-from skdp._data._tables import RowsAndTarget
 from skdp.accounting import gaussian_delta, get_epsilon
-from skdp.gam._columns import Term, declared_columns
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.naive_bayes._histogram_nb import HistogramNBPlan
 from skdp.noise import RandomSource
 from skdp.utils import ChunkedArray
 from tests._guarantees import meet
+from tests._private import RowsAndTarget, Term, declared_columns, read_kinds
 
 RELATIONS = ("add_remove", "replace_one")
 COLOURS = ["red", "green", "blue"]

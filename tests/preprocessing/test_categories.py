@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp._data._columns import ColumnTable
-from skdp._data._persons import read_persons
 from skdp.accounting import Guarantee, Neighbours
-from skdp.mechanisms._plan import plan_cell_weights
 from skdp.noise import RandomSource
 from skdp.preprocessing._categories import StabilityThreshold, _canonical, _value_counts
 from tests._guarantees import meet
+from tests._private import ColumnTable, plan_cell_weights, read_persons
 
 RELATIONS = ["add_remove", "replace_one"]
 

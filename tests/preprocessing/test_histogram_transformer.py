@@ -10,16 +10,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer
 
 from skdp import DPHistogramTransformer, DPLogisticRegression, PrivacyAccountant
-from skdp._data._columns import read_columns, read_numeric_columns
 from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms import GaussianMechanism, GeometricMechanism
 from skdp.noise import RandomSource
 from skdp.pipeline import planned_charge
 from skdp.preprocessing import _histogram_transformer as module
 from skdp.preprocessing._binning import bin_codes, column_bins, count_columns, quantile_edges
-from skdp.stats._quantiles import CELLS, QuantilePlan
 from tests._attacks import attack_choices
 from tests._guarantees import meet
+from tests._private import CELLS, QuantilePlan, read_columns, read_numeric_columns
 
 COLOURS = ["red", "green", "blue"]
 EDGES = np.array([0.0, 1.0, 2.5, 4.0])

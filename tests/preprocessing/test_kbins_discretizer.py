@@ -3,12 +3,12 @@ import pytest
 from sklearn.preprocessing import KBinsDiscretizer
 
 from skdp import DPKBinsDiscretizer, PrivacyAccountant
-from skdp._data._columns import read_numeric_columns
 from skdp.base import TableShape
 from skdp.noise import RandomSource
 from skdp.preprocessing._binning import EdgesPlan, column_bins
 from tests._attacks import attack_choices
 from tests._guarantees import meet
+from tests._private import read_numeric_columns
 
 BOUNDS = ([0.0, -5.0], [1.0, 5.0])
 

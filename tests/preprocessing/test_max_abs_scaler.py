@@ -9,9 +9,9 @@ from scipy.stats import chisquare
 from skdp import DPMaxAbsScaler
 from skdp.base import TableShape
 from skdp.noise import RandomSource
-from skdp.stats._quantiles import CELLS, QuantilePlan
 from tests._attacks import attack_choices
 from tests._guarantees import meet
+from tests._private import CELLS, QuantilePlan
 from tests.stats.test_quantiles import exact_law
 
 BOUNDS = (-1.0, 0.75)

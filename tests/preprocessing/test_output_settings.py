@@ -23,7 +23,7 @@ from skdp import (
     PrivacyAccountant,
     RandomizedResponseTransformer,
 )
-from skdp.utils._output import check_output_setting
+from tests._private import check_output_setting
 
 LABELS = [0, 1, 2]
 SPARSE = [

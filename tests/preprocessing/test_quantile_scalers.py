@@ -14,9 +14,8 @@ from skdp import (
 )
 from skdp.accounting import Guarantee, Neighbours
 from skdp.base import TableShape
-from skdp.preprocessing._planned import plan_column_quantiles
-from skdp.stats._quantiles import QuantilePlan
 from tests._attacks import attack_choices
+from tests._private import QuantilePlan
 
 SCALERS = [DPMinMaxScaler, DPMaxAbsScaler, DPRobustScaler, DPQuantileTransformer]
 BOUNDS = ([0.0, -10.0, 5.0], [1.0, 10.0, 6.0])
@@ -98,13 +97,13 @@ def ranks_of(released, X):
 def test_errors_of_ranks_are_of_the_stated_scale():
     X = make_table()
     shape = TableShape(n_rows=len(X), n_columns=X.shape[1])
-    plan = plan_column_quantiles((0.25, 0.5, 0.75), BOUNDS, shape, Guarantee(epsilon=1.0))
+    plan = DPRobustScaler(bounds=BOUNDS).plan_fit(shape, Guarantee(epsilon=1.0))
     errors = []
     for _ in range(60):
         scaler = DPRobustScaler(bounds=BOUNDS).fit(X)
         errors.append((X < scaler.center_).mean(axis=0) - 0.5)
     errors = np.abs(errors) * len(X)
-    scale = plan.main.scale
+    scale = plan.mechanism.main.scale
     # A rank's error is exponential: beyond 25 scales in 180 draws with probability 3e-9.
     assert errors.max() < 25 * scale and errors.mean() > scale / 20
 
@@ -177,7 +176,7 @@ def test_bounds_are_searched_with_their_share_only():
     shape = TableShape(n_rows=100, n_columns=2)
     replaced = Neighbours(relation="replace_one")
     guarantee = Guarantee(epsilon=1.0, delta=1e-6, neighbours=replaced)
-    plan = plan_column_quantiles((0.5,), "auto", shape, guarantee)
+    plan = DPRobustScaler(with_scaling=False).plan_fit(shape, guarantee).mechanism
     assert plan.search.epsilon == 0.2 and plan.main.epsilon <= 0.8
     assert plan.search.guarantee.neighbours == plan.main.guarantee.neighbours == replaced
 

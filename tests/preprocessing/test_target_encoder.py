@@ -8,12 +8,10 @@ from sklearn import config_context
 from sklearn.preprocessing import TargetEncoder
 
 from skdp import DPTargetEncoder, PrivacyAccountant
-from skdp._data._columns import ColumnTable
-from skdp._data._tables import RowsAndTarget
 from skdp.base import TableShape, guarantee_of
-from skdp.mechanisms import _plan
 from skdp.preprocessing._target_encoder import _shrunk_means
 from tests._attacks import attack_choices
+from tests._private import ColumnTable, RowsAndTarget, _plan
 
 LABELS = [["a", "b", "c"], [1, 2, 3]]
 RELATIONS = ["add_remove", "replace_one"]

@@ -5,7 +5,6 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import chisquare
 
-from skdp._data._persons import read_persons
 from skdp.accounting import Neighbours, get_epsilon
 from skdp.noise import RandomSource
 from skdp.stats import _quantiles as module
@@ -20,6 +19,7 @@ from skdp.stats._quantiles import (
 )
 from tests._attacks import attack_choices
 from tests._guarantees import meet
+from tests._private import read_persons
 
 
 def make_plan(quantiles, d=1, **options):

@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdp.accounting import PureDP
 from skdp.base import PrivateFit, relation_of
 from skdp.mechanisms import GeometricMechanism, LaplaceMechanism
-from skdp.mechanisms._plan import MechanismPlan
-from skdp.stats._quantiles import QuantilePlan
+from tests._private import MechanismPlan, QuantilePlan
 
 
 class PrivateMean(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

@@ -1,0 +1,112 @@
+"""The private names that tests outside their own room use.
+
+A test imports private modules of the room that it stands among alone (`tests/test_house.py`); what
+it needs of another one is here, so that a move inside the house changes one file of the tests.
+"""
+
+from skdp._data._bounded import BoundedRows, bounded_additions
+from skdp._data._columns import ColumnTable, read_columns, read_numeric_columns
+from skdp._data._kinds import read_kinds
+from skdp._data._parts import most_additions, read_block
+from skdp._data._persons import read_persons
+from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
+from skdp._losses._classes import (
+    BinaryHuberisedHingeLoss,
+    BinaryLogisticLoss,
+    ClassWeightedLoss,
+    ModifiedHuberLoss,
+    MulticlassHuberisedHingeLoss,
+    MultinomialLogisticLoss,
+    OneVersusRestLoss,
+    SquaredHingeLoss,
+)
+from skdp._losses._numbers import ClippedPoissonLoss, HuberLoss, SquaredLoss
+from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
+from skdp._sgd._noise import GaussianNoise, LaplaceNoise
+from skdp._sgd._plan import plan_sgd
+from skdp.accounting._events import leaves
+from skdp.accounting._laws import group_delta
+from skdp.gam._columns import Term, declared_columns
+from skdp.gam._shapes import importance
+from skdp.linear_model._objective import loss_gradient
+from skdp.linear_model._planning import Problem, gradient_rounding
+from skdp.mechanisms import _plan
+from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
+from skdp.noise._source import Stream
+from skdp.preprocessing._categories import _value_counts
+from skdp.preprocessing._planned import plan_column_quantiles
+from skdp.stats._bounds import BoundsPlan, _add_bins
+from skdp.stats._moments import _centred_sums
+from skdp.stats._quantiles import CELLS, QuantilePlan
+from skdp.testing._case import make_table
+from skdp.utils._chunked import as_chunked
+from skdp.utils._documents import STYLE
+from skdp.utils._fit_progress import FitProgress
+from skdp.utils._frames import column_values, take_rows
+from skdp.utils._labels import category_codes, label_codes
+from skdp.utils._output import check_output_setting
+from skdp.utils._rounding import in_digits
+from skdp.utils._symmetric import pack_symmetric
+from skdp.utils._validation import check_classes
+
+__all__ = [
+    "CELLS",
+    "STYLE",
+    "BinaryHuberisedHingeLoss",
+    "BinaryLogisticLoss",
+    "BoundedRows",
+    "BoundsPlan",
+    "ClassWeightedLoss",
+    "ClippedPoissonLoss",
+    "ClippedSums",
+    "ColumnTable",
+    "FitProgress",
+    "GaussianNoise",
+    "HuberLoss",
+    "LaplaceNoise",
+    "MechanismPlan",
+    "ModifiedHuberLoss",
+    "MulticlassHuberisedHingeLoss",
+    "MultinomialLogisticLoss",
+    "OneVersusRestLoss",
+    "Problem",
+    "QuantilePlan",
+    "RowsAndTarget",
+    "SquaredHingeLoss",
+    "SquaredLoss",
+    "Stream",
+    "Term",
+    "_add_bins",
+    "_centred_sums",
+    "_plan",
+    "_value_counts",
+    "as_chunked",
+    "bounded_additions",
+    "category_codes",
+    "check_classes",
+    "check_output_setting",
+    "column_values",
+    "declared_columns",
+    "gradient_rounding",
+    "group_delta",
+    "importance",
+    "in_digits",
+    "label_codes",
+    "leaves",
+    "loss_gradient",
+    "make_table",
+    "most_additions",
+    "pack_symmetric",
+    "plan_cell_weights",
+    "plan_column_quantiles",
+    "plan_sgd",
+    "read_block",
+    "read_columns",
+    "read_kinds",
+    "read_numeric_columns",
+    "read_numeric_target",
+    "read_persons",
+    "read_target",
+    "sum_rounding",
+    "take_rows",
+]
