@@ -8,8 +8,8 @@ another number is given; the AUC is on rows of 1,000 others, each with the share
 epsilon = 1 and delta = 1e-6 a person, everything else at its defaults, `draws` (10) tables. "Not
 private" weights rows by person too: scikit-learn's logistic regression, and the additive model at
 epsilon = 1e5. "Group" is a ledger of groups of 30 rows. "Row" protects a row alone, at the same
-epsilon. "One row" is a table of the first row of each person, private and ("np") not. "Toy" is the
-accuracy on a table of 300 persons with 8 rows each, of 5 features.
+epsilon. "One row" is a table of the first row of each person, private and ("np") not. "Toy" is a
+table of 5 features, of 300 persons with 8 rows each, and of 2,000 with 1 to 30 (`toy` makes it).
 
 With ``time``: seconds of the processor for reading the ids of 1e6 rows of 1e5 persons, and for a
 fit without groups and with groups that were read, the least of two. Without groups there are 1e6
@@ -109,28 +109,41 @@ def auc(draw, n_persons):
     return found
 
 
-def toy(draw, n_persons=300, n_rows=8, n_features=5):
-    """Return accuracies on rows of 2,000 others, by the name of the model."""
+def toy(draw, n_persons, fewest, most, n_features=5):
+    """Return accuracies and areas on rows of 2,000 others, by the names of model and measure."""
     rng = np.random.default_rng(draw)
-    groups = np.repeat(np.arange(n_persons + 2000), n_rows)
-    X = rng.normal(size=(n_persons + 2000, n_features))[groups]
+    counts = rng.integers(fewest, most + 1, n_persons + 2000)
+    groups = np.repeat(np.arange(len(counts)), counts)
+    X = rng.normal(size=(len(counts), n_features))[groups]
     X += rng.normal(size=X.shape)
     y = (X @ np.ones(n_features) + rng.logistic(size=len(X)) > 0).astype(int)
     train = groups < n_persons
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    data = X[train], y[train]
-    model = DPLogisticRegression(EPSILON, delta=DELTA, data_norm=1.0, random_state=draw)
-    group = PrivacyAccountant(EPSILON, DELTA, unit="group", max_rows=n_rows)
-    of_group = clone(model).set_params(accountant=group)
-    return {
-        ("toy", name): fitted.score(X[~train], y[~train])
-        for name, fitted in (
-            ("person", clone(model).fit(*data, groups=groups[train])),
+    shares = read_persons(groups, len(y)).shares
+    data, by_person, weights = (X[train], y[train]), groups[train], shares[~train]
+    own = {"delta": DELTA, "random_state": draw}
+    logistic = DPLogisticRegression(EPSILON, **own, data_norm=1.0)
+    additive = DPAdditiveClassifier(EPSILON, **own, bounds=(-1, 1))
+    plain = LogisticRegression(C=1e3).fit(*data, sample_weight=shares[train])
+    close = clone(additive).set_params(epsilon=1e5).fit(*data, groups=by_person)
+    found, name = {}, f"toy {n_persons} x {most}"
+    for kind, model, whole in (("additive", additive, close), ("logistic", logistic, plain)):
+        group = PrivacyAccountant(EPSILON, DELTA, unit="group", max_rows=most)
+        of_group = clone(model).set_params(accountant=group)
+        for whose, fitted in (
+            ("person", clone(model).fit(*data, groups=by_person)),
+            ("not private", whole),
             ("group", of_group.fit(*data)),
-            ("not private", LogisticRegression(C=1e3).fit(*data)),
             ("row", clone(model).fit(*data)),
-        )
-    }
+        ):
+            scores = fitted.decision_function(X[~train])
+            area = roc_auc_score(y[~train], scores, sample_weight=weights)
+            accuracy = fitted.score(X[~train], y[~train], sample_weight=weights)
+            found |= {
+                (f"{name} {kind}, AUC", whose): area,
+                (f"{name} {kind}, accuracy", whose): accuracy,
+            }
+    return found
 
 
 def timed(run, times=2):
@@ -186,11 +199,14 @@ def main(words):
         times()
         return
     n_draws, n_persons = map(int, [*words, *("10", "2000")[len(words) :]])
-    draws = [auc(draw, n_persons) | toy(draw) for draw in range(n_draws)]
+    draws = [
+        auc(draw, n_persons) | toy(draw, 300, 8, 8) | toy(draw, n_persons, 1, MOST_ROWS)
+        for draw in range(n_draws)
+    ]
     for key in draws[0]:
         values = np.array([draw[key] for draw in draws])
         error = values.std(ddof=1) / np.sqrt(len(values))
-        print(f"{key[0]:20} {key[1]:12} {values.mean():.4f} ± {error:.4f}")
+        print(f"{key[0]:30} {key[1]:12} {values.mean():.4f} ± {error:.4f}")
 
 
 if __name__ == "__main__":
