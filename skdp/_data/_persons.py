@@ -118,8 +118,7 @@ def units_of_labels(codes, size, persons):
     labels = codes[known]
     if persons is not None:
         # A person of a larger share has fewer rows than 2**15: a small table is counted faster.
-        fewer = persons.shares.min(initial=1.0) > 2.0**-15
-        ones = np.ones(len(labels), dtype=np.int16 if fewer else np.int64)
+        ones = np.ones(len(labels), np.int16 if persons.shares.min() > 2.0**-15 else np.int64)
         pairs = persons.codes[known], labels
         counts = coo_array((ones, pairs), shape=(persons.n_persons, size))
         if 0 < size * persons.n_persons <= 8 * len(codes):
