@@ -154,8 +154,8 @@ class PrivateMixin:
         routing = super().get_metadata_routing()
         try:
             by_person = terms_of(getattr(self, "accountant", None)).unit == "person"
-        except LedgerError:  # a fitted model predicts where its ledger is not, and a fit raises
-            by_person = False
+        except LedgerError:  # a fitted model predicts where its ledger is not, and a fit says so
+            by_person = True
         for method in (routing.fit, routing.partial_fit):
             if method.requests.get("groups", False) is None:
                 method.add_request(param="groups", alias=by_person)

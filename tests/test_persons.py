@@ -385,7 +385,8 @@ def test_missing_ids_can_be_declared_to_be_distinct_persons(tmp_path):
     with pytest.raises(ValueError, match="something else"):
         read_persons(["a", [1], None], 3, "distinct")
     for cv in (2, PersonKFold(2)):
-        with pytest.raises(ValueError, match="missing"):
+        # It does not advise what is declared.
+        with pytest.raises(ValueError, match="missing, .*: leave such rows out$"):
             model = DPLogisticRegression()
             y = np.arange(6) % 2
             dp_cross_val_score(model, X, y, groups=ids, cv=cv, accountant=accountant)
@@ -472,17 +473,21 @@ def test_groups_are_routed_where_the_unit_is_a_person_unless_it_is_said_otherwis
         cross_val_score(plain, X, y, cv=GroupKFold(2), params={"groups": ids})
 
 
-def test_a_fitted_pipeline_scores_with_routing_where_its_ledger_is_not(tmp_path):
-    X, y, _ = table_of("high", 4)
-    accountant = PrivacyAccountant(1e3, 1e-3, ledger=tmp_path / "ledger.db")
+@pytest.mark.parametrize("unit", ["row", "person"])
+def test_a_fitted_pipeline_scores_with_routing_where_its_ledger_is_not(tmp_path, unit):
+    X, y, ids = table_of("high", 4)
+    groups = {"groups": ids} if unit == "person" else {}
+    accountant = PrivacyAccountant(1e3, 1e-3, unit=unit, ledger=tmp_path / "ledger.db")
     scaler = DPStandardScaler(**BOUNDS, accountant=accountant)
     model = DPLogisticRegression(mechanism="output", accountant=accountant)
-    pipe = make_pipeline(scaler, model).fit(X, y)
-    (tmp_path / "ledger.db").unlink()
     with config_context(enable_metadata_routing=True):
+        pipe = make_pipeline(scaler, model).fit(X, y, **groups)
+        (tmp_path / "ledger.db").unlink()
         assert pipe.score(X, y) == np.mean(pipe.predict(X) == y)
-        with pytest.raises(LedgerError):
-            pipe.fit(X, y)
+        # It is a sentence of the ledger, with groups as without.
+        for given in ({}, {"groups": ids}):
+            with pytest.raises(LedgerError, match="ledger"):
+                pipe.fit(X, y, **given)
 
 
 def test_partial_fit_takes_groups():

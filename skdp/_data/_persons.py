@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.sparse import coo_array, csr_array
 from sklearn.utils import check_consistent_length
 
 from skdp.utils._limit_rows import person_codes
@@ -38,15 +39,13 @@ class Persons:
 
     def rows_of(self, persons):
         """Return the sorted numbers of the rows of some persons."""
-        order, starts = self._places
-        first, counts = starts[persons], np.diff(starts)[persons]
-        before = np.cumsum(counts) - counts
-        return np.sort(order[np.arange(counts.sum()) + np.repeat(first - before, counts)])
+        return np.sort(self._rows[persons].indices)
 
     @cached_property
-    def _places(self):
-        starts = np.append(0, np.cumsum(np.bincount(self.codes)))
-        return np.argsort(self.codes, kind="stable"), starts
+    def _rows(self):
+        n_rows = len(self.codes)
+        marks = np.ones(n_rows, dtype=bool), self.codes, np.arange(n_rows + 1)
+        return csr_array(marks, shape=(n_rows, self.n_persons)).T.tocsr()
 
 
 def read_persons(groups, n_rows, missing="error"):
@@ -115,14 +114,19 @@ def units_of_labels(codes, size, persons):
     size : int
     persons : Persons or None
     """
-    labels = codes[codes >= 0]
+    known = codes >= 0
+    labels = codes[known]
     if persons is not None:
-        pairs = persons.codes[codes >= 0] * size + labels
+        # A person of a larger share has fewer rows than 2**15: a small table is counted faster.
+        ones = np.ones(len(labels), np.int16 if persons.shares.min() > 2.0**-15 else np.int64)
+        pairs = persons.codes[known], labels
+        counts = coo_array((ones, pairs), shape=(persons.n_persons, size))
         if 0 < size * persons.n_persons <= 8 * len(codes):
-            counts = np.bincount(pairs, minlength=size * persons.n_persons).reshape(-1, size)
-            return np.bincount(counts.argmax(axis=1)[counts.any(axis=1)], minlength=size)
-        pairs, counts = np.unique(pairs, return_counts=True)
-        owners, labels = np.divmod(pairs, size)
-        first = np.flatnonzero(np.diff(owners, prepend=-1))
-        labels = -np.maximum.reduceat(counts * size - labels, first) % size
+            counts = counts.toarray()
+            labels = counts.argmax(axis=1)[counts.any(axis=1)]
+        else:
+            counts = counts.tocsr()
+            first = counts.indptr[:-1][np.diff(counts.indptr) > 0]
+            ranks = counts.data.astype(np.int64) * size - counts.indices
+            labels = -np.maximum.reduceat(ranks, first) % size
     return np.bincount(labels, minlength=size)

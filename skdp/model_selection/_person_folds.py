@@ -137,5 +137,6 @@ def _hashes(X, groups, purpose, random_state):
     """Return the hash of each row's person."""
     ids, seed = id_column(groups), check_integer(random_state, "random_state", 0)
     check_consistent_length(X, ids)
-    persons = read_persons(ids, len(ids))
+    # A missing id is refused where it is hashed: no declaration says in which fold its row is.
+    persons = read_persons(ids, len(ids), "distinct")
     return label_hashes(persons.one_each(ids), f"{purpose} {seed}")[persons.codes]

@@ -28,8 +28,10 @@ _FINE = 1 << 15
 _SMALL = 1 << 10
 _CODE_BITS = 11
 _WEIGHTS = np.append(np.arange(_SMALL), _WHOLE // np.arange(1, _SMALL + 1))
-# Runs at which the probability has fallen by exp(-_FAR) are lumped together.
+# Runs at which the probability has fallen by exp(-_FAR) are lumped together. So are rows that weigh
+# less than one unit together, where a unit changes a probability by exp(-_NEAR) at most.
 _FAR = 50
+_NEAR = 0.125
 # Beyond this epsilon a choice, composition saves next to nothing.
 _PLENTY = 100.0
 _BLOCK = 1 << 16
@@ -342,8 +344,11 @@ class _Ranked:
         positions.sort()
         weights = _WEIGHTS[positions & (len(_WEIGHTS) - 1)]
         positions >>= _CODE_BITS
-        last = np.flatnonzero(np.diff(positions, append=-1))
-        return cls(positions[last], np.append(0, np.cumsum(weights)[last]), _WHOLE, _FINE)
+        below = np.append(0, np.cumsum(weights))
+        last = np.append(positions[1:] != positions[:-1], True)[: len(positions)]
+        if not last.all():
+            positions, below = positions[last], below[np.append(True, last)]
+        return cls(positions, below, _WHOLE, _FINE)
 
     @property
     def total(self):
@@ -390,15 +395,15 @@ def _choose(rows, first, last, share, rate, n_rows, stream):
     while True:
         j = choose_by_distance(weights, distances, step, stream)
         point = int(edges[j]) + int(uniform_integers(int(weights[j]), 1, stream)[0])
-        if 0 < j < len(weights) - 1 or _accepted(rows, point, share, distances[j], step, stream):
+        if _accepted(rows, point, share, distances[j], step, stream):
             return point
 
 
 def _intervals(rows, first, last, share, rate, n_rows):
-    """Edges of runs of points, and the distance of each run.
+    """Edges of runs of points, and the distance of each run: no point in it is nearer.
 
-    Runs near the wanted rank hold points of one distance. The first and the last run are all
-    points below and above these; no point in them is nearer than their distance.
+    Runs near the wanted rank hold points of one distance, or of distances that a unit's weight or
+    less lies between. The first and the last run are all points below and above these.
     """
     n = len(rows.positions)
     wanted = rows.below[0] + share * rows.total // _UNIT
@@ -407,10 +412,14 @@ def _intervals(rows, first, last, share, rate, n_rows):
     reach *= rows.whole
     low = int(np.searchsorted(rows.below, wanted - reach))
     high = max(low, int(np.searchsorted(rows.below, wanted + reach, side="right")) - 1)
+    ranks = np.arange(low, high + 2)
+    if rows.whole > 1 and rate <= _NEAR:
+        units = rows.below[low : high + 1] // rows.whole
+        ranks = ranks[np.diff(units, prepend=-1, append=-1) != 0]
     # Points of rank k start behind row k - 1 and end with row k.
-    starts = np.empty(high - low + 2, dtype=np.int64)
+    starts = np.empty(len(ranks), dtype=np.int64)
     starts[0] = first if low == 0 else rows.positions[low - 1] + 1
-    starts[1:-1] = rows.positions[low:high] + 1
+    starts[1:-1] = rows.positions[ranks[1:-1] - 1] + 1
     starts[-1] = last + 1 if high == n else rows.positions[high] + 1
     edges = np.empty(2 * len(starts) + 1, dtype=np.int64)
     edges[0], edges[-1] = first, last + 1
@@ -418,11 +427,11 @@ def _intervals(rows, first, last, share, rate, n_rows):
     edges[2:-1:2] = np.minimum(starts[:-1] + 1, starts[1:])
     distances = np.empty(len(edges) - 1, dtype=np.int64)
     # There is no row before the first one.
-    before = rows.scores(np.maximum(np.arange(low, high + 1) - 1, 0), share)
-    scores = rows.scores(np.arange(low, high + 1), share)
-    distances[2:-1:2] = np.abs(scores)
-    distances[1:-1:2] = _distance(before, scores)
-    distances[0], distances[-1] = abs(before[0]), abs(scores[-1])
+    before = rows.scores(np.maximum(ranks - 1, 0), share)
+    scores = rows.scores(ranks[:-1], share)
+    distances[2:-1:2] = _distance(scores, before[1:])
+    distances[1:-1:2] = _distance(before[:-1], scores)
+    distances[0], distances[-1] = abs(before[0]), abs(before[-1])
     return edges, distances
 
 
@@ -432,7 +441,7 @@ def _distance(low, high):
 
 
 def _accepted(rows, point, share, distance, step, stream):
-    """Accept a point of an outer run by how much farther it is than the run's distance."""
+    """Accept a point of a run by how much farther it is than the run's distance."""
     place = int(np.searchsorted(rows.positions, point))
     behind = place > 0 and rows.positions[place - 1] == point - 1
     own = _distance(rows.scores(place - int(behind), share), rows.scores(place, share))
@@ -442,4 +451,4 @@ def _accepted(rows, point, share, distance, step, stream):
     def exact(index):
         return np.array([excess.numerator], dtype=object), excess.denominator
 
-    return bool(bernoulli_exp(exponents, exact, stream)[0])
+    return excess == 0 or bool(bernoulli_exp(exponents, exact, stream)[0])

@@ -143,7 +143,9 @@ def label_hashes(values, key):
 def _bytes_of(key):
     """Return what is hashed of a label's key."""
     if key in (None, NOTHING):
-        raise ValueError("an id is missing, and nothing else says in which part its row is")
+        raise ValueError(
+            "an id is missing, and nothing else says in which part its row is: leave such rows out"
+        )
     if isinstance(key, Number):
         # Python's own hash of a number is that of equal ones of other types, in each process.
         key = hash(key)

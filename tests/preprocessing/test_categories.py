@@ -204,6 +204,17 @@ def test_a_persons_most_frequent_value_counts_and_ties_are_numbers_before_string
     assert counted(values, ids) == {"b": 1, 2: 1, "own": 1}
 
 
+@pytest.mark.parametrize("among", [3, 60_000])
+def test_a_person_of_many_rows_counts_the_most_frequent_value(among):
+    # Small counts are in a table of small numbers, which these are too many for.
+    values = np.repeat([1.0, 2.0, 0.0], [2**15 - 2, 2**15 - 1, 1])
+    for more in (0, 2, 2**15 + 9):
+        own = np.append(values, np.full(more, 2.0))
+        others = np.arange(among), np.arange(among) + 1
+        found = counted(np.append(own, others[0]), np.append(np.zeros(len(own)), others[1]))
+        assert found == {float(one): 1 + (one == 2) for one in range(among)}
+
+
 def test_discovery_needs_delta():
     with pytest.raises(ValueError, match="delta"):
         StabilityThreshold(n_columns=1, guarantee=meet(1.0))

@@ -315,3 +315,57 @@ def test_a_person_weighs_the_same_however_many_rows_there_are():
     plan = make_plan([0.25, 0.9], epsilon=1e10, n_rows=len(x), unit="person")
     found = plan.run(np.repeat(x, copies)[:, None], RandomSource(0), read_persons(ids, len(ids)))
     np.testing.assert_allclose(found[:, 0], np.quantile(x, [0.25, 0.9]), atol=2e-3)
+
+
+def ranked_persons(n_persons, most_rows, last, seed=0):
+    """Return positions of persons' rows with their weights, and these in order."""
+    rng = np.random.default_rng(seed)
+    ids = np.repeat(np.arange(n_persons), rng.integers(1, most_rows + 1, n_persons))
+    positions = rng.integers(0, last + 1, len(ids))
+    shares = read_persons(ids, len(ids)).shares
+    weights = np.floor(shares * 2**20) / 2**20
+    return positions, weights, _Ranked.of(positions.copy(), _weight_codes(shares))
+
+
+@pytest.mark.parametrize("n_persons, last", [(6, 60), (40, 4000)])
+def test_choices_among_lumps_of_weights_have_the_law_of_the_definition(
+    n_persons, last, monkeypatch
+):
+    # Lumps whose points are far from equally likely, so that a choice that does not look is seen.
+    monkeypatch.setattr(module, "_NEAR", 9)
+    positions, weights, ranked = ranked_persons(n_persons, 9, last)
+    plan, n = make_plan([0.3], epsilon=4.0, unit="person"), 2000
+    (level,) = plan.levels
+    rate, stream = plan._rate(level, level[0]), RandomSource(0).stream()
+    points, q = np.arange(-1, last + 1)[:, None], level[0].share / 2**30
+    f = ((1 - q) * (positions < points) - q * (positions >= points)) @ weights
+    law = np.exp(-float(rate) * np.maximum(np.maximum(f[:-1], -f[1:]), 0))
+    terms = 0, last, level[0].share, rate, len(positions)
+    edges, _ = module._intervals(ranked, *terms)
+    assert len(edges) <= 2 * len(np.unique(positions))
+    counts = np.bincount(
+        [module._choose(ranked, *terms, stream) for _ in range(n)], minlength=last + 1
+    )
+    # Neighbouring points together, about twenty times expected.
+    expected = n * law / law.sum()
+    starts = np.flatnonzero(np.diff(np.minimum(np.cumsum(expected) // 20, n // 20 - 1), prepend=-1))
+    grouped = [np.add.reduceat(x, starts) for x in (counts, expected)]
+    # False alarm: 1e-6 in each of two.
+    assert chisquare(*grouped).pvalue > 1e-6
+
+
+def test_a_choice_takes_as_many_runs_as_persons_weigh_whatever_rows_they_have():
+    positions, weights, ranked = ranked_persons(200, 50, 10**6)
+    plan = make_plan([0.4], epsilon=0.1, unit="person")
+    (level,) = plan.levels
+    rate = plan._rate(level, level[0])
+    edges, distances = module._intervals(ranked, 0, 10**6, level[0].share, rate, len(positions))
+    assert len(edges) <= 2 * 200 + 9 < len(positions) / 4
+    # No point of a run is nearer than is said, nor farther by a unit or more: its ends are not.
+    for start, end, distance in zip(edges, edges[1:], distances, strict=False):
+        for point in {start, end - 1} if start < end else ():
+            place = int(np.searchsorted(ranked.positions, point))
+            behind = place > 0 and ranked.positions[place - 1] == point - 1
+            first, own = ranked.scores(np.array([place - behind, place]), level[0].share)
+            excess = module._distance(first, own) - distance
+            assert 0 <= excess < ranked.whole * ranked.fine
