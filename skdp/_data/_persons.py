@@ -123,7 +123,8 @@ def units_of_labels(codes, size, persons):
         counts = coo_array((ones, pairs), shape=(persons.n_persons, size))
         if 0 < size * persons.n_persons <= 8 * len(codes):
             counts = counts.toarray()
-            labels = counts.argmax(axis=1)[counts.any(axis=1)]
+            labels = counts.argmax(axis=1)
+            labels = labels[counts[np.arange(len(labels)), labels] > 0]
         else:
             counts = counts.tocsr()
             first = counts.indptr[:-1][np.diff(counts.indptr) > 0]
