@@ -11,6 +11,7 @@ private" weights rows by person too: scikit-learn's logistic regression, and the
 epsilon = 1e5. "Group" is a ledger of groups of 30 rows. "Row" protects a row alone, at the same
 epsilon. "One row" is a table of the first row of each person, private and ("np") not. "Toy" is a
 table of 5 features, of 300 persons with 8 rows each, and of 2,000 with 1 to 30 (`toy` makes it).
+"Visits" has 10 features, and most persons have few rows: 4 on average, 30 at most.
 
 With ``time``: seconds of the processor for reading the ids of 1e6 rows of 1e5 persons, and for a
 fit without groups and with groups that were read, the least of two. Without groups there are 1e6
@@ -118,10 +119,16 @@ def auc(draw, n_persons):
     return found
 
 
-def toy(draw, n_persons, fewest, most, n_features=5):
-    """Return accuracies and areas on rows of 2,000 others, by the names of model and measure."""
+def toy(draw, n_persons, fewest, most, n_features=5, mean=None):
+    """Return accuracies and areas on rows of 2,000 others, by the names of model and measure.
+
+    Numbers of rows from `fewest` to `most` are equally frequent, unless there is a `mean`: then
+    they have a geometric law, as visits do.
+    """
     rng = np.random.default_rng(draw)
     counts = rng.integers(fewest, most + 1, n_persons + 2000)
+    if mean is not None:
+        counts = np.minimum(rng.geometric(1.0 / mean, len(counts)), most)
     groups = np.repeat(np.arange(len(counts)), counts)
     X = rng.normal(size=(len(counts), n_features))[groups]
     X += rng.normal(size=X.shape)
@@ -135,7 +142,7 @@ def toy(draw, n_persons, fewest, most, n_features=5):
     additive = DPAdditiveClassifier(EPSILON, **own, bounds=(-1, 1))
     plain = LogisticRegression(C=1e3).fit(*data, sample_weight=shares[train])
     close = clone(additive).set_params(epsilon=1e5).fit(*data, groups=by_person)
-    found, name = {}, f"toy {n_persons} x {most}"
+    found, name = {}, f"{'toy' if mean is None else 'visits'} {n_persons} x {most}"
     for kind, model, whole in (("additive", additive, close), ("logistic", logistic, plain)):
         group = PrivacyAccountant(EPSILON, DELTA, unit="group", max_rows=most)
         of_group = clone(model).set_params(accountant=group)
@@ -249,7 +256,10 @@ def main(words):
     draws = [
         clipped_means(draw, n_persons)
         if means
-        else auc(draw, n_persons) | toy(draw, 300, 8, 8) | toy(draw, n_persons, 1, MOST_ROWS)
+        else auc(draw, n_persons)
+        | toy(draw, 300, 8, 8)
+        | toy(draw, n_persons, 1, MOST_ROWS)
+        | toy(draw, n_persons, 1, MOST_ROWS, n_features=10, mean=4)
         for draw in range(n_draws)
     ]
     for key in draws[0]:
