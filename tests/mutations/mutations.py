@@ -1310,7 +1310,7 @@ MUTATIONS = [
     # decomposition
     Mutation(
         "pca-rows-not-clipped",
-        "decomposition._pca",
+        "stats._second_moment",
         "_add_second_moment",
         rules.call_dropped("clip_rows"),
         ("decomposition/test_pca.py::test_rows_are_clipped",),
@@ -1318,7 +1318,7 @@ MUTATIONS = [
     ),
     Mutation(
         "pca-rounding-unpaid",
-        "decomposition._pca",
+        "stats._second_moment",
         "plan_second_moment",
         rules.term_dropped("2.0 * _rounding(_) * (1.0 + constant**2)"),
         ("decomposition/test_pca.py::test_the_sensitivity_holds_for_sums_as_they_are_computed",),
@@ -1326,7 +1326,7 @@ MUTATIONS = [
     ),
     Mutation(
         "pca-of-a-replaced-row",
-        "decomposition._pca",
+        "stats._second_moment",
         "second_moment_sensitivity",
         rules.decided("relation == 'replace_one'", False),
         ("decomposition/test_pca.py::test_brute_force_sensitivity",),
@@ -1334,7 +1334,7 @@ MUTATIONS = [
     ),
     Mutation(
         "pca-mean-for-free",
-        "decomposition._pca",
+        "stats._second_moment",
         "second_moment_sensitivity",
         rules.put_for("constant ** 2", "0.0"),
         ("decomposition/test_pca.py::test_brute_force_sensitivity",),
@@ -1349,6 +1349,22 @@ MUTATIONS = [
         "a square root dropped: the vector is longer than the matrix",
     ),
     # stats
+    Mutation(
+        "present-values-counted-for-free",
+        "stats._moments",
+        "MomentsPlan.moved",
+        rules.decided("self.counted", False),
+        ("stats/test_tables.py::test_brute_force_sensitivity_of_moments_with_gaps",),
+        "the number of present values is released beside the sums without a price",
+    ),
+    Mutation(
+        "mode-of-a-replaced-row",
+        "stats._moments",
+        "ModePlan.mechanism",
+        rules.put_for("self.guarantee.relation == 'add_remove'", "True"),
+        ("stats/test_tables.py::test_the_law_of_the_mode_is_bounded",),
+        "relation ignored: one count rises where another falls",
+    ),
     Mutation(
         "search-for-a-norm-for-free",
         "stats._bounds",
@@ -1368,8 +1384,8 @@ MUTATIONS = [
     Mutation(
         "moments-of-one-column",
         "stats._moments",
-        "MomentsPlan.mechanism",
-        rules.term_dropped("n_columns"),
+        "MomentsPlan.moved",
+        rules.term_dropped("len(self.low)"),
         ("preprocessing/test_standard_scaler.py::test_sensitivity_grows_with_the_features",),
         "a row moves the sums of all columns",
     ),
