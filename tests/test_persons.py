@@ -22,6 +22,7 @@ from skdp import (
     DPPCA,
     DPAdditiveClassifier,
     DPAdditiveRegressor,
+    DPGaussianNB,
     DPHistogramNB,
     DPHistogramTransformer,
     DPKBinsDiscretizer,
@@ -120,6 +121,8 @@ CALLS = {
     "additive, pure": DPAdditiveClassifier(**BOUNDS, delta=0.0),
     "additive, pairs": DPAdditiveRegressor(**BOUNDS, target_bounds=(0.0, 1.0), interactions=1),
     "additive, labels": DPAdditiveClassifier(categories={0: [-1, 0, 1], 1: [-1, 1]}),
+    "Gaussian Bayes": DPGaussianNB(**BOUNDS),
+    "Gaussian Bayes, pure": DPGaussianNB(**BOUNDS, delta=0.0),
     "histogram Bayes": DPHistogramNB(**BOUNDS),
     "histogram Bayes, pure": DPHistogramNB(delta=0.0, categories=[-1.0, 1.0]),
 }
@@ -141,6 +144,7 @@ REFUSED = {
 # The rest is slow.
 FAST = {
     "histogram Bayes",
+    "Gaussian Bayes, pure",
     "scaler",
     "means",
     "dp_sum",

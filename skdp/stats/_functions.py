@@ -82,13 +82,10 @@ def _statistic(function):
     shown = signature(function)
     *own, terms = shown.parameters.values()
     kinds = get_annotations(*get_args(get_type_hints(function)[terms.name]))
-    sources = signature(_release_columns), signature(_release_moments), signature(release)
-    common = {name: each for source in sources for name, each in source.parameters.items()}
-    own += [
-        each.replace(annotation=kinds[name].__forward_arg__)
-        for name, each in common.items()
-        if name in kinds
-    ]
+    for source in (_release_columns, _release_moments, release):
+        for name, each in signature(source).parameters.items():
+            if name in kinds:
+                own.append(each.replace(annotation=kinds[name].__forward_arg__))
     own.sort(key=lambda each: (each.kind, each.name != "delta"))
     function.__signature__ = shown.replace(parameters=own)
     return _documented(function)
@@ -313,8 +310,8 @@ def dp_histogram(
     True
     """
     X, flat = check_rows(a, axis)
-    bins = check_bins(bins, X.shape[1])
-    counts, edges = _release_histogram("dp_histogram", X, bins, range, epsilon=epsilon, **terms)
+    terms |= {"epsilon": epsilon, "joint": False}
+    counts, edges = _release_histogram("dp_histogram", X, bins, range, **terms)
     return (counts[0], edges[0]) if flat else (np.stack(counts), np.stack(edges))
 
 
@@ -370,7 +367,7 @@ def dp_histogram2d(
     if not all(flat for _, flat in columns) or len(columns[0][0]) != len(columns[1][0]):
         raise ValueError("x and y must be vectors of the same length")
     X = np.column_stack([column for column, _ in columns])
-    counts, edges = _joint_histogram("dp_histogram2d", X, bins, range, epsilon=epsilon, **terms)
+    counts, edges = _release_histogram("dp_histogram2d", X, bins, range, epsilon=epsilon, **terms)
     return counts, *edges
 
 
@@ -421,25 +418,22 @@ def dp_histogramdd(
     (2, 3, 4)
     """
     X, _ = check_rows(a, 0)
-    return _joint_histogram("dp_histogramdd", X, bins, range, epsilon=epsilon, **terms)
+    return _release_histogram("dp_histogramdd", X, bins, range, epsilon=epsilon, **terms)
 
 
-def _joint_histogram(name, X, bins, range, **terms):
+def _release_histogram(name, X, bins, range, *, joint=True, **terms):
+    """Release counts of bins, of which with `joint` each column may have its own, and its range."""
     n_columns = X.shape[1]
-    if not (isinstance(bins, tuple | list) and len(bins) == n_columns):
+    if not (joint and isinstance(bins, tuple | list) and len(bins) == n_columns):
         bins = (bins,) * n_columns
-    bins = tuple(check_bins(each, 1)[0] for each in bins)
-    if any(isinstance(each, int) for each in bins) and not is_auto(range):
+    bins = tuple(check_bins(each) for each in bins)
+    if not any(isinstance(each, int) for each in bins):
+        range = (0.0, 1.0)
+    elif joint and not is_auto(range):
         try:
             range = tuple(np.asarray(range, dtype=np.float64).reshape(n_columns, 2).T)
         except (TypeError, ValueError, OverflowError):
             raise ValueError(f"range must be one (low, high) a column, got {range!r}") from None
-    return _release_histogram(name, X, bins, range, joint=True, **terms)
-
-
-def _release_histogram(name, X, bins, range, *, joint=False, **terms):
-    if not any(isinstance(each, int) for each in bins):
-        range = (0.0, 1.0)
     return release(name, X, partial(HistogramPlan, bins=bins, joint=joint), range, **terms)
 
 

@@ -115,18 +115,9 @@ class SumPlan(MomentsPlan):
     """Sums of columns within bounds.
 
     Under add/remove a null row counts as 0, and a row moves a sum by the larger magnitude of its
-    bounds; each column is divided by that. Under replace-one the number of rows is the same in both
-    data sets, and the sums are the means times that.
+    bounds; each column is divided by that, and then moves as a mean's sum does. Under replace-one
+    the number of rows is the same in both data sets, and the sums are the means times that.
     """
-
-    @cached_property
-    def mechanism(self):
-        if self.guarantee.relation == "replace_one":
-            return super().mechanism
-        # The sums are exact; the quotient is rounded by a relative 2**-53 for each neighbour, and
-        # so is the product with a row's share.
-        slack = 1.0 + (self.n_rows + 1) * np.finfo(np.float64).eps
-        return bounded_noise(self.guarantee, slack * self.size, slack * math.sqrt(self.size))
 
     @property
     def units(self):
@@ -140,13 +131,11 @@ class SumPlan(MomentsPlan):
         shares = shares_of(persons)
         if self.guarantee.relation == "replace_one":
             sums = _centred_sums(X, self.low, self.high, 1, shares)[0]
-            middle = self.low + (self.high - self.low) / 2
-            return self.n_rows * middle + self._release(sums, source)
-        sums = exact_sum(X, (self.low, self.high), n_samples=self.n_rows, shares=shares)
-        return self._release(sums / self.units, source)
-
-    def _release(self, sums, source):
-        return self.mechanism.release(sums, random_state=source) * self.units
+            start = self.n_rows * (self.low + (self.high - self.low) / 2)
+        else:
+            sums = exact_sum(X, (self.low, self.high), n_samples=self.n_rows, shares=shares)
+            sums, start = sums / self.units, 0.0
+        return start + self.mechanism.release(sums, random_state=source) * self.units
 
 
 def unit_sums(X, add, sums, low, high, shares=None):
@@ -261,8 +250,7 @@ class ModePlan(StatisticPlan):
 
     @cached_property
     def mechanism(self):
-        monotonic = self.guarantee.relation == "add_remove"
-        return PermuteAndFlip(self.guarantee.epsilon, 1.0, monotonic)
+        return PermuteAndFlip(self.guarantee.epsilon, 1.0, self.guarantee.relation == "add_remove")
 
     def run(self, codes, source, persons=None):
         """Return the place of the category."""
@@ -330,8 +318,8 @@ class HistogramPlan(StatisticPlan):
         return np.split(released, ends), edges
 
 
-def check_bins(bins, n_columns):
-    """Return a number of bins or edges for each column."""
+def check_bins(bins):
+    """Return a number of bins, or their edges."""
     if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
-        return (check_integer(bins, "bins", 1),) * n_columns
-    return (check_edges(bins),) * n_columns
+        return check_integer(bins, "bins", 1)
+    return check_edges(bins)

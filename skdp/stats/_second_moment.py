@@ -40,7 +40,7 @@ class SecondMoment:
         The bound on a row's norm.
     constant : float
         The constant c, 0 where no mean is released.
-    center : ndarray of shape (n_features,)
+    center : float or ndarray of shape (n_features,)
         What is subtracted from each row before it is clipped.
     mechanism : GaussianMechanism or GammaNormMechanism
     """
@@ -111,7 +111,7 @@ def plan_second_moment(shape, guarantee, *, data_norm, center, with_mean):
     guarantee : Guarantee
         delta = 0 takes the Gamma-norm mechanism.
     data_norm : float
-    center : ndarray of shape (n_features,)
+    center : float or ndarray of shape (n_features,)
     with_mean : bool
         Whether the mean about `center` is released too.
 
@@ -178,8 +178,7 @@ class CovariancePlan(StatisticPlan):
     @cached_property
     def _moment(self):
         shape = TableShape(n_rows=self.n_rows, n_columns=len(self.low))
-        known = {"data_norm": 1.0, "center": np.zeros(shape.n_columns), "with_mean": True}
-        return plan_second_moment(shape, self.guarantee, **known)
+        return plan_second_moment(shape, self.guarantee, data_norm=1.0, center=0.0, with_mean=True)
 
     mechanism = property(attrgetter("_moment.mechanism"))
     size = property(attrgetter("_moment.size"))

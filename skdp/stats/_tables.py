@@ -169,8 +169,7 @@ def dp_crosstab(
     codes, known = zip(*map(_codes, (index, columns), categories), strict=True)
     X = np.column_stack(codes).astype(np.float64)
     bins = tuple(np.arange(len(own) + 1) - 0.5 for own in known)
-    terms |= {"epsilon": epsilon, "joint": True}
-    noisy, _ = _release_histogram("dp_crosstab", X, bins, None, **terms)
+    noisy, _ = _release_histogram("dp_crosstab", X, bins, None, epsilon=epsilon, **terms)
     counts = nearest_counts(noisy, len(X))
     if not hasattr(index, "iloc"):
         return counts
@@ -190,10 +189,8 @@ def nearest_counts(noisy, most):
     falling = np.sort(noisy.ravel())[::-1].astype(np.float64)
     lowered = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
     counts = np.maximum(noisy.ravel() - lowered.max(), 0.0)
-    whole = np.floor(counts).astype(np.int64)
-    up = np.argsort(whole - counts, kind="stable")[: total - whole.sum()]
-    whole[up] += 1
-    return whole.reshape(noisy.shape)
+    sums = np.rint(np.cumsum(counts))
+    return np.diff(sums, prepend=0.0).astype(np.int64).reshape(noisy.shape)
 
 
 @_statistic

@@ -832,6 +832,38 @@ MUTATIONS = [
     ),
     # naive_bayes
     Mutation(
+        "a-row-that-changes-its-class",
+        "naive_bayes._gaussian_nb",
+        "ClassMomentsPlan.moved",
+        rules.put_for("rows * (1.5 * d + 1.0)", "1.5 * d + 1.0"),
+        ("naive_bayes/test_gaussian_nb.py::test_brute_force_sensitivity",),
+        "a row that leaves the sums of one class and enters those of another counts once",
+    ),
+    Mutation(
+        "a-row-that-keeps-its-class",
+        "naive_bayes._gaussian_nb",
+        "ClassMomentsPlan.moved",
+        rules.put_for("(rows - 1) * 4.0 * d", "0.0"),
+        ("naive_bayes/test_gaussian_nb.py::test_brute_force_sensitivity",),
+        "a max forgotten: within a class a column moves further than two classes do",
+    ),
+    Mutation(
+        "class-counts-for-free",
+        "naive_bayes._gaussian_nb",
+        "ClassMomentsPlan.moved",
+        rules.put_for("1.25 * d + 1.0", "1.25 * d"),
+        ("naive_bayes/test_gaussian_nb.py::test_brute_force_sensitivity",),
+        "the number of rows of a class is released beside the sums without a price",
+    ),
+    Mutation(
+        "rows-of-a-person-in-a-class",
+        "naive_bayes._gaussian_nb",
+        "ClassMomentsPlan.run",
+        rules.put_for("shares_of(persons)", "None"),
+        ("test_persons.py::test_a_person_moves_a_release_by_what_a_row_does",),
+        "each row of a person counts as one of a row",
+    ),
+    Mutation(
         "classes-of-histograms-for-free",
         "naive_bayes._histogram_nb",
         "HistogramNBPlan._cells_noise",
