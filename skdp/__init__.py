@@ -19,7 +19,7 @@ from skdp.linear_model import (
     DPSGDRegressor,
 )
 from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV
-from skdp.naive_bayes import DPHistogramNB
+from skdp.naive_bayes import DPGaussianNB, DPHistogramNB
 from skdp.pipeline import DPTableVectorizer, tabular_pipeline
 from skdp.preprocessing import (
     DPHistogramTransformer,
@@ -41,6 +41,7 @@ __all__ = [
     "BudgetExceededError",
     "DPAdditiveClassifier",
     "DPAdditiveRegressor",
+    "DPGaussianNB",
     "DPGridSearchCV",
     "DPHistogramNB",
     "DPHistogramTransformer",

@@ -35,9 +35,11 @@ from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
 from skdp.noise._source import Stream
 from skdp.preprocessing._categories import _value_counts
 from skdp.preprocessing._planned import plan_column_quantiles
+from skdp.stats import _second_moment
 from skdp.stats._bounds import BoundsPlan, _add_bins
 from skdp.stats._moments import _centred_sums
 from skdp.stats._quantiles import CELLS, QuantilePlan
+from skdp.stats._second_moment import MEAN_WEIGHT, plan_second_moment, second_moment_sensitivity
 from skdp.testing._case import make_table
 from skdp.utils._chunked import as_chunked
 from skdp.utils._documents import STYLE
@@ -51,6 +53,7 @@ from skdp.utils._validation import check_classes
 
 __all__ = [
     "CELLS",
+    "MEAN_WEIGHT",
     "STYLE",
     "BinaryHuberisedHingeLoss",
     "BinaryLogisticLoss",
@@ -79,6 +82,7 @@ __all__ = [
     "_add_bins",
     "_centred_sums",
     "_plan",
+    "_second_moment",
     "_value_counts",
     "as_chunked",
     "bounded_additions",
@@ -99,6 +103,7 @@ __all__ = [
     "pack_symmetric",
     "plan_cell_weights",
     "plan_column_quantiles",
+    "plan_second_moment",
     "plan_sgd",
     "read_block",
     "read_columns",
@@ -107,6 +112,7 @@ __all__ = [
     "read_numeric_target",
     "read_persons",
     "read_target",
+    "second_moment_sensitivity",
     "sum_rounding",
     "take_rows",
 ]

@@ -33,8 +33,10 @@ from skdp.model_selection import (
 )
 from skdp.stats import (
     dp_count,
+    dp_covariance,
     dp_histogram,
     dp_histogram2d,
+    dp_histogramdd,
     dp_mean,
     dp_median,
     dp_quantile,
@@ -147,6 +149,8 @@ CALLS = [
     Statistic(dp_quantile, q=0.25, bounds=BOUNDS),
     Statistic(dp_histogram, range=BOUNDS),
     Statistic(dp_histogram2d, columns=2, range=(BOUNDS, BOUNDS)),
+    Statistic(dp_covariance, bounds=BOUNDS),
+    Statistic(dp_histogramdd, bins=2, range=(BOUNDS,)),
     Statistic(estimate_bounds),
     Scored(dp_cross_val_score, cv=2),
     Scored(dp_learning_curve, train_sizes=[0.5, 1.0], cv=2),

@@ -13,6 +13,7 @@ from skdp import (
     DPPCA,
     DPAdditiveClassifier,
     DPAdditiveRegressor,
+    DPGaussianNB,
     DPGridSearchCV,
     DPHistogramNB,
     DPHistogramTransformer,
@@ -127,6 +128,8 @@ ESTIMATORS = [
     DPAdditiveRegressor(target_bounds=(-10, 10), bounds=(-10, 10), n_bins=8),
     DPTableVectorizer(),
     DPTableVectorizer(delta=0.0, bounds=(-10, 10), n_bins=8),
+    DPGaussianNB(),
+    DPGaussianNB(delta=0.0, bounds=(-10, 10)),
     DPHistogramNB(),
     DPHistogramNB(delta=0.0, bounds=(-10, 10)),
 ]

@@ -22,6 +22,7 @@ from skdp import (
     DPPCA,
     DPAdditiveClassifier,
     DPAdditiveRegressor,
+    DPGaussianNB,
     DPHistogramNB,
     DPHistogramTransformer,
     DPKBinsDiscretizer,
@@ -60,6 +61,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 BOUNDS = {"bounds": (-1.0, 1.0)}
 GAUSSIAN = {"delta": 1e-6}
 NO_INTERCEPT = {"fit_intercept": False}
+
+
+def without_axis(statistic, **options):
+    return lambda X, axis, **terms: statistic(X, **options, **terms)
+
+
 CALLS = {
     "scaler": DPStandardScaler(**BOUNDS),
     "scaler, Gaussian": DPStandardScaler(**BOUNDS, **GAUSSIAN),
@@ -72,6 +79,10 @@ CALLS = {
     "dp_count": stats.dp_count,
     "dp_count, Gaussian": partial(stats.dp_count, delta=0.2),
     "dp_histogram": partial(stats.dp_histogram, bins=3, range=(-1.0, 1.0)),
+    "dp_var, gaps": partial(stats.dp_var, **BOUNDS, nan_policy="omit"),
+    "dp_histogramdd": without_axis(stats.dp_histogramdd, bins=3, range=[(-1.0, 1.0)] * 2),
+    "dp_covariance": without_axis(stats.dp_covariance, **BOUNDS),
+    "dp_correlation": without_axis(stats.dp_correlation, **BOUNDS, **GAUSSIAN),
     "estimate_bounds": stats.estimate_bounds,
     "histograms": DPHistogramTransformer(**BOUNDS, edges="uniform", n_bins=3),
     "labels": DPHistogramTransformer(edges=[-1.0, 0.0, 1.0], categories={1: [-1.0, 1.0]}),
@@ -109,11 +120,13 @@ CALLS = {
     "additive, pure": DPAdditiveClassifier(**BOUNDS, delta=0.0),
     "additive, pairs": DPAdditiveRegressor(**BOUNDS, target_bounds=(0.0, 1.0), interactions=1),
     "additive, labels": DPAdditiveClassifier(categories={0: [-1, 0, 1], 1: [-1, 1]}),
+    "Gaussian Bayes": DPGaussianNB(**BOUNDS),
+    "Gaussian Bayes, pure": DPGaussianNB(**BOUNDS, delta=0.0),
     "histogram Bayes": DPHistogramNB(**BOUNDS),
     "histogram Bayes, pure": DPHistogramNB(delta=0.0, categories=[-1.0, 1.0]),
 }
 # Whose noise is of whole numbers only where each row counts as one.
-WHOLE = {"dp_count", "dp_histogram", "estimate_bounds", "means, bounds"}
+WHOLE = {"dp_count", "dp_histogram", "dp_histogramdd", "estimate_bounds", "means, bounds"}
 # Whose price of curvature is that of a person with any number of rows.
 RANKED = {"additive, pure"}
 # Whose order of releases is drawn, or whose batches are: for the equality of single rows.
@@ -130,6 +143,7 @@ REFUSED = {
 # The rest is slow.
 FAST = {
     "histogram Bayes",
+    "Gaussian Bayes, pure",
     "scaler",
     "means",
     "dp_sum",

@@ -1,8 +1,9 @@
 """Estimators of diffprivlib 0.6.6 and what takes their place, on the same rows in one run.
 
-Usage: SKDP_DATA=folder python docs/benchmarks/incumbent.py PEER [fits] [part ...]
+Usage: SKDP_DATA=folder python docs/benchmarks/incumbent.py PEER [fits] [part ...] [model ...]
 
-A part is "numbers", "clusters" or the name of a table; all of them without one.
+A part is "numbers", "clusters" or the name of a table; all of them without one. A model is one of
+diffprivlib's names for two classes; all of them without one.
 
 PEER is the Python of an environment with diffprivlib and scikit-learn 1.7.2, which both accept:
 
@@ -15,8 +16,8 @@ errors, and by how many standard errors of the difference ours is ahead.
 k-means: inertia over that of scikit-learn's k-means, and the adjusted Rand index with the true
 labels; of california_housing, which has none, with those of scikit-learn's k-means. Ranges are
 those of the columns. Classes: accuracy and AUC on test rows; numbers and categories with the public
-ranges of ``_tables.py``: diffprivlib gets them scaled and one-hot, ours as they are. Of kdd a tenth
-is read, and california_housing is cut at a price of 180 000.
+ranges of ``_tables.py``: diffprivlib and DPGaussianNB get them scaled and one-hot, the others of
+ours as they are. Of kdd a tenth is read, and california_housing is cut at a price of 180 000.
 
 Numbers: root mean square errors at epsilon = 1 under the replacement of a row, with delta = 1e-5
 where diffprivlib's name needs one: of 4000 values of sensitivity 1 for mechanisms, and of 400
@@ -76,6 +77,10 @@ def made_numbers():
     return X
 
 
+def with_gaps(x):
+    return np.where(np.arange(len(x)) % 3, x, np.nan)
+
+
 def root_mean_square(errors):
     return float(np.sqrt(np.mean(np.square(np.stack([np.ravel(each) for each in errors])))))
 
@@ -117,6 +122,10 @@ def exact_numbers(X):
         "count_nonzero": np.count_nonzero(x > 0.5),
         "histogram": np.histogram(x, 10, (0, 1))[0],
         "histogram2d": np.histogram2d(x, X[:, 1], 10, [(0, 1), (0, 1)])[0],
+        "histogramdd": np.histogramdd(X, 5, [(0, 1)] * 3)[0],
+        "nanmean": np.nanmean(with_gaps(x)),
+        "nanvar": np.nanvar(with_gaps(x)),
+        "nanstd": np.nanstd(with_gaps(x)),
     }
 
 
@@ -127,7 +136,7 @@ def peer_numbers(n_releases):
     from diffprivlib import tools as t
 
     X = made_numbers()
-    x, ends = X[:, 0], {"epsilon": 1.0, "bounds": (0, 1)}
+    x, gappy, ends = X[:, 0], with_gaps(X[:, 0]), {"epsilon": 1.0, "bounds": (0, 1)}
     one = {"epsilon": 1.0, "sensitivity": 1}
     cut = one | {"lower": 0.0, "upper": 10.0}
     releases = {
@@ -141,6 +150,10 @@ def peer_numbers(n_releases):
         "count_nonzero": lambda: t.count_nonzero(x > 0.5, epsilon=1.0),
         "histogram": lambda: t.histogram(x, 1.0, 10, (0, 1))[0],
         "histogram2d": lambda: t.histogram2d(x, X[:, 1], 1.0, 10, [(0, 1), (0, 1)])[0],
+        "histogramdd": lambda: t.histogramdd(X, 1.0, 5, [(0, 1)] * 3)[0],
+        "nanmean": lambda: t.nanmean(gappy, **ends),
+        "nanvar": lambda: t.nanvar(gappy, **ends),
+        "nanstd": lambda: t.nanstd(gappy, **ends),
     }
     made = {
         "Laplace": m.Laplace(**one),
@@ -181,6 +194,7 @@ def our_numbers(n_releases):
     X = made_numbers()
     x, bounds = X[:, 0], {"bounds": (0, 1)}
     terms = {"accountant": PrivacyAccountant(1e9, 0.5, relation="replace_one")}
+    gaps, gappy = bounds | terms | {"nan_policy": "omit"}, with_gaps(x)
     releases = {
         "mean": lambda: stats.dp_mean(x, **bounds, **terms),
         "sum": lambda: stats.dp_sum(x, **bounds, **terms),
@@ -192,6 +206,10 @@ def our_numbers(n_releases):
         "count_nonzero": lambda: stats.dp_count(x > 0.5, **terms),
         "histogram": lambda: stats.dp_histogram(x, range=(0, 1), **terms)[0],
         "histogram2d": lambda: stats.dp_histogram2d(x, X[:, 1], range=[(0, 1), (0, 1)], **terms)[0],
+        "histogramdd": lambda: stats.dp_histogramdd(X, bins=5, range=[(0, 1)] * 3, **terms)[0],
+        "nanmean": lambda: stats.dp_mean(gappy, **gaps),
+        "nanvar": lambda: stats.dp_var(gappy, **gaps),
+        "nanstd": lambda: np.sqrt(stats.dp_var(gappy, **gaps)),
     }
     laplace, geometric = LaplaceMechanism(1.0, 1.0), GeometricMechanism(1.0, 1)
     gaussian = GaussianMechanism(1.0, 1e-5, 1.0)
@@ -224,7 +242,7 @@ def compare_numbers(python, n_releases):
         print(f"| {name} | {ours[name]:.4g} | {error:.4g} | {ours[name] / error:.2f} |")
 
 
-def peer_main(path, fits):
+def peer_main(path, fits, models):
     """Print what diffprivlib reaches on a table, as JSON: fits by model and epsilon."""
     table, found = dict(np.load(path)), {}
     if not table:
@@ -234,17 +252,17 @@ def peer_main(path, fits):
         if "k" in table:
             found[f"KMeans {epsilon}"] = [peer_clusters(table, epsilon) for _ in range(fits)]
             continue
-        for name in MODELS:
+        for name in models:
             runs = [peer_classes(name, table, epsilon) for _ in range(fits)]
             found[f"{name} {epsilon}"] = runs
     print(json.dumps(found))
 
 
-def ask_peer(python, table, fits):
+def ask_peer(python, table, fits, models=()):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "table.npz")
         np.savez(path, **table)
-        command = [python, __file__, "--peer", str(path), str(fits)]
+        command = [python, __file__, "--peer", str(path), str(fits), *models]
         run = subprocess.run(command, capture_output=True, text=True, check=False)
     if run.returncode:
         raise SystemExit(run.stderr)
@@ -310,11 +328,11 @@ def class_tables():
 
 def our_candidates(declared, terms):
     """Return what could take the place of each model, by its name there: the best one counts."""
-    from skdp import DPAdditiveClassifier, DPHistogramNB
+    from skdp import DPAdditiveClassifier, DPGaussianNB, DPHistogramNB
 
     additive = DPAdditiveClassifier(**terms, **declared)
     return {
-        "GaussianNB": [DPHistogramNB(**terms, **declared), additive],
+        "GaussianNB": [DPHistogramNB(**terms, **declared), DPGaussianNB(**terms, bounds=(0, 1))],
         "DecisionTreeClassifier": [additive],
         "RandomForestClassifier": [additive],
     }
@@ -363,18 +381,26 @@ def compare_clusters(name, table, python, fits):
             show(f"ε = {epsilon}, δ = {delta:g}", runs, theirs[f"KMeans {epsilon}"], (-1, 1))
 
 
-def compare_classes(name, encoded, rows, python, fits):
-    (X, y), test, declared = rows
-    head(f"{name}, {len(y)} rows", "accuracy", "AUC")
-    theirs = ask_peer(python, encoded, fits)
+def our_runs(model, encoded, rows, fits):
+    train, test, _ = rows
+    if type(model).__name__ == "DPGaussianNB":
+        train, test = ((encoded[f"X{part}"], encoded[f"y{part}"]) for part in ("", "_test"))
+    return [class_quality(model.fit(*train), *test) for _ in range(fits)]
+
+
+def compare_classes(name, encoded, rows, python, fits, names):
+    head(f"{name}, {len(rows[0][1])} rows", "accuracy", "AUC")
+    theirs, declared = ask_peer(python, encoded, fits, names), rows[2]
     for epsilon in EPSILONS:
         for delta in DELTAS:
             found = {}
             candidates = our_candidates(declared, {"epsilon": epsilon} | replacing(delta))
             for model_name, models in candidates.items():
+                if model_name not in names:
+                    continue
                 for model in models:
                     if id(model) not in found:
-                        runs = [class_quality(model.fit(X, y), *test) for _ in range(fits)]
+                        runs = our_runs(model, encoded, rows, fits)
                         found[id(model)] = type(model).__name__, runs
                 own = [found[id(model)] for model in models]
                 kind, runs = max(own, key=lambda each: np.mean(each[1], axis=0)[1])
@@ -385,11 +411,12 @@ def compare_classes(name, encoded, rows, python, fits):
 def main():
     warnings.simplefilter("ignore")
     if sys.argv[1] == "--peer":
-        peer_main(sys.argv[2], int(sys.argv[3]))
+        peer_main(sys.argv[2], int(sys.argv[3]), sys.argv[4:])
         return
     python, *words = sys.argv[1:]
     fits = int(next((word for word in words if word.isdigit()), 20))
-    parts = [word for word in words if not word.isdigit()]
+    names = [name for name in MODELS if name in words] or MODELS
+    parts = [word for word in words if not word.isdigit() and word not in MODELS]
     if not parts or "numbers" in parts:
         compare_numbers(python, 20 * fits)
     if not parts or "clusters" in parts:
@@ -398,7 +425,7 @@ def main():
     if not parts or set(parts) - {"numbers", "clusters"}:
         for name, encoded, rows in class_tables():
             if not parts or name in parts:
-                compare_classes(name, encoded, rows, python, fits)
+                compare_classes(name, encoded, rows, python, fits, names)
 
 
 if __name__ == "__main__":

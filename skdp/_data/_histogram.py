@@ -1,5 +1,7 @@
 """Histograms of all columns of a table in one pass."""
 
+import math
+
 import numpy as np
 
 from skdp._data._parts import cut, row_blocks
@@ -96,28 +98,28 @@ def count_bins(X, edges, *, outermost=False, shares=None):
     return [each[1:-1] for each in columns]
 
 
-def count_bins_2d(X, edges, shares=None):
-    """Count the rows in each cell of two columns' bins, as `numpy.histogram2d` does.
+def count_cells(X, edges, shares=None):
+    """Count the rows in each cell of all columns' bins, as `numpy.histogramdd` does.
 
     Parameters
     ----------
-    X : array-like of shape (n_rows, 2)
-    edges : sequence of two arrays
+    X : array-like of shape (n_rows, n_columns)
+    edges : sequence of n_columns arrays
     shares : ndarray of shape (n_rows,), default=None
         As in `count_bins`.
 
     Returns
     -------
-    ndarray of int64 (float64 with shares), shape (n_bins of the first, n_bins of the second)
+    ndarray of int64 (float64 with shares), shape (n_bins of the first, n_bins of the second, ...)
     """
     bins = _Bins(edges)
-    n_first, n_second = bins.starts[1], bins.n_slots - bins.starts[1]
-    size = n_first * n_second
+    shape = tuple(np.diff(bins.starts, append=bins.n_slots))
+    size = math.prod(shape)
     counts = no_counts(size, shares)
     for rows, slots in bins.find(X, size):
-        cells = slots[:, 0] * n_second + (slots[:, 1] - n_first)
+        cells = np.ravel_multi_index(tuple((slots - bins.starts).T), shape)
         counts += counts_of(cells, cut(shares, rows), size)
-    return counts.reshape(n_first, n_second)[1:-1, 1:-1]
+    return counts.reshape(shape)[(slice(1, -1),) * len(shape)]
 
 
 def bin_numbers(X, edges):

@@ -1,6 +1,5 @@
 """Principal component analysis with differential privacy."""
 
-import math
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
@@ -9,148 +8,12 @@ from scipy.linalg import eigh
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._parts import Rows, as_dense, block_size, most_additions, sum_over
-from skdp._data._persons import shares_of
 from skdp._data._tables import linear_scores, read_table
-from skdp.mechanisms._plan import one_charge, vector_noise
+from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._bounds import NormPlan, plan_norm
-from skdp.utils import clip_rows
-from skdp.utils._symmetric import pack_symmetric, unpack_symmetric
+from skdp.stats._second_moment import SecondMoment, plan_second_moment
 from skdp.utils._validation import check_integer, is_auto, public_inputs
-
-UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
-
-# The constant feature c. The second moment has 22 % more noise (add/remove) than without a mean.
-MEAN_WEIGHT = 0.5
-
-
-@dataclass(frozen=True)
-class SecondMoment:
-    """What will be released of a table.
-
-    Parameters
-    ----------
-    shape : (int, int)
-        The table's.
-    data_norm : float
-        The bound on a row's norm.
-    constant : float
-        The constant c, 0 where no mean is released.
-    center : ndarray of shape (n_features,)
-        What is subtracted from each row before it is clipped.
-    mechanism : GaussianMechanism or GammaNormMechanism
-    """
-
-    shape: tuple
-    data_norm: float
-    constant: float
-    center: np.ndarray
-    mechanism: object
-
-    @property
-    def size(self):
-        """How many values are released."""
-        d = self.shape[1]
-        return d * (d + 1) // 2 + (d if self.constant else 0)
-
-    def statistics(self, X, persons=None):
-        """Return the vector that is released, without noise."""
-        d = self.shape[1]
-        total, small = np.zeros((d + 1, d)), (self.center, self.data_norm)
-        sum_over(Rows(X), _add_second_moment, total, *small, along=(shares_of(persons),))
-        mean = self.constant * total[d] if self.constant else total[d, :0]
-        return np.concatenate([pack_symmetric(total[:d]), math.sqrt(2.0) * mean])
-
-    def release(self, X, source, persons=None):
-        """Return the noisy mean, about `center`, and the noisy covariance of the rows.
-
-        Parameters
-        ----------
-        X : validated table
-        source : RandomSource
-        persons : Persons, default=None
-            Whose the rows are.
-
-        Returns
-        -------
-        mean : ndarray of shape (n_features,)
-        covariance : ndarray of shape (n_features, n_features)
-            Symmetric; over n - 1 as in scikit-learn.
-        """
-        released = self.mechanism.release(self.statistics(X, persons), random_state=source)
-        n, d = self.shape
-        n_triangle = d * (d + 1) // 2
-        second = unpack_symmetric(released[:n_triangle], d) / n
-        mean = np.zeros(d)
-        if self.constant:
-            mean = released[n_triangle:] / (n * self.constant * math.sqrt(2.0))
-            mean /= max(1.0, np.linalg.norm(mean))
-        covariance = (second - np.outer(mean, mean)) * (n / max(n - 1, 1))
-        return mean * self.data_norm, covariance * self.data_norm**2
-
-
-def _add_second_moment(total, block, shares, center, data_norm):
-    with np.errstate(all="ignore"):
-        block = clip_rows((as_dense(block) - center) / data_norm, 1.0)
-    total[-1] += (np.ones(len(block)) if shares is None else shares) @ block
-    if shares is not None:
-        block *= np.sqrt(shares)[:, np.newaxis]
-    total[:-1] += block.T @ block
-
-
-def plan_second_moment(shape, guarantee, *, data_norm, center, with_mean):
-    """Plan the release from public quantities alone.
-
-    Parameters
-    ----------
-    shape : TableShape
-    guarantee : Guarantee
-        delta = 0 takes the Gamma-norm mechanism.
-    data_norm : float
-    center : ndarray of shape (n_features,)
-    with_mean : bool
-        Whether the mean about `center` is released too.
-
-    Returns
-    -------
-    SecondMoment
-
-    Raises
-    ------
-    ValueError
-        If epsilon is too small for so many columns.
-    """
-    constant = MEAN_WEIGHT if with_mean else 0.0
-    size = shape.n_rows, shape.n_columns
-    moved = second_moment_sensitivity(constant, guarantee.relation)
-    sensitivity = moved * (1.0 + 1e-12) + 2.0 * _rounding(size) * (1.0 + constant**2)
-    mechanism = vector_noise(guarantee, sensitivity)
-    plan = SecondMoment(size, data_norm, constant, center, mechanism)
-    mechanism.check_size(plan.size)
-    return plan
-
-
-def second_moment_sensitivity(constant, relation):
-    r"""Return the L2 sensitivity of the packed second moment of rows of norm 1, for c at most 1.
-
-    Add/remove: :math:`\sqrt{1 + 2 c^2}`. Replace-one: for rows at an angle of cosine t it is
-    largest at :math:`t = -c^2`, where it is :math:`\sqrt 2 (1 + c^2)`.
-    """
-    if relation == "replace_one":
-        return math.sqrt(2.0) * (1.0 + constant**2)
-    return math.sqrt(1.0 + 2.0 * constant**2)
-
-
-def _rounding(shape):
-    """Bound the error of the vector as computed, over 1 + c^2 (Higham 2002, section 3.1).
-
-    A sum of m products is off by m + 1 units of roundoff of the sum of magnitudes at most, and
-    the sum of all outer products of magnitudes has a norm of at most n (1 + c^2).
-    """
-    n, d = shape
-    additions = most_additions(block_size(d)) + 16
-    return 1.1 * UNIT_ROUNDOFF * n * additions
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -216,6 +216,7 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
     See Also
     --------
     DPAdditiveClassifier : Fits the values of all columns together, in many steps.
+    DPGaussianNB : For columns of numbers whose classes are bell-shaped.
 
     Notes
     -----

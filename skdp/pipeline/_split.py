@@ -5,6 +5,7 @@ from numbers import Integral
 
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import make_pipeline
+from sklearn.utils import get_tags
 
 from skdp.accounting import (
     Guarantee,
@@ -253,11 +254,13 @@ def tabular_pipeline(
         estimator = ADDITIVE[estimator]
     model = estimator() if isinstance(estimator, type) else estimator
     predicts = is_estimator(model) and (is_classifier(model) or is_regressor(model))
-    if not predicts or step_kind(model) != "private" or not plans_its_fit(model):
+    # A front makes sparse rows.
+    fits = predicts and (isinstance(model, TermsModel) or get_tags(model).input_tags.sparse)
+    if not fits or step_kind(model) != "private" or not plans_its_fit(model):
         raise ValueError(
-            "estimator must be 'classifier', 'regressor', or a classifier or regressor of skdp "
-            "such as DPLogisticRegression; for a search make a pipeline of what it tries first, "
-            f"DPGridSearchCV(tabular_pipeline(...), ...); got {estimator!r}"
+            "estimator must be 'classifier', 'regressor', or a classifier or regressor of skdp for "
+            "raw tables or sparse rows, such as DPLogisticRegression; for a search make a pipeline "
+            f"of what it tries first, DPGridSearchCV(tabular_pipeline(...), ...); got {estimator!r}"
         )
     model, own = clone(model), model.get_params(deep=False)
     optional = {"bounds": None if is_auto(bounds) else bounds, "target_bounds": target_bounds}

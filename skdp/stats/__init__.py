@@ -5,6 +5,7 @@ from skdp.stats._functions import (
     dp_count,
     dp_histogram,
     dp_histogram2d,
+    dp_histogramdd,
     dp_mean,
     dp_median,
     dp_quantile,
@@ -12,13 +13,19 @@ from skdp.stats._functions import (
     dp_var,
     estimate_bounds,
 )
+from skdp.stats._tables import dp_correlation, dp_covariance, dp_crosstab, dp_mode
 
 __all__ = [
+    "dp_correlation",
     "dp_count",
+    "dp_covariance",
+    "dp_crosstab",
     "dp_histogram",
     "dp_histogram2d",
+    "dp_histogramdd",
     "dp_mean",
     "dp_median",
+    "dp_mode",
     "dp_quantile",
     "dp_sum",
     "dp_var",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from inspect import get_annotations, signature
-from typing import Literal, TypedDict, Unpack
+from typing import Literal, TypedDict, Unpack, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,49 +37,74 @@ _documented = documented(
     in the same charge.""",
     axis="""axis : None or 0, default=None
     The axis of the rows. It must be 0 for a matrix: one number for each column.""",
+    nan_policy="""nan_policy : {"raise", "omit"}, default="raise"
+    "omit" leaves missing values (NaN, None) out. The number of those that are there, column by
+    column, is then released in the same release, with more noise.""",
+    table="""a : array-like of shape (n_rows, n_columns)
+    Finite numbers. A row is what is protected; the number of rows is public.""",
 )
 
 
-class Terms(TypedDict, total=False):
+class ChoiceTerms(TypedDict, total=False):
     """What every statistic takes, with the defaults of `release`."""
 
-    delta: float
     groups: ArrayLike | None
     accountant: PrivacyAccountant | None
     random_state: int | None
 
 
-class ColumnTerms(Terms, total=False):
-    """What a statistic of columns within bounds takes beside."""
+class Terms(ChoiceTerms, total=False):
+    """What a statistic with noise takes."""
+
+    delta: float
+
+
+class BoundedTerms(Terms, total=False):
+    """What a statistic within bounds takes."""
 
     bounds: tuple[ArrayLike, ArrayLike] | Literal["auto"]
+
+
+class ColumnTerms(BoundedTerms, total=False):
+    """What a statistic of each column takes."""
+
     axis: int | None
+
+
+class MomentTerms(ColumnTerms, total=False):
+    """What a statistic takes that can leave missing values out."""
+
+    nan_policy: Literal["raise", "omit"]
 
 
 def _statistic(function):
     """Complete a statistic's docstring, and its signature by its terms one by one."""
     shown = signature(function)
     *own, terms = shown.parameters.values()
-    kinds = get_annotations(ColumnTerms if "Column" in terms.annotation else Terms)
-    common = signature(_release_columns).parameters | signature(release).parameters
-    own += [
-        each.replace(annotation=kinds[name].__forward_arg__)
-        for name, each in common.items()
-        if name in kinds
-    ]
+    kinds = get_annotations(*get_args(get_type_hints(function)[terms.name]))
+    for source in (_release_columns, _release_moments, release):
+        for name, each in signature(source).parameters.items():
+            if name in kinds:
+                own.append(each.replace(annotation=kinds[name].__forward_arg__))
     own.sort(key=lambda each: (each.kind, each.name != "delta"))
     function.__signature__ = shown.replace(parameters=own)
     return _documented(function)
 
 
-def _release_columns(name, a, plan, chosen, *, bounds="auto", axis=None, **terms):
+def _release_columns(name, a, plan, chosen, gaps="raise", /, *, bounds="auto", axis=None, **terms):
     """Release a statistic within bounds; of what a plan returns it is what is `chosen`."""
-    X, flat = check_rows(a, axis)
+    X, flat = check_rows(a, axis, gaps)
     return shaped(release(name, X, plan, bounds, **terms)[chosen], flat)
 
 
+def _release_moments(name, a, n_moments, *, nan_policy="raise", **terms):
+    """Release moments and return the highest."""
+    plan = partial(MomentsPlan, n_moments=n_moments, counted=nan_policy == "omit")
+    return _release_columns(name, a, plan, n_moments - 1, nan_policy, **terms)
+
+
 @_statistic
-def dp_mean(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[ColumnTerms]) -> float | np.ndarray:
+def dp_mean(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[MomentTerms]) -> float | np.ndarray:
     """Mean with differential privacy.
 
     The noisy sum of the values' distances from the middle of the bounds, over the public number of
@@ -91,6 +116,7 @@ def dp_mean(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[ColumnTerms]) ->
     {noise}
     {bounds}
     {axis}
+    {nan_policy}
     {groups}
     {accountant}
     {random_state}
@@ -112,11 +138,11 @@ def dp_mean(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[ColumnTerms]) ->
     >>> bool(abs(dp_mean(ages, epsilon=1.0, bounds=(17, 90)) - ages.mean()) < 1.0)
     True
     """
-    return _release_columns("dp_mean", a, MomentsPlan, 0, epsilon=epsilon, **terms)
+    return _release_moments("dp_mean", a, 1, epsilon=epsilon, **terms)
 
 
 @_statistic
-def dp_var(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[ColumnTerms]) -> float | np.ndarray:
+def dp_var(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[MomentTerms]) -> float | np.ndarray:
     """Variance with differential privacy, as `numpy.var` with ``ddof=0``.
 
     One release of noisy sums and sums of squares. It is (`epsilon`, `delta`)-DP under the
@@ -128,6 +154,7 @@ def dp_var(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[ColumnTerms]) -> 
     {noise}
     {bounds}
     {axis}
+    {nan_policy}
     {groups}
     {accountant}
     {random_state}
@@ -150,8 +177,7 @@ def dp_var(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[ColumnTerms]) -> 
     >>> bool(abs(dp_var(ages, epsilon=1.0, bounds=(17, 90)) / ages.var() - 1) < 0.1)
     True
     """
-    plan = partial(MomentsPlan, n_moments=2)
-    return _release_columns("dp_var", a, plan, 1, epsilon=epsilon, **terms)
+    return _release_moments("dp_var", a, 2, epsilon=epsilon, **terms)
 
 
 @_statistic
@@ -284,8 +310,8 @@ def dp_histogram(
     True
     """
     X, flat = check_rows(a, axis)
-    bins = check_bins(bins, X.shape[1])
-    counts, edges = _release_histogram("dp_histogram", X, bins, range, epsilon=epsilon, **terms)
+    terms |= {"epsilon": epsilon, "joint": False}
+    counts, edges = _release_histogram("dp_histogram", X, bins, range, **terms)
     return (counts[0], edges[0]) if flat else (np.stack(counts), np.stack(edges))
 
 
@@ -341,22 +367,73 @@ def dp_histogram2d(
     if not all(flat for _, flat in columns) or len(columns[0][0]) != len(columns[1][0]):
         raise ValueError("x and y must be vectors of the same length")
     X = np.column_stack([column for column, _ in columns])
-    if not (isinstance(bins, tuple | list) and len(bins) == 2):
-        bins = (bins, bins)
-    bins = tuple(check_bins(each, 1)[0] for each in bins)
-    if any(isinstance(each, int) for each in bins) and not is_auto(range):
-        try:
-            range = tuple(np.asarray(range, dtype=np.float64).reshape(2, 2).T)
-        except (TypeError, ValueError, OverflowError):
-            raise ValueError(f"range must be ((low, high), (low, high)), got {range!r}") from None
-    terms |= {"epsilon": epsilon, "joint": True}
-    counts, edges = _release_histogram("dp_histogram2d", X, bins, range, **terms)
+    counts, edges = _release_histogram("dp_histogram2d", X, bins, range, epsilon=epsilon, **terms)
     return counts, *edges
 
 
-def _release_histogram(name, X, bins, range, *, joint=False, **terms):
+@_statistic
+def dp_histogramdd(
+    a: ArrayLike,
+    epsilon: float = 1.0,
+    *,
+    bins: int | Sequence[int | ArrayLike] = 10,
+    range: object = "auto",
+    **terms: Unpack[Terms],
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Histogram of several columns together with differential privacy, as `numpy.histogramdd`.
+
+    The release is (`epsilon`, `delta`)-DP under the accountant's relation; a row is in one cell at
+    most, however many columns there are.
+
+    Parameters
+    ----------
+    {table}
+    {count_noise}
+    bins : int, or sequence of int or array-like, default=10
+        The number of bins, or the edges, of each column.
+    range : "auto" or sequence of (low, high), default="auto"
+        What the bins of each column span; not read where `bins` are edges. It must not be computed
+        from the data. "auto" spends a fifth of epsilon on `estimate_bounds`, in the same charge.
+    {groups}
+    {accountant}
+    {random_state}
+
+    Returns
+    -------
+    counts : ndarray of int64, shape (n_bins of the first, n_bins of the second, ...)
+        Unbiased, so that they can be negative.
+    edges : list of ndarray
+
+    Raises
+    ------
+    {raises}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.stats import dp_histogramdd
+    >>> X = np.random.default_rng(0).uniform(0, 1, size=(10_000, 3))
+    >>> counts, _ = dp_histogramdd(X, bins=(2, 3, 4), range=[(0, 1)] * 3)
+    >>> counts.shape
+    (2, 3, 4)
+    """
+    X, _ = check_rows(a, 0)
+    return _release_histogram("dp_histogramdd", X, bins, range, epsilon=epsilon, **terms)
+
+
+def _release_histogram(name, X, bins, range, *, joint=True, **terms):
+    """Release counts of bins, of which with `joint` each column may have its own, and its range."""
+    n_columns = X.shape[1]
+    if not (joint and isinstance(bins, tuple | list) and len(bins) == n_columns):
+        bins = (bins,) * n_columns
+    bins = tuple(check_bins(each) for each in bins)
     if not any(isinstance(each, int) for each in bins):
         range = (0.0, 1.0)
+    elif joint and not is_auto(range):
+        try:
+            range = tuple(np.asarray(range, dtype=np.float64).reshape(n_columns, 2).T)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(f"range must be one (low, high) a column, got {range!r}") from None
     return release(name, X, partial(HistogramPlan, bins=bins, joint=joint), range, **terms)
 
 

@@ -7,11 +7,11 @@ from operator import attrgetter
 
 import numpy as np
 
-from skdp._data._histogram import check_edges, count_bins, count_bins_2d, uniform_edges
+from skdp._data._histogram import check_edges, count_bins, count_cells, uniform_edges
 from skdp._data._parts import Rows, most_additions, sum_over
-from skdp._data._persons import shares_of, times_shares
+from skdp._data._persons import counts_of, shares_of, times_shares
 from skdp.accounting import Guarantee
-from skdp.mechanisms import GeometricMechanism, LaplaceMechanism
+from skdp.mechanisms import GeometricMechanism, LaplaceMechanism, PermuteAndFlip
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise
 from skdp.utils import exact_sum
 from skdp.utils._validation import check_integer
@@ -28,6 +28,7 @@ SENSITIVITY = {
     ("replace_one", 2): (2.25, 2.0),
 }
 UNIFORM_VARIANCE = 1.0 / 3.0
+MOST_CELLS = 2**27
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -54,38 +55,59 @@ class MomentsPlan(StatisticPlan):
     low, high : ndarray of shape (n_columns,)
     guarantee : Guarantee
     n_moments : {1, 2}
+    counted : bool, default=False
+        Whether values can be NaN, and those that are not are counted.
     """
 
     n_rows: int
     low: np.ndarray
     high: np.ndarray
     n_moments: int = 1
+    counted: bool = False
 
     @property
     def size(self):
-        return self.n_moments * len(self.low)
+        return (self.n_moments + self.counted) * len(self.low)
+
+    @property
+    def moved(self):
+        """The L1 and L2 sensitivities of the exact sums."""
+        l1, l2 = SENSITIVITY[self.guarantee.relation, self.n_moments]
+        if self.counted:
+            # A missing value in place of one takes away what that adds, and one of the number.
+            added = SENSITIVITY["add_remove", self.n_moments]
+            l1, l2 = max(l1, added[0] + 1.0), max(l2, math.hypot(added[1], 1.0))
+        return l1 * len(self.low), l2 * math.sqrt(len(self.low))
 
     @cached_property
     def mechanism(self):
-        l1, l2 = SENSITIVITY[self.guarantee.relation, self.n_moments]
-        n_columns, n_values = len(self.low), self.size
+        l1, l2 = self.moved
         # For each of the two neighbours; a value is rounded five times before it is added.
         additions = most_additions(BLOCK_ROWS) + 5
         rounding = 2.0 * additions * self.n_rows * np.finfo(np.float64).eps
-        l1 = l1 * n_columns + rounding * n_values
-        l2 = l2 * math.sqrt(n_columns) + rounding * math.sqrt(n_values)
+        l1, l2 = l1 + rounding * self.size, l2 + rounding * math.sqrt(self.size)
         return bounded_noise(self.guarantee, l1, l2)
 
     def run(self, X, source, persons=None):
         """Return the means, and the variances or None, in the columns' units."""
-        low, high = self.low, self.high
-        middle, half = low + (high - low) / 2, (high - low) / 2
-        sums = _centred_sums(X, low, high, self.n_moments, shares_of(persons))
-        released = self.mechanism.release(sums, random_state=source)
-        mean, variance = _moments(released, self.n_rows, self.mechanism.deviation(self.size))
+        shares = shares_of(persons)
+        sums = _centred_sums(X, self.low, self.high, self.n_moments, shares, self.counted)
+        noisy = self.mechanism.release(sums, random_state=source)
+        return self.read(noisy[:-1], noisy[-1]) if self.counted else self.read(noisy, self.n_rows)
+
+    def read(self, sums, present):
+        """Return the means, and the variances or None, that noisy sums of values show."""
+        deviation = self.mechanism.deviation(self.size)
+        present = np.maximum(present, deviation)
+        noise, half = deviation / present, (self.high - self.low) / 2
+        nothing_left = noise > UNIFORM_VARIANCE
+        mean = np.where(nothing_left, 0.0, np.clip(sums[0] / present, -1.0, 1.0))
         # The sum is rounded, which can lead out of the bounds.
-        mean = np.clip(middle + half * mean, low, high)
-        return mean, None if variance is None else variance * half**2
+        means = np.clip(self.low + half + half * mean, self.low, self.high)
+        if len(sums) == 1:
+            return means, None
+        variance = np.clip(sums[1] / present + 0.5 - mean**2, noise, 1.0)
+        return means, np.where(nothing_left, UNIFORM_VARIANCE, variance) * half**2
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -93,18 +115,9 @@ class SumPlan(MomentsPlan):
     """Sums of columns within bounds.
 
     Under add/remove a null row counts as 0, and a row moves a sum by the larger magnitude of its
-    bounds; each column is divided by that. Under replace-one the number of rows is the same in both
-    data sets, and the sums are the means times that.
+    bounds; each column is divided by that, and then moves as a mean's sum does. Under replace-one
+    the number of rows is the same in both data sets, and the sums are the means times that.
     """
-
-    @cached_property
-    def mechanism(self):
-        if self.guarantee.relation == "replace_one":
-            return super().mechanism
-        # The sums are exact; the quotient is rounded by a relative 2**-53 for each neighbour, and
-        # so is the product with a row's share.
-        slack = 1.0 + (self.n_rows + 1) * np.finfo(np.float64).eps
-        return bounded_noise(self.guarantee, slack * self.size, slack * math.sqrt(self.size))
 
     @property
     def units(self):
@@ -118,13 +131,11 @@ class SumPlan(MomentsPlan):
         shares = shares_of(persons)
         if self.guarantee.relation == "replace_one":
             sums = _centred_sums(X, self.low, self.high, 1, shares)[0]
-            middle = self.low + (self.high - self.low) / 2
-            return self.n_rows * middle + self._release(sums, source)
-        sums = exact_sum(X, (self.low, self.high), n_samples=self.n_rows, shares=shares)
-        return self._release(sums / self.units, source)
-
-    def _release(self, sums, source):
-        return self.mechanism.release(sums, random_state=source) * self.units
+            start = self.n_rows * (self.low + (self.high - self.low) / 2)
+        else:
+            sums = exact_sum(X, (self.low, self.high), n_samples=self.n_rows, shares=shares)
+            sums, start = sums / self.units, 0.0
+        return start + self.mechanism.release(sums, random_state=source) * self.units
 
 
 def unit_sums(X, add, sums, low, high, shares=None):
@@ -160,11 +171,21 @@ def _add_unit_rows(sums, block, shares, add, low, high):
     add(sums, u, shares)
 
 
-def _centred_sums(X, low, high, n_moments, shares=None):
-    """Return the sums over rows of u and of u^2 - 1/2, for X clipped and scaled to [-1, 1]."""
-    sums = unit_sums(X, _add_moments, np.zeros((n_moments, X.shape[1])), low, high, shares)
-    sums[1:] -= (X.shape[0] if shares is None else shares.sum()) / 2
+def _centred_sums(X, low, high, n_moments, shares=None, counted=False):
+    """Return the sums over rows of u and of u^2 - 1/2, for X clipped and scaled to [-1, 1].
+
+    With `counted`, those of values that are not NaN, and below them their numbers.
+    """
+    sums = np.zeros((n_moments + counted, X.shape[1]))
+    unit_sums(X, _add_present if counted else _add_moments, sums, low, high, shares)
+    n_rows = X.shape[0] if shares is None else shares.sum()
+    sums[1:n_moments] -= (sums[-1] if counted else n_rows) / 2
     return sums
+
+
+def _add_present(sums, u, shares):
+    sums[-1] += times_shares(~np.isnan(u), shares).sum(axis=0)
+    _add_moments(sums[:-1], np.nan_to_num(u, nan=0.0), shares)
 
 
 def _add_moments(sums, u, shares):
@@ -172,18 +193,6 @@ def _add_moments(sums, u, shares):
     sums[0] += np.ones(len(u)) @ shared
     if len(sums) == 2:
         sums[1] += np.einsum("ij,ij->j", shared, u)
-
-
-def _moments(sums, n_rows, deviation):
-    """Return the means of u and, if sums of squares were released, its variances or None."""
-    noise = deviation / n_rows
-    nothing_left = noise > UNIFORM_VARIANCE
-    mean = np.zeros(sums.shape[1]) if nothing_left else np.clip(sums[0] / n_rows, -1.0, 1.0)
-    if len(sums) == 1:
-        return mean, None
-    if nothing_left:
-        return mean, np.full_like(mean, UNIFORM_VARIANCE)
-    return mean, np.clip(sums[1] / n_rows + 0.5 - mean**2, noise, 1.0)
 
 
 def counting_mechanism(moved, guarantee, error=None):
@@ -229,8 +238,29 @@ class CountPlan(StatisticPlan):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class ModePlan(StatisticPlan):
+    """The category that most rows have, by permute-and-flip on the counts.
+
+    A row moves each count by one at most, under add/remove all in the same direction.
+    """
+
+    n_categories: int
+
+    size = None
+
+    @cached_property
+    def mechanism(self):
+        return PermuteAndFlip(self.guarantee.epsilon, 1.0, self.guarantee.relation == "add_remove")
+
+    def run(self, codes, source, persons=None):
+        """Return the place of the category."""
+        counts = counts_of(codes + 1, shares_of(persons), self.n_categories + 1)
+        return self.mechanism.release(counts[1:], random_state=source)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class HistogramPlan(StatisticPlan):
-    """Counts of bins of columns, or of the cells of two columns' bins if `joint`.
+    """Counts of bins of columns, or of the cells of all columns' bins together if `joint`.
 
     A row is in one bin of each column (in one cell): under replace-one it moves to another.
 
@@ -264,6 +294,9 @@ class HistogramPlan(StatisticPlan):
         """Refuse what no release can do, before anything is charged."""
         for edges in self.edges:
             check_edges(edges, "range: it is too narrow for that many bins")
+        # Counted are cells outside of the bins, too.
+        if self.joint and math.prod(len(edges) + 1 for edges in self.edges) > MOST_CELLS:
+            raise ValueError(f"there are {self.size} cells of all columns, too many to count")
         super().check_size(size)
 
     @property
@@ -277,7 +310,7 @@ class HistogramPlan(StatisticPlan):
         """Return the noisy counts, a list of arrays or a matrix, and the edges."""
         edges, shares = self.edges, shares_of(persons)
         if self.joint:
-            counts = count_bins_2d(X, edges, shares)
+            counts = count_cells(X, edges, shares)
             return release_counts(self.mechanism, counts, source), edges
         counts = count_bins(X, edges, shares=shares)
         released = release_counts(self.mechanism, np.concatenate(counts), source)
@@ -285,8 +318,8 @@ class HistogramPlan(StatisticPlan):
         return np.split(released, ends), edges
 
 
-def check_bins(bins, n_columns):
-    """Return a number of bins or edges for each column."""
+def check_bins(bins):
+    """Return a number of bins, or their edges."""
     if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
-        return (check_integer(bins, "bins", 1),) * n_columns
-    return (check_edges(bins),) * n_columns
+        return check_integer(bins, "bins", 1)
+    return check_edges(bins)

@@ -15,10 +15,13 @@ from skdp.base import PrivateRelease, TableShape
 from skdp.mechanisms._plan import MechanismPlan, one_charge, plan_for
 from skdp.stats._bounds import AUTO_SHARE, BoundsPlan, plan_search
 from skdp.utils._sums import split_epsilon
+from skdp.utils._validation import check_choice
 
 
-def check_rows(a, axis):
+def check_rows(a, axis, nan_policy="raise"):
     """Return a table of rows, a view of `a`, and whether it was one column without a second axis.
+
+    Values may be missing if `nan_policy` is "omit".
 
     Raises
     ------
@@ -27,9 +30,10 @@ def check_rows(a, axis):
     """
     # Unchecked, one row that is not finite makes a release fail after its charge. The check sums
     # the values, so that no warning may tell of an overflow.
+    omits = check_choice(nan_policy, "nan_policy", ("raise", "omit")) == "omit"
     with config_context(assume_finite=False), np.errstate(all="ignore"):
         X = check_array(number_array(a), ensure_2d=False, ensure_all_finite=False)
-        check_finite(X, "a")
+        check_finite(X, "a", allow_nan=omits)
     if X.ndim not in (1, 2) or X.size == 0 or np.iscomplexobj(X):
         raise ValueError("a must be a vector or a matrix of real numbers, and not empty")
     if axis not in (None, 0, -X.ndim) or isinstance(axis, bool):

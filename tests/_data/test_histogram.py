@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from skdp._data._histogram import bin_numbers, check_edges, count_bins, count_bins_2d, uniform_edges
+from skdp._data._histogram import bin_numbers, check_edges, count_bins, count_cells, uniform_edges
 
 RANGES = [(7, (0, 1)), (64, (-3, 3)), (1000, (0, 0.3)), (10, (0, 10)), (3, (1e6, 1e6 + 1))]
 
@@ -77,7 +77,7 @@ def test_pairs_are_those_of_numpy():
     X = np.random.default_rng(0).normal(size=(70_000, 2))
     edges = [np.linspace(-1, 1, 5), np.linspace(-3, 3, 8)]
     expected = np.histogram2d(X[:, 0], X[:, 1], edges)[0]
-    np.testing.assert_array_equal(count_bins_2d(X, edges), expected)
+    np.testing.assert_array_equal(count_cells(X, edges), expected)
 
 
 @pytest.mark.parametrize("edges", [np.array([0.0, 1.0, 2.0]), np.array([0.0, 0.1, 2.0])])

@@ -10,11 +10,15 @@ from sklearn.decomposition import PCA
 from skdp import DPPCA, PrivacyAccountant
 from skdp.accounting import Guarantee, Neighbours
 from skdp.base import TableShape
-from skdp.decomposition import _pca
-from skdp.decomposition._pca import MEAN_WEIGHT, plan_second_moment, second_moment_sensitivity
 from skdp.utils import ChunkedArray
 from tests._attacks import attack_choices
-from tests._private import pack_symmetric
+from tests._private import (
+    MEAN_WEIGHT,
+    _second_moment,
+    pack_symmetric,
+    plan_second_moment,
+    second_moment_sensitivity,
+)
 
 RELATIONS = ["add_remove", "replace_one"]
 
@@ -92,7 +96,7 @@ def test_brute_force_sensitivity(relation, with_mean):
 def test_brute_force_catches_a_constant_forgotten_and_one_relation_for_both(monkeypatch):
     assert largest_move("add_remove", True) > second_moment_sensitivity(0.0, "add_remove")
     assert largest_move("replace_one", True) > second_moment_sensitivity(MEAN_WEIGHT, "add_remove")
-    monkeypatch.setattr(_pca, "clip_rows", lambda X, norm: X)
+    monkeypatch.setattr(_second_moment, "clip_rows", lambda X, norm: X)
     assert largest_move("add_remove", False) > second_moment_sensitivity(0.0, "add_remove")
 
 
@@ -142,7 +146,7 @@ def certified(row, n_fits=700):
 
 def test_a_distinguisher_finds_rows_that_are_not_clipped(monkeypatch):
     assert certified([1.0, 0.0]) <= 1.0 and certified([3.0, 0.0]) <= 1.0
-    monkeypatch.setattr(_pca, "clip_rows", lambda X, norm: X)
+    monkeypatch.setattr(_second_moment, "clip_rows", lambda X, norm: X)
     # Of squared length 9: what a sensitivity of R in place of R^2 comes to at R = 9.
     assert certified([3.0, 0.0]) > 1.0
 
@@ -246,5 +250,5 @@ def test_the_sensitivity_holds_for_sums_as_they_are_computed(monkeypatch):
     exact = second_moment_sensitivity(0.0, "add_remove")
     # Rounding takes more than the slack of 1e-12 that the formula itself has.
     assert exact * (1.0 + 2e-12) < moved <= planned.mechanism.sensitivity
-    monkeypatch.setattr(_pca, "_rounding", lambda shape: 0.0)
+    monkeypatch.setattr(_second_moment, "_rounding", lambda shape: 0.0)
     assert moved > plan((2**18, 2), with_mean=False).mechanism.sensitivity

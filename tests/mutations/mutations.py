@@ -851,6 +851,38 @@ MUTATIONS = [
     ),
     # naive_bayes
     Mutation(
+        "a-row-that-changes-its-class",
+        "naive_bayes._gaussian_nb",
+        "ClassMomentsPlan.moved",
+        rules.put_for("rows * (1.5 * d + 1.0)", "1.5 * d + 1.0"),
+        ("naive_bayes/test_gaussian_nb.py::test_brute_force_sensitivity",),
+        "a row that leaves the sums of one class and enters those of another counts once",
+    ),
+    Mutation(
+        "a-row-that-keeps-its-class",
+        "naive_bayes._gaussian_nb",
+        "ClassMomentsPlan.moved",
+        rules.put_for("(rows - 1) * 4.0 * d", "0.0"),
+        ("naive_bayes/test_gaussian_nb.py::test_brute_force_sensitivity",),
+        "a max forgotten: within a class a column moves further than two classes do",
+    ),
+    Mutation(
+        "class-counts-for-free",
+        "naive_bayes._gaussian_nb",
+        "ClassMomentsPlan.moved",
+        rules.put_for("1.25 * d + 1.0", "1.25 * d"),
+        ("naive_bayes/test_gaussian_nb.py::test_brute_force_sensitivity",),
+        "the number of rows of a class is released beside the sums without a price",
+    ),
+    Mutation(
+        "rows-of-a-person-in-a-class",
+        "naive_bayes._gaussian_nb",
+        "ClassMomentsPlan.run",
+        rules.put_for("shares_of(persons)", "None"),
+        ("test_persons.py::test_a_person_moves_a_release_by_what_a_row_does",),
+        "each row of a person counts as one of a row",
+    ),
+    Mutation(
         "classes-of-histograms-for-free",
         "naive_bayes._histogram_nb",
         "HistogramNBPlan._cells_noise",
@@ -1329,7 +1361,7 @@ MUTATIONS = [
     # decomposition
     Mutation(
         "pca-rows-not-clipped",
-        "decomposition._pca",
+        "stats._second_moment",
         "_add_second_moment",
         rules.call_dropped("clip_rows"),
         ("decomposition/test_pca.py::test_rows_are_clipped",),
@@ -1337,7 +1369,7 @@ MUTATIONS = [
     ),
     Mutation(
         "pca-rounding-unpaid",
-        "decomposition._pca",
+        "stats._second_moment",
         "plan_second_moment",
         rules.term_dropped("2.0 * _rounding(_) * (1.0 + constant**2)"),
         ("decomposition/test_pca.py::test_the_sensitivity_holds_for_sums_as_they_are_computed",),
@@ -1345,7 +1377,7 @@ MUTATIONS = [
     ),
     Mutation(
         "pca-of-a-replaced-row",
-        "decomposition._pca",
+        "stats._second_moment",
         "second_moment_sensitivity",
         rules.decided("relation == 'replace_one'", False),
         ("decomposition/test_pca.py::test_brute_force_sensitivity",),
@@ -1353,7 +1385,7 @@ MUTATIONS = [
     ),
     Mutation(
         "pca-mean-for-free",
-        "decomposition._pca",
+        "stats._second_moment",
         "second_moment_sensitivity",
         rules.put_for("constant ** 2", "0.0"),
         ("decomposition/test_pca.py::test_brute_force_sensitivity",),
@@ -1368,6 +1400,22 @@ MUTATIONS = [
         "a square root dropped: the vector is longer than the matrix",
     ),
     # stats
+    Mutation(
+        "present-values-counted-for-free",
+        "stats._moments",
+        "MomentsPlan.moved",
+        rules.decided("self.counted", False),
+        ("stats/test_tables.py::test_brute_force_sensitivity_of_moments_with_gaps",),
+        "the number of present values is released beside the sums without a price",
+    ),
+    Mutation(
+        "mode-of-a-replaced-row",
+        "stats._moments",
+        "ModePlan.mechanism",
+        rules.put_for("self.guarantee.relation == 'add_remove'", "True"),
+        ("stats/test_tables.py::test_the_law_of_the_mode_is_bounded",),
+        "relation ignored: one count rises where another falls",
+    ),
     Mutation(
         "search-for-a-norm-for-free",
         "stats._bounds",
@@ -1387,8 +1435,8 @@ MUTATIONS = [
     Mutation(
         "moments-of-one-column",
         "stats._moments",
-        "MomentsPlan.mechanism",
-        rules.term_dropped("n_columns"),
+        "MomentsPlan.moved",
+        rules.term_dropped("len(self.low)"),
         ("stats/test_moments.py::test_sensitivity_grows_with_the_features",),
         "a row moves the sums of all columns",
     ),

@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.naive_bayes import CategoricalNB
 
-from skdp import DPHistogramNB, PrivacyAccountant, tabular_pipeline
+from skdp import DPGaussianNB, DPHistogramNB, PrivacyAccountant, tabular_pipeline
 from skdp.accounting import gaussian_delta, get_epsilon
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.naive_bayes._histogram_nb import HistogramNBPlan
@@ -190,6 +190,9 @@ def test_in_a_pipeline_of_raw_tables():
     pipe = tabular_pipeline(DPHistogramNB, **own)
     assert len(pipe) == 1 and pipe[0].bounds == bounds
     assert pipe.fit(X, y).score(X, y) > np.mean(y == "no") - 0.01
+    # Bell curves of one-hot columns mean nothing, and a front's rows are sparse.
+    with pytest.raises(ValueError, match="raw tables or sparse rows"):
+        tabular_pipeline(DPGaussianNB, **own)
 
 
 def test_what_cannot_be_drawn_is_refused_before_the_charge():

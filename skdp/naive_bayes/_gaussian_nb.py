@@ -1,0 +1,231 @@
+"""Gaussian naive Bayes from noisy sums by class."""
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._data._parts import Rows, block_size, map_over
+from skdp._data._persons import shares_of
+from skdp._data._tables import RowsAndTarget, read_table
+from skdp.base import PrivateEstimator, ReadTable
+from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateClassifierMixin
+from skdp.stats._moments import MomentsPlan, unit_sums
+from skdp.stats._release import plan_within_bounds
+from skdp.utils._validation import public_inputs
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ClassMomentsPlan(MomentsPlan):
+    """The number of rows of each class, and the means and variances of its columns.
+
+    A row adds u and u^2 - 1/2 of each column, in [-1, 1], to the sums of its class, and 1 to its
+    count. Derived in ``docs/naive_bayes.md``.
+
+    Parameters
+    ----------
+    n_classes : int
+    prior : ndarray of shape (n_classes,) or None
+        Declared.
+    """
+
+    n_classes: int
+    prior: np.ndarray | None
+
+    @property
+    def size(self):
+        return self.n_classes * (2 * len(self.low) + 1)
+
+    @property
+    def moved(self):
+        d, rows = len(self.low), self.guarantee.neighbours.rows_moved
+        # A row in place of another is of another class, or of the same.
+        squares = max(rows * (1.25 * d + 1.0), (rows - 1) * 4.0 * d)
+        return rows * (1.5 * d + 1.0), math.sqrt(squares)
+
+    def run(self, rows, source, persons=None):
+        """Return the released attributes."""
+        d, along = len(self.low), (rows.y, shares_of(persons))
+        sums = np.zeros((self.n_classes, 2 * d + 1))
+        unit_sums(rows.X, _add_class_moments, sums, self.low, self.high, along)
+        noisy = self.mechanism.release(sums, random_state=source)
+        counts = np.maximum(noisy[:, -1:], self.mechanism.deviation(self.size))
+        means, variances = self.read((noisy[:, :d], noisy[:, d:-1]), counts)
+        return {
+            "class_count_": counts[:, 0],
+            "class_prior_": counts[:, 0] / counts.sum() if self.prior is None else self.prior,
+            "theta_": means,
+            "var_": variances,
+            "bounds_": (self.low.copy(), self.high.copy()),
+        }
+
+
+def _add_class_moments(sums, u, along):
+    codes, shares = along
+    of_class = (codes == np.arange(len(sums))[:, np.newaxis]) * (1.0 if shares is None else shares)
+    sums += of_class @ np.hstack([u, u * u - 0.5, np.ones((len(u), 1))])
+
+
+class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, PrivateEstimator):
+    r"""Gaussian naive Bayes from noisy counts, means and variances of classes.
+
+    Values are clipped to `bounds`. One joint release holds the number of rows of each class and
+    the sums and sums of squares of its columns.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive.
+    delta : float, default=1e-6
+        The delta of a fit, in [0, 1). 0 adds Laplace noise; a positive delta adds Gaussian
+        noise, which is smaller where there are many features.
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+        The range of each feature: numbers or arrays of shape (n_features,), or one pair for each
+        column by its name or place; with low < high, within -1e150 and 1e150 and at least 1e-150
+        apart. It must not be computed from the data. "auto" spends a fifth of epsilon, and at most
+        of delta, on `skdp.stats.estimate_bounds`, in the same charge.
+    priors : array-like of shape (n_classes,), default=None
+        The public probabilities of the classes, of sum 1. None takes the noisy counts.
+    classes : array-like of shape (n_classes,), default=None
+        The labels that can occur. None takes the labels of y and thereby declares them public;
+        the privacy statement says so. A declared class without rows is fitted like any other.
+    {accountant}
+    {random_state}
+
+    Attributes
+    ----------
+    bounds_ : tuple of (low, high), ndarrays of shape (n_features,)
+        The given bounds, or the released ones.
+    class_count_ : ndarray of shape (n_classes,)
+        Noisy numbers of rows, at least the standard deviation of that noise.
+    class_prior_ : ndarray of shape (n_classes,)
+        The given priors, or the shares of the counts.
+    theta_ : ndarray of shape (n_classes, n_features)
+        Noisy means, within the bounds.
+    var_ : ndarray of shape (n_classes, n_features)
+        Noisy variances, at least the noise's own standard deviation and at most what the bounds
+        allow. A class of too few rows for that noise has the mean and the variance of a uniform
+        distribution over the bounds.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    {n_features_in_}
+    {feature_names_in_}
+    {privacy_}
+
+    Raises
+    ------
+    {raises}
+
+    See Also
+    --------
+    DPHistogramNB : For columns of any kind and shape; at epsilon 1 it is more accurate on every
+        table that was measured.
+
+    Notes
+    -----
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
+    the row as the unit. The number of rows is public. The proof is in ``docs/naive_bayes.md``.
+    With little noise the answer is that of scikit-learn's ``GaussianNB`` on the clipped rows, and
+    no better: where columns are skewed or say the same, its probabilities are far too close to 0
+    and 1. On a table of amounts, most of them zero, its accuracy without any noise is .41, where
+    guessing has .78; there `DPHistogramNB` has .80 at epsilon 1.
+
+    References
+    ----------
+    J. Vaidya, B. Shafiq, A. Basu and Y. Hong. Differentially private naive Bayes classification.
+    WI-IAT 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPGaussianNB
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, size=5000)
+    >>> X = rng.normal(size=(5000, 2)) + 3 * y[:, None]
+    >>> model = DPGaussianNB(epsilon=1.0, bounds=(-4, 7)).fit(X, y)
+    >>> model.score(X, y) > 0.95
+    True
+    """
+
+    delta: float = 1e-6
+    bounds: tuple | dict | str = "auto"
+    priors: list | np.ndarray | None = None
+    classes: list | np.ndarray | None = None
+
+    def fit(self, X, y, *, groups=None):
+        """Fit the model and charge the accountant.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
+            Rows of numbers. Data larger than memory are read block by block.
+        y : array-like of shape (n_samples,)
+            Labels.
+        {groups}
+
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
+
+        Raises
+        ------
+        {raises}
+        """
+        return self._fit(X, y, groups)
+
+    def _read_table(self, X, y=None):
+        X = read_table(self, X)
+        classes, codes = self._read_target(y, X.shape[0])
+        return ReadTable(rows=RowsAndTarget(X, codes), shape=self._shape_of(X, classes=classes))
+
+    def plan_fit(self, shape, guarantee):
+        n_classes = len(self._planned_classes(shape))
+        prior = None if self.priors is None else _checked_priors(self.priors, n_classes)
+        moments = partial(ClassMomentsPlan, n_rows=shape.n_rows, n_classes=n_classes, prior=prior)
+        return plan_within_bounds(moments, self.bounds, shape, guarantee)
+
+    def _statement(self, plan):
+        return {"public": (*public_inputs(self, "bounds", "priors"), self._known_labels)}
+
+    def decision_function(self, X):
+        """Return the logarithms of the classes' probabilities, but for a constant of each row.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or dask array of shape (n_samples, n_features)
+            Samples; what is beyond the bounds counts as the bound.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            For two classes the difference of the second to the first.
+        """
+        check_is_fitted(self)
+        X = read_table(self, X, reset=False)
+        with np.errstate(divide="ignore"):
+            start = np.log(self.class_prior_) - 0.5 * np.log(self.var_).sum(axis=1)
+        out, small = (
+            np.empty((X.shape[0], len(start))),
+            (start, self.theta_, self.var_, self.bounds_),
+        )
+        scores = map_over(Rows(X, block_size(self.theta_.size)), _log_likelihoods, out, *small)
+        return scores[:, 1] - scores[:, 0] if len(start) == 2 else scores
+
+
+def _log_likelihoods(block, start, means, variances, bounds):
+    apart = np.clip(block, *bounds)[:, np.newaxis] - means
+    return start - 0.5 * (apart**2 / variances).sum(axis=2)
+
+
+def _checked_priors(priors, n_classes):
+    with suppress(TypeError, ValueError, OverflowError):
+        prior = np.array(priors, dtype=np.float64)
+        if prior.shape == (n_classes,) and prior.min() >= 0.0 and abs(prior.sum() - 1.0) < 1e-9:
+            return prior
+    raise ValueError(
+        f"priors must be {n_classes} probabilities of sum 1, one of each class, got {priors!r}"
+    )

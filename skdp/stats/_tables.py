@@ -1,0 +1,240 @@
+"""Statistics of several columns together, and of labels whose categories are declared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_consistent_length, column_or_1d
+
+from skdp._data._containers import as_cells, is_sequence
+from skdp._data._tables import target_array
+from skdp.mechanisms._randomized_response import categories_array
+from skdp.stats._functions import BoundedTerms, ChoiceTerms, Terms, _release_histogram, _statistic
+from skdp.stats._moments import ModePlan
+from skdp.stats._release import check_rows, release
+from skdp.stats._second_moment import CovariancePlan
+from skdp.utils._labels import category_codes
+
+
+@_statistic
+def dp_covariance(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[BoundedTerms]) -> np.ndarray:
+    """Covariances of columns with differential privacy, as `numpy.cov` with ``rowvar=False``.
+
+    One release of the noisy second moments and means of all columns. It is
+    (`epsilon`, `delta`)-DP under the accountant's relation.
+
+    Parameters
+    ----------
+    {table}
+    epsilon : float, default=1.0
+        What the release costs, positive.
+    delta : float, default=0.0
+        In [0, 1). 0 adds noise whose norm has a Gamma distribution, a positive delta Gaussian
+        noise, which is smaller where there are several columns.
+    {bounds}
+    {groups}
+    {accountant}
+    {random_state}
+
+    Returns
+    -------
+    ndarray of shape (n_columns, n_columns)
+        Symmetric and positive definite: in the units of half the bounds' widths no direction has
+        less variance than the noise.
+
+    Raises
+    ------
+    {raises}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.stats import dp_covariance
+    >>> X = np.random.default_rng(0).uniform(0, 1, size=(10_000, 2))
+    >>> X[:, 1] = (X[:, 1] + X[:, 0]) / 2
+    >>> noisy = dp_covariance(X, epsilon=1.0, bounds=(0, 1))
+    >>> bool(np.abs(noisy - np.cov(X, rowvar=False)).max() < 0.01)
+    True
+    """
+    return _release_covariance("dp_covariance", a, epsilon=epsilon, **terms)
+
+
+@_statistic
+def dp_correlation(a: ArrayLike, epsilon: float = 1.0, **terms: Unpack[BoundedTerms]) -> np.ndarray:
+    """Correlations of columns with differential privacy, as `numpy.corrcoef` of their transpose.
+
+    They are computed from the release of `dp_covariance`.
+
+    Parameters
+    ----------
+    {table}
+    epsilon : float, default=1.0
+        What the release costs, positive.
+    delta : float, default=0.0
+        In [0, 1); as of `dp_covariance`.
+    {bounds}
+    {groups}
+    {accountant}
+    {random_state}
+
+    Returns
+    -------
+    ndarray of shape (n_columns, n_columns)
+        Symmetric and positive definite, with ones on the diagonal.
+
+    Raises
+    ------
+    {raises}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.stats import dp_correlation
+    >>> X = np.random.default_rng(0).uniform(0, 1, size=(10_000, 2))
+    >>> X[:, 1] = (X[:, 1] + X[:, 0]) / 2
+    >>> bool(abs(dp_correlation(X, epsilon=1.0, bounds=(0, 1))[0, 1] - 0.5**0.5) < 0.1)
+    True
+    """
+    covariance = _release_covariance("dp_correlation", a, epsilon=epsilon, **terms)
+    spread = np.sqrt(np.diag(covariance))
+    correlation = np.clip(covariance / np.outer(spread, spread), -1.0, 1.0)
+    np.fill_diagonal(correlation, 1.0)
+    return correlation
+
+
+def _release_covariance(name, a, *, bounds="auto", **terms):
+    X, _ = check_rows(a, 0)
+    return release(name, X, CovariancePlan, bounds, **terms)
+
+
+def _codes(labels, categories):
+    """Return the place of each label among declared categories; -1 of others and missing ones."""
+    known = categories_array(categories)
+    labels = as_cells(labels) if is_sequence(labels) else target_array(labels)
+    return category_codes(column_or_1d(labels), known), known
+
+
+@_statistic
+def dp_crosstab(
+    index: ArrayLike,
+    columns: ArrayLike,
+    epsilon: float = 1.0,
+    *,
+    categories: tuple[Sequence, Sequence],
+    **terms: Unpack[Terms],
+) -> object:
+    """Contingency table of two columns of labels with differential privacy, as `pandas.crosstab`.
+
+    A row is in one cell, or in none if one of its labels is not among the categories. The release
+    is (`epsilon`, `delta`)-DP under the accountant's relation.
+
+    Parameters
+    ----------
+    index, columns : array-like of shape (n_rows,)
+        Labels. The number of rows is public.
+    {count_noise}
+    categories : tuple of (sequence, sequence)
+        The labels of the table's rows and of its columns, declared, never read off the data.
+    {groups}
+    {accountant}
+    {random_state}
+
+    Returns
+    -------
+    ndarray of int64, shape (n_categories of index, n_categories of columns)
+        Not negative. Of all such tables it is, but for rounding, the nearest to the noisy one of
+        the same total, which is at most the number of rows; so it is not unbiased. If `index` is a
+        Series of pandas, a DataFrame with the categories as its labels.
+
+    Raises
+    ------
+    {raises}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.stats import dp_crosstab
+    >>> sex, smokes = np.random.default_rng(0).integers(0, 2, size=(2, 10_000))
+    >>> table = dp_crosstab(sex, smokes, categories=([0, 1], [0, 1]))
+    >>> bool(np.abs(table - 2500).max() < 200)
+    True
+    """
+    if not (isinstance(categories, tuple | list) and len(categories) == 2):
+        raise ValueError(f"categories must be those of index and of columns, got {categories!r}")
+    check_consistent_length(index, columns)
+    codes, known = zip(*map(_codes, (index, columns), categories), strict=True)
+    X = np.column_stack(codes).astype(np.float64)
+    bins = tuple(np.arange(len(own) + 1) - 0.5 for own in known)
+    noisy, _ = _release_histogram("dp_crosstab", X, bins, None, epsilon=epsilon, **terms)
+    counts = nearest_counts(noisy, len(X))
+    if not hasattr(index, "iloc"):
+        return counts
+    from pandas import DataFrame, Index
+
+    named = zip(known, (index, columns), strict=True)
+    return DataFrame(counts, *(Index(own, name=getattr(one, "name", None)) for own, one in named))
+
+
+def nearest_counts(noisy, most):
+    """Return the nearest counts that are not negative, of the same total, 0 to `most`.
+
+    All that are left above 0 are lowered by the same amount; fractions are then rounded so that
+    the total stays.
+    """
+    total = int(np.clip(noisy.sum(), 0, most))
+    falling = np.sort(noisy.ravel())[::-1].astype(np.float64)
+    lowered = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
+    counts = np.maximum(noisy.ravel() - lowered.max(), 0.0)
+    sums = np.rint(np.cumsum(counts))
+    return np.diff(sums, prepend=0.0).astype(np.int64).reshape(noisy.shape)
+
+
+@_statistic
+def dp_mode(
+    a: ArrayLike, epsilon: float = 1.0, *, categories: Sequence, **terms: Unpack[ChoiceTerms]
+) -> object:
+    """Most frequent label with differential privacy.
+
+    One category is chosen, by permute-and-flip; no count is released. The choice is
+    (`epsilon`, 0)-DP under the accountant's relation.
+
+    Parameters
+    ----------
+    a : array-like of shape (n_rows,)
+        Labels. The number of rows is public.
+    epsilon : float, default=1.0
+        What the release costs, positive.
+    categories : sequence
+        The labels that can be the answer, declared, never read off the data.
+    {groups}
+    {accountant}
+    {random_state}
+
+    Returns
+    -------
+    label
+        One of `categories`.
+
+    Raises
+    ------
+    {raises}
+
+    References
+    ----------
+    R. McKenna and D. Sheldon. Permute-and-Flip: A new mechanism for differentially private
+    selection. NeurIPS 2020.
+
+    Examples
+    --------
+    >>> from skdp.stats import dp_mode
+    >>> dp_mode(["tea"] * 700 + ["coffee"] * 300, categories=["coffee", "tea", "water"])
+    'tea'
+    """
+    codes, known = _codes(a, categories)
+    plan = partial(ModePlan, n_categories=len(known))
+    place = release("dp_mode", codes[:, np.newaxis], plan, epsilon=epsilon, delta=0.0, **terms)
+    return known[place : place + 1].tolist()[0]

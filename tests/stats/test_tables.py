@@ -1,0 +1,262 @@
+"""Statistics of several columns, of labels, and of columns with gaps."""
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdp import BudgetExceededError, PrivacyAccountant, stats
+from skdp.noise import RandomSource
+from skdp.stats import _moments
+from skdp.stats._moments import HistogramPlan, ModePlan, MomentsPlan
+from skdp.stats._second_moment import CovariancePlan
+from skdp.stats._tables import nearest_counts
+from tests._guarantees import meet
+from tests._private import read_persons
+
+RELATIONS = ["add_remove", "replace_one"]
+
+
+def gappy(n=5000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform([0.0, -3.0], [1.0, 5.0], size=(n, 2))
+    X[rng.uniform(size=X.shape) < [0.3, 0.6]] = np.nan
+    return X
+
+
+def moves(sums_of, rows, relation, base, order):
+    """How far the sums of a table move where a row is added, or replaced by another."""
+    found = [sums_of(np.vstack([base, row])) for row in rows]
+    others = found if relation == "replace_one" else [sums_of(base)]
+    return max(np.linalg.norm(np.ravel(a - b), order) for a in found for b in others)
+
+
+@pytest.mark.parametrize("n_moments", [1, 2])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_brute_force_sensitivity_of_moments_with_gaps(relation, delta, n_moments):
+    low, high = np.zeros(2), np.full(2, 2.0)
+    terms = {"low": low, "high": high, "n_rows": 21, "n_moments": n_moments}
+    plan = MomentsPlan(guarantee=meet(1.0, delta, relation), counted=True, **terms)
+
+    def sums_of(X):
+        return _moments._centred_sums(X, low, high, n_moments, None, True)
+
+    rows = itertools.product((-9.0, 1.0, 2.0, np.nan), repeat=2)
+    moved = moves(sums_of, [*rows], relation, gappy(20), 2 if delta else 1)
+    assert 0.999 * plan.mechanism.sensitivity < moved <= plan.mechanism.sensitivity
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_gaps_are_left_out(delta):
+    X = gappy()
+    options = {"epsilon": 1e10, "delta": delta, "axis": 0, "nan_policy": "omit"}
+    for bounds in (([0.0, -3.0], [1.0, 5.0]), "auto"):
+        mean = stats.dp_mean(X, bounds=bounds, **options)
+        var = stats.dp_var(X, bounds=bounds, **options)
+        np.testing.assert_allclose(mean, np.nanmean(X, axis=0), atol=1e-3)
+        np.testing.assert_allclose(var, np.nanvar(X, axis=0), atol=1e-3)
+    with pytest.raises(ValueError, match="NaN"):
+        stats.dp_mean(X, axis=0)
+    with pytest.raises(ValueError, match="nan_policy"):
+        stats.dp_var(X, axis=0, nan_policy="propagate")
+    table = pd.DataFrame({"a": pd.array([1.0, None] * 500, dtype="Float64")})
+    assert abs(stats.dp_mean(table, 1e6, bounds=(0, 4), axis=0, nan_policy="omit")[0] - 1.0) < 0.01
+
+
+def test_gaps_are_counted_by_persons():
+    """Each person's mean of present cells would be no sum: cells count by the rows' shares."""
+    X, ids = gappy(400)[:, :1], np.arange(400) // 4
+    mean = stats.dp_mean(X, 1e8, bounds=(0, 1), axis=0, nan_policy="omit", groups=ids)
+    np.testing.assert_allclose(mean, np.nanmean(X, axis=0), atol=1e-3)
+
+
+def test_where_nothing_is_there_it_is_the_middle():
+    X = np.column_stack([np.full(1000, np.nan), np.full(1000, 3.0)])
+    options = {"bounds": (0.0, 4.0), "axis": 0, "nan_policy": "omit"}
+    means = np.array([stats.dp_mean(X, 1.0, **options) for _ in range(20)])
+    # Laplace noise of scale 4 beside 1000 rows and beside none.
+    assert np.isfinite(means).all() and (np.abs(means[:, 1] - 3.0) < 0.5).all()
+    assert (means[:, 0] == 2.0).all()
+    variances = stats.dp_var(X, 1.0, **options)
+    assert variances[0] == pytest.approx(4.0 / 3.0)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_without_noise_they_are_numpys(delta):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 3)) @ rng.normal(size=(3, 3))
+    options = {"epsilon": 1e10, "delta": delta}
+    within = options | {"bounds": (-20, 20)}
+    np.testing.assert_allclose(stats.dp_covariance(X, **within), np.cov(X.T), atol=1e-3)
+    np.testing.assert_allclose(stats.dp_correlation(X, **within), np.corrcoef(X.T), atol=1e-3)
+    clipped = np.clip(X, -1, [1, 2, 3])
+    ours = stats.dp_covariance(X, bounds=(-1, [1, 2, 3]), **options)
+    np.testing.assert_allclose(ours, np.cov(clipped.T), atol=1e-3)
+    arguments = {"bins": (2, [-9.0, 0.0, 1.0, 9.0], 3), "range": [(-5, 5)] * 3}
+    ours = stats.dp_histogramdd(X, **arguments, **options)
+    theirs = np.histogramdd(X, **arguments)
+    np.testing.assert_array_equal(ours[0], theirs[0])
+    for one, other in zip(ours[1], theirs[1], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_brute_force_sensitivity_of_covariances(relation, monkeypatch):
+    seen, low, high = [], np.array([0.0, -5.0]), np.array([2.0, 5.0])
+    plan = CovariancePlan(low=low, high=high, n_rows=21, guarantee=meet(1.0, 1e-6, relation))
+
+    def kept(self, sums, **_):
+        seen.append(sums)
+        return sums
+
+    def sums_of(X):
+        plan.run(X, RandomSource(0))
+        return seen.pop()
+
+    monkeypatch.setattr(type(plan.mechanism), "release", kept)
+    rows = [*itertools.product((-99.0, 1.0, 2.0), (-5.0, 0.0, 99.0))]
+    base = np.random.default_rng(0).uniform(low, high, (20, 2))
+    moved = moves(sums_of, rows, relation, base, 2)
+    assert 0.9 * plan.mechanism.sensitivity < moved <= plan.mechanism.sensitivity
+
+
+def test_matrices_are_those_of_some_table_whatever_the_noise():
+    X = np.random.default_rng(0).uniform(size=(50, 4))
+    for epsilon in (1e-3, 0.1, 10.0):
+        for delta in (0.0, 1e-6):
+            covariance = stats.dp_covariance(X, epsilon, delta=delta, bounds=(0, 1))
+            correlation = stats.dp_correlation(X, epsilon, delta=delta, bounds=(0, 1))
+            for matrix in (covariance, correlation):
+                np.testing.assert_allclose(matrix, matrix.T, rtol=1e-9, atol=1e-300)
+                assert np.linalg.eigvalsh(matrix).min() > -1e-12 * np.abs(matrix).max()
+            assert (np.diag(covariance) > 0).all() and (np.diag(correlation) == 1.0).all()
+            assert np.abs(correlation).max() <= 1.0
+
+
+def test_too_many_cells_are_refused_before_the_charge():
+    accountant = PrivacyAccountant(1.0, 0.0)
+    with pytest.raises(ValueError, match="too many"):
+        stats.dp_histogramdd(np.zeros((5, 10)), range=[(0, 1)] * 10, accountant=accountant)
+    with pytest.raises(ValueError, match="one .low, high. a column"):
+        stats.dp_histogramdd(np.zeros((5, 3)), range=(0, 1), accountant=accountant)
+    assert accountant.epsilon_spent == 0.0
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_a_row_is_in_one_cell_of_any_number_of_columns(relation):
+    bins = (np.arange(3.0),) * 3
+    plan = HistogramPlan(
+        low=[0] * 3, high=[0] * 3, bins=bins, joint=True, guarantee=meet(1.0, 0.0, relation)
+    )
+
+    def counts_of(X):
+        return _moments.count_cells(X, plan.edges)
+
+    rows = [*itertools.product((0.5, 1.5, 9.0), repeat=3)]
+    moved = moves(counts_of, rows, relation, np.full((4, 3), 0.5), 1)
+    assert moved == plan.mechanism.sensitivity == (1 if relation == "add_remove" else 2)
+
+
+def labels(n=2000, seed=0):
+    rng = np.random.default_rng(seed)
+    jobs = pd.Series(rng.choice(["works", "studies", "other", None], n), name="job")
+    marks = pd.Series(rng.choice([1.0, 2.0, np.nan], n), name="mark")
+    return jobs, marks
+
+
+def test_crosstab_without_noise_is_that_of_pandas():
+    jobs, marks = labels()
+    categories = (["studies", "works"], [1.0, 2.0])
+    ours = stats.dp_crosstab(jobs, marks, 1e10, categories=categories)
+    theirs = pd.crosstab(jobs, marks).loc[categories]
+    pd.testing.assert_frame_equal(ours, theirs, check_dtype=False, check_index_type=False)
+    arrays = stats.dp_crosstab([*jobs], marks.to_numpy(), 1e10, categories=categories)
+    np.testing.assert_array_equal(arrays, theirs)
+
+
+def test_crosstab_is_a_table_of_counts_whatever_the_noise():
+    jobs, marks = labels(100)
+    for epsilon in (1e-3, 0.1, 1.0):
+        for delta in (0.0, 1e-6):
+            categories = ([f"job {i}" for i in range(20)], [1.0, 2.0])
+            found = stats.dp_crosstab(jobs, marks, epsilon, delta=delta, categories=categories)
+            assert (found.to_numpy() >= 0).all() and 0 <= found.to_numpy().sum() <= 100
+    for wrong in (["a", "b", "c"], (["a"],), None):
+        with pytest.raises(ValueError, match="categories"):
+            stats.dp_crosstab(jobs, marks, categories=wrong)
+    with pytest.raises(ValueError, match="inconsistent"):
+        stats.dp_crosstab(jobs, marks[:7], categories=(["a"], [1.0]))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_labels_cost_one_charge_of_what_was_asked_for(relation):
+    jobs, marks = labels(50)
+    accountant = PrivacyAccountant(1.0, 1e-5, relation=relation)
+    lists = (["works"], [1.0, 2.0])
+    stats.dp_crosstab(jobs, marks, 0.3, delta=1e-6, categories=lists, accountant=accountant)
+    stats.dp_mode(jobs, 0.6, categories=lists[0], accountant=accountant)
+    booked = [(spend.label, spend.epsilon, spend.delta) for spend in accountant.spends]
+    assert booked == [("dp_crosstab", 0.3, 1e-6), ("dp_mode", 0.6, 0.0)]
+    with pytest.raises(BudgetExceededError):
+        stats.dp_mode(jobs, 0.6, categories=lists[0], accountant=accountant)
+    for wrong in ([], ["a", "a"]):
+        with pytest.raises(ValueError, match="categories"):
+            stats.dp_mode(jobs, 0.01, categories=wrong, accountant=accountant)
+    assert len(accountant.spends) == 2
+
+
+def test_nearest_counts():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        noisy = rng.integers(-30, 60, (3, 4))
+        counts = nearest_counts(noisy, 250)
+        assert counts.sum() == np.clip(noisy.sum(), 0, 250) and counts.min() >= 0
+        # All that are above 0 were lowered by the same, the others by less, but for rounding.
+        lowered = noisy - counts
+        most = lowered[counts > 0]
+        assert most.size == 0 or np.ptp(most) <= 1
+        assert most.size == 0 or lowered[counts == 0].max(initial=-99) <= most.min() + 1
+    np.testing.assert_array_equal(nearest_counts(np.array([3, 0, 4]), 7), [3, 0, 4])
+
+
+def test_the_mode_is_found():
+    jobs, marks = labels()
+    assert stats.dp_mode(["a"] * 30 + ["b"] * 70, 10.0, categories=["a", "b", "c"]) == "b"
+    found = stats.dp_mode(np.repeat([1, 2, 3], [10, 500, 20]), categories=[3, 2])
+    assert found == 2 and isinstance(found, int)
+    # The most frequent label is not among the categories.
+    assert stats.dp_mode(jobs.fillna("x"), 1e-3, categories=["nothing"]) == "nothing"
+    ids = np.repeat(np.arange(50), 40)
+    assert stats.dp_mode(marks, 5.0, categories=[1.0, 2.0], groups=ids) in (1.0, 2.0)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_law_of_the_mode_is_bounded(relation):
+    """The chances of each answer with two neighbours, by permute-and-flip's exact law."""
+    epsilon = 1.0
+    plan = ModePlan(n_categories=2, guarantee=meet(epsilon, 0.0, relation))
+    codes, other = np.repeat([0, 1], [4, 3]), np.repeat([0, 1], [4, 4])
+    if relation == "replace_one":
+        other = np.repeat([0, 1], [3, 4])
+    source, n = RandomSource(1), 1500
+    shares = [np.mean([plan.run(c, source) for _ in range(n)]) for c in (codes, other)]
+    # Of two candidates the worse is chosen with half of exp(-gap / scale).
+    scale = (1.0 if relation == "add_remove" else 2.0) / epsilon
+    tolerance = 4.5 * math.sqrt(0.25 / n)
+    assert abs(shares[0] - 0.5 * math.exp(-1.0 / scale)) < tolerance
+    expected = 0.5 if relation == "add_remove" else 1.0 - 0.5 * math.exp(-1.0 / scale)
+    assert abs(shares[1] - expected) < tolerance
+
+
+def test_a_person_counts_as_a_row_for_the_mode(monkeypatch):
+    seen = []
+    plan = ModePlan(n_categories=2, guarantee=meet(1.0, unit="person"))
+    monkeypatch.setattr(
+        type(plan.mechanism), "release", lambda self, counts, random_state: seen.append(counts)
+    )
+    codes, ids = np.array([0, 0, 1, -1, 1, 1]), np.array([0, 0, 0, 0, 1, 1])
+    plan.run(codes, RandomSource(0), read_persons(ids, 6))
+    np.testing.assert_allclose(seen[0], [0.5, 1.25])
