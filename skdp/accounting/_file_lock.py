@@ -81,7 +81,8 @@ def locked(path, seconds, work, *, reading=False):
                 if lock is not None and not lock.closed:
                     # Copies of the descriptor, in a child that did not close them, hold nothing.
                     fcntl.flock(lock, fcntl.LOCK_UN)
-                _rest[0] = 1.1 * time.monotonic() - 0.1 * begun
+                now = time.monotonic()
+                _rest[0] = now + (now - begun) / 10
         with suppress(OSError):
             if (changed := os.stat(path).st_mtime_ns) != seen:
                 seen, since = changed, time.monotonic()

@@ -336,7 +336,7 @@ def check_killed_creators(path, kills):
 
 
 def test_creators_that_are_killed_leave_whole_ledgers(path):
-    check_killed_creators(path, 10)
+    check_killed_creators(path, 4)
 
 
 @pytest.mark.slow
