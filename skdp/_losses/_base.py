@@ -36,7 +36,10 @@ class ClippableLoss(ABC):
     """
 
     weights_shape = ()
-    target_bounds = None
+
+    @property
+    @abstractmethod
+    def target_bounds(self): ...
 
     @property
     @abstractmethod
@@ -103,5 +106,6 @@ class LossOfClasses(BoundedLoss):
 
     n_classes: int
 
+    target_bounds = None
     weights_shape = property(lambda self: (self.n_classes,))
     curvature_rank = property(lambda self: self.n_classes - 1)
