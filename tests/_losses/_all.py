@@ -6,7 +6,6 @@ import inspect
 import itertools
 import math
 import pkgutil
-from typing import get_type_hints
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from skdp._losses._classes import (
 )
 
 # Values of a parameter, by its annotation.
-VALUES = {float: (0.3, 1.7, 9.0), int: (2, 5), bool: (False, True)}
+VALUES = {"float": (0.3, 1.7, 9.0), "int": (2, 5), "bool": (False, True)}
 # Losses whose parameters are of other types, as are those of other losses.
 COMPOSED = {
     ClassWeightedLoss: [
@@ -57,28 +56,34 @@ def what_hinders(kind):
     made = vars(kind).get("__dataclass_params__")
     if made is None or not made.frozen:
         return "it is no frozen dataclass: write @dataclass(frozen=True) above it"
-    types = _types(kind)
-    strange = [f"{name}: {type}" for name, type in types.items() if type not in VALUES]
+    strange = [f"{name}: {type}" for name, type in _types(kind).items() if type not in VALUES]
     if strange and kind not in COMPOSED:
         return (
-            f"nothing is known of {', '.join(strange)}: give parameters the types of VALUES, or "
-            "put instances into COMPOSED"
+            f"nothing is known of {', '.join(strange)}: give parameters a type of VALUES, or put "
+            "instances into COMPOSED"
         )
+    try:
+        _made(kind)
+    except Exception as error:
+        return f"none is made of VALUES ({error!r}): put instances into COMPOSED"
     return None
 
 
 def instances(kind):
     """Return instances of a loss, none of one that something hinders."""
-    if what_hinders(kind) is not None:
-        return []
+    return [] if what_hinders(kind) else _made(kind)
+
+
+def _made(kind):
     if kind in COMPOSED:
         return COMPOSED[kind]
     return [kind(*values) for values in itertools.product(*map(VALUES.get, _types(kind).values()))]
 
 
 def _types(kind):
-    types = get_type_hints(kind)
-    return {field.name: types[field.name] for field in dataclasses.fields(kind) if field.init}
+    """Return the names of the types of a loss's parameters, which may be written as text."""
+    fields = [field for field in dataclasses.fields(kind) if field.init]
+    return {field.name: getattr(field.type, "__name__", field.type) for field in fields}
 
 
 MODULES = [
