@@ -220,15 +220,12 @@ def kind_of_ledger(address):
     scheme, separator, _ = address.partition("://")
     if separator and scheme in _kinds:
         return _kinds[scheme]
-    if separator and _SCHEME.fullmatch(scheme):
-        raise LedgerError(
-            f"no kind of ledger is registered in this process for the scheme {scheme!r}: import "
-            "the module that calls register_ledger, in each worker too"
-        )
-    # What was meant as an address of a server may hold a password: it is not repeated.
     if separator or _LIKE_A_SERVER.search(address):
+        # What was meant as an address of a server may hold a password: it is not repeated.
+        what = f"the scheme {scheme!r}" if _SCHEME.fullmatch(scheme) else "such an address"
         raise LedgerError(
-            "this address is of no kind of ledger; give the path of a file, "
-            "postgresql://user@host/database, or scheme://... of a scheme that was registered"
+            f"no kind of ledger is registered in this process for {what}: import the module that "
+            "calls register_ledger, in each worker too, or give the path of a file, or "
+            "postgresql://user@host/database"
         )
     return SQLiteLedger

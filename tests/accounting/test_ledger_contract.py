@@ -122,7 +122,7 @@ def test_kinds_are_registered_by_a_word_that_is_not_taken():
     for scheme in ("memory", "postgresql", "postgres", "My", "my:", ""):
         with pytest.raises(ValueError, match="scheme"):
             register_ledger(scheme, Foreign)
-    with pytest.raises(LedgerError, match="scheme 'nobody': import the module that calls register"):
+    with pytest.raises(LedgerError, match="scheme 'nobody': import the module that calls"):
         open_ledger("nobody://here")
 
 
