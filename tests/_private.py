@@ -38,7 +38,7 @@ from skdp.preprocessing._planned import plan_column_quantiles
 from skdp.stats._bounds import BoundsPlan, _add_bins
 from skdp.stats._moments import _centred_sums
 from skdp.stats._quantiles import CELLS, QuantilePlan
-from skdp.testing._case import make_table
+from skdp.testing._case import Case, make_table
 from skdp.utils._chunked import as_chunked
 from skdp.utils._documents import STYLE
 from skdp.utils._fit_progress import FitProgress
@@ -56,6 +56,7 @@ __all__ = [
     "BinaryLogisticLoss",
     "BoundedRows",
     "BoundsPlan",
+    "Case",
     "ClassWeightedLoss",
     "ClippedPoissonLoss",
     "ClippedSums",

@@ -241,18 +241,6 @@ def test_a_method_that_is_left_out_is_named_before_anything_is_charged(name):
     assert accountant.spends == []
 
 
-def test_a_statement_that_cannot_be_made_costs_nothing():
-    class Speechless(zoo.MeanOfColumns):
-        def _statement(self, plan):
-            raise ZeroDivisionError
-
-    accountant = PrivacyAccountant(1.0, 0.0)
-    for _ in range(2):
-        with pytest.raises(ZeroDivisionError):
-            Speechless(accountant=accountant).fit([[0.0], [1.0]])
-    assert accountant.spends == []
-
-
 @pytest.mark.parametrize(
     "name", ["charge_before_touch", "cost_of_mechanisms", "tiny_epsilon", "statement", "limit"]
 )
