@@ -251,17 +251,18 @@ class PrivateEstimator(CallbackSupportMixin, DeclaredParameters, PrivateMixin, B
         ValueError
             If a fit would refuse a parameter.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no method plan_fit")
 
     def _fit(self, X, y=None, groups=None):
         """Fit and return the estimator: the life of a private fit."""
         with PrivateFit(self) as fit, FitProgress(self) as progress:
             table = fit.owned(self._read_table(X, y), groups)
             plan = self._checked_plan(table, fit.guarantee)
+            said = self._statement(plan) | table.labels
             source = fit.charge(plan)
             progress.charged(plan, fit.price(plan))
             released = self._released(plan.run(table.rows, source, **fit.shared), plan)
-            fit.publish(plan, **self._statement(plan), **table.labels | released)
+            fit.publish(plan, **said | released)
         return self
 
     def _released(self, run, plan):

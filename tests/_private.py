@@ -40,7 +40,7 @@ from skdp.stats._bounds import BoundsPlan, _add_bins
 from skdp.stats._moments import _centred_sums
 from skdp.stats._quantiles import CELLS, QuantilePlan
 from skdp.stats._second_moment import MEAN_WEIGHT, plan_second_moment, second_moment_sensitivity
-from skdp.testing._case import make_table
+from skdp.testing._case import Case, make_table
 from skdp.utils._chunked import as_chunked
 from skdp.utils._documents import STYLE
 from skdp.utils._fit_progress import FitProgress
@@ -59,6 +59,7 @@ __all__ = [
     "BinaryLogisticLoss",
     "BoundedRows",
     "BoundsPlan",
+    "Case",
     "ClassWeightedLoss",
     "ClippedPoissonLoss",
     "ClippedSums",

@@ -20,12 +20,14 @@ from skdp import (
     DPRobustScaler,
     DPSimpleImputer,
     DPStandardScaler,
+    DPTableVectorizer,
     DPTargetEncoder,
     PrivacyAccountant,
     RandomizedResponseTransformer,
 )
 from skdp.accounting import Guarantee
 from skdp.base import TableShape, guarantee_of
+from tests import _public as public
 from tests.test_contract import ESTIMATORS
 
 TRANSFORMERS = [each for each in ESTIMATORS if hasattr(each, "transform")] + [
@@ -164,7 +166,13 @@ REFUSED = [
     (DPPCA, {"n_components": 0}),
     (DPPCA, {"data_norm": -1.0}),
     (DPPCA, {"center": [0.0]}),
+    (DPTableVectorizer, {"numbers": "none"}),
 ]
+
+
+def test_no_transformer_is_missing_among_those_that_are_refused():
+    planned = [kind for kind in public.TRANSFORMERS if hasattr(kind, "plan_fit")]
+    assert not public.missing(planned, [kind for kind, _ in REFUSED])
 
 
 @pytest.mark.parametrize(

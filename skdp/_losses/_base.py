@@ -12,13 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+# What a subclass must define; of one that does not, no instance is made.
+REQUIRED = property(abstractmethod(lambda self: None))
+
 
 class ClippableLoss(ABC):
     """A loss for clipped gradients (DP-SGD), whose guarantee needs no bound on its slope.
 
-    A subclass is a frozen dataclass of public parameters. `scores` have the shape
-    (n_rows, *weights_shape) and y has the shape (n_rows,); a row's part of everything that is
-    returned depends on that row alone.
+    A subclass is a frozen dataclass of public parameters, floats or integers. `scores` have the
+    shape (n_rows, *weights_shape) and y has the shape (n_rows,); a row's part of everything that is
+    returned depends on that row alone. Residuals of finite scores are finite, those of 1e300 too;
+    where scores are infinite they may be NaN, of which clipping makes a number.
 
     Attributes
     ----------
@@ -26,7 +30,8 @@ class ClippableLoss(ABC):
         () for one score a row, (k,) for k scores.
     target_bounds : tuple of (float, float) or None
         The least and the largest target; None where y holds codes: 0 to k - 1, or 0 and 1 for one
-        score.
+        score. Regressors hand over targets in units of half their range, (-1, 1), or for counts
+        (0, high). A loss whose slope is bounded for such targets can be a `BoundedLoss`.
     curvature_bound : float
         No eigenvalue of a row's second derivative by its scores is larger.
     curvature_rank : int
@@ -36,11 +41,7 @@ class ClippableLoss(ABC):
     """
 
     weights_shape = ()
-    target_bounds = None
-
-    @property
-    @abstractmethod
-    def curvature_bound(self): ...
+    target_bounds = curvature_bound = REQUIRED
 
     @property
     def curvature_rank(self):
@@ -62,12 +63,15 @@ class ClippableLoss(ABC):
 class BoundedLoss(ClippableLoss):
     """A convex loss, nowhere negative, for perturbation of output, gradients or objective.
 
+    Bounds are nearly reached, whatever the parameters: noise is made for them.
+
     Attributes
     ----------
     slope_bound : float
         No row's residual has a larger Euclidean norm.
     residual_error : float
-        Bounds the norm of the rounding error of a row's residual, for exact scores.
+        Bounds the norm of the rounding error of a row's residual, for exact scores: a few
+        roundings of the slope and of the scores, which the curvature passes on.
     n_vertices : int
         A row's residual stays in the convex hull of 0 and of so many vectors of length
         `slope_bound` that depend on its target alone. Only where the objective is perturbed.
@@ -76,16 +80,13 @@ class BoundedLoss(ClippableLoss):
         4 t (1 - t) `trace_bound`. Only where the objective is perturbed.
     """
 
-    @property
-    @abstractmethod
-    def slope_bound(self): ...
-
-    @property
-    @abstractmethod
-    def residual_error(self): ...
+    slope_bound = residual_error = REQUIRED
 
     def value_at_zero(self):
-        """Bound the loss of a row whose scores are 0, over all targets; here all are alike."""
+        """Bound the loss of a row whose scores are 0, over all targets; here all are alike.
+
+        A loss of numbers has one of its own.
+        """
         return float(self.value(np.zeros((1, *self.weights_shape)), np.zeros(1, dtype=int))[0])
 
     @abstractmethod
@@ -103,5 +104,6 @@ class LossOfClasses(BoundedLoss):
 
     n_classes: int
 
+    target_bounds = None
     weights_shape = property(lambda self: (self.n_classes,))
     curvature_rank = property(lambda self: self.n_classes - 1)

@@ -19,6 +19,7 @@ class BinaryLogisticLoss(BoundedLoss):
     :math:`p (1 - p)` at most 1/4.
     """
 
+    target_bounds = None
     slope_bound = 1.0
     curvature_bound = 0.25
     residual_error = 8.0 * np.finfo(np.float64).eps
@@ -99,6 +100,7 @@ class BinaryHuberisedHingeLoss(BoundedLoss):
     """
 
     h: float
+    target_bounds = None
     slope_bound = 1.0
 
     @property
@@ -193,6 +195,7 @@ def _project_on_simplex(v):
 class SquaredHingeLoss(ClippableLoss):
     r"""The loss :math:`\max(0, 1 - z)^2`; its slope has no bound, so rows must be clipped."""
 
+    target_bounds = None
     curvature_bound = 2.0
 
     def value(self, scores, y):
@@ -207,6 +210,7 @@ class SquaredHingeLoss(ClippableLoss):
 class ModifiedHuberLoss(ClippableLoss):
     r"""The squared hinge for :math:`z \ge -1` and its tangent :math:`-4z` below (Zhang 2004)."""
 
+    target_bounds = None
     curvature_bound = 2.0
 
     def value(self, scores, y):
@@ -245,6 +249,7 @@ class ClassWeightedLoss(BoundedLoss):
     loss: BoundedLoss
     weights: tuple
 
+    target_bounds = _same("target_bounds")
     weights_shape = _same("weights_shape")
     curvature_rank = _same("curvature_rank")
     n_vertices = _same("n_vertices")
@@ -292,6 +297,7 @@ class OneVersusRestLoss(ClippableLoss):
     loss: ClippableLoss
     n_classes: int
 
+    target_bounds = None
     weights_shape = property(lambda self: (self.n_classes,))
     curvature_bound = _same("curvature_bound")
 

@@ -39,7 +39,10 @@ class HuberLoss(ClippableLoss):
     curvature_bound = trace_bound = 1.0
 
     def value_at_zero(self):
-        """Bound the loss of a row whose score is 0, over targets up to the threshold."""
+        """Bound the loss of a row whose score is 0, over targets up to the threshold.
+
+        Noisy gradients that are compared with perturbation ask for it.
+        """
         return 0.5 * self.threshold**2
 
     def value(self, scores, y):

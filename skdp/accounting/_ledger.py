@@ -17,7 +17,8 @@ from skdp.exceptions import LedgerError
 
 # A user and a password, or the keywords of an address; a path has a slash before them.
 _LIKE_A_SERVER = re.compile(r"[:：][^/\\]*@|^[^/\\]*[:：].*@|(^|[\s;?&])[^/\\]*=")
-_kinds: dict[str, Callable] = {
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
+_kinds: dict[str, "Callable[[str], Ledger]"] = {
     "memory": MemoryLedger,
     "postgres": PostgreSQLLedger,
     "postgresql": PostgreSQLLedger,
@@ -31,13 +32,16 @@ class Ledger(Protocol):
     Making one opens nothing; the first call does. What is not as described raises LedgerError,
     and then nothing is released: a ledger that is missing, locked, damaged, or newer than the
     program. A position is the sequence and the hash of a record, ``(0, "0" * 64)`` before the
-    first. Everything may be called by several threads and processes at once; an `append` inside the
-    `decide` of another one, as a signal handler can make it, raises LedgerError.
+    first. Everything may be called by several threads and processes at once. A ledger that other
+    processes cannot see raises LedgerError in them, also in a child that was forked: its
+    `address_of` puts a name of the process into the address. Inside the `decide` of an `append`, as
+    a signal handler can call it, another `append` raises LedgerError, and must not wait; `read` and
+    `verify` raise it too or answer as they would have before.
 
     Parameters
     ----------
     address : str
-        Where the records are.
+        Where the records are. One that cannot be used, or may hold a secret, is a ValueError.
 
     Examples
     --------
@@ -151,8 +155,9 @@ def register_ledger(scheme: str, factory: Callable[[str], Ledger]) -> None:
         What stands before ``://`` in the addresses: small letters, digits, "+", "-" and ".".
     factory : callable
         Called with an address; returns a `Ledger`. Addresses are pickled with every estimator
-        and stand in messages: refuse one that may hold a secret. A class may have a static
-        method `address_of` that returns the one spelling of an address.
+        and stand in messages: refuse one that may hold a secret, by a ValueError that does not
+        repeat it. A class may have a static method `address_of` that returns the one spelling of
+        an address, which it leaves as it is.
 
     Raises
     ------
@@ -167,7 +172,7 @@ def register_ledger(scheme: str, factory: Callable[[str], Ledger]) -> None:
     ...
     ValueError: the scheme 'postgresql' is skdp's own
     """
-    if not re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme):
+    if not _SCHEME.fullmatch(scheme):
         raise ValueError(f"scheme must be a word of small letters, got {scheme!r}")
     if scheme in _BUILT_IN:
         raise ValueError(f"the scheme {scheme!r} is skdp's own")
@@ -189,7 +194,7 @@ def open_ledger(address: str) -> Ledger:
     Raises
     ------
     LedgerError
-        If no such kind is known in this process.
+        If no such kind is registered in this process.
 
     Examples
     --------
@@ -210,11 +215,12 @@ def kind_of_ledger(address):
     scheme, separator, _ = address.partition("://")
     if separator and scheme in _kinds:
         return _kinds[scheme]
-    # What was meant as an address of a server may hold a password: it is not repeated.
     if separator or _LIKE_A_SERVER.search(address):
+        # What was meant as an address of a server may hold a password: it is not repeated.
+        what = f"the scheme {scheme!r}" if _SCHEME.fullmatch(scheme) else "such an address"
         raise LedgerError(
-            "there is no ledger of kind that this address names; give the path of a file, "
-            "postgresql://user@host/database, or an address of a scheme that was registered in "
-            "this process"
+            f"no kind of ledger is registered in this process for {what}: import the module that "
+            "calls register_ledger, in each worker too, or give the path of a file, or "
+            "postgresql://user@host/database"
         )
     return SQLiteLedger

@@ -273,13 +273,13 @@ class PrivateSGDModel(PrivateLinearModel):
         goes_on = bool(call) and hasattr(self, "coef_")
         plan = self._plan_call(table.shape, fit.guarantee, centred=not goes_on)
         start = plan.weights_of(self) if goes_on else None
-        source = fit.charge(plan)
-        progress.charged(plan, fit.price(plan))
         public = self._statement(plan) | table.labels
         if call:
             rows = ROWS_OF_A_CALL[self.partial_fit_rows]
             sampler = f"{plan.sampler}; call {call} of partial_fit: {rows}"
             public |= {"sampler": sampler, "n_partial_fits_": call}
+        source = fit.charge(plan)
+        progress.charged(plan, fit.price(plan))
         released = plan.run(table.rows, source, start=start, **fit.shared)
         fit.publish(plan, **public, **released)
 

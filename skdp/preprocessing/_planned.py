@@ -39,14 +39,15 @@ class PlannedTransformer(TableTransformer):
     """The fit of transformers by their plans.
 
     They read rows by ``_read(X, reset)``, name in `_public` the parameters that declare something
-    of them, and in `_accepts` the input tags of what they take beside numbers.
+    of them, and in `_accepts` the input tags of what they take beside numbers. A pipeline asks
+    three attributes which steps are paid for twice: `_rescales`, whether features are shifted or
+    scaled; `_undoes_scaling`, whether the outcome is the same if they were before (not of one that
+    does not centre); and `_known_range`, whether the range of what comes out is known.
     """
 
     delta: float = 0.0
 
     _public = ("bounds",)
-    # What a pipeline asks, to say which steps are paid for twice: whether features are shifted and
-    # scaled; whether the outcome is the same if they were before; whether their range is known.
     _rescales = _undoes_scaling = _known_range = False
 
     def fit(self, X, y=None, *, groups=None):

@@ -131,8 +131,9 @@ def plan_within_bounds(plan_main, bounds, shape, guarantee):
     Parameters
     ----------
     plan_main : callable
-        Of the keywords `low`, `high` and `guarantee`, what is left for it. What its plan costs
-        must not depend on the bounds.
+        Of the keywords `low`, `high` and `guarantee`, what is left for it. It returns a plan, a
+        frozen dataclass with these three fields, with `size` and `check_size(size)`, `by_person`,
+        and ``run(X, source, persons=None)``. What it costs must not depend on the bounds.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high)
         "auto" spends a fifth of epsilon, and at most of delta, on bounds.
     shape : TableShape

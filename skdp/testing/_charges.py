@@ -130,6 +130,7 @@ def check_cost_of_mechanisms(estimator):
     with _recorded_mechanisms() as used:
         fitted = case.fit(accountant=accountant)
         case.published(fitted)
+    case.check_booked(accountant.spends, 1)
     epsilon, delta = case.price
     booked = get_epsilon(accountant.spends[0].event, delta)
     assert booked <= epsilon * (1.0 + 1e-6), (

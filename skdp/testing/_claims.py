@@ -20,6 +20,8 @@ FALSE_ALARM = 1e-6
 LEAST_FITS = 60
 EPSILONS = (0.01, 1e5)
 NO_NOISE = 1e10
+# Noise is small beside what sixty rows make of a release.
+TELLING = 100.0
 SEEDS = range(3)
 PAIRS = 10
 # The length of short rows, as a part of the longest row's.
@@ -55,6 +57,7 @@ def check_group_statement(estimator):
     accountant = PrivacyAccountant(1e3, 0.5, unit="group", max_rows=3)
     fitted = case.fit(accountant=accountant)
     case.published(fitted)
+    assert accountant.spends, "a release was made and nothing was charged"
     spend = accountant.spends[0]
     of_a_row = get_epsilon(spend.event, spend.delta)
     assert spend.epsilon > of_a_row, "three rows cost no more than one"
@@ -285,6 +288,33 @@ def _limits(case):
     if not (isinstance(bounds, tuple | list) and np.ndim(bounds) == 1 and len(bounds) == 2):
         return -0.5, 0.5, False
     return float(bounds[0]), float(bounds[1]), True
+
+
+def check_declared_bounds(estimator):
+    """Values beyond the bounds that are declared count as the bounds, and no others do.
+
+    With a seed a fit is then the same where such values are clipped before, and another one where
+    the bounds are wide enough for them. Where the bounds come from the data, or are fixed, it is
+    not.
+    """
+    case = Case(estimator, ("bounds", "epsilon", "random_state"))
+    low, high, is_declared = _limits(case)
+    if not is_declared:
+        raise SkipTest("no bounds are declared as a pair of numbers")
+    width = high - low
+    # On either side, and not as many on each, so that a median moves too.
+    beyond = high + width * (0.5 + 5.0 * case.X)
+    clipped = np.clip(beyond, low, high)
+
+    def are_alike(bounds):
+        params = {"bounds": bounds, "epsilon": TELLING} | case.seeded(0)
+        return np.array_equal(*(case.release(X, **params) for X in (beyond, clipped)))
+
+    with quiet_seeds():
+        alike = are_alike(case.params["bounds"])
+        assert alike, "rows beyond the declared bounds give another release than clipped ones"
+        alike = are_alike((low - 2.0 * width, high + 3.0 * width))
+        assert not alike, "with wider bounds rows are clipped all the same"
 
 
 def check_no_sample_weight(estimator):

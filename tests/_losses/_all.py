@@ -10,6 +10,7 @@ import pkgutil
 import numpy as np
 
 from skdp import _losses
+from skdp._losses import _base
 from skdp._losses._base import BoundedLoss, ClippableLoss
 from skdp._losses._classes import (
     BinaryHuberisedHingeLoss,
@@ -21,8 +22,8 @@ from skdp._losses._classes import (
 )
 
 # Values of a parameter, by its annotation.
-VALUES = {float: (0.3, 1.7, 9.0), int: (2, 5)}
-# Losses of other losses.
+VALUES = {"float": (0.3, 1.7, 9.0), "int": (2, 5), "bool": (False, True)}
+# Losses whose parameters are of other types, as are those of other losses.
 COMPOSED = {
     ClassWeightedLoss: [
         ClassWeightedLoss(BinaryLogisticLoss(), (0.2, 3.0)),
@@ -36,31 +37,62 @@ COMPOSED = {
 }
 
 
-def _kinds(base):
-    for kind in base.__subclasses__():
-        if not inspect.isabstract(kind):
-            yield kind
-        yield from _kinds(kind)
-
-
-def _instances(kind):
-    if kind in COMPOSED:
-        return COMPOSED[kind]
-    fields = dataclasses.fields(kind)
+def kinds_in(modules):
+    """Return the losses that modules define, those that are unfinished too."""
     return [
-        kind(*values) for values in itertools.product(*(VALUES[f.type] for f in fields if f.init))
+        kind
+        for module in modules
+        for kind in vars(module).values()
+        if inspect.isclass(kind) and kind.__module__ == module.__name__
     ]
 
 
-NAMES = [f"skdp._losses.{module.name}" for module in pkgutil.iter_modules(_losses.__path__)]
-CLASSES = [
-    kind
-    for name in NAMES
-    for kind in vars(importlib.import_module(name)).values()
-    if inspect.isclass(kind) and kind.__module__ == name
+def what_hinders(kind):
+    """Return in words why no instance of a loss can be made here, or None."""
+    if not issubclass(kind, ClippableLoss):
+        return "it derives from neither ClippableLoss nor BoundedLoss"
+    if inspect.isabstract(kind):
+        return f"it lacks {', '.join(sorted(kind.__abstractmethods__))}"
+    made = vars(kind).get("__dataclass_params__")
+    if made is None or not made.frozen:
+        return "it is no frozen dataclass: write @dataclass(frozen=True) above it"
+    strange = [f"{name}: {type}" for name, type in _types(kind).items() if type not in VALUES]
+    if strange and kind not in COMPOSED:
+        return (
+            f"nothing is known of {', '.join(strange)}: give parameters a type of VALUES, or put "
+            "instances into COMPOSED"
+        )
+    try:
+        _made(kind)
+    except Exception as error:
+        return f"none is made of VALUES ({error!r}): put instances into COMPOSED"
+    return None
+
+
+def instances(kind):
+    """Return instances of a loss, none of one that something hinders."""
+    return [] if what_hinders(kind) else _made(kind)
+
+
+def _made(kind):
+    if kind in COMPOSED:
+        return COMPOSED[kind]
+    return [kind(*values) for values in itertools.product(*map(VALUES.get, _types(kind).values()))]
+
+
+def _types(kind):
+    """Return the names of the types of a loss's parameters, which may be written as text."""
+    fields = [field for field in dataclasses.fields(kind) if field.init]
+    return {field.name: getattr(field.type, "__name__", field.type) for field in fields}
+
+
+MODULES = [
+    importlib.import_module(f"skdp._losses.{module.name}")
+    for module in pkgutil.iter_modules(_losses.__path__)
 ]
-KINDS = list(dict.fromkeys(_kinds(ClippableLoss)))
-LOSSES = [loss for kind in KINDS for loss in _instances(kind)]
+# Unfinished classes to derive from have one place.
+KINDS = kinds_in([module for module in MODULES if module is not _base])
+LOSSES = [loss for kind in KINDS for loss in instances(kind)]
 BOUNDED = [loss for loss in LOSSES if isinstance(loss, BoundedLoss)]
 
 

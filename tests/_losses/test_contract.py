@@ -6,15 +6,27 @@ import numpy as np
 import pytest
 
 from skdp._losses._base import BoundedLoss
-from tests._losses._all import BOUNDED, CLASSES, KINDS, LOSSES, draw, draw_far, norms
+from tests._losses import _broken_losses as zoo
+from tests._losses._all import BOUNDED, KINDS, LOSSES, draw, draw_far, kinds_in, norms, what_hinders
 
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=str)
+EXTENDED = np.finfo(np.longdouble).eps < np.finfo(np.float64).eps
+extended = pytest.mark.skipif(not EXTENDED, reason="no extended precision here")
 every_bounded_loss = pytest.mark.parametrize("loss", BOUNDED, ids=str)
 
 
-def test_every_loss_in_the_package_is_found():
-    assert {kind for kind in CLASSES if not inspect.isabstract(kind)} == set(KINDS)
-    assert {type(loss) for loss in LOSSES} == set(KINDS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_loss_of_the_package_is_checked(kind):
+    assert what_hinders(kind) is None, f"{kind.__name__}: {what_hinders(kind)}"
+    assert kind in {type(loss) for loss in LOSSES}
+
+
+def test_what_hinders_a_loss_is_named():
+    found = {kind.__name__: what_hinders(kind) for kind in kinds_in([zoo])}
+    assert found.keys() >= zoo.HINDERED.keys() and found["WholeLoss"] is None
+    for name, words in found.items():
+        expected = zoo.HINDERED.get(name)
+        assert expected is None or expected in words
 
 
 def test_what_is_missing_is_named():
@@ -134,9 +146,7 @@ def test_curvature_vanishes_at_vertices_where_a_loss_says_so(loss):
     assert np.all(trace <= 4.0 * share * (1.0 - share) * loss.trace_bound + 1e-12)
 
 
-@pytest.mark.skipif(
-    np.finfo(np.longdouble).eps >= np.finfo(np.float64).eps, reason="no extended precision here"
-)
+@extended
 @pytest.mark.parametrize("scale", [0.0, 1e-12, 1e-4, 0.3, 10.0])
 @every_bounded_loss
 def test_residuals_are_off_by_no_more_than_stated(loss, scale):
@@ -145,3 +155,91 @@ def test_residuals_are_off_by_no_more_than_stated(loss, scale):
     scores *= scale
     exact = loss.residual(scores.astype(np.longdouble), y)
     assert norms(loss.residual(scores, y) - exact).max() <= loss.residual_error
+
+
+@every_bounded_loss
+def test_the_rounding_error_of_residuals_is_stated_with_measure(loss):
+    """It is a few roundings of the slope and of the scores, which the curvature passes on."""
+    roundings = 64.0 * np.finfo(np.float64).eps
+    assert loss.residual_error <= roundings * (loss.slope_bound + loss.curvature_bound)
+
+
+SIZES = (1.0, 1e3, 1e8, 1e16, 1e100, 1e154, 1e200, 1e300)
+
+
+@every_loss
+def test_residuals_of_enormous_scores_are_numbers(loss):
+    scores, y = draw(loss, 50)
+    with np.errstate(all="ignore"):
+        for size in SIZES:
+            assert np.isfinite(loss.residual(size * scores, y)).all()
+        assert loss.residual(np.inf * np.sign(scores), y).shape == scores.shape
+
+
+@every_bounded_loss
+def test_slopes_of_enormous_scores_do_not_fall_and_values_follow_them(loss):
+    """A square that overflows makes a slope of 0, or a value that is no number."""
+    scores, y = draw(loss, 50)
+    before = np.full(50, -np.inf)
+    for size in SIZES:
+        far = size * scores
+        with np.errstate(all="ignore"):
+            residual, value = loss.residual(far, y), loss.value(far, y)
+        slope = (residual * scores).reshape(50, -1).sum(axis=1)
+        assert np.all(slope >= before - 1e-12 * loss.slope_bound * norms(scores))
+        assert np.all(value <= (1 + 1e-12) * largest_values(loss, far))
+        before = slope
+
+
+def largest_values(loss, scores):
+    """Return what the slope lets the loss of each row be."""
+    largest = np.abs(scores).max()
+    return loss.value_at_zero() + loss.slope_bound * largest * norms(scores / largest)
+
+
+@extended
+@pytest.mark.parametrize("scale", [1e-12, 1e-4, 0.3, 10.0])
+@every_bounded_loss
+def test_values_are_off_by_a_few_roundings_of_what_they_may_be(loss, scale):
+    scores, y = draw(loss)
+    scores *= scale
+    gap = np.abs(loss.value(scores, y) - loss.value(scores.astype(np.longdouble), y))
+    assert np.all(gap <= 16.0 * np.finfo(np.float64).eps * largest_values(loss, scores))
+
+
+BROKEN = [
+    (test_residuals_are_derivatives_of_the_value, zoo.WrongLoss),
+    (test_a_rows_part_depends_on_the_row_alone, zoo.CrowdedLoss),
+    (test_shapes, zoo.SharingLoss),
+    (test_residuals_move_no_faster_than_the_curvature_bound, zoo.CurvedLoss),
+    (test_curvatures_are_derivatives_of_the_residuals, zoo.FlatLoss),
+    (test_slopes_and_curvatures_are_within_their_bounds, zoo.SteepLoss),
+    (test_slopes_and_curvatures_are_within_their_bounds, zoo.LooseLoss),
+    (test_bounded_losses_are_convex, zoo.DentedLoss),
+    (test_the_value_at_zero_bounds_every_row_and_values_are_not_negative, zoo.CodedLoss),
+    (test_the_value_at_zero_bounds_every_row_and_values_are_not_negative, zoo.ShiftedLoss),
+    (test_residuals_are_off_by_no_more_than_stated, zoo.RoughLoss),
+    (test_the_rounding_error_of_residuals_is_stated_with_measure, zoo.WastefulLoss),
+    (test_residuals_of_enormous_scores_are_numbers, zoo.NumberlessLoss),
+    (test_slopes_of_enormous_scores_do_not_fall_and_values_follow_them, zoo.OverflowingLoss),
+    (test_slopes_of_enormous_scores_do_not_fall_and_values_follow_them, zoo.InfiniteLoss),
+    (test_values_are_off_by_a_few_roundings_of_what_they_may_be, zoo.CancellingLoss),
+]
+
+
+def run(test, loss):
+    given = {"scale": 0.3} if "scale" in inspect.signature(test).parameters else {}
+    if given and not EXTENDED:
+        pytest.skip("no extended precision here")
+    test(loss, **given)
+
+
+@pytest.mark.parametrize("test", dict(BROKEN))
+def test_a_loss_that_keeps_the_contract_passes(test):
+    run(test, zoo.WholeLoss(9.0))
+
+
+@pytest.mark.parametrize(("test", "kind"), BROKEN)
+def test_a_check_finds_what_it_is_for(test, kind):
+    with pytest.raises(AssertionError):
+        run(test, kind(9.0))

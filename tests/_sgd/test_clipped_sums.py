@@ -27,6 +27,7 @@ from tests._private import (
 )
 from tests.utils.test_chunked import DaskLike
 
+# Sums see of a loss its residuals and their shape alone: a new one need not stand here.
 BINARY = {
     "logistic": BinaryLogisticLoss(),
     "hinge": BinaryHuberisedHingeLoss(0.1),

@@ -3,6 +3,9 @@ from pathlib import Path
 
 import pytest
 
+# Before it is imported: a check that fails then shows both sides of what it compares.
+pytest.register_assert_rewrite("tests.accounting._ledger_contract")
+
 
 def _load_golden():
     spec = importlib.util.spec_from_file_location(

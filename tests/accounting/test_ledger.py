@@ -303,7 +303,7 @@ def test_a_path_that_cannot_be_a_file_is_an_error_of_the_ledger(tmp_path):
 
 
 def test_unknown_kinds_of_ledger_are_refused():
-    with pytest.raises(LedgerError, match="no ledger of kind"):
+    with pytest.raises(LedgerError, match="scheme 'gopher'"):
         PrivacyAccountant(1.0, 0.0, ledger="gopher://host/budget")
 
 

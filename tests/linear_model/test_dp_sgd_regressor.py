@@ -5,6 +5,7 @@ import pytest
 from sklearn.linear_model import HuberRegressor, Ridge
 
 from skdp import DPSGDRegressor, PrivacyAccountant
+from skdp.linear_model._dp_sgd_regressor import LOSSES
 
 
 def make_table(n=2000, d=4, seed=0):
@@ -50,7 +51,7 @@ def test_without_noise_the_minimum_of_huber_loss():
     assert np.abs(model.coef_ - robust.coef_).max() < 0.2
 
 
-@pytest.mark.parametrize("loss", ["squared_error", "huber"])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_units_of_targets_do_not_matter(loss):
     X, y = make_table()
     one = DPSGDRegressor(2.0, loss=loss, target_bounds=(0, 10), random_state=0).fit(X, y)
@@ -62,7 +63,7 @@ def test_units_of_targets_do_not_matter(loss):
 
 
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
-@pytest.mark.parametrize("loss", ["squared_error", "huber"])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_it_learns(loss, delta):
     X, y = make_table(20_000)
     model = DPSGDRegressor(2.0, delta=delta, loss=loss, target_bounds=(0, 10)).fit(X, y)
@@ -120,7 +121,7 @@ def test_bad_settings_charge_nothing(settings):
 
 
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
-@pytest.mark.parametrize("loss", ["squared_error", "huber"])
+@pytest.mark.parametrize("loss", LOSSES)
 def test_odd_tables_are_fitted_and_stay_finite(loss, delta):
     X, _ = make_table(40)
     rng = np.random.default_rng(0)

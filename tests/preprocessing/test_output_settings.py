@@ -12,6 +12,7 @@ from skdp import (
     DPPCA,
     DPHistogramTransformer,
     DPKBinsDiscretizer,
+    DPMaxAbsScaler,
     DPMeanTransformer,
     DPMinMaxScaler,
     DPOneHotEncoder,
@@ -19,11 +20,13 @@ from skdp import (
     DPRobustScaler,
     DPSimpleImputer,
     DPStandardScaler,
+    DPTableVectorizer,
     DPTargetEncoder,
     PrivacyAccountant,
     RandomizedResponseTransformer,
 )
 from tests._private import check_output_setting
+from tests._public import TRANSFORMERS, missing
 
 LABELS = [0, 1, 2]
 SPARSE = [
@@ -36,6 +39,7 @@ DENSE = [
     DPHistogramTransformer(categories=LABELS),
     DPKBinsDiscretizer(encode="onehot-dense"),
     DPKBinsDiscretizer(encode="ordinal"),
+    DPMaxAbsScaler(),
     DPMeanTransformer(),
     DPMinMaxScaler(),
     DPOneHotEncoder(epsilon=20.0, delta=1e-3, sparse_output=False),
@@ -48,6 +52,11 @@ DENSE = [
     DPTargetEncoder(categories=LABELS),
     RandomizedResponseTransformer(categories=LABELS),
 ]
+
+
+def test_no_transformer_is_missing_here():
+    # That of tables is in pipeline/test_table_vectorizer.py.
+    assert not missing(TRANSFORMERS, [*SPARSE, *DENSE, DPTableVectorizer])
 
 
 def transformed(estimator, container, by):

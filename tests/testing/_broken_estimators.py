@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.accounting import PureDP
-from skdp.base import PrivateFit, relation_of
+from skdp.base import PrivateEstimator, PrivateFit, ReadTable, read_array, relation_of
 from skdp.mechanisms import GeometricMechanism, LaplaceMechanism
 from tests._private import MechanismPlan, QuantilePlan
 
@@ -420,6 +420,63 @@ class UnclippedMean(PrivateMean):
 
     def _total(self, X, mechanism, source):
         return mechanism.release(X.sum(axis=0), random_state=source)
+
+
+class FixedMean(UnclippedMean):
+    """Declares bounds and clips to others, which it always takes."""
+
+    def _total(self, X, mechanism, source):
+        return super()._total(np.clip(X, -1.0, 1.0), mechanism, source)
+
+
+class SearchingMean(UnclippedMean):
+    """Declares bounds and clips to those that it finds in the data."""
+
+    def _total(self, X, mechanism, source):
+        return super()._total(np.clip(X, *np.quantile(X, [0.1, 0.9])), mechanism, source)
+
+
+class UnchargedMean(PrivateMean):
+    """Charges nothing."""
+
+    def fit(self, X, y=None):
+        accountant, self.accountant = self.accountant, None
+        super().fit(X)
+        self.accountant = accountant
+        return self
+
+
+class MeanOfColumns(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
+    """Means by a plan; all that a subclass of `PrivateEstimator` must have."""
+
+    def fit(self, X, y=None):
+        return self._fit(X, y)
+
+    def _read_table(self, X, y=None):
+        X = read_array(self, X, dtype=np.float64)
+        return ReadTable(rows=X, shape=self._shape_of(X))
+
+    def plan_fit(self, shape, guarantee):
+        moved = float(guarantee.neighbours.rows_moved)
+        plan = SumOfColumns()
+        plan.mechanism = LaplaceMechanism(guarantee.epsilon, moved * shape.n_columns)
+        plan.mechanism.check_size(shape.n_columns)
+        return plan
+
+    def _statement(self, plan):
+        return {"public": ("the numbers of rows and columns",)}
+
+    def transform(self, X):
+        check_is_fitted(self)
+        return read_array(self, X, dtype=np.float64, reset=False) - self.mean_
+
+
+class SumOfColumns(MechanismPlan):
+    """The plan of those."""
+
+    def run(self, X, source):
+        total = np.clip(X, -1.0, 1.0).sum(axis=0)
+        return {"mean_": self.mechanism.release(total, random_state=source) / len(X)}
 
 
 class WeightedMean(PrivateMean):

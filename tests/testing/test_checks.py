@@ -40,6 +40,7 @@ BROKEN = {
     "check_limit": zoo.CappedMean(),
     "check_neighbours": zoo.QuietMean(),
     "check_persons": zoo.CrowdedMean(),
+    "check_declared_bounds": zoo.FixedMean(),
     "check_no_sample_weight": zoo.WeightedMean(),
     "check_sklearn_contract": zoo.MeddlingMean(),
 }
@@ -55,6 +56,10 @@ MORE = [
     ("check_seeded_flag", zoo.HoardedNoiseMean()),
     ("check_limit", zoo.IdleMean()),
     ("check_neighbours", zoo.UnclippedMean()),
+    ("check_declared_bounds", zoo.UnclippedMean()),
+    ("check_declared_bounds", zoo.SearchingMean()),
+    ("check_cost_of_mechanisms", zoo.UnchargedMean()),
+    ("check_group_statement", zoo.UnchargedMean()),
     ("check_public_words", zoo.TellingMean(where="warning")),
     ("check_public_words", zoo.TellingMean(where="class")),
     ("check_public_words", zoo.TellingMean(where="print")),
@@ -98,7 +103,9 @@ def test_checks_find_mistakes_that_are_not_theirs_alone(name, broken):
 )
 def test_estimators_that_keep_the_contract_pass(estimator, reference):
     results = check_dp_estimator(estimator, reference=reference, on_skip=None)
-    skipped = {"check_persons"} | ({"check_noise_of_classes"} if reference else set())
+    skipped = {"check_persons", "check_declared_bounds"} | (
+        {"check_noise_of_classes"} if reference else set()
+    )
     assert {name for name, status in statuses(results).items() if status == "skipped"} == skipped
 
 
@@ -133,6 +140,7 @@ def test_an_estimator_without_statement_and_seeds_is_checked_for_the_rest():
         "check_statement",
         "check_group_statement",
         "check_persons",
+        "check_declared_bounds",
         "check_relation",
     }
 
@@ -220,3 +228,21 @@ def test_few_fits_are_refused():
 def test_the_decorator_gives_every_pair(estimator, check):
     assert CHECKS[check.__name__].__doc__ == check.__doc__
     assert isinstance(estimator, zoo.PrivateMean)
+
+
+@pytest.mark.parametrize("name", ["_read_table", "plan_fit", "_statement"])
+def test_a_method_that_is_left_out_is_named_before_anything_is_charged(name):
+    written = {"fit", "_read_table", "plan_fit", "_statement"} - {name}
+    parts = {part: vars(zoo.MeanOfColumns)[part] for part in written}
+    kind = type("Unfinished", zoo.MeanOfColumns.__bases__, parts)
+    accountant = PrivacyAccountant(1.0, 0.0)
+    with pytest.raises((AttributeError, NotImplementedError), match=f"Unfinished.*{name}"):
+        kind(accountant=accountant).fit([[0.0], [1.0]])
+    assert accountant.spends == []
+
+
+@pytest.mark.parametrize(
+    "name", ["charge_before_touch", "cost_of_mechanisms", "tiny_epsilon", "statement", "limit"]
+)
+def test_an_estimator_that_has_them_keeps_the_contract(name):
+    CHECKS[f"check_{name}"](zoo.MeanOfColumns())
