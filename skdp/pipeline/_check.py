@@ -1,5 +1,6 @@
 """What a pipeline learns without privacy, pays for twice, and costs."""
 
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 
 from sklearn.base import is_classifier
@@ -7,8 +8,8 @@ from sklearn.base import is_classifier
 from skdp._privacy_report import aligned
 from skdp.base import terms_of
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, named_parts, of_skdp
-from skdp.pipeline._kinds import REASONS, deep_params, is_private
-from skdp.pipeline._prices import paid_twice, price_steps, priced_steps, total_price
+from skdp.pipeline._kinds import REASONS, is_private
+from skdp.pipeline._prices import paid_twice, price_steps, total_price
 from skdp.pipeline._steps import find_steps, holds_private, steps_of_search, unaccepted
 from skdp.pipeline._verified import fails_on, sklearn_name, turned_by_nulls
 from skdp.utils._documents import html_fragment, html_table, html_text
@@ -217,7 +218,7 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     findings += [Finding(s.title, "paid twice", message) for s, message in paid_twice(steps)]
     findings += _by_values(steps)
     findings += _of_containers(pipe)
-    priced = list(priced_steps(steps))
+    priced = [step for step in steps if step.kind == "private"]
     findings += _accountants(priced)
     prices = price_steps(priced, n_samples)
     total = total_price(prices)
@@ -233,14 +234,12 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
 def _may_charge(step):
     """Say whether a step may charge what cannot be known.
 
-    So may an estimator that is not skdp's or was changed, and a search, which may try others.
+    So may an estimator that is not skdp's or was changed, a search, which may try others, and one
+    whose transforms are charged.
     """
     estimator = step.estimator
-    if step.kind == "local":
-        # What is frozen has no price of its own.
-        return not is_private(estimator)
     if step.kind not in ("learns", "wrapper") or not hasattr(estimator, "fit"):
-        return step.kind == "cross_validates"
+        return step.kind in ("cross_validates", "local")
     return not (of_skdp(estimator) or sklearn_name(estimator)) or is_changed(estimator)
 
 
@@ -388,11 +387,13 @@ def _by_values(steps):
 
 
 def _of_containers(pipe):
-    for name, value in deep_params(pipe).items():
-        if name.split("__")[-1] == "memory" and value is not None:
-            where = name.rpartition("__")[0] or type(pipe).__name__
-            message = "memory keeps the transformed rows on disk, in clear"
-            yield Finding(where, "cached rows", message)
+    # A class in the place of an estimator is refused as a step.
+    with suppress(AttributeError, TypeError):
+        for name, value in pipe.get_params().items():
+            if name.split("__")[-1] == "memory" and value is not None:
+                where = name.rpartition("__")[0] or type(pipe).__name__
+                message = "memory keeps the transformed rows on disk, in clear"
+                yield Finding(where, "cached rows", message)
 
 
 def _accountants(private):

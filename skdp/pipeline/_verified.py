@@ -95,15 +95,8 @@ def _converts(labels, dtype):
 
 
 def _indicators(params, d):
-    sizes = [len(labels) for labels in params["categories"]]
-    if len(sizes) != d:
-        return None
-    drop = params["drop"]
-    if drop is None:
-        return sum(sizes)
-    if isinstance(drop, str):
-        return sum(size - (drop == "first" or size == 2) for size in sizes)
-    return sum(sizes) - d if all(v is not None for v in drop) else None
+    whole = len(params["categories"]) == d and params["drop"] is None
+    return sum(map(len, params["categories"])) if whole else None
 
 
 def _monomials(params, d):

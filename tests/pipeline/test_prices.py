@@ -187,7 +187,7 @@ PRICES = {
         1.0,
         True,
     ),
-    "local": (with_local, 2.0, True),
+    "local": (with_local, 1.0, False),
     "local, alone": (
         lambda a: RandomizedResponseTransformer(categories=[0, 1], accountant=a),
         0.0,
