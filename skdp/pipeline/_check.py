@@ -1,6 +1,5 @@
 """What a pipeline learns without privacy, pays for twice, and costs."""
 
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 
 from sklearn.base import is_classifier
@@ -28,8 +27,8 @@ class Finding:
     problem : str
         "not private", "raw scores", "stratified folds", "folds not by person", "paid twice",
         "local", "not checkable", "declared public", "no accountant", "several accountants",
-        "may fail after the charge", "cached rows" or "assumes of the table", which is what the
-        verdict assumes of it.
+        "may fail after the charge" or "assumes of the table", which is what the verdict assumes
+        of it.
     message : str
         What to do about it.
     """
@@ -217,7 +216,6 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     ]
     findings += [Finding(s.title, "paid twice", message) for s, message in paid_twice(steps)]
     findings += _by_values(steps)
-    findings += _of_containers(pipe)
     priced = [step for step in steps if step.kind == "private"]
     findings += _accountants(priced)
     prices = price_steps(priced, n_samples)
@@ -299,8 +297,8 @@ REMEDIES = {
     ),
     "set_output": FRAMES,
     "memory": (
-        "use None: a private step that is remembered makes the same release again if no row has "
-        "changed, and so tells of each; for other steps a path or a joblib.Memory will do"
+        "use None: it keeps rows on disk, in clear, and a private step that is remembered makes "
+        "the same release again if no row has changed, and so tells of each"
     ),
     "FeatureHasher": (
         "it adds colliding numbers in an order that other rows decide, so that their sum may round "
@@ -384,16 +382,6 @@ def _by_values(steps):
         charged = charged or step.kind in ("private", "local")
         for inside in steps_of_search(step):
             yield from _by_values(inside)
-
-
-def _of_containers(pipe):
-    # A class in the place of an estimator is refused as a step.
-    with suppress(AttributeError, TypeError):
-        for name, value in pipe.get_params().items():
-            if name.split("__")[-1] == "memory" and value is not None:
-                where = name.rpartition("__")[0] or type(pipe).__name__
-                message = "memory keeps the transformed rows on disk, in clear"
-                yield Finding(where, "cached rows", message)
 
 
 def _accountants(private):

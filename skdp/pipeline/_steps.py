@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 
-import joblib
 import numpy as np
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector
@@ -11,7 +10,6 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from skdp.pipeline._functions import is_plain
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp, without_memory
 from skdp.pipeline._kinds import ACCEPTED, held, is_private, step_kind
-from skdp.pipeline._verified import is_class_of
 from skdp.pipeline._widths import are_names, chosen_places, output_width, sparsity
 from skdp.utils._validation import check_integer
 
@@ -147,21 +145,14 @@ def _walk(estimator, place, found):
         width = output_width(estimator, place.n_features)
         return replace(place, n_features=width, before=(*place.before, place.name))
     if type(estimator) is Pipeline:
-        memory, after, first = estimator.memory, place, len(found)
-        refused = type(memory) not in (type(None), str, joblib.Memory) or is_changed(memory)
-        remembers = getattr(memory, "location", memory) is not None
-        store = getattr(memory, "store_backend", None)
-        refused |= store is not None and not is_class_of(type(store), "joblib")
+        # A release that a memory makes again tells that no row has changed.
+        remembers, after = estimator.memory is not None, place
+        if remembers:
+            found.append(place.choice("memory", by="memory"))
         for part, inner in estimator.steps:
-            # What a memory remembers is not fitted again.
-            remembered = remembers and part != estimator.steps[-1][0]
             given = {"n_features": after.n_features, "before": after.before}
-            given["fits"] = None if remembered else place.fits
-            after = _walk(inner, place.inside(part, **given), found)
-            # A release that is made again tells that no row has changed.
-            refused |= remembered and any(step.kind == "private" for step in found[first:])
-        if refused:
-            found.append(place.choice("memory", by=memory))
+            fits = None if remembers else place.fits
+            after = _walk(inner, place.inside(part, **given, fits=fits), found)
         return after
     if type(estimator) is FeatureUnion:
         parts = [(inner, place.inside(part)) for part, inner in estimator.transformer_list]

@@ -588,6 +588,12 @@ ADVERSARIAL = {
     "a category that is equal to all": lambda: then(OneHotEncoder(categories=[[Word("a"), "b"]])),
     "a step that looks like passthrough": lambda: then(Word("passthrough")),
     "steps that change": lambda: Pipeline(Rows([("s", StandardScaler()), ("m", model())])),
+    "a memory of nothing": lambda: Pipeline(
+        [("s", scaler()), ("m", model())], memory=joblib.Memory(None)
+    ),
+    "a memory of no release": lambda: Pipeline(
+        [("n", Normalizer()), ("m", model())], memory="rows"
+    ),
     "a memory of its own": lambda: Pipeline([("s", scaler()), ("m", model())], memory=Memory()),
     # Functions of the whole table.
     **{
@@ -1024,10 +1030,6 @@ HONEST = {
     "a union": lambda: then(make_union(scaler(), "passthrough", DPOneHotEncoder(delta=1e-6))),
     "weights": lambda: then(
         FeatureUnion([("s", scaler())], transformer_weights={"s": 2.0}, n_jobs=2)
-    ),
-    "a memory": lambda: Pipeline([("s", scaler()), ("m", model())], memory=joblib.Memory(None)),
-    "a memory of no release": lambda: Pipeline(
-        [("n", Normalizer()), ("m", model())], memory="rows"
     ),
     "a memory that a search leaves out": lambda: DPGridSearchCV(
         Pipeline([("s", scaler()), ("m", model())], memory="rows"), {"m__C": [0.1, 1.0]}

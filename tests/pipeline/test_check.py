@@ -251,9 +251,10 @@ def test_accountants():
     assert found(result) == {("dplogisticregression", "no accountant")}
 
 
-def test_cached_rows(tmp_path):
-    result = check_pipeline(Pipeline([("s", scaler())], memory=str(tmp_path)))
-    assert found(result) == {("Pipeline", "cached rows")} and result.accepted
+def test_a_memory_is_refused_with_its_remedy(tmp_path):
+    result = check_pipeline(Pipeline([("n", Normalizer()), ("s", scaler())], memory=str(tmp_path)))
+    assert found(result) == {("memory", "not private")} and not result.accepted
+    assert "use None: it keeps rows on disk" in str(result)
 
 
 def test_nothing_is_charged_and_nothing_fitted():
