@@ -14,6 +14,7 @@ from skdp.pipeline._widths import are_names, chosen_places, output_width, sparsi
 from skdp.utils._validation import check_integer
 
 STEPS = ("steps", "transformer_list", "transformers")
+REMAINDER = "the remaining columns"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,7 +258,7 @@ def _of_columns(transformer, place):
     left = None if width is None else max(width - len(used), 0)
     if left != 0 and transformer.remainder != "drop":
         fits = None if left is None else place.fits
-        given = {"n_features": left, "columns": "the remaining columns", "fits": fits}
+        given = {"n_features": left, "columns": REMAINDER, "fits": fits}
         yield transformer.remainder, place.inside("remainder", **given)
 
 
@@ -276,12 +277,13 @@ def _density_decides(transformer, place, steps):
     limit. What is "kept" is so of a sparse matrix alone, which has no names of columns, and
     which one of the steps that read the table may be sure to refuse.
     """
-    made = {sparsity(step.estimator) for step in steps}
+    # Of another table a remainder may be left more columns, or none.
+    made = {sparsity(part) for part in (transformer.remainder, *(s.estimator for s in steps))}
     named = any(are_names(columns) for _, _, columns in transformer.transformers)
     refused = any(
         sparsity(step.estimator) == "refused" and (step.fits or step.n_features)
         for step in steps
-        if step.before == place.before
+        if step.before == place.before and step.columns != REMAINDER
     )
     kept = "kept" in made and not (named or refused)
     return transformer.sparse_threshold > 0 and ("made" in made or kept)

@@ -1130,6 +1130,18 @@ def test_what_is_frozen_and_not_verified_is_for_its_owner_to_excuse(step):
     assert check_pipeline(inside).accepted
 
 
+@pytest.mark.parametrize(
+    ("pipe", "n_features"),
+    [
+        (columns(("passthrough", [0]), remainder=scaler()), 2),
+        (columns((RBFSampler(gamma=0.1), [0]), remainder="passthrough"), 1),
+        (columns((scaler(), [0]), remainder=Normalizer()), 1),
+    ],
+)
+def test_what_a_remainder_is_left_of_another_table_is_not_relied_on(pipe, n_features):
+    assert not check_pipeline(pipe, n_features=n_features).accepted
+
+
 def test_an_excuse_for_what_is_frozen_is_none_for_a_count_of_what_it_stores():
     pipe = columns((frozen(OneHotEncoder()), [0]))
     excused = check_pipeline(pipe, public_steps=["columntransformer__p0"])
