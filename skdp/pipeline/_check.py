@@ -1,6 +1,6 @@
 """What a pipeline learns without privacy, pays for twice, and costs."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from sklearn.base import is_classifier
 
@@ -205,7 +205,7 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     """
     if n_samples is not None:
         n_samples = check_integer(n_samples, "n_samples", 1)
-    steps = list(_look_inside(pipe, "", n_features, 1))
+    steps = list(_look_inside(pipe, "", n_features))
     left = unaccepted(steps, public_steps)
     findings = [finding for step in steps for finding in _of_cross_validator(step, steps)]
     findings += [_finding(step) for step in left if step.kind != "cross_validates"]
@@ -241,15 +241,16 @@ def _may_charge(step):
     return not (of_skdp(estimator) or sklearn_name(estimator)) or is_changed(estimator)
 
 
-def _look_inside(pipe, prefix, n_features, fits, before=()):
-    """Yield the steps, also those in wrappers."""
-    for step in find_steps(pipe, n_features, prefix, fits, before):
+def _look_inside(pipe, prefix, n_features, before=()):
+    """Yield the steps, also those in wrappers; how often these fit them is not known."""
+    for step in find_steps(pipe, n_features, prefix, before):
         yield step
         if step.kind in ("cross_validates", "wrapper") and not is_changed(step.estimator):
             width = step.n_features if step.kind == "cross_validates" else None
             for name, inner in named_parts(step.estimator):
                 path = "__".join(filter(None, (step.name, name)))
-                yield from _look_inside(inner, path, width, None, step.before)
+                inside = _look_inside(inner, path, width, step.before)
+                yield from (replace(part, fits=None) for part in inside)
 
 
 def _finding(step):

@@ -93,7 +93,7 @@ class Step(Place):
         return other is not self and other.name.startswith(self.name and f"{self.name}__")
 
 
-def find_steps(pipe, n_features=None, prefix="", fits=1, before=()):
+def find_steps(pipe, n_features=None, prefix="", before=()):
     """Return the steps of a pipeline in the order in which they are fitted.
 
     Parameters
@@ -104,8 +104,6 @@ def find_steps(pipe, n_features=None, prefix="", fits=1, before=()):
         The columns of the table.
     prefix : str, default=""
         What the names begin with.
-    fits : int or None, default=1
-        How often the pipeline is fitted, None if that is not known.
     before : tuple of str, default=()
         The names of what is fitted before it, see `Step`.
 
@@ -123,7 +121,7 @@ def find_steps(pipe, n_features=None, prefix="", fits=1, before=()):
     if n_features is not None:
         n_features = check_integer(n_features, "n_features", 1)
     found = []
-    _walk(pipe, Place(name=prefix, n_features=n_features, before=before, fits=fits), found)
+    _walk(pipe, Place(name=prefix, n_features=n_features, before=before), found)
     return found
 
 
@@ -183,7 +181,7 @@ def steps_of_search(step):
         for params in ({}, *search._candidate_params())
     ]
     name = _join(step.name, "estimator")
-    return [find_steps(each, None, name, step.fits, step.before) for each in tried]
+    return [find_steps(each, None, name, step.before) for each in tried]
 
 
 def _refused_by_search(step):
@@ -281,7 +279,7 @@ def _density_decides(transformer, place, steps):
     made = {sparsity(part) for part in (transformer.remainder, *(s.estimator for s in steps))}
     named = any(are_names(columns) for _, _, columns in transformer.transformers)
     refused = any(
-        sparsity(step.estimator) == "refused" and (step.fits or step.n_features)
+        sparsity(step.estimator) == "refused" and step.fits
         for step in steps
         if step.before == place.before and step.columns != REMAINDER
     )

@@ -705,6 +705,9 @@ ADVERSARIAL = {
     "density beside a slice that may be empty": lambda: columns(
         (scaler(), slice(2, 4)), ("passthrough", [0, 1])
     ),
+    "density beside columns of a slice that may be empty": lambda: columns(
+        (ColumnTransformer([("s", scaler(), [0])]), slice(2, 4)), ("passthrough", [0, 1])
+    ),
     "density beside columns that are chosen by type": lambda: columns(
         (scaler(), make_column_selector(dtype_include="number")), ("passthrough", [0])
     ),

@@ -161,6 +161,9 @@ def test_plain_searches_publish_raw_scores():
     assert ("GridSearchCV", "stratified folds") not in found(result)
     assert ("estimator__dpstandardscaler", "paid twice") in found(result)
     assert not result.exact and "costs at least" in str(result)
+    columns = ColumnTransformer([("s", scaler(), [0])], remainder="passthrough")
+    inside = check_pipeline(GridSearchCV(make_pipeline(columns, model()), {}, cv=KFold(5)))
+    assert {problem for _, problem in found(inside)} == {"raw scores", "paid twice"}
     tuned = GridSearchCV(
         make_pipeline(scaler(), model()), [{"dpstandardscaler__with_mean": [True, False]}]
     )
