@@ -1,14 +1,14 @@
 """What a pipeline learns without privacy, pays for twice, and costs."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from sklearn.base import is_classifier
 
 from skdp._privacy_report import aligned
 from skdp.base import terms_of
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, named_parts, of_skdp
-from skdp.pipeline._kinds import REASONS, deep_params, is_private
-from skdp.pipeline._prices import paid_twice, price_steps, priced_steps, total_price
+from skdp.pipeline._kinds import REASONS, is_private
+from skdp.pipeline._prices import paid_twice, price_steps, total_price
 from skdp.pipeline._steps import find_steps, holds_private, steps_of_search, unaccepted
 from skdp.pipeline._verified import fails_on, sklearn_name, turned_by_nulls
 from skdp.utils._documents import html_fragment, html_table, html_text
@@ -27,8 +27,8 @@ class Finding:
     problem : str
         "not private", "raw scores", "stratified folds", "folds not by person", "paid twice",
         "local", "not checkable", "declared public", "no accountant", "several accountants",
-        "may fail after the charge", "cached rows" or "assumes of the table", which is what the
-        verdict assumes of it.
+        "may fail after the charge" or "assumes of the table", which is what the verdict assumes
+        of it.
     message : str
         What to do about it.
     """
@@ -205,7 +205,7 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     """
     if n_samples is not None:
         n_samples = check_integer(n_samples, "n_samples", 1)
-    steps = list(_look_inside(pipe, "", n_features, 1))
+    steps = list(_look_inside(pipe, "", n_features))
     left = unaccepted(steps, public_steps)
     findings = [finding for step in steps for finding in _of_cross_validator(step, steps)]
     findings += [_finding(step) for step in left if step.kind != "cross_validates"]
@@ -216,8 +216,7 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     ]
     findings += [Finding(s.title, "paid twice", message) for s, message in paid_twice(steps)]
     findings += _by_values(steps)
-    findings += _of_containers(pipe)
-    priced = list(priced_steps(steps))
+    priced = [step for step in steps if step.kind == "private"]
     findings += _accountants(priced)
     prices = price_steps(priced, n_samples)
     total = total_price(prices)
@@ -233,26 +232,25 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
 def _may_charge(step):
     """Say whether a step may charge what cannot be known.
 
-    So may an estimator that is not skdp's or was changed, and a search, which may try others.
+    So may an estimator that is not skdp's or was changed, a search, which may try others, and one
+    whose transforms are charged.
     """
     estimator = step.estimator
-    if step.kind == "local":
-        # What is frozen has no price of its own.
-        return not is_private(estimator)
     if step.kind not in ("learns", "wrapper") or not hasattr(estimator, "fit"):
-        return step.kind == "cross_validates"
+        return step.kind in ("cross_validates", "local")
     return not (of_skdp(estimator) or sklearn_name(estimator)) or is_changed(estimator)
 
 
-def _look_inside(pipe, prefix, n_features, fits, before=()):
-    """Yield the steps, also those in wrappers."""
-    for step in find_steps(pipe, n_features, prefix, fits, before):
+def _look_inside(pipe, prefix, n_features, before=()):
+    """Yield the steps, also those in wrappers; how often these fit them is not known."""
+    for step in find_steps(pipe, n_features, prefix, before):
         yield step
         if step.kind in ("cross_validates", "wrapper") and not is_changed(step.estimator):
             width = step.n_features if step.kind == "cross_validates" else None
             for name, inner in named_parts(step.estimator):
                 path = "__".join(filter(None, (step.name, name)))
-                yield from _look_inside(inner, path, width, None, step.before)
+                inside = _look_inside(inner, path, width, step.before)
+                yield from (replace(part, fits=None) for part in inside)
 
 
 def _finding(step):
@@ -300,8 +298,8 @@ REMEDIES = {
     ),
     "set_output": FRAMES,
     "memory": (
-        "use None: a private step that is remembered makes the same release again if no row has "
-        "changed, and so tells of each; for other steps a path or a joblib.Memory will do"
+        "use None: it keeps rows on disk, in clear, and a private step that is remembered makes "
+        "the same release again if no row has changed, and so tells of each"
     ),
     "FeatureHasher": (
         "it adds colliding numbers in an order that other rows decide, so that their sum may round "
@@ -385,14 +383,6 @@ def _by_values(steps):
         charged = charged or step.kind in ("private", "local")
         for inside in steps_of_search(step):
             yield from _by_values(inside)
-
-
-def _of_containers(pipe):
-    for name, value in deep_params(pipe).items():
-        if name.split("__")[-1] == "memory" and value is not None:
-            where = name.rpartition("__")[0] or type(pipe).__name__
-            message = "memory keeps the transformed rows on disk, in clear"
-            yield Finding(where, "cached rows", message)
 
 
 def _accountants(private):

@@ -29,15 +29,6 @@ def is_private(estimator):
     return {"epsilon", "accountant"} <= set(names)
 
 
-def deep_params(estimator):
-    """Return an estimator and all in it by their names, what is in no estimator left out."""
-    try:
-        return {"": estimator} | (estimator.get_params() if is_estimator(estimator) else {})
-    except TypeError:
-        # A class stands in the place of an estimator; it is refused as a step.
-        return {"": estimator}
-
-
 def plans_its_fit(estimator):
     """Say whether a private estimator says beforehand what its fit releases.
 

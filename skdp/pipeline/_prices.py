@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, QuantileTransformer
 
@@ -10,23 +10,11 @@ from skdp.accounting import Composed, Reservation, get_epsilon
 from skdp.accounting._events import leaves
 from skdp.base import terms_of
 from skdp.pipeline._instances import of_skdp
-from skdp.pipeline._kinds import is_private
 from skdp.pipeline._planning import planned_charge
 from skdp.utils._validation import is_auto
 
 BUDGET = ("epsilon", "delta", "accountant", "random_state")
 KNOWN_RANGE = (MaxAbsScaler, MinMaxScaler, QuantileTransformer)
-
-
-def priced_steps(steps):
-    """Yield the steps whose fits, or transforms, are charged."""
-    for step in steps:
-        if step.kind == "private":
-            yield step
-        if step.kind == "local" and is_private(step.estimator):
-            # A fit transforms, which is charged, for the steps behind; a wrapper's predicts too.
-            behind = any(step.name in later.before for later in steps)
-            yield replace(step, fits=step.fits if behind else None)
 
 
 @dataclass(frozen=True)
@@ -71,8 +59,8 @@ def price_steps(priced, n_samples):
         price = (0.0, 0.0) if free else (planned.epsilon, planned.delta)
         exact = free or planned.exact or of_skdp(step.estimator)
         times = {"fits": step.fits or 0, "exact": exact and step.fits is not None}
-        charged = {"accountant": accountant, "terms": terms}
-        prices[step.name] = Price(planned.event, *price, **times, **charged)
+        where = {"accountant": accountant, "terms": terms}
+        prices[step.name] = Price(planned.event, *price, **times, **where)
     return prices
 
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 
-import joblib
 import numpy as np
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector
@@ -11,11 +10,11 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from skdp.pipeline._functions import is_plain
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, of_skdp, without_memory
 from skdp.pipeline._kinds import ACCEPTED, held, is_private, step_kind
-from skdp.pipeline._verified import is_class_of
 from skdp.pipeline._widths import are_names, chosen_places, output_width, sparsity
 from skdp.utils._validation import check_integer
 
 STEPS = ("steps", "transformer_list", "transformers")
+REMAINDER = "the remaining columns"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +93,7 @@ class Step(Place):
         return other is not self and other.name.startswith(self.name and f"{self.name}__")
 
 
-def find_steps(pipe, n_features=None, prefix="", fits=1, before=()):
+def find_steps(pipe, n_features=None, prefix="", before=()):
     """Return the steps of a pipeline in the order in which they are fitted.
 
     Parameters
@@ -105,8 +104,6 @@ def find_steps(pipe, n_features=None, prefix="", fits=1, before=()):
         The columns of the table.
     prefix : str, default=""
         What the names begin with.
-    fits : int or None, default=1
-        How often the pipeline is fitted, None if that is not known.
     before : tuple of str, default=()
         The names of what is fitted before it, see `Step`.
 
@@ -124,7 +121,7 @@ def find_steps(pipe, n_features=None, prefix="", fits=1, before=()):
     if n_features is not None:
         n_features = check_integer(n_features, "n_features", 1)
     found = []
-    _walk(pipe, Place(name=prefix, n_features=n_features, before=before, fits=fits), found)
+    _walk(pipe, Place(name=prefix, n_features=n_features, before=before), found)
     return found
 
 
@@ -147,21 +144,14 @@ def _walk(estimator, place, found):
         width = output_width(estimator, place.n_features)
         return replace(place, n_features=width, before=(*place.before, place.name))
     if type(estimator) is Pipeline:
-        memory, after, first = estimator.memory, place, len(found)
-        refused = type(memory) not in (type(None), str, joblib.Memory) or is_changed(memory)
-        remembers = getattr(memory, "location", memory) is not None
-        store = getattr(memory, "store_backend", None)
-        refused |= store is not None and not is_class_of(type(store), "joblib")
+        # A release that a memory makes again tells that no row has changed.
+        remembers, after = estimator.memory is not None, place
+        if remembers:
+            found.append(place.choice("memory", by="memory"))
         for part, inner in estimator.steps:
-            # What a memory remembers is not fitted again.
-            remembered = remembers and part != estimator.steps[-1][0]
             given = {"n_features": after.n_features, "before": after.before}
-            given["fits"] = None if remembered else place.fits
-            after = _walk(inner, place.inside(part, **given), found)
-            # A release that is made again tells that no row has changed.
-            refused |= remembered and any(step.kind == "private" for step in found[first:])
-        if refused:
-            found.append(place.choice("memory", by=memory))
+            fits = None if remembers else place.fits
+            after = _walk(inner, place.inside(part, **given, fits=fits), found)
         return after
     if type(estimator) is FeatureUnion:
         parts = [(inner, place.inside(part)) for part, inner in estimator.transformer_list]
@@ -191,7 +181,7 @@ def steps_of_search(step):
         for params in ({}, *search._candidate_params())
     ]
     name = _join(step.name, "estimator")
-    return [find_steps(each, None, name, step.fits, step.before) for each in tried]
+    return [find_steps(each, None, name, step.before) for each in tried]
 
 
 def _refused_by_search(step):
@@ -266,7 +256,7 @@ def _of_columns(transformer, place):
     left = None if width is None else max(width - len(used), 0)
     if left != 0 and transformer.remainder != "drop":
         fits = None if left is None else place.fits
-        given = {"n_features": left, "columns": "the remaining columns", "fits": fits}
+        given = {"n_features": left, "columns": REMAINDER, "fits": fits}
         yield transformer.remainder, place.inside("remainder", **given)
 
 
@@ -285,12 +275,13 @@ def _density_decides(transformer, place, steps):
     limit. What is "kept" is so of a sparse matrix alone, which has no names of columns, and
     which one of the steps that read the table may be sure to refuse.
     """
-    made = {sparsity(step.estimator) for step in steps}
+    # Of another table a remainder may be left more columns, or none.
+    made = {sparsity(part) for part in (transformer.remainder, *(s.estimator for s in steps))}
     named = any(are_names(columns) for _, _, columns in transformer.transformers)
     refused = any(
-        sparsity(step.estimator) == "refused" and (step.fits or step.n_features)
+        sparsity(step.estimator) == "refused" and step.fits
         for step in steps
-        if step.before == place.before
+        if step.before == place.before and step.columns != REMAINDER
     )
     kept = "kept" in made and not (named or refused)
     return transformer.sparse_threshold > 0 and ("made" in made or kept)

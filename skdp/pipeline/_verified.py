@@ -13,16 +13,12 @@ import numpy as np
 from skdp.pipeline._functions import has_bounded_domain, is_elementwise, is_plain, treats_rows_alone
 
 
-def is_class_of(kind, *libraries):
-    """Say whether a class is of one of some libraries, and does not only say so."""
-    own = str(kind.__module__).partition(".")[0] in libraries
-    return own and getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
-
-
 def sklearn_name(estimator):
     """Return the name of the class of scikit-learn's that an estimator is of, "" for others."""
     kind = type(estimator)
-    return kind.__name__ if is_class_of(kind, "sklearn") else ""
+    # A class may only say that it is of a module.
+    own = getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is kind
+    return kind.__name__ if own and kind.__module__.partition(".")[0] == "sklearn" else ""
 
 
 @dataclass(frozen=True)
@@ -95,15 +91,8 @@ def _converts(labels, dtype):
 
 
 def _indicators(params, d):
-    sizes = [len(labels) for labels in params["categories"]]
-    if len(sizes) != d:
-        return None
-    drop = params["drop"]
-    if drop is None:
-        return sum(sizes)
-    if isinstance(drop, str):
-        return sum(size - (drop == "first" or size == 2) for size in sizes)
-    return sum(sizes) - d if all(v is not None for v in drop) else None
+    whole = len(params["categories"]) == d and params["drop"] is None
+    return sum(map(len, params["categories"])) if whole else None
 
 
 def _monomials(params, d):

@@ -1665,7 +1665,7 @@ MUTATIONS = [
     Mutation(
         "values-that-other-rows-decide",
         "pipeline._functions",
-        "_listed",
+        "is_elementwise",
         rules.put_for("function not in TYPE_DECIDES", "True"),
         ("pipeline/test_adversarial_pipelines.py::test_why_other_rows_change",),
         "a step in which one row changes what others become is accepted",

@@ -588,6 +588,12 @@ ADVERSARIAL = {
     "a category that is equal to all": lambda: then(OneHotEncoder(categories=[[Word("a"), "b"]])),
     "a step that looks like passthrough": lambda: then(Word("passthrough")),
     "steps that change": lambda: Pipeline(Rows([("s", StandardScaler()), ("m", model())])),
+    "a memory of nothing": lambda: Pipeline(
+        [("s", scaler()), ("m", model())], memory=joblib.Memory(None)
+    ),
+    "a memory of no release": lambda: Pipeline(
+        [("n", Normalizer()), ("m", model())], memory="rows"
+    ),
     "a memory of its own": lambda: Pipeline([("s", scaler()), ("m", model())], memory=Memory()),
     # Functions of the whole table.
     **{
@@ -698,6 +704,9 @@ ADVERSARIAL = {
     ),
     "density beside a slice that may be empty": lambda: columns(
         (scaler(), slice(2, 4)), ("passthrough", [0, 1])
+    ),
+    "density beside columns of a slice that may be empty": lambda: columns(
+        (ColumnTransformer([("s", scaler(), [0])]), slice(2, 4)), ("passthrough", [0, 1])
     ),
     "density beside columns that are chosen by type": lambda: columns(
         (scaler(), make_column_selector(dtype_include="number")), ("passthrough", [0])
@@ -1025,10 +1034,6 @@ HONEST = {
     "weights": lambda: then(
         FeatureUnion([("s", scaler())], transformer_weights={"s": 2.0}, n_jobs=2)
     ),
-    "a memory": lambda: Pipeline([("s", scaler()), ("m", model())], memory=joblib.Memory(None)),
-    "a memory of no release": lambda: Pipeline(
-        [("n", Normalizer()), ("m", model())], memory="rows"
-    ),
     "a memory that a search leaves out": lambda: DPGridSearchCV(
         Pipeline([("s", scaler()), ("m", model())], memory="rows"), {"m__C": [0.1, 1.0]}
     ),
@@ -1126,6 +1131,18 @@ def test_what_is_frozen_and_not_verified_is_for_its_owner_to_excuse(step):
     assert len(plan_pipeline(pipe, public_steps=["f"]).steps) == 2
     inside = DPGridSearchCV(pipe, {}, public_steps=["f"])
     assert check_pipeline(inside).accepted
+
+
+@pytest.mark.parametrize(
+    ("pipe", "n_features"),
+    [
+        (columns(("passthrough", [0]), remainder=scaler()), 2),
+        (columns((RBFSampler(gamma=0.1), [0]), remainder="passthrough"), 1),
+        (columns((scaler(), [0]), remainder=Normalizer()), 1),
+    ],
+)
+def test_what_a_remainder_is_left_of_another_table_is_not_relied_on(pipe, n_features):
+    assert not check_pipeline(pipe, n_features=n_features).accepted
 
 
 def test_an_excuse_for_what_is_frozen_is_none_for_a_count_of_what_it_stores():

@@ -161,6 +161,9 @@ def test_plain_searches_publish_raw_scores():
     assert ("GridSearchCV", "stratified folds") not in found(result)
     assert ("estimator__dpstandardscaler", "paid twice") in found(result)
     assert not result.exact and "costs at least" in str(result)
+    columns = ColumnTransformer([("s", scaler(), [0])], remainder="passthrough")
+    inside = check_pipeline(GridSearchCV(make_pipeline(columns, model()), {}, cv=KFold(5)))
+    assert {problem for _, problem in found(inside)} == {"raw scores", "paid twice"}
     tuned = GridSearchCV(
         make_pipeline(scaler(), model()), [{"dpstandardscaler__with_mean": [True, False]}]
     )
@@ -251,9 +254,10 @@ def test_accountants():
     assert found(result) == {("dplogisticregression", "no accountant")}
 
 
-def test_cached_rows(tmp_path):
-    result = check_pipeline(Pipeline([("s", scaler())], memory=str(tmp_path)))
-    assert found(result) == {("Pipeline", "cached rows")} and result.accepted
+def test_a_memory_is_refused_with_its_remedy(tmp_path):
+    result = check_pipeline(Pipeline([("n", Normalizer()), ("s", scaler())], memory=str(tmp_path)))
+    assert found(result) == {("memory", "not private")} and not result.accepted
+    assert "use None: it keeps rows on disk" in str(result)
 
 
 def test_nothing_is_charged_and_nothing_fitted():
