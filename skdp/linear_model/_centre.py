@@ -23,7 +23,7 @@ LARGEST_SHARE, ROWS_OVER_SCALE = 0.75, 40.0
 # Counts may be a small part of the largest, and their logarithm is needed.
 ROWS_OVER_SCALE_OF_COUNTS = 200.0
 # The same of a check of the weights.
-CHECK_SHARE, ROWS_OVER_CHECK = 0.08, 100.0
+CHECK_SHARE, ROWS_OVER_CHECK = 0.05, 100.0
 # Targets are summed in steps of this, exactly.
 TARGET_STEP = 2.0**-20
 # The largest score of a centre.
@@ -190,7 +190,8 @@ def with_class_centre(rows, n_rows, class_weight, largest=LARGEST_SCORE):
 def with_check(rows, shape):
     """Return the plan of rows with a share of what is left for the gains of the weights.
 
-    Without a centre nothing is checked, nor by it where there are many columns for the rows.
+    Nothing is checked without a centre, with one column, or with many columns for the rows: then
+    steps check the weights that they make, if they say enough.
 
     Parameters
     ----------
@@ -202,7 +203,7 @@ def with_check(rows, shape):
     RowPlan
     """
     whole, n = rows.left, shape.n_rows
-    if rows.centre is None or rows.n_features(shape.n_columns) > LARGEST_CHANCE * n:
+    if rows.centre is None or not 2 < rows.n_features(shape.n_columns) <= LARGEST_CHANCE * n:
         return rows
     own, left = split_epsilon(whole.epsilon, min(CHECK_SHARE, ROWS_OVER_CHECK / n / whole.epsilon))
     checking = LaplaceMechanism(own, LENGTH_OF_GAINS["l1"] * whole.neighbours.rows_moved)

@@ -106,7 +106,7 @@ def test_it_is_paid_from_the_same_epsilon(name, delta, relation):
     plan = plan_of(CHECKED[name], 3, relation, delta)
     paid = plan.rows.centre.epsilon, plan.rows.checking.epsilon, plan.rows.left.epsilon
     assert sum(paid) <= 1.0 and sum(paid) == pytest.approx(1.0)
-    assert plan.rows.checking.epsilon == pytest.approx(0.08 * (1.0 - paid[0]))
+    assert plan.rows.checking.epsilon == pytest.approx(0.05 * (1.0 - paid[0]))
     assert plan.weights.mechanism.epsilon == pytest.approx(paid[2])
 
 
@@ -118,8 +118,9 @@ def test_what_is_not_checked():
         plan = plan_of(make, 2)
         assert plan.rows.checking is None
         assert not hasattr(plan.weights, "fit") or plan.weights.fit.check.n_steps == 0
-    shape = TableShape(n_rows=40, n_columns=20, classes=[0, 1])
-    assert DPLinearSVC().plan_fit(shape, meet(1.0)).rows.checking is None
+    for n_columns in (1, 12):
+        shape = TableShape(n_rows=N, n_columns=n_columns, classes=[0, 1])
+        assert DPLinearSVC().plan_fit(shape, meet(1.0)).rows.checking is None
     model, shape = DPSGDClassifier(classes=[0, 1]), TableShape(n_rows=1000, n_columns=D)
     assert model.plan_fit(shape, meet(1.0, 1e-6)).check.n_steps > 0
     assert model._plan_call(shape, meet(1.0, 1e-6), centred=False).check.n_steps == 0
@@ -143,8 +144,7 @@ def test_weights_that_explain_nothing_are_as_good_as_the_class_of_most_rows(name
         accountant = PrivacyAccountant(6.0, delta)
         model = EVERY[name](6.0, delta=delta, accountant=accountant, random_state=seed)
         scores.append(model.fit(X, y).score(X_test, y_test))
-    print(name, delta, np.mean(y_test == 2), np.mean(scores), seen)
-    assert np.mean(scores) > np.mean(y_test == 2) - 0.012
+    assert np.mean(scores) > np.mean(y_test == 2) - 0.01
     # Some are kept, so that scores still rank rows.
     assert len(seen) == 6 and min(seen) >= 0.1
 
@@ -156,5 +156,4 @@ def test_weights_that_explain_much_stay(name, n_classes, seen):
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     y = X[:, :n_classes].argmax(axis=1)
     EVERY[name](4.0, delta=1e-5, random_state=0).fit(X, y)
-    print(seen)
     assert seen == [1.0]
