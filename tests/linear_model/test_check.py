@@ -137,7 +137,7 @@ def nothing_to_learn(n=400, d=40):
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 @pytest.mark.parametrize("name", EVERY)
 def test_weights_that_explain_nothing_are_as_good_as_the_class_of_most_rows(name, delta, seen):
-    """The mean accuracy of six fits; unchecked it is .02 to .07 below that of the class."""
+    """The mean accuracy of six fits; unchecked it is .04 to .10 below that of the class."""
     X, y, X_test, y_test = nothing_to_learn()
     scores = []
     for seed in range(6):
