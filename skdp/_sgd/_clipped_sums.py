@@ -104,6 +104,7 @@ class ClippedSums:
         with np.errstate(over="ignore", invalid="ignore"):
             return sum_over(batch, _add_gradients, np.zeros(weights.shape), self._constant)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def gains(self, start, weights, indices, units):
         """Return the sums of what a batch's rows gain on the way from some weights to others.
 
@@ -136,6 +137,7 @@ class ClippedSums:
         return sums
 
 
+@np.errstate(all="ignore")
 def sum_gains(moved, first, last, units, shares):
     """Return the exact sums of what rows gain, of which one has a length of `LENGTH_OF_GAINS`.
 
@@ -152,15 +154,14 @@ def sum_gains(moved, first, last, units, shares):
     -------
     ndarray of shape (3,)
     """
-    with np.errstate(all="ignore"):
-        moved, first, last = (
-            _shortened(each.reshape(len(each), -1) / unit)
-            for each, unit in zip((moved, first, last), (*units, units[1]), strict=True)
-        )
-        products = -first * moved, last * moved, PART_OF_SPREAD * first**2
-        gains = np.stack([product.sum(axis=1) for product in products], axis=1)
-        # Towards zero: no unit's norm grows. What overflowed to no number is zero.
-        steps = np.trunc(times_shares(np.nan_to_num(gains) / GAIN_STEP, shares))
+    moved, first, last = (
+        _shortened(each.reshape(len(each), -1) / unit)
+        for each, unit in zip((moved, first, last), (*units, units[1]), strict=True)
+    )
+    products = -first * moved, last * moved, PART_OF_SPREAD * first**2
+    gains = np.stack([product.sum(axis=1) for product in products], axis=1)
+    # Towards zero: no unit's norm grows. What overflowed to no number is zero.
+    steps = np.trunc(times_shares(np.nan_to_num(gains) / GAIN_STEP, shares))
     return GAIN_STEP * steps.sum(axis=0)
 
 

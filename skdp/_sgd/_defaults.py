@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from skdp._data._tables import TableShape
+from skdp._sgd._updates import Check
 from skdp.accounting import Guarantee, gaussian_noise_multiplier
 
 # Constants of the rule, chosen with the benchmarks' tables in view.
@@ -29,6 +30,8 @@ READ_VALUES = 2e9
 SMALLEST_BATCH = 256
 DEFAULT_PASSES = 10
 ADAM_RATE, ADAM_MOMENTUM = 0.005, 0.9
+# What part of the targets chance may explain where weights are checked.
+LARGEST_CHANCE = 0.2
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,11 @@ class Task:
         The residual at which the last steps' gains are clipped; 0 leaves them out.
     usual_curvature : float, default=1.0
         Of the loss, where gains are released.
+    chance : float, default=1.0
+        Which part of what weights are expected to explain by chance they are taken to.
+    least_kept : float, default=0.0
+        What is kept of the weights in any case; if it is positive, weights that start at no centre
+        are not checked.
     """
 
     loss: object
@@ -67,10 +75,24 @@ class Task:
     knee: float = 0.0
     checked: float = 0.0
     usual_curvature: float = 1.0
+    chance: float = 1.0
+    least_kept: float = 0.0
 
     @property
     def n_outputs(self):
         return math.prod(self.loss.weights_shape)
+
+    def check(self, norm, n_features, n_rows, alpha):
+        """Return the check of weights that were fitted under a penalty, in one step or in none.
+
+        Rows of that norm are taken to lie in all directions alike, and weights to be those of one
+        step of Newton's method. Where chance explains too much, gains say too little.
+        """
+        bend, outputs = self.usual_curvature * norm**2, self.n_outputs
+        determined = bend / (bend / n_features + alpha) / n_rows
+        chance = self.chance * determined / self.usual_curvature
+        told = bool(self.checked) and determined <= LARGEST_CHANCE and n_features * outputs > 2
+        return Check(int(told), norm * math.sqrt(outputs), self.checked, chance, self.least_kept)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,12 +44,14 @@ class Check:
         Residuals are clipped at it.
     chance : float
         What part of the variance of targets weights are expected to explain by chance.
+    least_kept : float, default=0.0
     """
 
     n_steps: int
     norm: float
     residual: float
     chance: float
+    least_kept: float = 0.0
 
     def units(self, moved):
         """Return the moves of scores and the residuals at which gains are clipped."""
@@ -62,7 +64,7 @@ class Check:
         move, residual = self.units(moved)
         unexplained = max(spread * (residual / move / PART_OF_SPREAD) - first, 0.0)
         earned = max(first - CHANCE * self.chance * unexplained - noise, 0.0)
-        return earned / max(ALL * (first + last), earned, LEAST_MOVE)
+        return max(self.least_kept, earned / max(ALL * (first + last), earned, LEAST_MOVE))
 
 
 NO_CHECK = Check(0, 1.0, 1.0, 0.0)

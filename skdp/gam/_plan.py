@@ -212,7 +212,7 @@ class AdditivePlan(ColumnsPlan):
 
     def _kept(self, cells, layout, residuals, weights, source):
         """Return the share of weights that explains more than chance; see `Check`."""
-        check = Check(1, 1.0, self.task.clip, self._chance(layout))
+        check = Check(1, 1.0, self.task.clip, self._chance(layout), self.task.least_kept)
         # Their mean square is about that of the scores.
         moved = weights * np.sqrt(layout.diagonal * (layout.size / self.n_rows))[:, None]
         scores, gains = _descent.scores_at(weights, cells, layout), np.zeros(3)
@@ -221,7 +221,7 @@ class AdditivePlan(ColumnsPlan):
             of_rows = [residuals(share * after, rows) for share in (0.0, 1.0)]
             gains += sum_gains(after, *of_rows, check.units(moved), cut(cells.shares, rows))
         gains = self.checking.release(gains, random_state=source)
-        return max(check.kept(gains, moved, self.checking.deviation(3)), self.task.least_kept)
+        return check.kept(gains, moved, self.checking.deviation(3))
 
     def _chosen(self, terms, cells, layout, residuals, weights, source):
         """Return the pairs that the residuals of some weights ask for."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdp._data._persons import counts_of, shares_of
+from skdp._sgd._clipped_sums import LENGTH_OF_GAINS
+from skdp._sgd._defaults import LARGEST_CHANCE
 from skdp.mechanisms import LaplaceMechanism
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._sums import exact_sum, split_epsilon
@@ -20,6 +22,8 @@ from skdp.utils._sums import exact_sum, split_epsilon
 LARGEST_SHARE, ROWS_OVER_SCALE = 0.75, 40.0
 # Counts may be a small part of the largest, and their logarithm is needed.
 ROWS_OVER_SCALE_OF_COUNTS = 200.0
+# The same of a check of the weights.
+CHECK_SHARE, ROWS_OVER_CHECK = 0.05, 100.0
 # Targets are summed in steps of this, exactly.
 TARGET_STEP = 2.0**-20
 # The largest score of a centre.
@@ -181,6 +185,29 @@ def with_class_centre(rows, n_rows, class_weight, largest=LARGEST_SCORE):
     moved = 1 if len(class_weight) == 2 else rows.left.neighbours.rows_moved
     params = {"class_weight": tuple(class_weight), "largest": largest}
     return _with_centre(rows, n_rows, moved, ClassCentre, **params)
+
+
+def with_check(rows, shape):
+    """Return the plan of rows with a share of what is left for the gains of the weights.
+
+    Nothing is checked without a centre, with one column, or with many columns for the rows: then
+    steps check the weights that they make, if they say enough.
+
+    Parameters
+    ----------
+    rows : RowPlan
+    shape : TableShape
+
+    Returns
+    -------
+    RowPlan
+    """
+    whole, n = rows.left, shape.n_rows
+    if rows.centre is None or not 2 < rows.n_features(shape.n_columns) <= LARGEST_CHANCE * n:
+        return rows
+    own, left = split_epsilon(whole.epsilon, min(CHECK_SHARE, ROWS_OVER_CHECK / n / whole.epsilon))
+    checking = LaplaceMechanism(own, LENGTH_OF_GAINS["l1"] * whole.neighbours.rows_moved)
+    return replace(rows, checking=checking, left=replace(whole, epsilon=left))
 
 
 def with_mean_centre(rows, n_rows, high=None):

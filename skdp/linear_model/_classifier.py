@@ -19,6 +19,10 @@ from skdp.utils._validation import check_classes, check_magnitude, public_inputs
 WEIGHTS_NORM, SIGNAL, KNEE = 20.0, 0.04, 0.008
 # That of a score alone, for hinges.
 HINGE_SIGNAL = 0.1
+# Of the check of weights: the curvature of the logistic loss, and that of hinges in units of its
+# bound.
+USUAL_CURVATURE, HINGE_CURVATURE = 0.15, 0.5
+CHECK = {"chance": 0.4, "least_kept": 0.1}
 
 
 class PrivateClassifierMixin(ClassifierMixin):
@@ -179,12 +183,12 @@ def logistic_task(class_weight):
     share = usual / loss.slope_bound
     if any(weight != 1.0 for weight in class_weight):
         loss = ClassWeightedLoss(loss, tuple(class_weight))
-    return Task(
-        loss,
-        slope=loss.slope_bound,
-        curvature=loss.curvature_bound,
-        weights_norm=WEIGHTS_NORM,
-        signal=SIGNAL * math.prod(loss.weights_shape),
-        least_clip=share,
-        knee=KNEE,
-    )
+    largest, signal = max(class_weight), SIGNAL * math.prod(loss.weights_shape)
+    known = loss.slope_bound, loss.curvature_bound, WEIGHTS_NORM, signal, share, KNEE
+    return Task(loss, *known, usual * largest, USUAL_CURVATURE * largest, **CHECK)
+
+
+def hinge_task(loss, slope, curvature):
+    """Return a hinge, whose slope and curvature are typical ones, and what is expected of it."""
+    known = slope, curvature, WEIGHTS_NORM, HINGE_SIGNAL * curvature * math.prod(loss.weights_shape)
+    return Task(loss, *known, checked=slope, usual_curvature=HINGE_CURVATURE * curvature, **CHECK)

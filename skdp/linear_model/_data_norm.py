@@ -8,11 +8,14 @@ import numpy as np
 
 from skdp._data._bounded import BoundedRows
 from skdp._data._tables import RowsAndTarget
+from skdp._sgd._clipped_sums import LENGTH_OF_GAINS, ClippedSums
 from skdp._sgd._defaults import Problem as SGDProblem
+from skdp._sgd._defaults import Task
 from skdp.accounting import Guarantee
 from skdp.linear_model._centre import ClassCentre, MeanCentre
 from skdp.linear_model._planning import Perturbation, Problem
 from skdp.linear_model._regressor import TargetScale
+from skdp.mechanisms import LaplaceMechanism
 from skdp.mechanisms._plan import MechanismPlan, one_charge, vector_noise
 from skdp.stats._bounds import NormPlan, plan_norm
 from skdp.utils._validation import check_boolean, check_magnitude, check_verbose
@@ -39,6 +42,8 @@ class RowPlan:
         Of the fit, and of what comes after the search and the centre.
     centre : ClassCentre or MeanCentre, default=None
         What releases the scores that weights shrink to; None for 0.
+    checking : LaplaceMechanism, default=None
+        What releases the gains of the weights; None where steps do, or nothing.
     """
 
     search: NormPlan | None
@@ -47,6 +52,7 @@ class RowPlan:
     whole: Guarantee
     left: Guarantee
     centre: ClassCentre | MeanCentre | None = None
+    checking: LaplaceMechanism | None = None
 
     @property
     def norm(self):
@@ -85,6 +91,8 @@ class RowPlan:
         noise *= math.sqrt(size) / shape.n_rows
         share = expected.least_clip * math.sqrt(max(1.0, expected.knee / noise))
         slope = expected.slope * min(share, LARGEST_CLIP)
+        if expected.least_kept and (self.centre is None or self.checking is not None):
+            expected = replace(expected, checked=0.0)
         return replace(expected, slope=slope, signal=problem.signal)
 
     def sgd_problem(self, shape, expected):
@@ -99,8 +107,8 @@ class RowPlan:
         )
 
     def joined(self, mechanism):
-        """Return what is charged: the model's mechanism, after what is searched or centred."""
-        return one_charge((self.search, self.centre, mechanism), self.whole)
+        """Return what is charged: the model's mechanism, with what is released beside it."""
+        return one_charge((self.search, self.centre, mechanism, self.checking), self.whole)
 
     def run(self, X, source, persons=None):
         """Return the rows, bounded; their norm is released first if it is searched.
@@ -184,12 +192,15 @@ class WeightsFit(MechanismPlan):
     weights : Perturbation
     excess : float
         The summed loss, in the units of targets, expected above that of weights of a norm.
+    task : Task, default=None
+        Of weights that are checked.
     """
 
     rows: RowPlan
     loss: object
     weights: Perturbation
     excess: float
+    task: Task | None = None
 
     sampler = property(attrgetter("weights.sampler"))
     by_person = True
@@ -224,6 +235,8 @@ class WeightsFit(MechanismPlan):
         shape = (*self.loss.weights_shape, rows.n_features)
         start = self.rows.start(shape, table.y, source, persons)
         weights = self.weights.run(self.loss, rows, table.y, source, start)
+        if self.rows.checking is not None:
+            weights = start + self._kept(rows, table.y, start, weights, source) * (weights - start)
         of_outputs, constant = np.atleast_2d(weights), rows.constant
         released = {
             "C_": self.weights.C,
@@ -232,6 +245,15 @@ class WeightsFit(MechanismPlan):
             "data_norm_": rows.unit * rows.data_norm,
         }
         return released | self.beside(rows, table.y, weights, released["coef_"], source)
+
+    def _kept(self, rows, y, start, weights, source):
+        """Return the share of the way from the start that explains more than chance."""
+        n, unit, moved = rows.n_rows, rows.unit, weights - start
+        check = self.task.check(rows.norm, rows.n_features, n, 1.0 / (n * self.weights.C))
+        whole = {"clip": LENGTH_OF_GAINS["l1"], "norm": "l1", "persons": rows.persons}
+        sums = ClippedSums(rows.X, y, self.loss, constant=unit * rows.constant, **whole)
+        gains = sums.gains(start / unit, weights / unit, None, check.units(moved)).ravel()[:3]
+        return check.kept(self.rows.checking.release(gains, random_state=source), moved)
 
     def beside(self, rows, y, weights, coef, source):
         """Return what is released or known beside the weights: here nothing."""

@@ -31,8 +31,6 @@ CALLS_OF_A_PARTITION = 256
 LARGEST = 1e50
 # How many of the last steps check the weights, of those of a regression.
 CHECKED = 0.08
-# Where chance explains more than this of the targets, gains say too little.
-LARGEST_CHANCE = 0.2
 # Targets that are not scaled.
 CODES = TargetScale(-math.inf, math.inf, 0.0, 1.0)
 
@@ -138,7 +136,7 @@ class SGDFit(MechanismPlan):
     def excess(self):
         """The summed loss expected above that of weights of the expected norm."""
         task, n_rows, plan = self.task, self.model.n_rows, self.sgd
-        n_features, norm = self.model.n_features, self.check.norm
+        n_features, norm = self.model.n_features, self.rows.norm
         rows = RowsOf(loss=task.loss, n_rows=n_rows, n_features=n_features, norm=norm)
         # The average over the steps has the noise of one release that is worth all of them, and
         # few steps shrink weights as a penalty does.
@@ -172,11 +170,8 @@ def plan_run(problem, settings):
         clip=check_magnitude(settings.clip, "max_grad_norm"),
         norm=clip_norm(guarantee.delta),
     )
-    determined = problem.curvature / (problem.curvature / model.size + settings.alpha)
-    chance = determined / shape.n_rows
-    check = Check(0, problem.norm, task.checked, chance / task.usual_curvature)
-    if task.checked and model.size > 2 and chance <= LARGEST_CHANCE:
-        check = replace(check, n_steps=round(CHECKED * n_steps))
+    check = task.check(problem.norm, model.n_features, shape.n_rows, settings.alpha)
+    check = replace(check, n_steps=round(CHECKED * n_steps * check.n_steps))
     n_taken = n_steps - check.n_steps
     eta0, momentum, averaged = settings.eta0, settings.momentum, max(1, n_taken // 2)
     return SGDFit(

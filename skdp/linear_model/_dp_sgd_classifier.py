@@ -12,14 +12,12 @@ from skdp._losses._classes import (
     OneVersusRestLoss,
     SquaredHingeLoss,
 )
-from skdp._sgd._defaults import Task
 from skdp.linear_model._centre import LARGEST_SCORE, with_class_centre
 from skdp.linear_model._classifier import (
-    HINGE_SIGNAL,
-    WEIGHTS_NORM,
     LogisticProbabilitiesMixin,
     PrivateLinearClassifier,
     check_class_weight,
+    hinge_task,
     logistic_task,
 )
 from skdp.linear_model._data_norm import plan_rows
@@ -48,7 +46,9 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
     Each step takes a batch of rows, clips each row's gradient to `max_grad_norm`, adds noise to
     their sum and moves the weights by the result. What batches are, which noise is added and what
     it costs are decided together, in one of the regimes of `sampling`; everything that is not
-    given follows from public quantities by a rule that is written down in ``docs/dp_sgd.md``.
+    given follows from public quantities by a rule that is written down in ``docs/dp_sgd.md``. The
+    last steps of `fit` check the weights, which move back towards noisy class frequencies as far as
+    they explain no more than chance; at least a tenth of them is kept.
 
     Parameters
     ----------
@@ -288,8 +288,7 @@ def _task(loss, class_weight):
     if any(weight != 1.0 for weight in class_weight):
         function = ClassWeightedLoss(function, tuple(class_weight))
     largest = max(class_weight)
-    signal = HINGE_SIGNAL * curvature * largest * math.prod(function.weights_shape)
-    return Task(function, largest * slope, largest * curvature, WEIGHTS_NORM, signal)
+    return hinge_task(function, largest * slope, largest * curvature)
 
 
 def _agreed(*declared):

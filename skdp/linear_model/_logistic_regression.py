@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from skdp.linear_model._centre import with_class_centre
+from skdp.linear_model._centre import with_check, with_class_centre
 from skdp.linear_model._classifier import (
     LogisticProbabilitiesMixin,
     PrivateLinearClassifier,
@@ -22,8 +22,10 @@ class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
     The regularised logistic loss, for more than two classes that of the softmax, is minimised
     under noise on the minimiser, on the objective or on each gradient. Nothing needs tuning: the
     mechanism, C, the number and the size of steps follow from public quantities. A share of epsilon
-    pays for noisy class frequencies, which weights shrink to. Rows longer than `data_norm` are
-    scaled down to it in `fit` only, or their gradients are clipped.
+    pays for noisy class frequencies, which weights shrink to, and one for a check of the weights,
+    which move back towards these frequencies as far as they explain no more than chance; at least a
+    tenth of them is kept. Rows longer than `data_norm` are scaled down to it in `fit` only, or
+    their gradients are clipped.
 
     Parameters
     ----------
@@ -55,7 +57,8 @@ class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
     C : float or "auto", default="auto"
         Inverse regularisation strength as in scikit-learn: the objective is the summed loss
         times C plus half the squared norm of all weights, the intercept's included, or with
-        "auto" its distance from noisy class frequencies, which are released first. "auto"
+        "auto" its distance from noisy class frequencies, which are released first; without these
+        weights are not checked, nor are those of "output" or with total standard errors. "auto"
         balances regularisation against noise from public quantities: the numbers of rows, columns
         and classes, epsilon, delta, the relation and the norm bound. "objective" adds to
         the regularisation of a given C what its guarantee needs, which is nothing where epsilon
@@ -157,12 +160,13 @@ class DPLogisticRegression(LogisticProbabilitiesMixin, PrivateLinearClassifier):
         rows = plan_rows(self, shape.n_rows, guarantee)
         if C is None:
             rows = with_class_centre(rows, shape.n_rows, class_weight)
+        rows = rows if total or self.mechanism == "output" else with_check(rows, shape)
         expected = logistic_task(class_weight)
         choice = choose_mechanism(self.mechanism, C, rows, shape, expected, total)
         share = split_guarantee(choice.mechanism, rows.left)[1]
         hessian = plan_hessian(choice.problem, share) if total else None
         own = {"hessian": hessian, "kind": choice.mechanism, "largest_weight": max(class_weight)}
-        return _LogisticFit.of(choice, rows, **own)
+        return _LogisticFit.of(choice, rows, task=expected, **own)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -127,7 +127,8 @@ def _choice(name, C, rows, shape, expected, with_hessian=False):
         given = replace(NESTEROV, alpha=alpha, tie=alpha)
         if with_hessian:
             # Its standard errors are those of gradients of all rows that nothing cuts.
-            given, expected = replace(given, sampling="full"), replace(expected, least_clip=2.0)
+            given = replace(given, sampling="full")
+            expected = replace(expected, least_clip=2.0, checked=0.0)
         return descent_choice(replace(rows, left=own), shape, expected, given)
     functions = {"output": _output_perturbation, "objective": _objective_perturbation}[name]
     problem = rows.problem(expected.loss, shape, expected.signal)

@@ -1,11 +1,8 @@
 """Linear support vector classification with differential privacy."""
 
-import math
-
 from skdp._losses._classes import BinaryHuberisedHingeLoss, MulticlassHuberisedHingeLoss
-from skdp._sgd._defaults import Task
-from skdp.linear_model._centre import with_class_centre
-from skdp.linear_model._classifier import HINGE_SIGNAL, WEIGHTS_NORM, PrivateLinearClassifier
+from skdp.linear_model._centre import with_check, with_class_centre
+from skdp.linear_model._classifier import PrivateLinearClassifier, hinge_task
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._mechanism_choice import output_or_gradient
 from skdp.linear_model._output_perturbation import check_strength
@@ -18,8 +15,10 @@ class DPLinearSVC(PrivateLinearClassifier):
     The regularised Huberised hinge loss is minimised by noisy steps, or to a certified gradient
     norm before noise is added to the weights. Several classes are fitted jointly, by the multiclass
     hinge of Crammer and Singer with the same rounding. A share of epsilon pays for noisy class
-    frequencies, which weights shrink to. Rows longer than `data_norm` are scaled down to it in
-    `fit` only, or their gradients are clipped.
+    frequencies, which weights shrink to, and with C="auto" one for a check of the weights, which
+    move back towards these frequencies as far as they explain no more than chance; at least a tenth
+    of them is kept. Rows longer than `data_norm` are scaled down to it in `fit` only, or their
+    gradients are clipped.
 
     Parameters
     ----------
@@ -113,14 +112,10 @@ class DPLinearSVC(PrivateLinearClassifier):
         h = check_within(self.huber_threshold, "huber_threshold", 1e-4, 1e4)
         C, k = check_strength(self.C, "C"), len(self._planned_classes(shape))
         loss = BinaryHuberisedHingeLoss(h) if k == 2 else MulticlassHuberisedHingeLoss(k, h)
-        expected = Task(
-            loss,
-            slope=loss.slope_bound,
-            curvature=1.0,
-            weights_norm=WEIGHTS_NORM,
-            signal=HINGE_SIGNAL * math.prod(loss.weights_shape),
-        )
+        expected = hinge_task(loss, loss.slope_bound, 1.0)
         rows = plan_rows(self, shape.n_rows, guarantee)
         if C is None:
             rows = with_class_centre(rows, shape.n_rows, [1.0] * k, largest=1.0)
-        return WeightsFit.of(output_or_gradient(self.mechanism, C, rows, shape, expected), rows)
+        rows = with_check(rows, shape)
+        choice = output_or_gradient(self.mechanism, C, rows, shape, expected)
+        return WeightsFit.of(choice, rows, task=expected)

@@ -505,6 +505,25 @@ MUTATIONS = [
         "one row moves a check of the weights without bound",
     ),
     Mutation(
+        "gains-of-classes-clipped-apart",
+        "_sgd._clipped_sums",
+        "_shortened",
+        rules.put_for(
+            "np.linalg.norm(vectors, axis=1, keepdims=True)",
+            "np.abs(vectors).max(axis=1, keepdims=True)",
+        ),
+        ("_sgd/test_clipped_sums.py::test_gains_of_a_row",),
+        "a max for a norm: a row of many classes moves a check by more than is priced",
+    ),
+    Mutation(
+        "check-of-a-replaced-row-of-a-class",
+        "linear_model._centre",
+        "with_check",
+        rules.put_for("whole.neighbours.rows_moved", "1"),
+        ("linear_model/test_check.py::test_brute_force_sensitivity",),
+        "relation ignored: 1 for 2",
+    ),
+    Mutation(
         "gains-longer-than-the-clip",
         "_sgd._clipped_sums",
         "ClippedSums.gains",
