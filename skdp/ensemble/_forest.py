@@ -61,12 +61,10 @@ class PrivateForest(PrivateTrees):
     structure_seed: int = 0
 
     def _plan(self, task, shape, guarantee):
-        n_trees = N_TREES
+        most = shape.n_rows * guarantee.epsilon / PURE_ROWS if guarantee.delta == 0.0 else N_TREES
+        n_trees = int(np.clip(most, FEWEST_TREES, N_TREES))
         if not is_auto(self.n_estimators):
             n_trees = check_integer(self.n_estimators, "n_estimators", 1, MOST_TREES)
-        elif guarantee.delta == 0.0:
-            of_rows = shape.n_rows * guarantee.epsilon / PURE_ROWS
-            n_trees = int(np.clip(of_rows, FEWEST_TREES, N_TREES))
         seed = check_integer(self.structure_seed, "structure_seed", 0, 2**32 - 1)
         return super()._plan(task, shape, guarantee, ForestPlan, n_trees=n_trees, seed=seed)
 

@@ -180,10 +180,9 @@ def joint_layout(layout, pairs, main_share):
         replace(block, weight=dyadic_weight(factor * block.weight)) for block in layout.blocks
     ]
     first, weight = blocks[-1].term + 1, dyadic_weight(math.sqrt((1.0 - main_share) / len(pairs)))
-    for k, pair in enumerate(pairs):
-        counts = pair.most_counts
+    for term, counts in enumerate((pair.most_counts for pair in pairs), start=first):
         groups = np.arange(len(counts))
-        blocks.append(Block(term=first + k, weight=weight, groups=groups, counts=counts))
+        blocks.append(Block(term=term, weight=weight, groups=groups, counts=counts))
     return Layout(blocks)
 
 

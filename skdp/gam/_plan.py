@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property, partial
+from operator import attrgetter
 
 import numpy as np
 
@@ -90,15 +91,13 @@ class AdditivePlan(ColumnsPlan):
         """How many cells of several columns there are at most."""
         return (len(self.declared_pairs) + self.n_chosen) * (2 * _blocks.TABLE_CELLS + 2) ** 2
 
+    # What single columns have of the squares of the blocks' weights, beside joint cells.
+    main_share = property(attrgetter("task.main_share"))
+
     @property
     def _choice_shares(self):
         """What choosing what columns do together gets of what is left of the whole."""
         return PAIR_SHARES if self.n_chosen else {}
-
-    @property
-    def main_share(self):
-        """What single columns have of the squares of the blocks' weights, beside joint cells."""
-        return self.task.main_share
 
     @property
     def scale(self):

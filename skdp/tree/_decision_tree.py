@@ -100,18 +100,19 @@ def grown_tree(terms, curves, depth):
     """
     columns, sides, reached = [], [], [[term.counts for term in terms]]
     for test in range((1 << depth) - 1):
-        found = [best_split(*each) for each in zip(terms, reached[test], curves, strict=True)]
-        gains, splits = zip(*found, strict=True)
-        columns.append(int(np.argmax(gains)))
-        sides.append(splits[columns[-1]])
-        for branch in (0, 1):
-            reached.append([*reached[test]])
-            reached[-1][columns[-1]] = reached[test][columns[-1]] * (sides[-1] == branch)
+        own = reached[test]
+        gains, splits = zip(*map(best_split, terms, own, curves), strict=True)
+        j = int(np.argmax(gains))
+        reached += [
+            [*own[:j], own[j] * branch, *own[j + 1 :]] for branch in (~splits[j], splits[j])
+        ]
+        columns.append(j)
+        sides.append(splits[j])
     return tree_of(terms, columns, sides)
 
 
 def best_split(term, counts, values):
-    """Return the variance of values between the best two sides of cells, and the cells' sides.
+    """Return the variance of values between the best two sides of cells, and which are second.
 
     Bins are cut in two; labels are sorted by their (first) value before.
     """
@@ -123,10 +124,7 @@ def best_split(term, counts, values):
     products = masses * (total - masses)
     squares = ((sums - sums[-1] * (masses / total)) ** 2).sum(axis=1, keepdims=True)
     gains = np.divide(squares, products, out=np.zeros_like(products), where=products > 0.0)
-    best = gains.argmax()
-    sides = np.zeros(len(values), dtype=np.intp)
-    sides[order[best + 1 :]] = 1
-    return gains[best, 0], sides
+    return gains.max(), np.argsort(order) > gains.argmax()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
