@@ -60,6 +60,8 @@ class PrivateForest(PrivateTrees):
     max_depth: int = 3
     structure_seed: int = 0
 
+    _public = (*PrivateTrees._public, "structure_seed")
+
     def _plan(self, task, shape, guarantee):
         most = shape.n_rows * guarantee.epsilon / PURE_ROWS if guarantee.delta == 0.0 else N_TREES
         n_trees = int(np.clip(most, FEWEST_TREES, N_TREES))

@@ -73,7 +73,7 @@ class AdditivePlan(ColumnsPlan):
         super().__post_init__()
         largest = sum(2 * each.most_cells(4 * self.n_bins) for each in self.columns)
         largest = (largest + self._most_joint_cells) * self.task.n_outputs
-        for share in (self.shares["steps"], self.shares.get("first", 1.0)):
+        for share in {self.shares["steps"], self.shares.get("first", self.shares["steps"])}:
             if self.budget.pure:
                 self._objective(1.0, largest, 0.0, share)
             else:

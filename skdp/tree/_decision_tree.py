@@ -4,7 +4,6 @@ Derived in ``docs/forests.md``.
 """
 
 from dataclasses import dataclass, replace
-from operator import attrgetter
 
 import numpy as np
 
@@ -33,6 +32,7 @@ class Tree:
     most_counts : ndarray of shape (n_leaves,)
         By noisy counts, no leaf has more rows.
     values : ndarray of shape (n_leaves,) or (n_leaves, n_classes), default=None
+        What each leaf adds to a score; None before they are fitted.
 
     Examples
     --------
@@ -52,10 +52,24 @@ class Tree:
     most_counts: np.ndarray
     values: np.ndarray = None
 
-    shape = property(attrgetter("most_counts.shape"))
+    @property
+    def shape(self):
+        """The number of leaves, as a tuple."""
+        return self.most_counts.shape
 
     def cells(self, own):
-        """Return the leaf of each row, from the cells of its columns."""
+        """Return the leaf of each row.
+
+        Parameters
+        ----------
+        own : list of ndarray of shape (n_rows,)
+            The rows' cells, one array a column.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            From 0 on, from left to right.
+        """
         own, first = np.asarray(own), 0
         leaves, rows = np.zeros(own.shape[1], dtype=np.intp), np.arange(own.shape[1])
         while first < len(self.columns):
@@ -65,7 +79,20 @@ class Tree:
         return leaves
 
     def term(self, terms, n_rows):
-        """Return what stands for it among released terms."""
+        """Return what stands for the tree among released terms: itself.
+
+        Parameters
+        ----------
+        terms : list of Term
+            Those of single columns.
+        n_rows : int
+            The public number of rows.
+
+        Returns
+        -------
+        Tree
+            The same.
+        """
         return self
 
 

@@ -863,14 +863,17 @@ MUTATIONS = [
         ("test_persons.py::test_a_person_moves_a_release_by_what_a_row_does",),
         "each row of a person counts as one of a row",
     ),
-    # ensemble and tree
+    # gam
     Mutation(
-        "curves-of-a-tree-for-free",
-        "tree._decision_tree",
-        "TreePlan._joined",
-        rules.put_for("self.shares['first']", "1.0"),
+        "curves-of-a-tree-at-the-share-of-the-leaves",
+        "gam._plan",
+        "AdditivePlan._descent",
+        rules.put_for(
+            "self._steps_noise(size, schedule.n_steps, share)",
+            "self._steps_noise(size, schedule.n_steps)",
+        ),
         ("ensemble/test_forest.py::test_all_gaussian_noise_together_is_the_event",),
-        "the curves take the whole budget, and the leaves are fitted beside it",
+        "the curves that a tree is grown on have the noise of a larger share",
     ),
     Mutation(
         "pure-curves-at-the-share-of-the-leaves",
@@ -891,7 +894,6 @@ MUTATIONS = [
         ),
         "each row of a person counts as one of a row, in leaves and in tables of pairs",
     ),
-    # gam
     Mutation(
         "cells-of-all-levels-at-the-price-of-one",
         "gam._column_plan",
