@@ -7,6 +7,7 @@ from skdp._version import __version__
 from skdp.accounting import PrivacyAccountant
 from skdp.cluster import DPKMeans
 from skdp.decomposition import DPPCA
+from skdp.ensemble import DPRandomForestClassifier, DPRandomForestRegressor
 from skdp.exceptions import BudgetExceededError, LedgerError, SeededNoiseWarning
 from skdp.gam import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.impute import DPSimpleImputer
@@ -35,12 +36,14 @@ from skdp.preprocessing import (
     RandomizedResponseTransformer,
 )
 from skdp.svm import DPLinearSVC
+from skdp.tree import DPDecisionTreeClassifier
 
 __all__ = [
     "DPPCA",
     "BudgetExceededError",
     "DPAdditiveClassifier",
     "DPAdditiveRegressor",
+    "DPDecisionTreeClassifier",
     "DPGaussianNB",
     "DPGridSearchCV",
     "DPHistogramNB",
@@ -56,6 +59,8 @@ __all__ = [
     "DPOneHotEncoder",
     "DPPoissonRegressor",
     "DPQuantileTransformer",
+    "DPRandomForestClassifier",
+    "DPRandomForestRegressor",
     "DPRandomizedSearchCV",
     "DPRidge",
     "DPRobustScaler",

@@ -14,6 +14,7 @@ from skdp import (
     DPPCA,
     DPAdditiveClassifier,
     DPAdditiveRegressor,
+    DPDecisionTreeClassifier,
     DPGaussianNB,
     DPGridSearchCV,
     DPHistogramNB,
@@ -29,6 +30,8 @@ from skdp import (
     DPOneHotEncoder,
     DPPoissonRegressor,
     DPQuantileTransformer,
+    DPRandomForestClassifier,
+    DPRandomForestRegressor,
     DPRandomizedSearchCV,
     DPRidge,
     DPRobustScaler,
@@ -135,6 +138,11 @@ ESTIMATORS = [
     DPGaussianNB(delta=0.0, bounds=(-10, 10)),
     DPHistogramNB(),
     DPHistogramNB(delta=0.0, bounds=(-10, 10)),
+    DPRandomForestClassifier(n_estimators=20),
+    DPRandomForestClassifier(delta=0.0, bounds=(-10, 10), max_depth=2),
+    DPRandomForestRegressor(n_estimators=20, target_bounds=(-10, 10)),
+    DPDecisionTreeClassifier(max_depth=3),
+    DPDecisionTreeClassifier(delta=0.0, bounds=(-10, 10), max_depth=2),
 ]
 
 OLD_SKLEARN = sklearn.__version__.startswith("1.7")

@@ -22,6 +22,7 @@ from skdp import (
     DPPCA,
     DPAdditiveClassifier,
     DPAdditiveRegressor,
+    DPDecisionTreeClassifier,
     DPGaussianNB,
     DPHistogramNB,
     DPHistogramTransformer,
@@ -33,6 +34,7 @@ from skdp import (
     DPMeanTransformer,
     DPOneHotEncoder,
     DPPoissonRegressor,
+    DPRandomForestClassifier,
     DPRidge,
     DPSGDClassifier,
     DPSGDRegressor,
@@ -124,11 +126,14 @@ CALLS = {
     "Gaussian Bayes, pure": DPGaussianNB(**BOUNDS, delta=0.0),
     "histogram Bayes": DPHistogramNB(**BOUNDS),
     "histogram Bayes, pure": DPHistogramNB(delta=0.0, categories=[-1.0, 1.0]),
+    "forest": DPRandomForestClassifier(**BOUNDS, n_estimators=5),
+    "tree": DPDecisionTreeClassifier(max_depth=2),
+    "tree, pure": DPDecisionTreeClassifier(**BOUNDS, delta=0.0, max_depth=2),
 }
 # Whose noise is of whole numbers only where each row counts as one.
 WHOLE = {"dp_count", "dp_histogram", "dp_histogramdd", "estimate_bounds", "means, bounds"}
 # Whose price of curvature is that of a person with any number of rows.
-RANKED = {"additive, pure"}
+RANKED = {"additive, pure", "tree, pure"}
 # Whose order of releases is drawn, or whose batches are: for the equality of single rows.
 SAMPLED = {
     "sgd, Poisson": DPSGDClassifier(sampling="poisson", batch_size=4),
@@ -189,8 +194,8 @@ def run(call, X, y, accountant=None, **groups):
     if not isinstance(call, BaseEstimator):
         return {"": as_lists(call(X, axis=0, accountant=accountant, random_state=0, **groups))}
     model = clone(call).set_params(accountant=accountant, random_state=0).fit(X, y, **groups)
-    if hasattr(model, "shape_functions_"):
-        model.shape_functions_ = [vars(shape) for shape in model.shape_functions_]
+    for name in {"shape_functions_", "trees_"} & vars(model).keys():
+        setattr(model, name, [vars(each) for each in getattr(model, name)])
     found = {name: getattr(model, name) for name in fitted_names(model) if name != "privacy_"}
     return {name: as_lists(value) for name, value in found.items()}
 

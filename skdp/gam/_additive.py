@@ -24,10 +24,10 @@ N_BINS = 32
 AUTO_PAIRS = 5
 
 
-class TermsModel(PrivateEstimator):
-    """Scores and reasons from `shape_functions_` and `intercept_`.
+class RawTableModel(PrivateEstimator):
+    """A model of raw tables, whose columns are numbers, labels or dates.
 
-    A model's plan has `unpaired`, and its ``run`` returns terms, their values and a constant.
+    Its plan is a `ColumnsPlan`, whose ``run`` returns terms, their values and a constant.
     """
 
     delta: float = 1e-6
@@ -76,17 +76,49 @@ class TermsModel(PrivateEstimator):
         kinds = shape.kinds or ["object"] * shape.n_columns
         return declared_columns(kinds, self.bounds, self.categories, shape.names)
 
+    def _plan_of(self, kind, shape, guarantee, **more):
+        """Return a plan of some kind for a table of that shape."""
+        columns = self._columns(shape)
+        return kind(columns=columns, n_rows=shape.n_rows, guarantee=guarantee, **more)
+
     def _released(self, run, plan):
         terms, values, constant = run
-        names = input_names(self, None)
-        outputs = [own[..., 0] if len(constant) == 1 else own for own in values]
-        shapes = _shapes.shape_functions(terms, outputs, names)
+        if len(constant) == 1:
+            values, constant = [own[..., 0] for own in values], constant[0]
+        return self._attributes(terms, values, constant, plan)
+
+    def _cells(self, X):
+        """Yield the cells of the shape functions, of a block of samples at a time."""
+        check_is_fitted(self)
+        table, _ = read_kinds(self, X, reset=False)
+        terms = [_as_term(shape) for shape in self.shape_functions_]
+        for rows in row_blocks(table, BLOCK_ROWS):
+            for term in terms:
+                for column, j in zip(term.columns, term.positions, strict=True):
+                    column.check(table.values(j, rows), table.name(j))
+            yield [term.cells(table, rows) for term in terms]
+
+    def _assumptions(self):
+        """Say in words what a fit takes to be public."""
+        return (*public_inputs(self, *self._public), "the columns' types and names")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
+        return tags
+
+
+class TermsModel(RawTableModel):
+    """Scores and reasons from `shape_functions_` and `intercept_`.
+
+    A model's plan has `unpaired`, and may have `signs`.
+    """
+
+    def _attributes(self, terms, values, constant, plan):
+        shapes = _shapes.shape_functions(terms, values, input_names(self, None))
         for j in plan.unpaired:
             shapes[j] = _shapes.monotone(shapes[j], plan.signs[j])
-        start = constant if len(constant) > 1 else constant[0]
-        return self._rescaled(*_shapes.centred(shapes, start))
-
-    def _rescaled(self, shapes, constant):
+        shapes, constant = _shapes.centred(shapes, constant)
         return {
             "shape_functions_": shapes,
             "intercept_": constant,
@@ -115,22 +147,18 @@ class TermsModel(PrivateEstimator):
             score: the result of ``decision_function``, or the prediction of a regressor before it
             is clipped to `target_bounds`.
         """
-        check_is_fitted(self)
-        table, _ = read_kinds(self, X, reset=False)
-        terms = [_as_term(shape) for shape in self.shape_functions_]
+        return np.concatenate([*self._parts(X)])
+
+    def _parts(self, X):
         outputs = np.shape(self.intercept_)
-        parts = np.empty((table.shape[0], len(terms), *outputs))
-        for rows in row_blocks(table, BLOCK_ROWS):
-            for t, (term, shape) in enumerate(zip(terms, self.shape_functions_, strict=True)):
-                for column, j in zip(term.columns, term.positions, strict=True):
-                    column.check(table.values(j, rows), table.name(j))
-                values = shape.values.reshape(-1, *outputs)
-                parts[rows, t] = values[term.cells(table, rows)]
-        return parts
+        for cells in self._cells(X):
+            parts = zip(self.shape_functions_, cells, strict=True)
+            yield np.stack(
+                [shape.values.reshape(-1, *outputs)[own] for shape, own in parts], axis=1
+            )
 
     def _scores(self, X):
-        check_is_fitted(self)
-        return self.intercept_ + self.explain(X).sum(axis=1)
+        return self.intercept_ + np.concatenate([parts.sum(axis=1) for parts in self._parts(X)])
 
     def edit(self, term, values):
         """Return a copy of the fitted model in which one term has other values.
@@ -172,15 +200,6 @@ class TermsModel(PrivateEstimator):
         """Return what scikit-learn's `ReprHTMLMixin` asks for."""
         return _shapes.model_document(self) if hasattr(self, "privacy_") else super()._html_repr()
 
-    def _assumptions(self):
-        """Say in words what a fit takes to be public."""
-        return (*public_inputs(self, *self._public), "the columns' types and names")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
-        return tags
-
 
 class PrivateAdditiveModel(ExpectedLossMixin, TermsModel):
     """The parameters of additive models that are fitted in steps, and their plan."""
@@ -195,18 +214,13 @@ class PrivateAdditiveModel(ExpectedLossMixin, TermsModel):
     def _plan(self, task, shape, guarantee):
         """Return the plan of a task on a table of that shape."""
         check_verbose(self.verbose)
-        columns = self._columns(shape)
+        if task.n_outputs > 1 and self.monotonic_cst is not None:
+            raise ValueError("monotonic_cst is for two classes only")
         declared, n_chosen = check_interactions(self.interactions, shape.names, shape.n_columns)
         n_bins = N_BINS if is_auto(self.n_bins) else check_integer(self.n_bins, "n_bins", 2, 1024)
-        plan = AdditivePlan(
-            columns=columns,
-            n_rows=shape.n_rows,
-            n_bins=n_bins,
-            task=task,
-            guarantee=guarantee,
-            declared_pairs=declared,
-            signs=_shapes.directions(self.monotonic_cst, shape.names, columns),
-        )
+        signs = _shapes.directions(self.monotonic_cst, shape.names, self._columns(shape))
+        more = {"n_bins": n_bins, "task": task, "declared_pairs": declared, "signs": signs}
+        plan = self._plan_of(AdditivePlan, shape, guarantee, **more)
         if plan.unpaired & set(sum(declared, ())):
             raise ValueError("interactions: a column of monotonic_cst is in no pair")
         if n_chosen is None:

@@ -174,17 +174,15 @@ def resolutions(n_cells, *, coarser):
 
 
 def joint_layout(layout, pairs, main_share):
-    """Return the blocks of a layout with those of pairs, which share the rest evenly."""
+    """Return the blocks of a layout with those of pairs, or of trees, which share the rest."""
     factor = math.sqrt(main_share)
     blocks = [
         replace(block, weight=dyadic_weight(factor * block.weight)) for block in layout.blocks
     ]
     first, weight = blocks[-1].term + 1, dyadic_weight(math.sqrt((1.0 - main_share) / len(pairs)))
-    for k, pair in enumerate(pairs):
-        # A cell has no more rows than its row or column of the table.
-        counts = np.minimum.outer(*pair.margins).ravel()
+    for term, counts in enumerate((pair.most_counts for pair in pairs), start=first):
         groups = np.arange(len(counts))
-        blocks.append(Block(term=first + k, weight=weight, groups=groups, counts=counts))
+        blocks.append(Block(term=term, weight=weight, groups=groups, counts=counts))
     return Layout(blocks)
 
 
@@ -217,10 +215,25 @@ class Pair:
     def shape(self):
         return tuple(map(len, self.margins))
 
-    def cells(self, cells, rows):
-        """Return the cells of a slice of rows, from those of the terms."""
-        one, two = (g[cells.column(j, rows)] for g, j in zip(self.groups, self.places, strict=True))
+    @property
+    def most_counts(self):
+        """Bounds of the cells' counts: a cell has no more rows than its row or column."""
+        return np.minimum.outer(*self.margins).ravel()
+
+    def cells(self, own):
+        """Return the cells of some rows, from those of the terms."""
+        one, two = (groups[own[j]] for groups, j in zip(self.groups, self.places, strict=True))
         return one * self.shape[1] + two
+
+    def term(self, terms, n_rows):
+        """Return the pair's term; its counts are those of independent columns."""
+        one, two = (terms[j] for j in self.places)
+        return Term(
+            columns=one.columns + two.columns,
+            positions=one.positions + two.positions,
+            edges=self.edges,
+            counts=np.multiply.outer(*self.margins) / n_rows,
+        )
 
 
 def pair_of(terms, places, n_cells=TABLE_CELLS):
@@ -246,12 +259,12 @@ def _axis(term, n_cells):
 
 
 def extended(cells, pairs):
-    """Return packed cells with those of pairs behind them."""
+    """Return packed cells with those of pairs, or of trees, behind them."""
     sizes = [*cells.sizes, *(math.prod(pair.shape) for pair in pairs)]
     result = PackedCells(sizes, cells.n_rows, cells.shares, cells.n_units)
     for rows in cells.blocks():
-        own = [cells.column(j, rows) for j in range(len(cells.sizes))]
-        result.set(rows, np.array([*own, *(pair.cells(cells, rows) for pair in pairs)]))
+        own = cells.columns(rows)
+        result.set(rows, np.array([*own, *(pair.cells(own) for pair in pairs)]))
     return result
 
 
@@ -272,10 +285,11 @@ def pair_sums(cells, pairs, scores, residuals, step):
     totals = 0.0
     for rows in cells.blocks():
         steps = cells.steps(rows, residuals(scores(rows), rows), step)
+        of_terms = cells.columns(rows)
         own = [
             [np.bincount(places, weights=each, minlength=math.prod(pair.shape)) for each in steps]
             for pair in pairs
-            for places in [pair.cells(cells, rows)]
+            for places in [pair.cells(of_terms)]
         ]
         totals = totals + np.concatenate([np.stack(sums, axis=1) for sums in own])
     return step * totals
@@ -318,14 +332,3 @@ def all_pairs(terms, left_out):
     """Return every pair of terms but those with a column that is left out, of few cells."""
     places = [j for j in range(len(terms)) if j not in left_out]
     return [pair_of(terms, both, CHOICE_CELLS) for both in itertools.combinations(places, 2)]
-
-
-def pair_term(terms, pair, n_rows):
-    """Return the term of a pair; its counts are those of independent columns."""
-    one, two = (terms[j] for j in pair.places)
-    return Term(
-        columns=one.columns + two.columns,
-        positions=one.positions + two.positions,
-        edges=pair.edges,
-        counts=np.multiply.outer(*pair.margins) / n_rows,
-    )

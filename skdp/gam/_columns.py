@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 
 import numpy as np
 from sklearn.utils import gen_batches
@@ -226,6 +227,8 @@ class Term:
     edges: tuple
     counts: np.ndarray
 
+    shape = property(attrgetter("counts.shape"))
+
     @property
     def variety(self):
         """How likely two rows are in different cells, by the noisy counts."""
@@ -313,11 +316,10 @@ class PackedCells:
         for codes, pack, shape in zip(self._codes, self._packs, self._shapes, strict=True):
             codes[rows] = np.ravel_multi_index(tuple(cells[pack]), shape)
 
-    def column(self, j, rows):
-        """Return the cells of one column for a slice of rows."""
-        for codes, pack, shape in zip(self._codes, self._packs, self._shapes, strict=True):
-            if j in pack:
-                return np.unravel_index(codes[rows], shape)[int(j - pack[0])]
+    def columns(self, rows):
+        """Return the cells of all columns for a slice of rows."""
+        parts = zip(self._codes, self._shapes, strict=True)
+        return np.concatenate([np.unravel_index(codes[rows], shape) for codes, shape in parts])
 
     def scores(self, rows, tables):
         """Return the sum of the columns' values for a slice of rows.

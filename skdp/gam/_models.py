@@ -1,18 +1,129 @@
 """The additive classifier and the additive regressor on private bins."""
 
-from dataclasses import replace
-
 import numpy as np
 from sklearn.base import RegressorMixin
 
 from skdp._data._tables import read_numeric_target
-from skdp.gam._additive import PrivateAdditiveModel
+from skdp.gam._additive import PrivateAdditiveModel, RawTableModel
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.linear_model._classifier import PrivateClassifierMixin, check_class_weight
 from skdp.utils._validation import check_target_bounds
 
 
-class DPAdditiveClassifier(PrivateClassifierMixin, PrivateAdditiveModel):
+class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
+    """A classifier by the scores of an `AdditivePlan`; it has `classes` and `class_weight`."""
+
+    def plan_fit(self, shape, guarantee):
+        classes = self._planned_classes(shape)
+        weights = np.array(check_class_weight(self.class_weight, classes))
+        weights = tuple((weights / weights.max()).tolist())
+        if len(classes) == 2:
+            task = BinaryTask(weights=weights)
+        else:
+            task = MultinomialTask(weights=weights, clipped=guarantee.delta > 0.0)
+        return self._plan(task, shape, guarantee)
+
+    def decision_function(self, X):
+        """Return the scores of samples: the sums of their cells' values.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Samples. After a fit to a DataFrame, an array has the same columns in the same order.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            For two classes the score of the second.
+        """
+        return self._scores(X)
+
+    def predict_proba(self, X):
+        """Return the probabilities of the classes, corrected for the clipping of residuals.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Samples. After a fit to a DataFrame, an array has the same columns in the same order.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
+        scores = self._scores(X)
+        if scores.ndim == 1:
+            return BinaryTask().probabilities(scores[:, None])
+        clipped = self.privacy_.delta > 0.0
+        weights = (1.0,) * len(self.classes_)
+        return MultinomialTask(weights=weights, clipped=clipped).probabilities(scores)
+
+    def predict_log_proba(self, X):
+        """Return the logarithms of the classes' probabilities.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Samples. After a fit to a DataFrame, an array has the same columns in the same order.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def _assumptions(self):
+        weights = ("class_weight",) if self.class_weight is not None else ()
+        return (*super()._assumptions(), *weights, self._known_labels)
+
+
+class RawTableRegressor(RegressorMixin, RawTableModel):
+    """A regressor by the scores of an `AdditivePlan`; it has `target_bounds`."""
+
+    def plan_fit(self, shape, guarantee):
+        low, high = check_target_bounds(self.target_bounds)
+        return self._plan(NumberTask(unit=(0.5 * high - 0.5 * low) ** 2), shape, guarantee)
+
+    def _read_target(self, y, n_rows):
+        y = read_numeric_target(self, y, n_rows)
+        low, high = check_target_bounds(self.target_bounds)
+        # Halved first: the span of finite bounds is finite.
+        return None, np.clip((y - 0.5 * (low + high)) / (0.5 * (high - low)), -1.0, 1.0)
+
+    def _released(self, run, plan):
+        terms, values, constant = run
+        low, high = check_target_bounds(self.target_bounds)
+        half, middle = 0.5 * (high - low), 0.5 * low + 0.5 * high
+        run = terms, [half * own for own in values], middle + half * constant
+        return super()._released(run, plan) | {"target_bounds_": (low, high)}
+
+    def predict(self, X):
+        """Return the predicted targets of samples.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Samples. After a fit to a DataFrame, an array has the same columns in the same order.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Clipped to `target_bounds`.
+        """
+        return np.clip(self._scores(X), *self.target_bounds_)
+
+    def _assumptions(self):
+        return (*super()._assumptions(), "target_bounds")
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+
+class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
     r"""Classifier that adds up one private curve a column.
 
     Each column is cut into bins by private counts, or has categories; each bin and category has a
@@ -111,75 +222,8 @@ class DPAdditiveClassifier(PrivateClassifierMixin, PrivateAdditiveModel):
     classes: list | np.ndarray | None = None
     class_weight: dict | None = None
 
-    def plan_fit(self, shape, guarantee):
-        classes = self._planned_classes(shape)
-        weights = np.array(check_class_weight(self.class_weight, classes))
-        weights = tuple((weights / weights.max()).tolist())
-        if len(classes) == 2:
-            task = BinaryTask(weights=weights)
-        elif self.monotonic_cst is not None:
-            raise ValueError("monotonic_cst is for two classes only")
-        else:
-            task = MultinomialTask(weights=weights, clipped=guarantee.delta > 0.0)
-        return self._plan(task, shape, guarantee)
 
-    def decision_function(self, X):
-        """Return the scores of samples: the sums of their cells' values.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_samples, n_features)
-            Samples. After a fit to a DataFrame, an array has the same columns in the same order.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes the score of the second.
-        """
-        return self._scores(X)
-
-    def predict_proba(self, X):
-        """Return the probabilities of the classes, corrected for the clipping of residuals.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_samples, n_features)
-            Samples. After a fit to a DataFrame, an array has the same columns in the same order.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`.
-        """
-        scores = self._scores(X)
-        if scores.ndim == 1:
-            return BinaryTask().probabilities(scores[:, None])
-        clipped = self.privacy_.delta > 0.0
-        weights = (1.0,) * len(self.classes_)
-        return MultinomialTask(weights=weights, clipped=clipped).probabilities(scores)
-
-    def predict_log_proba(self, X):
-        """Return the logarithms of the classes' probabilities.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_samples, n_features)
-            Samples. After a fit to a DataFrame, an array has the same columns in the same order.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            In the order of `classes_`.
-        """
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    def _assumptions(self):
-        weights = ("class_weight",) if self.class_weight is not None else ()
-        return (*super()._assumptions(), *weights, self._known_labels)
-
-
-class DPAdditiveRegressor(RegressorMixin, PrivateAdditiveModel):
+class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     r"""Regressor that adds up one private curve a column.
 
     Each column is cut into bins by private counts, or has categories; each bin and category has a
@@ -273,43 +317,3 @@ class DPAdditiveRegressor(RegressorMixin, PrivateAdditiveModel):
     """
 
     target_bounds: tuple[float, float] | None = None
-
-    def plan_fit(self, shape, guarantee):
-        low, high = check_target_bounds(self.target_bounds)
-        return self._plan(NumberTask(unit=(0.5 * high - 0.5 * low) ** 2), shape, guarantee)
-
-    def _read_target(self, y, n_rows):
-        y = read_numeric_target(self, y, n_rows)
-        low, high = check_target_bounds(self.target_bounds)
-        # Halved first: the span of finite bounds is finite.
-        return None, np.clip((y - 0.5 * (low + high)) / (0.5 * (high - low)), -1.0, 1.0)
-
-    def _rescaled(self, shapes, constant):
-        low, high = check_target_bounds(self.target_bounds)
-        half, middle = 0.5 * (high - low), 0.5 * low + 0.5 * high
-        shapes = [replace(shape, values=half * shape.values) for shape in shapes]
-        released = super()._rescaled(shapes, middle + half * constant)
-        return released | {"target_bounds_": (low, high)}
-
-    def predict(self, X):
-        """Return the predicted targets of samples.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_samples, n_features)
-            Samples. After a fit to a DataFrame, an array has the same columns in the same order.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Clipped to `target_bounds`.
-        """
-        return np.clip(self._scores(X), *self.target_bounds_)
-
-    def _assumptions(self):
-        return (*super()._assumptions(), "target_bounds")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        return tags

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property, partial
+from operator import attrgetter
 
 import numpy as np
 
@@ -71,19 +72,32 @@ class AdditivePlan(ColumnsPlan):
     def __post_init__(self):
         super().__post_init__()
         largest = sum(2 * each.most_cells(4 * self.n_bins) for each in self.columns)
-        largest += (len(self.declared_pairs) + self.n_chosen) * (2 * _blocks.TABLE_CELLS + 2) ** 2
-        largest *= self.task.n_outputs
-        if self.budget.pure:
-            self._objective(1.0, largest, 0.0)
-        else:
-            for n_steps in (1, _descent.MOST_STEPS):
-                self._steps_noise(largest, n_steps)
+        largest = (largest + self._most_joint_cells) * self.task.n_outputs
+        for share in {self.shares["steps"], self.shares.get("first", self.shares["steps"])}:
+            if self.budget.pure:
+                self._objective(1.0, largest, 0.0, share)
+            else:
+                for n_steps in (1, _descent.MOST_STEPS):
+                    self._steps_noise(largest, n_steps, share)
         if self.n_chosen:
             if self.budget.pure:
                 raise ValueError("pairs are chosen with delta > 0 only; declare interactions")
             self._choice_noise(len(self.columns)).check_size(largest * len(self.columns))
         self.centre.check_size(self.task.n_outputs)
         self.checking.check_size(3)
+
+    @property
+    def _most_joint_cells(self):
+        """How many cells of several columns there are at most."""
+        return (len(self.declared_pairs) + self.n_chosen) * (2 * _blocks.TABLE_CELLS + 2) ** 2
+
+    # What single columns have of the squares of the blocks' weights, beside joint cells.
+    main_share = property(attrgetter("task.main_share"))
+
+    @property
+    def _choice_shares(self):
+        """What choosing what columns do together gets of what is left of the whole."""
+        return PAIR_SHARES if self.n_chosen else {}
 
     @property
     def scale(self):
@@ -143,7 +157,7 @@ class AdditivePlan(ColumnsPlan):
             for stage, most, ratio in (("centre", *self.task.centre_share), ("check", *check))
         }
         rest, left = self.column_shares, 1.0 - math.fsum(shares.values())
-        rest |= PAIR_SHARES if self.n_chosen else {}
+        rest |= self._choice_shares
         shares |= {stage: left * share for stage, share in rest.items()}
         return shares | {"steps": 1.0 - math.fsum(shares.values()) - 2.0**-50}
 
@@ -181,7 +195,7 @@ class AdditivePlan(ColumnsPlan):
         Returns
         -------
         terms : list of Term
-        values : list of ndarray of shape (*counts.shape, n_outputs)
+        values : list of ndarray of shape (*shape of a term's cells, n_outputs)
         constant : ndarray of shape (n_outputs,)
         """
         table, targets = read.X, read.y
@@ -193,22 +207,26 @@ class AdditivePlan(ColumnsPlan):
             cells.set(rows, np.array([term.cells(table, rows) for term in terms]))
         centre = self.task.begin(self.centre.run(targets, source, persons))
         residuals = self._residuals(targets, centre)
-        layout, start = _blocks.main_layout(terms, self.n_rows, self.clearness), None
-        pairs = [_blocks.pair_of(terms, places) for places in self.declared_pairs]
-        if self.n_chosen:
-            start = self._descent(cells, layout, residuals, source, share=self.shares["first"])
-            pairs = self._chosen(terms, cells, layout, residuals, start, source)
-        if pairs:
-            joint = _blocks.joint_layout(layout, pairs, self.task.main_share)
+        layout = _blocks.main_layout(terms, self.n_rows, self.clearness)
+        start, joined = self._joined(terms, cells, layout, residuals, source)
+        if joined:
+            joint = _blocks.joint_layout(layout, joined, self.main_share)
             start = None if start is None else KEPT * joint.moved_from(layout, start)
-            layout, cells = joint, _blocks.extended(cells, pairs)
-            terms = [*terms, *(_blocks.pair_term(terms, pair, self.n_rows) for pair in pairs)]
+            layout, cells = joint, _blocks.extended(cells, joined)
+            terms = [*terms, *(each.term(terms, self.n_rows) for each in joined)]
         weights = self._descent(
             cells, layout, residuals, source, share=self.shares["steps"], start=start, told=True
         )
         tables = layout.tables(weights * self._kept(cells, layout, residuals, weights, source))
-        values = [tables[t].reshape(*term.counts.shape, -1) for t, term in enumerate(terms)]
+        values = [tables[t].reshape(*term.shape, -1) for t, term in enumerate(terms)]
         return terms, values, centre + tables[-1][0]
+
+    def _joined(self, terms, cells, layout, residuals, source):
+        """Return weights to start from, if there are, and what several columns do together."""
+        if not self.n_chosen:
+            return None, [_blocks.pair_of(terms, places) for places in self.declared_pairs]
+        start = self._descent(cells, layout, residuals, source, share=self.shares["first"])
+        return start, self._chosen(terms, cells, layout, residuals, start, source)
 
     def _kept(self, cells, layout, residuals, weights, source):
         """Return the share of weights that explains more than chance; see `Check`."""
@@ -255,11 +273,11 @@ class AdditivePlan(ColumnsPlan):
             response = _descent.descend(lambda w: bends * w - 1.0, schedule, start, math.inf)
         return OVERLAP * float(moments @ response) / self.n_rows
 
-    def _objective(self, weights_sum, size, bend):
+    def _objective(self, weights_sum, size, bend, share=None):
         """Return what takes the place of steps with delta = 0."""
         by_person = self.guarantee.neighbours.unit == "person"
         return _descent.PerturbedObjective(
-            epsilon=self.shares["steps"] * self.epsilon,
+            epsilon=(share or self.shares["steps"]) * self.epsilon,
             task=self.task,
             moved=self.sensitivity * weights_sum,
             size=size,
@@ -287,7 +305,7 @@ class AdditivePlan(ColumnsPlan):
         size = layout.size * self.task.n_outputs
         bend = self.task.loss.curvature_bound * layout.bend(self.n_rows)
         if self.budget.pure:
-            return self._objective(layout.weights_sum, size, bend).run(gradient, source)
+            return self._objective(layout.weights_sum, size, bend, share).run(gradient, source)
         schedule = self._schedule(bend, share)
         noise = self._steps_noise(size, schedule.n_steps, share)
         draws = noise.draw(schedule.n_steps, source.stream())

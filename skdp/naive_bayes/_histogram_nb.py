@@ -251,12 +251,8 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
     decision_function = DPAdditiveClassifier.decision_function
 
     def plan_fit(self, shape, guarantee):
-        return HistogramNBPlan(
-            columns=self._columns(shape),
-            n_rows=shape.n_rows,
-            n_classes=len(self._planned_classes(shape)),
-            guarantee=guarantee,
-        )
+        n_classes = len(self._planned_classes(shape))
+        return self._plan_of(HistogramNBPlan, shape, guarantee, n_classes=n_classes)
 
     def _assumptions(self):
         return (*super()._assumptions(), self._known_labels)

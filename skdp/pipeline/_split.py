@@ -18,7 +18,7 @@ from skdp.accounting import (
 from skdp.accounting._laws import group_event
 from skdp.base import guarantee_of, terms_of
 from skdp.gam import DPAdditiveClassifier, DPAdditiveRegressor
-from skdp.gam._additive import TermsModel
+from skdp.gam._additive import RawTableModel
 from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._kinds import plans_its_fit, step_kind
 from skdp.pipeline._planning import plan_pipeline, planned_charge
@@ -270,7 +270,7 @@ def tabular_pipeline(
     model.set_params(**{name: value for name, value in given.items() if name in own})
     # What it would refuse is refused here, before a front is charged.
     guarantee_of(model)
-    if isinstance(model, TermsModel):
+    if isinstance(model, RawTableModel):
         return make_pipeline(model)
     batch = own.get("batch_size")
     n_rows = max(SOME_ROWS, batch if isinstance(batch, Integral) else 0)

@@ -935,6 +935,36 @@ MUTATIONS = [
     ),
     # gam
     Mutation(
+        "curves-of-a-tree-at-the-share-of-the-leaves",
+        "gam._plan",
+        "AdditivePlan._descent",
+        rules.put_for(
+            "self._steps_noise(size, schedule.n_steps, share)",
+            "self._steps_noise(size, schedule.n_steps)",
+        ),
+        ("ensemble/test_forest.py::test_all_gaussian_noise_together_is_the_event",),
+        "the curves that a tree is grown on have the noise of a larger share",
+    ),
+    Mutation(
+        "pure-curves-at-the-share-of-the-leaves",
+        "gam._plan",
+        "AdditivePlan._objective",
+        rules.put_for("share or self.shares['steps']", "self.shares['steps']"),
+        ("ensemble/test_forest.py::test_all_parts_of_epsilon_together_are_what_is_charged",),
+        "two objectives are perturbed with the epsilon of the larger one",
+    ),
+    Mutation(
+        "rows-of-a-person-in-leaves",
+        "gam._blocks",
+        "extended",
+        rules.put_for("cells.shares", "None"),
+        (
+            "ensemble/test_forest.py::"
+            "test_a_person_with_rows_in_many_leaves_moves_a_gradient_by_what_a_row_does",
+        ),
+        "each row of a person counts as one of a row, in leaves and in tables of pairs",
+    ),
+    Mutation(
         "cells-of-all-levels-at-the-price-of-one",
         "gam._column_plan",
         "ColumnsPlan._cells_noise",

@@ -1,0 +1,291 @@
+"""Trees over private bins, as terms of an additive model; one that is grown on released curves.
+
+Derived in ``docs/forests.md``.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from skdp.gam._additive import N_BINS, RawTableModel
+from skdp.gam._models import RawTableClassifier
+from skdp.gam._plan import AdditivePlan
+from skdp.gam._shapes import shape_functions
+from skdp.preprocessing._binning import input_names
+from skdp.utils._validation import check_integer, check_verbose
+
+# What the curves that a tree is grown on get of what is left for steps.
+CURVES_SHARE = 0.3
+DEEPEST = 12
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Tree:
+    """Tests that lead a row to a leaf, and what the leaves add to its score.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n_tests,)
+        The positions of the columns that are tested, from the root on, level by level.
+    sides : ndarray of shape (n_tests, n_cells)
+        The branch for each cell of the column: 0 or 1.
+    most_counts : ndarray of shape (n_leaves,)
+        By noisy counts, no leaf has more rows.
+    values : ndarray of shape (n_leaves,) or (n_leaves, n_classes), default=None
+        What each leaf adds to a score; None before they are fitted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPDecisionTreeClassifier
+    >>> X = np.arange(5000)[:, None]
+    >>> model = DPDecisionTreeClassifier(bounds=(0, 5000), max_depth=1)
+    >>> (tree,) = model.fit(X, X[:, 0] > 2500).trees_
+    >>> tree.columns, tree.values.shape
+    (array([0]), (2,))
+    >>> tree.sides.shape == (1, len(model.shape_functions_[0].counts))
+    True
+    """
+
+    columns: np.ndarray
+    sides: np.ndarray
+    most_counts: np.ndarray
+    values: np.ndarray = None
+
+    @property
+    def shape(self):
+        """The number of leaves, as a tuple."""
+        return self.most_counts.shape
+
+    def cells(self, own):
+        """Return the leaf of each row.
+
+        Parameters
+        ----------
+        own : list of ndarray of shape (n_rows,)
+            The rows' cells, one array a column.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            From 0 on, from left to right.
+        """
+        own, first = np.asarray(own), 0
+        leaves, rows = np.zeros(own.shape[1], dtype=np.intp), np.arange(own.shape[1])
+        while first < len(self.columns):
+            tests = first + leaves
+            leaves = 2 * leaves + self.sides[tests, own[self.columns[tests], rows]]
+            first = 2 * first + 1
+        return leaves
+
+    def term(self, terms, n_rows):
+        """Return what stands for the tree among released terms: itself.
+
+        Parameters
+        ----------
+        terms : list of Term
+            Those of single columns.
+        n_rows : int
+            The public number of rows.
+
+        Returns
+        -------
+        Tree
+            The same.
+        """
+        return self
+
+
+def tree_of(terms, columns, sides):
+    """Return the tree of some tests, and bounds of its leaves' counts.
+
+    Parameters
+    ----------
+    terms : list of Term
+    columns : sequence of int
+    sides : list of ndarray
+        One a test, of as many cells as its column has.
+    """
+    most = np.array([np.inf])
+    while len(most) <= len(columns):
+        level = range(len(most) - 1, 2 * len(most) - 1)
+        masses = [np.bincount(sides[t], terms[columns[t]].counts, minlength=2) for t in level]
+        most = np.minimum(most[:, np.newaxis], masses).ravel()
+    width = max(map(len, sides))
+    sides = np.array([np.pad(side, (0, width - len(side))) for side in sides], dtype=np.int8)
+    return Tree(columns=np.array(columns), sides=sides, most_counts=most)
+
+
+def grown_tree(terms, curves, depth):
+    """Return the tree whose tests tell most apart by released curves, each within its branch.
+
+    Parameters
+    ----------
+    terms : list of Term
+    curves : list of ndarray of shape (n_cells, n_outputs)
+    depth : int
+    """
+    columns, sides, reached = [], [], [[term.counts for term in terms]]
+    for test in range((1 << depth) - 1):
+        own = reached[test]
+        gains, splits = zip(*map(best_split, terms, own, curves), strict=True)
+        j = int(np.argmax(gains))
+        reached += [
+            [*own[:j], own[j] * branch, *own[j + 1 :]] for branch in (~splits[j], splits[j])
+        ]
+        columns.append(j)
+        sides.append(splits[j])
+    return tree_of(terms, columns, sides)
+
+
+def best_split(term, counts, values):
+    """Return the variance of values between the best two sides of cells, and which are second.
+
+    Bins are cut in two; labels are sorted by their (first) value before.
+    """
+    by_value = values[:, 0] if term.columns[0].is_label else np.arange(len(values))
+    order = np.argsort(by_value, kind="stable")
+    masses = np.cumsum(counts[order])[:, np.newaxis]
+    sums = np.cumsum((counts[:, np.newaxis] * values)[order], axis=0)
+    total = max(masses[-1, 0], 1e-300)
+    products = masses * (total - masses)
+    squares = ((sums - sums[-1] * (masses / total)) ** 2).sum(axis=1, keepdims=True)
+    gains = np.divide(squares, products, out=np.zeros_like(products), where=products > 0.0)
+    return gains.max(), np.argsort(order) > gains.argmax()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TreePlan(AdditivePlan):
+    """A fit's plan: an additive model's, whose released curves say where a tree is cut.
+
+    Parameters
+    ----------
+    depth : int
+    """
+
+    depth: int
+    n_bins: int = N_BINS
+
+    n_trees, main_share = 1, 0.0
+    _choice_shares = {"first": CURVES_SHARE}
+
+    @property
+    def _most_joint_cells(self):
+        return self.n_trees << self.depth
+
+    def _joined(self, terms, cells, layout, residuals, source):
+        curves = self._descent(cells, layout, residuals, source, share=self.shares["first"])
+        curves = layout.tables(curves)
+        return None, [grown_tree(terms, [curves[j] for j in range(len(terms))], self.depth)]
+
+
+class PrivateTrees(RawTableModel):
+    """The plan of trees, and scores from `trees_` and `intercept_`."""
+
+    verbose: int = 0
+
+    def _plan(self, task, shape, guarantee, kind=TreePlan, **more):
+        check_verbose(self.verbose)
+        depth = check_integer(self.max_depth, "max_depth", 1, DEEPEST)
+        return self._plan_of(kind, shape, guarantee, task=task, depth=depth, **more)
+
+    def _attributes(self, terms, values, constant, plan):
+        columns, names = len(plan.columns), input_names(self, None)
+        trees = zip(terms[columns:], values[columns:], strict=True)
+        return {
+            "shape_functions_": shape_functions(terms[:columns], values[:columns], names),
+            "trees_": [replace(tree, values=own) for tree, own in trees],
+            "intercept_": constant,
+        }
+
+    def _scores(self, X):
+        scores = []
+        for cells in self._cells(X):
+            curves = zip(self.shape_functions_, cells, strict=True)
+            own = sum(curve.values[places] for curve, places in curves)
+            scores.append(own + sum(tree.values[tree.cells(cells)] for tree in self.trees_))
+        return self.intercept_ + np.concatenate(scores)
+
+
+class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
+    r"""Classifier by one tree, grown on private curves.
+
+    Noisy gradients find a curve for each column, as in `DPAdditiveClassifier`. A tree is cut where
+    these curves say that rows differ most, which costs nothing more. Then noisy gradients find the
+    values of all its leaves together. Tables are taken as they are: numbers, strings, dates and
+    gaps.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a fit, positive: all that is learnt of the data, together.
+    delta : float, default=1e-6
+        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
+        categories must be declared.
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
+        The range of numbers and of dates, as in `DPAdditiveClassifier`. What is not declared is
+        found within the same budget. Values outside are clipped.
+    categories : dict of column to list, list, default=None
+        The categories of columns of labels, as in `DPAdditiveClassifier`. What is not declared, or
+        is "auto", is found within the same budget, which needs a positive delta.
+    max_depth : int, default=6
+        How many tests lead to a leaf, from 1 to 12.
+    classes : array-like of shape (n_classes,), default=None
+        The labels that can occur. None takes the labels of y and thereby declares them public;
+        the privacy statement says so. A declared class without rows is fitted like any other.
+    class_weight : dict, default=None
+        Public weights of classes, positive: a row's loss counts by that of its class. A class
+        that is not named has weight 1. "balanced" would be computed from the data and is refused.
+    {accountant}
+    {random_state}
+    {verbose}
+
+    Attributes
+    ----------
+    trees_ : list of Tree
+        The tree.
+    intercept_ : float or ndarray of shape (n_classes,)
+        What is added to the value of a leaf.
+    shape_functions_ : list of ShapeFunction
+        Of each column its cells. Their values are 0: the tree alone makes scores.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    {n_features_in_}
+    {feature_names_in_}
+    {privacy_}
+
+    Raises
+    ------
+    {raises}
+
+    See Also
+    --------
+    DPRandomForestClassifier : Many random trees, more accurate.
+
+    Notes
+    -----
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
+    the row as the unit. The numbers of rows and columns, the columns' names and types are public.
+    Columns that tell nothing alone are not chosen: where classes depend on a product of columns,
+    take a forest. The proof is in ``docs/forests.md``.
+
+    References
+    ----------
+    S. Fletcher and M. Z. Islam. Decision tree classification with differential privacy: a survey.
+    ACM Computing Surveys 2019.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp import DPDecisionTreeClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(5000, 2))
+    >>> y = (X[:, 0] > 0) & (X[:, 1] > 0)
+    >>> model = DPDecisionTreeClassifier(epsilon=1.0, bounds=(-1, 1), max_depth=3)
+    >>> model.fit(X, y).score(X, y) > 0.8
+    True
+    """
+
+    max_depth: int = 6
+    classes: list | np.ndarray | None = None
+    class_weight: dict | None = None
