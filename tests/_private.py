@@ -24,10 +24,14 @@ from skdp._losses._numbers import ClippedPoissonLoss, HuberLoss, SquaredLoss
 from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
 from skdp._sgd._noise import GaussianNoise, LaplaceNoise
 from skdp._sgd._plan import plan_sgd
+from skdp._sgd._updates import Check
 from skdp.accounting._events import leaves
 from skdp.accounting._laws import group_delta
-from skdp.gam._columns import Term, declared_columns
+from skdp.gam._blocks import extended, joint_layout, main_layout
+from skdp.gam._columns import PackedCells, Term, declared_columns
+from skdp.gam._descent import PerturbedObjective, residual_grid, residual_sums
 from skdp.gam._shapes import importance
+from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.linear_model._objective import loss_gradient
 from skdp.linear_model._planning import Problem, gradient_rounding
 from skdp.mechanisms import _plan
@@ -41,6 +45,7 @@ from skdp.stats._moments import _centred_sums
 from skdp.stats._quantiles import CELLS, QuantilePlan
 from skdp.stats._second_moment import MEAN_WEIGHT, plan_second_moment, second_moment_sensitivity
 from skdp.testing._case import Case, make_table
+from skdp.tree._decision_tree import TreePlan, best_split, grown_tree
 from skdp.utils._chunked import as_chunked
 from skdp.utils._documents import STYLE
 from skdp.utils._fit_progress import FitProgress
@@ -57,9 +62,11 @@ __all__ = [
     "STYLE",
     "BinaryHuberisedHingeLoss",
     "BinaryLogisticLoss",
+    "BinaryTask",
     "BoundedRows",
     "BoundsPlan",
     "Case",
+    "Check",
     "ClassWeightedLoss",
     "ClippedPoissonLoss",
     "ClippedSums",
@@ -72,7 +79,11 @@ __all__ = [
     "ModifiedHuberLoss",
     "MulticlassHuberisedHingeLoss",
     "MultinomialLogisticLoss",
+    "MultinomialTask",
+    "NumberTask",
     "OneVersusRestLoss",
+    "PackedCells",
+    "PerturbedObjective",
     "Problem",
     "QuantilePlan",
     "RowsAndTarget",
@@ -80,25 +91,31 @@ __all__ = [
     "SquaredLoss",
     "Stream",
     "Term",
+    "TreePlan",
     "_add_bins",
     "_centred_sums",
     "_plan",
     "_second_moment",
     "_value_counts",
     "as_chunked",
+    "best_split",
     "bounded_additions",
     "category_codes",
     "check_classes",
     "check_output_setting",
     "column_values",
     "declared_columns",
+    "extended",
     "gradient_rounding",
     "group_delta",
+    "grown_tree",
     "importance",
     "in_digits",
+    "joint_layout",
     "label_codes",
     "leaves",
     "loss_gradient",
+    "main_layout",
     "make_table",
     "most_additions",
     "pack_symmetric",
@@ -113,6 +130,8 @@ __all__ = [
     "read_numeric_target",
     "read_persons",
     "read_target",
+    "residual_grid",
+    "residual_sums",
     "second_moment_sensitivity",
     "sum_rounding",
     "take_rows",

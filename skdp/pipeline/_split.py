@@ -255,7 +255,7 @@ def tabular_pipeline(
     model = estimator() if isinstance(estimator, type) else estimator
     predicts = is_estimator(model) and (is_classifier(model) or is_regressor(model))
     # A front makes sparse rows.
-    fits = predicts and (isinstance(model, TermsModel) or get_tags(model).input_tags.sparse)
+    fits = predicts and (isinstance(model, RawTableModel) or get_tags(model).input_tags.sparse)
     if not fits or step_kind(model) != "private" or not plans_its_fit(model):
         raise ValueError(
             "estimator must be 'classifier', 'regressor', or a classifier or regressor of skdp for "

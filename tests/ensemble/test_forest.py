@@ -17,20 +17,31 @@ from skdp import (
     PrivacyAccountant,
     tabular_pipeline,
 )
-from skdp._data._persons import read_persons
 from skdp.accounting import gaussian_delta
 from skdp.base import TableShape
 from skdp.ensemble._forest import ForestPlan, random_tree
-from skdp.gam._blocks import extended, joint_layout, main_layout
-from skdp.gam._columns import PackedCells, declared_columns
-from skdp.gam._descent import PerturbedObjective, residual_grid, residual_sums
-from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import RandomSource
-from skdp.tree._decision_tree import TreePlan, best_split, grown_tree
 from skdp.utils import ChunkedArray
 from tests._attacks import epsilon_lower_bound
 from tests._guarantees import meet
+from tests._private import (
+    BinaryTask,
+    MultinomialTask,
+    NumberTask,
+    PackedCells,
+    PerturbedObjective,
+    TreePlan,
+    best_split,
+    declared_columns,
+    extended,
+    grown_tree,
+    joint_layout,
+    main_layout,
+    read_persons,
+    residual_grid,
+    residual_sums,
+)
 from tests.gam.test_plan import drawn_noises, make_rows, odd_rows, table_of, targets_of
 
 BOUNDS, CATEGORIES = {0: (-1.0, 1.0), 1: (0.0, 10.0)}, {2: ["red", "green", "blue"]}

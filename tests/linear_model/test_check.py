@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from skdp import DPLinearSVC, DPLogisticRegression, DPSGDClassifier, PrivacyAccountant
-from skdp._data._persons import read_persons
-from skdp._sgd._updates import Check
 from skdp.base import TableShape
 from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import RandomSource
 from tests._guarantees import meet
+from tests._private import Check, read_persons
 
 N, D = 60, 3
 CHECKED = {

@@ -826,7 +826,7 @@ MUTATIONS = [
         "svm._linear_svc",
         "DPLinearSVC.plan_fit",
         rules.argument_put(
-            "Task",
+            "hinge_task",
             0,
             "type('Flat', (type(loss),), {'slope_bound': loss.slope_bound / 2.0})(**vars(loss))",
         ),
