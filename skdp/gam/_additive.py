@@ -150,15 +150,17 @@ class TermsModel(RawTableModel):
         return np.concatenate([*self._parts(X)])
 
     def _parts(self, X):
-        outputs = np.shape(self.intercept_)
         for cells in self._cells(X):
-            parts = zip(self.shape_functions_, cells, strict=True)
+            outputs, parts = (
+                np.shape(self.intercept_),
+                zip(self.shape_functions_, cells, strict=True),
+            )
             yield np.stack(
                 [shape.values.reshape(-1, *outputs)[own] for shape, own in parts], axis=1
             )
 
     def _scores(self, X):
-        return self.intercept_ + np.concatenate([parts.sum(axis=1) for parts in self._parts(X)])
+        return np.concatenate([parts.sum(axis=1) for parts in self._parts(X)]) + self.intercept_
 
     def edit(self, term, values):
         """Return a copy of the fitted model in which one term has other values.
