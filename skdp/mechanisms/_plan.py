@@ -37,16 +37,6 @@ class Plan(Protocol):
     that is public, `sparse_output`, whether they are sparse, `sampler`, in words which rows go
     into the release, and `by_person`, whether its run takes `persons`, whose shares the rows then
     have, so that a person moves what is released by no more than a row would.
-
-    A mechanism that adds noise to a vector also says how much: whoever needs to know how precise a
-    release is asks its ``check_size(size)``, which refuses what cannot be released together, and
-    ``deviation(size)``, the standard deviation of the noise in each of `size` values whose joint
-    sensitivity is `sensitivity`: `scale` times a factor that depends on the law, on `size` if the
-    noise is that of a vector's norm, and on the rounding to a grid. Nobody guesses the law of the
-    noise from delta or from a type. Mechanisms whose noise is independent in each value (Laplace,
-    Gaussian, geometric) have ``mean_error(size)``, its mean magnitude, and ``tail(probability,
-    size, terms)``, what it, or a sum of `terms` of it, exceeds with at most that probability. A
-    choice among candidates and randomised response add no noise to a vector.
     """
 
     event: object
@@ -55,6 +45,34 @@ class Plan(Protocol):
     name: str
     scale: float
     sensitivity: float
+
+
+class Mechanism(Plan, Protocol):
+    """The smallest plan: noise that is added to a vector; its run is `release`.
+
+    Whoever needs to know how precise a release is asks the mechanism. Nobody guesses the law of the
+    noise from delta or from a type.
+
+    Notes
+    -----
+    Mechanisms whose noise is independent in each value (Laplace, Gaussian, geometric) also have
+    ``mean_error(size)``, its mean magnitude, and ``tail(probability, size, terms)``, what it, or a
+    sum of `terms` of it, exceeds with at most that probability. A choice among candidates and
+    randomised response add no noise to a vector, and have `release` alone.
+    """
+
+    def check_size(self, size):
+        """Raise `ValueError` if so many values cannot be released together."""
+
+    def deviation(self, size):
+        """Return the standard deviation of the noise in each of `size` values.
+
+        Their joint sensitivity is `sensitivity`. It is `scale` times a factor that depends on the
+        law, on `size` if the noise is that of a vector's norm, and on the rounding to a grid.
+        """
+
+    def release(self, values, *, random_state=None):
+        """Return the values with noise."""
 
 
 class MechanismPlan:
