@@ -13,7 +13,7 @@ import time
 import weakref
 from contextlib import nullcontext, suppress
 
-from skdp.accounting._records import CONNECTIONS
+from skdp.accounting._records import connections
 from skdp.exceptions import LedgerError
 
 try:
@@ -22,6 +22,8 @@ except ImportError:
     fcntl = None
 
 LOCK_SUFFIX = ".skdp-lock"
+# In seconds: a process may have been stopped while it had a lock.
+LONGEST_REST = 1.0
 
 # A child that is forked holds copies of these, and with them the locks, until it closes them.
 _openings = weakref.WeakSet()
@@ -42,8 +44,8 @@ def locked(path, seconds, work, *, reading=False):
     """Hold the lock of a file during some work.
 
     Threads of a process wait for each other; processes ask again and again, after pauses that
-    differ. Nobody has a place in a queue, but whoever has had a lock rests a tenth as long before
-    it asks again, in which others find the lock free. The lock file stays.
+    differ. Nobody has a place in a queue, but whoever has had a lock rests a tenth as long, and
+    a second at most, before it asks again, in which others find the lock free. The lock file stays.
 
     Parameters
     ----------
@@ -67,22 +69,26 @@ def locked(path, seconds, work, *, reading=False):
     LedgerError
         If the lock cannot be taken.
     """
-    time.sleep(max(0.0, _rest[0] - time.monotonic()))
     seen, since = None, time.monotonic()
     while True:
         # No other thread forks while the lock is held, nor between its opening and its entry
         # in the list. Interrupts come between calls: what is closed here is written in C.
-        with CONNECTIONS, _opened(path, reading) as lock:
-            begun = time.monotonic()
-            try:
-                if lock is None or lock.take():
-                    return work(lock)
-            finally:
-                if lock is not None and not lock.closed:
-                    # Copies of the descriptor, in a child that did not close them, hold nothing.
-                    fcntl.flock(lock, fcntl.LOCK_UN)
-                now = time.monotonic()
-                _rest[0] = now + (now - begun) / 10
+        with connections():
+            time.sleep(max(0.0, _rest[0] - time.monotonic()))
+            with _opened(path, reading) as lock:
+                begun = None
+                try:
+                    if lock is None or lock.take():
+                        begun = time.monotonic()
+                        return work(lock)
+                finally:
+                    if lock is not None and not lock.closed:
+                        # Copies of the descriptor, in a child that did not close them, hold
+                        # nothing.
+                        fcntl.flock(lock, fcntl.LOCK_UN)
+                    if begun is not None:
+                        now = time.monotonic()
+                        _rest[0] = now + min((now - begun) / 10, LONGEST_REST)
         with suppress(OSError):
             if (changed := os.stat(path).st_mtime_ns) != seen:
                 seen, since = changed, time.monotonic()
@@ -130,13 +136,13 @@ class LockFile(io.FileIO):
                 f"the lock {path} of the ledger cannot be opened: {error.strerror}{missing}"
             ) from error
         _openings.add(self)
-        mode = os.fstat(self.fileno()).st_mode
-        if not stat.S_ISREG(mode):
+        found = os.fstat(self.fileno())
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
             self.close()
-            raise LedgerError(f"the lock {path} of the ledger is no regular file")
+            raise LedgerError(f"the lock {path} of the ledger is no regular file of one name")
         with suppress(OSError):
             # Who may use the file may use its lock, whatever the umask.
-            if mode != (wanted := os.stat(guarded).st_mode):
+            if found.st_mode != (wanted := os.stat(guarded).st_mode):
                 os.fchmod(self.fileno(), stat.S_IMODE(wanted))
 
     def take(self):

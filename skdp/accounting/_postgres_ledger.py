@@ -152,6 +152,9 @@ class PostgreSQLLedger(_records.TableLedger):
             "autocommit": True,
             "connect_timeout": CONNECT_TIMEOUT_SECONDS,
             "application_name": "skdp",
+            # Of a server that is no longer reached.
+            "tcp_user_timeout": int(1000 * LOCK_TIMEOUT_SECONDS),
+            "keepalives_idle": CONNECT_TIMEOUT_SECONDS,
             # By another one what was written is read as other text, or as bytes.
             "client_encoding": "utf8",
             "target_session_attrs": "read-write",
@@ -162,7 +165,7 @@ class PostgreSQLLedger(_records.TableLedger):
             return connection.execute(statement.replace("?", "%s"), parameters or None)
 
         try:
-            with _records.CONNECTIONS:
+            with _records.connections():
                 connection = psycopg.connect(self.address, **settings)
                 try:
                     timeout = f"{LOCK_TIMEOUT_SECONDS:g}s"

@@ -22,24 +22,32 @@ _SINCE = f"{_ROWS} WHERE sequence > ? ORDER BY sequence"
 # is a second copy, from which records can be missing. (A sum of nothing keeps planners from it.)
 _OF_DATASET = f"{_ROWS} WHERE dataset || '' = ? AND sequence > ? ORDER BY sequence"
 
-# A fork while a database's library works in another thread would copy its locked mutexes into
-# the child, and a connection that a child inherits may, when it is closed, delete or end what
-# others use. No connection outlives this lock, and no fork happens while it is held.
-CONNECTIONS = threading.RLock()
 # The lock, the rows and the calls that are under way (one at most) of each ledger.
 _kept: dict = {}
-# A name of this process that no other one has; all threads find the same.
-_process = [uuid.uuid4().hex]
+# By the number of a process, its name, which no other one has, and the lock of `connections`. A
+# child finds its own, also where a signal kept the hook of a fork from running.
+_of_process: dict = {}
 
 
-def _in_child():
-    CONNECTIONS.release()
-    _process[0] = uuid.uuid4().hex
+def _own():
+    return _of_process.setdefault(os.getpid(), (uuid.uuid4().hex, threading.RLock()))
+
+
+def connections():
+    """Return the lock that no connection of this process outlives.
+
+    A fork while a database's library works in another thread would copy its locked mutexes into
+    the child, and a connection that a child inherits may, when it is closed, delete or end what
+    others use. No other thread forks while the lock is held.
+    """
+    return _own()[1]
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=CONNECTIONS.acquire, after_in_parent=CONNECTIONS.release, after_in_child=_in_child
+        before=lambda: connections().acquire(),
+        after_in_parent=lambda: connections().release(),
+        after_in_child=_of_process.clear,
     )
 
 
@@ -169,7 +177,7 @@ class MemoryLedger(TableLedger):
         """Return the address of a ledger of this process; without a name, of a new one."""
         if re.match("memory://[0-9a-f]{32}/", address):
             return address
-        return f"memory://{_process[0]}/{address.partition('://')[2] or uuid.uuid4().hex}"
+        return f"memory://{_own()[0]}/{address.partition('://')[2] or uuid.uuid4().hex}"
 
     def create(self):
         """Begin the ledger unless it is there."""
@@ -215,5 +223,5 @@ class MemoryLedger(TableLedger):
                 calls.clear()
 
     def _check_process(self):
-        if not self._address.startswith(f"memory://{_process[0]}/"):
+        if not self._address.startswith(f"memory://{_own()[0]}/"):
             raise LedgerError(f"the ledger {self._address} is in the memory of another process")

@@ -197,9 +197,10 @@ class SQLiteLedger(_records.TableLedger):
                 f"the ledger {self.path} was written by a newer skdp (schema {version}, "
                 f"this one reads up to {SCHEMA_VERSION})"
             )
-        # A view or a trigger shows or keeps other records than were written. Names that begin with
-        # sqlite_ are SQLite's own.
-        statement = "SELECT sql FROM sqlite_master WHERE substr(lower(name), 1, 7) <> 'sqlite_'"
+        # A view or a trigger shows or keeps other records than were written. Tables and indices
+        # whose names begin with sqlite_ are SQLite's own.
+        statement = """SELECT sql FROM sqlite_master
+            WHERE substr(lower(name), 1, 7) <> 'sqlite_' OR type NOT IN ('table', 'index')"""
         found = connection.execute(statement).fetchall()
         if {sql for (sql,) in found} - {_OLD_INDEX} != {_TABLE}:
             raise LedgerError(
@@ -222,10 +223,12 @@ class _Connection(sqlite3.Connection):
 
 def _is_mounted(path):
     """Say whether a file is mounted by itself, as far as the system tells."""
-    name = re.sub(r"[ \t\n\\]", lambda sign: rf"\{ord(sign[0]):03o}", str(path))
+    # The folder may have been moved, and a link left in its place.
+    path = os.path.join(os.path.realpath(path.parent), path.name)
+    name = re.sub(r"[ \t\n\\]", lambda sign: rf"\{ord(sign[0]):03o}", path)
     with suppress(OSError):
-        mounts = Path("/proc/self/mountinfo").read_bytes().splitlines()
-        return os.fsencode(name) in (line.split()[4] for line in mounts)
+        mounts = Path("/proc/self/mountinfo").read_bytes().rstrip(b"\n").split(b"\n")
+        return os.fsencode(name) in (line.split(b" ")[4] for line in mounts)
 
 
 def _seal(stamp, end):

@@ -4,17 +4,20 @@ import fcntl
 import itertools
 import os
 import random
+import signal
 import stat
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 
 from skdp import BudgetExceededError, LedgerError, PrivacyAccountant
-from skdp.accounting import PureDP, open_ledger
+from skdp.accounting import PureDP, _file_lock, open_ledger
 from skdp.accounting._file_lock import LOCK_SUFFIX, LockFile, locked
+from skdp.accounting._records import connections
 from skdp.accounting._sqlite_ledger import SQLiteLedger
 from tests._processes import Child
 
@@ -211,6 +214,61 @@ def test_who_may_write_the_ledger_may_write_its_lock(path):
     path.chmod(0o660)
     accountant.charge(PureDP(0.5))
     assert stat.S_IMODE(lock_of(path).stat().st_mode) == 0o660
+
+
+def test_a_fork_that_is_interrupted_while_it_waits_has_a_lock_and_a_name_of_its_own(path):
+    memory = PrivacyAccountant(1.0, 0.0, ledger="memory://")
+    file = PrivacyAccountant(1.0, 0.0, ledger=path)
+    held, ended = threading.Event(), threading.Event()
+
+    def hold():
+        with connections():
+            held.set()
+            ended.wait(60.0)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    def charge():
+        with pytest.raises(LedgerError, match="another process"):
+            memory.charge(PureDP(0.5))
+        signal.alarm(30)
+        file.charge(PureDP(0.5))
+
+    thread = threading.Thread(target=hold)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        thread.start()
+        held.wait(60.0)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        # The hook of a fork cannot raise: what ends its waiting is told to stderr alone.
+        with mock.patch("sys.unraisablehook", lambda told: None):
+            child = Child(charge)
+    finally:
+        ended.set()
+        thread.join()
+        signal.signal(signal.SIGALRM, before)
+    child.join()
+    assert memory.epsilon_spent == 0.0 and file.epsilon_spent == 0.5
+
+
+def test_whoever_was_stopped_with_the_lock_rests_a_second_at_most(path, monkeypatch):
+    path.touch()
+    times = iter([0.0, 0.0, 0.0, 3600.0])
+    monkeypatch.setattr(
+        _file_lock, "time", SimpleNamespace(monotonic=lambda: next(times), sleep=id)
+    )
+    locked(path, 60.0, lambda lock: None)
+    assert _file_lock._rest[0] <= 3601.0
+    monkeypatch.setattr(_file_lock, "_rest", [0.0])
+
+
+def test_a_lock_with_a_second_name_is_refused(path):
+    path.touch()
+    locked(path, 60.0, lambda lock: None)
+    os.link(lock_of(path), path.with_name("other.db"))
+    with pytest.raises(LedgerError, match="of one name"):
+        locked(path, 60.0, lambda lock: None)
 
 
 def test_a_child_that_is_forked_while_the_lock_is_held_does_not_keep_it(path):

@@ -30,7 +30,7 @@ from skdp.accounting import (
 )
 from skdp.accounting._events import check_readable
 from skdp.accounting._file_lock import LOCK_SUFFIX
-from skdp.accounting._sqlite_ledger import _BESIDE, _OLD_INDEX, _TABLE
+from skdp.accounting._sqlite_ledger import _BESIDE, _OLD_INDEX, _TABLE, _is_mounted
 from tests._processes import Child
 
 
@@ -254,15 +254,21 @@ def test_a_ledger_that_was_moved_and_left_a_link_is_refused(path, is_under_way, 
     assert PrivacyAccountant(10.0, 1e-5, ledger=path).epsilon_spent == 2.0 + 0.5 * is_under_way
 
 
-def test_a_file_that_is_mounted_by_itself_is_refused(path):
+@pytest.mark.parametrize("name", ["a mounted file.db", "a form\ffeed.db", "moved/file.db"])
+def test_a_file_that_is_mounted_by_itself_is_refused(path, name):
     charged(path)
-    mounted = path.with_name("a mounted file.db")
+    mounted = path.with_name("x").parent / name
+    if "/" in name:
+        path.with_name("elsewhere").mkdir()
+        mounted.parent.symlink_to(path.with_name("elsewhere"))
     mounted.touch()
     if os.getuid() or subprocess.run(["mount", "--bind", path, mounted], check=False).returncode:
         pytest.skip("only root may mount")
     try:
         with pytest.raises(LedgerError, match="mounted by itself"):
             PrivacyAccountant(10.0, 1e-5, ledger=mounted)
+        # A handle that was made where no link stood yet.
+        assert _is_mounted(mounted)
     finally:
         subprocess.run(["umount", mounted], check=True)
 
@@ -357,6 +363,11 @@ ADDITIONS = {
     "a trigger": ["CREATE TRIGGER t AFTER INSERT ON records BEGIN SELECT 1; END"],
     "a trigger named like SQLite's own": [
         "CREATE TRIGGER sqlitelike AFTER INSERT ON records BEGIN SELECT 1; END"
+    ],
+    "a trigger with a name of SQLite's own": [
+        "PRAGMA writable_schema = ON",
+        "INSERT INTO sqlite_master VALUES ('trigger', 'sqlite_x', 'records', 0, "
+        "'CREATE TRIGGER sqlite_x AFTER INSERT ON records BEGIN SELECT 1; END')",
     ],
     "an index": ["CREATE INDEX records_of_dataset ON records (dataset) WHERE sequence < 3"],
     "a column": ["ALTER TABLE records ADD COLUMN note TEXT"],
