@@ -35,6 +35,8 @@ ARGUMENTS = {
     "param_name": "C",
     "param_range": [0.1, 1.0],
     "name": "accuracy",
+    "index": LABELS,
+    "columns": LABELS,
 }
 
 
@@ -95,6 +97,10 @@ def call_of(function, names):
     given = {n: ARGUMENTS[n] for n, p in names.items() if p.default is p.empty and n in ARGUMENTS}
     if "X" in given:
         given["y"] = LABELS
+    if "categories" in names:
+        given |= {"a": LABELS, "categories": [0, 1]}
+    if "index" in names:
+        given = {n: given[n] for n in ("index", "columns")} | {"categories": ([0, 1], [0, 1])}
 
     def release(accountant):
         made = function(**given, accountant=accountant)

@@ -35,6 +35,7 @@ from skdp import (
     DPOneHotEncoder,
     DPPoissonRegressor,
     DPRandomForestClassifier,
+    DPRandomForestRegressor,
     DPRidge,
     DPSGDClassifier,
     DPSGDRegressor,
@@ -57,6 +58,7 @@ from skdp.mechanisms import (
 )
 from skdp.model_selection import PersonKFold, dp_cross_val_score
 from tests._private import GaussianNoise, LaplaceNoise, read_persons
+from tests._replay import replayed
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -127,6 +129,7 @@ CALLS = {
     "histogram Bayes": DPHistogramNB(**BOUNDS),
     "histogram Bayes, pure": DPHistogramNB(delta=0.0, categories=[-1.0, 1.0]),
     "forest": DPRandomForestClassifier(**BOUNDS, n_estimators=5),
+    "forest, numbers": DPRandomForestRegressor(**BOUNDS, target_bounds=(0.0, 1.0), n_estimators=5),
     "tree": DPDecisionTreeClassifier(max_depth=2),
     "tree, pure": DPDecisionTreeClassifier(**BOUNDS, delta=0.0, max_depth=2),
 }
@@ -251,6 +254,32 @@ def largest_moves(monkeypatch, call, relation, sizes, persons, **wrong):
         )
         for size in sizes
     }
+
+
+# Whose choices among intervals are not replayed, or whose statements are random.
+NOT_REPLAYED = {"dp_var, gaps", "k-means", "bins", "vectorizer", "vectorizer, bounds"}
+CHECKED = {
+    "logistic, checked": DPLogisticRegression(),
+    "logistic, objective": DPLogisticRegression(mechanism="objective"),
+    "svc, checked": DPLinearSVC(),
+    "crosstab": lambda X, axis, **terms: stats.dp_crosstab(
+        *X.T, categories=([-1.0, 1.0], [-1.0, 1.0]), **terms
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS | CHECKED if name not in NOT_REPLAYED])
+def test_what_is_not_released_does_not_follow_the_rows_of_a_person(name):
+    """The number of rows is not public: with the same releases a fit is the same."""
+    call = (CALLS | CHECKED)[name]
+    rng = np.random.default_rng(0)
+    X, y = rng.choice([-1.0, 1.0], size=(60, 2)), rng.integers(0, 2, 60)
+    places = np.append(np.arange(60), np.full(600, 59))
+    tables = [(X, y, np.arange(60)), (X[places], y[places], places)]
+    one, other = replayed(
+        *(partial(run, call, X, y, accountant_of(), groups=ids) for X, y, ids in tables)
+    )
+    np.testing.assert_equal(other, one)
 
 
 def each(names):

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils.extmath import row_norms
 
 from skdp._data._parts import Rows, block_size, cut, most_additions
-from skdp._data._persons import shares_of, times_shares
+from skdp._data._persons import n_units, shares_of, times_shares
 
 SPARSE_BLOCK_ROWS = 4096
 SPARSE_GRAM_DENSITY = 0.1
@@ -45,14 +45,15 @@ class BoundedRows(Rows):
     def __init__(self, X, data_norm, constant, unit=1.0, persons=None):
         self.X, self.data_norm, self.unit, self.persons = X, data_norm, unit, persons
         self.constant = float(constant)
-        self.n_rows, self.n_columns = X.shape
+        # By person the number of rows is not public.
+        self.n_units, self.n_columns = n_units(X, persons), X.shape[1]
         self.n_features = self.n_columns + (constant != 0)
         self.norm = math.hypot(data_norm, constant)
         self.block_size = block_size(self.n_features)
         if issparse(X):
             self.block_size = max(self.block_size, SPARSE_BLOCK_ROWS)
         super().__init__(X, self.block_size)
-        self._factor = np.empty(self.n_rows)
+        self._factor = np.empty(X.shape[0])
         self._kept = {}
         # A sum of m squares is off by a relative m rounding errors at most; root, product and
         # quotient add three. Twice that covers both sides.

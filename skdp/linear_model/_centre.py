@@ -207,6 +207,7 @@ def with_check(rows, shape):
         return rows
     own, left = split_epsilon(whole.epsilon, min(CHECK_SHARE, ROWS_OVER_CHECK / n / whole.epsilon))
     checking = LaplaceMechanism(own, LENGTH_OF_GAINS["l1"] * whole.neighbours.rows_moved)
+    checking.check_size(3)
     return replace(rows, checking=checking, left=replace(whole, epsilon=left))
 
 

@@ -248,7 +248,7 @@ class WeightsFit(MechanismPlan):
 
     def _kept(self, rows, y, start, weights, source):
         """Return the share of the way from the start that explains more than chance."""
-        n, unit, moved = rows.n_rows, rows.unit, weights - start
+        n, unit, moved = rows.n_units, rows.unit, weights - start
         check = self.task.check(rows.norm, rows.n_features, n, 1.0 / (n * self.weights.C))
         whole = {"clip": LENGTH_OF_GAINS["l1"], "norm": "l1", "persons": rows.persons}
         sums = ClippedSums(rows.X, y, self.loss, constant=unit * rows.constant, **whole)

@@ -113,7 +113,7 @@ class LinearObjective:
         self.shape = (*loss.weights_shape, rows.n_features)
         self.quadratic = quadratic
         self.linear = np.zeros(self.shape) + linear - quadratic * centre
-        self.smoothness = quadratic + C * rows.n_rows * loss.curvature_bound * rows.norm**2
+        self.smoothness = quadratic + C * rows.n_units * loss.curvature_bound * rows.norm**2
 
     def at(self, weights):
         """Return the `Point` of some weights."""

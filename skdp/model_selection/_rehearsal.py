@@ -6,8 +6,9 @@ import numpy as np
 from joblib import parallel_config
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp.accounting import Allowance
 from skdp.accounting._state import NotCopied
@@ -120,6 +121,9 @@ def _try(fit, rows, n_units):
     # Of somebody else's it is not known whether they write into the rows that they are given.
     if any(is_estimator(step.estimator) and not of_skdp(step.estimator) for step in steps):
         rows = rows.take(np.arange(rows.n_units))
+    for step in steps:
+        if isinstance(step.estimator, FrozenEstimator):
+            check_is_fitted(step.estimator)
     allowances = [Allowance(planned, rows.terms, None) for planned in fit.charges]
     budget = fit.guarantee.epsilon, fit.guarantee.delta
     model = quiet(fit.pipeline.with_budget(*budget, allowances))

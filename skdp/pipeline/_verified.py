@@ -91,8 +91,12 @@ def _converts(labels, dtype):
 
 
 def _indicators(params, d):
-    whole = len(params["categories"]) == d and params["drop"] is None
-    return sum(map(len, params["categories"])) if whole else None
+    sizes, drop = [len(labels) for labels in params["categories"]], params["drop"]
+    if len(sizes) != d:
+        return None
+    if drop is None or isinstance(drop, str):
+        return sum(size - (drop == "first" or (bool(drop) and size == 2)) for size in sizes)
+    return sum(sizes) - d if all(v is not None for v in drop) else None
 
 
 def _monomials(params, d):

@@ -147,8 +147,8 @@ def dp_crosstab(
     -------
     ndarray of int64, shape (n_categories of index, n_categories of columns)
         Not negative. Of all such tables it is, but for rounding, the nearest to the noisy one of
-        the same total, which is at most the number of rows; so it is not unbiased. If `index` is a
-        Series of pandas, a DataFrame with the categories as its labels.
+        the same total, which is at most the number of rows where that is public; so it is not
+        unbiased. If `index` is a Series of pandas, a DataFrame with the categories as its labels.
 
     Raises
     ------
@@ -170,7 +170,8 @@ def dp_crosstab(
     X = np.column_stack(codes).astype(np.float64)
     bins = tuple(np.arange(len(own) + 1) - 0.5 for own in known)
     noisy, _ = _release_histogram("dp_crosstab", X, bins, None, epsilon=epsilon, **terms)
-    counts = nearest_counts(noisy, len(X))
+    # By person the number of rows is not public.
+    counts = nearest_counts(noisy, len(X) if terms.get("groups") is None else np.inf)
     if not hasattr(index, "iloc"):
         return counts
     from pandas import DataFrame, Index
@@ -185,7 +186,7 @@ def nearest_counts(noisy, most):
     All that are left above 0 are lowered by the same amount; fractions are then rounded so that
     the total stays.
     """
-    total = int(np.clip(noisy.sum(), 0, most))
+    total = np.rint(np.clip(noisy.sum(), 0.0, most))
     falling = np.sort(noisy.ravel())[::-1].astype(np.float64)
     lowered = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
     counts = np.maximum(noisy.ravel() - lowered.max(), 0.0)
