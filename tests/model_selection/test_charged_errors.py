@@ -526,3 +526,27 @@ def test_a_charge_that_is_not_as_planned_is_refused_before_the_search_is_charged
     with pytest.raises(ValueError, match="what was not planned"):
         by_grid(pipe, MIXED, np.arange(N) % 2, accountant)
     assert not accountant.spends
+
+
+def beside(encoder):
+    """Return a front of a private scaler and of an encoder of words, and a model."""
+    front = ColumnTransformer([("n", scaler(), ["n"]), ("w", encoder, ["w"])], sparse_threshold=0)
+    return make_pipeline(front, classifier())
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        OneHotEncoder(categories=[["u", "v"]], drop="first", sparse_output=False),
+        FrozenEstimator(OneHotEncoder(categories=[["u", "v"]], sparse_output=False)),
+    ],
+    ids=["drop", "unfitted"],
+)
+def test_what_stands_beside_a_private_step_and_fails_costs_nothing(encoder):
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame({"n": np.linspace(0, 1, N), "w": np.resize(["u", "v"], N)})
+    X.loc[7, "w"] = "q"
+    accountant = PrivacyAccountant(9.0, 0.5)
+    with pytest.raises(ValueError):
+        by_folds(beside(encoder), X, np.tile([0, 1], N // 2), accountant)
+    assert accountant.spends == []

@@ -4,12 +4,19 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline, make_union
-from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    Normalizer,
+    OneHotEncoder,
+    StandardScaler,
+)
 from sklearn.random_projection import GaussianRandomProjection
 
 from skdp import (
@@ -339,4 +346,14 @@ def test_types_that_a_function_made_are_known_inside_a_search():
     found = check_pipeline(make_pipeline(FunctionTransformer(np.abs), search))
     assert "gridsearchcv__estimator__columntransformer__s__columns" in [
         step.step for step in found.steps
+    ]
+
+
+@pytest.mark.parametrize("step", [CountVectorizer(vocabulary=["a", "b"]), MaxAbsScaler()])
+def test_what_is_excused_may_still_not_tell_a_density(step):
+    front = ColumnTransformer([("t", step, "text")], sparse_threshold=0.3)
+    result = check_pipeline(make_pipeline(front, model()), public_steps=["columntransformer__t"])
+    assert not result.accepted
+    assert [f.step for f in result if f.problem == "not private"] == [
+        "columntransformer__sparse_threshold"
     ]

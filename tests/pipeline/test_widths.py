@@ -53,7 +53,10 @@ SPARSITIES = ("made", "kept", "dense")
 MECHANISMS = ("auto", "gradient", "objective", "output", "sufficient_statistics")
 IGNORE = C | {"handle_unknown": "ignore"}
 KNOWN = [
-    (OneHotEncoder(**IGNORE), W),
+    *(
+        (OneHotEncoder(drop=d, **IGNORE), W)
+        for d in (None, "first", "if_binary", ["no"] * 2 + ["so"])
+    ),
     (OneHotEncoder(sparse_output=False, **IGNORE), W),
     (OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, **C), W),
     (SimpleImputer(strategy="constant", fill_value="?", keep_empty_features=True), W),
@@ -111,7 +114,6 @@ UNKNOWN = [
     DPTargetEncoder(**C),
     OneHotEncoder(),
     OneHotEncoder(categories=LISTS[:2]),
-    OneHotEncoder(categories=LISTS, drop="first"),
     FrozenEstimator(OneHotEncoder()),
     FrozenEstimator(DPStandardScaler()),
 ]
