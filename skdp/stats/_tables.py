@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Unpack
 
@@ -13,8 +14,8 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from skdp._data._containers import as_cells, is_sequence
 from skdp._data._tables import target_array
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.stats._functions import BoundedTerms, ChoiceTerms, Terms, _release_histogram, _statistic
-from skdp.stats._moments import ModePlan
+from skdp.stats._functions import BoundedTerms, ChoiceTerms, Terms, _statistic
+from skdp.stats._moments import HistogramPlan, ModePlan
 from skdp.stats._release import check_rows, release
 from skdp.stats._second_moment import CovariancePlan
 from skdp.utils._labels import category_codes
@@ -147,8 +148,8 @@ def dp_crosstab(
     -------
     ndarray of int64, shape (n_categories of index, n_categories of columns)
         Not negative. Of all such tables it is, but for rounding, the nearest to the noisy one of
-        the same total, which is at most the number of rows where that is public; so it is not
-        unbiased. If `index` is a Series of pandas, a DataFrame with the categories as its labels.
+        the same total, which is at most the number of rows, or of persons; so it is not unbiased.
+        If `index` is a Series of pandas, a DataFrame with the categories as its labels.
 
     Raises
     ------
@@ -169,15 +170,33 @@ def dp_crosstab(
     codes, known = zip(*map(_codes, (index, columns), categories), strict=True)
     X = np.column_stack(codes).astype(np.float64)
     bins = tuple(np.arange(len(own) + 1) - 0.5 for own in known)
-    noisy, _ = _release_histogram("dp_crosstab", X, bins, None, epsilon=epsilon, **terms)
-    # By person the number of rows is not public.
-    counts = nearest_counts(noisy, len(X) if terms.get("groups") is None else np.inf)
+    plan = partial(CrosstabPlan, bins=bins, joint=True)
+    counts = release("dp_crosstab", X, plan, (0.0, 1.0), epsilon=epsilon, **terms)
     if not hasattr(index, "iloc"):
         return counts
     from pandas import DataFrame, Index
 
     named = zip(known, (index, columns), strict=True)
     return DataFrame(counts, *(Index(own, name=getattr(one, "name", None)) for own, one in named))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CrosstabPlan(HistogramPlan):
+    """Counts of pairs of labels, together at most as many as there are units.
+
+    Parameters
+    ----------
+    n_rows : int
+        The public number of units.
+    **of_histogram
+        As of `HistogramPlan`.
+    """
+
+    n_rows: int
+
+    def run(self, X, source, persons=None):
+        """Return whole numbers, none negative."""
+        return nearest_counts(super().run(X, source, persons)[0], self.n_rows)
 
 
 def nearest_counts(noisy, most):
