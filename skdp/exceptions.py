@@ -17,20 +17,24 @@ class BudgetExceededError(RuntimeError):
         What the budget has left.
     total : tuple of (float, float)
         The budget.
+    name : str, default=""
+        Of a cap on some users or purposes that cannot pay; "" for the data set's.
     """
 
-    def __init__(self, asked, left, total):
-        super().__init__(asked, left, total)
+    def __init__(self, asked, left, total, name=""):
+        super().__init__(asked, left, total, name)
         self.asked = tuple(asked)
         self.left = tuple(left)
         self.total = tuple(total)
+        self.name = name
 
     def __str__(self):
         def amount(pair):
             return f"(epsilon={pair[0]:.6g}, delta={pair[1]:.6g})"
 
+        budget = f"the cap {self.name!r}" if self.name else "the budget"
         return (
-            f"the release costs {amount(self.asked)}, the budget has {amount(self.left)} left "
+            f"the release costs {amount(self.asked)}, {budget} has {amount(self.left)} left "
             f"of {amount(self.total)}; nothing was computed or charged"
         )
 

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import uuid
 import weakref
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -18,7 +19,17 @@ from skdp.accounting._chain import next_record
 from skdp.accounting._events import ApproximateDP, Composed, Event, PureDP, check_readable
 from skdp.accounting._ledger import one_address, open_ledger
 from skdp.accounting._report import BudgetReport
-from skdp.accounting._state import Draw, NotCopied, Part, Spend, State, Terms, read_entries
+from skdp.accounting._state import (
+    Cap,
+    Draw,
+    NotCopied,
+    Part,
+    Spend,
+    State,
+    Terms,
+    check_name,
+    read_entries,
+)
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.utils._documents import html_text
 from skdp.utils._validation import check_boolean, check_integer, check_privacy_parameters
@@ -77,6 +88,8 @@ class PrivacyAccountant(NotCopied):
     ----------
     part : Part or None
         The part of the rows that this handle is for, None for all rows.
+    user, purpose : str
+        Who charges by this handle, and why; see `as_user`.
 
     Raises
     ------
@@ -106,6 +119,8 @@ class PrivacyAccountant(NotCopied):
 
     dataset: str = property(attrgetter("_dataset"))
     part: Part | None = property(attrgetter("_part"))
+    user: str = property(attrgetter("_user"))
+    purpose: str = property(attrgetter("_purpose"))
     epsilon: float = property(attrgetter("terms.epsilon"))
     delta: float = property(attrgetter("terms.delta"))
     relation: str = property(attrgetter("terms.relation"))
@@ -167,8 +182,8 @@ class PrivacyAccountant(NotCopied):
 
     @property
     def epsilon_remaining(self) -> float:
-        """The cap on epsilon minus `epsilon_spent`."""
-        return self._now().left[0]
+        """The cap on epsilon minus `epsilon_spent`; less where a sub-cap leaves `user` less."""
+        return self._now().left(self._user, self._purpose)[0]
 
     @property
     def spends(self) -> list[Spend]:
@@ -215,9 +230,10 @@ class PrivacyAccountant(NotCopied):
         Raises
         ------
         BudgetExceededError
-            If the budget cannot pay; the ledger is unchanged.
+            If the budget or a sub-cap cannot pay; the ledger is unchanged.
         LedgerError
-            If the ledger cannot be used, or was edited or cut since it was last used.
+            If the ledger cannot be used, or was edited or cut since it was last used, or the data
+            set was closed.
         ValueError
             If the event is none that a ledger can read back.
         """
@@ -282,11 +298,11 @@ class PrivacyAccountant(NotCopied):
         bool
             Whether it would be accepted. Another process may spend in between.
         """
+        state = self._now()
         try:
-            self._now().priced(self._spend(event), epsilon, delta)
+            return state.closed is None and bool(state.priced(self._spend(event), epsilon, delta))
         except BudgetExceededError:
             return False
-        return True
 
     def reserve(
         self, epsilon: float, delta: float = 0.0, *, label: str = "reserved"
@@ -340,9 +356,53 @@ class PrivacyAccountant(NotCopied):
             raise ValueError("reserve needs composition='basic' and no groups of rows")
         event = ApproximateDP(epsilon, delta) if delta else PureDP(epsilon)
         spend = self.charge(event, label=label, epsilon=epsilon, delta=delta)
-        part = attach(self._address, f"{self._dataset}{RESERVED}{spend.sequence})")
+        name = f"{self._dataset}{RESERVED}{spend.sequence})"
+        part = attach(self._address, name, None, self._user, self._purpose)
         part._open(replace(terms, epsilon=epsilon, delta=delta))
+        # Who closed the data set meanwhile may have seen no part to close.
+        self._now().check_not_closed()
         return part
+
+    def as_user(self, user: str | None = None, *, purpose: str | None = None) -> "PrivacyAccountant":
+        """Return a handle whose charges say who makes them, and why.
+
+        Both are stored with each charge in the ledger, in clear, and go with the handle into
+        clones, workers and pickles. Without it they are what the variables ``SKDP_USER`` and
+        ``SKDP_PURPOSE`` of the environment say when ``PrivacyAccountant(...)`` is called. They
+        are what somebody says: nobody is asked for a password.
+
+        Parameters
+        ----------
+        user : str, default=None
+            Who charges. None keeps what this handle says.
+        purpose : str, default=None
+            What for. None keeps what this handle says.
+
+        Returns
+        -------
+        PrivacyAccountant
+            Of the same data set; `epsilon_spent` is that of all users.
+
+        Raises
+        ------
+        ValueError
+            If it is no name, or this is a reserved part, which is whose it was reserved.
+
+        Examples
+        --------
+        >>> from skdp import PrivacyAccountant
+        >>> from skdp.accounting import PureDP
+        >>> accountant = PrivacyAccountant(epsilon=1.0, delta=0.0)
+        >>> ann = accountant.as_user("ann", purpose="the annual report")
+        >>> spend = ann.charge(PureDP(0.25), label="a count")
+        >>> spend.user, spend.purpose, accountant.epsilon_spent
+        ('ann', 'the annual report', 0.25)
+        """
+        if RESERVED in self._dataset:
+            raise ValueError("a reserved part is spent by the user and for the purpose it was for")
+        user = self._user if user is None else user
+        purpose = self._purpose if purpose is None else purpose
+        return attach(self._address, self._dataset, self._part, user, purpose)
 
     def change_cap(self, epsilon: float, delta: float, *, reason: str) -> None:
         """Change the cap. The change and its reason are a record of the ledger.
@@ -355,12 +415,94 @@ class PrivacyAccountant(NotCopied):
             Who decided and why, not empty.
         """
         epsilon, delta = check_privacy_parameters(epsilon, delta)
-        if not (isinstance(reason, str) and reason.strip()):
-            raise ValueError("reason must say who decided and why")
+        self._change_cap("change_cap", reason, {"epsilon": epsilon, "delta": delta})
+
+    def sub_cap(
+        self,
+        name: str,
+        epsilon: float,
+        delta: float,
+        *,
+        users: Sequence[str] = (),
+        purposes: Sequence[str] = (),
+        reason: str,
+    ) -> None:
+        """Set a cap on some users or purposes inside the data set's cap, or change it.
+
+        A charge must keep the data set's cap and every sub-cap that it counts towards; all are
+        checked in the transaction that writes it. What was charged before counts too. The total
+        of a sub-cap is that of its charges by the data set's composition.
+
+        Only the data set's cap is a guarantee about the data. A sub-cap bounds what its users
+        release themselves, and nothing if they see the results of others.
+
+        Parameters
+        ----------
+        name : str
+            Of the user, team or purpose; the same name again changes the sub-cap.
+        epsilon, delta : float
+            The sub-cap; one as large as the data set's cap binds nobody.
+        users : sequence of str, default=()
+            Whose charges count, together. None stands for everybody's.
+        purposes : sequence of str, default=()
+            For which purposes. None stands for all.
+        reason : str
+            Who decided and why, not empty.
+
+        Raises
+        ------
+        ValueError
+            If neither users nor purposes are named, or a parameter is out of range.
+
+        Examples
+        --------
+        >>> from skdp import PrivacyAccountant
+        >>> from skdp.accounting import PureDP
+        >>> accountant = PrivacyAccountant(epsilon=3.0, delta=0.0)
+        >>> accountant.sub_cap("team", 1.0, 0.0, users=["ann", "bob"], reason="the board")
+        >>> spend = accountant.as_user("ann").charge(PureDP(0.75))
+        >>> accountant.as_user("bob").can_afford(PureDP(0.5))
+        False
+        >>> accountant.epsilon_remaining, accountant.as_user("bob").epsilon_remaining
+        (2.25, 0.25)
+        """
+        cap = asdict(Cap(epsilon, delta, check_name(name, "name"), users, purposes))
+        if not cap["users"] + cap["purposes"]:
+            raise ValueError("name users or purposes; change_cap changes the whole cap")
+        named = {what: list(cap[what]) for what in ("users", "purposes")}
+        self._change_cap("sub_cap", reason, cap | named)
+
+    def close(self, *, reason: str) -> None:
+        """Close the data set for good: it accepts no charge, no draw and no cap any more.
+
+        So where the data are deleted, or their time is over. The record of what was charged
+        stays. The parts that were reserved are closed too.
+
+        Parameters
+        ----------
+        reason : str
+            Who decided and why, not empty.
+        """
+        self._decide("close", reason)
+        parts = {record.dataset for record in self._ledger.records()}
+        for name in sorted(parts):
+            if name.startswith(self._dataset + RESERVED):
+                attach(self._address, name)._decide("close", reason)
+
+    def _change_cap(self, kind, reason, cap):
         if RESERVED in self._dataset:
             raise ValueError("a reserved part keeps its cap: reserve another one")
-        body = {"epsilon": epsilon, "delta": delta, "reason": reason, "time": _time()}
-        self._append(lambda state: self._opened(state) and ("change_cap", body))
+        self._decide(kind, reason, **cap)
+
+    def _decide(self, kind, reason, **body):
+        """Append what somebody decided; what is closed is closed once."""
+        if not (isinstance(reason, str) and reason.strip()):
+            raise ValueError("reason must say who decided and why")
+        body |= {"reason": reason, "time": _time()}
+        done = kind == "close"
+        self._append(
+            lambda state: None if done and self._opened(state).closed else (kind, body)
+        )
 
     def partition(
         self, name: str, parts: int, *, by_index: bool = False
@@ -404,12 +546,11 @@ class PrivacyAccountant(NotCopied):
         """
         if self._part is not None:
             raise ValueError("a part cannot be partitioned again")
-        if not (isinstance(name, str) and name):
-            raise ValueError(f"name must be a name, got {name!r}")
+        check_name(name, "name")
         parts, by_index = check_integer(parts, "parts", 2), check_boolean(by_index, "by_index")
         return [
-            attach(self._address, self._dataset, Part(name, i, parts, by_index))
-            for i in range(parts)
+            attach(self._address, self._dataset, part, self._user, self._purpose)
+            for part in (Part(name, i, parts, by_index) for i in range(parts))
         ]
 
     def recompose(self, method: str = "auto", delta: float | None = None) -> float:
@@ -466,6 +607,8 @@ class PrivacyAccountant(NotCopied):
             **{name: getattr(state.terms, name) for name in shown},
             dataset=self._dataset,
             spent=state.spent,
+            shares=state.shares(),
+            closed=state.closed,
             spends=read_entries(records, "charge"),
             draws=read_entries(records, "draw"),
             head_hash=self.verify(),
@@ -475,7 +618,8 @@ class PrivacyAccountant(NotCopied):
         if not isinstance(label, str):
             raise ValueError(f"label must be a str, got {label!r}")
         check_readable(event)
-        return Spend(label, event, 0.0, 0.0, bool(seeded), _time(), __version__, self._part)
+        spend = Spend(label, event, 0.0, 0.0, bool(seeded), _time(), __version__, self._part)
+        return replace(spend, user=self._user, purpose=self._purpose)
 
     def _now(self):
         # Threads share `_state`: it is read once, and any state is a true beginning of the
@@ -512,7 +656,7 @@ class PrivacyAccountant(NotCopied):
         return state
 
     def __getstate__(self):
-        return self._address, self._dataset, self._part
+        return self._address, self._dataset, self._part, self._user, self._purpose
 
     def __setstate__(self, known):
         # Another object than the live handle, of the same state.
@@ -530,27 +674,33 @@ class PrivacyAccountant(NotCopied):
 
     def __repr__(self):
         part = "" if self._part is None else f", part={self._part.index}"
-        return f"PrivacyAccountant(dataset={self._dataset!r}{part})"
+        user = f", user={self._user!r}" * bool(self._user)
+        return f"PrivacyAccountant(dataset={self._dataset!r}{part}{user})"
 
 
-def attach(address, dataset, part=None):
+def attach(address, dataset, part=None, user=None, purpose=None):
     """Return the live handle of a ledger's data set, or a new one that has opened nothing."""
-    if not (isinstance(dataset, str) and dataset.isprintable() and dataset):
-        raise ValueError(f"dataset must be a name, got {dataset!r}")
+    check_name(dataset, "dataset")
     open_ledger(address)
-    return _restored(address, dataset, part)
+    return _restored(address, dataset, part, user, purpose)
 
 
-def _restored(address, dataset, part):
+def _restored(address, dataset, part, user=None, purpose=None):
     # A fitted model loads where the driver of its ledger is missing: the first use tells.
+    known = {"_address": address, "_dataset": dataset, "_part": part}
+    for name, word in (("user", user), ("purpose", purpose)):
+        word = os.environ.get(f"SKDP_{name.upper()}", "") if word is None else word
+        known[f"_{name}"] = word if word == "" else check_name(word, name)
     handle = object.__new__(PrivacyAccountant)
-    vars(handle).update(_address=address, _dataset=dataset, _part=part, _state=State())
-    return _live.setdefault((address, dataset, part), handle)
+    vars(handle).update(known, _state=State())
+    return _live.setdefault(tuple(known.values()), handle)
 
 
 def _body(spend):
     body = asdict(replace(spend, event=spend.event.to_json()))
-    return {name: body[name] for name in body if name not in ("sequence", "hash")}
+    # Records of those who say neither who they are nor why are as they always were.
+    unsaid = [name for name in ("user", "purpose") if not body[name]]
+    return {name: body[name] for name in body if name not in ("sequence", "hash", *unsaid)}
 
 
 def address_of(ledger):

@@ -166,8 +166,11 @@ class BasicComposition(_Summed):
         price = spend.epsilon, spend.delta
         return _Sum(exact(spend.epsilon), exact(spend.delta), (price,))
 
-    def price(self, event, total, cap, delta=None):
-        """Return the (epsilon, delta) at which an event is booked, chosen before its release."""
+    def price(self, event, budgets, delta=None):
+        """Return the (epsilon, delta) at which an event is booked, chosen before its release.
+
+        Each budget is a total and the cap on it; all must be able to pay.
+        """
         if delta is not None:
             price = self.single_epsilon(event, check_delta(delta))
             if price < math.inf or self.group_size == 1:
@@ -178,10 +181,11 @@ class BasicComposition(_Summed):
         price = self.single_epsilon(event, delta)
         if price < math.inf:
             return price, delta
-        left = max(exact(cap[1]) - total.delta, Fraction(0))
-        for delta in (_floor(left / 2), _floor(left)):
+        left = min(exact(cap[0]) - total.cost for total, cap in budgets)
+        spare = max(min(exact(cap[1]) - total.delta for total, cap in budgets), Fraction(0))
+        for delta in (_floor(spare / 2), _floor(spare)):
             price = self.single_epsilon(event, delta)
-            if price < math.inf and total.cost + exact(price) <= exact(cap[0]):
+            if price < math.inf and exact(price) <= left:
                 break
         return price, delta
 
@@ -202,9 +206,9 @@ class BasicComposition(_Summed):
 class _PricedAtCap(_Rule):
     """What filters and schedules share whose totals are turned into epsilon at the cap's delta."""
 
-    def price(self, event, total, cap, delta=None):
-        """Return the (epsilon, delta) that an event would cost alone."""
-        delta = cap[1] if delta is None else check_delta(delta)
+    def price(self, event, budgets, delta=None):
+        """Return the (epsilon, delta) that an event would cost alone, at the least cap's delta."""
+        delta = min(cap[1] for _, cap in budgets) if delta is None else check_delta(delta)
         return self.single_epsilon(event, delta), delta
 
     def left(self, total, cap):

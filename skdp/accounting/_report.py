@@ -61,6 +61,10 @@ class BudgetReport:
         by a spend.
     missing_ids : str
         Whether rows without an id are declared to be of distinct persons.
+    shares : tuple of Share
+        Each sub-cap, and each user and purpose that was named, with what they spent.
+    closed : str or None
+        Why the data set was closed, None if it is open.
     """
 
     dataset: str
@@ -74,6 +78,8 @@ class BudgetReport:
     head_hash: str
     draws: tuple = ()
     missing_ids: str = "error"
+    shares: tuple = ()
+    closed: str | None = None
 
     notes = (ROWS_BY_INDEX, SCORES)
     columns = ("no.", "charged at", "release", "epsilon", "delta")

@@ -16,6 +16,13 @@ from skdp.utils._validation import check_choice, check_privacy_parameters, check
 _cached_event = lru_cache(maxsize=4096)(event_from_json)
 
 
+def check_name(name, what):
+    """Return a name in letters that can be seen, or raise `ValueError`."""
+    if not (isinstance(name, str) and name.isprintable() and name):
+        raise ValueError(f"{what} must be a name, got {name!r}")
+    return name
+
+
 class NotCopied:
     """A handle that stands for the same thing in every clone and copy."""
 
@@ -101,6 +108,10 @@ class Part:
     parts: int
     by_index: bool
 
+    def contradicts(self, other):
+        """Say whether the other one is of a partition of the same name that is cut otherwise."""
+        return self.partition == other.partition and self != replace(other, index=self.index)
+
 
 @dataclass(frozen=True)
 class Spend:
@@ -126,6 +137,8 @@ class Spend:
         The record's position in the ledger.
     hash : str
         The record's hash.
+    user, purpose : str
+        Who charged, and why, in the words of whoever charged; "" where nobody said.
     """
 
     label: str
@@ -138,6 +151,8 @@ class Spend:
     part: Part | None = None
     sequence: int = 0
     hash: str = ""
+    user: str = ""
+    purpose: str = ""
 
 
 @dataclass(frozen=True)
@@ -158,6 +173,8 @@ class Draw:
         The record's position in the ledger.
     hash : str
         The record's hash.
+    user, purpose : str
+        Who ran it, and why.
     """
 
     label: str
@@ -167,6 +184,8 @@ class Draw:
     version: str
     sequence: int = 0
     hash: str = ""
+    user: str = ""
+    purpose: str = ""
 
 
 def read_entries(records, kind):
@@ -188,6 +207,69 @@ def _read_entry(record):
         return spend
     except (KeyError, TypeError, ValueError) as error:
         raise LedgerError(f"record {record.sequence} cannot be read: {error}") from error
+
+
+@dataclass(frozen=True)
+class Cap:
+    """A cap on what some users charge, for some purposes; that of a data set is on everything.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The cap.
+    name : str, default=""
+        Of a cap inside the data set's: of a user, a team or a purpose.
+    users, purposes : sequence of str, default=()
+        Whose charges count, and for which purposes; none stands for all.
+    """
+
+    epsilon: float
+    delta: float
+    name: str = ""
+    users: tuple = ()
+    purposes: tuple = ()
+
+    def __post_init__(self):
+        epsilon, delta = check_privacy_parameters(self.epsilon, self.delta)
+        for what in ("users", "purposes"):
+            names = getattr(self, what)
+            if isinstance(names, str):
+                raise ValueError(f"{what} must be a list of names, got {names!r}")
+            vars(self)[what] = tuple(check_name(name, what) for name in names)
+        vars(self).update(epsilon=epsilon, delta=delta)
+
+    amounts = property(attrgetter("epsilon", "delta"))
+
+    def counts(self, user, purpose):
+        """Say whether a user's charge for a purpose counts towards it."""
+        of_user = not self.users or user in self.users
+        return of_user and (not self.purposes or purpose in self.purposes)
+
+    def __str__(self):
+        words = self.name
+        if self.users:
+            words += f" of {', '.join(self.users)}"
+        return words + f" for {', '.join(self.purposes)}" * bool(self.purposes)
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a user, a purpose or the users and purposes of a sub-cap have spent.
+
+    Parameters
+    ----------
+    name : str
+        Whose share.
+    spent : tuple of (float, float)
+        What their charges cost together, by the ledger's composition, as (epsilon, delta).
+    cap, left : tuple of (float, float) or None
+        The sub-cap, and what it has left; None where there is none.
+    """
+
+    name: str
+    spent: tuple
+    cap: tuple | None = None
+    left: tuple | None = None
 
 
 @dataclass(frozen=True)
@@ -224,16 +306,17 @@ class Rounds:
 class State:
     """What the records of a data set up to a position in the ledger add up to.
 
-    `whole` is the total of what was computed from all rows, `partitions` maps a partition's
-    (name, number of parts, by_index) to the totals of its parts. `reservations` maps a
-    reservation's name to its `Rounds`.
+    `totals` maps (user, purpose, part) to the total of what they charged, the part None for all
+    rows. `sub_caps` maps names to `Cap`, `reservations` a reservation's name to its `Rounds`.
+    `closed` is the reason why the data set was closed.
     """
 
     position: tuple = NOTHING
     terms: Terms | None = None
-    whole: object = None
-    partitions: dict = field(default_factory=dict)
+    totals: dict = field(default_factory=dict)
+    sub_caps: dict = field(default_factory=dict)
     reservations: dict = field(default_factory=dict)
+    closed: str | None = None
 
     def after(self, records):
         """Return the state after some more records.
@@ -241,7 +324,7 @@ class State:
         Raises
         ------
         LedgerError
-            If a record holds what no accountant writes.
+            If a record holds what no accountant writes, or follows the closing.
         """
         state = self
         for record in records:
@@ -253,28 +336,39 @@ class State:
         return state
 
     def _after(self, record):
+        self.check_not_closed()
         if record.kind == "open":
-            terms = Terms(**record.body)
-            return State(terms=terms, whole=terms.rule.zero)
+            return State(terms=Terms(**record.body))
         if record.kind == "change_cap":
             cap = {name: record.body[name] for name in ("epsilon", "delta")}
             return replace(self, terms=replace(self.terms, **cap))
+        if record.kind == "sub_cap":
+            names = ("epsilon", "delta", "name", "users", "purposes")
+            cap = Cap(**{name: record.body[name] for name in names})
+            return replace(self, sub_caps=self.sub_caps | {cap.name: cap})
+        if record.kind == "close":
+            return replace(self, closed=record.body["reason"])
         if record.kind == "charge":
             return self.with_spend(_read_entry(record))._with_step(record)
         if record.kind == "draw":
             return self._with_step(record)
         raise LedgerError(f"record {record.sequence} is of the unknown kind {record.kind!r}")
 
+    def check_not_closed(self):
+        """Raise LedgerError if nothing can be charged any more."""
+        if self.closed is not None:
+            raise LedgerError(f"the data set was closed and accepts no charge: {self.closed}")
+
     def with_spend(self, spend):
         """Return the state with one more spend."""
-        rule, cost = self.terms.rule, self.terms.rule.cost(spend)
-        if spend.part is None:
-            return replace(self, whole=rule.add(self.whole, cost))
-        part, totals = spend.part, self.partitions.get(spend.part.partition, {})
-        if any((p.parts, p.by_index) != (part.parts, part.by_index) for p in totals):
-            raise ValueError(f"partition {part.partition!r} was charged with other parts before")
-        totals = totals | {part: rule.add(totals.get(part, rule.zero), cost)}
-        return replace(self, partitions=self.partitions | {part.partition: totals})
+        rule, part = self.terms.rule, spend.part
+        for _, _, other in self.totals:
+            if part and other and part.contradicts(other):
+                words = f"partition {part.partition!r} was charged with other parts before"
+                raise ValueError(words)
+        key = spend.user, spend.purpose, part
+        total = rule.add(self.totals.get(key, rule.zero), rule.cost(spend))
+        return replace(self, totals=self.totals | {key: total})
 
     def rounds(self, name, steps):
         """Return the `Rounds` of a reservation whose plan has so many steps."""
@@ -292,11 +386,22 @@ class State:
         rounds = self.rounds(step["name"], step["steps"]).after(step["step"], position)
         return replace(self, reservations=self.reservations | {step["name"]: rounds})
 
-    @property
-    def total(self):
-        """The worst that the records amount to for any one unit."""
-        rule, worst = self.terms.rule, []
-        for totals in self.partitions.values():
+    def total(self, counts=lambda user, purpose: True):
+        """Return the worst that charges amount to for any one unit.
+
+        Parameters
+        ----------
+        counts : callable
+            Says of a user and a purpose whether their charges count; all do by default.
+        """
+        rule, partitions = self.terms.rule, {}
+        for (user, purpose, part), total in self.totals.items():
+            if counts(user, purpose):
+                totals = partitions.setdefault(part and part.partition, {})
+                totals[part] = rule.add(totals.get(part, rule.zero), total)
+        whole = partitions.pop(None, {None: rule.zero})[None]
+        worst = []
+        for totals in partitions.values():
             # One unit can be in so many parts of a partition, or move between them.
             moves = self.terms.relation == "replace_one" and not next(iter(totals)).by_index
             affected = self.terms.max_rows * (2 if moves else 1)
@@ -304,20 +409,45 @@ class State:
                 # Any part may hold rows of a person.
                 affected = len(totals)
             worst.append(rule.worst(list(totals.values()), affected))
-        return rule.add(self.whole, *worst) if worst else self.whole
+        return rule.add(whole, *worst) if worst else whole
 
     @property
     def spent(self):
         """The (epsilon, delta) spent so far."""
-        return self.terms.rule.spent(self.total, self.terms.cap)
+        return self.terms.rule.spent(self.total(), self.terms.cap)
 
-    @property
-    def left(self):
-        """What the cap has left."""
-        return self.terms.rule.left(self.total, self.terms.cap)
+    def caps(self, user, purpose):
+        """Return every cap that a user's charge for a purpose must keep, the data set's first."""
+        inside = (cap for cap in self.sub_caps.values() if cap.counts(user, purpose))
+        return [Cap(*self.terms.cap), *inside]
+
+    def left_of(self, cap):
+        """Return what a cap has left."""
+        return self.terms.rule.left(self.total(cap.counts), cap.amounts)
+
+    def left(self, user="", purpose=""):
+        """Return what is left to a user for a purpose: the least of all caps."""
+        if self.closed is not None:
+            return 0.0, 0.0
+        each = map(self.left_of, self.caps(user, purpose))
+        return tuple(map(min, zip(*each, strict=True)))
+
+    def shares(self):
+        """Return the `Share` of each sub-cap, and of each user and purpose that was named."""
+        rule, shares = self.terms.rule, []
+        for cap in self.sub_caps.values():
+            spent = rule.spent(self.total(cap.counts), cap.amounts)
+            shares.append(Share(f"cap {cap}", spent, cap.amounts, self.left_of(cap)))
+        for place, what in enumerate(("user", "purpose")):
+            names = {key[place] for key in self.totals}
+            for name in sorted(names) if any(names) else ():
+                total = self.total(lambda *key, i=place, n=name: key[i] == n)
+                words = f"{what} {name}" if name else f"no {what} named"
+                shares.append(Share(words, rule.spent(total, self.terms.cap)))
+        return tuple(shares)
 
     def priced(self, spend, epsilon=None, delta=None):
-        """Return a spend with its price, if the cap can pay for it.
+        """Return a spend with its price, if all caps can pay for it.
 
         Parameters
         ----------
@@ -330,15 +460,21 @@ class State:
         Raises
         ------
         BudgetExceededError
-            If the cap cannot pay.
+            If a cap cannot pay.
+        LedgerError
+            If the data set was closed.
         """
-        rule, cap = self.terms.rule, self.terms.cap
+        self.check_not_closed()
+        rule, caps = self.terms.rule, self.caps(spend.user, spend.purpose)
         if epsilon is not None:
             claim = epsilon, 0.0 if delta is None else delta
             price = claimed_price(spend.event, *claim, self.terms.relation)
         if epsilon is None or not self.terms.holds_for_group(spend.event, *price):
-            price = rule.price(spend.event, self.total, cap, delta)
+            budgets = [(self.total(cap.counts), cap.amounts) for cap in caps]
+            price = rule.price(spend.event, budgets, delta)
         spend = replace(spend, epsilon=price[0], delta=price[1])
-        if price[0] == math.inf or not rule.within(self.with_spend(spend).total, cap):
-            raise BudgetExceededError(price, self.left, cap)
+        after = self.with_spend(spend) if price[0] < math.inf else None
+        for cap in caps:
+            if after is None or not rule.within(after.total(cap.counts), cap.amounts):
+                raise BudgetExceededError(price, self.left_of(cap), cap.amounts, cap.name)
         return spend
