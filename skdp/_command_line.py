@@ -5,9 +5,12 @@ import csv
 import json
 import math
 import sys
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import reduce
 from importlib import import_module
 
+from skdp._privacy_report import PrivacyReport
 from skdp._version import __version__
 from skdp.accounting import Gaussian, PoissonSampled, get_epsilon
 from skdp.accounting._accountant import ledger_records, ledger_reports, verify_ledger
@@ -65,7 +68,7 @@ def _parser():
     actions = ledger.add_subparsers(required=True, metavar="action")
     show = actions.add_parser("show", help="budget and charges of each data set")
     verify = actions.add_parser("verify", help="check the hash chain, print the last hash")
-    export = actions.add_parser("export", help="every record, one a line")
+    export = actions.add_parser("export", help="every record, or a page of the budgets (html)")
     pipeline = commands.add_parser(
         "price",
         help="what a fit, a search or a cross-validation costs, before anything is spent",
@@ -89,8 +92,11 @@ def _parser():
             command.add_argument("--json", action="store_true", help="print JSON")
     for command in (show, export):
         command.add_argument("--dataset", help="this data set alone")
+        command.add_argument("--user", help="charges of this user alone")
+        command.add_argument("--purpose", help="charges for this purpose alone")
+        command.add_argument("--since", type=_date, help="charges from this date or time on, UTC")
     verify.add_argument("--head", help="fail unless the chain still holds this hash")
-    export.add_argument("--format", choices=("jsonl", "csv"), default="jsonl")
+    export.add_argument("--format", choices=("jsonl", "json", "csv", "html"), default="jsonl")
     price.add_argument("--noise-multiplier", type=float, required=True, help="sigma over the clip")
     price.add_argument("--sampling-rate", type=float, default=1.0, help="1 is the full batch")
     price.add_argument("--steps", type=int, default=1)
@@ -100,10 +106,44 @@ def _parser():
     return parser
 
 
+def _date(text):
+    moment = datetime.fromisoformat(text)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return moment.astimezone(UTC).isoformat(timespec="seconds")
+
+
+def _asked(options):
+    """Return what charges must be, by the names of their fields."""
+    known = {name: getattr(options, name) for name in ("user", "purpose", "since")}
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def _is_wanted(options, entry):
+    asked = _asked(options)
+    since = asked.pop("since", "")
+    return entry.get("time", "") >= since and all(entry.get(n, "") == asked[n] for n in asked)
+
+
+def _reports(options):
+    """Return the reports that were asked for, with the charges that were."""
+    for report in ledger_reports(options.ledger, options.dataset):
+        kept = {
+            name: tuple(e for e in getattr(report, name) if _is_wanted(options, vars(e)))
+            for name in ("spends", "draws")
+        }
+        yield replace(report, **kept)
+
+
+def _title(options):
+    asked = ", ".join(f"{name} {value}" for name, value in _asked(options).items())
+    return "Privacy ledger" + f": charges of {asked}; totals are of all" * bool(asked)
+
+
 def _show(options):
-    reports = ledger_reports(options.ledger, options.dataset)
+    reports = list(_reports(options))
     values = [report.to_dict() for report in reports]
-    _print(options, values, "\n\n".join(map(str, reports)), indent=2)
+    heading = [_title(options)] * bool(_asked(options))
+    _print(options, values, "\n\n".join([*heading, *map(str, reports)]), indent=2)
 
 
 def _verify(options):
@@ -113,16 +153,22 @@ def _verify(options):
 
 
 def _export(options):
+    if options.format == "html":
+        page = PrivacyReport(_title(options), (), tuple(_reports(options)), (), ())
+        print(page.to_html(), end="")
+        return
     verify_ledger(options.ledger)
     rows = ledger_records(options.ledger, options.dataset)
-    if options.format == "jsonl":
+    rows = [row for row in rows if _is_wanted(options, row["body"])]
+    if options.format == "csv":
+        writer = csv.DictWriter(sys.stdout, ["sequence", "dataset", "kind", "body", "hash"])
+        writer.writeheader()
+        writer.writerows(row | {"body": json.dumps(row["body"], sort_keys=True)} for row in rows)
+    elif options.format == "json":
+        print(json.dumps(rows, sort_keys=True, indent=2))
+    else:
         for row in rows:
             print(json.dumps(row, sort_keys=True))
-        return
-    writer = csv.DictWriter(sys.stdout, ["sequence", "dataset", "kind", "body", "hash"])
-    writer.writeheader()
-    for row in rows:
-        writer.writerow(row | {"body": json.dumps(row["body"], sort_keys=True)})
 
 
 def _price(options):

@@ -1,14 +1,13 @@
 """One document about the privacy of what was released: for people, programs and model cards."""
 
 import json
-import textwrap
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
 from skdp.accounting._report import BudgetReport
-from skdp.utils._documents import html_fragment, html_table, html_text, markdown_text, printable
+from skdp.utils._documents import Section, html_fragment, html_text, markdown_text, printable
 from skdp.utils._rounding import in_digits
 
 ASSUMPTIONS = (
@@ -99,11 +98,7 @@ class PrivacyReport:
         """
         lines = [printable(self.title), "=" * len(printable(self.title))]
         for section in self._sections():
-            lines += ["", section.heading, "-" * len(section.heading)]
-            lines += [_wrapped(f"{printable(n) + ':':<22} {v}", 25) for n, v in section.rows]
-            if section.table:
-                lines += ["", *aligned((section.columns, *section.table)), ""]
-            lines += [_wrapped(note, 4) for note in section.notes]
+            lines += ["", *section.to_text()]
         return "\n".join(lines)
 
     def to_markdown(self, level=2):
@@ -120,14 +115,7 @@ class PrivacyReport:
         """
         lines = [f"{'#' * level} {markdown_text(self.title)}"]
         for section in self._sections():
-            lines += ["", f"{'#' * (level + 1)} {markdown_text(section.heading)}", ""]
-            lines += [f"- **{markdown_text(n)}**: {markdown_text(v)}" for n, v in section.rows]
-            if section.table:
-                cells = [" | ".join(map(markdown_text, row)) for row in section.table]
-                rule = " | ".join("---" for _ in section.columns)
-                head = " | ".join(map(markdown_text, section.columns))
-                lines += ["", *(f"| {row} |" for row in (head, rule, *cells)), ""]
-            lines += [f"- {markdown_text(note)}" for note in section.notes]
+            lines += section.to_markdown(level + 1)
         return "\n".join(lines) + "\n"
 
     def to_html(self):
@@ -147,34 +135,26 @@ class PrivacyReport:
         )
 
     def _repr_html_(self):
-        parts = [f"<h1>{html_text(self.title)}</h1>"]
-        for section in self._sections():
-            parts.append(f"<h2>{html_text(section.heading)}</h2>")
-            if section.rows:
-                parts.append(html_table(section.rows))
-            if section.table:
-                parts.append(html_table(section.table, head=section.columns))
-            parts += [f"<p>{html_text(note)}</p>" for note in section.notes]
-        return html_fragment(*parts)
+        sections = (section.to_html() for section in self._sections())
+        return html_fragment(f"<h1>{html_text(self.title)}</h1>", *sections)
 
     __str__ = to_text
 
     def _sections(self):
         for statement in self.statements:
-            yield _Section(f"Guarantee of {statement.estimator}", _statement_rows(statement))
+            yield Section(f"Guarantee of {statement.estimator}", _statement_rows(statement))
         if self.without_statement:
             words = "says nothing of its privacy: what it learnt from rows is not covered."
             notes = tuple(f"{part} {words}" for part in self.without_statement)
-            yield _Section("Not private, as far as is known", notes=notes)
+            yield Section("Not private, as far as is known", notes=notes)
         for budget in self.budgets:
-            heading, charges = f"Budget and ledger of {budget.dataset!r}", budget.charges()
-            yield _Section(heading, budget.summary(), budget.columns, charges, budget.notes)
-        yield _Section("Assumptions", notes=ASSUMPTIONS)
+            yield budget.section(f"Budget and ledger of {budget.dataset!r}")
+        yield Section("Assumptions", notes=ASSUMPTIONS)
         found = [line for audit in self.audits for line in str(audit).splitlines()]
         audited = (AUDITED, *(" ".join(line.split()) for line in found))
-        yield _Section("Audit", notes=audited if found else (NO_AUDIT,))
+        yield Section("Audit", notes=audited if found else (NO_AUDIT,))
         made = (("made", self.made), ("by", f"skdp {self.version}"))
-        yield _Section("About this document", made, notes=(SOURCES,))
+        yield Section("About this document", made, notes=(SOURCES,))
 
 
 def privacy_report(*sources, audits=(), title="Privacy"):
@@ -244,15 +224,6 @@ def privacy_report(*sources, audits=(), title="Privacy"):
     )
 
 
-@dataclass(frozen=True)
-class _Section:
-    heading: str
-    rows: tuple = ()
-    columns: tuple = ()
-    table: tuple = ()
-    notes: tuple = ()
-
-
 def _known_of(source, name):
     """Yield statements, reports of budgets, and the names of parts that say nothing."""
     if isinstance(source, PrivacyStatement | BudgetReport):
@@ -284,19 +255,6 @@ def _parts(estimator):
             return [(name, part) for name, part, *_ in entries if hasattr(part, "get_params")]
     best = getattr(estimator, "best_estimator_", None)
     return [] if best is None else [("best_estimator_", best)]
-
-
-def aligned(rows):
-    """Return lines of text in which the cells of a column stand below each other."""
-    rows = [list(map(printable, row)) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-
-
-def _wrapped(text, indent):
-    return textwrap.fill(
-        printable(text), 92, initial_indent="  ", subsequent_indent=" " * indent, tabsize=1
-    )
 
 
 def _statement_rows(statement):

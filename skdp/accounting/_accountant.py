@@ -363,7 +363,9 @@ class PrivacyAccountant(NotCopied):
         self._now().check_not_closed()
         return part
 
-    def as_user(self, user: str | None = None, *, purpose: str | None = None) -> "PrivacyAccountant":
+    def as_user(
+        self, user: str | None = None, *, purpose: str | None = None
+    ) -> "PrivacyAccountant":
         """Return a handle whose charges say who makes them, and why.
 
         Both are stored with each charge in the ledger, in clear, and go with the handle into
@@ -415,7 +417,7 @@ class PrivacyAccountant(NotCopied):
             Who decided and why, not empty.
         """
         epsilon, delta = check_privacy_parameters(epsilon, delta)
-        self._change_cap("change_cap", reason, {"epsilon": epsilon, "delta": delta})
+        self._decide("change_cap", reason, epsilon=epsilon, delta=delta)
 
     def sub_cap(
         self,
@@ -470,7 +472,7 @@ class PrivacyAccountant(NotCopied):
         if not cap["users"] + cap["purposes"]:
             raise ValueError("name users or purposes; change_cap changes the whole cap")
         named = {what: list(cap[what]) for what in ("users", "purposes")}
-        self._change_cap("sub_cap", reason, cap | named)
+        self._decide("sub_cap", reason, **cap | named)
 
     def close(self, *, reason: str) -> None:
         """Close the data set for good: it accepts no charge, no draw and no cap any more.
@@ -484,25 +486,23 @@ class PrivacyAccountant(NotCopied):
             Who decided and why, not empty.
         """
         self._decide("close", reason)
-        parts = {record.dataset for record in self._ledger.records()}
-        for name in sorted(parts):
+        for name in sorted({record.dataset for record in self._ledger.records()}):
             if name.startswith(self._dataset + RESERVED):
                 attach(self._address, name)._decide("close", reason)
 
-    def _change_cap(self, kind, reason, cap):
-        if RESERVED in self._dataset:
-            raise ValueError("a reserved part keeps its cap: reserve another one")
-        self._decide(kind, reason, **cap)
-
-    def _decide(self, kind, reason, **body):
+    def _decide(self, kind, reason, **cap):
         """Append what somebody decided; what is closed is closed once."""
         if not (isinstance(reason, str) and reason.strip()):
             raise ValueError("reason must say who decided and why")
-        body |= {"reason": reason, "time": _time()}
-        done = kind == "close"
-        self._append(
-            lambda state: None if done and self._opened(state).closed else (kind, body)
-        )
+        if cap and RESERVED in self._dataset:
+            raise ValueError("a reserved part keeps its cap: reserve another one")
+        body = cap | {"reason": reason, "time": _time()}
+
+        def decide(state):
+            done = self._opened(state).closed is not None and kind == "close"
+            return None if done else (kind, body)
+
+        self._append(decide)
 
     def partition(
         self, name: str, parts: int, *, by_index: bool = False

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, fields, replace
 
 from skdp.accounting._composition import SCHEDULES
-from skdp.utils._documents import html_fragment, html_table, html_text, printable
+from skdp.utils._documents import Section, html_fragment, html_stacks
 from skdp.utils._rounding import in_digits
 
 ROWS_BY_INDEX = (
@@ -16,6 +16,12 @@ RELATION_WORDS = {
     "is public",
     "replace_one": "replace_one: a row has other values; the number of rows is public",
 }
+HEAD_HASH = "An edited ledger could not keep its head hash: note it elsewhere."
+SUB_CAPS = (
+    "A cap inside the data set's cap bounds what its users release themselves, and nothing if they "
+    "see the results of others: the data set's cap alone is a guarantee."
+)
+MOST_BARS = 24
 SCORES = "Scores computed on private rows are not covered unless they were charged."
 
 
@@ -81,7 +87,7 @@ class BudgetReport:
     shares: tuple = ()
     closed: str | None = None
 
-    notes = (ROWS_BY_INDEX, SCORES)
+    notes = (ROWS_BY_INDEX, SCORES, HEAD_HASH)
     columns = ("no.", "charged at", "release", "epsilon", "delta")
 
     def to_dict(self) -> dict:
@@ -114,6 +120,7 @@ class BudgetReport:
             ("relation", RELATION_WORDS[self.relation]),
             ("unit", describe_unit(self.unit, self.max_rows, self.missing_ids)),
             ("composition", describe_composition(self.composition)),
+            *[("closed", self.closed)] * (self.closed is not None),
             ("head hash", self.head_hash),
         ]
 
@@ -128,33 +135,63 @@ class BudgetReport:
         numbers = {spend.sequence: str(i) for i, spend in enumerate(self.spends, start=1)}
         rows: list[tuple[str, ...]] = []
         for entry in sorted((*self.spends, *self.draws), key=lambda entry: entry.sequence):
-            number, seeded = numbers.get(entry.sequence), " [seeded]" if entry.seeded else ""
+            number, words = numbers.get(entry.sequence), [entry.label]
             if number is None:
-                rows.append(("", entry.time, f"{entry.label} [already charged]{seeded}", "-", "-"))
-                continue
-            part, where = entry.part, ""
-            if part is not None:
-                where = f" (part {part.index + 1} of {part.parts} of {part.partition!r})"
-            label = entry.label + where + seeded
-            costs = map(in_digits, (entry.epsilon, entry.delta))
-            rows.append((number, entry.time, label, *costs))
+                words.append("[already charged]")
+            elif part := entry.part:
+                words.append(f"(part {part.index + 1} of {part.parts} of {part.partition!r})")
+            words += ["[seeded]"] * entry.seeded
+            words += [f"by {entry.user}"] * bool(entry.user)
+            words += [f"for {entry.purpose}"] * bool(entry.purpose)
+            costs = map(in_digits, (entry.epsilon, entry.delta)) if number else ("-", "-")
+            rows.append((number or "", entry.time, " ".join(words).strip(), *costs))
         return rows
 
+    def section(self, heading: str) -> Section:
+        """Return it as a part of a document.
+
+        Parameters
+        ----------
+        heading : str
+            Of the part.
+
+        Returns
+        -------
+        Section
+        """
+        tables: list = [(self.columns, *self.charges())]
+        if self.shares:
+            tables.insert(0, (("of", "spent", "cap", "left"), *self._of_shares()))
+        limits = {"data set": (self.cap, self.spent)}
+        limits |= {share.name: (share.cap, share.spent) for share in self.shares if share.cap}
+        left = {
+            name: {"spent": spent[0], "left": max(cap[0] - spent[0], 0.0)}
+            for name, (cap, spent) in limits.items()
+        }
+        pictures = [html_stacks(left, caption="Epsilon, spent and left")]
+        if self.spends:
+            words = "Epsilon charged over time (UTC), each release at its own price"
+            pictures.append(html_stacks(self._by_time(), caption=words))
+        notes = (*self.notes, *[SUB_CAPS] * (len(left) > 1))
+        return Section(heading, self.summary(), tuple(tables), notes, tuple(pictures))
+
+    def _of_shares(self):
+        for share in self.shares:
+            amounts = (share.spent, share.cap, share.left)
+            yield share.name, *("-" if pair is None else in_digits(*pair) for pair in amounts)
+
+    def _by_time(self):
+        """Return what each user charged by the hour, or by the shortest longer time that fits."""
+        times = [spend.time for spend in self.spends]
+        size = next(n for n in (13, 10, 7, 4, 0) if len({time[:n] for time in times}) <= MOST_BARS)
+        amounts: dict[str, dict[str, float]] = {}
+        for spend in self.spends:
+            pieces = amounts.setdefault(spend.time[:size], {})
+            pieces[spend.user or "-"] = pieces.get(spend.user or "-", 0.0) + spend.epsilon
+        return amounts
+
     def __str__(self):
-        lines = ["Privacy budget", ""]
-        *rows, (_, head) = self.summary()
-        lines += [f"  {name:<12} {printable(value)}" for name, value in rows]
-        lines += ["", f"  {'no.':>4}  {'charged at':<25}  {'epsilon':>9}  {'delta':>9}  release"]
-        for number, time, label, epsilon, delta in self.charges():
-            label = printable(label)
-            lines.append(f"  {number:>4}  {time:<25}  {epsilon:>9}  {delta:>9}  {label}")
-        notes = (*self.notes, f"Head hash, which an edited ledger could not keep: {head}")
-        return "\n".join([*lines, "", *(f"  {note}" for note in notes)])
+        return "\n".join(self.section("Privacy budget").to_text())
 
     def _repr_html_(self):
-        notes = (f"<p>{html_text(note)}</p>" for note in self.notes)
-        return html_fragment(
-            html_table(self.summary(), caption="Privacy budget"),
-            html_table(self.charges(), caption="Charges", head=self.columns),
-            *notes,
-        )
+        return html_fragment(self.section("Privacy budget").to_html())

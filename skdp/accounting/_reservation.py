@@ -269,7 +269,7 @@ class Allowance(NotCopied):
             total = (self.planned.epsilon, self.planned.delta)
             raise BudgetExceededError(price, (0.0, 0.0), total) from None
         spend = Spend(label, event, *price, bool(seeded), "", __version__)
-        names = ("time", "part", "sequence", "hash") if self.spend else ()
+        names = ("time", "part", "sequence", "hash", "user", "purpose") if self.spend else ()
         return replace(spend, **{name: getattr(self.spend, name) for name in names})
 
     def __repr__(self):

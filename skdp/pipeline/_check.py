@@ -4,14 +4,13 @@ from dataclasses import asdict, dataclass, replace
 
 from sklearn.base import is_classifier
 
-from skdp._privacy_report import aligned
 from skdp.base import terms_of
 from skdp.pipeline._instances import infers_types, is_changed, is_estimator, named_parts, of_skdp
 from skdp.pipeline._kinds import REASONS, is_private
 from skdp.pipeline._prices import paid_twice, price_steps, total_price
 from skdp.pipeline._steps import find_steps, holds_private, steps_of_search, unaccepted
 from skdp.pipeline._verified import fails_on, sklearn_name, turned_by_nulls
-from skdp.utils._documents import html_fragment, html_table, html_text
+from skdp.utils._documents import aligned, html_fragment, html_table, html_text
 from skdp.utils._rounding import in_digits
 from skdp.utils._validation import check_integer
 

@@ -1,10 +1,16 @@
 """Text that others wrote, and tables of it, in HTML and Markdown."""
 
+import itertools
 import re
+import textwrap
+from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 
 STYLE = files("skdp.utils").joinpath("documents.css").read_text("utf-8")
+
+# Told apart by the colour-blind too (Okabe and Ito 2008).
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#f0e442")
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~&$])")
 
@@ -54,9 +60,100 @@ def html_table(rows, *, caption=None, head=None):
     return f'<div class="skdp-wide"><table>{top}<tbody>{body}</tbody></table></div>'
 
 
+def html_stacks(amounts, *, caption):
+    """Return a picture: a row for each name, in it a bar with a piece for each of its amounts.
+
+    Parameters
+    ----------
+    amounts : dict of str to dict of str to float
+    caption : str
+    """
+    kinds = dict.fromkeys(itertools.chain(*amounts.values()))
+    colours = dict(zip(kinds, itertools.cycle(COLOURS)))
+    largest = max(sum(pieces.values()) for pieces in amounts.values()) or 1.0
+    rows = []
+    for name, pieces in amounts.items():
+        spans = (
+            f'<span title="{html_text(kind)}" style="width:{100.0 * pieces[kind] / largest:.2f}%;'
+            f'background:{colours[kind]}"></span>'
+            for kind in kinds
+            if kind in pieces
+        )
+        bar = Markup(f'<div class="skdp-stack">{"".join(spans)}</div>')
+        rows.append((name, bar, f"{sum(pieces.values()):.4g}"))
+    key = (
+        f'<span class="skdp-key" style="background:{colours[kind]}"></span>{html_text(kind)}'
+        for kind in kinds
+    )
+    return html_table(rows, caption=caption) + f"<p>{' '.join(key)}</p>"
+
+
 def html_fragment(*parts):
     """Return parts of a document with their style, as a notebook shows them."""
     return f'<div class="skdp-document"><style>{STYLE}</style>{"".join(parts)}</div>'
+
+
+def aligned(rows):
+    """Return lines of text in which the cells of a column stand below each other."""
+    rows = [list(map(printable, row)) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+
+def wrapped(text, indent):
+    """Return a text in lines of which all but the first are indented."""
+    return textwrap.fill(
+        printable(text), 92, initial_indent="  ", subsequent_indent=" " * indent, tabsize=1
+    )
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a document: rows of a name and words, tables, pictures and notes.
+
+    Parameters
+    ----------
+    heading : str
+    rows : sequence of (str, str), default=()
+    tables : sequence of sequences of rows, default=()
+        Of each table the first row names its columns.
+    notes : sequence of str, default=()
+    pictures : sequence of Markup, default=()
+        What HTML shows of the tables.
+    """
+
+    heading: str
+    rows: tuple = ()
+    tables: tuple = ()
+    notes: tuple = ()
+    pictures: tuple = ()
+
+    def to_text(self):
+        """Return it as lines of plain text."""
+        heading = printable(self.heading)
+        width = max((len(name) for name, _ in self.rows), default=0) + 2
+        lines = [heading, "-" * len(heading)]
+        lines += [wrapped(f"{printable(n):<{width}}{v}", width + 2) for n, v in self.rows]
+        for table in self.tables:
+            lines += ["", *aligned(table), ""]
+        return lines + [wrapped(note, 4) for note in self.notes]
+
+    def to_markdown(self, level):
+        """Return it as lines of Markdown, the heading of a level."""
+        lines = ["", f"{'#' * level} {markdown_text(self.heading)}", ""]
+        lines += [f"- **{markdown_text(n)}**: {markdown_text(v)}" for n, v in self.rows]
+        for head, *rows in self.tables:
+            cells = [" | ".join(map(markdown_text, row)) for row in (head, *rows)]
+            cells.insert(1, " | ".join("---" for _ in head))
+            lines += ["", *(f"| {row} |" for row in cells), ""]
+        return lines + [f"- {markdown_text(note)}" for note in self.notes]
+
+    def to_html(self):
+        """Return it as HTML."""
+        parts = [f"<h2>{html_text(self.heading)}</h2>"]
+        parts += [html_table(self.rows)] if self.rows else []
+        parts += [*self.pictures, *(html_table(rows, head=head) for head, *rows in self.tables)]
+        return "".join([*parts, *(f"<p>{html_text(note)}</p>" for note in self.notes)])
 
 
 class PrintedDocument:
