@@ -5,7 +5,6 @@ import csv
 import json
 import math
 import sys
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import reduce
 from importlib import import_module
@@ -96,7 +95,7 @@ def _parser():
         command.add_argument("--purpose", help="charges for this purpose alone")
         command.add_argument("--since", type=_date, help="charges from this date or time on, UTC")
     verify.add_argument("--head", help="fail unless the chain still holds this hash")
-    export.add_argument("--format", choices=("jsonl", "json", "csv", "html"), default="jsonl")
+    export.add_argument("--format", choices=("jsonl", "csv", "html"), default="jsonl")
     price.add_argument("--noise-multiplier", type=float, required=True, help="sigma over the clip")
     price.add_argument("--sampling-rate", type=float, default=1.0, help="1 is the full batch")
     price.add_argument("--steps", type=int, default=1)
@@ -112,38 +111,15 @@ def _date(text):
     return moment.astimezone(UTC).isoformat(timespec="seconds")
 
 
-def _asked(options):
-    """Return what charges must be, by the names of their fields."""
-    known = {name: getattr(options, name) for name in ("user", "purpose", "since")}
-    return {name: value for name, value in known.items() if value is not None}
-
-
-def _is_wanted(options, entry):
-    asked = _asked(options)
-    since = asked.pop("since", "")
-    return entry.get("time", "") >= since and all(entry.get(n, "") == asked[n] for n in asked)
-
-
 def _reports(options):
-    """Return the reports that were asked for, with the charges that were."""
-    for report in ledger_reports(options.ledger, options.dataset):
-        kept = {
-            name: tuple(e for e in getattr(report, name) if _is_wanted(options, vars(e)))
-            for name in ("spends", "draws")
-        }
-        yield replace(report, **kept)
-
-
-def _title(options):
-    asked = ", ".join(f"{name} {value}" for name, value in _asked(options).items())
-    return "Privacy ledger" + f": charges of {asked}; totals are of all" * bool(asked)
+    asked = {name: getattr(options, name) for name in ("user", "purpose", "since")}
+    return [one.select(**asked) for one in ledger_reports(options.ledger, options.dataset)]
 
 
 def _show(options):
-    reports = list(_reports(options))
+    reports = _reports(options)
     values = [report.to_dict() for report in reports]
-    heading = [_title(options)] * bool(_asked(options))
-    _print(options, values, "\n\n".join([*heading, *map(str, reports)]), indent=2)
+    _print(options, values, "\n\n".join(map(str, reports)), indent=2)
 
 
 def _verify(options):
@@ -154,21 +130,23 @@ def _verify(options):
 
 def _export(options):
     if options.format == "html":
-        page = PrivacyReport(_title(options), (), tuple(_reports(options)), (), ())
+        page = PrivacyReport("Privacy ledger", (), tuple(_reports(options)), (), ())
         print(page.to_html(), end="")
         return
     verify_ledger(options.ledger)
     rows = ledger_records(options.ledger, options.dataset)
-    rows = [row for row in rows if _is_wanted(options, row["body"])]
-    if options.format == "csv":
-        writer = csv.DictWriter(sys.stdout, ["sequence", "dataset", "kind", "body", "hash"])
-        writer.writeheader()
-        writer.writerows(row | {"body": json.dumps(row["body"], sort_keys=True)} for row in rows)
-    elif options.format == "json":
-        print(json.dumps(rows, sort_keys=True, indent=2))
-    else:
+    if {options.user, options.purpose, options.since} != {None}:
+        entries = (entry for one in _reports(options) for entry in (*one.spends, *one.draws))
+        kept = {entry.sequence for entry in entries}
+        rows = [row for row in rows if row["sequence"] in kept]
+    if options.format == "jsonl":
         for row in rows:
             print(json.dumps(row, sort_keys=True))
+        return
+    writer = csv.DictWriter(sys.stdout, ["sequence", "dataset", "kind", "body", "hash"])
+    writer.writeheader()
+    for row in rows:
+        writer.writerow(row | {"body": json.dumps(row["body"], sort_keys=True)})
 
 
 def _price(options):

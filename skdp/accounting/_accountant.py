@@ -19,20 +19,15 @@ from skdp.accounting._chain import next_record
 from skdp.accounting._events import ApproximateDP, Composed, Event, PureDP, check_readable
 from skdp.accounting._ledger import one_address, open_ledger
 from skdp.accounting._report import BudgetReport
-from skdp.accounting._state import (
-    Cap,
-    Draw,
-    NotCopied,
-    Part,
-    Spend,
-    State,
-    Terms,
-    check_name,
-    read_entries,
-)
+from skdp.accounting._state import Cap, Draw, NotCopied, Part, Spend, State, Terms, read_entries
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.utils._documents import html_text
-from skdp.utils._validation import check_boolean, check_integer, check_privacy_parameters
+from skdp.utils._validation import (
+    check_boolean,
+    check_integer,
+    check_name,
+    check_privacy_parameters,
+)
 
 _live = weakref.WeakValueDictionary()
 # In the name of a data set that holds a reserved part of another one's budget.

@@ -16,7 +16,6 @@ RELATION_WORDS = {
     "is public",
     "replace_one": "replace_one: a row has other values; the number of rows is public",
 }
-HEAD_HASH = "An edited ledger could not keep its head hash: note it elsewhere."
 SUB_CAPS = (
     "A cap inside the data set's cap bounds what its users release themselves, and nothing if they "
     "see the results of others: the data set's cap alone is a guarantee."
@@ -67,10 +66,13 @@ class BudgetReport:
         by a spend.
     missing_ids : str
         Whether rows without an id are declared to be of distinct persons.
-    shares : tuple of Share
-        Each sub-cap, and each user and purpose that was named, with what they spent.
+    shares : tuple of dict
+        Of the data set, of each sub-cap, and of each user and purpose that was named: what they
+        `spent`, and the `cap` and what of it is `left` where there is one.
     closed : str or None
         Why the data set was closed, None if it is open.
+    shown : str
+        Which charges `spends` and `draws` are, if not all; see `select`.
     """
 
     dataset: str
@@ -86,8 +88,9 @@ class BudgetReport:
     missing_ids: str = "error"
     shares: tuple = ()
     closed: str | None = None
+    shown: str = ""
 
-    notes = (ROWS_BY_INDEX, SCORES, HEAD_HASH)
+    notes = (ROWS_BY_INDEX, SCORES)
     columns = ("no.", "charged at", "release", "epsilon", "delta")
 
     def to_dict(self) -> dict:
@@ -106,6 +109,33 @@ class BudgetReport:
         budget = {name: {"cap": cap, "spent": spent} for name, cap, spent in amounts}
         return values | budget | {"spends": spends, "draws": draws, "notes": list(self.notes)}
 
+    def select(
+        self, *, user: str | None = None, purpose: str | None = None, since: str | None = None
+    ) -> "BudgetReport":
+        """Return the report with some of the charges; totals stay those of all.
+
+        Parameters
+        ----------
+        user, purpose : str, default=None
+            Whose charges, and for what; None takes all, "" those that say nothing.
+        since : str, default=None
+            From which time on, ISO 8601, UTC.
+
+        Returns
+        -------
+        BudgetReport
+        """
+        asked = {"user": user, "purpose": purpose, "since": since}
+        asked = {name: value for name, value in asked.items() if value is not None}
+
+        def is_asked(entry):
+            known = vars(entry) | {"since": min(since or "", entry.time)}
+            return all(known[name] == value for name, value in asked.items())
+
+        spends, draws = (tuple(filter(is_asked, some)) for some in (self.spends, self.draws))
+        shown = ", ".join(f"{name} {value}" for name, value in asked.items())
+        return replace(self, spends=spends, draws=draws, shown=shown)
+
     def summary(self) -> list[tuple[str, str]]:
         """Return the budget as pairs of a name and words, without the charges.
 
@@ -121,6 +151,7 @@ class BudgetReport:
             ("unit", describe_unit(self.unit, self.max_rows, self.missing_ids)),
             ("composition", describe_composition(self.composition)),
             *[("closed", self.closed)] * (self.closed is not None),
+            *[("charges", f"those of {self.shown}; what was spent is of all")] * bool(self.shown),
             ("head hash", self.head_hash),
         ]
 
@@ -159,26 +190,22 @@ class BudgetReport:
         -------
         Section
         """
-        tables: list = [(self.columns, *self.charges())]
-        if self.shares:
-            tables.insert(0, (("of", "spent", "cap", "left"), *self._of_shares()))
-        limits = {"data set": (self.cap, self.spent)}
-        limits |= {share.name: (share.cap, share.spent) for share in self.shares if share.cap}
-        left = {
-            name: {"spent": spent[0], "left": max(cap[0] - spent[0], 0.0)}
-            for name, (cap, spent) in limits.items()
-        }
-        pictures = [html_stacks(left, caption="Epsilon, spent and left")]
+        kept = [share for share in self.shares if "cap" in share]
+        left = {share["of"]: {name: share[name][0] for name in ("spent", "left")} for share in kept}
+        pictures = [html_stacks(left, caption="Epsilon, spent and left")] if left else []
         if self.spends:
             words = "Epsilon charged over time (UTC), each release at its own price"
             pictures.append(html_stacks(self._by_time(), caption=words))
-        notes = (*self.notes, *[SUB_CAPS] * (len(left) > 1))
-        return Section(heading, self.summary(), tuple(tables), notes, tuple(pictures))
-
-    def _of_shares(self):
-        for share in self.shares:
-            amounts = (share.spent, share.cap, share.left)
-            yield share.name, *("-" if pair is None else in_digits(*pair) for pair in amounts)
+        tables: list = [(self.columns, *self.charges())]
+        if len(self.shares) > 1:
+            names = ("spent", "cap", "left")
+            cells = (
+                (s["of"], *(in_digits(*s[n]) if n in s else "-" for n in names))
+                for s in self.shares
+            )
+            tables.insert(0, (("epsilon, delta of", *names), *cells))
+        notes = (*self.notes, *[SUB_CAPS] * (len(kept) > 1))
+        return Section(heading, tuple(self.summary()), tuple(tables), notes, tuple(pictures))
 
     def _by_time(self):
         """Return what each user charged by the hour, or by the shortest longer time that fits."""
@@ -191,7 +218,9 @@ class BudgetReport:
         return amounts
 
     def __str__(self):
-        return "\n".join(self.section("Privacy budget").to_text())
+        whole = self.section("Privacy budget")
+        notes = (*whole.notes, f"Head hash if not edited: {self.head_hash}")
+        return "\n".join(replace(whole, rows=whole.rows[:-1], notes=notes).to_text())
 
     def _repr_html_(self):
         return html_fragment(self.section("Privacy budget").to_html())

@@ -11,16 +11,9 @@ from skdp.accounting._composition import claimed_price, composition_rule
 from skdp.accounting._events import event_from_json
 from skdp.accounting._guarantee import Guarantee, Neighbours
 from skdp.exceptions import BudgetExceededError, LedgerError
-from skdp.utils._validation import check_choice, check_privacy_parameters, check_within
+from skdp.utils._validation import check_choice, check_name, check_privacy_parameters, check_within
 
 _cached_event = lru_cache(maxsize=4096)(event_from_json)
-
-
-def check_name(name, what):
-    """Return a name in letters that can be seen, or raise `ValueError`."""
-    if not (isinstance(name, str) and name.isprintable() and name):
-        raise ValueError(f"{what} must be a name, got {name!r}")
-    return name
 
 
 class NotCopied:
@@ -246,30 +239,8 @@ class Cap:
         return of_user and (not self.purposes or purpose in self.purposes)
 
     def __str__(self):
-        words = self.name
-        if self.users:
-            words += f" of {', '.join(self.users)}"
-        return words + f" for {', '.join(self.purposes)}" * bool(self.purposes)
-
-
-@dataclass(frozen=True)
-class Share:
-    """What a user, a purpose or the users and purposes of a sub-cap have spent.
-
-    Parameters
-    ----------
-    name : str
-        Whose share.
-    spent : tuple of (float, float)
-        What their charges cost together, by the ledger's composition, as (epsilon, delta).
-    cap, left : tuple of (float, float) or None
-        The sub-cap, and what it has left; None where there is none.
-    """
-
-    name: str
-    spent: tuple
-    cap: tuple | None = None
-    left: tuple | None = None
+        of, purposes = ", ".join(self.users), ", ".join(self.purposes)
+        return self.name + f" of {of}" * bool(of) + f" for {purposes}" * bool(purposes)
 
 
 @dataclass(frozen=True)
@@ -433,17 +404,18 @@ class State:
         return tuple(map(min, zip(*each, strict=True)))
 
     def shares(self):
-        """Return the `Share` of each sub-cap, and of each user and purpose that was named."""
+        """Return what counts towards each cap, and what each user and purpose named has spent."""
         rule, shares = self.terms.rule, []
-        for cap in self.sub_caps.values():
+        for cap in (Cap(*self.terms.cap, "data set"), *self.sub_caps.values()):
             spent = rule.spent(self.total(cap.counts), cap.amounts)
-            shares.append(Share(f"cap {cap}", spent, cap.amounts, self.left_of(cap)))
+            known = {"of": str(cap), "spent": spent, "cap": cap.amounts, "left": self.left_of(cap)}
+            shares.append(known)
         for place, what in enumerate(("user", "purpose")):
             names = {key[place] for key in self.totals}
             for name in sorted(names) if any(names) else ():
                 total = self.total(lambda *key, i=place, n=name: key[i] == n)
-                words = f"{what} {name}" if name else f"no {what} named"
-                shares.append(Share(words, rule.spent(total, self.terms.cap)))
+                spent = rule.spent(total, self.terms.cap)
+                shares.append({"of": f"{what} {name or 'not named'}", "spent": spent})
         return tuple(shares)
 
     def priced(self, spend, epsilon=None, delta=None):

@@ -9,9 +9,6 @@ from importlib.resources import files
 
 STYLE = files("skdp.utils").joinpath("documents.css").read_text("utf-8")
 
-# Told apart by the colour-blind too (Okabe and Ito 2008).
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#f0e442")
-
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~&$])")
 
 
@@ -69,23 +66,16 @@ def html_stacks(amounts, *, caption):
     caption : str
     """
     kinds = dict.fromkeys(itertools.chain(*amounts.values()))
-    colours = dict(zip(kinds, itertools.cycle(COLOURS)))
     largest = max(sum(pieces.values()) for pieces in amounts.values()) or 1.0
-    rows = []
-    for name, pieces in amounts.items():
-        spans = (
-            f'<span title="{html_text(kind)}" style="width:{100.0 * pieces[kind] / largest:.2f}%;'
-            f'background:{colours[kind]}"></span>'
-            for kind in kinds
-            if kind in pieces
-        )
-        bar = Markup(f'<div class="skdp-stack">{"".join(spans)}</div>')
-        rows.append((name, bar, f"{sum(pieces.values()):.4g}"))
-    key = (
-        f'<span class="skdp-key" style="background:{colours[kind]}"></span>{html_text(kind)}'
-        for kind in kinds
-    )
-    return html_table(rows, caption=caption) + f"<p>{' '.join(key)}</p>"
+
+    def bar(pieces):
+        shares = (pieces.get(kind, 0.0) / largest for kind in kinds)
+        spans = (f'<span style="width:{100.0 * share:.2f}%"></span>' for share in shares)
+        return Markup(f'<div class="skdp-stack">{"".join(spans)}</div>')
+
+    rows = [(name, bar(part), f"{sum(part.values()):.4g}") for name, part in amounts.items()]
+    key = "".join(f"<span>{html_text(kind)}</span>" for kind in kinds)
+    return f'{html_table(rows, caption=caption)}<p class="skdp-key">{key}</p>'
 
 
 def html_fragment(*parts):

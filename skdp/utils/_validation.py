@@ -92,6 +92,13 @@ def check_choice(value, name, choices):
     return value
 
 
+def check_name(name, what):
+    """Return a name of letters that can be seen, or raise `ValueError`."""
+    if not (isinstance(name, str) and name.isprintable() and name):
+        raise ValueError(f"{what} must be a name, got {name!r}")
+    return name
+
+
 def check_relation(relation):
     """Return the name of a relation, or raise `ValueError`."""
     return check_choice(relation, "relation", RELATIONS)

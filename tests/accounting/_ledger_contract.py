@@ -19,6 +19,7 @@ A check that is not over after `PATIENCE` seconds fails: a ledger that waits for
 is on both sides of a comparison that fails.
 """
 
+import contextlib
 import functools
 import json
 import os
@@ -31,7 +32,7 @@ import time
 import pytest
 
 from skdp import BudgetExceededError, DPStandardScaler, LedgerError, PrivacyAccountant
-from skdp.accounting import PureDP, chain_end, next_record, open_ledger
+from skdp.accounting import PlannedCharge, PureDP, Reservation, chain_end, next_record, open_ledger
 from tests._processes import Child
 
 START = chain_end([])
@@ -251,6 +252,99 @@ def check_that_racing_threads_never_pass_the_cap(address):
     at_once(*[charge] * 8)
     assert sorted(charged) == list(range(2, 22))
     assert accountant.epsilon_spent == 20.0
+    accountant.verify()
+
+
+def check_who_charges_and_what_for(address):
+    accountant = PrivacyAccountant(2.0, 0.0, ledger=address)
+    ann = accountant.as_user("Änn", purpose="report")
+    assert accountant.as_user("Änn", purpose="report") is ann is pickle.loads(pickle.dumps(ann))
+    ann.charge(PureDP(0.25))
+    accountant.charge(PureDP(0.25))
+    assert [(one.user, one.purpose) for one in accountant.spends] == [("Änn", "report"), ("", "")]
+    bodies = [record.body for record in open_ledger(ann._address).records()[1:]]
+    assert (bodies[0]["user"], bodies[0]["purpose"]) == ("Änn", "report")
+    assert not {"user", "purpose"} & set(bodies[1])
+    assert ann.epsilon_spent == accountant.epsilon_spent == 0.5
+
+
+def check_that_all_caps_hold(address):
+    """The data set's, a team's, a user's and a purpose's; handles know of each other's charges."""
+    accountant = PrivacyAccountant(3.0, 0.0, ledger=address)
+    ann, bob = accountant.as_user("ann", purpose="trial"), accountant.as_user("bob")
+    ann.charge(PureDP(0.25))
+    accountant.sub_cap("team", 1.0, 0.0, users=["ann", "bob"], reason="the board")
+    accountant.sub_cap("trial", 0.5, 0.0, purposes=["trial"], reason="the board")
+    # What was charged before counts too.
+    assert (ann.epsilon_remaining, bob.epsilon_remaining) == (0.25, 0.75)
+    bob.charge(PureDP(0.5))
+    ann.charge(PureDP(0.25))
+    for user, name in (
+        (bob, "team"),
+        (ann, "team"),
+        (accountant.as_user("c", purpose="trial"), "trial"),
+    ):
+        assert not user.can_afford(PureDP(0.125))
+        with pytest.raises(BudgetExceededError, match=f"the cap '{name}' has") as refusal:
+            user.charge(PureDP(0.125))
+        assert pickle.loads(pickle.dumps(refusal.value)).name == name
+    accountant.charge(PureDP(1.5))
+    assert accountant.epsilon_remaining == 0.5
+    accountant.sub_cap("team", 3.0, 0.0, users=["bob"], reason="the board")
+    bob.charge(PureDP(0.5))
+    with pytest.raises(BudgetExceededError, match="the budget has"):
+        bob.charge(PureDP(0.125))
+    assert len(accountant.spends) == 5
+    accountant.verify()
+
+
+def check_that_a_closed_data_set_accepts_nothing(address):
+    accountant = PrivacyAccountant(3.0, 0.0, ledger=address)
+    plan = (PlannedCharge("a", PureDP(0.25), 0.25), PlannedCharge("b", PureDP(0.25), 0.25))
+    first, second = Reservation(accountant, plan, 0.5, 0.0).steps
+    first.charge(PureDP(0.25))
+    part = accountant.reserve(0.5).reserve(0.25)
+    other = PrivacyAccountant(1.0, 0.0, ledger=address, dataset="other")
+    accountant.close(reason="the study is over")
+    head = accountant.verify()
+    uses = (
+        lambda: accountant.charge(PureDP(0.25)),
+        lambda: accountant.as_user("ann").charge(PureDP(0.25)),
+        lambda: accountant.partition("sites", 2)[0].charge(PureDP(0.25)),
+        lambda: accountant.reserve(0.25),
+        lambda: part.charge(PureDP(0.25)),
+        lambda: second.charge(PureDP(0.25)),
+        lambda: accountant.change_cap(9.0, 0.0, reason="more"),
+        lambda: accountant.sub_cap("a", 1.0, 0.0, users=["ann"], reason="more"),
+    )
+    for use in uses:
+        with pytest.raises(LedgerError, match="closed and accepts no charge: the study is over"):
+            use()
+    assert not accountant.can_afford(PureDP(0.25))
+    assert (accountant.epsilon_spent, accountant.epsilon_remaining) == (1.0, 0.0)
+    # It can be read and is closed once.
+    assert PrivacyAccountant(3.0, 0.0, ledger=address).report().closed == "the study is over"
+    accountant.close(reason="again")
+    assert accountant.verify() == head
+    other.charge(PureDP(1.0))
+
+
+def check_that_racing_users_never_pass_a_cap(address):
+    """Each of four users has a cap, two of them one together; in the end all are spent."""
+    accountant = PrivacyAccountant(22.0, 0.0, ledger=address)
+    for user in "abcd":
+        accountant.sub_cap(user, 6.0, 0.0, users=[user], reason="the board")
+    accountant.sub_cap("team", 10.0, 0.0, users=["a", "b"], reason="the board")
+
+    def charge(user):
+        for _ in range(6):
+            with contextlib.suppress(BudgetExceededError):
+                accountant.as_user(user).charge(PureDP(1.0))
+
+    at_once(*[functools.partial(charge, user) for user in "abcdabcd"])
+    users = [spend.user for spend in accountant.spends]
+    assert (len(users), users.count("c"), users.count("d")) == (22, 6, 6)
+    assert max(users.count("a"), users.count("b")) <= 6
     accountant.verify()
 
 

@@ -1,0 +1,333 @@
+"""Who charged and why, caps inside a cap, closed data sets, and ledgers from before all these."""
+
+import hashlib
+import json
+import multiprocessing
+import pickle
+import sqlite3
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from sklearn.base import clone
+
+from skdp import (
+    BudgetExceededError,
+    DPGridSearchCV,
+    DPLogisticRegression,
+    DPStandardScaler,
+    LedgerError,
+    PrivacyAccountant,
+)
+from skdp.accounting import (
+    ApproximateDP,
+    Gaussian,
+    PlannedCharge,
+    PureDP,
+    Reservation,
+    get_epsilon,
+    open_ledger,
+)
+
+X = np.random.default_rng(0).uniform(size=(60, 2))
+y = np.arange(60) % 2
+
+
+@pytest.fixture(autouse=True)
+def nobody(monkeypatch):
+    for name in ("SKDP_USER", "SKDP_PURPOSE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def accountant(tmp_path):
+    return PrivacyAccountant(4.0, 1e-5, ledger=tmp_path / "budget.db")
+
+
+def test_the_environment_says_who_charges_and_why(tmp_path, monkeypatch):
+    at = {"epsilon": 1.0, "delta": 0.0, "ledger": tmp_path / "budget.db"}
+    before = PrivacyAccountant(**at)
+    monkeypatch.setenv("SKDP_USER", "ann")
+    monkeypatch.setenv("SKDP_PURPOSE", "report")
+    handle = PrivacyAccountant(**at)
+    assert (handle.user, handle.purpose, before.user) == ("ann", "report", "")
+    assert handle.as_user("bob").purpose == handle.as_user(purpose="report").purpose == "report"
+    assert handle.as_user(purpose="trial").user == "ann" and handle.as_user("").user == ""
+    # The name goes with the handle, whatever the place where it is loaded says.
+    monkeypatch.setenv("SKDP_USER", "bob")
+    assert pickle.loads(pickle.dumps(handle)).charge(PureDP(0.5)).user == "ann"
+    assert before.charge(PureDP(0.25)).user == ""
+    monkeypatch.setenv("SKDP_USER", "line\nbreak")
+    with pytest.raises(ValueError, match="user must be a name"):
+        PrivacyAccountant(**at)
+
+
+def test_copies_clones_and_parts_are_the_same_users(accountant):
+    ann = accountant.as_user("ann", purpose="report")
+    assert repr(ann) == "PrivacyAccountant(dataset='default', user='ann')"
+    scaler = DPStandardScaler(0.5, bounds=(0, 1), accountant=ann)
+    assert clone(scaler).accountant is ann
+    clone(scaler).fit(X)
+    for part in ann.partition("sites", 2):
+        part.charge(PureDP(0.25))
+    whole = ann.reserve(0.5)
+    whole.charge(PureDP(0.25))
+    assert {(s.user, s.purpose) for s in (*ann.spends, *whole.spends)} == {("ann", "report")}
+    for name in ("bob", None):
+        with pytest.raises(ValueError, match="reserved part"):
+            whole.as_user(name, purpose="trial")
+
+
+def _fit(scaler):
+    return scaler.fit(X).accountant.user
+
+
+def test_a_user_goes_into_workers(accountant, monkeypatch):
+    monkeypatch.setenv("SKDP_USER", "whoever started the workers")
+    scaler = DPStandardScaler(0.5, bounds=(0, 1), accountant=accountant.as_user("ann"))
+    assert (
+        Parallel(2, backend="multiprocessing")(delayed(_fit)(clone(scaler)) for _ in range(3))
+        == ["ann"] * 3
+    )
+    assert [spend.user for spend in accountant.spends] == ["ann"] * 3
+
+
+def test_a_search_and_its_plan_keep_a_sub_cap(accountant):
+    accountant.sub_cap("ann", 1.0, 1e-6, users=["ann"], reason="the board")
+    ann = accountant.as_user("ann")
+    search = DPGridSearchCV(
+        DPLogisticRegression(), {"C": [0.1, 1.0]}, epsilon=1.5, delta=1e-6, accountant=ann
+    )
+    with pytest.raises(BudgetExceededError, match="the cap 'ann'"):
+        search.fit(X, y)
+    assert accountant.spends == []
+    search.set_params(epsilon=1.0).fit(X, y)
+    plan = (PlannedCharge("a", PureDP(0.25), 0.25), PlannedCharge("b", PureDP(0.25), 0.25))
+    with pytest.raises(BudgetExceededError, match="the cap 'ann'"):
+        Reservation(ann, plan, 0.5, 0.0).steps[0].charge(PureDP(0.25))
+    with pytest.raises(BudgetExceededError, match="the cap 'ann'"):
+        ann.reserve(0.25)
+    steps = Reservation(accountant.as_user("bob"), plan, 0.5, 0.0).steps
+    used = [step.charge(PureDP(0.25)) for step in steps]
+    assert {one.user for one in (*used, *accountant.draws)} == {"bob"}
+
+
+COMPOSITIONS = [
+    {},
+    {"composition": "zcdp"},
+    {"composition": "rdp", "rdp_order": 16.0},
+    {"composition": "gdp"},
+    {"composition": "auto"},
+]
+
+
+@pytest.mark.parametrize("terms", COMPOSITIONS, ids=lambda terms: terms.get("composition"))
+def test_a_sub_cap_is_spent_as_a_ledger_of_its_own(terms):
+    """By the same rule: it pays for as many releases, and has as much left after each."""
+    whole = PrivacyAccountant(50.0, 1e-5, ledger="memory://", **terms)
+    alone = PrivacyAccountant(2.0, 1e-6, ledger="memory://", **terms)
+    whole.sub_cap("ann", 2.0, 1e-6, users=["ann"], reason="the board")
+    ann, others = whole.as_user("ann"), whole.as_user("bob")
+    while True:
+        others.charge(Gaussian(8.0), delta=1e-7)
+        if not alone.can_afford(Gaussian(10.0), delta=1e-7):
+            break
+        alone.charge(Gaussian(10.0), delta=1e-7)
+        ann.charge(Gaussian(10.0), delta=1e-7)
+        (share,) = (share for share in whole.report().shares if "ann" in share["of"][:3])
+        assert share["spent"] == (alone.epsilon_spent, alone.delta_spent)
+        assert ann.epsilon_remaining == pytest.approx(alone.epsilon_remaining, abs=1e-15)
+    assert len(ann.spends) > 5
+    with pytest.raises(BudgetExceededError, match="the cap 'ann'"):
+        ann.charge(Gaussian(10.0), delta=1e-7)
+
+
+def test_parts_compose_in_parallel_within_a_sub_cap():
+    accountant = PrivacyAccountant(4.0, 0.0)
+    accountant.sub_cap("ann", 1.0, 0.0, users=["ann"], reason="the board")
+    for handle in (accountant.as_user("ann"), accountant.as_user("bob")):
+        for part in handle.partition("sites", 3):
+            part.charge(PureDP(0.75))
+    assert accountant.epsilon_spent == 1.5
+    assert accountant.as_user("ann").epsilon_remaining == 0.25
+    assert accountant.epsilon_remaining == 2.5
+
+
+def test_a_gaussian_is_booked_at_a_delta_that_all_caps_can_pay():
+    accountant = PrivacyAccountant(9.0, 1e-5)
+    accountant.sub_cap("small delta", 9.0, 1e-7, users=["ann"], reason="the board")
+    accountant.sub_cap("small epsilon", 1.0, 1e-6, purposes=["trial"], reason="the board")
+    ann = accountant.as_user("ann", purpose="trial")
+    assert ann.charge(Gaussian(8.0)).delta == 5e-8
+    assert accountant.as_user("bob").charge(Gaussian(8.0)).delta == pytest.approx(5e-6, rel=0.02)
+    # At half of what is left it would cost more than is left, at all of it no more.
+    left = ann.epsilon_remaining
+    z = next(z for z in np.arange(8.0, 99.0, 0.05) if get_epsilon(Gaussian(z), 5e-8) <= left)
+    assert get_epsilon(Gaussian(z), 2.5e-8) > left
+    assert ann.charge(Gaussian(z)).delta == 5e-8
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"users": [], "purposes": []},
+        {"users": "ann"},
+        {"users": [""]},
+        {"users": ["a\n"]},
+        {"purposes": [3]},
+        {"users": ["ann"], "name": ""},
+        {"users": ["ann"], "epsilon": 0.0},
+        {"users": ["ann"], "delta": 1.0},
+        {"users": ["ann"], "reason": " "},
+    ],
+)
+def test_bad_sub_caps_are_refused(accountant, terms):
+    head = accountant.verify()
+    terms = {"name": "a", "epsilon": 1.0, "delta": 0.0, "reason": "the board"} | terms
+    with pytest.raises(ValueError):
+        accountant.sub_cap(**terms)
+    assert accountant.verify() == head
+
+
+def test_a_name_is_a_name(accountant):
+    for name in (3, "a\x00", "\ud800"):
+        with pytest.raises(ValueError, match="must be a name"):
+            accountant.as_user(name)
+        with pytest.raises(ValueError, match="must be a name"):
+            accountant.as_user(purpose=name)
+    with pytest.raises(ValueError, match="keeps its cap"):
+        accountant.reserve(1.0).sub_cap("a", 1.0, 0.0, users=["ann"], reason="the board")
+    with pytest.raises(ValueError, match="who decided"):
+        accountant.close(reason="")
+
+
+def test_a_part_that_is_reserved_while_its_data_set_is_closed_is_not_handed_out(accountant):
+    opened = PrivacyAccountant._open
+
+    def slow_open(self, terms):
+        accountant.close(reason="over")
+        opened(self, terms)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PrivacyAccountant, "_open", slow_open)
+        with pytest.raises(LedgerError, match="closed"):
+            accountant.reserve(0.5)
+
+
+def _charge(path, user, times):
+    handle = PrivacyAccountant(1100.0, 0.0, ledger=path).as_user(user)
+    for _ in range(times):
+        try:
+            handle.charge(PureDP(1.0))
+        except BudgetExceededError:
+            continue
+
+
+def check_racing_users(path, times):
+    """Two processes a user; a and b share a cap. In the end each cap is spent, and none passed."""
+    accountant = PrivacyAccountant(1100.0, 0.0, ledger=path)
+    each, team = times * 3 // 5, times
+    for user in "abcd":
+        accountant.sub_cap(user, each, 0.0, users=[user], reason="the board")
+    accountant.sub_cap("team", team, 0.0, users=["a", "b"], reason="the board")
+    with multiprocessing.get_context("fork").Pool(8) as pool:
+        pool.starmap(_charge, [(path, user, times) for user in "abcdabcd"])
+    users = [spend.user for spend in accountant.spends]
+    counts = {user: users.count(user) for user in "abcd"}
+    assert counts["c"] == counts["d"] == each
+    assert counts["a"] + counts["b"] == team and max(counts.values()) <= each
+    assert accountant.epsilon_spent == len(users) == team + 2 * each
+    accountant.verify()
+
+
+def test_racing_processes_of_users_never_pass_a_cap(tmp_path):
+    check_racing_users(tmp_path / "budget.db", 15)
+
+
+@pytest.mark.slow
+def test_8_processes_of_500_charges_never_pass_a_cap(tmp_path):
+    check_racing_users(tmp_path / "budget.db", 500)
+
+
+# What 0.1.0.dev0 wrote, body by body.
+OLD_TABLE = """CREATE TABLE records (
+    sequence INTEGER PRIMARY KEY,
+    dataset TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    body TEXT NOT NULL,
+    hash TEXT NOT NULL
+)"""
+OLD_SPEND = {"seeded": False, "time": "2026-11-01T00:00:00+00:00", "version": "0.1.0.dev0"}
+OLD_PLAN = {"name": "plan-1", "step": 0, "steps": 2}
+OLD_PART = {"partition": "sites", "index": 0, "parts": 2, "by_index": False}
+OLD_EVENT = '{"epsilon":0.25,"type":"PureDP"}'
+OLD_RECORDS = [
+    (
+        "open",
+        {
+            "composition": "basic",
+            "delta": 1e-5,
+            "epsilon": 2.0,
+            "max_rows": 1,
+            "missing_ids": "error",
+            "rdp_order": None,
+            "relation": "add_remove",
+            "unit": "row",
+        },
+    ),
+    ("charge", {"label": "a", "epsilon": 0.25, "delta": 0.0, "part": None}),
+    ("charge", {"label": "b", "epsilon": 0.25, "delta": 0.0, "part": OLD_PART}),
+    ("change_cap", {"epsilon": 3.0, "delta": 1e-5, "reason": "the board", "time": ""}),
+    ("charge", {"label": "c", "epsilon": 0.5, "delta": 0.0, "part": None, "reservation": OLD_PLAN}),
+    ("draw", {"label": "d", "reservation": OLD_PLAN | {"step": 1}}),
+]
+
+
+@pytest.fixture
+def old_ledger(tmp_path):
+    """Return the path of a file as 0.1.0.dev0 left it, and its last hash."""
+    path, digest = tmp_path / "old.db", "0" * 64
+    connection = sqlite3.connect(path)
+    connection.executescript("PRAGMA application_id = 1936417904; PRAGMA user_version = 1;")
+    connection.execute(OLD_TABLE)
+    connection.execute("CREATE INDEX records_of_dataset ON records (dataset, sequence)")
+    for sequence, (kind, body) in enumerate(OLD_RECORDS, start=1):
+        if kind in ("charge", "draw"):
+            body = body | OLD_SPEND | {"event": OLD_EVENT}
+        text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+        chained = json.dumps([digest, sequence, "old", kind, text], separators=(",", ":"))
+        digest = hashlib.sha256(chained.encode()).hexdigest()
+        connection.execute(
+            "INSERT INTO records VALUES (?, ?, ?, ?, ?)", (sequence, "old", kind, text, digest)
+        )
+    connection.commit()
+    connection.close()
+    return path, digest
+
+
+def test_a_ledger_of_the_first_version_opens_and_goes_on(old_ledger):
+    path, head = old_ledger
+    accountant = PrivacyAccountant(3.0, 1e-5, ledger=path, dataset="old")
+    assert accountant.verify() == head
+    assert (accountant.epsilon_spent, len(accountant.spends), len(accountant.draws)) == (1.0, 3, 1)
+    assert {(one.user, one.purpose) for one in accountant.spends} == {("", "")}
+    before = open_ledger(str(path)).records()
+    accountant.sub_cap("ann", 0.5, 0.0, users=["ann"], reason="the board")
+    accountant.as_user("ann").charge(PureDP(0.5))
+    with pytest.raises(BudgetExceededError, match="the cap 'ann'"):
+        accountant.as_user("ann").charge(PureDP(0.25))
+    accountant.charge(ApproximateDP(0.5, 1e-6), epsilon=0.5, delta=1e-6)
+    accountant.close(reason="over")
+    records = open_ledger(str(path)).records()
+    assert records[: len(before)] == before and accountant.verify() == records[-1].hash
+    assert accountant.epsilon_spent == 2.0
+
+
+def test_a_handle_of_the_first_version_is_loaded(old_ledger, monkeypatch):
+    made, (address, dataset, part, *_) = PrivacyAccountant(
+        3.0, 1e-5, ledger=old_ledger[0], dataset="old"
+    ).__reduce__()
+    assert made(address, dataset, part).charge(PureDP(0.25)).user == ""
+    empty = PrivacyAccountant.__new__(PrivacyAccountant)
+    empty.__setstate__((address, dataset, part))
+    assert empty.epsilon_spent == 1.25
