@@ -22,6 +22,7 @@ is on both sides of a comparison that fails.
 import contextlib
 import functools
 import json
+import multiprocessing
 import os
 import pickle
 import queue
@@ -345,6 +346,30 @@ def check_that_racing_users_never_pass_a_cap(address):
     users = [spend.user for spend in accountant.spends]
     assert (len(users), users.count("c"), users.count("d")) == (22, 6, 6)
     assert max(users.count("a"), users.count("b")) <= 6
+    accountant.verify()
+
+
+def _charge_as(address, user, times):
+    handle = PrivacyAccountant(1100.0, 0.0, ledger=address).as_user(user)
+    for _ in range(times):
+        with contextlib.suppress(BudgetExceededError):
+            handle.charge(PureDP(1.0))
+
+
+def race_users(address, times):
+    """Two processes a user; a and b share a cap. In the end each cap is spent, and none passed."""
+    accountant = PrivacyAccountant(1100.0, 0.0, ledger=address)
+    each, team = times * 3 // 5, times
+    for user in "abcd":
+        accountant.sub_cap(user, each, 0.0, users=[user], reason="the board")
+    accountant.sub_cap("team", team, 0.0, users=["a", "b"], reason="the board")
+    with multiprocessing.get_context("fork").Pool(8) as pool:
+        pool.starmap(_charge_as, [(address, user, times) for user in "abcdabcd"])
+    users = [spend.user for spend in accountant.spends]
+    counts = {user: users.count(user) for user in "abcd"}
+    assert counts["c"] == counts["d"] == each
+    assert counts["a"] + counts["b"] == team and max(counts.values()) <= each
+    assert accountant.epsilon_spent == len(users) == team + 2 * each
     accountant.verify()
 
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import multiprocessing
 import pickle
 import sqlite3
 
@@ -28,6 +27,7 @@ from skdp.accounting import (
     get_epsilon,
     open_ledger,
 )
+from tests.accounting._ledger_contract import race_users
 
 X = np.random.default_rng(0).uniform(size=(60, 2))
 y = np.arange(60) % 2
@@ -214,39 +214,13 @@ def test_a_part_that_is_reserved_while_its_data_set_is_closed_is_not_handed_out(
             accountant.reserve(0.5)
 
 
-def _charge(path, user, times):
-    handle = PrivacyAccountant(1100.0, 0.0, ledger=path).as_user(user)
-    for _ in range(times):
-        try:
-            handle.charge(PureDP(1.0))
-        except BudgetExceededError:
-            continue
-
-
-def check_racing_users(path, times):
-    """Two processes a user; a and b share a cap. In the end each cap is spent, and none passed."""
-    accountant = PrivacyAccountant(1100.0, 0.0, ledger=path)
-    each, team = times * 3 // 5, times
-    for user in "abcd":
-        accountant.sub_cap(user, each, 0.0, users=[user], reason="the board")
-    accountant.sub_cap("team", team, 0.0, users=["a", "b"], reason="the board")
-    with multiprocessing.get_context("fork").Pool(8) as pool:
-        pool.starmap(_charge, [(path, user, times) for user in "abcdabcd"])
-    users = [spend.user for spend in accountant.spends]
-    counts = {user: users.count(user) for user in "abcd"}
-    assert counts["c"] == counts["d"] == each
-    assert counts["a"] + counts["b"] == team and max(counts.values()) <= each
-    assert accountant.epsilon_spent == len(users) == team + 2 * each
-    accountant.verify()
-
-
 def test_racing_processes_of_users_never_pass_a_cap(tmp_path):
-    check_racing_users(tmp_path / "budget.db", 15)
+    race_users(tmp_path / "budget.db", 15)
 
 
 @pytest.mark.slow
 def test_8_processes_of_500_charges_never_pass_a_cap(tmp_path):
-    check_racing_users(tmp_path / "budget.db", 500)
+    race_users(tmp_path / "budget.db", 500)
 
 
 # What 0.1.0.dev0 wrote, body by body.

@@ -14,6 +14,7 @@ import pytest
 from skdp import BudgetExceededError, LedgerError, PrivacyAccountant
 from skdp.accounting import PureDP, _records, chain_end, open_ledger
 from tests._processes import Child
+from tests.accounting._ledger_contract import race_users
 from tests.accounting._postgres_server import running_server
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
@@ -230,6 +231,15 @@ def test_racing_processes_never_pass_the_cap(address, method):
     assert sum(done) == 40 == len(accountant.spends)
     assert accountant.epsilon_spent == 40.0
     accountant.verify()
+
+
+def test_racing_processes_of_users_never_pass_a_cap(address):
+    race_users(address, 5)
+
+
+@pytest.mark.slow
+def test_8_processes_of_500_charges_never_pass_a_cap(address):
+    race_users(address, 500)
 
 
 def _charge_until_killed(address, write_end):

@@ -91,9 +91,42 @@ MUTATIONS = [
         "cap-not-checked",
         "accounting._state",
         "State.priced",
-        rules.decided("rule.within(self.with_spend(spend).total, cap)", False),
+        rules.decided("rule.within(after.total(cap.counts), cap.amounts)", False),
         ("accounting/test_accountant.py::test_a_refused_charge_changes_nothing",),
         "releases beyond the cap are made",
+    ),
+    Mutation(
+        "sub-caps-ignored",
+        "accounting._state",
+        "State.caps",
+        rules.put_for("[Cap(*self.terms.cap), *inside]", "[Cap(*self.terms.cap)]"),
+        (
+            "accounting/test_ledger_contract.py::test_memory[check_that_all_caps_hold]",
+            "accounting/test_governance.py::test_a_search_and_its_plan_keep_a_sub_cap",
+        ),
+        "a user or a team spends more than they were given",
+    ),
+    Mutation(
+        "caps-of-what-was-known-before",
+        "accounting._accountant",
+        "PrivacyAccountant._append",
+        rules.put_for("decide(state)", "decide(known)"),
+        (
+            "accounting/test_ledger_contract.py::test_memory[check_that_all_caps_hold]",
+            "accounting/test_governance.py::test_racing_processes_of_users_never_pass_a_cap",
+        ),
+        "whoever charges meanwhile is not seen: users race past their cap and everybody's",
+    ),
+    Mutation(
+        "closed-data-set-charged",
+        "accounting._state",
+        "State.check_not_closed",
+        rules.refusals_dropped("was closed"),
+        (
+            "accounting/test_ledger_contract.py::"
+            "test_memory[check_that_a_closed_data_set_accepts_nothing]",
+        ),
+        "data whose time is over are released",
     ),
     Mutation(
         "an-allowance-used-again",
