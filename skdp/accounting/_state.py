@@ -101,10 +101,6 @@ class Part:
     parts: int
     by_index: bool
 
-    def contradicts(self, other):
-        """Say whether the other one is of a partition of the same name that is cut otherwise."""
-        return self.partition == other.partition and self != replace(other, index=self.index)
-
 
 @dataclass(frozen=True)
 class Spend:
@@ -333,11 +329,13 @@ class State:
     def with_spend(self, spend):
         """Return the state with one more spend."""
         rule, part = self.terms.rule, spend.part
-        for _, _, other in self.totals:
-            if part and other and part.contradicts(other):
-                words = f"partition {part.partition!r} was charged with other parts before"
-                raise ValueError(words)
         key = spend.user, spend.purpose, part
+        if part and key not in self.totals:
+            same = (p for _, _, p in self.totals if p and p.partition == part.partition)
+            if any(replace(p, index=part.index) != part for p in same):
+                raise ValueError(
+                    f"partition {part.partition!r} was charged with other parts before"
+                )
         total = rule.add(self.totals.get(key, rule.zero), rule.cost(spend))
         return replace(self, totals=self.totals | {key: total})
 
@@ -369,7 +367,7 @@ class State:
         for (user, purpose, part), total in self.totals.items():
             if counts(user, purpose):
                 totals = partitions.setdefault(part and part.partition, {})
-                totals[part] = rule.add(totals.get(part, rule.zero), total)
+                totals[part] = rule.add(totals[part], total) if part in totals else total
         whole = partitions.pop(None, {None: rule.zero})[None]
         worst = []
         for totals in partitions.values():
