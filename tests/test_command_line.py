@@ -4,6 +4,8 @@ import json
 import sqlite3
 import subprocess
 import sys
+from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import pytest
 
@@ -77,6 +79,85 @@ def test_export(ledger, capsys):
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [r["dataset"] for r in rows] == ["clinic", "clinic"]
     assert json.loads(rows[1]["body"])["epsilon"] == 0.5
+
+
+EVIL = "<script src='https://example.org/x.js'>&\""
+
+
+@pytest.fixture
+def shared(ledger, monkeypatch):
+    """A ledger that three users charged at different times, one of them with an ugly name."""
+    accountant = PrivacyAccountant(1.0, 1e-5, ledger=ledger)
+    accountant.sub_cap(EVIL, 0.5, 0.0, users=["ann", EVIL], reason="the board")
+    names = ((1, "ann", "trial"), (2, EVIL, EVIL), (3, "ann", "report"))
+    for month, user, purpose in names:
+        time = f"2026-0{month}-01T00:00:00+00:00"
+        monkeypatch.setattr("skdp.accounting._accountant._time", lambda time=time: time)
+        accountant.as_user(user, purpose=purpose).charge(PureDP(0.125), label=f"{month} {EVIL}")
+    return ledger
+
+
+@pytest.mark.parametrize(
+    ("options", "months"),
+    [
+        (["--user", "ann"], "13"),
+        (["--user", EVIL], "2"),
+        (["--purpose", "report"], "3"),
+        (["--user", "ann", "--since", "2026-02-01"], "3"),
+        (["--since", "2026-01-31T23:00:00-01:00", "--dataset", "default"], "a23"),
+        (["--user", ""], "aa"),
+        (["--user", "nobody"], ""),
+    ],
+)
+def test_charges_are_chosen_by_user_purpose_and_time(shared, options, months, capsys):
+    """The charge of each month begins with its number; two others, by nobody, with an a."""
+    assert main(["ledger", "show", str(shared), "--json", *options]) == 0
+    reports = json.loads(capsys.readouterr().out)
+    assert "".join(spend["label"][0] for one in reports for spend in one["spends"]) == months
+    # What was spent is that of all charges.
+    assert reports[0]["epsilon"]["spent"] == 0.625
+    assert main(["ledger", "show", str(shared), *options]) == 0
+    assert "what was spent is of all" in " ".join(capsys.readouterr().out.split())
+    assert main(["ledger", "export", str(shared), *options]) == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert "".join(record["body"]["label"][0] for record in records) == months
+
+
+def test_a_date_that_is_none_is_refused(shared, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["ledger", "show", str(shared), "--since", "yesterday"])
+    assert end.value.code == 2 and "--since" in capsys.readouterr().err
+
+
+class Page(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.names, self.text = set(), set(), ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.names |= {name for name, _ in attrs}
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_the_page_says_it_all_and_loads_nothing(shared, capsys):
+    PrivacyAccountant(2.0, 0.0, ledger=shared, dataset="clinic").close(reason=EVIL)
+    assert main(["ledger", "export", str(shared), "--format", "html"]) == 0
+    text = capsys.readouterr().out
+    ElementTree.fromstring(text.removeprefix("<!DOCTYPE html>\n"))
+    page = Page(text)
+    assert not page.tags & {"script", "img", "link", "iframe", "svg", "a", "form"}
+    assert not {name for name in page.names if name.startswith("on")} | page.names & {"src", "href"}
+    assert "url(" not in text and "@import" not in text
+    head = PrivacyAccountant(1.0, 1e-5, ledger=shared).verify()
+    for words in (EVIL, "2026-03", "user ann", "purpose trial", "user not named", "closed", head):
+        assert words in page.text, words
+    # Of the data set a quarter and three eighths are spent; of the sub-cap three quarters.
+    assert 'style="width:62.50%"' in text and 'style="width:37.50%"' in text
+    assert "0.375, 0" in page.text and "0.125, 0" in page.text
 
 
 def test_what_is_not_there_is_not_made(tmp_path, ledger, capsys):

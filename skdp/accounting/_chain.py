@@ -24,7 +24,7 @@ class Record:
     dataset : str
         The data set that the record is about.
     kind : str
-        ``"open"``, ``"charge"``, ``"draw"`` or ``"change_cap"``.
+        ``"open"``, ``"charge"``, ``"draw"``, ``"change_cap"``, ``"sub_cap"`` or ``"close"``.
     body : dict
         What was recorded, as JSON values.
     hash : str
