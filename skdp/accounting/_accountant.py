@@ -22,12 +22,7 @@ from skdp.accounting._report import BudgetReport
 from skdp.accounting._state import Cap, Draw, NotCopied, Part, Spend, State, Terms, read_entries
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.utils._documents import html_text
-from skdp.utils._validation import (
-    check_boolean,
-    check_integer,
-    check_name,
-    check_privacy_parameters,
-)
+from skdp.utils._validation import check_boolean, check_integer, check_name
 
 _live = weakref.WeakValueDictionary()
 # In the name of a data set that holds a reserved part of another one's budget.
@@ -345,7 +340,7 @@ class PrivacyAccountant(NotCopied):
         >>> accountant.epsilon_remaining, folds.epsilon_remaining
         (1.0, 0.0)
         """
-        epsilon, delta = check_privacy_parameters(epsilon, delta)
+        epsilon, delta = Cap(epsilon, delta).amounts
         terms = self.terms
         if terms.composition != "basic" or terms.max_rows > 1:
             raise ValueError("reserve needs composition='basic' and no groups of rows")
@@ -411,7 +406,7 @@ class PrivacyAccountant(NotCopied):
         reason : str
             Who decided and why, not empty.
         """
-        epsilon, delta = check_privacy_parameters(epsilon, delta)
+        epsilon, delta = Cap(epsilon, delta).amounts
         self._decide("change_cap", reason, epsilon=epsilon, delta=delta)
 
     def sub_cap(
@@ -492,12 +487,8 @@ class PrivacyAccountant(NotCopied):
         if cap and RESERVED in self._dataset:
             raise ValueError("a reserved part keeps its cap: reserve another one")
         body = cap | {"reason": reason, "time": _time()}
-
-        def decide(state):
-            done = self._opened(state).closed is not None and kind == "close"
-            return None if done else (kind, body)
-
-        self._append(decide)
+        closing = kind == "close"
+        self._append(lambda now: None if self._opened(now).closed and closing else (kind, body))
 
     def partition(
         self, name: str, parts: int, *, by_index: bool = False

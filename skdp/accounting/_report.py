@@ -192,20 +192,18 @@ class BudgetReport:
         """
         kept = [share for share in self.shares if "cap" in share]
         left = {share["of"]: {name: share[name][0] for name in ("spent", "left")} for share in kept}
-        pictures = [html_stacks(left, caption="Epsilon, spent and left")] if left else []
-        if self.spends:
-            words = "Epsilon charged over time (UTC), each release at its own price"
-            pictures.append(html_stacks(self._by_time(), caption=words))
-        tables: list = [(self.columns, *self.charges())]
+        words = "Epsilon charged over time (UTC), each release at its own price"
+        pictures = (
+            html_stacks(left, caption="Epsilon, spent and left"),
+            html_stacks(self._by_time(), caption=words),
+        )
+        tables, names = [(self.columns, *self.charges())], ("spent", "cap", "left")
         if len(self.shares) > 1:
-            names = ("spent", "cap", "left")
-            cells = (
-                (s["of"], *(in_digits(*s[n]) if n in s else "-" for n in names))
-                for s in self.shares
-            )
+            costs = ([in_digits(*s[n]) if n in s else "-" for n in names] for s in self.shares)
+            cells = ((s["of"], *each) for s, each in zip(self.shares, costs, strict=True))
             tables.insert(0, (("epsilon, delta of", *names), *cells))
         notes = (*self.notes, *[SUB_CAPS] * (len(kept) > 1))
-        return Section(heading, tuple(self.summary()), tuple(tables), notes, tuple(pictures))
+        return Section(heading, tuple(self.summary()), tuple(tables), notes, pictures)
 
     def _by_time(self):
         """Return what each user charged by the hour, or by the shortest longer time that fits."""

@@ -333,9 +333,8 @@ class State:
         if part and key not in self.totals:
             same = (p for _, _, p in self.totals if p and p.partition == part.partition)
             if any(replace(p, index=part.index) != part for p in same):
-                raise ValueError(
-                    f"partition {part.partition!r} was charged with other parts before"
-                )
+                name = part.partition
+                raise ValueError(f"partition {name!r} was charged with other parts before")
         total = rule.add(self.totals.get(key, rule.zero), rule.cost(spend))
         return replace(self, totals=self.totals | {key: total})
 

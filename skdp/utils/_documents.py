@@ -66,7 +66,7 @@ def html_stacks(amounts, *, caption):
     caption : str
     """
     kinds = dict.fromkeys(itertools.chain(*amounts.values()))
-    largest = max(sum(pieces.values()) for pieces in amounts.values()) or 1.0
+    largest = max((sum(pieces.values()) for pieces in amounts.values()), default=0.0) or 1.0
 
     def bar(pieces):
         shares = (pieces.get(kind, 0.0) / largest for kind in kinds)
@@ -75,7 +75,7 @@ def html_stacks(amounts, *, caption):
 
     rows = [(name, bar(part), f"{sum(part.values()):.4g}") for name, part in amounts.items()]
     key = "".join(f"<span>{html_text(kind)}</span>" for kind in kinds)
-    return f'{html_table(rows, caption=caption)}<p class="skdp-key">{key}</p>'
+    return f'{html_table(rows, caption=caption)}<p class="skdp-key">{key}</p>' if rows else ""
 
 
 def html_fragment(*parts):
