@@ -34,7 +34,7 @@ class PrivacyAccountant(NotCopied):
 
     The object is a handle: copies, clones and pickles of it stand for the same budget, and
     what any of them charges, in whatever process or thread, is in the ledger before noise is
-    drawn. There is one live handle for a ledger's data set in a process.
+    drawn. There is one live handle for a ledger's data set, part and user in a process.
 
     Parameters
     ----------

@@ -390,13 +390,13 @@ class State:
         return [Cap(*self.terms.cap), *inside]
 
     def left_of(self, cap):
-        """Return what a cap has left."""
+        """Return what a cap has left; nothing once the data set is closed."""
+        if self.closed is not None:
+            return 0.0, 0.0
         return self.terms.rule.left(self.total(cap.counts), cap.amounts)
 
     def left(self, user="", purpose=""):
         """Return what is left to a user for a purpose: the least of all caps."""
-        if self.closed is not None:
-            return 0.0, 0.0
         each = map(self.left_of, self.caps(user, purpose))
         return tuple(map(min, zip(*each, strict=True)))
 

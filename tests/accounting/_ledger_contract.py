@@ -266,6 +266,8 @@ def check_who_charges_and_what_for(address):
     bodies = [record.body for record in open_ledger(ann._address).records()[1:]]
     assert (bodies[0]["user"], bodies[0]["purpose"]) == ("Änn", "report")
     assert not {"user", "purpose"} & set(bodies[1])
+    # A user of the same name of another data set is another one.
+    PrivacyAccountant(1.0, 0.0, ledger=address, dataset="b").as_user("Änn").charge(PureDP(1.0))
     assert ann.epsilon_spent == accountant.epsilon_spent == 0.5
 
 

@@ -13,9 +13,11 @@ from tests.accounting._ledger_contract import DAMAGES, LEDGER_CHECKS, WHOLE_CHAI
 CHECKS = {check.__name__.removeprefix("check_"): check for check in LEDGER_CHECKS}
 BROKEN = {
     "an_accountant": zoo.StuckLedger,
+    "that_a_closed_data_set_accepts_nothing": zoo.MixingLedger,
     "that_a_data_set_has_one_unit": zoo.MixingLedger,
     "that_a_decision_is_made_on_the_records_that_are_there": zoo.BlindLedger,
     "that_a_position_must_be_there": zoo.WithoutPositionsLedger,
+    "that_all_caps_hold": zoo.BlindLedger,
     "that_another_process_shares_it_or_raises": zoo.CopiedLedger,
     "that_data_sets_are_apart": zoo.MixingLedger,
     "that_decisions_are_made_one_at_a_time": zoo.UnlockedLedger,
@@ -24,9 +26,11 @@ BROKEN = {
     "that_nothing_is_charged_inside_a_charge": zoo.HangingLedger,
     "that_nothing_is_forgotten": zoo.ShortLedger,
     "that_racing_threads_never_pass_the_cap": zoo.StuckLedger,
+    "that_racing_users_never_pass_a_cap": zoo.StuckLedger,
     "that_what_was_not_decided_is_not_there": zoo.HastyLedger,
     "the_chain": zoo.UnchainedLedger,
     "what_was_seen_is_not_returned_again": zoo.RepeatingLedger,
+    "who_charges_and_what_for": zoo.MixingLedger,
 }
 MORE = [
     ("that_a_decision_is_made_on_the_records_that_are_there", zoo.AskingLedger),
