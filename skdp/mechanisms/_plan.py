@@ -299,7 +299,7 @@ def bounded_noise(guarantee, l1, l2=None):
     return GaussianMechanism(guarantee.epsilon, guarantee.delta, l2)
 
 
-def additive_mechanism(name, guarantee, *, l1, l2, size, integers=False):
+def additive_mechanism(name, guarantee, *, l1, l2, size):
     """Return the mechanism that adds noise to a vector.
 
     Parameters
@@ -311,8 +311,6 @@ def additive_mechanism(name, guarantee, *, l1, l2, size, integers=False):
         Sensitivities of the whole vector.
     size : int
         Its length.
-    integers : bool, default=False
-        Whether it holds integers: Laplace noise is then discrete.
 
     Raises
     ------
@@ -325,12 +323,9 @@ def additive_mechanism(name, guarantee, *, l1, l2, size, integers=False):
         raise ValueError("mechanism='gaussian' needs delta > 0")
     choices = []
     if name != "gaussian":
-        whole = GeometricMechanism(epsilon, round(l1)) if integers else None
-        choices.append(whole or LaplaceMechanism(epsilon, l1))
+        choices.append(LaplaceMechanism(epsilon, l1))
     if name != "laplace" and delta > 0.0:
         choices.append(GaussianMechanism(epsilon, delta, l2))
-    for mechanism in choices:
-        mechanism.check_size(size)
     return min(choices, key=lambda mechanism: mechanism.deviation(size))
 
 

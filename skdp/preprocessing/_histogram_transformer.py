@@ -10,7 +10,7 @@ from skdp._data._columns import declared_bounds, read_columns, read_numeric_colu
 from skdp._data._containers import as_numbers
 from skdp._data._persons import n_units, shares_of
 from skdp.base import TableShape, guarantee_of
-from skdp.mechanisms._plan import additive_mechanism, one_charge
+from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._binning import (
     EdgesPlan,
     bin_codes,
@@ -24,6 +24,7 @@ from skdp.preprocessing._binning import (
     one_hot,
 )
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
+from skdp.stats._moments import counting_mechanism
 from skdp.utils._frames import objects
 from skdp.utils._labels import UNDECLARED
 from skdp.utils._validation import (
@@ -398,10 +399,8 @@ def counts_mechanism(n_features, size, guarantee):
     A row is in one bin of each feature; one that replaces another can change two.
     """
     moved = guarantee.neighbours.rows_moved * n_features
-    l2 = math.nextafter(math.sqrt(moved), math.inf)
-    terms = {"l1": float(moved), "l2": l2, "size": size}
-    whole = guarantee.neighbours.unit != "person"
-    return additive_mechanism("auto", guarantee, integers=whole, **terms)
+    # An epsilon too small for so many counts is refused here.
+    return counting_mechanism(moved, guarantee, lambda mechanism: mechanism.deviation(size))
 
 
 def consistent_counts(noisy, total, exactly=True):

@@ -1142,7 +1142,7 @@ MUTATIONS = [
     Mutation(
         "mean-of-a-replaced-row",
         "preprocessing._mean_transformer",
-        "MeanPlan.make",
+        "MeanPlan.mechanism",
         rules.assigned("moved", "1.0"),
         ("preprocessing/test_mean_transformer.py::test_brute_force_sensitivity",),
         "relation ignored: 1 for 2",
@@ -1161,8 +1161,8 @@ MUTATIONS = [
     Mutation(
         "means-of-many-columns-without-root",
         "preprocessing._mean_transformer",
-        "MeanPlan.make",
-        rules.put_for("math.sqrt(size)", "1.0"),
+        "MeanPlan.mechanism",
+        rules.put_for("math.sqrt(self.size)", "1.0"),
         ("preprocessing/test_mean_transformer.py::test_brute_force_sensitivity",),
         "columns are released at the price of one",
     ),
