@@ -1,6 +1,5 @@
 """The bins of a table's columns: which are declared, and how the others are found privately."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -13,9 +12,10 @@ from skdp._data._containers import as_numbers
 from skdp._data._histogram import bin_numbers, check_edges, count_bins, uniform_edges
 from skdp.accounting import Guarantee
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.stats._bounds import AUTO_SHARE, BoundsPlan, plan_search
+from skdp.stats._bounds import BoundsPlan, plan_search
 from skdp.stats._quantiles import CELLS, QuantilePlan
 from skdp.utils._labels import UNDECLARED, category_codes
+from skdp.utils._sums import split_guarantee
 from skdp.utils._validation import check_bounds, check_integer, is_auto
 
 AUTOMATIC = ("uniform", "quantile")
@@ -129,27 +129,21 @@ class EdgesPlan:
         n_bins = MOST_BINS if (auto := is_auto(n_bins)) else check_integer(n_bins, "n_bins", 2)
         ranged = _columns_of(bins, AUTOMATIC)
         chosen = _columns_of(bins, ("quantile",))
-        parts = {"quantiles": len(chosen) > 0, "rest": rest, "share": share}
-        is_searched = bounds is None and len(ranged) > 0
-        shares = binning_shares(guarantee.epsilon, search=is_searched, **parts)
-        search = quantiles = left = None
-        if rest:
-            _, first, second = binning_shares(guarantee.delta, search=False, **parts)
-            left = replace(guarantee, epsilon=shares[2], delta=second)
-            guarantee = replace(guarantee, delta=first)
+        search = quantiles = None
+        left = guarantee
         if bounds is not None and len(ranged):
             for edges in uniform_edges(*bounds, n_bins):
                 check_edges(edges, "bounds are too close to one another for n_bins")
-        elif is_searched:
-            own = replace(shape, n_columns=len(ranged)), replace(guarantee, epsilon=shares[0])
-            search, delta = plan_search(*own, alone=not len(chosen))
-            guarantee = replace(guarantee, delta=delta)
+        elif len(ranged):
+            alone = not (len(chosen) or rest)
+            search, left = plan_search(replace(shape, n_columns=len(ranged)), left, alone=alone)
         if len(chosen):
+            own, left = split_guarantee(left, share) if rest else (left, None)
             quantiles = QuantilePlan(
                 quantiles=np.arange(1, n_bins) / n_bins,
                 low=np.zeros(len(chosen)),
                 high=np.ones(len(chosen)),
-                guarantee=replace(guarantee, epsilon=shares[1]),
+                guarantee=own,
                 n_rows=shape.n_rows,
             )
             if auto:
@@ -237,29 +231,6 @@ def bin_codes(table, bins):
 def numeric_columns(bins):
     """Return the positions of the columns that are not categorical."""
     return _columns_of(bins, ("declared", *AUTOMATIC))
-
-
-def binning_shares(epsilon, *, search, quantiles, rest, share=1.0):
-    """Return the epsilon of the search for bounds, of the quantiles and of what else there is.
-
-    Parameters
-    ----------
-    epsilon : float
-    search, quantiles, rest : bool
-        Which of them there are.
-    share : float in (0, 1], default=1.0
-        Of the quantiles, in what the search leaves.
-
-    Returns
-    -------
-    tuple of (float, float, float)
-        0 where there is none. They add up to no more than epsilon.
-    """
-    first = AUTO_SHARE * epsilon if search and (quantiles or rest) else epsilon * search
-    left = math.nextafter(epsilon - first, 0.0) if first else epsilon
-    if not (quantiles and rest):
-        return first, left * quantiles, left * rest
-    return first, left * share, math.nextafter(left - left * share, 0.0)
 
 
 def _columns_of(bins, kinds):

@@ -1255,8 +1255,8 @@ MUTATIONS = [
     Mutation(
         "edges-spend-all",
         "preprocessing._binning",
-        "binning_shares",
-        rules.put_for("left * share", "left"),
+        "EdgesPlan.make",
+        rules.put_for("split_guarantee(left, share)", "(left, left)"),
         (
             "preprocessing/test_histogram_transformer.py"
             "::test_automatic_bounds_quantiles_and_counts_are_one_charge",
@@ -1370,8 +1370,8 @@ MUTATIONS = [
     Mutation(
         "cells-for-free",
         "cluster._kmeans",
-        "_split",
-        rules.share_forgotten(),
+        "",
+        rules.put_for("split_guarantee(rest, CELLS_SHARE)", "(rest, rest)"),
         ("cluster/test_kmeans.py::test_each_step_is_calibrated_to_that_sensitivity",),
         "a share forgotten: steps spend what moments and cells spend",
     ),
