@@ -163,29 +163,6 @@ class PipelinePlan:
     terms: object
     columns: dict = None
 
-    def budgets(self, epsilon, delta):
-        """Return each step's (epsilon, delta): its share of what is given.
-
-        Parameters
-        ----------
-        epsilon, delta : float
-            What the steps share.
-
-        Returns
-        -------
-        tuple of (float, float)
-            Epsilon and delta of each step.
-        """
-        takes_delta = ["delta" in step.params for step in self.steps]
-        with_delta = math.fsum(compress(self.shares, takes_delta)) or 1.0
-        if len(self.steps) > 1:
-            # Deltas must not add up to more, by a rounding, than there is.
-            with_delta *= 1 + 1e-12
-        return tuple(
-            (epsilon * share, takes * delta * share / with_delta)
-            for share, takes in zip(self.shares, takes_delta, strict=True)
-        )
-
     def charges(self, epsilon, delta):
         """Return what each step charges if it gets its share of (epsilon, delta).
 
@@ -202,9 +179,15 @@ class PipelinePlan:
 
     def _budgeted(self, epsilon, delta):
         """Yield each step, and its share as its parameters: none where it releases nothing."""
-        for step, budget in zip(self.steps, self.budgets(epsilon, delta), strict=True):
-            given = dict(zip(("epsilon", "delta"), budget, strict=True)) if budget[0] > 0.0 else {}
-            yield step, {name: value for name, value in given.items() if name in step.params}
+        takes_delta = ["delta" in step.params for step in self.steps]
+        with_delta = math.fsum(compress(self.shares, takes_delta)) or 1.0
+        if len(self.steps) > 1:
+            # Deltas must not add up to more, by a rounding, than there is.
+            with_delta *= 1 + 1e-12
+        for step, share, takes in zip(self.steps, self.shares, takes_delta, strict=True):
+            given = {"epsilon": epsilon * share}
+            given |= {"delta": delta * share / with_delta} if takes else {}
+            yield step, given if given["epsilon"] > 0.0 else {}
 
     def _charge(self, step, share):
         if not share:

@@ -7,14 +7,15 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import OneToOneFeatureMixin
 
-from skdp._data._columns import column_entries
+from skdp._data._columns import column_entries, declared_bounds
 from skdp._data._containers import as_numbers
 from skdp._data._histogram import bin_numbers, check_edges, count_bins, uniform_edges
 from skdp.accounting import Guarantee
 from skdp.mechanisms._randomized_response import categories_array
+from skdp.preprocessing._categories import position_of
 from skdp.stats._bounds import BoundsPlan, plan_search
 from skdp.stats._quantiles import CELLS, QuantilePlan
-from skdp.utils._labels import UNDECLARED, category_codes
+from skdp.utils._labels import UNDECLARED
 from skdp.utils._sums import split_guarantee
 from skdp.utils._validation import check_bounds, check_integer, is_auto
 
@@ -66,10 +67,7 @@ def column_bins(categories, other, edges, names, n_features):
     for j, (labels, declared) in enumerate(zip(categories, edges, strict=True)):
         if labels is not None:
             labels = categories_array(labels)
-            position = UNDECLARED
-            if other is not None:
-                position = int(category_codes(np.array([other], dtype=object), labels)[0])
-            bins.append(ColumnBins("categories", labels, position))
+            bins.append(ColumnBins("categories", labels, position_of(other, labels)))
         elif isinstance(declared, str) and declared in AUTOMATIC:
             bins.append(ColumnBins(declared))
         elif declared is None or isinstance(declared, str):
@@ -118,6 +116,7 @@ class EdgesPlan:
         Parameters
         ----------
         n_bins : int or "auto"
+        bounds : "auto", tuple of (low, high) or dict of column to (low, high)
         shape : TableShape
         guarantee : Guarantee
             Of all that is released.
@@ -127,11 +126,10 @@ class EdgesPlan:
             Of the quantiles, in what the search leaves.
         """
         n_bins = MOST_BINS if (auto := is_auto(n_bins)) else check_integer(n_bins, "n_bins", 2)
-        ranged = _columns_of(bins, AUTOMATIC)
-        chosen = _columns_of(bins, ("quantile",))
-        search = quantiles = None
-        left = guarantee
-        if bounds is not None and len(ranged):
+        ranged, chosen = columns_of(bins, AUTOMATIC), columns_of(bins, ("quantile",))
+        bounds = declared_bounds(bounds, shape, ranged) if len(ranged) else None
+        search, quantiles, left = None, None, guarantee
+        if bounds is not None:
             for edges in uniform_edges(*bounds, n_bins):
                 check_edges(edges, "bounds are too close to one another for n_bins")
         elif len(ranged):
@@ -152,20 +150,15 @@ class EdgesPlan:
                 quantiles = replace(quantiles, quantiles=np.arange(1, n_bins) / n_bins)
         return cls(bins, n_bins, bounds, search, quantiles, left)
 
-    @property
-    def parts(self):
-        """The mechanisms that `run` runs, in that order."""
-        return tuple(part for part in (self.search, self.quantiles) if part is not None)
-
     def run(self, table, source, **shared):
         """Return the bins of each column, their edges found."""
         bins, n_features = list(self.bins), len(self.bins)
-        ranged, chosen = _columns_of(bins, AUTOMATIC), _columns_of(bins, ("quantile",))
+        ranged, chosen = columns_of(bins, AUTOMATIC), columns_of(bins, ("quantile",))
         low, high = np.full(n_features, np.nan), np.full(n_features, np.nan)
         if len(ranged):
             found = self.bounds or self.search.run(table.numbers(ranged), source, **shared)
             low[ranged], high[ranged] = found
-        for j in _columns_of(bins, ("uniform",)):
+        for j in columns_of(bins, ("uniform",)):
             (edges,) = uniform_edges([low[j]], [high[j]], self.n_bins)
             bins[j] = replace(bins[j], limits=edges)
         if len(chosen):
@@ -206,7 +199,7 @@ def count_columns(table, bins, shares=None):
         found = count_bins(table.numbers(numeric), own, outermost=True, shares=shares)
         for j, count in zip(numeric, found, strict=True):
             counts[j] = count
-    for j in _columns_of(bins, ("categories",)):
+    for j in columns_of(bins, ("categories",)):
         counts[j] = table.label_counts(j, bins[j].limits, bins[j].other, shares)
     return counts
 
@@ -223,17 +216,17 @@ def bin_codes(table, bins):
         own = [bins[j].limits for j in numeric]
         found = bin_numbers(table.numbers(numeric), own)
         codes[:, numeric] = np.clip(found, 0, [len(each) - 2 for each in own])
-    for j in _columns_of(bins, ("categories",)):
+    for j in columns_of(bins, ("categories",)):
         codes[:, j] = table.codes(j, bins[j].limits, bins[j].other)
     return codes
 
 
 def numeric_columns(bins):
     """Return the positions of the columns that are not categorical."""
-    return _columns_of(bins, ("declared", *AUTOMATIC))
+    return columns_of(bins, ("declared", *AUTOMATIC))
 
 
-def _columns_of(bins, kinds):
+def columns_of(bins, kinds):
     return np.array([j for j, each in enumerate(bins) if each.kind in kinds], dtype=np.intp)
 
 

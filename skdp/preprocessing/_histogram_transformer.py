@@ -6,16 +6,18 @@ from operator import attrgetter
 
 import numpy as np
 
-from skdp._data._columns import declared_bounds, read_columns, read_numeric_columns
+from skdp._data._columns import read_columns, read_numeric_columns
 from skdp._data._containers import as_numbers
 from skdp._data._persons import n_units, shares_of
 from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._binning import (
+    AUTOMATIC,
     EdgesPlan,
     bin_codes,
     column_bins,
     column_pairs,
+    columns_of,
     count_columns,
     crossed,
     input_names,
@@ -236,16 +238,13 @@ class DPHistogramTransformer(PlannedTransformer):
         check_choice(self.encode, "encode", tuple(EDGES_SHARE))
         if check_boolean(self.sparse_output, "sparse_output") and self.encode != "onehot":
             raise ValueError("sparse_output is for encode='onehot' only")
-        if not is_auto(self.unit_norm):
-            check_boolean(self.unit_norm, "unit_norm")
-        n_features, names = shape.n_columns, shape.names
+        unit_norm, n_features, names = self._divides(), shape.n_columns, shape.names
         pairs = column_pairs(self.interactions or [], names, n_features)
         if pairs and self.encode != "onehot":
             raise ValueError("interactions are for encode='onehot' only")
         bins = column_bins(self.categories, self.other, self.edges, names, n_features)
-        quantiles = any(each.kind == "quantile" for each in bins)
-        ranged = [j for j, each in enumerate(bins) if each.kind in ("uniform", "quantile")]
-        if not ranged and not is_auto(self.bounds):
+        quantiles = len(columns_of(bins, ("quantile",))) > 0
+        if not len(columns_of(bins, AUTOMATIC)) and not is_auto(self.bounds):
             raise ValueError("bounds are not read where all edges are declared; leave them out")
         if not quantiles and not is_auto(self.edges_share):
             raise ValueError("edges_share is for edges='quantile' only")
@@ -255,19 +254,18 @@ class DPHistogramTransformer(PlannedTransformer):
         release_counts = not quantiles or share < 1.0
         if not release_counts and self.encode in ("density", "cumulative"):
             raise ValueError(f"encode={self.encode!r} needs counts: edges_share must be below 1")
-        bounds = declared_bounds(self.bounds, shape, np.array(ranged, dtype=np.intp))
         shares = {"rest": release_counts, "share": share}
-        edges = EdgesPlan.make(bins, self.n_bins, bounds, shape, guarantee, **shares)
+        edges = EdgesPlan.make(bins, self.n_bins, self.bounds, shape, guarantee, **shares)
         counts = None
         if release_counts:
             counts = counts_mechanism(n_features, _largest_size(edges), edges.left)
         return HistogramPlan(
             edges=edges,
             counts=counts,
-            mechanism=one_charge((*edges.parts, counts), guarantee),
+            mechanism=one_charge((edges.search, edges.quantiles, counts), guarantee),
             encode=self.encode,
             pairs=pairs,
-            unit_norm=self._divides(),
+            unit_norm=unit_norm,
             n_features_out=None if self.encode == "onehot" else n_features,
             sparse_output=bool(self.sparse_output),
         )
@@ -386,7 +384,9 @@ class DPHistogramTransformer(PlannedTransformer):
         return math.nextafter(1.0 / bound, 0.0) * (1.0 - 2.0**-50)
 
     def _divides(self):
-        return self.encode == "onehot" if is_auto(self.unit_norm) else bool(self.unit_norm)
+        if is_auto(self.unit_norm):
+            return self.encode == "onehot"
+        return check_boolean(self.unit_norm, "unit_norm")
 
     @property
     def _accepts(self):
