@@ -30,7 +30,8 @@ def output_width(estimator, n_features):
     """
     if isinstance(estimator, str) and estimator == "drop":
         return 0
-    if n_features is None or estimator is None or isinstance(estimator, str):
+    # Of no columns nothing is fitted, and nothing made.
+    if not n_features or estimator is None or isinstance(estimator, str):
         return n_features
     if step_kind(estimator) not in ("private", "stateless", "declared"):
         return None
