@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -11,7 +11,7 @@ from skdp._data._persons import shares_of
 from skdp._data._tables import read_samples, read_table
 from skdp.accounting import Guarantee
 from skdp.base import TableShape, guarantee_of
-from skdp.mechanisms._plan import MechanismPlan, additive_mechanism
+from skdp.mechanisms._plan import MechanismPlan, bounded_noise
 from skdp.preprocessing._binning import names_in
 from skdp.preprocessing._planned import BoundedColumnsTransformer, ColumnsFit
 from skdp.stats._moments import unit_sums
@@ -59,7 +59,10 @@ class MeanPlan(MechanismPlan):
         # square root is rounded; one step up is not below it.
         moved = float(self.guarantee.neighbours.rows_moved)
         l1, l2 = moved * self.size, math.nextafter(moved * math.sqrt(self.size), math.inf)
-        return additive_mechanism(self.noise, self.guarantee, l1=l1, l2=l2, size=self.size)
+        pure = replace(self.guarantee, delta=0.0)
+        met = {"laplace": [pure], "gaussian": [self.guarantee], "auto": [pure, self.guarantee]}
+        choices = [bounded_noise(each, l1, l2) for each in met[self.noise]]
+        return min(choices, key=lambda mechanism: mechanism.deviation(self.size))
 
     def run(self, X, source, persons=None):
         """Return the noisy means, within the bounds."""
@@ -165,6 +168,9 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         if shape.n_rows > LARGEST_COUNT:
             raise ValueError(f"at most 2**31 rows can be summed, got {shape.n_rows}")
         check_choice(self.count, "count", ("public", "noisy"))
+        check_choice(self.mechanism, "mechanism", ("auto", "laplace", "gaussian"))
+        if self.mechanism == "gaussian" and guarantee.delta == 0.0:
+            raise ValueError("mechanism='gaussian' needs delta > 0")
         noisy = self.count == "noisy"
         if noisy and guarantee.relation == "replace_one":
             raise ValueError(
