@@ -69,12 +69,8 @@ def planned_charge(
     guarantee = Guarantee(
         epsilon=params["epsilon"], delta=params.get("delta") or 0.0, neighbours=terms.neighbours
     )
-    planned = PlannedCharge(
-        name or type(estimator).__name__,
-        stand_in(guarantee.of_rows),
-        guarantee.epsilon,
-        guarantee.delta,
-    )
+    name = name or type(estimator).__name__
+    planned = PlannedCharge(name, stand_in(guarantee.of_rows), guarantee.epsilon, guarantee.delta)
     unknown = None in (n_samples, n_features)
     same = not unknown or (of_skdp(estimator) and estimator._charge_needs_no_shape())
     if not (plans_its_fit(estimator) and (same or may_release_nothing(estimator))):
@@ -101,7 +97,7 @@ def planned_charge(
     if not same or event is None:
         return planned
     price = plans[0] if guarantee.neighbours.max_rows == 1 else guarantee
-    return PlannedCharge(planned.name, event, price.epsilon, price.delta)
+    return PlannedCharge(name, event, price.epsilon, price.delta)
 
 
 def labels_of(params, classes=None):

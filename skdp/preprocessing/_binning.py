@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -130,24 +131,21 @@ class EdgesPlan:
         bounds = declared_bounds(bounds, shape, ranged) if len(ranged) else None
         search, quantiles, left = None, None, guarantee
         if bounds is not None:
-            for edges in uniform_edges(*bounds, n_bins):
+            for ends in zip(*bounds, strict=True):
+                edges = uniform_edges(*ends, n_bins)
                 check_edges(edges, "bounds are too close to one another for n_bins")
         elif len(ranged):
             alone = not (len(chosen) or rest)
             search, left = plan_search(replace(shape, n_columns=len(ranged)), left, alone=alone)
         if len(chosen):
             own, left = split_guarantee(left, share) if rest else (left, None)
-            quantiles = QuantilePlan(
-                quantiles=np.arange(1, n_bins) / n_bins,
-                low=np.zeros(len(chosen)),
-                high=np.ones(len(chosen)),
-                guarantee=own,
-                n_rows=shape.n_rows,
-            )
+            low, high = np.zeros(len(chosen)), np.ones(len(chosen))
+            plan = partial(QuantilePlan, low=low, high=high, guarantee=own, n_rows=shape.n_rows)
+            quantiles = plan(quantiles=np.arange(1, n_bins) / n_bins)
             if auto:
                 affordable = shape.n_rows / (ROWS_PER_SCALE * quantiles.scale)
                 n_bins = int(np.clip(affordable, FEWEST_BINS, MOST_BINS))
-                quantiles = replace(quantiles, quantiles=np.arange(1, n_bins) / n_bins)
+                quantiles = plan(quantiles=np.arange(1, n_bins) / n_bins)
         return cls(bins, n_bins, bounds, search, quantiles, left)
 
     def run(self, table, source, **shared):
@@ -159,8 +157,7 @@ class EdgesPlan:
             found = self.bounds or self.search.run(table.numbers(ranged), source, **shared)
             low[ranged], high[ranged] = found
         for j in columns_of(bins, ("uniform",)):
-            (edges,) = uniform_edges([low[j]], [high[j]], self.n_bins)
-            bins[j] = replace(bins[j], limits=edges)
+            bins[j] = replace(bins[j], limits=uniform_edges(low[j], high[j], self.n_bins))
         if len(chosen):
             plan = replace(self.quantiles, low=low[chosen], high=high[chosen])
             columns = (as_numbers(table.column(j).whole()) for j in chosen)

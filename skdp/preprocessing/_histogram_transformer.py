@@ -54,25 +54,21 @@ class HistogramPlan(TransformerPlan):
         Adds noise to all counts together; None releases none.
     mechanism : plan
         What is charged.
-    encode : str
     pairs : list of (int, int)
-    unit_norm : bool
     n_features_out : int or None
     sparse_output : bool
     """
 
     edges: EdgesPlan
     counts: object
-    encode: str
     pairs: list
-    unit_norm: bool
     sparse_output: bool
 
     bins = property(attrgetter("edges.bins"))
 
     def run(self, table, source, persons=None):
         """Return the released attributes."""
-        bins, counts, norm = self.edges.run(table, source, persons=persons), None, 1.0
+        bins, counts = self.edges.run(table, source, persons=persons), None
         if self.counts is not None:
             total = n_units(table, persons)
             noisy = self.noisy_counts(table, bins, source, shares_of(persons))
@@ -80,13 +76,10 @@ class HistogramPlan(TransformerPlan):
                 consistent_counts(own, total, each.is_numeric or each.other >= 0)
                 for each, own in zip(bins, noisy, strict=True)
             ]
-        if not self.unit_norm:
-            norm = _norm_bound(self.encode, bins, counts, self.pairs)
         return {
             "bin_edges_": objects([each.limits for each in bins]),
             "counts_": None if counts is None else objects(counts),
             "n_bins_": np.array([each.size for each in bins]),
-            "output_norm_": norm,
             "_bins": bins,
             "_pairs": self.pairs,
         }
@@ -234,11 +227,16 @@ class DPHistogramTransformer(PlannedTransformer):
     def _check_rows(self, rows, plan):
         self._check_values(rows, plan.bins)
 
+    def _released(self, run, plan):
+        norm = _norm_bound(self.encode, run["_bins"], run["counts_"], plan.pairs)
+        return run | {"output_norm_": 1.0 if self._divides() else norm}
+
     def plan_fit(self, shape, guarantee):
         check_choice(self.encode, "encode", tuple(EDGES_SHARE))
         if check_boolean(self.sparse_output, "sparse_output") and self.encode != "onehot":
             raise ValueError("sparse_output is for encode='onehot' only")
-        unit_norm, n_features, names = self._divides(), shape.n_columns, shape.names
+        self._divides()  # It refuses what is neither true nor false.
+        n_features, names = shape.n_columns, shape.names
         pairs = column_pairs(self.interactions or [], names, n_features)
         if pairs and self.encode != "onehot":
             raise ValueError("interactions are for encode='onehot' only")
@@ -263,9 +261,7 @@ class DPHistogramTransformer(PlannedTransformer):
             edges=edges,
             counts=counts,
             mechanism=one_charge((edges.search, edges.quantiles, counts), guarantee),
-            encode=self.encode,
             pairs=pairs,
-            unit_norm=unit_norm,
             n_features_out=None if self.encode == "onehot" else n_features,
             sparse_output=bool(self.sparse_output),
         )

@@ -302,7 +302,7 @@ class HistogramPlan(StatisticPlan):
     @property
     def edges(self):
         return [
-            uniform_edges([a], [b], bins)[0] if isinstance(bins, int) else bins
+            uniform_edges(a, b, bins) if isinstance(bins, int) else bins
             for a, b, bins in zip(self.low, self.high, self.bins, strict=True)
         ]
 
