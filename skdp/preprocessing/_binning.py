@@ -303,10 +303,9 @@ def _edge_entries(edges, names, n_features):
     if isinstance(edges, Mapping):
         return column_entries(edges, names, n_features, "edges")
     try:
-        flat = all(np.ndim(item) == 0 and not isinstance(item, str) for item in edges)
+        flat = all(np.ndim(item) == 0 and not isinstance(item, str | None) for item in edges)
     except TypeError:
         raise ValueError(f"edges must be 'uniform', 'quantile' or edges, got {edges!r}") from None
-    flat = flat and not any(item is None for item in edges)
     return [edges] * n_features if flat else column_entries(edges, names, n_features, "edges")
 
 
