@@ -50,10 +50,8 @@ def _planned_width(estimator, n_columns):
     if not plans_its_fit(estimator):
         return None
     params = estimator.get_params(deep=False)
-    shapes = [
-        TableShape(n_rows=n_rows, n_columns=n_columns, classes=np.arange(n_classes))
-        for n_rows, n_classes in ((1, 2), (10**6, 3))
-    ]
+    sizes = ((1, 2), (10**6, 3))
+    shapes = [TableShape(n_rows=n, n_columns=n_columns, classes=np.arange(k)) for n, k in sizes]
     try:
         guarantee = Guarantee(epsilon=params["epsilon"], delta=params.get("delta", 0.0))
         widths = {estimator.plan_fit(shape, guarantee).n_features_out for shape in shapes}
