@@ -33,7 +33,7 @@ def thresholds():
             needed = [
                 plan_search(
                     TableShape(n_rows=100, n_columns=d),
-                    Guarantee(epsilon=AUTO_SHARE, delta=delta, neighbours=neighbours),
+                    Guarantee(epsilon=1.0, delta=delta, neighbours=neighbours),
                 )[0].threshold
                 for delta in (0.0, 1e-6)
             ]

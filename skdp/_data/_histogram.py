@@ -21,19 +21,8 @@ _FAR = (1 << _FRACTION_BITS) - 4
 
 
 def uniform_edges(low, high, n_bins):
-    """Return the edges of equal bins for each column, as `numpy.histogram_bin_edges` has them.
-
-    Parameters
-    ----------
-    low, high : array-like of shape (n_columns,)
-    n_bins : int >= 1
-
-    Returns
-    -------
-    list of ndarray of shape (n_bins + 1,)
-    """
-    n_bins = check_integer(n_bins, "bins", 1)
-    return [np.linspace(a, b, n_bins + 1) for a, b in zip(low, high, strict=True)]
+    """Return the edges of equal bins, as `numpy.histogram_bin_edges` has them."""
+    return np.linspace(low, high, check_integer(n_bins, "bins", 1) + 1)
 
 
 def check_edges(edges, name="bins"):

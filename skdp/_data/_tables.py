@@ -59,22 +59,15 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
         _check_values(chunked)
         validate_data(estimator, chunked, reset=reset, skip_check_array=True)
         return chunked
-    checks = {
-        "order": None,
-        "accept_sparse": "csr" if accept_sparse else False,
-        "ensure_all_finite": False,
-    }
-    names = None
-    if is_frame(X):
-        # The frame has the columns' names; its values are checked as an array.
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
-        names, X = names_of(X), check_array(number_matrix(X), estimator=estimator, **checks)
-    elif issparse(X) and accept_sparse:
-        X = as_csr(X)
-    elif not issparse(X):
+    given, names = X, names_of(X) if is_frame(X) else None
+    if not issparse(X):
         X = number_matrix(X)
-    if names is None:
-        X = validate_data(estimator, X, reset=reset, dtype="numeric", **checks)
+    elif accept_sparse:
+        X = as_csr(X)
+    checks = {"accept_sparse": "csr" if accept_sparse else False, "ensure_all_finite": False}
+    X = check_array(X, order=None, estimator=estimator, input_name="X", **checks)
+    # A frame has the columns' names; its values were checked as an array.
+    validate_data(estimator, X if names is None else given, reset=reset, skip_check_array=True)
     check_finite(X, "X", allow_nan=allow_nan, names=names)
     return csr_array(X) if issparse(X) else X
 

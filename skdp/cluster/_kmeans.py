@@ -5,7 +5,7 @@ distances keep their proportions.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import attrgetter
 
@@ -26,7 +26,7 @@ from skdp.stats import _moments
 from skdp.stats._release import plan_within_bounds
 from skdp.utils import clip_rows
 from skdp.utils._clipping import finite_doubles
-from skdp.utils._sums import split_epsilon
+from skdp.utils._sums import split_guarantee
 from skdp.utils._validation import check_integer
 
 # Of epsilon and delta for the moments, and of the rest for the cells. These and the numbers below
@@ -71,8 +71,8 @@ class KMeansPlan(_moments.StatisticPlan):
 
     @cached_property
     def mechanism(self):
-        of_moments, rest = _split(self.guarantee, MOMENTS_SHARE)
-        of_cells, of_steps = _split(rest, CELLS_SHARE)
+        of_moments, rest = split_guarantee(self.guarantee, MOMENTS_SHARE)
+        of_cells, of_steps = split_guarantee(rest, CELLS_SHARE)
         known = {"n_rows": self.n_rows, "low": self.low, "high": self.high}
         moments = _moments.MomentsPlan(guarantee=of_moments, n_moments=2, **known)
         counting = _moments.counting_mechanism(self.guarantee.neighbours.rows_moved, of_cells)
@@ -223,12 +223,6 @@ def _intervals(variances, n_bits):
         intervals[widest] *= 2
         left[widest] *= HALF_VARIANCE
     return intervals
-
-
-def _split(guarantee, share):
-    """Return two guarantees that compose to one, the first with a share of it."""
-    epsilons, deltas = (split_epsilon(each, share) for each in (guarantee.epsilon, guarantee.delta))
-    return [replace(guarantee, epsilon=epsilons[i], delta=deltas[i]) for i in (0, 1)]
 
 
 def _add_cells(scale, cells, counts, u, shares):

@@ -118,11 +118,8 @@ class DPSimpleImputer(PlannedTransformer):
         check_choice(self.strategy, "strategy", ("mean", "median", "most_frequent", "constant"))
         fill_value = _check_fill_value(self.fill_value)
         if self.strategy == "constant":
-            return _Constant(
-                mechanism=NoRelease(),
-                n_features_out=width,
-                statistics=_statistics([fill_value] * shape.n_columns),
-            )
+            statistics = _statistics([fill_value] * shape.n_columns)
+            return _Constant(mechanism=NoRelease(), n_features_out=width, statistics=statistics)
         if self.strategy == "most_frequent":
             counts = plan_counts(self.categories, None, shape, guarantee)
             return _MostFrequent(mechanism=counts, n_features_out=width, fill_value=fill_value)

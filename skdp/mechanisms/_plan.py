@@ -10,7 +10,7 @@ from skdp.accounting._events import gaussian_mu, leaves
 from skdp.accounting._gaussian import gaussian_noise_multiplier
 from skdp.mechanisms._gaussian import GammaNormMechanism, GaussianMechanism
 from skdp.mechanisms._laplace import GeometricMechanism, LaplaceMechanism
-from skdp.utils._validation import check_choice, check_privacy_parameters
+from skdp.utils._validation import check_privacy_parameters
 
 
 class Plan(Protocol):
@@ -297,41 +297,6 @@ def bounded_noise(guarantee, l1, l2=None):
     if l2 is None:
         l2 = math.nextafter(math.sqrt(l1), math.inf)
     return GaussianMechanism(guarantee.epsilon, guarantee.delta, l2)
-
-
-def additive_mechanism(name, guarantee, *, l1, l2, size, integers=False):
-    """Return the mechanism that adds noise to a vector.
-
-    Parameters
-    ----------
-    name : {"auto", "laplace", "gaussian"}
-        "auto" is the one whose noise has the smaller standard deviation.
-    guarantee : Guarantee
-    l1, l2 : float
-        Sensitivities of the whole vector.
-    size : int
-        Its length.
-    integers : bool, default=False
-        Whether it holds integers: Laplace noise is then discrete.
-
-    Raises
-    ------
-    ValueError
-        If the name is unknown, "gaussian" has no delta, or epsilon is too small for the vector.
-    """
-    epsilon, delta = guarantee.epsilon, guarantee.delta
-    check_choice(name, "mechanism", ("auto", "laplace", "gaussian"))
-    if name == "gaussian" and delta == 0.0:
-        raise ValueError("mechanism='gaussian' needs delta > 0")
-    choices = []
-    if name != "gaussian":
-        whole = GeometricMechanism(epsilon, round(l1)) if integers else None
-        choices.append(whole or LaplaceMechanism(epsilon, l1))
-    if name != "laplace" and delta > 0.0:
-        choices.append(GaussianMechanism(epsilon, delta, l2))
-    for mechanism in choices:
-        mechanism.check_size(size)
-    return min(choices, key=lambda mechanism: mechanism.deviation(size))
 
 
 def plan_cell_weights(n_columns, guarantee, *, whole):

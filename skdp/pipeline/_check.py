@@ -118,10 +118,7 @@ class PipelineCheck:
         -------
         dict
         """
-        steps = [
-            {**vars(step), "event": None if step.event is None else step.event.to_json()}
-            for step in self.steps
-        ]
+        steps = [vars(s) | {"event": s.event and s.event.to_json()} for s in self.steps]
         found = [asdict(finding) for finding in self.findings]
         return vars(self) | {"findings": found, "steps": steps}
 

@@ -69,12 +69,8 @@ def planned_charge(
     guarantee = Guarantee(
         epsilon=params["epsilon"], delta=params.get("delta") or 0.0, neighbours=terms.neighbours
     )
-    planned = PlannedCharge(
-        name or type(estimator).__name__,
-        stand_in(guarantee.of_rows),
-        guarantee.epsilon,
-        guarantee.delta,
-    )
+    name = name or type(estimator).__name__
+    planned = PlannedCharge(name, stand_in(guarantee.of_rows), guarantee.epsilon, guarantee.delta)
     unknown = None in (n_samples, n_features)
     same = not unknown or (of_skdp(estimator) and estimator._charge_needs_no_shape())
     if not (plans_its_fit(estimator) and (same or may_release_nothing(estimator))):
@@ -101,7 +97,7 @@ def planned_charge(
     if not same or event is None:
         return planned
     price = plans[0] if guarantee.neighbours.max_rows == 1 else guarantee
-    return PlannedCharge(planned.name, event, price.epsilon, price.delta)
+    return PlannedCharge(name, event, price.epsilon, price.delta)
 
 
 def labels_of(params, classes=None):
@@ -163,29 +159,6 @@ class PipelinePlan:
     terms: object
     columns: dict = None
 
-    def budgets(self, epsilon, delta):
-        """Return each step's (epsilon, delta): its share of what is given.
-
-        Parameters
-        ----------
-        epsilon, delta : float
-            What the steps share.
-
-        Returns
-        -------
-        tuple of (float, float)
-            Epsilon and delta of each step.
-        """
-        takes_delta = ["delta" in step.params for step in self.steps]
-        with_delta = math.fsum(compress(self.shares, takes_delta)) or 1.0
-        if len(self.steps) > 1:
-            # Deltas must not add up to more, by a rounding, than there is.
-            with_delta *= 1 + 1e-12
-        return tuple(
-            (epsilon * share, takes * delta * share / with_delta)
-            for share, takes in zip(self.shares, takes_delta, strict=True)
-        )
-
     def charges(self, epsilon, delta):
         """Return what each step charges if it gets its share of (epsilon, delta).
 
@@ -202,9 +175,15 @@ class PipelinePlan:
 
     def _budgeted(self, epsilon, delta):
         """Yield each step, and its share as its parameters: none where it releases nothing."""
-        for step, budget in zip(self.steps, self.budgets(epsilon, delta), strict=True):
-            given = dict(zip(("epsilon", "delta"), budget, strict=True)) if budget[0] > 0.0 else {}
-            yield step, {name: value for name, value in given.items() if name in step.params}
+        takes_delta = ["delta" in step.params for step in self.steps]
+        with_delta = math.fsum(compress(self.shares, takes_delta)) or 1.0
+        if len(self.steps) > 1:
+            # Deltas must not add up to more, by a rounding, than there is.
+            with_delta *= 1 + 1e-12
+        for step, share, takes in zip(self.steps, self.shares, takes_delta, strict=True):
+            given = {"epsilon": epsilon * share}
+            given |= {"delta": delta * share / with_delta} if takes else {}
+            yield step, given if given["epsilon"] > 0.0 else {}
 
     def _charge(self, step, share):
         if not share:

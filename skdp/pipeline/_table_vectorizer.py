@@ -322,7 +322,5 @@ class DPTableVectorizer(PlannedTransformer):
 
     def _groups(self):
         """Return the resolutions of each column."""
-        return [
-            resolutions(n_cells(column, edges), coarser=not column.is_label)
-            for column, edges in zip(self._columns(), self.bin_edges_, strict=True)
-        ]
+        pairs = zip(self._columns(), self.bin_edges_, strict=True)
+        return [resolutions(n_cells(c, edges), coarser=not c.is_label) for c, edges in pairs]

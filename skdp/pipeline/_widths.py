@@ -30,7 +30,8 @@ def output_width(estimator, n_features):
     """
     if isinstance(estimator, str) and estimator == "drop":
         return 0
-    if n_features is None or estimator is None or isinstance(estimator, str):
+    # Of no columns nothing is fitted, and nothing made.
+    if not n_features or estimator is None or isinstance(estimator, str):
         return n_features
     if step_kind(estimator) not in ("private", "stateless", "declared"):
         return None
@@ -49,10 +50,8 @@ def _planned_width(estimator, n_columns):
     if not plans_its_fit(estimator):
         return None
     params = estimator.get_params(deep=False)
-    shapes = [
-        TableShape(n_rows=n_rows, n_columns=n_columns, classes=np.arange(n_classes))
-        for n_rows, n_classes in ((1, 2), (10**6, 3))
-    ]
+    sizes = ((1, 2), (10**6, 3))
+    shapes = [TableShape(n_rows=n, n_columns=n_columns, classes=np.arange(k)) for n, k in sizes]
     try:
         guarantee = Guarantee(epsilon=params["epsilon"], delta=params.get("delta", 0.0))
         widths = {estimator.plan_fit(shape, guarantee).n_features_out for shape in shapes}

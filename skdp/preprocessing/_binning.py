@@ -1,21 +1,23 @@
 """The bins of a table's columns: which are declared, and how the others are found privately."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import OneToOneFeatureMixin
 
-from skdp._data._columns import column_entries
+from skdp._data._columns import column_entries, declared_bounds
 from skdp._data._containers import as_numbers
 from skdp._data._histogram import bin_numbers, check_edges, count_bins, uniform_edges
 from skdp.accounting import Guarantee
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.stats._bounds import AUTO_SHARE, BoundsPlan, plan_search
+from skdp.preprocessing._categories import position_of
+from skdp.stats._bounds import BoundsPlan, plan_search
 from skdp.stats._quantiles import CELLS, QuantilePlan
-from skdp.utils._labels import UNDECLARED, category_codes
+from skdp.utils._labels import UNDECLARED
+from skdp.utils._sums import split_guarantee
 from skdp.utils._validation import check_bounds, check_integer, is_auto
 
 AUTOMATIC = ("uniform", "quantile")
@@ -66,10 +68,7 @@ def column_bins(categories, other, edges, names, n_features):
     for j, (labels, declared) in enumerate(zip(categories, edges, strict=True)):
         if labels is not None:
             labels = categories_array(labels)
-            position = UNDECLARED
-            if other is not None:
-                position = int(category_codes(np.array([other], dtype=object), labels)[0])
-            bins.append(ColumnBins("categories", labels, position))
+            bins.append(ColumnBins("categories", labels, position_of(other, labels)))
         elif isinstance(declared, str) and declared in AUTOMATIC:
             bins.append(ColumnBins(declared))
         elif declared is None or isinstance(declared, str):
@@ -118,6 +117,7 @@ class EdgesPlan:
         Parameters
         ----------
         n_bins : int or "auto"
+        bounds : "auto", tuple of (low, high) or dict of column to (low, high)
         shape : TableShape
         guarantee : Guarantee
             Of all that is released.
@@ -127,53 +127,37 @@ class EdgesPlan:
             Of the quantiles, in what the search leaves.
         """
         n_bins = MOST_BINS if (auto := is_auto(n_bins)) else check_integer(n_bins, "n_bins", 2)
-        ranged = _columns_of(bins, AUTOMATIC)
-        chosen = _columns_of(bins, ("quantile",))
-        parts = {"quantiles": len(chosen) > 0, "rest": rest, "share": share}
-        is_searched = bounds is None and len(ranged) > 0
-        shares = binning_shares(guarantee.epsilon, search=is_searched, **parts)
-        search = quantiles = left = None
-        if rest:
-            _, first, second = binning_shares(guarantee.delta, search=False, **parts)
-            left = replace(guarantee, epsilon=shares[2], delta=second)
-            guarantee = replace(guarantee, delta=first)
-        if bounds is not None and len(ranged):
-            for edges in uniform_edges(*bounds, n_bins):
+        ranged, chosen = columns_of(bins, AUTOMATIC), columns_of(bins, ("quantile",))
+        bounds = declared_bounds(bounds, shape, ranged) if len(ranged) else None
+        search, quantiles, left = None, None, guarantee
+        if bounds is not None:
+            for ends in zip(*bounds, strict=True):
+                edges = uniform_edges(*ends, n_bins)
                 check_edges(edges, "bounds are too close to one another for n_bins")
-        elif is_searched:
-            own = replace(shape, n_columns=len(ranged)), replace(guarantee, epsilon=shares[0])
-            search, delta = plan_search(*own, alone=not len(chosen))
-            guarantee = replace(guarantee, delta=delta)
+        elif len(ranged):
+            alone = not (len(chosen) or rest)
+            search, left = plan_search(replace(shape, n_columns=len(ranged)), left, alone=alone)
         if len(chosen):
-            quantiles = QuantilePlan(
-                quantiles=np.arange(1, n_bins) / n_bins,
-                low=np.zeros(len(chosen)),
-                high=np.ones(len(chosen)),
-                guarantee=replace(guarantee, epsilon=shares[1]),
-                n_rows=shape.n_rows,
-            )
+            own, left = split_guarantee(left, share) if rest else (left, None)
+            low, high = np.zeros(len(chosen)), np.ones(len(chosen))
+            plan = partial(QuantilePlan, low=low, high=high, guarantee=own, n_rows=shape.n_rows)
+            quantiles = plan(quantiles=np.arange(1, n_bins) / n_bins)
             if auto:
                 affordable = shape.n_rows / (ROWS_PER_SCALE * quantiles.scale)
                 n_bins = int(np.clip(affordable, FEWEST_BINS, MOST_BINS))
-                quantiles = replace(quantiles, quantiles=np.arange(1, n_bins) / n_bins)
+                quantiles = plan(quantiles=np.arange(1, n_bins) / n_bins)
         return cls(bins, n_bins, bounds, search, quantiles, left)
-
-    @property
-    def parts(self):
-        """The mechanisms that `run` runs, in that order."""
-        return tuple(part for part in (self.search, self.quantiles) if part is not None)
 
     def run(self, table, source, **shared):
         """Return the bins of each column, their edges found."""
         bins, n_features = list(self.bins), len(self.bins)
-        ranged, chosen = _columns_of(bins, AUTOMATIC), _columns_of(bins, ("quantile",))
+        ranged, chosen = columns_of(bins, AUTOMATIC), columns_of(bins, ("quantile",))
         low, high = np.full(n_features, np.nan), np.full(n_features, np.nan)
         if len(ranged):
             found = self.bounds or self.search.run(table.numbers(ranged), source, **shared)
             low[ranged], high[ranged] = found
-        for j in _columns_of(bins, ("uniform",)):
-            (edges,) = uniform_edges([low[j]], [high[j]], self.n_bins)
-            bins[j] = replace(bins[j], limits=edges)
+        for j in columns_of(bins, ("uniform",)):
+            bins[j] = replace(bins[j], limits=uniform_edges(low[j], high[j], self.n_bins))
         if len(chosen):
             plan = replace(self.quantiles, low=low[chosen], high=high[chosen])
             columns = (as_numbers(table.column(j).whole()) for j in chosen)
@@ -212,7 +196,7 @@ def count_columns(table, bins, shares=None):
         found = count_bins(table.numbers(numeric), own, outermost=True, shares=shares)
         for j, count in zip(numeric, found, strict=True):
             counts[j] = count
-    for j in _columns_of(bins, ("categories",)):
+    for j in columns_of(bins, ("categories",)):
         counts[j] = table.label_counts(j, bins[j].limits, bins[j].other, shares)
     return counts
 
@@ -229,40 +213,17 @@ def bin_codes(table, bins):
         own = [bins[j].limits for j in numeric]
         found = bin_numbers(table.numbers(numeric), own)
         codes[:, numeric] = np.clip(found, 0, [len(each) - 2 for each in own])
-    for j in _columns_of(bins, ("categories",)):
+    for j in columns_of(bins, ("categories",)):
         codes[:, j] = table.codes(j, bins[j].limits, bins[j].other)
     return codes
 
 
 def numeric_columns(bins):
     """Return the positions of the columns that are not categorical."""
-    return _columns_of(bins, ("declared", *AUTOMATIC))
+    return columns_of(bins, ("declared", *AUTOMATIC))
 
 
-def binning_shares(epsilon, *, search, quantiles, rest, share=1.0):
-    """Return the epsilon of the search for bounds, of the quantiles and of what else there is.
-
-    Parameters
-    ----------
-    epsilon : float
-    search, quantiles, rest : bool
-        Which of them there are.
-    share : float in (0, 1], default=1.0
-        Of the quantiles, in what the search leaves.
-
-    Returns
-    -------
-    tuple of (float, float, float)
-        0 where there is none. They add up to no more than epsilon.
-    """
-    first = AUTO_SHARE * epsilon if search and (quantiles or rest) else epsilon * search
-    left = math.nextafter(epsilon - first, 0.0) if first else epsilon
-    if not (quantiles and rest):
-        return first, left * quantiles, left * rest
-    return first, left * share, math.nextafter(left - left * share, 0.0)
-
-
-def _columns_of(bins, kinds):
+def columns_of(bins, kinds):
     return np.array([j for j, each in enumerate(bins) if each.kind in kinds], dtype=np.intp)
 
 
@@ -342,10 +303,9 @@ def _edge_entries(edges, names, n_features):
     if isinstance(edges, Mapping):
         return column_entries(edges, names, n_features, "edges")
     try:
-        flat = all(np.ndim(item) == 0 and not isinstance(item, str) for item in edges)
+        flat = all(np.ndim(item) == 0 and not isinstance(item, str | None) for item in edges)
     except TypeError:
         raise ValueError(f"edges must be 'uniform', 'quantile' or edges, got {edges!r}") from None
-    flat = flat and not any(item is None for item in edges)
     return [edges] * n_features if flat else column_entries(edges, names, n_features, "edges")
 
 

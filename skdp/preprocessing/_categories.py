@@ -15,7 +15,8 @@ from skdp.mechanisms import GeometricMechanism
 from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.stats._moments import StatisticPlan
-from skdp.utils._labels import UNDECLARED, label_key
+from skdp.utils._frames import objects
+from skdp.utils._labels import UNDECLARED, category_codes, label_key
 
 # From here on not every integer is a float, and one missing value makes a column one of floats.
 INTEGERS_APART = 2.0**53
@@ -46,7 +47,7 @@ def check_categories(categories, shape):
 
 def position_of(other, labels):
     """Return the code of the category of other values, -1 if there is none."""
-    return labels.tolist().index(other) if other is not None and other in labels.tolist() else -1
+    return UNDECLARED if other is None else int(category_codes(objects([other]), labels)[0])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

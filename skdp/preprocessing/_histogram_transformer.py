@@ -6,16 +6,18 @@ from operator import attrgetter
 
 import numpy as np
 
-from skdp._data._columns import declared_bounds, read_columns, read_numeric_columns
+from skdp._data._columns import read_columns, read_numeric_columns
 from skdp._data._containers import as_numbers
 from skdp._data._persons import n_units, shares_of
 from skdp.base import TableShape, guarantee_of
-from skdp.mechanisms._plan import additive_mechanism, one_charge
+from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._binning import (
+    AUTOMATIC,
     EdgesPlan,
     bin_codes,
     column_bins,
     column_pairs,
+    columns_of,
     count_columns,
     crossed,
     input_names,
@@ -24,6 +26,7 @@ from skdp.preprocessing._binning import (
     one_hot,
 )
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
+from skdp.stats._moments import counting_mechanism
 from skdp.utils._frames import objects
 from skdp.utils._labels import UNDECLARED
 from skdp.utils._validation import (
@@ -51,25 +54,21 @@ class HistogramPlan(TransformerPlan):
         Adds noise to all counts together; None releases none.
     mechanism : plan
         What is charged.
-    encode : str
     pairs : list of (int, int)
-    unit_norm : bool
     n_features_out : int or None
     sparse_output : bool
     """
 
     edges: EdgesPlan
     counts: object
-    encode: str
     pairs: list
-    unit_norm: bool
     sparse_output: bool
 
     bins = property(attrgetter("edges.bins"))
 
     def run(self, table, source, persons=None):
         """Return the released attributes."""
-        bins, counts, norm = self.edges.run(table, source, persons=persons), None, 1.0
+        bins, counts = self.edges.run(table, source, persons=persons), None
         if self.counts is not None:
             total = n_units(table, persons)
             noisy = self.noisy_counts(table, bins, source, shares_of(persons))
@@ -77,13 +76,10 @@ class HistogramPlan(TransformerPlan):
                 consistent_counts(own, total, each.is_numeric or each.other >= 0)
                 for each, own in zip(bins, noisy, strict=True)
             ]
-        if not self.unit_norm:
-            norm = _norm_bound(self.encode, bins, counts, self.pairs)
         return {
             "bin_edges_": objects([each.limits for each in bins]),
             "counts_": None if counts is None else objects(counts),
             "n_bins_": np.array([each.size for each in bins]),
-            "output_norm_": norm,
             "_bins": bins,
             "_pairs": self.pairs,
         }
@@ -231,20 +227,22 @@ class DPHistogramTransformer(PlannedTransformer):
     def _check_rows(self, rows, plan):
         self._check_values(rows, plan.bins)
 
+    def _released(self, run, plan):
+        norm = _norm_bound(self.encode, run["_bins"], run["counts_"], plan.pairs)
+        return run | {"output_norm_": 1.0 if self._divides() else norm}
+
     def plan_fit(self, shape, guarantee):
         check_choice(self.encode, "encode", tuple(EDGES_SHARE))
         if check_boolean(self.sparse_output, "sparse_output") and self.encode != "onehot":
             raise ValueError("sparse_output is for encode='onehot' only")
-        if not is_auto(self.unit_norm):
-            check_boolean(self.unit_norm, "unit_norm")
+        self._divides()  # It refuses what is neither true nor false.
         n_features, names = shape.n_columns, shape.names
         pairs = column_pairs(self.interactions or [], names, n_features)
         if pairs and self.encode != "onehot":
             raise ValueError("interactions are for encode='onehot' only")
         bins = column_bins(self.categories, self.other, self.edges, names, n_features)
-        quantiles = any(each.kind == "quantile" for each in bins)
-        ranged = [j for j, each in enumerate(bins) if each.kind in ("uniform", "quantile")]
-        if not ranged and not is_auto(self.bounds):
+        quantiles = len(columns_of(bins, ("quantile",))) > 0
+        if not len(columns_of(bins, AUTOMATIC)) and not is_auto(self.bounds):
             raise ValueError("bounds are not read where all edges are declared; leave them out")
         if not quantiles and not is_auto(self.edges_share):
             raise ValueError("edges_share is for edges='quantile' only")
@@ -254,19 +252,16 @@ class DPHistogramTransformer(PlannedTransformer):
         release_counts = not quantiles or share < 1.0
         if not release_counts and self.encode in ("density", "cumulative"):
             raise ValueError(f"encode={self.encode!r} needs counts: edges_share must be below 1")
-        bounds = declared_bounds(self.bounds, shape, np.array(ranged, dtype=np.intp))
         shares = {"rest": release_counts, "share": share}
-        edges = EdgesPlan.make(bins, self.n_bins, bounds, shape, guarantee, **shares)
+        edges = EdgesPlan.make(bins, self.n_bins, self.bounds, shape, guarantee, **shares)
         counts = None
         if release_counts:
             counts = counts_mechanism(n_features, _largest_size(edges), edges.left)
         return HistogramPlan(
             edges=edges,
             counts=counts,
-            mechanism=one_charge((*edges.parts, counts), guarantee),
-            encode=self.encode,
+            mechanism=one_charge((edges.search, edges.quantiles, counts), guarantee),
             pairs=pairs,
-            unit_norm=self._divides(),
             n_features_out=None if self.encode == "onehot" else n_features,
             sparse_output=bool(self.sparse_output),
         )
@@ -385,7 +380,9 @@ class DPHistogramTransformer(PlannedTransformer):
         return math.nextafter(1.0 / bound, 0.0) * (1.0 - 2.0**-50)
 
     def _divides(self):
-        return self.encode == "onehot" if is_auto(self.unit_norm) else bool(self.unit_norm)
+        if is_auto(self.unit_norm):
+            return self.encode == "onehot"
+        return check_boolean(self.unit_norm, "unit_norm")
 
     @property
     def _accepts(self):
@@ -398,10 +395,8 @@ def counts_mechanism(n_features, size, guarantee):
     A row is in one bin of each feature; one that replaces another can change two.
     """
     moved = guarantee.neighbours.rows_moved * n_features
-    l2 = math.nextafter(math.sqrt(moved), math.inf)
-    terms = {"l1": float(moved), "l2": l2, "size": size}
-    whole = guarantee.neighbours.unit != "person"
-    return additive_mechanism("auto", guarantee, integers=whole, **terms)
+    # An epsilon too small for so many counts is refused here.
+    return counting_mechanism(moved, guarantee, lambda mechanism: mechanism.deviation(size))
 
 
 def consistent_counts(noisy, total, exactly=True):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._columns import declared_bounds, read_numeric_columns
+from skdp._data._columns import read_numeric_columns
 from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._binning import (
     AUTOMATIC,
@@ -119,11 +119,10 @@ class DPKBinsDiscretizer(PlannedTransformer):
                 "fit scikit-learn's KBinsDiscretizer on the bounds, as a table of two rows"
             )
         bins = column_bins(None, None, self.strategy, shape.names, shape.n_columns)
-        bounds = declared_bounds(self.bounds, shape)
-        edges = EdgesPlan.make(bins, self.n_bins, bounds, shape, guarantee)
+        edges = EdgesPlan.make(bins, self.n_bins, self.bounds, shape, guarantee)
         return BinningPlan(
             edges=edges,
-            mechanism=one_charge(edges.parts, guarantee),
+            mechanism=one_charge((edges.search, edges.quantiles), guarantee),
             n_features_out=shape.n_columns if self.encode == "ordinal" else None,
             sparse_output=self.encode == "onehot",
         )

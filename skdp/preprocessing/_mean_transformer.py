@@ -3,19 +3,19 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
-from skdp._data._columns import declared_bounds
 from skdp._data._persons import shares_of
 from skdp._data._tables import read_samples, read_table
+from skdp.accounting import Guarantee
 from skdp.base import TableShape, guarantee_of
-from skdp.mechanisms._plan import additive_mechanism, one_charge
-from skdp.preprocessing._binning import binning_shares, names_in
-from skdp.preprocessing._planned import BoundedColumnsTransformer, TransformerPlan
-from skdp.stats._bounds import BoundsPlan, plan_search
+from skdp.mechanisms._plan import MechanismPlan, bounded_noise
+from skdp.preprocessing._binning import names_in
+from skdp.preprocessing._planned import BoundedColumnsTransformer, ColumnsFit
 from skdp.stats._moments import unit_sums
+from skdp.stats._release import plan_within_bounds
 from skdp.utils._sums import sum_grid
 from skdp.utils._validation import check_choice, check_integer, is_auto
 
@@ -25,69 +25,57 @@ LARGEST_COUNT = 2**31
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MeanPlan(TransformerPlan):
+class MeanPlan(MechanismPlan):
     """The sums of features scaled to [-1, 1], and with a noisy count the number of rows.
 
     Parameters
     ----------
-    sums : LaplaceMechanism or GaussianMechanism
-        Calibrated to the whole vector.
-    bounds : tuple of (low, high) or None
-        Those declared.
-    search : BoundsPlan or None
-        Finds the bounds first, where they are not declared.
-    noisy_count : bool
     n_rows : int
         Public, without `noisy_count`.
-    n_features_out : int
-    mechanism : plan
-        What is charged.
+    low, high : ndarray of shape (n_columns,)
+    guarantee : Guarantee
+    noise : {"auto", "laplace", "gaussian"}
+        "auto" is that of the smaller standard deviation.
+    noisy_count : bool, default=False
     """
 
-    sums: object
-    bounds: tuple | None
-    search: BoundsPlan | None
-    noisy_count: bool
     n_rows: int
+    low: np.ndarray
+    high: np.ndarray
+    guarantee: Guarantee
+    noise: str
+    noisy_count: bool = False
 
-    @classmethod
-    def make(cls, shape, guarantee, *, mechanism, bounds, noisy_count):
-        """Return the plan with the named mechanism, "auto" included."""
-        size = shape.n_columns + noisy_count
+    by_person = True
+
+    @property
+    def size(self):
+        """How many values are released together."""
+        return len(self.low) + self.noisy_count
+
+    @cached_property
+    def mechanism(self):
         # A row contributes a point of [-1, 1]^d, and 1 to the count; a null row nothing. The
         # square root is rounded; one step up is not below it.
-        moved = float(guarantee.neighbours.rows_moved)
-        l1, l2 = moved * size, math.nextafter(moved * math.sqrt(size), math.inf)
-        search, left = None, guarantee.delta
-        parts = {"search": bounds is None, "quantiles": False, "rest": True}
-        first, _, rest = binning_shares(guarantee.epsilon, **parts)
-        if bounds is None:
-            search, left = plan_search(shape, replace(guarantee, epsilon=first))
-        rest = replace(guarantee, epsilon=rest, delta=left)
-        sums = additive_mechanism(mechanism, rest, l1=l1, l2=l2, size=size)
-        return cls(
-            sums=sums,
-            bounds=bounds,
-            search=search,
-            noisy_count=noisy_count,
-            n_rows=shape.n_rows,
-            n_features_out=shape.n_columns,
-            mechanism=one_charge((search, sums), guarantee),
-        )
+        moved = float(self.guarantee.neighbours.rows_moved)
+        l1, l2 = moved * self.size, math.nextafter(moved * math.sqrt(self.size), math.inf)
+        pure = replace(self.guarantee, delta=0.0)
+        met = {"laplace": [pure], "gaussian": [self.guarantee], "auto": [pure, self.guarantee]}
+        choices = [bounded_noise(each, l1, l2) for each in met[self.noise]]
+        return min(choices, key=lambda mechanism: mechanism.deviation(self.size))
 
     def run(self, X, source, persons=None):
-        """Return the released attributes."""
-        low, high = self.bounds or self.search.run(X, source, persons)
-        means = np.clip(self.scaled_means(X, low, high, source, persons), -1.0, 1.0)
-        middle, half = low + (high - low) / 2, (high - low) / 2
-        return {"mean_": np.clip(middle + half * means, low, high)}
+        """Return the noisy means, within the bounds."""
+        means = np.clip(self.scaled_means(X, source, persons), -1.0, 1.0)
+        half = (self.high - self.low) / 2
+        return np.clip(self.low + half + half * means, self.low, self.high)
 
-    def scaled_means(self, X, low, high, source, persons=None):
+    def scaled_means(self, X, source, persons=None):
         """Return the noisy means of the scaled features, before they are clipped."""
-        exact, shares = rounded_sums(X, low, high, persons), shares_of(persons)
+        exact, shares = rounded_sums(X, self.low, self.high, persons), shares_of(persons)
         if self.noisy_count:
             exact = np.append(exact, float(len(X) if shares is None else shares.sum()))
-        released = self.sums.release(exact, random_state=source)
+        released = self.mechanism.release(exact, random_state=source)
         if not self.noisy_count:
             return released / self.n_rows
         return released[:-1] / max(released[-1], 1.0)
@@ -126,6 +114,8 @@ class DPMeanTransformer(BoundedColumnsTransformer):
     ----------
     mean_ : ndarray of shape (n_features,)
         Noisy means, within the bounds.
+    bounds_ : tuple of (low, high), ndarrays of shape (n_features,)
+        The range of each feature, declared or found.
     {n_features_in_}
     {feature_names_in_}
     {privacy_}
@@ -170,14 +160,17 @@ class DPMeanTransformer(BoundedColumnsTransformer):
 
     def _statement(self, plan):
         sizes = ("the number of columns",)
-        if not plan.noisy_count:
+        if self.count == "public":
             sizes = ("the number of rows", *sizes)
-        return {"public": (*sizes, "bounds") if plan.bounds else sizes}
+        return {"public": sizes if is_auto(self.bounds) else (*sizes, "bounds")}
 
     def plan_fit(self, shape, guarantee):
         if shape.n_rows > LARGEST_COUNT:
             raise ValueError(f"at most 2**31 rows can be summed, got {shape.n_rows}")
         check_choice(self.count, "count", ("public", "noisy"))
+        check_choice(self.mechanism, "mechanism", ("auto", "laplace", "gaussian"))
+        if self.mechanism == "gaussian" and guarantee.delta == 0.0:
+            raise ValueError("mechanism='gaussian' needs delta > 0")
         noisy = self.count == "noisy"
         if noisy and guarantee.relation == "replace_one":
             raise ValueError(
@@ -186,9 +179,9 @@ class DPMeanTransformer(BoundedColumnsTransformer):
             )
         if noisy and is_auto(self.bounds):
             raise ValueError("bounds='auto' reads the number of rows: count='noisy' needs bounds")
-        bounds = declared_bounds(self.bounds, shape)
-        choices = {"mechanism": self.mechanism, "bounds": bounds, "noisy_count": noisy}
-        return MeanPlan.make(shape, guarantee, **choices)
+        choices = {"n_rows": shape.n_rows, "noise": self.mechanism, "noisy_count": noisy}
+        plan = plan_within_bounds(partial(MeanPlan, **choices), self.bounds, shape, guarantee)
+        return ColumnsFit(mechanism=plan, n_features_out=shape.n_columns, attributes=_attributes)
 
     def expected_error(self, n_samples, n_features=None):
         """Return how far the means will be from those of the clipped values.
@@ -229,9 +222,8 @@ class DPMeanTransformer(BoundedColumnsTransformer):
             raise ValueError("the expected error needs declared bounds")
         names = names_in(self.get_params(deep=False), n_features)
         shape = TableShape(n_rows=n_samples, n_columns=n_features, names=names)
-        plan = self.plan_fit(shape, guarantee_of(self))
-        low, high = plan.bounds
-        return (high - low) / 2 * plan.sums.deviation(n_features + plan.noisy_count) / n_samples
+        plan = self.plan_fit(shape, guarantee_of(self)).mechanism.main
+        return (plan.high - plan.low) / 2 * plan.mechanism.deviation(plan.size) / n_samples
 
     def transform(self, X):
         """Subtract the noisy means.
@@ -260,6 +252,10 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         ndarray of shape (n_samples, n_features), float64
         """
         return read_samples(self, X) + self.mean_
+
+
+def _attributes(means, low, high):
+    return {"mean_": means}
 
 
 def rounded_sums(X, low, high, persons=None):

@@ -12,7 +12,7 @@ from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._binning import input_names, one_hot
 from skdp.preprocessing._categories import check_categories, plan_counts, position_of
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
-from skdp.utils._labels import UNDECLARED, category_codes
+from skdp.utils._labels import category_codes
 from skdp.utils._validation import check_boolean, check_real
 
 
@@ -172,10 +172,10 @@ class DPOneHotEncoder(PlannedTransformer):
         ndarray or csr_matrix of shape (n_samples, n_encoded_features), float64
         """
         table = self._table(X)
-        places, codes = self._places(), np.empty(table.shape, dtype=np.int64)
-        for j, place_of in enumerate(places):
-            codes[:, j] = place_of[table.codes(j, self.categories_[j])]
-        widths = np.array([max(place_of) + 1 for place_of in places])
+        kept, codes = self._kept(), np.empty(table.shape, dtype=np.int64)
+        for j, shown in enumerate(kept):
+            codes[:, j] = table.codes(j, shown, position_of(self.other, shown))
+        widths = np.array([len(shown) for shown in kept])
         encoded = one_hot(codes, widths, 1.0, self.sparse_output)
         return csr_matrix(encoded) if self.sparse_output else encoded
 
@@ -222,19 +222,6 @@ class DPOneHotEncoder(PlannedTransformer):
         """Return the categories of each column that have an indicator."""
         pairs = zip(self.categories_, self.infrequent_categories_, strict=True)
         return [labels[category_codes(labels, infrequent) < 0] for labels, infrequent in pairs]
-
-    def _places(self):
-        """Return the place of each category's indicator, -1 for none; of other values at the end.
-
-        A code of -1, of what is no category, finds the end.
-        """
-        places = []
-        for labels, shown in zip(self.categories_, self._kept(), strict=True):
-            place_of = np.append(category_codes(labels, shown), UNDECLARED)
-            if self.other is not None:
-                place_of[place_of < 0] = place_of[position_of(self.other, labels)]
-            places.append(place_of)
-        return places
 
 
 def _check_other(other):

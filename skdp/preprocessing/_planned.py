@@ -13,7 +13,7 @@ from skdp.mechanisms._plan import MechanismPlan
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._clipping import finite_doubles
-from skdp.utils._validation import public_inputs
+from skdp.utils._validation import check_boolean, public_inputs
 
 
 class TableTransformer(TransformerMixin, PrivateEstimator):
@@ -97,6 +97,13 @@ class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
 
 class CentringTransformer(BoundedColumnsTransformer):
     """Subtracts `_middle` and divides by `_spread`, unless they are None."""
+
+    def _switches(self, *names):
+        """Return parameters that switch the two on, of which one must."""
+        switches = [check_boolean(getattr(self, name), name) for name in names]
+        if not any(switches):
+            raise ValueError(f"one of {' and '.join(names)} must be true")
+        return switches
 
     def transform(self, X):
         """Subtract the middle of each feature and divide by its spread.

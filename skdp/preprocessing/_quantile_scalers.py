@@ -243,10 +243,7 @@ class DPRobustScaler(CentringTransformer):
     _spread = property(lambda self: self.scale_ if self.with_scaling else None)
 
     def plan_fit(self, shape, guarantee):
-        with_centering = check_boolean(self.with_centering, "with_centering")
-        with_scaling = check_boolean(self.with_scaling, "with_scaling")
-        if not (with_centering or with_scaling):
-            raise ValueError("one of with_centering and with_scaling must be true")
+        with_centering, with_scaling = self._switches("with_centering", "with_scaling")
         ends = check_quantile_range(self.quantile_range)
         # Three quantiles take as many levels of choices as the two ends alone.
         quantiles = (ends[0], 0.5, ends[1]) if with_scaling else (0.5,)

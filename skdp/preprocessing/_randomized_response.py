@@ -256,10 +256,8 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TableTransformer):
         list of ndarray of shape (n_categories, 2)
             One array a column: lower and upper ends.
         """
-        return [
-            column.confidence_interval(values, confidence)
-            for column, values in self._columns_of(reports)
-        ]
+        pairs = self._columns_of(reports)
+        return [column.confidence_interval(values, confidence) for column, values in pairs]
 
     def _columns_of(self, reports):
         table = self._table(reports)

@@ -7,7 +7,7 @@ import numpy as np
 from skdp.preprocessing._planned import CentringTransformer, ColumnsFit
 from skdp.stats._moments import MomentsPlan
 from skdp.stats._release import plan_within_bounds
-from skdp.utils._validation import check_boolean, is_auto
+from skdp.utils._validation import is_auto
 
 
 class DPStandardScaler(CentringTransformer):
@@ -87,10 +87,7 @@ class DPStandardScaler(CentringTransformer):
         return not is_auto(self.bounds)
 
     def plan_fit(self, shape, guarantee):
-        with_mean = check_boolean(self.with_mean, "with_mean")
-        with_std = check_boolean(self.with_std, "with_std")
-        if not (with_mean or with_std):
-            raise ValueError("one of with_mean and with_std must be true")
+        _, with_std = self._switches("with_mean", "with_std")
 
         moments = partial(MomentsPlan, n_rows=shape.n_rows, n_moments=2 if with_std else 1)
         plan = plan_within_bounds(moments, self.bounds, shape, guarantee)

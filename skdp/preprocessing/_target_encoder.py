@@ -268,8 +268,9 @@ class TargetPlan(TransformerPlan):
         if self.discovery is not None:
             categories, _ = self.discovery.run(table.X, source, persons)
         sums = self.noisy_sums(table, categories, source, persons)
-        variance = self.noise.deviation(max(1, sum(part.size for part in sums))) ** 2
-        encodings, prior = _shrunk_means(sums, variance, self.smooth)
+        variance = self.noise.deviation(max(1, sums.size)) ** 2
+        shares, prior = _shrunk_means(sums, variance, self.smooth)
+        encodings = np.split(shares, _ends(categories))
         chosen = outcomes.of_interest
         return {
             "categories_": categories,
@@ -280,18 +281,19 @@ class TargetPlan(TransformerPlan):
         }
 
     def noisy_sums(self, table, categories, source, persons=None):
-        """Return the noisy sums of each column, one row for each category."""
-        columns = table.X
-        shapes = [(len(labels), self.outcomes.number) for labels in categories]
-        exact, n_rows = [np.zeros(shape) for shape in shapes], n_units(columns, persons)
-        along = table.y, shares_of(persons)
-        for j, labels in enumerate(categories):
-            small = labels, self.outcomes, n_rows
-            sum_over(columns.column(j), _add_weights, exact[j], *small, along=along)
-        flat = np.concatenate([sums.ravel() for sums in exact])
-        noisy = self.noise.release(flat, random_state=source) if flat.size else flat
-        parts = np.split(noisy, np.cumsum([sums.size for sums in exact])[:-1])
-        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+        """Return the noisy sums of all columns, one row for each category."""
+        columns, along = table.X, (table.y, shares_of(persons))
+        small = self.outcomes, n_units(columns, persons)
+        exact = np.zeros((sum(map(len, categories)), self.outcomes.number))
+        # What belongs to a column is a view.
+        for j, sums in enumerate(np.split(exact, _ends(categories))):
+            sum_over(columns.column(j), _add_weights, sums, categories[j], *small, along=along)
+        return self.noise.release(exact, random_state=source) if exact.size else exact
+
+
+def _ends(categories):
+    """Return where the categories of each column but the last end."""
+    return np.cumsum([len(labels) for labels in categories])[:-1]
 
 
 def _add_weights(sums, values, target, shares, labels, outcomes, n_rows):
@@ -315,25 +317,20 @@ def _check_outcomes(target_bounds, classes, labels):
 
 
 def _shrunk_means(sums, variance, smooth):
-    """Return the shrunk shares of outcomes of each category, a list of arrays, and the overall.
+    """Return the shrunk shares of outcomes of each category, and the overall ones.
 
     With N the noisy number of a category's rows, S the noisy sum of an outcome's weights, p its
     overall share and V the variance of the noise in S - N p, the share is
     ``p + N (S - N p) / (N**2 + smooth N + 4 max(smooth, 1) V)``: scikit-learn's where there is no
     noise.
     """
-    n_outcomes = sums[0].shape[1]
-    total = sum(part.sum(axis=0) for part in sums)
-    noise = np.sqrt(variance * sum(part.size for part in sums))
+    n_outcomes, total = sums.shape[1], sums.sum(axis=0)
     prior = np.full(n_outcomes, 1.0 / n_outcomes)
-    if total.sum() > noise:
+    if total.sum() > np.sqrt(variance * sums.size):
         clipped = np.clip(total, 0.0, None)
         prior = clipped / clipped.sum()
     spread = variance * ((1.0 - prior) ** 2 + (n_outcomes - 1) * prior**2)
-    encodings = []
-    for part in sums:
-        count = np.maximum(part.sum(axis=1, keepdims=True), 0.0)
-        denominator = count**2 + smooth * count + 4.0 * max(smooth, 1.0) * spread
-        moved = count * (part - count * prior) / denominator
-        encodings.append(np.clip(prior + moved, 0.0, 1.0))
-    return encodings, prior
+    count = np.maximum(sums.sum(axis=1, keepdims=True), 0.0)
+    denominator = count**2 + smooth * count + 4.0 * max(smooth, 1.0) * spread
+    moved = count * (sums - count * prior) / denominator
+    return np.clip(prior + moved, 0.0, 1.0), prior

@@ -218,21 +218,22 @@ class NormPlan(_SpacedHistogram):
 
 
 def plan_search(shape, guarantee, *, alone=False):
-    """Return the plan that finds bounds, and what it leaves of delta.
+    """Return the plan that finds bounds, and what it leaves of a guarantee.
 
-    Of delta it gets a fifth where Gaussian noise is the smaller then, else nothing, or all if it is
-    `alone`. Its epsilon is that of the guarantee.
+    It gets a fifth of epsilon, and of delta where Gaussian noise is the smaller then, else none of
+    that; or all of both if it is `alone`.
     """
-    without = replace(guarantee, delta=0.0)
-    pure = BoundsPlan(n_rows=shape.n_rows, n_columns=shape.n_columns, guarantee=without)
-    delta = guarantee.delta
-    share, rest = (delta, 0.0) if alone else split_epsilon(delta, AUTO_SHARE)
+    share = 1.0 if alone else AUTO_SHARE
+    first, rest = split_epsilon(guarantee.epsilon, share)
+    delta, left = split_epsilon(guarantee.delta, share)
+    own = replace(guarantee, epsilon=first, delta=0.0)
+    search = BoundsPlan(n_rows=shape.n_rows, n_columns=shape.n_columns, guarantee=own)
     # Smaller parts of delta are refused.
-    if share >= 1e-100 and (alone or rest >= 1e-100):
-        search = replace(pure, guarantee=replace(guarantee, delta=share))
-        if search.threshold < pure.threshold:
-            return search, rest
-    return pure, delta
+    if delta >= 1e-100 and (alone or left >= 1e-100):
+        other = replace(search, guarantee=replace(own, delta=delta))
+        if other.threshold < search.threshold:
+            return other, None if alone else replace(guarantee, epsilon=rest, delta=left)
+    return search, None if alone else replace(guarantee, epsilon=rest)
 
 
 def plan_norm(data_norm, n_rows, guarantee):

@@ -301,10 +301,8 @@ class HistogramPlan(StatisticPlan):
 
     @property
     def edges(self):
-        return [
-            uniform_edges([a], [b], bins)[0] if isinstance(bins, int) else bins
-            for a, b, bins in zip(self.low, self.high, self.bins, strict=True)
-        ]
+        columns = zip(self.low, self.high, self.bins, strict=True)
+        return [uniform_edges(a, b, n) if isinstance(n, int) else n for a, b, n in columns]
 
     def run(self, X, source, persons=None):
         """Return the noisy counts, a list of arrays or a matrix, and the edges."""

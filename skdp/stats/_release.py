@@ -13,8 +13,7 @@ from skdp._data._refusals import check_finite
 from skdp._data._tables import RowsAndTarget, number_array
 from skdp.base import PrivateRelease, TableShape
 from skdp.mechanisms._plan import MechanismPlan, one_charge, plan_for
-from skdp.stats._bounds import AUTO_SHARE, BoundsPlan, plan_search
-from skdp.utils._sums import split_epsilon
+from skdp.stats._bounds import BoundsPlan, plan_search
 from skdp.utils._validation import check_choice
 
 
@@ -151,12 +150,8 @@ def plan_within_bounds(plan_main, bounds, shape, guarantee):
     search, left = None, guarantee
     declared = declared_bounds(bounds, shape)
     if declared is None:
-        first, rest = split_epsilon(guarantee.epsilon, AUTO_SHARE)
-        search, left = plan_search(shape, replace(guarantee, epsilon=first))
-        low, high = np.full(shape.n_columns, -1.0), np.full(shape.n_columns, 1.0)
-        left = replace(guarantee, epsilon=rest, delta=left)
-    else:
-        low, high = declared
-    main = plan_main(low=low, high=high, guarantee=left)
+        search, left = plan_search(shape, guarantee)
+        declared = np.full(shape.n_columns, -1.0), np.full(shape.n_columns, 1.0)
+    main = plan_main(low=declared[0], high=declared[1], guarantee=left)
     main.check_size(main.size)
     return WithinBounds(search=search, main=main, mechanism=one_charge((search, main), guarantee))

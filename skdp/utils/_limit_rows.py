@@ -60,10 +60,8 @@ def limit_rows(X, y, groups, max_rows):
     check_consistent_length(X, y, groups)
     codes = person_codes(groups)
     order = np.argsort(codes, kind="stable")
-    starts = np.searchsorted(codes[order], codes[order])
-    rank = np.empty(len(codes), dtype=np.intp)
-    rank[order] = np.arange(len(codes)) - starts
-    kept = np.flatnonzero(rank < max_rows)
+    rank = np.arange(len(codes)) - np.searchsorted(codes[order], codes[order])
+    kept = np.sort(order[rank < max_rows])
     return take_rows(X, kept), None if y is None else take_rows(y, kept)
 
 
@@ -102,8 +100,9 @@ def person_codes(groups, missing="error"):
     if len(nobody) and (missing == "error" or not all(map(is_missing, ids[nobody]))):
         raise ValueError(
             "groups must name the person of every row by a number, a string or a date, and one is "
-            "missing or something else: leave such rows out, or open the accountant with "
-            "missing_ids='distinct' if rows without an id are of distinct persons"
+            "missing or something else: leave such rows out; if rows without an id are of distinct "
+            "persons, give each an id of its own, or fit with an accountant of unit='person' and "
+            "missing_ids='distinct'"
         )
     codes[nobody] = codes.max(initial=0) + 1 + np.arange(len(nobody))
     return codes

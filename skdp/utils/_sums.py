@@ -1,5 +1,6 @@
 """Sums and counts that are exact and do not depend on the order of the rows; parts of a whole."""
 
+from dataclasses import replace
 from fractions import Fraction
 from math import nextafter
 
@@ -186,3 +187,9 @@ def split_epsilon(epsilon, share):
     while Fraction(first) + Fraction(rest) > Fraction(epsilon):
         rest = nextafter(rest, 0.0)
     return first, rest
+
+
+def split_guarantee(guarantee, share):
+    """Return two guarantees that compose to one, the first with a share of both its terms."""
+    epsilons, deltas = (split_epsilon(each, share) for each in (guarantee.epsilon, guarantee.delta))
+    return [replace(guarantee, epsilon=epsilons[i], delta=deltas[i]) for i in (0, 1)]

@@ -19,7 +19,7 @@ def awkward_values(edges):
 
 @pytest.mark.parametrize(("n_bins", "span"), RANGES)
 def test_counts_are_those_of_numpy(n_bins, span):
-    edges = uniform_edges([span[0]], [span[1]], n_bins)[0]
+    edges = uniform_edges(*span, n_bins)
     x = awkward_values(edges)
     ours = count_bins(x[:, None], [edges])[0]
     np.testing.assert_array_equal(ours, np.histogram(x, bins=n_bins, range=span)[0])
@@ -91,7 +91,7 @@ def test_nan_and_infinity_count_nowhere(edges):
 def test_files_are_read_block_by_block(tmp_path):
     X = np.random.default_rng(0).integers(0, 10, size=(100_000, 2)).astype(np.float32)
     np.save(tmp_path / "X.npy", X)
-    edges = uniform_edges([0, 0], [10, 10], 10)
+    edges = [uniform_edges(0, 10, 10)] * 2
     for counts in count_bins(np.load(tmp_path / "X.npy", mmap_mode="r"), edges):
         assert counts.sum() == len(X)
 

@@ -1175,7 +1175,7 @@ MUTATIONS = [
     Mutation(
         "mean-of-a-replaced-row",
         "preprocessing._mean_transformer",
-        "MeanPlan.make",
+        "MeanPlan.mechanism",
         rules.assigned("moved", "1.0"),
         ("preprocessing/test_mean_transformer.py::test_brute_force_sensitivity",),
         "relation ignored: 1 for 2",
@@ -1194,8 +1194,8 @@ MUTATIONS = [
     Mutation(
         "means-of-many-columns-without-root",
         "preprocessing._mean_transformer",
-        "MeanPlan.make",
-        rules.put_for("math.sqrt(size)", "1.0"),
+        "MeanPlan.mechanism",
+        rules.put_for("math.sqrt(self.size)", "1.0"),
         ("preprocessing/test_mean_transformer.py::test_brute_force_sensitivity",),
         "columns are released at the price of one",
     ),
@@ -1288,8 +1288,8 @@ MUTATIONS = [
     Mutation(
         "edges-spend-all",
         "preprocessing._binning",
-        "binning_shares",
-        rules.put_for("left * share", "left"),
+        "EdgesPlan.make",
+        rules.put_for("split_guarantee(left, share)", "(left, left)"),
         (
             "preprocessing/test_histogram_transformer.py"
             "::test_automatic_bounds_quantiles_and_counts_are_one_charge",
@@ -1403,8 +1403,8 @@ MUTATIONS = [
     Mutation(
         "cells-for-free",
         "cluster._kmeans",
-        "_split",
-        rules.share_forgotten(),
+        "",
+        rules.put_for("split_guarantee(rest, CELLS_SHARE)", "(rest, rest)"),
         ("cluster/test_kmeans.py::test_each_step_is_calibrated_to_that_sensitivity",),
         "a share forgotten: steps spend what moments and cells spend",
     ),

@@ -161,6 +161,15 @@ def test_what_is_learnt_has_no_known_width(estimator):
     assert output_width(estimator, 3) is None
 
 
+@pytest.mark.parametrize("estimator", [each for each, _ in KNOWN] + UNKNOWN, ids=str)
+def test_of_no_columns_nothing_is_made(estimator):
+    assert output_width(estimator, 0) == 0
+    # The model behind gets no column.
+    assert find_steps(make_pipeline(estimator, DPLogisticRegression()))
+    empty = ColumnTransformer([("step", estimator, [])])
+    assert check_pipeline(make_pipeline(empty, DPLogisticRegression()), n_features=2).steps
+
+
 def test_nothing_is_fitted_to_find_a_width(monkeypatch):
     def fit(self, *args):
         raise AssertionError("a fit")

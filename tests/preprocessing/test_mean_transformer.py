@@ -36,10 +36,9 @@ def test_little_noise_gives_the_answer_of_sklearn(params):
 def plan(mechanism, *, relation="add_remove", noisy=False, shape=(1, 2), delta=1e-6):
     neighbours = Neighbours(relation=relation)
     guarantee = Guarantee(epsilon=1.0, delta=delta, neighbours=neighbours)
-    shape = TableShape(n_rows=shape[0], n_columns=shape[1])
-    bounds = (-np.ones(shape.n_columns), np.ones(shape.n_columns))
-    choices = {"mechanism": mechanism, "bounds": bounds, "noisy_count": noisy}
-    return MeanPlan.make(shape, guarantee, **choices)
+    low, high = -np.ones(shape[1]), np.ones(shape[1])
+    terms = {"guarantee": guarantee, "noise": mechanism, "noisy_count": noisy}
+    return MeanPlan(n_rows=shape[0], low=low, high=high, **terms)
 
 
 def largest_move(relation, noisy_count):
@@ -103,9 +102,9 @@ def test_errors_have_the_expected_size(params, position):
     X = np.tile(middle + position * half, (500, 1))
     transformer = DPMeanTransformer(bounds=(low, high), **params)
     shape = TableShape(n_rows=len(X), n_columns=2)
-    planned = transformer.plan_fit(shape, guarantee_of(transformer))
+    planned = transformer.plan_fit(shape, guarantee_of(transformer)).mechanism.main
     sources = map(RandomSource, range(1000))
-    runs = np.array([planned.scaled_means(X, low, high, source) for source in sources])
+    runs = np.array([planned.scaled_means(X, source) for source in sources])
     squares = (runs - position) ** 2
     expected = (transformer.expected_error(500) / half) ** 2 * (1 + position**2)
     error = squares.std(axis=0, ddof=1) / math.sqrt(len(runs))
@@ -129,9 +128,9 @@ def test_what_is_published_is_a_function_of_the_release(count, monkeypatch):
 
 
 def test_a_divisor_that_depends_on_the_count_is_caught(monkeypatch):
-    def divided_by_the_count(self, X, low, high, source, persons):
-        exact = np.append(rounded_sums(X, low, high), float(X.shape[0]))
-        return self.sums.release(exact, random_state=source)[:-1] / X.shape[0]
+    def divided_by_the_count(self, X, source, persons):
+        exact = np.append(rounded_sums(X, self.low, self.high), float(X.shape[0]))
+        return self.mechanism.release(exact, random_state=source)[:-1] / X.shape[0]
 
     monkeypatch.setattr(MeanPlan, "scaled_means", divided_by_the_count)
     with pytest.raises(AssertionError):
@@ -155,12 +154,10 @@ def test_a_distinguisher_finds_no_more_than_epsilon():
 
 
 def test_a_distinguisher_finds_a_third_of_the_noise(monkeypatch):
-    make = MeanPlan.make.__func__
+    def careless(guarantee, **terms):
+        return MeanPlan(guarantee=replace(guarantee, epsilon=3.0), **terms)
 
-    def careless(cls, shape, guarantee, **choices):
-        return make(cls, shape, replace(guarantee, epsilon=3.0), **choices)
-
-    monkeypatch.setattr(MeanPlan, "make", classmethod(careless))
+    monkeypatch.setattr("skdp.preprocessing._mean_transformer.MeanPlan", careless)
     assert certified(4.0, 0.0) > 1.0
 
 

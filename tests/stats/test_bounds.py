@@ -175,12 +175,14 @@ def test_a_search_takes_of_delta_only_where_that_helps():
     # With many columns Gaussian noise grows with the root of their number.
     for n_columns, helps in ((1, False), (10, True)):
         shape = TableShape(n_rows=1000, n_columns=n_columns)
-        search, rest = plan_search(shape, meet(0.2, 1e-6))
-        geometric, all_of_it = plan_search(shape, meet(0.2))
+        search, rest = plan_search(shape, meet(1.0, 1e-6))
+        geometric, all_of_it = plan_search(shape, meet(1.0))
         assert (search.delta, search.threshold < geometric.threshold) == (2e-7 * helps, helps)
-        assert all_of_it == 0.0 and Fraction(search.delta) + Fraction(rest) <= Fraction(1e-6)
-        assert rest == pytest.approx(8e-7 if helps else 1e-6)
-    assert plan_search(shape, meet(0.2, 1e-100, "replace_one"))[1] == 1e-100
+        assert all_of_it.delta == 0.0 and all_of_it.epsilon == pytest.approx(0.8)
+        assert Fraction(search.epsilon) + Fraction(rest.epsilon) <= 1
+        assert Fraction(search.delta) + Fraction(rest.delta) <= Fraction(1e-6)
+        assert rest.delta == pytest.approx(8e-7 if helps else 1e-6)
+    assert plan_search(shape, meet(1.0, 1e-100, "replace_one"))[1].delta == 1e-100
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])

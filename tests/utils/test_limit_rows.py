@@ -34,6 +34,14 @@ def test_an_estimator_reads_what_is_kept_of_lists():
     np.testing.assert_array_equal(one, other)
 
 
+def test_a_missing_id_has_advice_that_can_be_followed():
+    X, ids = np.arange(8).reshape(4, 2), ["p", None, None, "p"]
+    with pytest.raises(ValueError, match="give each an id of its own"):
+        limit_rows(X, None, ids, 1)
+    kept, _ = limit_rows(X, None, [i if one is None else one for i, one in enumerate(ids)], 1)
+    np.testing.assert_array_equal(kept, X[:3])
+
+
 @pytest.mark.parametrize("max_rows", [0, -1, 1.5, None, True])
 def test_bad_limits_are_refused(max_rows):
     with pytest.raises(ValueError, match="max_rows"):
