@@ -1,13 +1,11 @@
 """The additive classifier and the additive regressor on private bins."""
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
-from skdp._data._tables import read_numeric_target
 from skdp.gam._additive import PrivateAdditiveModel, RawTableModel
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.linear_model._classifier import PrivateClassifierMixin, check_class_weight
-from skdp.utils._validation import check_target_bounds
+from skdp.linear_model._regressor import PrivateRegressorMixin
 
 
 class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
@@ -74,30 +72,17 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    def _assumptions(self):
-        weights = ("class_weight",) if self.class_weight is not None else ()
-        return (*super()._assumptions(), *weights, self._known_labels)
 
-
-class RawTableRegressor(RegressorMixin, RawTableModel):
+class RawTableRegressor(PrivateRegressorMixin, RawTableModel):
     """A regressor by the scores of an `AdditivePlan`; it has `target_bounds`."""
 
     def plan_fit(self, shape, guarantee):
-        low, high = check_target_bounds(self.target_bounds)
-        return self._plan(NumberTask(unit=(0.5 * high - 0.5 * low) ** 2), shape, guarantee)
-
-    def _read_target(self, y, n_rows):
-        y = read_numeric_target(self, y, n_rows)
-        low, high = check_target_bounds(self.target_bounds)
-        # Halved first: the span of finite bounds is finite.
-        return None, np.clip((y - 0.5 * (low + high)) / (0.5 * (high - low)), -1.0, 1.0)
+        return self._plan(NumberTask(unit=self._units.half**2), shape, guarantee)
 
     def _released(self, run, plan):
-        terms, values, constant = run
-        low, high = check_target_bounds(self.target_bounds)
-        half, middle = 0.5 * (high - low), 0.5 * low + 0.5 * high
-        run = terms, [half * own for own in values], middle + half * constant
-        return super()._released(run, plan) | {"target_bounds_": (low, high)}
+        (terms, values, constant), units = run, self._units
+        run = terms, [units.half * own for own in values], units.middle + units.half * constant
+        return super()._released(run, plan) | {"target_bounds_": (units.low, units.high)}
 
     def predict(self, X):
         """Return the predicted targets of samples.
@@ -113,14 +98,6 @@ class RawTableRegressor(RegressorMixin, RawTableModel):
             Clipped to `target_bounds`.
         """
         return np.clip(self._scores(X), *self.target_bounds_)
-
-    def _assumptions(self):
-        return (*super()._assumptions(), "target_bounds")
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        return tags
 
 
 class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):

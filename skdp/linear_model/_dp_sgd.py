@@ -14,7 +14,7 @@ from skdp.base import PrivateFit, fitted_names
 from skdp.linear_model._data_norm import RowPlan
 from skdp.linear_model._planning import Problem as RowsOf
 from skdp.linear_model._planning import quadratic_excess
-from skdp.linear_model._regressor import PrivateLinearModel, TargetScale
+from skdp.linear_model._regressor import PrivateLinearModel
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.utils._fit_progress import FitProgress, tell_steps
 from skdp.utils._validation import (
@@ -31,8 +31,7 @@ CALLS_OF_A_PARTITION = 256
 LARGEST = 1e50
 # How many of the last steps check the weights, of those of a regression.
 CHECKED = 0.08
-# Targets that are not scaled.
-CODES = TargetScale(-math.inf, math.inf, 0.0, 1.0)
+
 
 ROWS_OF_A_CALL = {
     "any": "a charge of its own, which adds to those of other calls",
@@ -56,8 +55,8 @@ class SGDFit(MechanismPlan):
         Of the weights, by the last steps.
     rows : RowPlan, default=None
         With what is released before the weights; None where another plan holds this one.
-    units : TargetScale, default=CODES
-        The scale of the targets that the loss takes.
+    unit : float, default=1.0
+        Of the loss, in the units of targets.
     """
 
     task: Task
@@ -66,7 +65,7 @@ class SGDFit(MechanismPlan):
     update: Update
     check: Check
     rows: RowPlan | None = None
-    units: TargetScale = CODES
+    unit: float = 1.0
 
     by_person = True
 
@@ -110,12 +109,11 @@ class SGDFit(MechanismPlan):
 
     def run(self, table, source, **started):
         """Return the released attributes, of each output, and how the run was done."""
-        weights = self.units.half * self.weights(table.X, table.y, source, **started)
+        weights = self.weights(table.X, table.y, source, **started)
         constant, settings = self.model.constant, self.settings
-        intercept = constant * weights[:, -1] if constant else np.zeros(len(weights))
         return {
             "coef_": weights[:, : self.model.n_columns].copy(),
-            "intercept_": self.units.middle + intercept,
+            "intercept_": constant * weights[:, -1] if constant else np.zeros(len(weights)),
             "alpha_": settings.alpha,
             "max_grad_norm_": self.model.clip,
             "batch_size_": settings.batch_size,
@@ -124,13 +122,6 @@ class SGDFit(MechanismPlan):
             "momentum_": settings.momentum,
             "n_iter_": settings.max_iter,
         }
-
-    def weights_of(self, fitted):
-        """Return an estimator's released weights as those of features and of the constant one."""
-        constant, coef = self.model.constant, np.atleast_2d(fitted.coef_)
-        if constant:
-            coef = np.column_stack([coef, (fitted.intercept_ - self.units.middle) / constant])
-        return coef / self.units.half
 
     @property
     def excess(self):
@@ -143,8 +134,7 @@ class SGDFit(MechanismPlan):
         noise = n_rows * plan.noise.deviation / plan.batches.expected_size / math.sqrt(plan.n_steps)
         stopped = (LAPLACE_STEPS_PER_ROOT / plan.n_steps) ** 2 * task.curvature * norm**2
         strength = n_rows * max(self.settings.alpha, stopped)
-        excess = quadratic_excess(rows, strength, task.weights_norm / norm, noise)
-        return self.units.half**2 * excess
+        return self.unit * quadratic_excess(rows, strength, task.weights_norm / norm, noise)
 
 
 def plan_run(problem, settings):
@@ -249,34 +239,34 @@ class PrivateSGDModel(PrivateLinearModel):
         """
         # It is in no partition with earlier calls of partial_fit.
         self.__dict__.pop("_partition", None)
-        with PrivateFit(self) as fit, FitProgress(self) as progress:
-            self._run(fit, progress, fit.owned(self._read_table(X, y), groups))
+        return self._fit(X, y, groups)
+
+    def _go_on(self, X, y, groups, **declared):
+        """Fit as a call of partial_fit: from the released weights on, if there are any."""
+        begins = not hasattr(self, "coef_")
+        with PartialFit(self) as fit, FitProgress(self) as progress:
+            table = fit.owned(self._read_table(X, y, begins, **declared), groups)
+            plan = self._plan_call(table.shape, fit.guarantee, centred=begins)
+            start = None if begins else self._weights(plan.model.constant)
+            call = getattr(self, "n_partial_fits_", 0) + 1
+            rows = ROWS_OF_A_CALL[self.partial_fit_rows]
+            said = self._statement(plan) | table.labels
+            said["sampler"] += f"; call {call} of partial_fit: {rows}"
+            source = fit.charge(plan)
+            progress.charged(plan, fit.price(plan))
+            run = plan.run(table.rows, source, start=start, **fit.shared)
+            fit.publish(plan, n_partial_fits_=call, **said, **self._released(run, plan))
         return self
 
-    def _go_on(self, X, y, groups, *labels):
-        with PartialFit(self) as fit, FitProgress(self) as progress:
-            table = self._read_table(X, y, not hasattr(self, "coef_"), *labels)
-            call = getattr(self, "n_partial_fits_", 0) + 1
-            self._run(fit, progress, fit.owned(table, groups), call)
-        return self
+    def _weights(self, constant):
+        """Return the released weights as those of features and of the constant one."""
+        coef, units = np.atleast_2d(self.coef_), self._units
+        if constant:
+            coef = np.column_stack([coef, (self.intercept_ - units.middle) / constant])
+        return coef / units.half
 
     def _charge_needs_no_shape(self):
         return False
-
-    def _run(self, fit, progress, table, call=None):
-        """Plan, charge, run and publish; as a call of partial_fit from the released weights on."""
-        goes_on = bool(call) and hasattr(self, "coef_")
-        plan = self._plan_call(table.shape, fit.guarantee, centred=not goes_on)
-        start = plan.weights_of(self) if goes_on else None
-        public = self._statement(plan) | table.labels
-        if call:
-            rows = ROWS_OF_A_CALL[self.partial_fit_rows]
-            sampler = f"{plan.sampler}; call {call} of partial_fit: {rows}"
-            public |= {"sampler": sampler, "n_partial_fits_": call}
-        source = fit.charge(plan)
-        progress.charged(plan, fit.price(plan))
-        released = plan.run(table.rows, source, start=start, **fit.shared)
-        fit.publish(plan, **public, **released)
 
     def _given_settings(self, n_rows, delta):
         def given(name, check, *limits):

@@ -214,7 +214,7 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
             If the accountant refuses.
         """
         labels = _agreed(getattr(self, "classes_", None), self.classes, classes)
-        return self._go_on(X, y, groups, labels)
+        return self._go_on(X, y, groups, classes=labels)
 
     def _plan_call(self, shape, guarantee, centred=True):
         classes = self._planned_classes(shape)

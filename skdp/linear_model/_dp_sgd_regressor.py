@@ -1,13 +1,12 @@
 """Linear regression by noisy stochastic gradients."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from skdp._data._tables import RowsAndTarget
 from skdp._losses._numbers import HuberLoss, SquaredLoss
 from skdp.linear_model._centre import with_mean_centre
 from skdp.linear_model._data_norm import plan_rows
-from skdp.linear_model._dp_sgd import PrivateSGDModel, SGDFit
-from skdp.linear_model._regressor import PrivateLinearRegressor, target_scale
+from skdp.linear_model._dp_sgd import PrivateSGDModel
+from skdp.linear_model._regressor import PrivateLinearRegressor
 from skdp.linear_model._ridge import TASK
 from skdp.utils._validation import check_choice, check_magnitude, check_positive, is_auto
 
@@ -181,37 +180,22 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         return self._go_on(X, y, groups)
 
     def _plan_call(self, shape, guarantee, centred=True):
-        scale = target_scale(self)
-        if max(abs(scale.low), abs(scale.high)) > 1e100:
+        units = self._units
+        if max(abs(units.low), abs(units.high)) > 1e100:
             raise ValueError("target_bounds must lie within -1e100 and 1e100")
         check_magnitude(self.data_norm, "data_norm")
         rows = plan_rows(self, shape.n_rows, guarantee)
         if centred:
             rows = with_mean_centre(rows, shape.n_rows)
-        fit = self._plan_sgd(self._task(scale), shape, rows)
-        return _RegressorFit(**vars(fit) | {"units": scale})
+        fit = self._plan_sgd(self._task(units), shape, rows)
+        return replace(fit, unit=units.half**2)
 
-    def _task(self, scale):
+    def _task(self, units):
         if check_choice(self.loss, "loss", LOSSES) == "squared_error":
             return replace(TASK, loss=SquaredLoss())
         threshold = HUBER_THRESHOLD
         if not is_auto(self.huber_threshold):
-            threshold = check_positive(self.huber_threshold, "huber_threshold") / scale.half
+            threshold = check_positive(self.huber_threshold, "huber_threshold") / units.half
         if not 1e-50 <= threshold <= 1e50:
             raise ValueError(f"huber_threshold={self.huber_threshold!r} is out of range")
         return replace(TASK, loss=HuberLoss(threshold), slope=min(1.0, threshold))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _RegressorFit(SGDFit):
-    """What a fit will release, from targets that are clipped and scaled."""
-
-    def run(self, table, source, **started):
-        units = self.units
-        table = RowsAndTarget(table.X, units.targets(table.y))
-        released = super().run(table, source, **started)
-        return released | {
-            "coef_": released["coef_"][0],
-            "intercept_": float(released["intercept_"][0]),
-            "target_bounds_": (units.low, units.high),
-        }

@@ -194,4 +194,4 @@ class _LogisticFit(WeightsFit):
             terms = weights, self.weights, self.largest_weight
             errors = self.hessian.standard_error(hessian, *terms)[:, : rows.n_columns]
         errors = None if errors is None else errors / rows.unit
-        return {"mechanism_": self.kind, "coef_standard_error_": errors}
+        return {"mechanism_": self.kind, "C_": self.weights.C, "coef_standard_error_": errors}

@@ -6,7 +6,7 @@ from sklearn.metrics import d2_tweedie_score
 from skdp._losses._numbers import ClippedPoissonLoss
 from skdp._sgd._defaults import Task
 from skdp.linear_model._centre import with_mean_centre
-from skdp.linear_model._data_norm import TargetsFit, plan_rows
+from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._mechanism_choice import choose_mechanism, descent_choice
 from skdp.linear_model._output_perturbation import check_strength
 from skdp.linear_model._regressor import PrivateLinearRegressor, TargetScale
@@ -120,7 +120,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         if alpha is not None and not 1e-100 <= alpha * shape.n_rows <= 1e100:
             raise ValueError(f"alpha={alpha!r} is out of range for {shape.n_rows} rows")
         C = None if alpha is None else 1.0 / (shape.n_rows * alpha)
-        low, high = check_target_bounds(self.target_bounds, smallest=0.0)
+        high = self._units.high
         loss, rows = ClippedPoissonLoss(high), plan_rows(self, shape.n_rows, guarantee)
         known = high, CURVATURE * high, WEIGHTS_NORM, SIGNAL * high, LEAST_CLIP, KNEE
         expected = Task(loss, *known, CHECKED * high, USUAL_CURVATURE * high)
@@ -131,12 +131,18 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         mechanism = check_choice(self.mechanism, "mechanism", MECHANISMS)
         better = mechanism == "auto" and descent.expected <= output.expected
         if better or mechanism == "gradient":
-            rows, output = centred, descent
-        weights = output.plan()
-        public = {"alpha_": 1.0 / (shape.n_rows * weights.C)}
-        units = TargetScale(low, high, 0.0, 1.0)
-        fit = {"rows": rows, "loss": loss, "weights": weights, "excess": output.expected}
-        return TargetsFit(**fit, units=units, public=public)
+            return WeightsFit.of(descent, centred)
+        return WeightsFit.of(output, rows)
+
+    @property
+    def _units(self):
+        """Counts stay as they are."""
+        low, high = check_target_bounds(self.target_bounds, smallest=0.0)
+        return TargetScale(low, high, 0.0, 1.0)
+
+    def _released(self, run, plan):
+        alpha = 1.0 / (plan.problem.n_rows * plan.weights.C)
+        return super()._released(run, plan) | {"alpha_": alpha}
 
     def score(self, X, y):
         """Return the fraction of the Poisson deviance that is explained (D²).

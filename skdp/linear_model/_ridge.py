@@ -6,9 +6,9 @@ from skdp._losses._numbers import HuberLoss
 from skdp._sgd._defaults import Task
 from skdp.linear_model._adassp import plan_adassp
 from skdp.linear_model._centre import with_mean_centre
-from skdp.linear_model._data_norm import TargetsFit, plan_rows
+from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._mechanism_choice import descent_choice
-from skdp.linear_model._regressor import PrivateLinearRegressor, target_scale
+from skdp.linear_model._regressor import PrivateLinearRegressor
 from skdp.utils._validation import check_choice, check_within
 
 MECHANISMS = ("auto", "sufficient_statistics", "gradient")
@@ -30,20 +30,18 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
 
     def plan_fit(self, shape, guarantee):
         alpha = check_within(self.alpha, "alpha", 0.0, math.inf, "[)")
-        units = target_scale(self)
+        unit = self._units.half**2
         rows = plan_rows(self, shape.n_rows, guarantee)
         mechanism = check_choice(self.mechanism, "mechanism", MECHANISMS)
         centred = with_mean_centre(rows, shape.n_rows)
         descent = descent_choice(centred, shape, TASK, least_alpha=alpha / shape.n_rows)
-        excess, weights = math.inf, None
         if mechanism != "gradient":
-            weights = plan_adassp(rows, shape, alpha)
-            norm = WEIGHTS_NORM_OF_STATISTICS / rows.norm
-            excess = weights.expected_excess(rows.problem(TASK.loss, shape), norm)
-        if mechanism == "gradient" or (mechanism == "auto" and descent.expected <= excess):
-            rows, weights, excess = centred, descent.plan(), descent.expected
-        fit = {"rows": rows, "loss": TASK.loss, "weights": weights, "units": units}
-        return TargetsFit(**fit, excess=units.half**2 * excess)
+            problem, weights = rows.problem(TASK.loss, shape), plan_adassp(rows, shape, alpha)
+            excess = weights.expected_excess(problem, WEIGHTS_NORM_OF_STATISTICS / rows.norm)
+            if mechanism != "auto" or excess < descent.expected:
+                fit = {"rows": rows, "problem": problem, "weights": weights}
+                return WeightsFit(**fit, excess=unit * excess)
+        return WeightsFit.of(descent, centred, unit)
 
 
 class DPLinearRegression(LeastSquaresRegressor):

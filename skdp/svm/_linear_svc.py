@@ -119,3 +119,6 @@ class DPLinearSVC(PrivateLinearClassifier):
         rows = with_check(rows, shape)
         choice = output_or_gradient(self.mechanism, C, rows, shape, expected)
         return WeightsFit.of(choice, rows, task=expected)
+
+    def _released(self, run, plan):
+        return run | {"C_": plan.weights.C}
