@@ -78,10 +78,11 @@ class RowPlan:
             by_person=self.left.neighbours.unit == "person",
         )
 
-    def task(self, shape, expected):
-        """Return a `Task` with the slope that is clipped at and the signal of all columns.
+    def sgd_problem(self, shape, expected):
+        """Return what is public of a run of clipped gradients for a `Task`.
 
-        The clip grows as there is less noise on the mean gradient.
+        It has the signal of all columns, and a clip that grows as there is less noise on the mean
+        gradient.
         """
         problem = self.problem(expected.loss, shape, expected.signal)
         size = problem.n_features * expected.n_outputs
@@ -91,12 +92,8 @@ class RowPlan:
         slope = expected.slope * min(share, LARGEST_CLIP)
         if expected.least_kept and (self.centre is None or self.checking is not None):
             expected = replace(expected, checked=0.0)
-        return replace(expected, slope=slope, signal=problem.signal)
-
-    def sgd_problem(self, shape, expected):
-        """Return what is public of a run of clipped gradients for a `Task`."""
         return SGDProblem(
-            task=self.task(shape, expected),
+            task=replace(expected, slope=slope, signal=problem.signal),
             shape=shape,
             norm=self.norm,
             guarantee=self.left,
@@ -222,7 +219,7 @@ class WeightsFit(MechanismPlan):
         """The noise on the weights, after the search for a norm if there is one."""
         return self.rows.joined(self.weights.mechanism)
 
-    def run(self, table, source, persons=None):
+    def run(self, table, source, persons=None, start=None):
         """Return the released attributes.
 
         Parameters
@@ -231,6 +228,8 @@ class WeightsFit(MechanismPlan):
         source : RandomSource
         persons : Persons, default=None
             Whose the rows are.
+        start : ndarray of shape (*loss.weights_shape, n_features), default=None
+            Weights that were released earlier; None begins at the centre, or at 0.
 
         Returns
         -------
@@ -239,7 +238,8 @@ class WeightsFit(MechanismPlan):
         """
         rows = self.rows.run(table.X, source, persons)
         shape = (*self.loss.weights_shape, rows.n_features)
-        start = self.rows.start(shape, table.y, source, persons)
+        if start is None:
+            start = self.rows.start(shape, table.y, source, persons)
         weights = self.weights.run(self.loss, rows, table.y, source, start)
         if self.rows.checking is not None:
             weights = start + self._kept(rows, table.y, start, weights, source) * (weights - start)

@@ -2,21 +2,18 @@
 
 import math
 import uuid
-from dataclasses import dataclass, replace
-from operator import attrgetter
+from dataclasses import replace
 
 import numpy as np
 
-from skdp._sgd._defaults import LAPLACE_STEPS_PER_ROOT, Settings, Task, automatic_settings
-from skdp._sgd._plan import SAMPLINGS, Linear, SGDPlan, clip_norm, plan_sgd
-from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS, Check, Update, run_sgd
+from skdp._sgd._defaults import Settings, automatic_settings
+from skdp._sgd._plan import SAMPLINGS
+from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS
 from skdp.base import PrivateFit, fitted_names
-from skdp.linear_model._data_norm import RowPlan
-from skdp.linear_model._planning import Problem as RowsOf
-from skdp.linear_model._planning import quadratic_excess
+from skdp.linear_model._clipped_descent import plan_run
+from skdp.linear_model._data_norm import WeightsFit
 from skdp.linear_model._regressor import PrivateLinearModel
-from skdp.mechanisms._plan import MechanismPlan
-from skdp.utils._fit_progress import FitProgress, tell_steps
+from skdp.utils._fit_progress import FitProgress
 from skdp.utils._validation import (
     check_boolean,
     check_choice,
@@ -29,148 +26,10 @@ from skdp.utils._validation import (
 # How many calls of partial_fit share one partition of the ledger.
 CALLS_OF_A_PARTITION = 256
 LARGEST = 1e50
-# How many of the last steps check the weights, of those of a regression.
-CHECKED = 0.08
-
-
 ROWS_OF_A_CALL = {
     "any": "a charge of its own, which adds to those of other calls",
     "disjoint": "rows declared disjoint from those of other calls",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class SGDFit(MechanismPlan):
-    """What a run of noisy gradients will release: weights, and the settings that led to them.
-
-    Parameters
-    ----------
-    task : Task
-    settings : Settings
-        With everything decided.
-    sgd : SGDPlan
-        What is drawn and clipped, its noise and its price.
-    update : Update
-    check : Check
-        Of the weights, by the last steps.
-    rows : RowPlan, default=None
-        With what is released before the weights; None where another plan holds this one.
-    unit : float, default=1.0
-        Of the loss, in the units of targets.
-    """
-
-    task: Task
-    settings: Settings
-    sgd: SGDPlan
-    update: Update
-    check: Check
-    rows: RowPlan | None = None
-    unit: float = 1.0
-
-    by_person = True
-
-    model = property(attrgetter("sgd.model"))
-    sampler = property(attrgetter("sgd.sampler"))
-
-    @property
-    def mechanism(self):
-        """What is charged: the steps, after the centre if there is one."""
-        return self.rows.joined(self.sgd)
-
-    def weights(self, X, targets, source, start=None, persons=None):
-        """Return the released weights.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or ChunkedArray of shape (n_rows, n_columns)
-        targets : ndarray of shape (n_rows,)
-            As the loss takes them.
-        source : RandomSource
-        start : ndarray of shape (n_outputs, n_features), default=None
-            Weights that were released earlier; None begins at the centre, or at 0.
-        persons : Persons, default=None
-            Whose the rows are.
-
-        Returns
-        -------
-        ndarray of shape (n_outputs, n_features)
-            The last column is that of the constant feature, if there is one.
-        """
-        loss, shape = self.task.loss, (self.task.n_outputs, self.model.n_features)
-        of_loss = (*loss.weights_shape, self.model.n_features)
-        if start is None:
-            start = self.rows.start(of_loss, targets, source, persons)
-        start = start.reshape(of_loss)
-        sums = self.model.sums(X, targets, loss, persons)
-        alpha, tie = self.settings.alpha, self.settings.tie
-        told = tell_steps(self.sgd.n_steps, self.settings.max_iter, self.sgd.spent_after)
-        moves = {"after_step": told, "tie": tie, "check": self.check}
-        return run_sgd(self.sgd, sums, self.update, start, alpha, source, **moves).reshape(shape)
-
-    def run(self, table, source, **started):
-        """Return the released attributes, of each output, and how the run was done."""
-        weights = self.weights(table.X, table.y, source, **started)
-        constant, settings = self.model.constant, self.settings
-        return {
-            "coef_": weights[:, : self.model.n_columns].copy(),
-            "intercept_": constant * weights[:, -1] if constant else np.zeros(len(weights)),
-            "alpha_": settings.alpha,
-            "max_grad_norm_": self.model.clip,
-            "batch_size_": settings.batch_size,
-            "sampling_": settings.sampling,
-            "eta0_": settings.eta0,
-            "momentum_": settings.momentum,
-            "n_iter_": settings.max_iter,
-        }
-
-    @property
-    def excess(self):
-        """The summed loss expected above that of weights of the expected norm."""
-        task, n_rows, plan = self.task, self.model.n_rows, self.sgd
-        n_features, norm = self.model.n_features, self.rows.norm
-        rows = RowsOf(loss=task.loss, n_rows=n_rows, n_features=n_features, norm=norm)
-        # The average over the steps has the noise of one release that is worth all of them, and
-        # few steps shrink weights as a penalty does.
-        noise = n_rows * plan.noise.deviation / plan.batches.expected_size / math.sqrt(plan.n_steps)
-        stopped = (LAPLACE_STEPS_PER_ROOT / plan.n_steps) ** 2 * task.curvature * norm**2
-        strength = n_rows * max(self.settings.alpha, stopped)
-        return self.unit * quadratic_excess(rows, strength, task.weights_norm / norm, noise)
-
-
-def plan_run(problem, settings):
-    """Plan a run at a constant rate, averaged over its last half, or raise `ValueError`.
-
-    Parameters
-    ----------
-    problem : Problem
-    settings : Settings
-        With everything decided.
-
-    Returns
-    -------
-    SGDFit
-    """
-    shape, guarantee = problem.shape, problem.guarantee
-    task, n_steps = problem.task, settings.n_steps(shape.n_rows)
-    model = Linear(
-        n_rows=shape.n_rows,
-        n_columns=shape.n_columns,
-        n_outputs=task.n_outputs,
-        constant=problem.constant,
-        clip=check_magnitude(settings.clip, "max_grad_norm"),
-        norm=clip_norm(guarantee.delta),
-    )
-    check = task.check(problem.norm, model.n_features, shape.n_rows, settings.alpha)
-    check = replace(check, n_steps=round(CHECKED * n_steps * check.n_steps))
-    n_taken = n_steps - check.n_steps
-    eta0, momentum, averaged = settings.eta0, settings.momentum, max(1, n_taken // 2)
-    return SGDFit(
-        task=task,
-        settings=settings,
-        sgd=plan_sgd(settings.sampling, settings.batch_size, n_steps, model, guarantee),
-        update=Update(settings.optimizer, "constant", eta0, 0.5, momentum, n_taken, averaged),
-        check=check,
-    )
 
 
 class PartialFit(PrivateFit):
@@ -247,7 +106,7 @@ class PrivateSGDModel(PrivateLinearModel):
         with PartialFit(self) as fit, FitProgress(self) as progress:
             table = fit.owned(self._read_table(X, y, begins, **declared), groups)
             plan = self._plan_call(table.shape, fit.guarantee, centred=begins)
-            start = None if begins else self._weights(plan.model.constant)
+            start = None if begins else self._weights(plan)
             call = getattr(self, "n_partial_fits_", 0) + 1
             rows = ROWS_OF_A_CALL[self.partial_fit_rows]
             said = self._statement(plan) | table.labels
@@ -258,12 +117,27 @@ class PrivateSGDModel(PrivateLinearModel):
             fit.publish(plan, n_partial_fits_=call, **said, **self._released(run, plan))
         return self
 
-    def _weights(self, constant):
+    def _weights(self, plan):
         """Return the released weights as those of features and of the constant one."""
-        coef, units = np.atleast_2d(self.coef_), self._units
+        coef, units, constant = np.atleast_2d(self.coef_), self._units, plan.rows.constant
         if constant:
             coef = np.column_stack([coef, (self.intercept_ - units.middle) / constant])
-        return coef / units.half
+        return np.reshape(coef / units.half, (*plan.loss.weights_shape, -1))
+
+    def _released(self, run, plan):
+        """Return the weights and how the run was done; the norm of rows was declared."""
+        settings = plan.weights.settings
+        released = super()._released(run, plan) | {
+            "alpha_": settings.alpha,
+            "max_grad_norm_": settings.clip,
+            "batch_size_": settings.batch_size,
+            "sampling_": settings.sampling,
+            "eta0_": settings.eta0,
+            "momentum_": settings.momentum,
+            "n_iter_": settings.max_iter,
+        }
+        del released["data_norm_"]
+        return released
 
     def _charge_needs_no_shape(self):
         return False
@@ -295,7 +169,7 @@ class PrivateSGDModel(PrivateLinearModel):
     def plan_fit(self, shape, guarantee):
         return self._plan_call(shape, guarantee)
 
-    def _plan_sgd(self, task, shape, rows):
+    def _plan_sgd(self, task, shape, rows, unit=1.0):
         """Plan a run from public quantities, or raise `ValueError`."""
         check_choice(self.partial_fit_rows, "partial_fit_rows", ROWS_OF_A_CALL)
         radius = self.projection_radius
@@ -303,18 +177,21 @@ class PrivateSGDModel(PrivateLinearModel):
         check_choice(self.penalty, "penalty", ("l2", None))
         given = self._given_settings(shape.n_rows, rows.left.delta)
         problem = rows.sgd_problem(shape, task)
-        fit = plan_run(problem, automatic_settings(problem, given))
+        weights = plan_run(problem, automatic_settings(problem, given))
         update = replace(
-            fit.update,
+            weights.update,
             learning_rate=check_choice(self.learning_rate, "learning_rate", LEARNING_RATES),
             power_t=check_within(self.power_t, "power_t", 0.0, LARGEST),
-            n_averaged=fit.update.n_averaged if check_boolean(self.average, "average") else 1,
+            n_averaged=weights.update.n_averaged if check_boolean(self.average, "average") else 1,
             radius=radius,
         )
-        settings = fit.settings
+        settings = weights.settings
         if self.penalty is None:
             settings = replace(settings, alpha=0.0, tie=0.0)
-        return replace(fit, update=update, rows=rows, settings=settings)
+        weights = replace(weights, update=update, settings=settings)
+        problem = rows.problem(task.loss, shape)
+        fit = {"problem": problem, "weights": weights}
+        return WeightsFit(rows=rows, **fit, excess=unit * weights.expected_excess(problem))
 
     def _next_part(self):
         """Return the handle that a call of partial_fit charges."""

@@ -187,8 +187,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         rows = plan_rows(self, shape.n_rows, guarantee)
         if centred:
             rows = with_mean_centre(rows, shape.n_rows)
-        fit = self._plan_sgd(self._task(units), shape, rows)
-        return replace(fit, unit=units.half**2)
+        return self._plan_sgd(self._task(units), shape, rows, units.half**2)
 
     def _task(self, units):
         if check_choice(self.loss, "loss", LOSSES) == "squared_error":

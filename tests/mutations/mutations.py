@@ -660,7 +660,7 @@ MUTATIONS = [
     Mutation(
         "rows-not-clipped",
         "_data._bounded",
-        "BoundedRows.__init__",
+        "BoundedRows._factor",
         rules.call_dropped("minimum"),
         ("linear_model/test_rows.py::test_exact_norms_never_exceed_the_bound",),
         "a long row moves the weights by its length",
@@ -668,7 +668,7 @@ MUTATIONS = [
     Mutation(
         "rows-clipped-without-margin",
         "_data._bounded",
-        "BoundedRows.__init__",
+        "BoundedRows._factor",
         rules.put_for("margin", "1.0"),
         ("linear_model/test_rows.py::test_exact_norms_never_exceed_the_bound",),
         "rounding lets a row pass the bound",
