@@ -267,8 +267,7 @@ class DPSGDClassifier(PrivateSGDModel, LogisticProbabilitiesMixin, PrivateLinear
             Log-probabilities, in the order of `classes_`.
         """
         if self.loss == "modified_huber":
-            with np.errstate(divide="ignore"):
-                return np.log(self.predict_proba(X))
+            return np.log(self.predict_proba(X))
         return super().predict_log_proba(X)
 
 
