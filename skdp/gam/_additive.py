@@ -151,13 +151,10 @@ class TermsModel(RawTableModel):
 
     def _parts(self, X):
         for cells in self._cells(X):
-            outputs, parts = (
-                np.shape(self.intercept_),
-                zip(self.shape_functions_, cells, strict=True),
-            )
-            yield np.stack(
-                [shape.values.reshape(-1, *outputs)[own] for shape, own in parts], axis=1
-            )
+            outputs = np.shape(self.intercept_)
+            parts = zip(self.shape_functions_, cells, strict=True)
+            found = [shape.values.reshape(-1, *outputs)[own] for shape, own in parts]
+            yield np.stack(found, axis=1)
 
     def _scores(self, X):
         return np.concatenate([parts.sum(axis=1) for parts in self._parts(X)]) + self.intercept_

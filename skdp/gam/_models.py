@@ -8,6 +8,13 @@ from skdp.linear_model._classifier import PrivateClassifierMixin, check_class_we
 from skdp.linear_model._regressor import PrivateRegressorMixin
 
 
+def _task_of_classes(weights, delta):
+    """Return the task of as many classes; with delta = 0 vectors are not clipped."""
+    if len(weights) == 2:
+        return BinaryTask(weights=weights)
+    return MultinomialTask(weights=weights, clipped=delta > 0.0)
+
+
 class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
     """A classifier by the scores of an `AdditivePlan`; it has `classes` and `class_weight`."""
 
@@ -15,11 +22,7 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
         classes = self._planned_classes(shape)
         weights = np.array(check_class_weight(self.class_weight, classes))
         weights = tuple((weights / weights.max()).tolist())
-        if len(classes) == 2:
-            task = BinaryTask(weights=weights)
-        else:
-            task = MultinomialTask(weights=weights, clipped=guarantee.delta > 0.0)
-        return self._plan(task, shape, guarantee)
+        return self._plan(_task_of_classes(weights, guarantee.delta), shape, guarantee)
 
     def decision_function(self, X):
         """Return the scores of samples: the sums of their cells' values.
@@ -49,12 +52,9 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
         ndarray of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        scores = self._scores(X)
-        if scores.ndim == 1:
-            return BinaryTask().probabilities(scores[:, None])
-        clipped = self.privacy_.delta > 0.0
-        weights = (1.0,) * len(self.classes_)
-        return MultinomialTask(weights=weights, clipped=clipped).probabilities(scores)
+        scores, weights = self._scores(X), (1.0,) * len(self.classes_)
+        task = _task_of_classes(weights, self.privacy_.delta)
+        return task.probabilities(scores.reshape(len(scores), -1))
 
     def predict_log_proba(self, X):
         """Return the logarithms of the classes' probabilities.
@@ -69,8 +69,7 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
         ndarray of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+        return np.log(self.predict_proba(X))
 
 
 class RawTableRegressor(PrivateRegressorMixin, RawTableModel):
