@@ -109,47 +109,25 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The epsilon of a fit, positive: all that is learnt of the data, together.
-    delta : float, default=1e-6
-        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
-        categories must be declared.
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
-        The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
-        (n_features,), or a pair for some columns. It must not be computed from the data. What is
-        not declared is found within the same budget. Values outside are clipped.
-    categories : dict of column to list, list, default=None
-        The categories of columns of labels, declared, never read off the data: a dict, a list of
-        one entry a column (None for a column of numbers), or one flat list for every column. In a
-        dict, columns are named by their position or name. What is not declared, or is "auto", is
-        found within the same budget, which needs a positive delta. Other labels are a category
-        of their own.
-    n_bins : int or "auto", default="auto"
-        About how many bins a column of numbers gets at most, from 2 to 1024. "auto" is 32: fewer
-        where noise would drown smaller ones.
-    interactions : int, list of pairs of columns or "auto", default=0
-        Pairs of columns that get a table of their own: declared by position or name, or so many
-        at most, chosen within the same budget. "auto" follows a public rule.
-    monotonic_cst : dict of column to int, list of int, default=None
-        1 for columns of numbers whose values must not fall, -1 for those that must not rise.
-    classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None takes the labels of y and thereby declares them public;
-        the privacy statement says so. A declared class without rows is fitted like any other.
-    class_weight : dict, default=None
-        Public weights of classes, positive: a row's loss counts by that of its class. A class
-        that is not named has weight 1. "balanced" would be computed from the data and is refused.
+    {epsilon}
+    {delta}
+    {bounds}
+    {categories}
+    {n_bins}
+    {interactions}
+    {monotonic_cst}
+    {classes}
+    {class_weight}
     {accountant}
     {random_state}
     {verbose}
 
     Attributes
     ----------
-    shape_functions_ : list of ShapeFunction
-        A table for each column, then for each pair. A shape's mean over the noisy counts is 0.
+    {shape_functions_}
     intercept_ : float or ndarray of shape (n_classes,)
         What is added to the sum of the shapes.
-    feature_importances_ : ndarray of shape (n_features,)
-        The mean magnitude of each column's values over the noisy counts, of sum 1.
+    {feature_importances_}
     classes_ : ndarray of shape (n_classes,)
         The labels.
     {n_features_in_}
@@ -209,29 +187,13 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The epsilon of a fit, positive: all that is learnt of the data, together.
-    delta : float, default=1e-6
-        The delta of a fit, in [0, 1). With 0 noise is Laplace's, the model is less accurate and
-        categories must be declared.
-    bounds : "auto", tuple of (low, high) or dict of column to (low, high), default="auto"
-        The range of numbers and of dates: one pair for all columns, numbers or arrays of shape
-        (n_features,), or a pair for some columns. It must not be computed from the data. What is
-        not declared is found within the same budget. Values outside are clipped.
-    categories : dict of column to list, list, default=None
-        The categories of columns of labels, declared, never read off the data: a dict, a list of
-        one entry a column (None for a column of numbers), or one flat list for every column. In a
-        dict, columns are named by their position or name. What is not declared, or is "auto", is
-        found within the same budget, which needs a positive delta. Other labels are a category
-        of their own.
-    n_bins : int or "auto", default="auto"
-        About how many bins a column of numbers gets at most, from 2 to 1024. "auto" is 32: fewer
-        where noise would drown smaller ones.
-    interactions : int, list of pairs of columns or "auto", default=0
-        Pairs of columns that get a table of their own: declared by position or name, or so many
-        at most, chosen within the same budget. "auto" follows a public rule.
-    monotonic_cst : dict of column to int, list of int, default=None
-        1 for columns of numbers whose values must not fall, -1 for those that must not rise.
+    {epsilon}
+    {delta}
+    {bounds}
+    {categories}
+    {n_bins}
+    {interactions}
+    {monotonic_cst}
     target_bounds : tuple of (float, float)
         The range of targets, required; it must not be computed from the data. Targets are clipped
         to it, and predictions lie within it.
@@ -241,12 +203,10 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
 
     Attributes
     ----------
-    shape_functions_ : list of ShapeFunction
-        A table for each column, then for each pair. A shape's mean over the noisy counts is 0.
+    {shape_functions_}
     intercept_ : float
         What is added to the sum of the shapes.
-    feature_importances_ : ndarray of shape (n_features,)
-        The mean magnitude of each column's values over the noisy counts, of sum 1.
+    {feature_importances_}
     target_bounds_ : tuple of (float, float)
         As declared.
     {n_features_in_}

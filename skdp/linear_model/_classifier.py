@@ -25,7 +25,17 @@ CHECK = {"chance": 0.4, "least_kept": 0.1}
 
 
 class PrivateClassifierMixin(ClassifierMixin):
-    """Labels, which are those of y or declared by `classes`, and predictions from scores."""
+    """Labels, which are those of y or declared by `classes`, and predictions from scores.
+
+    Parameters
+    ----------
+    classes : array-like of shape (n_classes,), default=None
+        The labels that can occur. None takes the labels of y and thereby declares them public;
+        the privacy statement says so. A declared class without rows is fitted like any other.
+    class_weight : dict, default=None
+        Public weights of classes, positive: a row's loss counts by that of its class. A class
+        that is not named has weight 1. "balanced" would be computed from the data and is refused.
+    """
 
     def predict(self, X):
         """Return the class with the highest score of each sample.
@@ -78,7 +88,17 @@ class PrivateClassifierMixin(ClassifierMixin):
 
 
 class PrivateLinearClassifier(PrivateClassifierMixin, PrivateLinearModel):
-    """Scores and predictions from `coef_`, `intercept_` and `classes_`."""
+    """Scores and predictions from `coef_`, `intercept_` and `classes_`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class labels.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Noisy coefficients.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Noisy intercepts, 0 without `fit_intercept`.
+    """
 
     classes: list | np.ndarray | None = None
 

@@ -58,7 +58,69 @@ class PartialFit(PrivateFit):
 
 
 class PrivateSGDModel(PrivateLinearModel):
-    """Parameters and runs of estimators that are fitted by noisy stochastic gradients."""
+    """Parameters and runs of estimators that are fitted by noisy stochastic gradients.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        The epsilon of a call of `fit` or of `partial_fit`, positive.
+    delta : float, default=1e-6
+        Its delta, in [0, 1). With 0 gradients are clipped in L1 norm and noise is Laplace's.
+    data_norm : float, default=1.0
+        The norm that rows are expected to have, between 1e-50 and 1e50: automatic settings are
+        made for it. Longer rows are not scaled, their gradients are clipped; no guarantee rests
+        on it. It must not be computed from the data.
+    fit_intercept : bool, default=True
+        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
+        coefficient makes the intercept. It counts in a gradient's norm.
+    intercept_scaling : float, default=0.3
+        The size of the constant feature relative to `data_norm`.
+    alpha : float or "auto", default="auto"
+        The strength of the penalty as in scikit-learn, at least 0. "auto" balances it against
+        the noise.
+    sampling : {"auto", "full", "poisson", "without_replacement"}, default="auto"
+        "full": all rows in each step. "poisson" (delta > 0): each row with the same probability,
+        independently. "without_replacement" (delta = 0): batches of fixed size. "auto" takes all
+        rows where that is affordable or no `batch_size` less than all is given.
+    batch_size : int or "auto", default="auto"
+        Rows of a step, under "poisson" expected ones, at most the number of rows.
+    max_iter : int or "auto", default="auto"
+        Epochs: the steps are as many as batches of `batch_size` make that many passes over as
+        many rows as there are. There is no early stopping.
+    optimizer : {"nesterov", "sgd", "adam"}, default="nesterov"
+        How gradients move the weights.
+    learning_rate : {"constant", "invscaling", "linear"}, default="constant"
+        Of step t of T: eta0, ``eta0 / t**power_t`` or ``eta0 * (T + 1 - t) / T``.
+    eta0 : float or "auto", default="auto"
+        The first learning rate. "auto" takes what the curvature of the loss allows.
+    power_t : float, default=0.5
+        The exponent of "invscaling".
+    momentum : float or "auto", default="auto"
+        In [0, 1). "auto" is Nesterov's for the condition number, 0 for "sgd", .9 for "adam".
+    average : bool, default=True
+        Whether the weights are the mean of the iterates of the last half instead of the last.
+    partial_fit_rows : {"any", "disjoint"}, default="any"
+        What is known of the rows of several calls of `partial_fit`. "any": nothing, each call
+        adds to the spend. "disjoint" declares that no row is in two of them: in the ledger the
+        calls are parts of one partition, of which the worst counts (under "replace_one" the two
+        worst).
+    random_state : int or None, default=None
+        None draws batches and noise from the operating system's cryptographic generator. An int
+        makes them reproducible and the noise thereby removable by whoever knows it.
+
+    Attributes
+    ----------
+    n_iter_ : int
+        The epochs that were planned.
+    batch_size_ : int
+        The batch size used.
+    sampling_ : str
+        The sampling used.
+    n_partial_fits_ : int
+        After `partial_fit`: how many calls there were.
+    privacy_ : PrivacyStatement
+        What was guaranteed by the last call, and under which assumptions.
+    """
 
     loss: str
     penalty: str | None = "l2"

@@ -29,23 +29,11 @@ class DPPoissonRegressor(PrivateLinearRegressor):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        The epsilon of a fit, positive.
-    delta : float, default=1e-6
-        The delta of a fit, in [0, 1). 0 gives pure differential privacy with noise that grows
-        with the number of weights.
-    data_norm : float or "auto", default=1.0
-        The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
-        be computed from the data.
-        "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
-        do not exceed. The model is then fitted on rows divided by it, with a bound of 1, so
-        that regularisation acts on these, and its coefficients are returned in the data's units.
-    fit_intercept : bool, default=True
-        Whether to add a constant feature of value ``intercept_scaling * data_norm``, whose
-        coefficient makes the intercept.
-    intercept_scaling : float, default=0.3
-        The size of the constant feature relative to `data_norm`. Larger values regularise
-        the intercept less and cost more noise in every weight.
+    {epsilon}
+    {delta}
+    {data_norm}
+    {fit_intercept}
+    {intercept_scaling}
     target_bounds : tuple of (low, high)
         The range of targets, 0 <= low < high. It must be given and must not be computed from
         the data. The noise grows with high.
@@ -66,16 +54,12 @@ class DPPoissonRegressor(PrivateLinearRegressor):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,)
-        Noisy coefficients.
-    intercept_ : float
-        Noisy intercept, 0 without `fit_intercept`.
+    {coef_}
+    {intercept_}
     alpha_ : float
         The regularisation used, from public quantities.
-    target_bounds_ : tuple of (float, float)
-        The bounds that predictions are clipped to.
-    data_norm_ : float
-        The given `data_norm`, or the released one.
+    {target_bounds_}
+    {data_norm_}
     {n_features_in_}
     {feature_names_in_}
     {privacy_}
