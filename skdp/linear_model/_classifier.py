@@ -68,9 +68,8 @@ class PrivateClassifierMixin(ClassifierMixin):
 
     def _read_target(self, y, n_rows, classes=None):
         """Return the labels that can occur and the code of each row's."""
-        return check_classes(
-            self.classes if classes is None else classes, read_target(self, y, n_rows)
-        )
+        classes = self.classes if classes is None else classes
+        return check_classes(classes, read_target(self, y, n_rows))
 
     @property
     def _known_labels(self):
